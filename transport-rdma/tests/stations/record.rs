@@ -299,9 +299,9 @@ fn the_record_follows_what_a_majority_across_hosts_decides() {
     first.record(&gone).expect("noted");
     first.record(&view(2, &[1, 3])).expect("another group");
     assert_eq!(present(&first), [1, 3]);
-    let nonsense = first.record(&view(3, &[])).expect_err("no view");
+    let violation = first.record(&view(3, &[])).expect_err("no view");
     assert!(
-        matches!(nonsense, SetupError::Nonsense { .. }),
-        "{nonsense}"
+        matches!(violation, SetupError::ProtocolViolation { .. }),
+        "{violation}"
     );
 }
