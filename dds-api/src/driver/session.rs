@@ -128,6 +128,7 @@ impl Session {
         &self.handle
     }
 
+    #[inline]
     pub(crate) fn engine(&self) -> &Engine<Wire, Sink> {
         &self.engine
     }

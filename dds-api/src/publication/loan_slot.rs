@@ -120,7 +120,7 @@ impl LoanSlot {
         key: KeyHash,
         timestamp: i64,
     ) -> Result<Receipt> {
-        let writer = self.writer.as_ref().ok_or_else(no_writer)?;
+        let writer = self.writer.as_deref().ok_or_else(no_writer)?;
         let claim = match &mut self.claim {
             Some(claim) if !self.is_dropped => claim,
             _ => return Ok(writer.drop_sample()),

@@ -8,7 +8,7 @@
 //! A zeroed row says nothing. Sets only grow, numbers only rise; a text is written once in a view,
 //! and its guard, the length plus one, is pushed behind it.
 
-use spindle_dds_transport::mem::ROW_ALIGN;
+use spindle_dds_transport::memory::ROW_ALIGN;
 use spindle_dds_transport::{FABRIC_AREA, Fabric, MEMBERS_MAX, PeerSet, Rank};
 
 use crate::landmarks::Landmark;

@@ -4,7 +4,6 @@
 use std::thread;
 
 use spindle_dds_sim::{Blunder, Deed, LifePlan, Scenario, Violation, live};
-use spindle_dds_transport::sim;
 
 /// So many, as they take their time: much is written in them.
 const BUSY_LIVES: u64 = 8;
@@ -343,29 +342,6 @@ fn blunders_of_the_driver_are_found() {
     for blunder in [Blunder::NoSecondLook, Blunder::WantsTooLittle] {
         let plans = drawn_from(Scenario::Short, 400, |plan| plan.blunder = Some(blunder));
         must_be_found(&format!("{blunder:?}"), &["L2", "V10"], &plans);
-    }
-}
-
-/// What breaks the contract of the fabric breaks the promises of the group. (Torn words
-/// need counters above 2^32: the conformance suite has them, and fences that leak.)
-#[test]
-fn bugs_of_the_fabric_are_found() {
-    for (bug, properties) in [
-        (sim::PlantedBug::LostPush, ANY),
-        (sim::PlantedBug::LateWord, ANY),
-        (sim::PlantedBug::MergedPush, ANY),
-        (sim::PlantedBug::Overtaking, ANY),
-        (sim::PlantedBug::OvertakingSegments, ANY),
-        (sim::PlantedBug::StoresOutOfOrder, ANY),
-        (sim::PlantedBug::UnopenedLost, ANY),
-        (sim::PlantedBug::RingWithoutFence, &["L2"]),
-        (sim::PlantedBug::SleepNotAnnounced, &["L2"]),
-        (sim::PlantedBug::EpochNotAnswered, &["L2"]),
-    ] {
-        let plans = drawn_from(Scenario::Short, 400, |plan| {
-            plan.network = plan.network.clone().plant(bug)
-        });
-        must_be_found(&format!("{bug:?}"), properties, &plans);
     }
 }
 
