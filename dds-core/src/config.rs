@@ -1,6 +1,6 @@
 //! How an engine works: every Spindle optimisation with its switch.
 
-use crate::rest::LOOKS_TO_SLEEP;
+use crate::engine::active_set::LOOKS_TO_SLEEP;
 
 /// Switches of the engine. All on is Spindle; all off is the baseline that
 /// the paper measures against (Spindle §III).

@@ -15,12 +15,23 @@
 //! Positions are places counted from the lane's base.
 
 mod begin;
+pub(crate) mod claim;
 mod deliver;
+pub(crate) mod digest;
 mod end;
 mod figures;
+pub(crate) mod gate;
+pub(crate) mod handle;
+pub(crate) mod header;
+pub(crate) mod held;
+pub(crate) mod layout;
+pub(crate) mod outgoing;
 mod receive;
+pub(crate) mod receive_cursor;
+pub(crate) mod release_tracker;
 mod rest;
 mod run;
+pub(crate) mod send_ring;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -32,18 +43,18 @@ pub use figures::{DeliveryWait, EpochPhase, RingFigures, SubgroupFigures};
 pub(crate) use rest::Seen;
 pub use run::{MessageRun, RunTotals};
 
-use crate::claim::{Claim, ClaimError, CommitMeta};
 use crate::config::EngineConfig;
-use crate::digest::Digest;
+use crate::engine::pushes::Pushes;
 use crate::engine::{Position, Sink};
-use crate::held::Tickets;
 use crate::ids::{DeliveryClass, SubgroupId};
-use crate::lane::SubgroupHandle;
-use crate::layout::{Columns, SegmentLayout};
-use crate::outgoing::{Outgoing, WriterSeqs};
-use crate::pushes::Pushes;
 use crate::spec::{SenderSpec, SubgroupSpec};
-use crate::stream::{ProtocolViolation, ReceiveCursor};
+use crate::subgroup::claim::{Claim, ClaimError, CommitMeta};
+use crate::subgroup::digest::Digest;
+use crate::subgroup::handle::SubgroupHandle;
+use crate::subgroup::held::Tickets;
+use crate::subgroup::layout::{Columns, SegmentLayout};
+use crate::subgroup::outgoing::{Outgoing, WriterSeqs};
+use crate::subgroup::receive_cursor::{ProtocolViolation, ReceiveCursor};
 
 /// The engine's state of one lane.
 pub(crate) struct SubgroupState<F> {

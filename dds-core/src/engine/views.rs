@@ -14,16 +14,16 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
 
+use crate::engine::handle::Participant;
+use crate::engine::subgroups::Subgroups;
 use crate::engine::{Engine, EngineEvent, Look, Sink, State};
-use crate::group::{Found, SubgroupState, Trouble};
-use crate::handle::Participant;
 use crate::ids::SubgroupId;
-use crate::lanes::Subgroups;
 use crate::membership::{
     Action, Finish, MemberId, Membership, OutReason, Request, Rules, SubgroupEnds, Touched, Trim,
     View,
 };
 use crate::spec::SpecError;
+use crate::subgroup::{Found, SubgroupState, Trouble};
 
 /// A participant's part in the sequence of views.
 pub(crate) struct Views<F> {

@@ -5,7 +5,7 @@ use spindle_dds_transport::{Fabric, Rank};
 
 use super::{Phase, SubgroupState};
 use crate::ids::DeliveryClass;
-use crate::stream::ReceiveCursor;
+use crate::subgroup::receive_cursor::ReceiveCursor;
 use crate::sync::Ordering;
 
 /// A lane at one moment, as one member sees it. Members are named by their ranks in the view.

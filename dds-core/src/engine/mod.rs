@@ -6,26 +6,35 @@
 //! a participant, a committing thread that publishes by itself, or the
 //! simulator on virtual time.
 
+pub(crate) mod active_set;
+pub(crate) mod counters;
+pub(crate) mod engine_lock;
+pub(crate) mod figures;
+pub(crate) mod handle;
+pub(crate) mod pushes;
+pub(crate) mod subgroups;
+pub(crate) mod views;
+
 use std::fmt;
 use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, WakeInterest};
 
-use crate::claim::{Claim, ClaimError, CommitMeta};
 use crate::config::EngineConfig;
-use crate::counters::bump;
-use crate::group::{Context, MessageRun, Progress, Seen, SubgroupState, Trouble};
-use crate::handle::{EngineHandle, Participant};
-use crate::held::Delivery;
+use crate::engine::active_set::{ActiveSet, Kind};
+use crate::engine::counters::bump;
+use crate::engine::engine_lock::{EngineLock, Owner};
+use crate::engine::handle::{EngineHandle, Participant};
+use crate::engine::pushes::Pushes;
+use crate::engine::views::{Views, describe};
 use crate::ids::SubgroupId;
-use crate::lane::{STOPPED, SubgroupHandle};
 use crate::membership::{Decision, Finish, OutReason, Request, View};
-use crate::outgoing::WriterSeqs;
-use crate::pushes::Pushes;
-use crate::rest::{ActiveSet, Kind};
+use crate::subgroup::claim::{Claim, ClaimError, CommitMeta};
+use crate::subgroup::handle::{STOPPED, SubgroupHandle};
+use crate::subgroup::held::Delivery;
+use crate::subgroup::outgoing::WriterSeqs;
+use crate::subgroup::{Context, MessageRun, Progress, Seen, SubgroupState, Trouble};
 use crate::sync::Ordering;
-use crate::turn::{EngineLock, Owner};
-use crate::views::{Views, describe};
 
 /// The layer above: what the engine hands messages and events to. Called by
 /// whoever steps, in order; must not block, and must not call the engine.
@@ -128,7 +137,7 @@ pub struct StepOutcome {
 }
 
 /// At which lanes at rest a step looks that moves nothing. Of those that do, each
-/// [`STEPS_A_LOOK`](crate::rest::STEPS_A_LOOK)th looks at one. A brief one may also pass over
+/// [`STEPS_A_LOOK`](crate::engine::active_set::STEPS_A_LOOK)th looks at one. A brief one may also pass over
 /// the view, where nobody has said anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {

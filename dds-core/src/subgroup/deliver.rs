@@ -7,13 +7,13 @@ use spindle_dds_transport::{Fabric, Rank};
 use super::run::{Course, MessageRun, Order, RunTotals, Source};
 use super::{Context, Found, SubgroupState, Trouble};
 use crate::config::{Bounds, EngineConfig};
-use crate::counters::bump;
-use crate::digest::Digest;
 use crate::engine::Sink;
+use crate::engine::counters::bump;
 use crate::ids::DeliveryClass;
-use crate::lane::SubgroupHandle;
 use crate::limits::DIGESTS_KEPT;
 use crate::spec::SubgroupSpec;
+use crate::subgroup::digest::Digest;
+use crate::subgroup::handle::SubgroupHandle;
 use crate::sync::Ordering;
 
 /// Messages that a step delivers at most of an order with so many senders.

@@ -9,9 +9,9 @@
 
 use crossbeam_utils::CachePadded;
 
-use crate::header::Header;
-use crate::layout::RingColumns;
 use crate::limits::GRANULE;
+use crate::subgroup::header::Header;
+use crate::subgroup::layout::RingColumns;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Accounting of one ring of one sender at one receiver.

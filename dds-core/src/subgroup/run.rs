@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use crate::digest::Digest;
-use crate::header::Header;
-use crate::held::{Delivery, Tickets};
 use crate::ids::DeliveryClass;
-use crate::inbox::{Place, ReleaseTracker};
-use crate::lane::SubgroupHandle;
-use crate::stream::ReceiveCursor;
+use crate::subgroup::digest::Digest;
+use crate::subgroup::handle::SubgroupHandle;
+use crate::subgroup::header::Header;
+use crate::subgroup::held::{Delivery, Tickets};
+use crate::subgroup::receive_cursor::ReceiveCursor;
+use crate::subgroup::release_tracker::{Place, ReleaseTracker};
 
 /// What is next in the order, all of one ring of one sender: whoever takes it one by one
 /// keeps what it needs for all of it.

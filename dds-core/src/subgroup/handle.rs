@@ -21,16 +21,16 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 use spindle_dds_transport::{Fabric, Rank};
 
-use crate::claim::{Claim, ClaimError, Committed};
 use crate::config::EngineConfig;
-use crate::gate::Gate;
-use crate::handle::Common;
+use crate::engine::active_set::Rest;
+use crate::engine::handle::Common;
 use crate::ids::{DeliveryClass, SubgroupId};
-use crate::inbox::ReleaseTracker;
-use crate::layout::{Columns, RingColumns, SegmentLayout};
-use crate::outbox::{ReserveError, Reserved, SendRing};
-use crate::rest::Rest;
 use crate::spec::{SpecError, SubgroupSpec};
+use crate::subgroup::claim::{Claim, ClaimError, Committed};
+use crate::subgroup::gate::Gate;
+use crate::subgroup::layout::{Columns, RingColumns, SegmentLayout};
+use crate::subgroup::release_tracker::ReleaseTracker;
+use crate::subgroup::send_ring::{ReserveError, Reserved, SendRing};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 pub(crate) const OPEN: u32 = 0;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use spindle_dds_transport::Fabric;
 
-use crate::header::{Header, MessageKind};
 use crate::ids::{DeliveryClass, SubgroupId};
-use crate::lane::{ENDED, OPEN, SubgroupHandle, WEDGED};
-use crate::layout::RingColumns;
 use crate::limits::HEADER_LEN;
-use crate::outbox::{Place, Reserved, SendRing};
+use crate::subgroup::handle::{ENDED, OPEN, SubgroupHandle, WEDGED};
+use crate::subgroup::header::{Header, MessageKind};
+use crate::subgroup::layout::RingColumns;
+use crate::subgroup::send_ring::{Place, Reserved, SendRing};
 
 /// Why a claim was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

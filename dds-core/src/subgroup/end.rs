@@ -19,8 +19,8 @@ use spindle_dds_transport::{Fabric, Rank};
 use super::{Context, Phase, Sender, SubgroupState, Trouble};
 use crate::engine::{EngineEvent, Sink};
 use crate::ids::DeliveryClass;
-use crate::lane::{ENDED, WEDGED};
-use crate::stream::ReceiveCursor;
+use crate::subgroup::handle::{ENDED, WEDGED};
+use crate::subgroup::receive_cursor::ReceiveCursor;
 
 impl<F: Fabric> SubgroupState<F> {
     /// From now on claims and commits are refused. True once what was committed

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, MessagePush, PeerSet};
 
-use crate::handle::Common;
-use crate::header::WORDS;
+use crate::engine::handle::Common;
 use crate::limits::HEADER_LEN;
+use crate::subgroup::header::WORDS;
 
 /// A list of pushes to one set of peers after another. Kept between steps, so
 /// that it allocates only while it grows.

@@ -7,10 +7,10 @@ use std::ptr::NonNull;
 
 use spindle_dds_transport::Region;
 
-use crate::header::{Header, WORDS};
-use crate::inbox::ReleaseTracker;
-use crate::layout::RingColumns;
 use crate::limits::MESSAGE_INDEX_MAX;
+use crate::subgroup::header::{Header, WORDS};
+use crate::subgroup::layout::RingColumns;
+use crate::subgroup::release_tracker::ReleaseTracker;
 
 /// The receiver's cursor over a ring.
 #[derive(Debug)]

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crossbeam_utils::CachePadded;
 use spindle_dds_transport::{Fabric, FabricCounters};
 
-use crate::claim::ClaimError;
-use crate::counters::{Counters, LiveCounters};
+use crate::engine::active_set::Stirred;
+use crate::engine::counters::{Counters, LiveCounters};
 use crate::ids::SubgroupId;
-use crate::lane::{OPEN, SubgroupHandle};
-use crate::rest::Stirred;
+use crate::subgroup::claim::ClaimError;
+use crate::subgroup::handle::{OPEN, SubgroupHandle};
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
 
 /// What all lanes of a participant share.

@@ -2,11 +2,11 @@
 
 use spindle_dds_transport::{Fabric, MessagePush};
 
-use crate::header::{Header, WRITER_SEQ_WORD};
-use crate::layout::RingColumns;
+use crate::engine::pushes::Pushes;
 use crate::limits::{GRANULE, HEADER_LEN};
-use crate::outbox::{Place, Published, SendRing};
-use crate::pushes::Pushes;
+use crate::subgroup::header::{Header, WRITER_SEQ_WORD};
+use crate::subgroup::layout::RingColumns;
+use crate::subgroup::send_ring::{Place, Published, SendRing};
 
 /// The engine's side of one of its own rings.
 #[derive(Debug)]

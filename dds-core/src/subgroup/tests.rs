@@ -4,15 +4,15 @@ use spindle_dds_transport::FABRIC_AREA;
 use spindle_dds_transport::sim::{NodeId, SegmentId, SimFabric, SimNetwork, SimOptions};
 
 use super::*;
-use crate::claim::{ClaimError, CommitMeta, Committed};
+use crate::engine::handle::Common;
+use crate::engine::subgroups::{SubgroupError, Subgroups};
 use crate::engine::{Engine, EngineEvent};
-use crate::handle::Common;
-use crate::header::{Header, MessageKind};
-use crate::held::{Delivery, Held};
-use crate::lanes::{SubgroupError, Subgroups};
 use crate::limits::{DIGEST_EVERY, DIGESTS_KEPT, HEADER_LEN, MESSAGE_INDEX_MAX};
 use crate::membership::{CONTROL_ROW_LEN, SubgroupEnds, Touched};
 use crate::spec::{RingSpec, SenderSpec};
+use crate::subgroup::claim::{ClaimError, CommitMeta, Committed};
+use crate::subgroup::header::{Header, MessageKind};
+use crate::subgroup::held::{Delivery, Held};
 
 use Lie::{Message, Nulls};
 
@@ -526,7 +526,7 @@ fn orders_that_differ_are_told_by_their_digests() {
     let lane = one.lane.clone();
     let trouble = one.group.compare_digests(&lane).expect_err("they differ");
     assert_eq!(trouble.place, Rank(1));
-    let cause = crate::views::describe(trouble.what);
+    let cause = crate::engine::views::describe(trouble.what);
     let begins = format!("its order up to position {DIGEST_EVERY} has digest");
     assert!(cause.starts_with(&begins), "{cause}");
 }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use spindle_dds_transport::memory::expect_read;
 use spindle_dds_transport::{Fabric, Rank};
 
-use crate::header::Header;
 use crate::ids::DeliveryClass;
-use crate::inbox::{Place, ReleaseTracker};
-use crate::lane::SubgroupHandle;
+use crate::subgroup::handle::SubgroupHandle;
+use crate::subgroup::header::Header;
+use crate::subgroup::release_tracker::{Place, ReleaseTracker};
 
 /// A received message that stays in its sender's ring until this is dropped.
 ///

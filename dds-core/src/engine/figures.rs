@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::Fabric;
 
-use crate::counters::Counters;
+use crate::engine::counters::Counters;
 use crate::engine::{Engine, Sink};
-use crate::group::{SubgroupFigures, SubgroupState};
+use crate::subgroup::{SubgroupFigures, SubgroupState};
 
 /// All that an engine tells of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use spindle_dds_transport::{Fabric, Rank};
 
 use super::{Context, SubgroupState};
 use crate::engine::Sink;
-use crate::lane::SubgroupHandle;
+use crate::subgroup::handle::SubgroupHandle;
 use crate::sync::Ordering;
 
 impl<F: Fabric> SubgroupState<F> {

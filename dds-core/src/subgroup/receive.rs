@@ -3,12 +3,12 @@
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::{Context, Found, Phase, Sender, SubgroupState, Trouble};
-use crate::counters::{LiveCounters, bump};
+use crate::engine::counters::{LiveCounters, bump};
 use crate::ids::DeliveryClass;
-use crate::lane::SubgroupHandle;
 use crate::limits::MESSAGE_INDEX_MAX;
-use crate::outgoing::SendOrder;
-use crate::stream::ProtocolViolation;
+use crate::subgroup::handle::SubgroupHandle;
+use crate::subgroup::outgoing::SendOrder;
+use crate::subgroup::receive_cursor::ProtocolViolation;
 use crate::sync::Ordering;
 
 impl<F: Fabric> SubgroupState<F> {

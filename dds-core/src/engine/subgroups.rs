@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use spindle_dds_transport::Fabric;
 
+use crate::engine::handle::Participant;
 use crate::engine::{Sink, State};
-use crate::group::{Context, SubgroupState};
-use crate::handle::Participant;
 use crate::ids::SubgroupId;
-use crate::lane::SubgroupHandle;
-use crate::layout::SegmentLayout;
 use crate::spec::{SpecError, SubgroupSpec};
+use crate::subgroup::handle::SubgroupHandle;
+use crate::subgroup::layout::SegmentLayout;
+use crate::subgroup::{Context, SubgroupState};
 
 /// The lanes of an engine between two of its steps: where they are added, and
 /// step by step brought to their end.

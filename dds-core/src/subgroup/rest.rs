@@ -1,10 +1,10 @@
-//! How a lane comes to rest, and what wakes it: see [`crate::rest`].
+//! How a lane comes to rest, and what wakes it: see [`crate::engine::active_set`].
 
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::{Context, Phase, SubgroupState};
 use crate::ids::DeliveryClass;
-use crate::outbox::SendRing;
+use crate::subgroup::send_ring::SendRing;
 
 /// Where a lane stands between awake and at rest.
 #[derive(Debug, Default)]

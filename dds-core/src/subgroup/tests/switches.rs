@@ -1,8 +1,8 @@
 //! Each switch does what it says: seen in what the engine counts.
 
 use super::*;
-use crate::counters::Counters;
-use crate::group::{EpochPhase, SubgroupFigures};
+use crate::engine::counters::Counters;
+use crate::subgroup::{EpochPhase, SubgroupFigures};
 
 /// Members of which the first alone sends.
 fn of_one_sender(members: u16, config: EngineConfig) -> World {
