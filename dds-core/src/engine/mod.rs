@@ -174,7 +174,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
             groups: Vec::new(),
             rota: ActiveSet::default(),
             sink,
-            pushes: Pushes::new(config.late_pushes, participant.common.clone()),
+            pushes: Pushes::new(participant.common.clone()),
             seqs: WriterSeqs::default(),
             config,
             stopped: false,

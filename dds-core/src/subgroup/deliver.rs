@@ -315,7 +315,7 @@ impl<F: Fabric> SubgroupState<F> {
         }
         if changed {
             let (at, len) = (lane.columns.delivered_num, lane.columns.delivered_len());
-            context.pushes.acks(fabric, at, len);
+            context.pushes.acks(at, len);
         }
     }
 
@@ -364,16 +364,15 @@ impl<F: Fabric> SubgroupState<F> {
         lane: &SubgroupHandle<F>,
         context: &mut Context<'_, S>,
     ) {
-        let fabric = &lane.fabric;
         let pushes = &mut *context.pushes;
         self.digest.checkpoint(seq, |number, value| {
             let slot = lane.columns.digest_slot(number);
             // As words, whose values are those of now: a range may be fetched
             // when its slot is used again. Stored and sent in this order, so that
             // whoever reads a slot that is used again reads a later count then.
-            pushes.digest_word(fabric, slot, Digest::position(number));
-            pushes.digest_word(fabric, slot + 8, value);
-            pushes.digest_word(fabric, lane.columns.digest_count, number + 1);
+            pushes.digest_word(slot, Digest::position(number));
+            pushes.digest_word(slot + 8, value);
+            pushes.digest_word(lane.columns.digest_count, number + 1);
         });
     }
 

@@ -129,9 +129,7 @@ impl<F: Fabric> SubgroupHandle<F> {
             subgroup: spec.subgroup,
             epoch: spec.epoch,
             base: spec.base,
-            outboxes: columns
-                .rings
-                .map(|ring| Some(SendRing::new(&ring?.spec, !config.variable_lengths))),
+            outboxes: columns.rings.map(|ring| Some(SendRing::new(&ring?.spec))),
             inboxes: DeliveryClass::BOTH.map(|ring| {
                 rings[ring.index()]
                     .iter()

@@ -222,10 +222,7 @@ impl<F: Fabric> SubgroupState<F> {
             ordered: (0..senders.len())
                 .filter(|&at| senders[at].streams[0].is_some())
                 .collect(),
-            outgoing: lane
-                .columns
-                .rings
-                .map(|ring| Some(Outgoing::new(ring?, !lane.config.variable_lengths))),
+            outgoing: lane.columns.rings.map(|ring| Some(Outgoing::new(ring?))),
             received_num: 0,
             delivered_num: 0,
             stable: 0,

@@ -295,7 +295,7 @@ impl<F: Fabric> SubgroupState<F> {
         }
         if changed {
             let (at, len) = (lane.columns.received_num, lane.columns.received_len());
-            context.pushes.acks(fabric, at, len);
+            context.pushes.acks(at, len);
         }
     }
 
