@@ -3,6 +3,5 @@
 use spindle_dds_idl::{BuildError, Builder};
 
 fn main() -> Result<(), BuildError> {
-    Builder::new().file("idl/hello.idl").generate()?;
-    Builder::new().file("idl/flight.idl").generate()
+    Builder::new().file("idl/hello.idl").generate()
 }

@@ -1,39 +1,90 @@
-//! Where the QoS of an entity to be created comes from.
+//! The QoS and the listener that a new entity gets.
+
+use spindle_dds_qos::{
+    DataReaderQos, DataWriterQos, DomainParticipantFactoryQos, DomainParticipantQos, PublisherQos,
+    SubscriberQos, TopicQos,
+};
 
 use crate::error::Result;
 use crate::participant::ParticipantCore;
 use crate::profiles::{Profiles, QosProfile};
+use crate::status::StatusMask;
 
-/// What a builder was told.
+/// The rules that the QoS of every kind of entity has (`spindle_dds_qos`).
+pub(crate) trait EntityQos: Clone + Default {
+    /// Refuses policies that contradict each other, and those that are not supported.
+    ///
+    /// # Errors
+    /// INCONSISTENT_POLICY, UNSUPPORTED.
+    fn check(&self) -> Result<()>;
+
+    /// Refuses a change of policies that cannot change once the entity is enabled.
+    ///
+    /// # Errors
+    /// IMMUTABLE_POLICY.
+    fn check_change(&self, new: &Self) -> Result<()>;
+}
+
+macro_rules! entity_qos {
+    ($($qos:ty),+) => { $(
+        impl EntityQos for $qos {
+            fn check(&self) -> Result<()> {
+                self.check_consistency()?;
+                self.unsupported().into_iter().next().map_or(Ok(()), |found| Err(found.into()))
+            }
+
+            fn check_change(&self, new: &Self) -> Result<()> {
+                Ok(self.check_mutable(new)?)
+            }
+        }
+    )+ };
+}
+
+entity_qos!(
+    DomainParticipantFactoryQos,
+    DomainParticipantQos,
+    TopicQos,
+    PublisherQos,
+    SubscriberQos,
+    DataWriterQos,
+    DataReaderQos
+);
+
+/// Where a builder takes the QoS from.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum QosChoice<Q> {
-    /// Nothing: see [`default_qos`].
+    /// See [`default_qos`].
     #[default]
     Default,
-    /// This.
+    /// Given by value.
     Given(Box<Q>),
-    /// What a profile has for it.
+    /// From the profile of this name.
     Profile(String),
 }
 
-impl<Q: Default> QosChoice<Q> {
-    /// The QoS that is meant; `set` is the default that was set, if one was.
+impl<Q: EntityQos> QosChoice<Q> {
+    /// The chosen QoS, checked. `set` is the default that the application has set, if any.
+    ///
+    /// # Errors
+    /// BAD_PARAMETER for an unknown profile; INCONSISTENT_POLICY, UNSUPPORTED.
     pub(crate) fn resolve(
         self,
         participant: &ParticipantCore,
         of_profile: impl Fn(&QosProfile) -> Q,
         set: impl FnOnce() -> Option<Q>,
     ) -> Result<Q> {
-        match self {
-            Self::Given(qos) => Ok(*qos),
-            Self::Profile(name) => Ok(of_profile(&participant.profiles().named(&name)?)),
-            Self::Default => Ok(default_qos(participant.profiles(), of_profile, set())),
-        }
+        let qos = match self {
+            Self::Given(qos) => *qos,
+            Self::Profile(name) => of_profile(&participant.profiles().named(&name)?),
+            Self::Default => default_qos(participant.profiles(), of_profile, set()),
+        };
+        qos.check()?;
+        Ok(qos)
     }
 }
 
-/// The QoS of an entity about which nothing is said: the default that was set with
-/// `set_default_*_qos`; else what the participant's profile has; else the standard's.
+/// The QoS of an entity that is created without one: the default that was set with
+/// `set_default_*_qos`; else that of the participant's profile; else the standard's.
 pub(crate) fn default_qos<Q: Default>(
     profiles: &Profiles,
     of_profile: impl Fn(&QosProfile) -> Q,
@@ -45,14 +96,36 @@ pub(crate) fn default_qos<Q: Default>(
     })
 }
 
-/// Refuses what contradicts itself, and what is not built.
-macro_rules! check_qos {
-    ($qos:expr) => {{
-        $qos.check_consistency()?;
-        if let Some(refused) = $qos.unsupported().into_iter().next() {
-            return Err(refused.into());
+/// A listener to be set at creation, with its mask.
+pub(crate) type ListenerChoice<L> = Option<(StatusMask, Box<L>)>;
+
+/// The setters that all builders of entities share. The builder has the fields `qos`, a
+/// [`QosChoice`], and `listener`, a [`ListenerChoice`].
+macro_rules! builder_setters {
+    ($qos:ty, $listener:path, $profile_doc:literal, $erase:expr) => {
+        /// With this QoS.
+        pub fn qos(mut self, qos: $qos) -> Self {
+            self.qos = $crate::choice::QosChoice::Given(Box::new(qos));
+            self
         }
-    }};
+
+        #[doc = $profile_doc]
+        pub fn profile(mut self, name: &str) -> Self {
+            self.qos = $crate::choice::QosChoice::Profile(name.to_owned());
+            self
+        }
+
+        /// With a listener for these statuses.
+        pub fn listener(
+            mut self,
+            mask: $crate::status::StatusMask,
+            listener: impl $listener + 'static,
+        ) -> Self {
+            let erase = $erase;
+            self.listener = Some((mask, erase(listener)));
+            self
+        }
+    };
 }
 
-pub(crate) use check_qos;
+pub(crate) use builder_setters;

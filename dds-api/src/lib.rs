@@ -23,6 +23,7 @@ mod choice;
 mod condition;
 mod discovery;
 mod driver;
+mod endpoint;
 mod entity;
 mod error;
 mod handle;
@@ -76,7 +77,7 @@ pub use publication::{
 /// How samples go to another participant.
 pub use spindle_dds_transport::{
     BATCH_CLASSES as RDMA_BATCH_CLASSES, CHAIN_CLASSES as RDMA_CHAIN_CLASSES, RdmaCounters,
-    mixed::PeerWay,
+    hybrid::PeerPath,
 };
 pub use status::{
     InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,

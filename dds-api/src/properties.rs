@@ -40,7 +40,7 @@ use spindle_dds_core::limits::{
 use spindle_dds_core::{EngineConfig, SWITCHES, Switch, TopicKey};
 use spindle_dds_qos::{Properties, Property};
 use spindle_dds_transport::RdmaOptions;
-use spindle_dds_transport::mixed::RdmaUse;
+use spindle_dds_transport::hybrid::RdmaUse;
 
 use crate::error::{Error, Result};
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use spindle_dds_idl_runtime::{Representation, TopicType};
 use spindle_dds_qos::TopicQos;
 
-use crate::choice::{QosChoice, check_qos};
+use crate::choice::{EntityQos, ListenerChoice, QosChoice, builder_setters};
 use crate::discovery::OwnType;
 use crate::entity::{EntityBase, entity_operations};
 use crate::error::{Error, Result};
@@ -64,6 +64,24 @@ impl TopicCore {
 
     pub(crate) fn is_of<T: TopicType>(&self) -> bool {
         self.type_id == TypeId::of::<T>()
+    }
+
+    /// Tells the topic's listener, or else the participant's, of INCONSISTENT_TOPIC. Called by
+    /// the dispatch thread.
+    pub(crate) fn dispatch(self: &Arc<Self>, participant: &DomainParticipant) {
+        let topic = AnyTopic {
+            core: self.clone(),
+            participant: participant.core.clone(),
+        };
+        let status = StatusMask::INCONSISTENT_TOPIC;
+        let told = self.listener.call(status, |listener| {
+            listener.on_inconsistent_topic(&topic, &self.inconsistent_status());
+        });
+        if !told {
+            participant.core.listener.call(status, |listener| {
+                listener.on_inconsistent_topic(&topic, &self.inconsistent_status());
+            });
+        }
     }
 }
 
@@ -139,7 +157,7 @@ impl<T> Topic<T> {
     /// INCONSISTENT_POLICY, UNSUPPORTED, IMMUTABLE_POLICY once it is enabled.
     pub fn set_qos(&self, qos: TopicQos) -> Result<()> {
         self.core.base.alive()?;
-        check_qos!(qos);
+        qos.check()?;
         let core = &self.core;
         representation::check_allowed(core.type_name, core.representations, &qos.representation)?;
         check_lease(&qos.liveliness, self.participant.config.failure_limit)?;
@@ -228,7 +246,7 @@ pub struct TopicBuilder<'a, T> {
     participant: &'a DomainParticipant,
     name: String,
     qos: QosChoice<TopicQos>,
-    listener: Option<(StatusMask, Box<dyn TopicListener>)>,
+    listener: ListenerChoice<dyn TopicListener>,
     marker: PhantomData<fn() -> T>,
 }
 
@@ -251,23 +269,12 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
         }
     }
 
-    /// With this QoS.
-    pub fn qos(mut self, qos: TopicQos) -> Self {
-        self.qos = QosChoice::Given(Box::new(qos));
-        self
-    }
-
-    /// With the QoS that the profile `Library::Profile` has for it.
-    pub fn profile(mut self, name: &str) -> Self {
-        self.qos = QosChoice::Profile(name.to_owned());
-        self
-    }
-
-    /// With a listener for these statuses.
-    pub fn listener(mut self, mask: StatusMask, listener: impl TopicListener + 'static) -> Self {
-        self.listener = Some((mask, Box::new(listener)));
-        self
-    }
+    builder_setters!(
+        TopicQos,
+        TopicListener,
+        "With the QoS that the profile `Library::Profile` has for it.",
+        |listener| Box::new(listener)
+    );
 
     /// Creates the topic (`create_topic`; the type is registered by its IDL name).
     ///
@@ -288,7 +295,6 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
             |profile| profile.topic_qos(&self.name),
             || participant.defaults().topic.clone(),
         )?;
-        check_qos!(qos);
         representation::check::<T>(&qos.representation)?;
         check_lease(&qos.liveliness, participant.config.failure_limit)?;
         ParticipantConfig::check_topic(&qos.property)?;

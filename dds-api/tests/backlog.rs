@@ -8,12 +8,7 @@ use std::time::{Duration, Instant};
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, History, Reliability, ResourceLimits};
 use spindle_dds::{DataReader, DataWriter, DomainParticipant};
 
-/// Made of `tests/idl/flight.idl`.
-mod types {
-    include!("idl/flight.rs");
-}
-
-use types::flight::State;
+use spindle_dds_test_types::flight::State;
 
 const RING_MESSAGES: u32 = 4096;
 /// The lane that the reader is in, and as many behind it as it may be late.

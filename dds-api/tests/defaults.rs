@@ -9,12 +9,7 @@ use spindle_dds::qos::{
 };
 use spindle_dds::{DomainParticipant, DomainParticipantFactory};
 
-/// Made of `tests/idl/flight.idl`.
-mod types {
-    include!("idl/flight.rs");
-}
-
-use types::flight::State;
+use spindle_dds_test_types::flight::State;
 
 const PROFILE: &str = r#"<dds><qos_library name="L"><qos_profile name="P">
   <domain_participant_qos><property><value>

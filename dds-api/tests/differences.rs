@@ -9,12 +9,7 @@ use spindle_dds::DomainParticipant;
 use spindle_dds::qos::DataReaderQos;
 use warnings::Warnings;
 
-/// Made of `tests/idl/evolution.idl`.
-mod types {
-    include!("idl/evolution.rs");
-}
-
-use types::{newer, older};
+use spindle_dds_test_types::{newer, older};
 
 #[test]
 fn both_sides_are_warned_with_the_member_that_differs() {

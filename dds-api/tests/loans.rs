@@ -7,12 +7,7 @@ use spindle_dds::{
     WaitSet,
 };
 
-/// Made of `tests/idl/flight.idl`.
-mod types {
-    include!("idl/flight.rs");
-}
-
-use types::flight::{Blob, BlobBuilder, State, StateBuilder};
+use spindle_dds_test_types::flight::{Blob, BlobBuilder, State, StateBuilder};
 
 /// Changes of the group while loans are held.
 const VIEWS: u64 = 100;

@@ -7,11 +7,6 @@ use spindle_dds::DomainParticipant;
 use tracing::subscriber::with_default;
 use warnings::Warnings;
 
-/// Made of `tests/idl/flight.idl`.
-mod types {
-    include!("idl/flight.rs");
-}
-
 #[test]
 fn a_pin_of_a_topic_that_is_not_there_is_warned_of() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -24,7 +19,7 @@ fn a_pin_of_a_topic_that_is_not_there_is_warned_of() {
         .create()
         .expect("a participant");
     participant
-        .topic::<types::flight::State>("State")
+        .topic::<spindle_dds_test_types::flight::State>("State")
         .create()
         .expect("a topic");
     let warnings = Warnings::default();

@@ -4,11 +4,6 @@
 use spindle_dds::DomainParticipant;
 use spindle_dds::qos::{DataWriterQos, Duration, Reliability};
 
-/// Made of `tests/idl/flight.idl`.
-mod types {
-    include!("idl/flight.rs");
-}
-
 /// Descriptors, threads and mappings of this process.
 fn held() -> [usize; 3] {
     let entries = |path: &str| std::fs::read_dir(path).expect("a directory").count();
@@ -36,7 +31,7 @@ fn check(leave: impl Fn(&DomainParticipant)) {
             .property("spindle.directory", directory.to_str().expect("UTF-8"))
             .create()
             .expect("it is let in");
-        let topic = participant.topic::<types::flight::State>("State");
+        let topic = participant.topic::<spindle_dds_test_types::flight::State>("State");
         let topic = topic.create().expect("a topic");
         let publisher = participant.publisher().create().expect("a publisher");
         let subscriber = participant.subscriber().create().expect("a subscriber");
@@ -54,7 +49,7 @@ fn check(leave: impl Fn(&DomainParticipant)) {
     for round in 0..30 {
         let (goes, writer, reader) = join();
         writer
-            .write(&types::flight::State::default())
+            .write(&spindle_dds_test_types::flight::State::default())
             .expect("sent");
         // One draft is idle when the writer is deleted; of two, somebody has a loan by then.
         let loans = [0; 3].map(|_| writer.loan_with(512).expect("room"));

@@ -18,7 +18,7 @@ use spindle_dds_core::{
     ClaimError, Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind, Meta, RingSpec,
     SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
 };
-use spindle_dds_transport::mixed::{MixedSegment, Station};
+use spindle_dds_transport::hybrid::{HybridSegment, Station};
 use spindle_dds_transport::{Fabric, Park, Rank};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
@@ -30,8 +30,8 @@ struct Touch {
     count: u64,
 }
 
-impl Sink<MixedSegment> for Touch {
-    fn deliver(&mut self, delivery: &Delivery<'_, MixedSegment>) {
+impl Sink<HybridSegment> for Touch {
+    fn deliver(&mut self, delivery: &Delivery<'_, HybridSegment>) {
         if self.reading {
             let held = delivery.hold();
             let bytes = held.bytes();
@@ -53,7 +53,7 @@ impl Sink<MixedSegment> for Touch {
     }
 }
 
-type Node = Engine<MixedSegment, Touch>;
+type Node = Engine<HybridSegment, Touch>;
 
 fn group(members: usize) -> (Vec<Station>, Vec<Arc<Node>>) {
     let ring = Some(RingSpec {
@@ -72,7 +72,7 @@ fn group(members: usize) -> (Vec<Station>, Vec<Arc<Node>>) {
         topics: vec![TopicKey::of_name("bench")],
     };
     let lanes = [lane];
-    let node = |(rank, segments): (usize, Vec<MixedSegment>)| {
+    let node = |(rank, segments): (usize, Vec<HybridSegment>)| {
         let mut segments = segments.into_iter();
         let (Some(control), Some(segment)) = (segments.next(), segments.next()) else {
             unreachable!("control and lane");

@@ -239,7 +239,13 @@ impl<F: Fabric> Claim<F> {
     /// [`header`](Self::header) gives, written or published.
     #[inline]
     pub(crate) fn finish_owned(&mut self, used: u32) -> Result<Place, ClaimError> {
-        let place = self.place(self.lane.gate.status(), used)?;
+        self.take_place(self.lane.gate.status(), used)
+    }
+
+    /// Takes the next place in the order, at this status of the lane; the claim is no more open.
+    #[inline(always)]
+    pub(crate) fn take_place(&mut self, status: u32, used: u32) -> Result<Place, ClaimError> {
+        let place = self.place(status, used)?;
         self.is_open = false;
         place.ok_or(ClaimError::Stopped)
     }

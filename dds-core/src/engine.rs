@@ -9,7 +9,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use spindle_dds_transport::{Fabric, FailureCause, PeerSet, Rank, Want};
+use spindle_dds_transport::{Fabric, FailureCause, PeerSet, Rank, WakeInterest};
 
 use crate::claim::{Claim, ClaimError, Meta};
 use crate::config::{EngineConfig, PlantedBug};
@@ -187,7 +187,7 @@ pub struct Outcome {
     /// The group has stopped.
     pub stopped: bool,
     /// What the engine would have to be woken for if it went to sleep now.
-    pub want: Want,
+    pub want: WakeInterest,
     /// When the next step is due whatever happens, in the time of `step`; 0 if never.
     pub due: u64,
 }
@@ -339,10 +339,10 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
             return Ok(index);
         };
         let (index, want) = state.send(&self.participant, claim, used, meta)?;
-        if want == Want::DataAndAcks {
+        if want == WakeInterest::DataAndAcks {
             // The sleeper may have announced that it wants data only. It has not looked at
             // what it sleeps on unless it has had the state since.
-            claim.lane().fabric.nudge_as_owner();
+            claim.lane().fabric.nudge_under_lock();
         }
         Ok(index)
     }
@@ -609,9 +609,9 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         claim: &mut Claim<F>,
         used: u32,
         meta: &Meta,
-    ) -> Result<(u64, Want), ClaimError> {
+    ) -> Result<(u64, WakeInterest), ClaimError> {
         let Some(at) = self.wake_lane(claim.lane()) else {
-            return Ok((claim.finish(used, meta)?, Want::Data));
+            return Ok((claim.finish(used, meta)?, WakeInterest::Data));
         };
         let (groups, mut context) = self.split();
         let group = &mut groups[at];
@@ -727,12 +727,12 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     }
 }
 
-fn want<F: Fabric>(participant: &Participant<F>, wants_acks: bool) -> Want {
+fn want<F: Fabric>(participant: &Participant<F>, wants_acks: bool) -> WakeInterest {
     let waiters = participant.common.ack_waiters.load(Ordering::SeqCst);
     if waiters != 0 || wants_acks {
-        Want::DataAndAcks
+        WakeInterest::DataAndAcks
     } else {
-        Want::Data
+        WakeInterest::Data
     }
 }
 

@@ -54,6 +54,12 @@ impl Gate {
         opened.is_ok()
     }
 
+    /// The end of an [`Inside`] that was forgotten.
+    pub(crate) fn leave(&self) {
+        // SeqCst: what was done inside is visible to who finds nobody there.
+        self.inside.fetch_sub(1, Ordering::SeqCst);
+    }
+
     /// Whether somebody is inside. To be asked after `close`.
     pub(crate) fn is_busy(&self) -> bool {
         order_seq_cst();
@@ -70,7 +76,6 @@ fn order_seq_cst() {
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
-        // SeqCst: what was done inside is visible to who finds nobody there.
-        self.0.inside.fetch_sub(1, Ordering::SeqCst);
+        self.0.leave();
     }
 }

@@ -23,6 +23,8 @@
 compile_error!("Spindle DDS runs on Linux (kernel 5.10 or newer, x86-64 or aarch64) only");
 
 mod claim;
+#[doc(hidden)]
+pub mod commit_steps;
 mod config;
 mod counters;
 mod digest;

@@ -1,6 +1,6 @@
 //! The send predicate: publishes committed messages and nulls of one ring.
 
-use spindle_dds_transport::{Fabric, Message};
+use spindle_dds_transport::{Fabric, MessagePush};
 
 use crate::config::{EngineConfig, PlantedBug};
 use crate::header::{Header, WRITER_SEQ_WORD};
@@ -203,7 +203,7 @@ impl Outgoing {
         let mut words = header.to_words();
         words[WRITER_SEQ_WORD] = seqs.next(header.writer, header.writer_seq, header.len.into());
         let payload = self.columns.payload + header.offset as usize;
-        let message = Message {
+        let message = MessagePush {
             payload: (payload, self.pushed_len(header.len as usize)),
             header: self.columns.header(self.published.real),
             words: &words,

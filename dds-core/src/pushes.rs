@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spindle_dds_transport::{Fabric, Message, PeerSet};
+use spindle_dds_transport::{Fabric, MessagePush, PeerSet};
 
 use crate::handle::Common;
 use crate::header::WORDS;
@@ -107,7 +107,7 @@ impl Pushes {
 
     /// The same of a message whose header is not in the row yet.
     #[inline]
-    pub(crate) fn last_message<F: Fabric>(&mut self, fabric: &F, message: &Message<'_, WORDS>) {
+    pub(crate) fn last_message<F: Fabric>(&mut self, fabric: &F, message: &MessagePush<'_, WORDS>) {
         if !self.late {
             return self.message(fabric, message);
         }
@@ -121,7 +121,7 @@ impl Pushes {
     }
 
     #[cold]
-    fn message<F: Fabric>(&mut self, fabric: &F, message: &Message<'_, WORDS>) {
+    fn message<F: Fabric>(&mut self, fabric: &F, message: &MessagePush<'_, WORDS>) {
         fabric.store_words(message.header, message.words);
         let ranges = [message.payload, (message.header, HEADER_LEN)];
         let ranges = &ranges[usize::from(message.payload.1 == 0)..];
@@ -177,7 +177,7 @@ impl Pushes {
                 true => &self.to,
                 false => &PeerSet::EMPTY,
             };
-            fabric.ring(those(&mut self.data), those(&mut self.acks));
+            fabric.wake(those(&mut self.data), those(&mut self.acks));
         }
         issued
     }
@@ -208,7 +208,7 @@ mod tests {
             pushes.flush(from);
             network.settle();
             assert_eq!(to.row(Rank(0)).load(FABRIC_AREA), 7);
-            assert_eq!(from.counters().rings, 0);
+            assert_eq!(from.counters().peer_wakes, 0);
         }
     }
 }

@@ -15,7 +15,7 @@ use spindle_dds_core::{
     ClaimError, Delivery, DeliveryClass, Engine, EngineConfig, Event, Handle, Kind, Meta, RingSpec,
     SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
 };
-use spindle_dds_transport::{Fabric, Park, Rank, Want};
+use spindle_dds_transport::{Fabric, Park, Rank, WakeInterest};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 const MESSAGES: u32 = 400;
@@ -119,7 +119,7 @@ fn take_part<F: Park>(node: &Engine<F, Reader>, through: &AtomicUsize, wake_all:
         }
         // Who waits for room waits for acknowledgements.
         let want = if sent < MESSAGES {
-            Want::DataAndAcks
+            WakeInterest::DataAndAcks
         } else {
             outcome.want
         };

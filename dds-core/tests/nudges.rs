@@ -10,7 +10,9 @@ use spindle_dds_core::{
     Layout, Meta, RingSpec, SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
-use spindle_dds_transport::{Fabric, FabricCounters, Failure, PeerSet, Rank, Region, Want};
+use spindle_dds_transport::{
+    Fabric, FabricCounters, PeerFailure, PeerSet, Rank, Region, WakeInterest,
+};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 
@@ -65,11 +67,11 @@ impl Fabric for Noted {
         self.fabric.push_word(word, value, to);
     }
 
-    fn ring(&self, data: &PeerSet, acks: &PeerSet) {
-        self.fabric.ring(data, acks);
+    fn wake(&self, data: &PeerSet, acks: &PeerSet) {
+        self.fabric.wake(data, acks);
     }
 
-    fn announce_sleep(&self, want: Want) {
+    fn announce_sleep(&self, want: WakeInterest) {
         self.fabric.announce_sleep(want);
     }
 
@@ -82,12 +84,12 @@ impl Fabric for Noted {
         self.fabric.nudge();
     }
 
-    fn nudge_as_owner(&self) {
+    fn nudge_under_lock(&self) {
         self.note(Call::NudgeAsOwner);
-        self.fabric.nudge_as_owner();
+        self.fabric.nudge_under_lock();
     }
 
-    fn poll(&self) -> Option<Failure> {
+    fn poll(&self) -> Option<PeerFailure> {
         self.fabric.poll()
     }
 
@@ -210,10 +212,10 @@ fn who_only_sends_wakes_nobody_for_its_own_messages() {
         };
         assert_eq!(refused, ClaimError::NoRoom);
         let outcome = engine.step(0).expect("nobody else steps");
-        assert_eq!(outcome.want, Want::Data);
+        assert_eq!(outcome.want, WakeInterest::Data);
         let _waiting = engine.handle().waiting_for_acks();
         let outcome = engine.step(0).expect("nobody else steps");
-        assert_eq!(outcome.want, Want::DataAndAcks);
+        assert_eq!(outcome.want, WakeInterest::DataAndAcks);
     };
     let sent = calls(false, fill);
     let (last, before) = sent.split_last().expect("calls");
@@ -230,7 +232,7 @@ fn the_last_of_several_senders_is_woken_for_acknowledgements() {
     let mut claim = claim(&engine);
     engine.send(&mut claim, 16, &META).expect("a commit");
     let outcome = engine.step(0).expect("nobody else steps");
-    assert_eq!(outcome.want, Want::Data, "the other one answers");
+    assert_eq!(outcome.want, WakeInterest::Data, "the other one answers");
     assert!(other.leave());
     network.settle();
     engine.step(0).expect("nobody else steps");

@@ -1,7 +1,7 @@
-//! What compiling takes: CPU time of all threads from the text to the model and from there to
-//! formatted Rust, and the time that passes, of 1,000 structures and of the corpus (`tests/corpus`, file by file, as its owners
-//! compile it). One JSON line each; with `build.rs` it is the same code, without optimisation
-//! unless `[profile.dev.build-override]` says otherwise.
+//! The cost of compilation: CPU time of all threads from the text to the model and from there
+//! to formatted Rust, and elapsed time, for 1,000 structures and for the corpus (`tests/corpus`,
+//! file by file). One JSON line each. Build scripts run the same code, without optimisation
+//! unless `[profile.dev.build-override]` sets it.
 //!
 //! `cargo bench -p spindle-dds-idl --bench compile [structures|corpus]`
 
@@ -16,7 +16,7 @@ use spindle_dds_idl::{Compilation, Options, compile, compile_str};
 
 const STRUCTURES: usize = 1000;
 
-/// Runs of which the fastest counts: whoever else runs can only add to it.
+/// Number of runs, of which the fastest counts: other load only adds time.
 const RUNS: usize = 5;
 
 fn main() {
@@ -47,7 +47,7 @@ fn main() {
     }
 }
 
-/// What one run took.
+/// The cost of one run.
 #[derive(Debug, Default)]
 struct Cost {
     idl_lines: usize,
@@ -62,7 +62,7 @@ impl Cost {
         self.model_ms + self.rust_ms
     }
 
-    /// Adds what it takes to compile something.
+    /// Adds the cost of one compilation.
     fn add(&mut self, idl_lines: usize, compile: impl FnOnce() -> Compilation) {
         let (start, start_ms) = (Instant::now(), cpu_ms());
         let compilation = compile();

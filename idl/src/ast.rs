@@ -1,8 +1,8 @@
-//! The syntax tree: what the text says, before names mean anything.
+//! The syntax tree: the text as parsed, before names are resolved.
 //!
-//! Constructs that the parser knows by name only are in the tree as
-//! [`DefinitionKind::Refused`] and [`TypeKind::Refused`], already reported, so
-//! that uses of their names are not reported once more.
+//! Unsupported constructs are in the tree as [`DefinitionKind::Refused`] and
+//! [`TypeKind::Refused`]. The parser has reported them; keeping their names
+//! prevents a second report where the names are used.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use crate::lex::Pragma;
 use crate::model::{Direction, Primitive};
 use crate::source::Span;
 
-/// A name at the place where it is written, without an escaping underscore.
+/// A name and its position, without an escaping underscore.
 #[derive(Debug, Clone)]
 pub(crate) struct Ident {
     pub(crate) name: Rc<str>,
@@ -47,7 +47,7 @@ pub(crate) type Doc = Option<Rc<[String]>>;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Annotation {
-    /// In a comment behind what it is about.
+    /// Written in a comment after the annotated declaration.
     pub(crate) behind: bool,
     pub(crate) name: ScopedName,
     pub(crate) arguments: Arguments,
@@ -89,7 +89,7 @@ pub(crate) enum DefinitionKind {
     Refused(Option<Ident>),
 }
 
-/// What a forward declaration is of.
+/// The kind of a forward declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ForwardKind {
     Struct,
@@ -109,7 +109,7 @@ pub(crate) struct Struct {
     pub(crate) exception: bool,
     pub(crate) base: Option<ScopedName>,
     pub(crate) members: Vec<Member>,
-    /// A part of the body could not be understood and was reported.
+    /// Part of the body could not be parsed and was reported.
     pub(crate) broken: bool,
 }
 
@@ -133,7 +133,7 @@ pub(crate) struct Declarator {
 #[derive(Debug, Clone)]
 pub(crate) struct Union {
     pub(crate) name: Ident,
-    /// Behind `switch`, with its annotations.
+    /// The discriminator after `switch`, with its annotations.
     pub(crate) discriminator: TypeSpec,
     pub(crate) branches: Vec<Branch>,
     pub(crate) broken: bool,
@@ -142,7 +142,7 @@ pub(crate) struct Union {
 #[derive(Debug, Clone)]
 pub(crate) struct Branch {
     pub(crate) labels: Vec<Expr>,
-    /// Where `default:` stands.
+    /// Position of `default:`.
     pub(crate) default: Option<Span>,
     pub(crate) member: Member,
 }
@@ -179,7 +179,7 @@ pub(crate) struct Literal {
     pub(crate) doc: Doc,
     pub(crate) annotations: Vec<Annotation>,
     pub(crate) name: Ident,
-    /// Behind `=`, which other compilers take for `@value`.
+    /// The value after `=`, which other compilers accept as `@value`.
     pub(crate) value: Option<Expr>,
 }
 
@@ -204,7 +204,7 @@ pub(crate) struct Interface {
     pub(crate) exports: Vec<Export>,
 }
 
-/// What stands in an interface.
+/// A member of an interface.
 #[derive(Debug, Clone)]
 pub(crate) enum Export {
     Definition(Definition),
@@ -227,7 +227,7 @@ pub(crate) struct Attribute {
 pub(crate) struct Operation {
     pub(crate) doc: Doc,
     pub(crate) annotations: Vec<Annotation>,
-    /// Where the keyword stands.
+    /// Position of the keyword.
     pub(crate) oneway: Option<Span>,
     /// `None` for `void`.
     pub(crate) returns: Option<TypeSpec>,
@@ -278,7 +278,7 @@ pub(crate) enum TypeKind {
     String(Option<Expr>),
     /// With the bound.
     WString(Option<Expr>),
-    /// With digits and scale, which constants do without.
+    /// With digits and scale, which constants may omit.
     Fixed(Option<Box<(Expr, Expr)>>),
     /// Key, value, and the bound.
     Map(Box<(TypeSpec, TypeSpec)>, Option<Expr>),
@@ -311,6 +311,6 @@ pub(crate) enum ExprKind {
     WideText(Rc<str>),
     Name(ScopedName),
     Unary(char, Box<Expr>),
-    /// `<` and `>` stand for the shifts.
+    /// `<` and `>` mean the shifts.
     Binary(char, Box<Expr>, Box<Expr>),
 }

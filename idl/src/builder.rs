@@ -1,4 +1,4 @@
-//! The compiler as a `build.rs` calls it.
+//! The interface for build scripts.
 //!
 //! ```no_run
 //! fn main() -> Result<(), spindle_dds_idl::BuildError> {
@@ -21,8 +21,8 @@ use crate::emit::{EmitError, EmitOptions, emit};
 use crate::model::Model;
 use crate::preprocess::BUILT_IN;
 
-/// Why nothing was generated. `Debug`, which cargo shows when a `main` returns
-/// the error, is the readable form too.
+/// Why nothing was generated. `Debug` prints the readable form as well, because
+/// cargo shows it when `main` returns the error.
 #[derive(thiserror::Error)]
 pub enum BuildError {
     /// No file was named.
@@ -39,7 +39,7 @@ pub enum BuildError {
     /// The options do not fit.
     #[error(transparent)]
     Emit(#[from] EmitError),
-    /// There is nowhere to write.
+    /// The output directory is unknown.
     #[error("OUT_DIR is not set; call from build.rs, or call Builder::out_dir")]
     NoOutDir,
     /// Writing failed.
@@ -131,14 +131,14 @@ impl Builder {
     }
 
     /// Names the Rust type of a `native` one: `native("a::Handle", "::my_crate::Handle")`.
-    /// Whatever is declared by the native name is of that type then.
+    /// Everything declared with the native type then has that Rust type.
     #[must_use]
     pub fn native(mut self, idl: impl Into<String>, path: impl Into<String>) -> Self {
         self.emit.natives.insert(idl.into(), path.into());
         self
     }
 
-    /// Whether owned types derive serde's traits, which they do unless told not to.
+    /// Whether owned types derive serde's traits; the default is yes.
     /// Must be off when `spindle-dds` is built without its feature `serde`.
     #[must_use]
     pub fn serde(mut self, serde: bool) -> Self {
@@ -146,8 +146,8 @@ impl Builder {
         self
     }
 
-    /// Compiles and returns the Rust text and the files that were read, touching
-    /// nothing and printing nothing.
+    /// Compiles and returns the Rust text and the files that were read. Writes and
+    /// prints nothing.
     ///
     /// # Errors
     /// What is wrong with the IDL or the options.
@@ -167,7 +167,7 @@ impl Builder {
         let outcome = self.model();
         if let Err(BuildError::Idl { diagnostics, files }) = &outcome {
             report(diagnostics);
-            // Whatever was read may be what has to be corrected.
+            // The correction may be in any file that was read.
             self.files.iter().chain(files).for_each(|file| watch(file));
         }
         let (model, warnings) = outcome?;
@@ -175,7 +175,7 @@ impl Builder {
         model.files.iter().for_each(|file| watch(file));
         let text = emit(&model, &self.emit)?;
         let path = self.out_path()?;
-        // An unchanged file keeps its time, so that nothing is compiled again.
+        // An unchanged file keeps its modification time, so that cargo compiles nothing again.
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             return Ok(());
         }
@@ -217,14 +217,14 @@ impl Builder {
 }
 
 fn watch(file: &Path) {
-    // Not on the disk, and so always out of date for cargo.
+    // Not on the disk: cargo would always consider it changed.
     if file.starts_with(BUILT_IN) {
         return;
     }
     println!("cargo::rerun-if-changed={}", file.display());
 }
 
-/// One line each for cargo, which cannot show more.
+/// Prints one line per diagnostic: cargo shows no more.
 fn report(diagnostics: &[Diagnostic]) {
     for diagnostic in diagnostics {
         match diagnostic.severity {

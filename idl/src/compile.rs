@@ -1,4 +1,4 @@
-//! The front end from end to end: files in, model and diagnostics out.
+//! The whole front end: files in, model and diagnostics out.
 
 use std::path::{Path, PathBuf};
 
@@ -10,20 +10,20 @@ use crate::preprocess::{Disk, Preprocessor, open};
 use crate::resolve::resolve;
 use crate::source::{FileId, Sources};
 
-/// What the preprocessor is told besides the files.
+/// Options of the preprocessor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
     /// Where `#include` looks, after the directory of the including file.
     pub include_dirs: Vec<PathBuf>,
-    /// Macros that are defined from the start; without a value they are 1.
+    /// Predefined macros; one without a value is 1.
     pub defines: Vec<(String, Option<String>)>,
 }
 
-/// The outcome of a compilation.
+/// The result of a compilation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compilation {
     /// The checked model, usable only without errors: see [`Compilation::ok`].
-    /// Its list of files is complete either way.
+    /// Its list of files is complete in either case.
     pub model: Model,
     /// All errors and warnings, in the order of files and lines.
     pub diagnostics: Vec<Diagnostic>,
@@ -48,10 +48,10 @@ impl Compilation {
     }
 }
 
-/// Compiles files as one: they share one tree of modules, in the order given.
+/// Compiles files together: they share one tree of modules, in the order given.
 ///
-/// Never fails and never panics: a file that cannot be read is a diagnostic as
-/// is any fault in it.
+/// Never fails and never panics: an unreadable file and any fault in a file are
+/// diagnostics.
 #[must_use]
 pub fn compile(files: &[PathBuf], options: &Options) -> Compilation {
     let mut sources = Sources::default();
@@ -66,8 +66,8 @@ pub fn compile(files: &[PathBuf], options: &Options) -> Compilation {
     run(sources, sink, &roots, options, true)
 }
 
-/// Compiles a text that is called `name` in diagnostics. It may include files
-/// from the include directories, but none from beside it.
+/// Compiles a text, called `name` in diagnostics. `#include` looks in the include
+/// directories only: the text has no directory of its own.
 #[must_use]
 pub fn compile_str(name: &str, text: &[u8], options: &Options) -> Compilation {
     let mut sources = Sources::default();
@@ -100,7 +100,7 @@ fn run(
     let mut preprocessor = Preprocessor::new(&mut sources, &mut sink, options, disk);
     let tokens: Vec<_> = roots.iter().map(|root| preprocessor.root(*root)).collect();
     let (exhausted, include_missing) = (preprocessor.exhausted, preprocessor.include_missing);
-    // After a limit was hit the rest would be noise.
+    // Once a limit is exceeded, further diagnostics would mislead.
     let definitions: Vec<_> = match exhausted {
         true => Vec::new(),
         false => tokens

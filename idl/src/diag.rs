@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::limits::{DIAGNOSTICS_MAX, SOURCE_LINE_CHARS_MAX};
 use crate::source::{Sources, Span};
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Something was ignored or is not portable; the model is usable.
@@ -24,7 +24,7 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One finding of the front end.
+/// One finding of the front end, with its position.
 ///
 /// `Display` prints one line, `file:line:column: error: message`, which editors
 /// understand; [`Diagnostic::render`] adds the source line with a caret and the
@@ -82,7 +82,7 @@ impl Diagnostic {
     }
 }
 
-/// Where the stages leave their findings.
+/// Collects the findings of all stages.
 #[derive(Debug, Default)]
 pub(crate) struct Sink {
     findings: Vec<Finding>,
@@ -124,7 +124,7 @@ impl Sink {
         );
     }
 
-    /// A construct of IDL 4.2 that data for DDS has no use for, and the building
+    /// A construct of IDL 4.2 that DDS data types do not use, and the building
     /// block that it belongs to.
     pub(crate) fn refuse(&mut self, span: Span, construct: &str, block: &str) {
         let instead = match block {
@@ -156,7 +156,7 @@ impl Sink {
         );
     }
 
-    /// A finding about a file that has no text, such as one that cannot be read.
+    /// A finding about a file without text, such as an unreadable one.
     pub(crate) fn file_error(&mut self, path: &Path, message: impl Into<String>) {
         let place = Place::File(path.to_path_buf());
         self.push(Severity::Error, place, message.into(), None);
@@ -166,7 +166,7 @@ impl Sink {
         self.errors
     }
 
-    /// Whether another error would only be counted: its hint is not worth work.
+    /// Whether further errors are only counted, so that computing a hint is useless.
     pub(crate) fn is_full(&self) -> bool {
         self.errors + 1 >= DIAGNOSTICS_MAX
     }
@@ -214,10 +214,10 @@ impl Sink {
         if self.findings.iter().any(same) {
             return;
         }
-        // Room is kept for the one that says how many are missing.
+        // One place is reserved for the diagnostic that counts the omitted ones.
         if self.findings.len() + 1 >= DIAGNOSTICS_MAX {
             self.dropped += 1;
-            // No error is missing for a warning.
+            // A warning never displaces an error.
             let warning = |one: &Finding| one.severity == Severity::Warning;
             let last = self.findings.iter().rposition(warning);
             match last.filter(|_| severity == Severity::Error) {

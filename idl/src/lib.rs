@@ -1,20 +1,19 @@
-//! IDL 4.2 compiler for Spindle DDS, made to be called from a `build.rs`.
+//! IDL 4.2 compiler for Spindle DDS, a library for build scripts.
 //!
-//! The front end reads files and hands over a checked [`model`]:
+//! The front end reads files and produces a checked [`model`]:
 //!
 //! ```text
 //! bytes -> source -> lex -> preprocess -> parse -> resolve -> Model
 //!                      \________\___________\________\______> Diagnostics
 //! ```
 //!
-//! No stage fails: each leaves diagnostics and goes on, so that one run shows
-//! all that is wrong. No input makes it panic, recurse without bound or take
-//! unbounded memory; `limits.rs` lists the bounds. The front end knows nothing
-//! of Rust, of wire formats, or of the back ends.
+//! No stage fails: each records diagnostics and continues, so that one run reports
+//! every fault. No input makes it panic, recurse without bound or take unbounded
+//! memory; `limits.rs` lists the bounds. The front end knows nothing of Rust, of
+//! wire formats, or of the back ends.
 //!
-//! The back end, [`emit`], prints Rust by the rules of [`mapping`]; [`Builder`]
-//! is both ends in the hands of a `build.rs`. Byte layouts are the business of
-//! the runtime crate alone.
+//! The back end, [`emit`], prints Rust by the rules of [`mapping`]. [`Builder`]
+//! runs both ends from a build script. Only the runtime crate knows byte layouts.
 #![forbid(unsafe_code)]
 
 mod ast;

@@ -1,14 +1,14 @@
 //! The mapping from IDL 4.2 to Rust, in one place.
 //!
-//! OMG has no IDL to Rust mapping yet. What generated code looks like is decided
-//! here, as a numbered profile, so that a change is a change of the number.
-//! [`TABLE`] covers all of IDL 4.2; the functions below are the rows in force.
+//! OMG has no IDL to Rust mapping yet. This file defines one as a numbered profile;
+//! a change of the mapping changes the number. [`TABLE`] covers all of IDL 4.2; the
+//! functions below implement the rows in force.
 //!
-//! Names: IDL spelling is kept for types, members, literals and constants, since
-//! users know their types by the names in their IDL; the lints that would object
-//! are allowed on the generated code. What is a keyword in Rust gets a trailing
-//! underscore, as does what would collide with a generated name; if something beside it
-//! has that name, it gets more of them, and what has the name in IDL keeps it.
+//! Names: types, members, literals and constants keep their IDL spelling, because
+//! users know them by it; generated code allows the lints that would object. A
+//! Rust keyword, or a name that collides with a generated one, gets a trailing
+//! underscore. If a sibling already has that name in IDL, the sibling keeps it and the
+//! renamed item gets further underscores.
 
 use crate::model::Primitive;
 
@@ -18,9 +18,9 @@ pub const PROFILE_VERSION: u32 = 1;
 /// Whether a row of the [`TABLE`] is in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Generated today.
+    /// In force: the compiler generates it.
     Done,
-    /// Decided, refused by the front end until it is built.
+    /// Decided, but not built: the front end refuses it.
     Planned,
 }
 
@@ -31,7 +31,7 @@ pub struct Row {
     pub block: &'static str,
     /// The construct.
     pub idl: &'static str,
-    /// The Rust of it.
+    /// The Rust that it becomes.
     pub rust: &'static str,
     /// Whether it is in force.
     pub status: Status,
@@ -333,7 +333,7 @@ pub fn primitive(primitive: Primitive) -> &'static str {
     }
 }
 
-/// Whether sequences of it are plain bytes.
+/// Whether a sequence of it is a sequence of plain bytes.
 pub fn is_byte(primitive: Primitive) -> bool {
     matches!(
         primitive,
@@ -369,7 +369,7 @@ pub fn identifier(idl: &str) -> String {
     name
 }
 
-/// As [`identifier`], where the names in `taken` are generated ones.
+/// As [`identifier`], avoiding the generated names in `taken`.
 pub fn identifier_beside(idl: &str, taken: &[&str]) -> String {
     let mut name = identifier(idl);
     if taken.contains(&name.as_str()) {
@@ -378,7 +378,7 @@ pub fn identifier_beside(idl: &str, taken: &[&str]) -> String {
     name
 }
 
-/// Methods of generated views that a member cannot be named as.
+/// Methods of generated views, whose names members cannot have.
 pub const VIEW_METHODS: &[&str] = &[
     "to_owned",
     "key_hash",
@@ -387,11 +387,11 @@ pub const VIEW_METHODS: &[&str] = &[
     "transcribe_key_",
 ];
 
-/// Methods of generated builders that a member cannot be named as.
+/// Methods of generated builders, whose names members cannot have.
 pub const BUILDER_METHODS: &[&str] = &["publish"];
 
-/// Variables of generated code: a constant of such a name beside it would be a pattern, to
-/// which nothing is bound.
+/// Variables of generated code. A constant of the same name in scope would turn the
+/// binding into a pattern.
 pub const VARIABLES: &[&str] = &[
     "at",
     "bits",
@@ -430,7 +430,7 @@ pub const VARIABLES: &[&str] = &[
     "word",
 ];
 
-/// Functions of generated bitmasks that a flag cannot be named as.
+/// Functions of generated bitmasks, whose names flags cannot have.
 pub const BITMASK_METHODS: &[&str] = &[
     "empty",
     "all",

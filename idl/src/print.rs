@@ -1,4 +1,4 @@
-//! The model as compact text, for people: what the compiler has understood.
+//! The model as compact text for readers: what the compiler has understood.
 
 use std::fmt::Write as _;
 
@@ -10,8 +10,8 @@ use crate::model::{
 
 /// A model as text, one declaration or member a line, in the order of the source.
 ///
-/// A line of a member reads: key and flags, member id, name, type, default,
-/// range and unit. Only what is not the default is shown.
+/// The line of a member has key and flags, member id, name, type, default,
+/// range and unit; defaults are omitted.
 #[must_use]
 pub fn print(model: &Model) -> String {
     let mut printer = Printer {

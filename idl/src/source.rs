@@ -1,4 +1,4 @@
-//! Source files, positions in them, and the way from a position to a line.
+//! Source files, positions in them, and the line and column of a position.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// From the start of `self` to the end of `last`; `self` when they stand in
+    /// From the start of `self` to the end of `last`; `self` when they are in
     /// different files, as after a macro or an include.
     pub(crate) fn to(self, last: Self) -> Self {
         if self.file == last.file && last.end >= self.start {
@@ -29,7 +29,7 @@ impl Span {
         }
     }
 
-    /// The empty range right behind `self`.
+    /// The empty range directly after `self`.
     pub(crate) fn after(self) -> Self {
         Self {
             start: self.end,
@@ -43,20 +43,19 @@ impl Span {
 pub(crate) struct SourceFile {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
-    /// Where the first byte stands that was not UTF-8.
+    /// Offset of the first byte that was not UTF-8.
     pub(crate) not_utf8_at: Option<usize>,
     line_starts: Vec<usize>,
-    /// What line markers say, in the order of the text.
+    /// Line markers, in the order of the text.
     markers: Vec<Marker>,
 }
 
-/// `#line 3 "a.idl"`: from this line of the text on, lines are those of another
-/// file.
+/// `#line 3 "a.idl"`: the text from here on belongs to the lines of another file.
 #[derive(Debug)]
 struct Marker {
-    /// The line behind the marker.
+    /// The line after the marker.
     line: usize,
-    /// What it is the line of.
+    /// The file and line that it stands for.
     presumed: usize,
     file: Option<PathBuf>,
 }
@@ -65,7 +64,7 @@ struct Marker {
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     files: Vec<SourceFile>,
-    /// By absolute path, to recognise a second opening.
+    /// By absolute path, to detect a second opening.
     by_identity: HashMap<PathBuf, FileId>,
 }
 
@@ -79,7 +78,7 @@ pub(crate) struct Location<'a> {
 }
 
 impl Sources {
-    /// Takes in a file; `identity` is its absolute path if it has one.
+    /// Adds a file; `identity` is its absolute path if it has one.
     pub(crate) fn add(&mut self, path: PathBuf, identity: Option<PathBuf>, bytes: &[u8]) -> FileId {
         let not_utf8_at = std::str::from_utf8(bytes)
             .err()
@@ -103,7 +102,7 @@ impl Sources {
         file
     }
 
-    /// The file that was opened under this absolute path before, if any.
+    /// The file already opened under this absolute path, if any.
     pub(crate) fn find(&self, identity: &Path) -> Option<FileId> {
         self.by_identity.get(identity).copied()
     }
@@ -120,13 +119,13 @@ impl Sources {
         self.files.iter().map(|file| file.path.clone()).collect()
     }
 
-    /// Takes in a line marker that ends at this place.
+    /// Adds a line marker that ends at this position.
     pub(crate) fn mark(&mut self, id: FileId, offset: usize, presumed: usize, file: Option<&str>) {
         let line = self.line(id, offset) + 1;
         let Some(source) = self.files.get_mut(id.0) else {
             return;
         };
-        // A file that is read once more has the same markers again.
+        // Reading a file again repeats its markers.
         if source.markers.last().is_none_or(|last| last.line < line) {
             let before = source.markers.last().and_then(|last| last.file.clone());
             source.markers.push(Marker {
@@ -137,7 +136,7 @@ impl Sources {
         }
     }
 
-    /// The file and line of a byte offset, as line markers have it.
+    /// The file and line of a byte offset, according to the line markers.
     pub(crate) fn presumed(&self, id: FileId, offset: usize) -> (PathBuf, usize) {
         let Some(source) = self.get(id) else {
             return (PathBuf::new(), 0);

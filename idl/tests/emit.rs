@@ -1,4 +1,4 @@
-//! Generated code, to be read by a person: IDL in, Rust out.
+//! Generated code: IDL in, Rust out.
 
 use std::collections::BTreeMap;
 
@@ -24,23 +24,44 @@ fn bare() -> EmitOptions {
     }
 }
 
+/// Comments and units reach each item through which an application sees a member.
 #[test]
-fn structures() {
+fn documentation_reaches_types_fields_views_and_builders() {
     let idl = r#"
-        // Where things are.
+        // Navigation.
         module nav {
-          @final @nested struct Position { double lat; double lon; };
-          // One instance an aircraft.
+          // One instance per aircraft.
           struct Track {
             // Identity.
             @key unsigned long id;
-            Position position;
+            /// Call sign.
             @default("none") string<12> callsign;
-            sequence<octet> image;
-            @default(7) octet priority;
           };
         };"#;
-    insta::assert_snapshot!(generate(idl, &EmitOptions::default()));
+    let text = generate(idl, &EmitOptions::default());
+    let documented = [
+        "/// Navigation.\n#[allow(",
+        "/// One instance per aircraft.\n    #[derive(Debug, Clone, PartialEq)]",
+        "/// Identity.\n        pub id: u32",
+        "/// Identity.\n        #[inline]\n        pub fn id(&self)",
+        "/// Identity.\n        #[inline]\n        pub fn set_id(&mut self",
+        "/// Call sign.\n        pub callsign: String",
+        "/// Call sign.\n        #[inline]\n        pub fn callsign(&self)",
+        "/// Call sign.\n        #[inline]\n        pub fn callsign(\n            self",
+    ];
+    for part in documented {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+}
+
+/// Only owned types derive serde's traits, and only when the options ask for them.
+#[test]
+fn owned_types_derive_serde_when_asked() {
+    let idl = "module m { struct S { long x; }; enum E { A, B }; };";
+    let derived = "#[derive(__rt::serde::Serialize, __rt::serde::Deserialize)]";
+    let with = generate(idl, &EmitOptions::default());
+    assert_eq!(with.matches(derived).count(), 2, "{with}");
+    assert!(!generate(idl, &bare()).contains("serde"));
 }
 
 /// Types that few members have: the lines of the structure, and its members as types.
@@ -112,7 +133,7 @@ fn recursion_has_no_bound() {
     let idl = "module m { struct Node; typedef sequence<Node, 2> Nodes;
                struct Node { @key long x; Nodes children; @optional @external Node next; }; };";
     let text = generate(idl, &bare());
-    // Measuring must end, and the key has a bound all the same.
+    // Measuring must terminate, and the key still has a bound.
     assert!(
         text.contains("measure.member::<NodeMembers::x>()"),
         "{text}"
@@ -152,10 +173,10 @@ fn options_are_checked() {
     );
 }
 
-/// The types of the fixtures that lie in samples as in memory, and no others.
+/// Exactly these types of the fixtures have the layout of memory in samples.
 #[test]
 fn plain_structures() {
-    let idl = include_str!("../../testing/idl/fixtures/idl/plain.idl");
+    let idl = include_str!("../../testing/idl/fixtures/plain.idl");
     let text = generate(idl, &bare());
     let named = |prefix: &str| -> Vec<&str> {
         text.lines()
@@ -180,7 +201,7 @@ fn plain_structures() {
     );
     assert_eq!(text.matches("#[repr(C)]").count(), plain.len());
 
-    // What another crate has generated is taken as it is there.
+    // Types of another crate are used with its properties.
     let idl = "module a { @final struct P { long x; }; }; module b { struct Q { a::P p; }; };";
     let extern_modules = BTreeMap::from([("a".to_owned(), "other".to_owned())]);
     let options = EmitOptions {

@@ -1,4 +1,4 @@
-//! Generated code of what is not a structure, to be read by a person.
+//! Generated code of types other than structures.
 
 use std::collections::BTreeSet;
 
@@ -22,19 +22,25 @@ fn generate(idl: &str, options: &EmitOptions) -> String {
     try_generate(idl, options).expect("the options are right")
 }
 
+/// Comments reach each item through which an application sees a branch.
 #[test]
-fn unions() {
+fn documentation_reaches_branches() {
     let idl = "
         module m {
-          enum Colour { RED, GREEN };
-          // What it is.
-          @nested union Value switch (Colour) {
+          // A value of some kind.
+          @nested union Value switch (boolean) {
             // Its text.
-            case RED: string<8> text;
-            case GREEN: long numbers[40];
+            case TRUE: string<8> text;
+            case FALSE: long numbers[40];
           };
         };";
-    insta::assert_snapshot!(generate(idl, &EmitOptions::default()));
+    let text = generate(idl, &bare());
+    assert!(
+        text.contains("/// A value of some kind.\n    #[derive("),
+        "{text}"
+    );
+    // The variant of the owned form, that of the view, and the builder's method.
+    assert_eq!(text.matches("/// Its text.\n").count(), 3, "{text}");
 }
 
 #[test]
@@ -93,7 +99,7 @@ fn types_without_a_finite_value_are_refused() {
         let compilation = compile_str("test.idl", idl.as_bytes(), &Options::default());
         let diagnostics = compilation.ok().expect_err("would not end");
         let texts: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
-        assert!(texts[0].contains("has an end"), "{texts:?}");
+        assert!(texts[0].contains("has no finite value"), "{texts:?}");
     }
     let finite = [
         "struct S { long x; @external @optional S next; };",
@@ -136,7 +142,7 @@ fn verbatim(placement: &str, text: &str) -> String {
 }
 
 #[test]
-fn verbatim_text_stands_where_it_is_to_stand() {
+fn verbatim_text_is_at_its_placement() {
     let idl = [
         "module m {",
         &verbatim("BEGIN_FILE", "// First of all."),
@@ -190,7 +196,7 @@ fn verbatim_text_must_be_rust() {
     }
 }
 
-/// Many items are shared out to threads.
+/// Many items are distributed to threads.
 #[test]
 fn items_stand_once_and_in_their_order() {
     let structures = |numbers: std::ops::Range<usize>| -> String {
@@ -213,7 +219,7 @@ fn items_stand_once_and_in_their_order() {
     let (mut rest, mut found) = (&text[..], 0);
     while let Some((_, behind)) = rest.split_once("pub struct Number") {
         let end = behind.find(|c: char| !c.is_ascii_digit()).expect("goes on");
-        // Not the view or the builder of one.
+        // Not a view or a builder.
         if behind[end..].starts_with(" {") {
             assert_eq!(behind[..end].parse(), Ok(found));
             found += 1;
@@ -224,7 +230,7 @@ fn items_stand_once_and_in_their_order() {
     assert_eq!(text, generate(&idl, &options));
 }
 
-/// What generated code may bind: behind `let`, between bars, and before a colon.
+/// Variables that generated code binds: after `let`, between bars, and before a colon.
 fn bindings(text: &str) -> BTreeSet<&str> {
     let word = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let mut found = BTreeSet::new();
@@ -245,7 +251,7 @@ fn bindings(text: &str) -> BTreeSet<&str> {
 }
 
 #[test]
-fn constants_and_bitmasks_are_no_patterns_of_generated_code() {
+fn constants_and_bitmasks_are_never_patterns_in_generated_code() {
     let constants: String = VARIABLES
         .iter()
         .map(|name| format!("const long {name} = 1;"))

@@ -1,4 +1,4 @@
-//! The mapping as people read it.
+//! The page of the mapping.
 
 use spindle_dds_idl::mapping::{PROFILE_VERSION, table_markdown};
 

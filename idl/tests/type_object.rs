@@ -1,5 +1,5 @@
-//! Types are described as another product describes them, byte for byte: the vectors
-//! are those of the crate `xtypes`, see `ORIGIN.md` there.
+//! Type objects equal those of another product, byte for byte: the vectors are those of the
+//! crate `xtypes`, see `ORIGIN.md` there.
 
 use std::collections::HashMap;
 
@@ -34,15 +34,15 @@ fn bytes(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// A sequence of objects, and what stands behind it and the padding.
+/// A sequence of objects, and the bytes after it and the padding.
 fn objects(bytes: &[u8]) -> (TypeObjects, &[u8]) {
     let length = u32::from_le_bytes(bytes[..4].try_into().expect("four")) as usize + 4;
     let objects = TypeObjects::from_bytes(&bytes[..length]).expect("objects");
     (objects, &bytes[length.next_multiple_of(4)..])
 }
 
-/// Of each type all objects that it is made of are those of the other product, and what
-/// discovery announces is the same but for the order of the dependencies.
+/// For each type, the objects of all dependencies equal those of the other product, and the
+/// type information is the same except for the order of the dependencies.
 fn check(vectors: &str, known_differences: &[&str]) -> usize {
     let model = model(IDL);
     let found = TypeDescriptions::of(&model).expect("names are short");
@@ -88,13 +88,13 @@ fn check(vectors: &str, known_differences: &[&str]) -> usize {
 
 #[test]
 fn objects_are_those_of_another_product() {
-    // Its C backend hashes types that contain themselves in a way of its own.
+    // Its C backend hashes recursive types in another way.
     let count = check(TYPES, &["vectors::Recursive"]);
     assert!(count >= 14, "{count}");
     assert_eq!(check(RECURSIVE, &[]), 1);
 }
 
-/// What has been described is found again in a registry, and is the same.
+/// A registry resolves the descriptions to the same types.
 #[test]
 fn descriptions_resolve() {
     let model = model(IDL);
@@ -117,7 +117,7 @@ fn descriptions_resolve() {
 }
 
 #[test]
-fn what_has_no_words_is_left_out_with_all_that_contains_it() {
+fn types_that_are_not_representable_are_left_out_with_their_containers() {
     let model = model(
         "module m {
             struct Money { fixed<5, 2> amount; };
@@ -168,8 +168,8 @@ fn annotations_of_typedefs_are_theirs() {
     );
 }
 
-/// Types that come from the compiler have the defaults of the IDL, which those that come
-/// from type objects have not.
+/// Dynamic types from the compiler have the defaults of the IDL; those from type objects do
+/// not.
 #[test]
 fn defaults_are_those_of_the_idl() {
     let model = model(

@@ -15,12 +15,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::EventfdFlags;
-use spindle_dds_transport::mixed::{
-    MixedError, MixedSegment, NetworkOptions, Station, StationOptions,
+use spindle_dds_transport::hybrid::{
+    HybridError, HybridSegment, NetworkOptions, Station, StationOptions,
 };
 use spindle_dds_transport::shm::{self, DoorbellChoice};
 use spindle_dds_transport::{
-    FABRIC_AREA, Fabric, Park, PeerSet, Rank, SegmentKey, SegmentRequest, Want,
+    FABRIC_AREA, Fabric, Park, PeerSet, Rank, SegmentKey, SegmentRequest, WakeInterest,
 };
 use tempfile::TempDir;
 
@@ -58,7 +58,7 @@ struct Pair {
 
 impl Pair {
     /// On one host, or apart: in truth on two directories of this one.
-    fn open(doorbell: DoorbellChoice, apart: bool) -> Result<Self, MixedError> {
+    fn open(doorbell: DoorbellChoice, apart: bool) -> Result<Self, HybridError> {
         let directories = [(); 2].map(|()| {
             let mine = std::fs::Permissions::from_mode(0o700);
             let directory = tempfile::Builder::new().permissions(mine).tempdir();
@@ -66,10 +66,10 @@ impl Pair {
         });
         let open = |id: usize| {
             let directory = &directories[if apart { id } else { 0 }];
-            let host = shm::StationOptions {
+            let host = shm::HostOptions {
                 directory: Some(directory.path().into()),
                 doorbell,
-                ..shm::StationOptions::new(0, id as u128)
+                ..shm::HostOptions::new(0, id as u128)
             };
             let network = apart.then(NetworkOptions::default);
             Station::open(&StationOptions { host, network })
@@ -85,16 +85,16 @@ impl Pair {
     }
 
     /// Both make so many segments in one exchange.
-    fn make(&self, epoch: u64, lanes: u32) -> [Vec<MixedSegment>; 2] {
+    fn make(&self, epoch: u64, indices: u32) -> [Vec<HybridSegment>; 2] {
         let make = |me: u16| {
-            let request = |lane| SegmentRequest {
-                key: SegmentKey { epoch, lane },
+            let request = |index| SegmentRequest {
+                key: SegmentKey { epoch, index },
                 members: vec![0, 1],
                 me: Rank(me),
                 row_lens: vec![64 * 1024; 2],
-                control: lane == 0,
+                control: index == 0,
             };
-            let requests: Vec<_> = (0..lanes).map(request).collect();
+            let requests: Vec<_> = (0..indices).map(request).collect();
             let station = &self.stations[usize::from(me)];
             let made = station.segments(&requests, Instant::now() + WITHIN);
             made.expect("segments")
@@ -110,9 +110,9 @@ fn make_segments() {
     const TIMES: u64 = 200;
     let pair = Pair::open(DoorbellChoice::Auto, false).expect("two stations");
     let mut baseline = None;
-    for (name, lanes) in [("make_1_segment", 1), ("make_20_segments", 20)] {
+    for (name, indices) in [("make_1_segment", 1), ("make_20_segments", 20)] {
         let nanos = time(TIMES, |epoch| {
-            black_box(pair.make(u64::from(lanes) * TIMES + epoch, lanes));
+            black_box(pair.make(u64::from(indices) * TIMES + epoch, indices));
         });
         baseline = Some(report(name, nanos, baseline));
     }
@@ -181,13 +181,13 @@ fn bare_streams() -> Vec<u64> {
 fn send(fabric: &impl Fabric, value: u64, to: Rank) {
     let to: PeerSet = [to].into_iter().collect();
     fabric.push_word(WORD, value, &to);
-    fabric.ring(&to, &PeerSet::EMPTY);
+    fabric.wake(&to, &PeerSet::EMPTY);
 }
 
 fn wait(fabric: &impl Park, value: u64, from: Rank) {
     let there = || fabric.row(from).load(WORD) >= value;
     while !there() {
-        fabric.announce_sleep(Want::Data);
+        fabric.announce_sleep(WakeInterest::Data);
         if !there() {
             fabric.park(None);
         }

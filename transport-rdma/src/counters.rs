@@ -15,7 +15,7 @@ pub(crate) struct PushCounters {
 /// Sleep of one process; any thread counts.
 #[derive(Debug, Default)]
 pub(crate) struct SleepCounters {
-    pub(crate) rings: AtomicU64,
+    pub(crate) peer_wakes: AtomicU64,
     pub(crate) sleeps: AtomicU64,
     pub(crate) nudges: AtomicU64,
 }
@@ -60,7 +60,7 @@ impl PushCounters {
             pushes: load(&self.pushes),
             word_pushes: load(&self.word_pushes),
             bytes_pushed: load(&self.bytes_pushed),
-            rings: load(&process.rings),
+            peer_wakes: load(&process.peer_wakes),
             sleeps: load(&process.sleeps),
             nudges: load(&process.nudges),
         }

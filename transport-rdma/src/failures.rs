@@ -4,25 +4,25 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::fabric::{Failure, FailureCause};
+use crate::fabric::{FailureCause, PeerFailure};
 use crate::peers::{PeerSet, Rank};
 
 /// Failures that nobody has taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     any: AtomicBool,
-    queue: Mutex<VecDeque<Failure>>,
+    queue: Mutex<VecDeque<PeerFailure>>,
 }
 
 impl Failures {
-    pub(crate) fn put(&self, failure: Failure) {
+    pub(crate) fn put(&self, failure: PeerFailure) {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.push_back(failure);
         self.any.store(true, Ordering::Release);
     }
 
     /// The next one. Without any, this is one load.
-    pub(crate) fn take(&self) -> Option<Failure> {
+    pub(crate) fn take(&self) -> Option<PeerFailure> {
         // Acquire: pairs with `put`.
         if !self.any.load(Ordering::Acquire) {
             return None;
@@ -69,7 +69,7 @@ impl Control {
         if let (false, Some(failures)) = (self.told.contains(peer), self.failures.upgrade()) {
             self.told.insert(peer);
             let cause = cause.clone();
-            failures.put(Failure { peer, cause });
+            failures.put(PeerFailure { peer, cause });
         }
     }
 }

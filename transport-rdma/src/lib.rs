@@ -31,15 +31,14 @@
 compile_error!("Spindle DDS runs on Linux (kernel 5.10 or newer, x86-64 or aarch64) only");
 
 mod counters;
-pub mod duty;
-mod event;
+mod eventfd;
 mod fabric;
 mod failures;
+pub mod hybrid;
 mod mapping;
 pub mod mem;
-pub mod mixed;
-mod news;
 mod peers;
+pub mod poller_role;
 mod queue;
 mod rdma;
 mod segment;
@@ -47,6 +46,7 @@ pub mod shm;
 pub mod sim;
 pub mod sleep;
 mod station_error;
+mod station_event;
 pub mod tcp;
 pub mod ticks;
 pub mod timed;
@@ -57,13 +57,13 @@ mod verbs;
 mod verbs;
 
 pub use fabric::{
-    Berths, FABRIC_AREA, Fabric, FabricCounters, Failure, FailureCause, Message, Park, Sleeper,
-    Want,
+    FABRIC_AREA, Fabric, FabricCounters, FailureCause, MessagePush, Park, ParkSlots, PeerFailure,
+    Sleeper, WakeInterest,
 };
 pub use mem::{Region, Words};
-pub use news::{Event, MESSAGE_LEN_MAX};
 pub use peers::{MEMBERS_MAX, PeerSet, Rank};
 pub use rdma::{BATCH_CLASSES, CHAIN_CLASSES, RdmaCounters, RdmaOptions};
 pub use segment::{SegmentKey, SegmentRequest};
 pub use station_error::StationError;
+pub use station_event::{MESSAGE_LEN_MAX, StationEvent};
 pub use verbs::RdmaError;

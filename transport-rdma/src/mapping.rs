@@ -250,7 +250,7 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the range was mapped for `self` and every region over it has
-        // gone (each holds `self`). Failure would leave it mapped: harmless.
+        // gone (each holds `self`). PeerFailure would leave it mapped: harmless.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }

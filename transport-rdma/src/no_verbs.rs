@@ -111,7 +111,7 @@ impl Segment {
         match self.0 {}
     }
 
-    pub(crate) fn ring(&self, _: &PeerSet, _: &PeerSet) {
+    pub(crate) fn wake(&self, _: &PeerSet, _: &PeerSet) {
         match self.0 {}
     }
 

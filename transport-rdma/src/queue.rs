@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::fabric::{FABRIC_AREA, Ring};
+use crate::fabric::{FABRIC_AREA, WakeReason};
 use crate::mem::Region;
 use crate::segment::SegmentKey;
 
@@ -71,7 +71,7 @@ pub(crate) enum Push {
         at: usize,
         value: u64,
     },
-    Ring(Ring),
+    Wake(WakeReason),
     /// What comes for this slot is of this segment.
     Open(Arc<Own>),
     /// No more comes for it.
@@ -86,7 +86,7 @@ impl Push {
         match self {
             Self::Range { len, .. } => *len,
             Self::Word { .. } => 8,
-            Self::Ring(_) | Self::Open(_) | Self::Shut { .. } => 0,
+            Self::Wake(_) | Self::Open(_) | Self::Shut { .. } => 0,
         }
     }
 }
@@ -267,7 +267,7 @@ impl Pushes {
                 }
                 touches
             }
-            (Some(Push::Ring(ring)), Push::Ring(other)) => {
+            (Some(Push::Wake(ring)), Push::Wake(other)) => {
                 *ring = (*ring).max(*other);
                 true
             }
@@ -314,7 +314,7 @@ mod tests {
             at: 512,
             value,
         };
-        let (data, acks) = (Push::Ring(Ring::Data), Push::Ring(Ring::Acks));
+        let (data, acks) = (Push::Wake(WakeReason::Data), Push::Wake(WakeReason::Acks));
         check(&[range(0, 64), range(64, 64)], &[range(0, 128)]);
         check(&[range(64, 64), range(0, 64)], &[range(0, 128)]);
         check(&[range(0, 64), range(32, 64)], &[range(0, 96)]);
@@ -336,8 +336,8 @@ mod tests {
     /// nothing of the new one.
     #[test]
     fn segments_do_not_share_ranges() {
-        let own = |slot, lane| {
-            let key = SegmentKey { epoch: 1, lane };
+        let own = |slot, index| {
+            let key = SegmentKey { epoch: 1, index };
             let row = Region::heap(512);
             Arc::new(Own { slot, key, row })
         };

@@ -11,7 +11,7 @@ pub struct SegmentKey {
     /// Rises with every view.
     pub epoch: u64,
     /// Which of them.
-    pub lane: u32,
+    pub index: u32,
 }
 
 /// A segment to be made: the same at all its members, but for `me`.

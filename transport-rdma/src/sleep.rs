@@ -1,36 +1,35 @@
-//! Sleep and wake without a lost wake-up: the part that needs a proof.
+//! Sleeping and waking without a lost wake-up: the part that needs a proof.
 //!
-//! Nobody writes into another's row, so the two sides meet over two words that
-//! each side stores itself, as in Dekker's algorithm:
+//! A member writes only its own row, so the two sides meet over two words that each side
+//! stores itself, as in Dekker's algorithm:
 //!
 //! ```text
-//!   sleeper                             pusher
-//!   -------                             ------
-//!   epoch := odd          (announce)    word := value
-//!   fence(SeqCst)         (announce)    fence(SeqCst)      (before_ring)
-//!   look: value there?                  epoch odd?         (Fenced::epoch)
-//!     yes: do not sleep                   yes: ring
-//!     no:  sleep until rung               no:  nothing
+//!   sleeper                                pusher
+//!   -------                                ------
+//!   epoch := odd           (announce)      word := value
+//!   fence(SeqCst)          (announce)      fence(SeqCst)   (fence_before_wake)
+//!   look: is value there?                  epoch odd?      (Fenced::epoch)
+//!     yes: do not sleep                      yes: wake the sleeper
+//!     no:  sleep until woken                 no:  nothing
 //! ```
 //!
-//! Sequentially consistent fences have one total order. If the sleeper's comes
-//! first, the pusher's load after its own fence sees the odd epoch and rings;
-//! if the pusher's comes first, the sleeper's look after its own fence sees
-//! the value. Without either fence both may read the old words, and the sleeper
-//! sleeps for ever. (`tests/loom_sleep.rs` runs this very code under loom, with
-//! and without the fence.)
+//! Sequentially consistent fences have one total order. If the sleeper's fence comes first,
+//! the pusher's load after its own fence sees the odd epoch, and the pusher wakes it. If
+//! the pusher's comes first, the sleeper's look after its own fence sees the value. Without
+//! either fence both may read the old words, and the sleeper sleeps for ever.
+//! (`tests/loom_sleep.rs` runs this code under loom, with and without the fence.)
 //!
-//! A lock may take the fences' place: who leaves work under one that the sleeper has for its
-//! look, after it has announced, and looks at the epoch before it gives the lock back, needs
-//! none ([`seen_by_owner`]). If the sleeper had the lock first, its epoch is seen; if it has it
-//! later, its look sees the work.
+//! A lock may replace the pusher's fence: a thread that leaves work under the lock under
+//! which the sleeper looks, and reads the epoch before it releases that lock, needs none
+//! ([`epoch_under_lock`]). If the sleeper held the lock before, after it had announced, its
+//! epoch is visible; if it gets the lock later, its look sees the work.
 //!
-//! The bell itself may be anything that remembers one ring: the sleeper notes
-//! the bell's state before it announces, and sleeps only while it is unchanged.
+//! The doorbell may be anything that remembers one signal: the sleeper notes the doorbell's
+//! state before it announces, and blocks only while that is unchanged.
 
 use core::sync::atomic::Ordering;
 
-/// An atomic word of 64 bits; loom has its own.
+/// An atomic word of 64 bits; loom has its own type.
 pub trait Word {
     /// Loads without ordering.
     fn load_relaxed(&self) -> u64;
@@ -67,26 +66,26 @@ fn fence_seq_cst() {
     loom::sync::atomic::fence(Ordering::SeqCst);
 }
 
-/// The sleeper: publishes its odd epoch. What it looks at afterwards is newer
-/// than the push of whoever did not see the epoch.
+/// The sleeper publishes its odd epoch. Its next look sees all that was stored by a pusher
+/// that did not see the epoch.
 pub fn announce(epoch_word: &impl Word, odd: u64) {
     epoch_word.store_release(odd);
     fence_seq_cst();
 }
 
-/// The pusher, between its last store and its first look at an epoch.
-pub fn before_ring() -> Fenced {
+/// The pusher's fence, between its last store and its first load of an epoch.
+pub fn fence_before_wake() -> Fenced {
     fence_seq_cst();
     Fenced(())
 }
 
-/// The pusher's look at an epoch while it has the lock that the sleeper looks under: whoever
-/// has had it for its look since it announced, is seen.
-pub fn seen_by_owner(epoch_word: &impl Word) -> u64 {
+/// A sleeper's epoch, for a caller that holds the lock under which the sleeper looks: the
+/// epoch is visible if the sleeper has held the lock since it announced.
+pub fn epoch_under_lock(epoch_word: &impl Word) -> u64 {
     epoch_word.load_relaxed()
 }
 
-/// Proof that a fence stands between what was stored and the epochs read now.
+/// Proof that a fence stands between the stores before it and the epochs read through it.
 #[derive(Debug)]
 pub struct Fenced(());
 

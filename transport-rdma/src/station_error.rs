@@ -1,7 +1,7 @@
 //! Why a station could not do what it was asked for, whatever part of it.
 
 use crate::segment::SegmentKey;
-use crate::shm::JoinError;
+use crate::shm::SetupError;
 
 /// Why an operation of a station failed.
 #[derive(Debug, thiserror::Error)]
@@ -9,7 +9,7 @@ use crate::shm::JoinError;
 pub enum StationError {
     /// The system did not give what was needed.
     #[error(transparent)]
-    System(#[from] JoinError),
+    System(#[from] SetupError),
     /// An address that no station of this version has.
     #[error("{0:?} is no address of a station")]
     Address(String),
@@ -49,12 +49,12 @@ pub enum StationError {
     #[error("the station has been closed")]
     Closed,
     /// A segment that makes no sense, or is there already.
-    #[error("segment {lane} of epoch {epoch} cannot be made: {problem}")]
+    #[error("segment {index} of epoch {epoch} cannot be made: {problem}")]
     Segment {
         /// Of its key.
         epoch: u64,
         /// Of its key.
-        lane: u32,
+        index: u32,
         /// What is wrong.
         problem: String,
     },
@@ -62,10 +62,10 @@ pub enum StationError {
 
 impl StationError {
     pub(crate) fn segment(key: SegmentKey, problem: impl Into<String>) -> Self {
-        let SegmentKey { epoch, lane } = key;
+        let SegmentKey { epoch, index } = key;
         Self::Segment {
             epoch,
-            lane,
+            index,
             problem: problem.into(),
         }
     }

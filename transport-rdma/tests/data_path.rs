@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::mixed::{MixedSegment, NetworkOptions, Station, StationOptions};
+use spindle_dds_transport::hybrid::{HybridSegment, NetworkOptions, Station, StationOptions};
 use spindle_dds_transport::shm::{self, DoorbellChoice};
 use spindle_dds_transport::{
-    FABRIC_AREA, Fabric, Park, PeerSet, Rank, SegmentKey, SegmentRequest, Want,
+    FABRIC_AREA, Fabric, Park, PeerSet, Rank, SegmentKey, SegmentRequest, WakeInterest,
 };
 
 /// By all threads.
@@ -60,7 +60,7 @@ fn pushing_ringing_and_sleeping_over_streams_allocate_nothing() {
     for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
         let (_stations, group) = segments([0, 1, 2], doorbell, Some(streams));
         assert_eq!(allocations_of(&group), 0);
-        assert_eq!(group[1].counters().rings, 99);
+        assert_eq!(group[1].counters().peer_wakes, 99);
     }
 }
 
@@ -71,7 +71,7 @@ fn streams(_: usize) -> NetworkOptions {
 /// The nodes of a guest.
 #[cfg(feature = "verbs")]
 fn verbs(host: usize) -> NetworkOptions {
-    use spindle_dds_transport::{RdmaOptions, mixed::RdmaUse};
+    use spindle_dds_transport::{RdmaOptions, hybrid::RdmaUse};
     let node = host as u8 + 1;
     NetworkOptions {
         listen: ([10, 77, 0, node], 0).into(),
@@ -89,11 +89,11 @@ fn verbs(host: usize) -> NetworkOptions {
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn pushing_ringing_and_sleeping_over_verbs_allocate_nothing() {
-    use spindle_dds_transport::mixed::PeerWay;
+    use spindle_dds_transport::hybrid::PeerPath;
     for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
         let (stations, group) = segments([0, 1, 2], doorbell, Some(verbs));
-        let work_requests = || match stations[0].way(1) {
-            Some(PeerWay::Rdma(counters)) => counters.work_requests,
+        let work_requests = || match stations[0].path(1) {
+            Some(PeerPath::Rdma(counters)) => counters.work_requests,
             other => panic!("by {other:?}"),
         };
         // What is made once, at the first push, is made.
@@ -104,7 +104,7 @@ fn pushing_ringing_and_sleeping_over_verbs_allocate_nothing() {
         let all = ALL_ALLOCATIONS.load(Ordering::Relaxed) - before;
         assert_eq!((mine, all), (0, 0), "{doorbell:?}");
         assert!(work_requests() >= posted + 600, "{doorbell:?}");
-        assert!(group[1].counters().rings >= 300, "{doorbell:?}");
+        assert!(group[1].counters().peer_wakes >= 300, "{doorbell:?}");
         drop(std::hint::black_box(Box::new(1)));
         let more = ALL_ALLOCATIONS.load(Ordering::Relaxed) - before;
         assert!(more > 0, "it counts");
@@ -116,11 +116,11 @@ fn pushing_ringing_and_sleeping_over_verbs_allocate_nothing() {
 fn push_and_wake<F: Park>(group: &[F], values: std::ops::Range<u64>) {
     let to: PeerSet = [Rank(1), Rank(2)].into_iter().collect();
     for value in values {
-        group[1].announce_sleep(Want::Data);
+        group[1].announce_sleep(WakeInterest::Data);
         group[0].store(FABRIC_AREA, value);
         group[0].push(FABRIC_AREA, 512, &to);
         group[0].push_word(FABRIC_AREA + 512, value, &to);
-        group[0].ring(&to, &PeerSet::EMPTY);
+        group[0].wake(&to, &PeerSet::EMPTY);
         // That it sleeps may be heard only after the ring: then it is rung by upkeep.
         while !group[1].park(Some(Duration::from_millis(1))) {
             assert!(group[0].poll().is_none());
@@ -135,17 +135,17 @@ fn segments(
     hosts: [usize; 3],
     doorbell: DoorbellChoice,
     network: Option<fn(usize) -> NetworkOptions>,
-) -> (Vec<Station>, Vec<MixedSegment>) {
+) -> (Vec<Station>, Vec<HybridSegment>) {
     let directories = hosts.map(|_| {
         let mine = std::fs::Permissions::from_mode(0o700);
         let directory = tempfile::Builder::new().permissions(mine).tempdir();
         directory.expect("a directory")
     });
     let open = |(at, &host): (usize, &usize)| {
-        let host = shm::StationOptions {
+        let host = shm::HostOptions {
             directory: Some(directories[host].path().into()),
             doorbell,
-            ..shm::StationOptions::new(0, at as u128)
+            ..shm::HostOptions::new(0, at as u128)
         };
         let network = network.map(|of| of(hosts[at]));
         Station::open(&StationOptions { host, network }).expect("a station")
@@ -159,7 +159,7 @@ fn segments(
     }
     let make = |station: &Station| {
         let request = SegmentRequest {
-            key: SegmentKey { epoch: 1, lane: 0 },
+            key: SegmentKey { epoch: 1, index: 0 },
             members: vec![0, 1, 2],
             me: Rank(station.id() as u16),
             row_lens: vec![4096; 3],
@@ -185,15 +185,15 @@ fn allocations_of<F: Park>(group: &[F]) -> u64 {
     let seen = |value| group[1].row(Rank(0)).load(FABRIC_AREA + 512) == value;
     allocations(|| {
         for value in 1..100 {
-            group[1].announce_sleep(Want::Data);
+            group[1].announce_sleep(WakeInterest::Data);
             group[0].store(FABRIC_AREA, value);
             group[0].push(FABRIC_AREA, 512, &to);
             group[0].push_word(FABRIC_AREA + 512, value, &to);
-            group[0].ring(&to, &PeerSet::EMPTY);
+            group[0].wake(&to, &PeerSet::EMPTY);
             assert!(group[1].park(None));
             group[1].announce_awake();
             assert!(seen(value));
-            group[2].announce_sleep(Want::DataAndAcks);
+            group[2].announce_sleep(WakeInterest::DataAndAcks);
             group[2].park(Some(Duration::ZERO));
             group[2].nudge();
             assert!(group[2].park(None));
@@ -205,7 +205,7 @@ fn allocations_of<F: Park>(group: &[F]) -> u64 {
 
 fn check<F: Park>(group: &[F], doorbell: DoorbellChoice) {
     assert_eq!(allocations_of(group), 0, "{doorbell:?}");
-    assert_eq!(group[0].counters().rings, 99);
+    assert_eq!(group[0].counters().peer_wakes, 99);
     assert_eq!(
         allocations(|| drop(std::hint::black_box(Box::new(1)))),
         1,

@@ -1,5 +1,5 @@
-//! Sleep and wake under every interleaving and every reordering that loom
-//! knows: the very functions that the backends use, over loom's atomics.
+//! Sleeping and waking under every interleaving and reordering that loom knows: the
+//! functions that the backends use, over loom's atomics.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test -p spindle-dds-transport --release --test loom_sleep
@@ -11,17 +11,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use spindle_dds_transport::Want;
+use spindle_dds_transport::WakeInterest;
 use spindle_dds_transport::sleep::{self, Word};
 
-/// A bell as the kernel gives it: a count, and sleeping while it is unchanged.
-struct Bell {
+/// A doorbell like the kernel's: a count, and sleeping while it is unchanged.
+struct Doorbell {
     count: AtomicU64,
     queue: Mutex<()>,
     woken: Condvar,
 }
 
-impl Bell {
+impl Doorbell {
     fn new() -> Self {
         Self {
             count: AtomicU64::new(0),
@@ -30,7 +30,7 @@ impl Bell {
         }
     }
 
-    fn ring(&self) {
+    fn signal(&self) {
         self.count.fetch_add(1, Ordering::Release);
         let _kernel = self.queue.lock().expect("no panic");
         self.woken.notify_all();
@@ -45,12 +45,12 @@ impl Bell {
 }
 
 struct Group {
-    /// Words of the pusher's row.
+    /// A word of the pusher's row.
     data: AtomicU64,
-    /// Words of the sleeper's row.
+    /// The sleep word, in the sleeper's row.
     epoch: AtomicU64,
-    bell: Bell,
-    /// A second pusher's.
+    doorbell: Doorbell,
+    /// A word of a second pusher's row.
     more: AtomicU64,
 }
 
@@ -59,38 +59,38 @@ impl Group {
         Arc::new(Self {
             data: AtomicU64::new(0),
             epoch: AtomicU64::new(0),
-            bell: Bell::new(),
+            doorbell: Doorbell::new(),
             more: AtomicU64::new(0),
         })
     }
 
-    /// The pusher: stores, and rings by the epoch it sees.
+    /// The pusher: stores, and wakes the sleeper if it sees an odd epoch.
     fn push(&self, word: &AtomicU64, value: u64) {
         word.store_release(value);
-        let fenced = sleep::before_ring();
-        if Want::of_sleep_word(fenced.epoch(&self.epoch)).is_some() {
-            self.bell.ring();
+        let fenced = sleep::fence_before_wake();
+        if WakeInterest::of_sleep_word(fenced.epoch(&self.epoch)).is_some() {
+            self.doorbell.signal();
         }
     }
 
     /// The same without the fence.
     fn push_without_fence(&self, word: &AtomicU64, value: u64) {
         word.store_release(value);
-        if Want::of_sleep_word(self.epoch.load_relaxed()).is_some() {
-            self.bell.ring();
+        if WakeInterest::of_sleep_word(self.epoch.load_relaxed()).is_some() {
+            self.doorbell.signal();
         }
     }
 
-    /// The sleeper: until `done`; each round has an epoch of its own.
+    /// The sleeper: sleeps until `done`; each round has its own epoch.
     fn sleep_until(&self, done: impl Fn() -> bool) {
         for epoch in 1.. {
             if done() {
                 return;
             }
-            let before = self.bell.count.load(Ordering::Acquire);
-            sleep::announce(&self.epoch, Want::Data.sleep_word(epoch));
+            let before = self.doorbell.count.load(Ordering::Acquire);
+            sleep::announce(&self.epoch, WakeInterest::Data.sleep_word(epoch));
             if !done() {
-                self.bell.sleep_while(before);
+                self.doorbell.sleep_while(before);
             }
             self.epoch.store_release(epoch << 2);
         }
@@ -109,7 +109,7 @@ fn no_wake_up_is_lost() {
 }
 
 #[test]
-fn two_pushers_may_use_one_bell() {
+fn two_pushers_may_use_one_doorbell() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
     model.check(|| {
@@ -125,21 +125,21 @@ fn two_pushers_may_use_one_bell() {
 }
 
 #[test]
-fn one_ring_for_each_epoch_is_enough() {
+fn one_wake_up_an_epoch_is_enough() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
         let group = Group::new();
         let pusher = Arc::clone(&group);
         let thread = thread::spawn(move || {
-            let mut rung_at = 0;
+            let mut woken_at = 0;
             for value in 1..=2 {
                 pusher.data.store_release(value);
-                let fenced = sleep::before_ring();
+                let fenced = sleep::fence_before_wake();
                 let epoch = fenced.epoch(&pusher.epoch);
-                if Want::of_sleep_word(epoch).is_some() && epoch != rung_at {
-                    rung_at = epoch;
-                    pusher.bell.ring();
+                if WakeInterest::of_sleep_word(epoch).is_some() && epoch != woken_at {
+                    woken_at = epoch;
+                    pusher.doorbell.signal();
                 }
             }
         });
@@ -148,7 +148,7 @@ fn one_ring_for_each_epoch_is_enough() {
     });
 }
 
-/// The planted bug: loom finds the sleeper that nobody rings.
+/// The fence is needed: without it loom finds a sleeper that is never woken.
 #[test]
 fn without_the_fence_loom_finds_the_lost_wake_up() {
     let model = || {

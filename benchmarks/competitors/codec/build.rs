@@ -1,10 +1,10 @@
-//! Compiles the types that `cargo bench -p spindle-dds-idl-fixtures` measures.
+//! Compiles the types that `cargo bench -p spindle-dds-idl-conformance` measures.
 
 use spindle_dds_idl::{BuildError, Builder};
 
 fn main() -> Result<(), BuildError> {
     Builder::new()
-        .file("../../../testing/idl/fixtures/idl/bench.idl")
+        .file("../../../testing/idl/fixtures/bench.idl")
         .runtime_path("::spindle_dds_idl_runtime")
         .generate()
 }

@@ -19,7 +19,7 @@ use spindle_dds_core::{
     SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::Rank;
-use spindle_dds_transport::mixed::{MixedSegment, Station};
+use spindle_dds_transport::hybrid::{HybridSegment, Station};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 /// Messages of a batch.
@@ -47,8 +47,8 @@ struct Touch {
     reading: bool,
 }
 
-impl Sink<MixedSegment> for Touch {
-    fn deliver(&mut self, delivery: &Delivery<'_, MixedSegment>) {
+impl Sink<HybridSegment> for Touch {
+    fn deliver(&mut self, delivery: &Delivery<'_, HybridSegment>) {
         if self.reading {
             let held = delivery.hold();
             let bytes = held.bytes();
@@ -69,12 +69,12 @@ impl Sink<MixedSegment> for Touch {
     }
 }
 
-type Node = Engine<MixedSegment, Touch>;
+type Node = Engine<HybridSegment, Touch>;
 
 /// A sender and a receiver.
 struct World {
     sender: Node,
-    lane: Arc<SubgroupHandle<MixedSegment>>,
+    lane: Arc<SubgroupHandle<HybridSegment>>,
     receiver: Node,
     size: u32,
     _stations: Vec<Station>,
@@ -108,7 +108,7 @@ impl World {
         let subgroups = SUBGROUP.0..SUBGROUP.0 + lanes;
         let lanes: Vec<_> = subgroups.map(|it| lane(SubgroupId(it))).collect();
         let (stations, segments) = stations::segments(&[0; 2], &lanes);
-        let node = |(rank, segments): (usize, Vec<MixedSegment>)| {
+        let node = |(rank, segments): (usize, Vec<HybridSegment>)| {
             let mut segments = segments.into_iter();
             let sink = Touch { reading: rank > 0 };
             let control = segments.next().expect("a control segment");

@@ -136,8 +136,8 @@ impl Entry {
     ) -> Self {
         Self::Writer(WriterEntry {
             endpoint: Endpoint::new(config, writer.base.guid(), &writer.topic),
-            number: writer.settings.number,
-            is_ordered: writer.settings.ring == DeliveryClass::Ordered,
+            number: writer.number,
+            is_ordered: writer.side.class == DeliveryClass::Ordered,
             qos: writer.qos().clone(),
             publisher: publisher.qos().clone(),
         })

@@ -289,7 +289,7 @@ impl Matcher {
     ) {
         let old = match self.linked.get(&number) {
             Some(linked) => linked.link.clone(),
-            None => reader.inlet.link(),
+            None => reader.side.inlet.link(),
         };
         if old.epoch() == Some(spec.epoch) {
             return;
@@ -332,9 +332,9 @@ impl Matcher {
         old.end(end, |handle| stays.contains(&handle), farewell);
         let link = Arc::new(old.follow(&lane, matched, refused, &sizes));
         old.set_next(link.clone());
-        reader.inlet.go_on();
+        reader.side.inlet.go_on();
         let linked = Linked {
-            inlet: reader.inlet.clone(),
+            inlet: reader.side.inlet.clone(),
             link,
             topic: TopicKey::of_name(&entry.endpoint.topic),
             subgroup: spec.subgroup,

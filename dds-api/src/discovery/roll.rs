@@ -72,14 +72,14 @@ impl Own {
     ) -> Option<(Entry, Option<(DeliveryClass, RingSpec)>)> {
         Some(match self {
             Self::Writer(writer) => {
-                let publisher = writer.publisher.upgrade()?;
-                let size = writer.settings.ring_size;
+                let publisher = writer.factory.upgrade()?;
+                let size = writer.side.ring_size;
                 let ring = RingSpec::at_least(size.messages, size.bytes);
-                let ring = Some((writer.settings.ring, ring));
+                let ring = Some((writer.side.class, ring));
                 (Entry::of_writer(config, &publisher, writer), ring)
             }
             Self::Reader(reader) => {
-                let subscriber = reader.subscriber.upgrade()?;
+                let subscriber = reader.factory.upgrade()?;
                 (Entry::of_reader(config, &subscriber, reader), None)
             }
         })
@@ -105,7 +105,7 @@ impl Own {
             Self::Writer(writer) => {
                 let topic = &writer.topic.name;
                 let subgroup = SubgroupId(config.subgroup_of(topic));
-                let ring = writer.settings.ring;
+                let ring = writer.side.class;
                 let topic = TopicKey::of_name(topic);
                 writer.connect(Port::new(session.clone(), subgroup, ring, topic));
             }
@@ -283,7 +283,7 @@ impl Roll {
             tracing::warn!(topic, number, why, "the group refuses an endpoint");
             match own {
                 Own::Writer(writer) => writer.refuse(text),
-                Own::Reader(reader) => reader.inlet.refuse(text),
+                Own::Reader(reader) => reader.side.inlet.refuse(text),
             }
         }
     }

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{self, CONTROL_ROW_LEN, Member, MemberId, Request, View};
 use spindle_dds_core::{Layout, Prepared, SubgroupId};
-use spindle_dds_transport::mixed::{MixedError, Station};
-use spindle_dds_transport::shm::{self, Entry, Event, Register};
+use spindle_dds_transport::hybrid::{HybridError, Station};
+use spindle_dds_transport::shm::{self, DomainRegistry, MemberEntry, StationEvent};
 use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest};
 
 use super::desk::News;
@@ -41,7 +41,7 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 /// What the control thread works with.
 pub(crate) struct Control {
     pub(crate) station: Arc<Station>,
-    pub(crate) register: Register,
+    pub(crate) register: DomainRegistry,
     pub(crate) roll: Arc<Roll>,
     pub(crate) me: MemberId,
     pub(crate) subgroups: u32,
@@ -56,7 +56,7 @@ pub(crate) struct Control {
     /// Members that are lost, and that the view still has.
     pub(crate) lost: BTreeSet<u128>,
     /// What came while a view was prepared.
-    pub(crate) later: VecDeque<Event>,
+    pub(crate) later: VecDeque<StationEvent>,
 }
 
 impl Control {
@@ -150,7 +150,7 @@ impl Control {
         }
         // First: who comes to this host, or back to it, has to know.
         let noted = recorded(next, digest).and_then(|recorded| {
-            let noted = self.register.note(&recorded);
+            let noted = self.register.record(&recorded);
             noted.map_err(|error| Error::Error(error.to_string()))
         });
         let prepared = noted.and_then(|()| match anybody_new {
@@ -193,14 +193,14 @@ impl Control {
     }
 
     /// Returns what else came.
-    fn welcome_until(&self, is_over: &AtomicBool) -> Vec<Event> {
+    fn welcome_until(&self, is_over: &AtomicBool) -> Vec<StationEvent> {
         let mut later = Vec::new();
         while !is_over.load(Ordering::Acquire) {
             let Some(event) = self.station.next_event(LOOK_AGAIN_AFTER) else {
                 self.give_up_gone();
                 continue;
             };
-            if let Event::Message { from, bytes } = &event
+            if let StationEvent::Message { from, bytes } = &event
                 && let Ok(Packet::Ask(ask)) = Packet::read(bytes)
                 && ask.member.id.0 == *from
                 && self.view.rank(ask.member.id).is_some()
@@ -217,7 +217,7 @@ impl Control {
     fn give_up_gone(&self) {
         let entries = self.view.members.iter().filter_map(|it| entry(it).ok());
         for member in entries {
-            if self.register.knows_dead(&member) {
+            if self.register.is_known_dead(&member) {
                 self.station.give_up(member.id, "its process ended");
             } else if self.station.has_closed(&member.address) {
                 self.station.give_up(member.id, "it has closed");
@@ -229,12 +229,12 @@ impl Control {
         let deadline = Instant::now() + self.limit;
         let me = next.rank(self.me).unwrap_or(Rank(0));
         // Who is not reached is not waited for: the others will hear of it in the view.
-        let unreached = |member: &Member, error: &MixedError| {
+        let unreached = |member: &Member, error: &HybridError| {
             tracing::warn!(%error, "a member cannot be reached");
             self.station.give_up(member.id.0, &error.to_string());
         };
         for member in next.members.iter().filter(|member| member.id != self.me) {
-            if let Err(error) = self.station.introduce(&member.address) {
+            if let Err(error) = self.station.expect_peer(&member.address) {
                 unreached(member, &error);
             }
         }
@@ -252,7 +252,7 @@ impl Control {
         let mut requests = vec![SegmentRequest {
             key: SegmentKey {
                 epoch: next.id,
-                lane: CONTROL_LANE,
+                index: CONTROL_LANE,
             },
             members: ids(&everybody),
             me,
@@ -268,7 +268,7 @@ impl Control {
             requests.push(SegmentRequest {
                 key: SegmentKey {
                     epoch: next.id,
-                    lane: lane.subgroup.0,
+                    index: lane.subgroup.0,
                 },
                 members: ids(&lane.members),
                 me: Rank(place as u16),
@@ -280,7 +280,7 @@ impl Control {
         let segments = segments.map_err(|error| Error::Error(error.to_string()))?;
         let mut segments = segments.into_iter();
         let control = segments.next();
-        let subgroups = requests[1..].iter().map(|it| SubgroupId(it.key.lane));
+        let subgroups = requests[1..].iter().map(|it| SubgroupId(it.key.index));
         Ok(Prepared {
             view: next.clone(),
             control: control.ok_or_else(|| Error::Error("no control segment".to_owned()))?,
@@ -316,11 +316,11 @@ impl Control {
         }
     }
 
-    fn handle(&mut self, session: &Session, event: Event) {
+    fn handle(&mut self, session: &Session, event: StationEvent) {
         match event {
-            Event::Connected { .. } => {}
-            Event::Closed { id, .. } => self.closed(id),
-            Event::Message { from, bytes } => match Packet::read(&bytes) {
+            StationEvent::Connected { .. } => {}
+            StationEvent::Closed { id, .. } => self.closed(id),
+            StationEvent::Message { from, bytes } => match Packet::read(&bytes) {
                 Ok(Packet::Ask(ask)) if ask.member.id.0 == from => {
                     self.asked_by(session, ask.member);
                 }
@@ -432,9 +432,9 @@ impl Control {
 }
 
 /// A view for the domain's record.
-fn recorded(view: &View, digest: u64) -> Result<shm::Decision> {
+fn recorded(view: &View, digest: u64) -> Result<shm::ViewDecision> {
     let members = view.members.iter().map(entry).collect::<Result<_>>()?;
-    Ok(shm::Decision {
+    Ok(shm::ViewDecision {
         view: view.id,
         digest,
         members,
@@ -442,9 +442,9 @@ fn recorded(view: &View, digest: u64) -> Result<shm::Decision> {
 }
 
 /// A member for the domain's record.
-fn entry(member: &Member) -> Result<Entry> {
+fn entry(member: &Member) -> Result<MemberEntry> {
     let info = ParticipantInfo::of(member)?;
-    Ok(Entry {
+    Ok(MemberEntry {
         id: member.id.0,
         host: member.host.0,
         pid: info.pid,

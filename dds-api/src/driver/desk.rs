@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{Decision, MemberId, Request, View};
-use spindle_dds_transport::mixed::{PeerWay, Station};
+use spindle_dds_transport::hybrid::{PeerPath, Station};
 
 /// Something for the control thread.
 #[derive(Debug)]
@@ -73,9 +73,9 @@ impl Desk {
 
     /// How what this participant pushes to another member goes; `None` if there is no such
     /// member here, or this one has closed.
-    pub(crate) fn way(&self, member: MemberId) -> Option<PeerWay> {
+    pub(crate) fn way(&self, member: MemberId) -> Option<PeerPath> {
         let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
-        station.as_ref()?.way(member.0)
+        station.as_ref()?.path(member.0)
     }
 
     fn stage(&self) -> MutexGuard<'_, Stage> {

@@ -85,10 +85,10 @@ fn topics(roll: &Roll, engine: &Figures) -> Vec<TopicFigures> {
             }
             Own::Reader(reader) => {
                 topic.readers += 1;
-                let [samples, bytes] = reader.inlet.arrived();
+                let [samples, bytes] = reader.side.inlet.arrived();
                 topic.received += samples;
                 topic.received_bytes += bytes;
-                topic.full_readers += u32::from(reader.inlet.is_full());
+                topic.full_readers += u32::from(reader.side.inlet.is_full());
             }
         }
     }

@@ -6,7 +6,7 @@
 //!
 //! Any thread may step at any time. What came after the keeper's last look has rung it if it
 //! sleeps, so nothing is lost by that, but each sample wakes the keeper in vain. So who asks
-//! often takes the duty (see [`duty`](spindle_dds_transport::duty)) as a thread that waits
+//! often takes the duty (see [`duty`](spindle_dds_transport::poller_role)) as a thread that waits
 //! does, and goes away on trust at once: nobody is rung, the keeper sleeps on, and looks each
 //! millisecond whether there has been another glance meanwhile (or two, where there are
 //! more members than processors, and who polls is often without one). If there was none, it
@@ -28,7 +28,7 @@ use std::thread;
 use std::time::Duration;
 
 use spindle_dds_core::Outcome;
-use spindle_dds_transport::{Fabric, Want};
+use spindle_dds_transport::{Fabric, WakeInterest};
 
 use super::session::Session;
 
@@ -104,7 +104,7 @@ impl Glances {
     /// Whether who polls has found for a while that what has come waits for other readers, who
     /// may have no processor.
     fn is_held_up(&self, found: Option<Outcome>) -> bool {
-        let waits = |it: Outcome| !it.progress && it.want == Want::DataAndAcks;
+        let waits = |it: Outcome| !it.progress && it.want == WakeInterest::DataAndAcks;
         let held_up = match found.is_some_and(waits) {
             true => self.held_up.load(Ordering::Relaxed).saturating_add(1),
             false => 0,
@@ -156,7 +156,7 @@ impl Session {
         }
         // It is trusted for some time more, and nobody is rung meanwhile.
         if !self.is_near(now, close) {
-            if seat.duty.is_keepers() {
+            if seat.duty.is_with_poller() {
                 seat.glances.seat_wanted.store(true, Ordering::Relaxed);
             } else if (seat.glances.nobody_waits() || seat.trusts()) && seat.duty.take() {
                 return self.glance_in_seat(now);
@@ -177,10 +177,10 @@ impl Session {
     /// Says that it is, if a guest is away: now and then is enough.
     fn is_near(&self, now: u64, close: Duration) -> bool {
         let seat = self.seat();
-        if seat.glances.has_said(now, close) && seat.duty.is_away() {
+        if seat.glances.has_said(now, close) && seat.duty.is_leased() {
             return true;
         }
-        let is_near = seat.duty.look_in();
+        let is_near = seat.duty.renew_lease();
         if is_near {
             seat.glances.says(now);
         }
@@ -231,7 +231,7 @@ mod tests {
         assert!(!glances.nobody_waits());
     }
 
-    fn found(progress: bool, want: Want) -> Outcome {
+    fn found(progress: bool, want: WakeInterest) -> Outcome {
         Outcome {
             progress,
             room: false,
@@ -246,7 +246,7 @@ mod tests {
     fn who_finds_something_lingers_and_who_does_not_leaves_where_it_is_crowded() {
         let glances = Glances::default();
         let check = |progress, is_crowded, [leaves, lingers]: [bool; 2]| {
-            let outcome = Some(found(progress, Want::Data));
+            let outcome = Some(found(progress, WakeInterest::Data));
             assert_eq!(glances.leaves(outcome, is_crowded), leaves);
             assert_eq!(glances.lingers(is_crowded), lingers);
         };
@@ -260,10 +260,10 @@ mod tests {
     #[test]
     fn who_waits_for_other_readers_is_held_up_after_some_looks() {
         let glances = Glances::default();
-        let waiting = Some(found(false, Want::DataAndAcks));
+        let waiting = Some(found(false, WakeInterest::DataAndAcks));
         for news in [
-            Some(found(true, Want::DataAndAcks)),
-            Some(found(false, Want::Data)),
+            Some(found(true, WakeInterest::DataAndAcks)),
+            Some(found(false, WakeInterest::Data)),
             None,
         ] {
             assert!(!glances.is_held_up(news));

@@ -124,10 +124,6 @@ impl<F: Fabric> Inlet<F> {
         self.shelf().link().clone()
     }
 
-    pub(crate) fn streams(&self) -> &Arc<Streams> {
-        &self.streams
-    }
-
     pub(crate) fn subscriber(&self) -> &Beacon {
         &self.subscriber
     }
@@ -319,12 +315,12 @@ impl<F: Fabric> Inlet<F> {
     }
 
     /// Takes a collection back, which [`select`](Self::select) gave.
-    pub(crate) fn give_back(&self, mut items: Vec<Item<F>>) {
+    pub(crate) fn hand_back(&self, mut items: Vec<Item<F>>) {
         // All at once, and without the lock: somebody may have to be woken.
         Held::let_go(items.iter_mut().filter_map(|(_, payload)| in_ring(payload)));
         self.with(|shelf| {
             self.is_used();
-            shelf.give_back(items);
+            shelf.hand_back(items);
         });
     }
 

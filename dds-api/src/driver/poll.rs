@@ -9,8 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::Outcome;
-use spindle_dds_transport::duty::Found;
-use spindle_dds_transport::{Berths, Fabric, Park};
+use spindle_dds_transport::poller_role::RoleHolder;
+use spindle_dds_transport::{Fabric, Park, ParkSlots};
 
 use super::seat::{UPKEEP_WITHIN, covers};
 use super::session::Session;
@@ -120,7 +120,7 @@ fn sleep(session: &Session, watch: &mut Watch<'_>, outcome: Outcome) {
         && let Some(tight) = session.tight()
     {
         watch.due = again.due;
-        session.seat().duty.keeper_sleeps();
+        session.seat().duty.poller_sleeps();
         let rung = watch.sleep(tight.map(|_| NEGLECTED_AFTER));
         watch.wait_for_duty();
         session.neglect(rung, tight);
@@ -165,25 +165,25 @@ impl<'a> Watch<'a> {
         let (seat, fabric) = (session.seat(), session.handle().fabric());
         while !session.is_stopping() {
             // Before the question: see `duty`.
-            fabric.note_bells();
-            let is_away = match seat.duty.keeper_woke() {
-                Found::Mine => {
+            fabric.note_doorbells();
+            let is_away = match seat.duty.poller_woke() {
+                RoleHolder::Poller => {
                     self.away = None;
                     return;
                 }
-                Found::Away(visit) if self.away == Some(visit) => {
-                    if seat.duty.keeper_takes(visit) {
+                RoleHolder::Leased(visit) if self.away == Some(visit) => {
+                    if seat.duty.poller_reclaims(visit) {
                         self.away = None;
                         seat.distrust();
                         return;
                     }
                     false
                 }
-                Found::Away(visit) => {
+                RoleHolder::Leased(visit) => {
                     self.away = Some(visit);
                     true
                 }
-                Found::Guest => {
+                RoleHolder::Follower => {
                     self.away = None;
                     false
                 }
@@ -243,7 +243,7 @@ impl<'a> Watch<'a> {
     /// How soon to look, if there were guests of late.
     fn expects_guests(&mut self, now: u64) -> Option<Duration> {
         let seat = self.session.seat();
-        let visits = seat.duty.visits();
+        let visits = seat.duty.terms();
         if mem::replace(&mut self.visits, visits) != visits {
             self.visited_at = Some(now);
         }

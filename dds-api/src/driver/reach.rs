@@ -1,7 +1,7 @@
 //! Whether all members of a view can be connected to a newcomer.
 
 use spindle_dds_core::membership::{Member, View};
-use spindle_dds_transport::mixed::{host_of, sockets_of};
+use spindle_dds_transport::hybrid::{host_of, sockets_of};
 
 use crate::discovery::ParticipantInfo;
 use crate::error::{Error, Result};
@@ -34,13 +34,13 @@ mod tests {
     use super::*;
     use crate::handle::Guid;
     use spindle_dds_core::membership::{HostId, MemberId};
-    use spindle_dds_transport::mixed::{NetworkOptions, Station, StationOptions};
+    use spindle_dds_transport::hybrid::{NetworkOptions, Station, StationOptions};
     use spindle_dds_transport::shm;
 
     /// A member at a station of its own, and the directory that makes its host.
     fn member(id: u128, network: bool) -> (Member, tempfile::TempDir) {
         let directory = tempfile::tempdir().unwrap();
-        let mut host = shm::StationOptions::new(0, id);
+        let mut host = shm::HostOptions::new(0, id);
         host.directory = Some(directory.path().join("domains"));
         let network = network.then(|| NetworkOptions {
             listen: (std::net::Ipv4Addr::LOCALHOST, 0).into(),

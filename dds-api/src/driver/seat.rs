@@ -2,7 +2,7 @@
 //!
 //! The polling thread is the keeper of the participant's sleep, and a thread in a WaitSet, or
 //! one that calls listeners or wakes streams, is its guest (see
-//! [`duty`](spindle_dds_transport::duty)): it steps the engine, sleeps in the fabric, is rung by
+//! [`duty`](spindle_dds_transport::poller_role)): it steps the engine, sleeps in the fabric, is rung by
 //! peers, and finds its condition true. Were it woken by the polling thread, each sample would
 //! cost two wake-ups, of which one alone costs more than all else.
 //!
@@ -27,8 +27,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::Outcome;
-use spindle_dds_transport::duty::Duty;
-use spindle_dds_transport::{Berths, Fabric, Want};
+use spindle_dds_transport::poller_role::PollerRole;
+use spindle_dds_transport::{Fabric, ParkSlots, WakeInterest};
 
 use super::glance::Glances;
 use super::poll::{Looks, NEGLECTED_AFTER, Patience};
@@ -38,7 +38,7 @@ use crate::condition::{Couch, Signal};
 /// Between the polling thread and those that wait for data.
 #[derive(Debug)]
 pub(super) struct Seat {
-    pub(super) duty: Duty,
+    pub(super) duty: PollerRole,
     /// Threads that wait for data.
     visitors: AtomicU32,
     /// When the keeper looks by itself at the latest: nanoseconds of the engine's time.
@@ -83,7 +83,7 @@ const KEEPER_AWAKE_MAX: usize = 20;
 impl Seat {
     pub(super) fn new(patience: Patience) -> Self {
         Self {
-            duty: Duty::new(),
+            duty: PollerRole::new(),
             visitors: AtomicU32::new(0),
             looks_at: AtomicU64::new(u64::MAX),
             aways: AtomicU32::new(0),
@@ -211,7 +211,7 @@ impl Session {
     /// Waits for the duty, and steps meanwhile: the keeper may be about to sleep. Where there is
     /// much to do, it is not: both do it.
     fn visit(&self, signal: &Signal, deadline: Option<Instant>) -> Visit {
-        if !self.handle().fabric().has_guest_berth() {
+        if !self.handle().fabric().has_follower_slot() {
             return Visit::Refused;
         }
         self.seat().glances.somebody_waits();
@@ -247,7 +247,7 @@ impl Session {
             self.seat().comes(self.now());
             return Some(self.sit(signal, deadline));
         }
-        if !duty.is_keepers() {
+        if !duty.is_with_poller() {
             return Some(Visit::Refused);
         }
         self.step_briefly();
@@ -259,7 +259,7 @@ impl Session {
         let fabric = self.handle().fabric();
         fabric.announce_awake();
         let (mut looks, mut slept, mut woke) = (Looks::default(), false, false);
-        let mut want = Want::DataAndAcks;
+        let mut want = WakeInterest::DataAndAcks;
         let visit = loop {
             let outcome = self.step_on(mem::take(&mut woke));
             want = outcome.map_or(want, |outcome| outcome.want);
@@ -294,13 +294,13 @@ impl Session {
             }
         };
         // Somebody may wait for acknowledgements, who has not gone anywhere.
-        let leaves_nothing = !slept && want == Want::Data;
+        let leaves_nothing = !slept && want == WakeInterest::Data;
         match visit {
             Visit::Raised if leaves_nothing && self.seat().trusts() => {
                 self.seat().goes(self.now());
                 self.go_away(BACK_WITHIN);
             }
-            _ => self.give_back(want, matches!(visit, Visit::Refused)),
+            _ => self.hand_back(want, matches!(visit, Visit::Refused)),
         }
         visit
     }
@@ -311,7 +311,7 @@ impl Session {
         if self.upkeep() != Some(false) {
             return true;
         }
-        if !fabric.announce_guest(outcome.want) {
+        if !fabric.announce_follower(outcome.want) {
             return false;
         }
         // The second look: what was pushed, or raised, before the announcement was seen.
@@ -326,7 +326,7 @@ impl Session {
         {
             let left = deadline.map(|it| it.saturating_duration_since(Instant::now()));
             let timeout = [left, tight.map(|_| NEGLECTED_AFTER)];
-            let rung = fabric.park_guest(timeout.into_iter().flatten().min());
+            let rung = fabric.park_follower(timeout.into_iter().flatten().min());
             self.woke_up();
             self.neglect(rung, tight);
         }
@@ -350,7 +350,7 @@ impl Session {
     /// It will be back in a moment, within that time.
     pub(super) fn go_away(&self, within: Duration) {
         let (seat, fabric) = (self.seat(), self.handle().fabric());
-        fabric.announce_away();
+        fabric.announce_leased();
         // A commit that found the engine being stepped, and nobody asleep.
         if self.handle().has_left_commits() {
             self.step();
@@ -358,16 +358,16 @@ impl Session {
         seat.aways.fetch_add(1, Ordering::Relaxed);
         let nanos = within.as_nanos() as u64;
         seat.back_within.store(nanos, Ordering::Relaxed);
-        seat.duty.go_away();
+        seat.duty.lease();
         self.has_keeper_look(within);
     }
 
     /// It may be long: the keeper is rung from now on.
-    fn give_back(&self, mut want: Want, mut wakes: bool) {
+    fn hand_back(&self, mut want: WakeInterest, mut wakes: bool) {
         let (seat, fabric) = (self.seat(), self.handle().fabric());
-        seat.duty.begin_giving_back();
+        seat.duty.begin_hand_back();
         for look in 1.. {
-            if !fabric.announce_keeper(want) {
+            if !fabric.announce_poller(want) {
                 wakes = true;
                 break;
             }
@@ -383,8 +383,8 @@ impl Session {
             wakes = look == LOOKS_MAX;
             want = again.map_or(want, |again| again.want);
         }
-        if seat.duty.give_back() || wakes {
-            fabric.wake_keeper();
+        if seat.duty.hand_back() || wakes {
+            fabric.wake_poller();
         } else {
             self.has_keeper_look(UPKEEP_WITHIN);
         }
@@ -394,7 +394,7 @@ impl Session {
     fn keeps_time(&self, due: u64) {
         if due != 0 && due < self.seat().looks_at.load(Ordering::Relaxed) {
             self.seat().looks_at(due);
-            self.handle().fabric().wake_keeper();
+            self.handle().fabric().wake_poller();
         }
     }
 
@@ -404,14 +404,14 @@ impl Session {
         let soon = self.now() + within;
         if self.seat().looks_at.load(Ordering::Relaxed) > soon + within {
             self.seat().looks_at(soon);
-            self.handle().fabric().wake_keeper();
+            self.handle().fabric().wake_poller();
         }
     }
 }
 
 /// Whether who sleeps for `announced` is woken for what is wanted.
-pub(super) fn covers(announced: Want, wanted: Want) -> bool {
-    announced == Want::DataAndAcks || wanted == Want::Data
+pub(super) fn covers(announced: WakeInterest, wanted: WakeInterest) -> bool {
+    announced == WakeInterest::DataAndAcks || wanted == WakeInterest::Data
 }
 
 #[cfg(test)]

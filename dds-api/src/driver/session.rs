@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use spindle_dds_core::membership::{Detection, MemberId, Rules, View};
 use spindle_dds_core::{Claim, ClaimError, Engine, EngineConfig, Handle, Meta, Outcome};
-use spindle_dds_transport::{Berths, Fabric};
+use spindle_dds_transport::{Fabric, ParkSlots};
 
 use super::bell::Bells;
 use super::clock::Clock;
@@ -335,7 +335,7 @@ impl Session {
         self.hold.end();
         self.room.notify_all();
         self.handle.fabric().nudge();
-        self.handle.fabric().wake_keeper();
+        self.handle.fabric().wake_poller();
         self.desk.call();
         self.bells.listeners.ring();
         self.bells.wakers.ring();

@@ -412,7 +412,7 @@ impl<F: Fabric> Shelf<F> {
     }
 
     /// Takes a collection back that was handed out.
-    pub(super) fn give_back(&mut self, mut items: Vec<Item<F>>) {
+    pub(super) fn hand_back(&mut self, mut items: Vec<Item<F>>) {
         self.loans -= 1;
         for (_, payload) in items.drain(..) {
             if let Some(payload) = payload {

@@ -45,7 +45,7 @@ impl Sleepers {
             let now = Some(self.roll.generation());
             let due = readers
                 .iter()
-                .filter(|reader: &&Arc<ReaderCore>| reader.streams.is_due());
+                .filter(|reader: &&Arc<ReaderCore>| reader.side.streams.is_due());
             let woken = due.map(|reader| wake(reader, &mut spare)).count();
             if generation != now {
                 generation = now;
@@ -71,7 +71,7 @@ impl Sleepers {
 
 /// Wakes the streams of a reader; `spare` saves an allocation.
 fn wake(reader: &ReaderCore, spare: &mut Vec<Waker>) {
-    reader.streams.take(spare);
+    reader.side.streams.take(spare);
     for waker in spare.drain(..) {
         // A waker that panics is user code that failed: the others are woken.
         if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {

@@ -30,8 +30,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use spindle_dds_core::CONTROL_ROW_LEN;
-use spindle_dds_transport::mixed::MixedError;
-use spindle_dds_transport::shm::{JoinError, StationError};
+use spindle_dds_transport::hybrid::HybridError;
+use spindle_dds_transport::shm::{SetupError, StationError};
 use spindle_dds_transport::{Rank, RdmaError, SegmentKey, SegmentRequest};
 
 use self::newcomer::{Joined, Newcomer};
@@ -67,7 +67,7 @@ pub(crate) fn join(participant: &ParticipantCore, call_off: &CallOff) -> Result<
         ..
     } = newcomer;
     let bed = SegmentRequest {
-        key: SegmentKey { epoch: 0, lane: 0 },
+        key: SegmentKey { epoch: 0, index: 0 },
         members: vec![me.id.0],
         me: Rank(0),
         row_lens: vec![CONTROL_ROW_LEN],
@@ -157,11 +157,11 @@ fn warn_of_two_groups(participant: &ParticipantCore) {
     }
 }
 
-fn refused(error: JoinError) -> Error {
+fn refused(error: SetupError) -> Error {
     let text = error.to_string();
     match error {
-        JoinError::Memory { .. } => Error::OutOfResources(text),
-        JoinError::NoFutexWaitv => Error::Unsupported(text),
+        SetupError::Memory { .. } => Error::OutOfResources(text),
+        SetupError::NoFutexWaitv => Error::Unsupported(text),
         _ => Error::Error(text),
     }
 }
@@ -170,16 +170,16 @@ fn unavailable(error: &RdmaError) -> String {
     format!("property {RDMA} is required, but {error}")
 }
 
-fn unmade(error: MixedError) -> Error {
+fn unmade(error: HybridError) -> Error {
     match error {
-        MixedError::Join(error) | MixedError::Station(StationError::System(error)) => {
+        HybridError::Join(error) | HybridError::Station(StationError::System(error)) => {
             refused(error)
         }
-        MixedError::Rdma(error @ RdmaError::NotBuilt) => Error::Unsupported(unavailable(&error)),
-        MixedError::Rdma(error @ RdmaError::Memlock { .. }) => {
+        HybridError::Rdma(error @ RdmaError::NotBuilt) => Error::Unsupported(unavailable(&error)),
+        HybridError::Rdma(error @ RdmaError::Memlock { .. }) => {
             Error::OutOfResources(unavailable(&error))
         }
-        MixedError::Rdma(error) => Error::Error(unavailable(&error)),
+        HybridError::Rdma(error) => Error::Error(unavailable(&error)),
         error => Error::Error(error.to_string()),
     }
 }

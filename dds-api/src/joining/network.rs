@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
-use spindle_dds_transport::mixed::{NetworkOptions, read_secret};
+use spindle_dds_transport::hybrid::{NetworkOptions, read_secret};
 use spindle_dds_transport::tcp;
 
 use crate::error::{Error, Result};
@@ -22,9 +22,9 @@ pub(super) struct Contact {
 /// group; its stream ends later than that.
 pub(super) fn options(config: &NetworkConfig, limit: Duration) -> Result<NetworkOptions> {
     let secret = config.secret_file.as_deref().map(secret).transpose()?;
-    let streams = tcp::StationOptions {
+    let streams = tcp::StreamOptions {
         user_timeout: 2 * limit,
-        ..tcp::StationOptions::default()
+        ..tcp::StreamOptions::default()
     };
     Ok(NetworkOptions {
         listen: config.listen,
@@ -66,7 +66,7 @@ fn secret(path: &Path) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spindle_dds_transport::mixed::RdmaUse;
+    use spindle_dds_transport::hybrid::RdmaUse;
 
     fn config(contacts: &[&str]) -> NetworkConfig {
         NetworkConfig {

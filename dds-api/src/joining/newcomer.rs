@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{HostId, Member, MemberId, View};
-use spindle_dds_transport::mixed::{MixedError, Station, StationOptions, sockets_of};
+use spindle_dds_transport::hybrid::{HybridError, Station, StationOptions, sockets_of};
 use spindle_dds_transport::shm::{
-    self, DoorbellChoice, Entered, Entry, Event, Looked, Register, host_id,
+    self, DomainRegistry, DomainState, DoorbellChoice, EnterOutcome, MemberEntry, StationEvent,
+    host_id,
 };
 
 use super::network::{self, Contact};
@@ -28,13 +29,13 @@ const CALL_WITHIN: Duration = Duration::from_secs(1);
 /// A participant on its way.
 pub(super) struct Newcomer {
     pub(super) station: Arc<Station>,
-    pub(super) register: Register,
+    pub(super) register: DomainRegistry,
     pub(super) me: Member,
     domain: u32,
     contacts: Vec<Contact>,
     patience: Patience,
     /// Others who may live, by the record of this host.
-    present: Vec<Entry>,
+    present: Vec<MemberEntry>,
     /// Parts of views that have not come as a whole.
     views: BTreeMap<u128, Vec<u8>>,
     /// What was warned of already.
@@ -55,7 +56,7 @@ impl Newcomer {
         let config = &participant.config;
         let id = MemberId(random_id());
         let host = HostId(host_id(config.directory.as_deref()).map_err(refused)?);
-        let mut on_host = shm::StationOptions::new(participant.domain_id, id.0);
+        let mut on_host = shm::HostOptions::new(participant.domain_id, id.0);
         on_host.directory = config.directory.clone();
         on_host.prefault = config.prefault;
         on_host.doorbell = match config.doorbell {
@@ -71,7 +72,7 @@ impl Newcomer {
             network: network.transpose()?,
         });
         let station = station.map_err(unmade)?;
-        let entry = Entry::here(id.0, host.0, station.address()).map_err(refused)?;
+        let entry = MemberEntry::here(id.0, host.0, station.address()).map_err(refused)?;
         let info = ParticipantInfo {
             guid: participant.base.guid(),
             subgroups: config.subgroups,
@@ -88,7 +89,7 @@ impl Newcomer {
             notes: Default::default(),
         };
         let directory = config.directory.as_deref();
-        let register = Register::open(participant.domain_id, directory, entry);
+        let register = DomainRegistry::open(participant.domain_id, directory, entry);
         let patience = Patience {
             answer: 2 * config.failure_limit,
             majority: config.prefer_availability.then_some(config.failure_limit),
@@ -119,8 +120,11 @@ impl Newcomer {
             let now = since.elapsed();
             let wait = match quest.next(now) {
                 Next::Found => {
-                    let entered = self.register.found(quest.dead()).map_err(refused)?;
-                    if entered == Entered::Founded {
+                    let entered = self
+                        .register
+                        .enter_ignoring(quest.dead())
+                        .map_err(refused)?;
+                    if entered == EnterOutcome::Founded {
                         self.warn_if_alone(&quest);
                         return Ok(self.joined(alone, 0));
                     }
@@ -203,9 +207,9 @@ impl Newcomer {
 
     /// Takes what the record of this host says.
     fn look(&mut self, quest: &mut Quest) -> Result<()> {
-        self.present = match self.register.look().map_err(refused)? {
-            Looked::Nobody => Vec::new(),
-            Looked::Present(entries) => entries,
+        self.present = match self.register.living_members().map_err(refused)? {
+            DomainState::Empty => Vec::new(),
+            DomainState::Present(entries) => entries,
         };
         let me = self.me.id.0;
         self.present.retain(|entry| entry.id != me);
@@ -235,7 +239,7 @@ impl Newcomer {
         };
         match reached {
             Ok(id) => Reached::Peer(id),
-            Err(MixedError::ThisStation) => Reached::Myself,
+            Err(HybridError::ThisStation) => Reached::Myself,
             Err(error) => {
                 self.warn_if_refused(&error);
                 if let Target::Recorded(id) = target {
@@ -244,8 +248,8 @@ impl Newcomer {
                 }
                 let is_stranger = error.is_for_secret();
                 let said = match error {
-                    MixedError::Unreachable { reason, .. } => reason,
-                    MixedError::Refused { reason, .. } => {
+                    HybridError::Unreachable { reason, .. } => reason,
+                    HybridError::Refused { reason, .. } => {
                         format!("it refuses the connection: {reason}")
                     }
                     error => error.to_string(),
@@ -259,18 +263,22 @@ impl Newcomer {
     }
 
     /// Users need not wait for the end to hear that, for instance, the secret is wrong.
-    fn warn_if_refused(&mut self, error: &MixedError) {
-        if matches!(error, MixedError::Refused { .. }) && self.refusals.insert(error.to_string()) {
+    fn warn_if_refused(&mut self, error: &HybridError) {
+        if matches!(error, HybridError::Refused { .. }) && self.refusals.insert(error.to_string()) {
             tracing::warn!(domain = self.domain, %error, "joining goes on");
         }
     }
 
     /// Elsewhere, whoever is where the member was will do.
-    fn reach_member(&self, entry: &Entry, until: Instant) -> std::result::Result<u128, MixedError> {
+    fn reach_member(
+        &self,
+        entry: &MemberEntry,
+        until: Instant,
+    ) -> std::result::Result<u128, HybridError> {
         if entry.host == self.me.host.0 {
             return self.station.connect(&entry.address, until);
         }
-        let mut last = Err(MixedError::NoNetwork { id: entry.id });
+        let mut last = Err(HybridError::NoNetwork { id: entry.id });
         for at in sockets_of(&entry.address) {
             last = self.station.call(at, until);
             if last.is_ok() {
@@ -299,17 +307,17 @@ impl Newcomer {
         &mut self,
         quest: &mut Quest,
         now: Duration,
-        event: Event,
+        event: StationEvent,
     ) -> Result<Option<(View, u64)>> {
         let (from, bytes) = match event {
-            Event::Connected { .. } => return Ok(None),
-            Event::Closed { id, cause } => {
+            StationEvent::Connected { .. } => return Ok(None),
+            StationEvent::Closed { id, cause } => {
                 self.views.remove(&id);
                 self.station.drop_peer(id);
                 quest.lost(now, id, &cause.to_string());
                 return Ok(None);
             }
-            Event::Message { from, bytes } => (from, bytes),
+            StationEvent::Message { from, bytes } => (from, bytes),
         };
         match Packet::read(&bytes) {
             Ok(Packet::Ask(ask)) => {
@@ -352,13 +360,13 @@ impl Newcomer {
     }
 
     /// What is known here of those whom another newcomer is missing.
-    fn answer(&self, said: NotYet, missing: &[Entry]) -> Answer {
+    fn answer(&self, said: NotYet, missing: &[MemberEntry]) -> Answer {
         let here = sockets_of(&self.me.address);
-        let is_dead = |entry: &&Entry| {
+        let is_dead = |entry: &&MemberEntry| {
             // Who listened where this one does now, and nowhere else, has ended.
             let sockets = sockets_of(&entry.address);
             let replaced = !sockets.is_empty() && sockets.iter().all(|at| here.contains(at));
-            entry.id != self.me.id.0 && (replaced || self.register.knows_dead(entry))
+            entry.id != self.me.id.0 && (replaced || self.register.is_known_dead(entry))
         };
         let dead = missing.iter().filter(is_dead).map(|entry| entry.id);
         Answer {
@@ -382,7 +390,7 @@ impl Newcomer {
 }
 
 /// What users call a member by.
-fn label(entry: &Entry, host: u128) -> String {
+fn label(entry: &MemberEntry, host: u128) -> String {
     let pid = entry.pid;
     match sockets_of(&entry.address).first() {
         Some(at) if entry.host != host => format!("process {pid} at {at}"),

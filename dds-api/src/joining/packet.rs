@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use spindle_dds_core::membership::{Member, View};
-use spindle_dds_transport::shm::Entry;
+use spindle_dds_transport::shm::MemberEntry;
 
 use crate::discovery::PROTOCOL;
 
@@ -40,7 +40,7 @@ pub(crate) struct Ask {
     /// It founds the domain if those who are in no group wait for it.
     pub(crate) founds: bool,
     /// Members of other hosts, of which its host's record tells: are they dead?
-    pub(crate) missing: Vec<Entry>,
+    pub(crate) missing: Vec<MemberEntry>,
 }
 
 /// What a newcomer says to another one.
@@ -169,7 +169,7 @@ fn read_ask(mut rest: &[u8]) -> Option<Ask> {
         let len = u16::from_le_bytes(take(&mut rest)?);
         let (address, after) = rest.split_at_checked(usize::from(len))?;
         rest = after;
-        missing.push(Entry {
+        missing.push(MemberEntry {
             id,
             host,
             pid,
@@ -234,7 +234,7 @@ mod tests {
             endpoints: Default::default(),
             notes: Default::default(),
         };
-        let entry = |id| Entry {
+        let entry = |id| MemberEntry {
             id,
             host: 3,
             pid: 4,

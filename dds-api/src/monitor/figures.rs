@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use spindle_dds_core::Figures;
 use spindle_dds_transport::FabricCounters;
-use spindle_dds_transport::mixed::PeerWay;
+use spindle_dds_transport::hybrid::PeerPath;
 
 use crate::error::{Error, Result};
 
@@ -52,7 +52,7 @@ pub struct MemberFigures {
     /// Its host: 32 hexadecimal digits.
     pub host: String,
     /// How samples go there; `None` of who tells it itself.
-    pub way: Option<PeerWay>,
+    pub way: Option<PeerPath>,
 }
 
 /// A topic at one participant.

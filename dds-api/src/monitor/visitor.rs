@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::mixed::{Station, StationOptions};
-use spindle_dds_transport::shm::{self, Entry, Event, Looked, Register, default_directory};
+use spindle_dds_transport::hybrid::{Station, StationOptions};
+use spindle_dds_transport::shm::{
+    self, DomainRegistry, DomainState, MemberEntry, StationEvent, default_domain_directory,
+};
 
 use super::figures::ParticipantFigures;
 use crate::error::{Error, Result};
@@ -48,7 +50,7 @@ impl Monitor {
     pub fn new(domain: u32, directory: Option<&Path>) -> Self {
         Self {
             domain,
-            directory: directory.map_or_else(default_directory, Path::to_path_buf),
+            directory: directory.map_or_else(default_domain_directory, Path::to_path_buf),
             station: None,
         }
     }
@@ -92,24 +94,24 @@ impl Monitor {
         Ok(seen.collect())
     }
 
-    fn living(&self) -> Result<Vec<Entry>> {
+    fn living(&self) -> Result<Vec<MemberEntry>> {
         // To look takes the domain's lock, which would be made if it were not there.
         let record = format!("domain-{}.record", self.domain);
         if !self.directory.join(record).exists() {
             return Ok(Vec::new());
         }
         // Nobody's: it is in no view, and so it leaves none.
-        let me = Entry {
+        let me = MemberEntry {
             id: 0,
             host: 0,
             pid: 0,
             start: 0,
             address: Vec::new(),
         };
-        let register = Register::open(self.domain, Some(&self.directory), me);
-        match register.and_then(|register| register.look()) {
-            Ok(Looked::Nobody) => Ok(Vec::new()),
-            Ok(Looked::Present(members)) => Ok(members),
+        let register = DomainRegistry::open(self.domain, Some(&self.directory), me);
+        match register.and_then(|register| register.living_members()) {
+            Ok(DomainState::Empty) => Ok(Vec::new()),
+            Ok(DomainState::Present(members)) => Ok(members),
             Err(error) => Err(unusable(error)),
         }
     }
@@ -117,7 +119,7 @@ impl Monitor {
     fn station(&mut self) -> Result<&Station> {
         if self.station.is_none() {
             let id = crate::joining::random_id();
-            let mut host = shm::StationOptions::new(self.domain, id);
+            let mut host = shm::HostOptions::new(self.domain, id);
             host.directory = Some(self.directory.clone());
             let options = StationOptions {
                 host,
@@ -131,13 +133,17 @@ impl Monitor {
     }
 }
 
-fn unusable(error: shm::JoinError) -> Error {
+fn unusable(error: shm::SetupError) -> Error {
     Error::Error(error.to_string())
 }
 
 /// Each has a part of the time to be reached: one that is stopped does not keep the
 /// others from being asked.
-fn ask(station: &Station, entry: &Entry, deadline: Instant) -> std::result::Result<(), String> {
+fn ask(
+    station: &Station,
+    entry: &MemberEntry,
+    deadline: Instant,
+) -> std::result::Result<(), String> {
     let left = deadline.saturating_duration_since(Instant::now());
     let id = station
         .connect(&entry.address, Instant::now() + left / 2)
@@ -165,14 +171,14 @@ fn listen(station: &Station, answers: &mut BTreeMap<u128, Answer>, deadline: Ins
             continue;
         };
         match event {
-            Event::Connected { .. } => {}
-            Event::Closed { id, cause } => {
+            StationEvent::Connected { .. } => {}
+            StationEvent::Closed { id, cause } => {
                 station.drop_peer(id);
                 if let Some(answer @ Answer::Parts(_)) = answers.get_mut(&id) {
                     *answer = Answer::whole(Err(Error::Error(cause.to_string())));
                 }
             }
-            Event::Message { from, bytes } => {
+            StationEvent::Message { from, bytes } => {
                 if let Some(answer) = answers.get_mut(&from) {
                     answer.take(&bytes);
                 }

@@ -6,7 +6,7 @@ use spindle_dds_qos::{DomainParticipantQos, Properties};
 
 use super::core::ParticipantCore;
 use super::{DomainParticipant, factory};
-use crate::choice::{QosChoice, check_qos};
+use crate::choice::{EntityQos, QosChoice};
 use crate::error::{Error, Result};
 use crate::listener::DomainParticipantListener;
 use crate::profiles::Profiles;
@@ -122,7 +122,7 @@ impl ParticipantBuilder {
         for property in &self.properties {
             qos.property.insert(property.clone());
         }
-        check_qos!(qos);
+        qos.check()?;
         let config = ParticipantConfig::read(&qos.property)?;
         let core = ParticipantCore::new(self.domain_id, qos, config, profiles);
         if let Some((mask, listener)) = self.listener {

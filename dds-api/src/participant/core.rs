@@ -224,12 +224,12 @@ impl ParticipantCore {
     pub(crate) fn delete_contained(&self) -> Result<()> {
         let mut entities = self.entities();
         for publisher in &entities.publishers {
-            let writers = publisher.writers();
-            writers.iter().try_for_each(|writer| writer.deletable())?;
+            let writers = publisher.endpoints();
+            writers.iter().try_for_each(|it| it.check_deletable())?;
         }
         for subscriber in &entities.subscribers {
-            let readers = subscriber.readers();
-            readers.iter().try_for_each(|reader| reader.deletable())?;
+            let readers = subscriber.endpoints();
+            readers.iter().try_for_each(|it| it.check_deletable())?;
         }
         let deleted = std::mem::take(&mut *entities);
         drop(entities);

@@ -2,7 +2,7 @@
 
 use spindle_dds_core::Counters;
 use spindle_dds_transport::FabricCounters;
-use spindle_dds_transport::mixed::PeerWay;
+use spindle_dds_transport::hybrid::PeerPath;
 
 use crate::driver::Session;
 use crate::handle::Guid;
@@ -14,7 +14,7 @@ pub struct Peer {
     /// Which.
     pub guid: Guid,
     /// By shared memory, streams or RDMA; of the last with what has been done so far.
-    pub way: PeerWay,
+    pub way: PeerPath,
 }
 
 /// A snapshot of a participant's counters: of its engine and of the fabric below.
@@ -51,14 +51,14 @@ mod tests {
 
     #[test]
     fn ways_are_told_in_json_and_come_back() {
-        let check = |way: PeerWay, expected: &str| {
+        let check = |way: PeerPath, expected: &str| {
             let line = serde_json::to_string(&way).expect("JSON");
             assert_eq!(line, expected);
-            let come: PeerWay = serde_json::from_str(&line).expect("a way");
+            let come: PeerPath = serde_json::from_str(&line).expect("a way");
             assert_eq!(come, way);
         };
-        check(PeerWay::SharedMemory, r#"{"way":"shm"}"#);
-        check(PeerWay::Stream, r#"{"way":"tcp"}"#);
+        check(PeerPath::SharedMemory, r#"{"way":"shm"}"#);
+        check(PeerPath::Stream, r#"{"way":"tcp"}"#);
         let mut counters = RdmaCounters {
             work_requests: 7,
             sleep_words: 2,
@@ -66,6 +66,6 @@ mod tests {
         };
         counters.batches[2] = 1;
         let by_rdma = r#"{"way":"rdma","rdma":{"work_requests":7,"bytes":0,"completions":0,"chains":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0],"batches":[0,0,1,0,0,0],"sleep_words":2,"doorbells_sent":0,"doorbells_heard":0,"doorbells_slept_on":0,"slot_waits":0}}"#;
-        check(PeerWay::Rdma(Box::new(counters)), by_rdma);
+        check(PeerPath::Rdma(Box::new(counters)), by_rdma);
     }
 }

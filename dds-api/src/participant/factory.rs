@@ -7,7 +7,7 @@ use spindle_dds_qos::{DomainParticipantFactoryQos, DomainParticipantQos};
 
 use super::core::ParticipantCore;
 use super::{DomainParticipant, ParticipantBuilder};
-use crate::choice::check_qos;
+use crate::choice::EntityQos;
 use crate::error::{Error, Result};
 use crate::handle::Guid;
 
@@ -78,7 +78,7 @@ impl DomainParticipantFactory {
     /// # Errors
     /// INCONSISTENT_POLICY.
     pub fn set_qos(&self, qos: DomainParticipantFactoryQos) -> Result<()> {
-        check_qos!(qos);
+        qos.check()?;
         self.settings().qos = qos;
         Ok(())
     }
@@ -95,7 +95,7 @@ impl DomainParticipantFactory {
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_participant_qos(&self, qos: DomainParticipantQos) -> Result<()> {
-        check_qos!(qos);
+        qos.check()?;
         self.settings().participant_qos = Some(qos);
         Ok(())
     }

@@ -13,7 +13,7 @@ use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
 
 use crate::builtin::ParticipantBuiltinTopicData;
-use crate::choice::{check_qos, default_qos};
+use crate::choice::{EntityQos, default_qos};
 use crate::discovery::ParticipantInfo;
 use crate::entity::entity_operations;
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ use crate::subscription::{Subscriber, SubscriberBuilder};
 use crate::topic::{AnyTopic, Topic, TopicBuilder};
 
 pub use self::builder::ParticipantBuilder;
-pub(crate) use self::core::ParticipantCore;
+pub(crate) use self::core::{Defaults, Entities, ParticipantCore};
 pub use self::counters::{ParticipantCounters, Peer};
 pub use self::factory::DomainParticipantFactory;
 
@@ -139,7 +139,7 @@ impl DomainParticipant {
     /// IMMUTABLE_POLICY, INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_qos(&self, qos: DomainParticipantQos) -> Result<()> {
         self.core.base.alive()?;
-        check_qos!(qos);
+        qos.check()?;
         let current = self.core.qos.lock();
         let mut current = current.unwrap_or_else(std::sync::PoisonError::into_inner);
         current.check_mutable(&qos)?;
@@ -162,7 +162,7 @@ impl DomainParticipant {
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_topic_qos(&self, qos: TopicQos) -> Result<()> {
-        check_qos!(qos);
+        qos.check()?;
         self.core.defaults().topic = Some(qos);
         Ok(())
     }
@@ -181,7 +181,7 @@ impl DomainParticipant {
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_publisher_qos(&self, qos: PublisherQos) -> Result<()> {
-        check_qos!(qos);
+        qos.check()?;
         self.core.defaults().publisher = Some(qos);
         Ok(())
     }
@@ -200,7 +200,7 @@ impl DomainParticipant {
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_subscriber_qos(&self, qos: SubscriberQos) -> Result<()> {
-        check_qos!(qos);
+        qos.check()?;
         self.core.defaults().subscriber = Some(qos);
         Ok(())
     }

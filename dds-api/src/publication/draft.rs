@@ -124,7 +124,7 @@ pub(super) struct Drafting {
 impl Drafting {
     #[inline]
     pub(super) fn new(writer: &Arc<WriterCore>) -> Self {
-        let mut kept = writer.drafts.0.take();
+        let mut kept = writer.side.drafts.0.take();
         if kept.writer.is_none() {
             kept.writer = Some(writer.clone());
         }
@@ -153,14 +153,14 @@ impl Drop for Drafting {
     #[inline(always)]
     fn drop(&mut self) {
         if let Some(kept) = self.kept.take() {
-            give_back(kept);
+            hand_back(kept);
         }
     }
 }
 
 #[inline(never)]
-fn give_back(kept: Box<Kept>) {
-    if let Some(nest) = kept.writer.as_ref().map(|writer| writer.drafts.0) {
+fn hand_back(kept: Box<Kept>) {
+    if let Some(nest) = kept.writer.as_ref().map(|writer| writer.side.drafts.0) {
         nest.give(kept);
     }
 }

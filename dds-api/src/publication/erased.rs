@@ -1,128 +1,74 @@
-//! Listeners of writers without their type, and who of a chain is called.
+//! Listeners of writers, called without the topic type.
 
-use super::core::WriterCore;
+use std::sync::Arc;
+
+use super::core::{WriterCore, WriterSide};
 use super::{AnyDataWriter, DataWriter};
-use crate::listener::{DataWriterListener, DomainParticipantListener, PublisherListener};
-use crate::participant::DomainParticipant;
+use crate::endpoint::ErasedListener;
+use crate::listener::DataWriterListener;
 use crate::status::{OfferedIncompatibleQosStatus, PublicationMatchedStatus, StatusMask};
-use crate::topic::AnyTopic;
 
-/// A [`DataWriterListener`] of a type that only it knows.
-pub(crate) trait ErasedWriterListener: Send {
-    fn call(&mut self, writer: &AnyDataWriter, event: &WriterEvent);
-}
-
-/// What a writer's listener is told.
+/// A change of a writer's status.
 #[derive(Debug)]
 pub(crate) enum WriterEvent {
     IncompatibleQos(OfferedIncompatibleQosStatus),
     Matched(PublicationMatchedStatus),
 }
 
-/// The listener with its type.
-pub(crate) struct Typed<T>(Box<dyn DataWriterListener<T>>);
+/// The listeners of writers, publishers and participants name their callbacks alike.
+macro_rules! call {
+    ($listener:expr, $writer:expr, $event:expr) => {
+        match $event {
+            WriterEvent::IncompatibleQos(status) => {
+                $listener.on_offered_incompatible_qos($writer, status);
+            }
+            WriterEvent::Matched(status) => $listener.on_publication_matched($writer, status),
+        }
+    };
+}
 
-impl<T: Send + 'static> Typed<T> {
-    pub(crate) fn erase(listener: Box<dyn DataWriterListener<T>>) -> Box<dyn ErasedWriterListener> {
+pub(super) use call;
+
+/// A listener with its type.
+pub(super) struct TypedListener<T>(Box<dyn DataWriterListener<T>>);
+
+impl<T: 'static> TypedListener<T> {
+    pub(super) fn erase(
+        listener: Box<dyn DataWriterListener<T>>,
+    ) -> Box<dyn ErasedListener<WriterSide>> {
         Box::new(Self(listener))
     }
 }
 
-impl<T: 'static> ErasedWriterListener for Typed<T> {
+impl<T: 'static> ErasedListener<WriterSide> for TypedListener<T> {
     fn call(&mut self, writer: &AnyDataWriter, event: &WriterEvent) {
-        let writer = DataWriter::new(writer.core.clone(), writer.participant.clone());
-        match event {
-            WriterEvent::IncompatibleQos(status) => {
-                self.0.on_offered_incompatible_qos(&writer, status);
-            }
-            WriterEvent::Matched(status) => self.0.on_publication_matched(&writer, status),
-        }
-    }
-}
-
-fn call_publisher(
-    listener: &mut dyn PublisherListener,
-    writer: &AnyDataWriter,
-    event: &WriterEvent,
-) {
-    match event {
-        WriterEvent::IncompatibleQos(status) => {
-            listener.on_offered_incompatible_qos(writer, status);
-        }
-        WriterEvent::Matched(status) => listener.on_publication_matched(writer, status),
-    }
-}
-
-fn call_participant(
-    listener: &mut dyn DomainParticipantListener,
-    writer: &AnyDataWriter,
-    event: &WriterEvent,
-) {
-    match event {
-        WriterEvent::IncompatibleQos(status) => {
-            listener.on_offered_incompatible_qos(writer, status);
-        }
-        WriterEvent::Matched(status) => listener.on_publication_matched(writer, status),
+        let writer = &DataWriter::new(writer.core.clone(), writer.participant.clone());
+        call!(self.0, writer, event);
     }
 }
 
 impl WriterCore {
-    /// Tells listeners of the statuses that changed. Dispatch thread.
-    pub(crate) fn dispatch(self: &std::sync::Arc<Self>, statuses: StatusMask) {
-        let Some(participant) = self.participant.upgrade() else {
+    /// Tells listeners of the statuses that changed. Called by the dispatch thread.
+    pub(crate) fn dispatch(self: &Arc<Self>, statuses: StatusMask) {
+        let (Some(participant), Some(publisher)) =
+            (self.participant.upgrade(), self.factory.upgrade())
+        else {
             return;
         };
         let writer = AnyDataWriter {
             core: self.clone(),
-            participant,
+            participant: participant.clone(),
         };
-        if statuses.contains(StatusMask::PUBLICATION_MATCHED) {
-            let event = || WriterEvent::Matched(self.matched_status());
-            self.tell(&writer, StatusMask::PUBLICATION_MATCHED, event);
-        }
-        if statuses.contains(StatusMask::OFFERED_INCOMPATIBLE_QOS) {
-            let event = || WriterEvent::IncompatibleQos(self.incompatible_status());
-            self.tell(&writer, StatusMask::OFFERED_INCOMPATIBLE_QOS, event);
-        }
-    }
-
-    /// The status is read, and so reset, only by who gets it.
-    fn tell(&self, writer: &AnyDataWriter, status: StatusMask, event: impl Fn() -> WriterEvent) {
-        if self
-            .listener
-            .call(status, |listener| listener.call(writer, &event()))
-        {
-            return;
-        }
-        if let Some(publisher) = self.publisher.upgrade()
-            && publisher.listener.call(status, |listener| {
-                call_publisher(listener, writer, &event())
-            })
-        {
-            return;
-        }
-        let participant = &writer.participant;
-        participant.listener.call(status, |listener| {
-            call_participant(listener, writer, &event())
-        });
-    }
-}
-
-impl crate::topic::TopicCore {
-    /// Tells listeners of the statuses that changed. Dispatch thread.
-    pub(crate) fn dispatch(self: &std::sync::Arc<Self>, participant: &DomainParticipant) {
-        let topic = AnyTopic {
-            core: self.clone(),
-            participant: participant.core.clone(),
+        let tell = |status, event: &dyn Fn() -> WriterEvent| {
+            if statuses.contains(status) {
+                self.tell(&writer, (&publisher, &participant), status, event);
+            }
         };
-        let status = StatusMask::INCONSISTENT_TOPIC;
-        let told = self.listener.call(status, |listener| {
-            listener.on_inconsistent_topic(&topic, &self.inconsistent_status());
+        tell(StatusMask::PUBLICATION_MATCHED, &|| {
+            WriterEvent::Matched(self.matched_status())
         });
-        if !told {
-            participant.core.listener.call(status, |listener| {
-                listener.on_inconsistent_topic(&topic, &self.inconsistent_status());
-            });
-        }
+        tell(StatusMask::OFFERED_INCOMPATIBLE_QOS, &|| {
+            WriterEvent::IncompatibleQos(self.incompatible_status())
+        });
     }
 }

@@ -45,7 +45,7 @@ fn lend(writer: &Arc<WriterCore>, len: usize, timestamp: Option<i64>) -> Result<
     if let Some((writer, draft)) = drafting.parts() {
         writer.reserve(draft, len, Purpose::Sample(None))?;
         draft.timestamp = timestamp;
-        writer.drafts.lend(draft);
+        writer.side.drafts.lend(draft);
     }
     Ok(drafting)
 }

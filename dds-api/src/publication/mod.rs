@@ -1,6 +1,5 @@
 //! Publishers and writers (DDS 1.4 §2.2.2.4).
 
-mod any;
 mod core;
 mod draft;
 mod erased;
@@ -10,14 +9,14 @@ mod place;
 mod publisher;
 mod receipt;
 mod sending;
+mod statuses;
 mod writer;
 mod writer_builder;
 
-pub use self::any::AnyDataWriter;
 pub(crate) use self::core::WriterCore;
 pub use self::loan::Loan;
 pub(crate) use self::publisher::PublisherCore;
 pub use self::publisher::{Publisher, PublisherBuilder};
 pub use self::receipt::Receipt;
-pub use self::writer::DataWriter;
+pub use self::writer::{AnyDataWriter, DataWriter};
 pub use self::writer_builder::DataWriterBuilder;

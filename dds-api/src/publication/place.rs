@@ -24,7 +24,7 @@ impl Place {
     /// Its sample is this message. Its instance is known by then.
     pub(super) fn sent(mut self, mark: Mark) {
         self.sent = true;
-        if let (Some(limits), Some(key)) = (&self.writer.limits, self.key) {
+        if let (Some(limits), Some(key)) = (&self.writer.side.limits, self.key) {
             limits.committed(key, mark);
         }
         // Who looked when it was released already did not know that it was sent.
@@ -41,7 +41,7 @@ impl Drop for Place {
         if self.sent {
             return;
         }
-        if let Some(limits) = &self.writer.limits {
+        if let Some(limits) = &self.writer.side.limits {
             limits.withdraw(self.key);
         }
         if let Ok(port) = self.writer.port() {
@@ -126,7 +126,7 @@ impl WriterCore {
                 "{}, and none was released within {}: a reader does not take its samples, or \
                  holds them",
                 limits.describe(full),
-                self.settings.max_blocking_time
+                self.side.max_blocking_time
             ))),
         }
     }

@@ -25,8 +25,8 @@ pub(crate) enum Purpose {
 impl WriterCore {
     /// How long it waits for room; `None`: it never does.
     pub(super) fn patience(&self) -> Option<Duration> {
-        match self.settings.ring {
-            DeliveryClass::Ordered => Some(self.settings.max_blocking_time),
+        match self.side.class {
+            DeliveryClass::Ordered => Some(self.side.max_blocking_time),
             DeliveryClass::Unordered => None,
         }
     }
@@ -42,7 +42,7 @@ impl WriterCore {
     ) -> Result<()> {
         let port = self.port()?;
         let mut left = None;
-        if let (Some(limits), Purpose::Sample(key)) = (&self.limits, purpose) {
+        if let (Some(limits), Purpose::Sample(key)) = (&self.side.limits, purpose) {
             let mut patience = self.patience();
             draft.place = self.place(limits, key, &mut patience)?;
             if draft.place.is_none() {
@@ -52,7 +52,7 @@ impl WriterCore {
             left = patience;
         }
         if draft.claim.is_none() {
-            draft.lanes = self.drafts.lanes();
+            draft.lanes = self.side.drafts.lanes();
         }
         let patience = || left.or_else(|| self.patience());
         if !port.claim(&mut draft.claim, len, patience)? {
@@ -75,7 +75,7 @@ impl WriterCore {
             Some(claim) if !draft.is_scratch => claim,
             _ => return Ok(self.drop_sample()),
         };
-        let limited = match &self.limits {
+        let limited = match &self.side.limits {
             None => None,
             Some(limits) => match draft.place.take() {
                 None => Some((limits, None)),
@@ -89,16 +89,17 @@ impl WriterCore {
         let meta = Meta {
             kind,
             flags: 0,
-            encapsulation: self.settings.encapsulation.0,
-            writer: self.settings.number,
+            encapsulation: self.side.encapsulation.0,
+            writer: self.number,
             timestamp,
             topic: port.topic(),
             key_hash: key.0,
-            skipped: self.take_untold(),
+            skipped: self.take_unannounced(),
         };
         let index = port.commit(claim, used, &meta, || self.patience())?;
         let Some(index) = index else {
-            self.untold
+            self.side
+                .unannounced
                 .fetch_add(meta.skipped.into(), Ordering::Relaxed);
             return Ok(self.drop_sample());
         };
@@ -116,23 +117,25 @@ impl WriterCore {
 
     /// A BEST_EFFORT sample finds no room.
     fn drop_sample(&self) -> Receipt {
-        self.dropped.fetch_add(1, Ordering::Relaxed);
-        self.untold.fetch_add(1, Ordering::Relaxed);
+        self.side.dropped.fetch_add(1, Ordering::Relaxed);
+        self.side.unannounced.fetch_add(1, Ordering::Relaxed);
         self.receipt(None)
     }
 
     /// Samples dropped since the last one that was sent.
-    fn take_untold(&self) -> u32 {
-        match self.untold.load(Ordering::Relaxed) {
+    fn take_unannounced(&self) -> u32 {
+        match self.side.unannounced.load(Ordering::Relaxed) {
             0 => 0,
-            _ => u32::try_from(self.untold.swap(0, Ordering::Relaxed)).unwrap_or(u32::MAX),
+            _ => {
+                u32::try_from(self.side.unannounced.swap(0, Ordering::Relaxed)).unwrap_or(u32::MAX)
+            }
         }
     }
 
     /// Makes an instance one that this writer has.
     pub(crate) fn register(&self, key: KeyHash) -> Result<()> {
         self.base.ready()?;
-        let Some(limits) = &self.limits else {
+        let Some(limits) = &self.side.limits else {
             return Ok(());
         };
         let told = |full| Error::OutOfResources(limits.describe(full));

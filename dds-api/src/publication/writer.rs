@@ -1,6 +1,5 @@
 //! Writers (DDS 1.4 §2.2.2.4.2).
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -9,21 +8,18 @@ use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DataWriterQos, Duration};
 
 use super::core::WriterCore;
-use super::erased::Typed;
+use super::erased::TypedListener;
 use super::loan::Loan;
-use super::{AnyDataWriter, Publisher, Receipt};
+use super::{Publisher, Receipt};
 use crate::builtin::SubscriptionBuiltinTopicData;
-use crate::choice::check_qos;
-use crate::entity::entity_operations;
+use crate::endpoint::endpoint_operations;
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
 use crate::listener::DataWriterListener;
 use crate::participant::ParticipantCore;
-use crate::representation;
 use crate::stamps::source_timestamp;
-use crate::status::{OfferedIncompatibleQosStatus, PublicationMatchedStatus, StatusMask};
+use crate::status::{OfferedIncompatibleQosStatus, PublicationMatchedStatus};
 use crate::time::Deadline;
-use crate::topic::Topic;
 
 /// Writes samples of a topic.
 pub struct DataWriter<T> {
@@ -32,68 +28,38 @@ pub struct DataWriter<T> {
     marker: PhantomData<fn() -> T>,
 }
 
-entity_operations!(DataWriter<T>);
-
-impl<T> Clone for DataWriter<T> {
-    fn clone(&self) -> Self {
-        Self::new(self.core.clone(), self.participant.clone())
-    }
+/// A writer of any type, as listeners of publishers and participants see it.
+#[derive(Clone)]
+pub struct AnyDataWriter {
+    pub(crate) core: Arc<WriterCore>,
+    pub(crate) participant: Arc<ParticipantCore>,
 }
 
-impl<T> fmt::Debug for DataWriter<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.core.fmt(f)
-    }
-}
+endpoint_operations!(
+    DataWriter,
+    AnyDataWriter,
+    WriterCore,
+    DataWriterQos,
+    DataWriterListener,
+    TypedListener::erase
+);
 
 impl<T> DataWriter<T> {
-    pub(crate) fn new(core: Arc<WriterCore>, participant: Arc<ParticipantCore>) -> Self {
-        Self {
-            core,
-            participant,
-            marker: PhantomData,
-        }
-    }
-
-    /// Its topic.
-    pub fn topic(&self) -> Topic<T> {
-        Topic::new(self.core.topic.clone(), self.participant.clone())
-    }
-
     /// Its publisher.
     ///
     /// # Errors
     /// ALREADY_DELETED.
     pub fn publisher(&self) -> Result<Publisher> {
-        self.core.base.alive()?;
-        let gone = || Error::AlreadyDeleted("the publisher was deleted".to_owned());
         Ok(Publisher {
-            core: self.core.publisher.upgrade().ok_or_else(gone)?,
+            core: self.core.factory()?,
             participant: self.participant.clone(),
         })
-    }
-
-    /// Its QoS.
-    ///
-    /// # Errors
-    /// ALREADY_DELETED.
-    pub fn qos(&self) -> Result<DataWriterQos> {
-        self.core.base.alive()?;
-        Ok(self.core.qos().clone())
     }
 
     /// Room for a sample of at most so many bytes.
     #[inline]
     pub(crate) fn slot(&self, max_bytes: usize, timestamp: Option<i64>) -> Result<Loan<T>> {
         Loan::new(&self.core, max_bytes, timestamp)
-    }
-
-    /// The writer without its type.
-    pub fn as_any(&self) -> AnyDataWriter {
-        AnyDataWriter {
-            core: self.core.clone(),
-            participant: self.participant.clone(),
-        }
     }
 
     /// Samples that this BEST_EFFORT writer dropped because there was no room, in its
@@ -164,36 +130,6 @@ impl<T> DataWriter<T> {
 }
 
 impl<T: TopicType> DataWriter<T> {
-    /// Changes those policies that can change; what others match by is fixed
-    /// once the writer is created.
-    ///
-    /// # Errors
-    /// IMMUTABLE_POLICY, INCONSISTENT_POLICY, UNSUPPORTED.
-    pub fn set_qos(&self, mut qos: DataWriterQos) -> Result<()> {
-        self.core.base.alive()?;
-        check_qos!(qos);
-        representation::settle::<T>(&mut qos.representation)?;
-        let mut current = self.core.qos();
-        current.check_mutable(&qos)?;
-        *current = qos;
-        Ok(())
-    }
-
-    /// Puts a listener in, with the statuses that it is for.
-    ///
-    /// # Errors
-    /// ALREADY_DELETED.
-    pub fn set_listener(
-        &self,
-        mask: StatusMask,
-        listener: Option<Box<dyn DataWriterListener<T>>>,
-    ) -> Result<()> {
-        self.core.base.alive()?;
-        self.core.base.hears(mask);
-        self.core.listener.set(mask, listener.map(Typed::erase));
-        Ok(())
-    }
-
     /// Starts a sample in place: the builder that was generated for `T`, over
     /// the memory where readers will find the sample. Ended by its `publish`.
     /// A RELIABLE writer waits for room, in its ring and within max_samples of its
@@ -208,7 +144,7 @@ impl<T: TopicType> DataWriter<T> {
     /// TIMEOUT without room; OUT_OF_RESOURCES when it never fits; NOT_ENABLED,
     /// ALREADY_DELETED; ERROR when the group failed.
     pub fn loan(&self) -> Result<T::Builder<Loan<T>>> {
-        let Some(max) = T::max_size(self.core.settings.representation) else {
+        let Some(max) = T::max_size(self.core.side.representation) else {
             return Err(Error::BadParameter(format!(
                 "samples of {} have no bound; use loan_with(max_bytes)",
                 T::TYPE_NAME
@@ -243,7 +179,7 @@ impl<T: TopicType> DataWriter<T> {
     #[inline(always)]
     fn loan_of(&self, max_bytes: usize, timestamp: Option<i64>) -> Result<T::Builder<Loan<T>>> {
         let loan = self.slot(max_bytes, timestamp)?;
-        Ok(T::build(loan, self.core.settings.representation)?)
+        Ok(T::build(loan, self.core.side.representation)?)
     }
 
     /// Writes a copy of a sample.
@@ -263,7 +199,7 @@ impl<T: TopicType> DataWriter<T> {
     /// # Errors
     /// As for [`write`](Self::write).
     pub fn write_w_timestamp(&self, sample: &T, timestamp: i64) -> Result<Receipt> {
-        let representation = self.core.settings.representation;
+        let representation = self.core.side.representation;
         self.core.write(
             sample.size(representation),
             |bytes| Ok(sample.encode(representation, bytes)?),
@@ -326,7 +262,7 @@ impl<T: TopicType> DataWriter<T> {
     }
 
     fn write_key(&self, key: &T, kind: Kind, timestamp: i64) -> Result<Receipt> {
-        let representation = self.core.settings.representation;
+        let representation = self.core.side.representation;
         self.core.write(
             key.key_size(representation),
             |bytes| Ok(key.encode_key(representation, bytes)?),

@@ -1,89 +1,140 @@
-//! What a reader holds, shared by all handles to it.
+//! What a reader holds beyond what every endpoint does.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use spindle_dds_qos::DataReaderQos;
+use spindle_dds_idl_runtime::TopicType;
+use spindle_dds_qos::{DataReaderQos, PresentationAccessScope, ReliabilityKind, SubscriberQos};
 
-use super::SubscriberCore;
-use super::erased::ErasedReaderListener;
-use crate::builtin::PublicationBuiltinTopicData;
+use super::erased::{ReaderEvent, call};
+use super::{AnyDataReader, SubscriberCore};
+use crate::cache::Cache;
 use crate::condition::StateMasks;
-use crate::discovery::{Entry, Roll};
-use crate::driver::{Inlet, ReaderStatuses, Streams};
+use crate::discovery::Own;
+use crate::driver::{Inlet, Streams, rekey};
+use crate::endpoint::{EndpointCore, Side};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
-use crate::handle::InstanceHandle;
-use crate::listener::ListenerSlot;
-use crate::participant::ParticipantCore;
-use crate::status::{
-    Beacon, LivelinessChangedStatus, RequestedIncompatibleQosStatus, SampleLostStatus,
-    SampleRejectedStatus, StatusMask, SubscriptionMatchedStatus,
-};
-use crate::topic::TopicCore;
+use crate::handle::EntityKind;
+use crate::listener::{DomainParticipantListener, SubscriberListener};
+use crate::participant::{Defaults, Entities, ParticipantCore};
+use crate::profiles::QosProfile;
+use crate::status::{Beacon, StatusMask};
 use crate::wire::Wire;
 
-pub(crate) struct ReaderCore {
-    pub(crate) base: EntityBase,
-    pub(crate) topic: Arc<TopicCore>,
-    pub(crate) subscriber: Weak<SubscriberCore>,
-    pub(crate) participant: Weak<ParticipantCore>,
-    roll: Arc<Roll>,
-    /// Its number within the participant.
-    number: u32,
-    pub(crate) qos: Mutex<DataReaderQos>,
-    pub(crate) listener: ListenerSlot<dyn ErasedReaderListener>,
+pub(crate) type ReaderCore = EndpointCore<ReaderSide>;
+
+pub(crate) struct ReaderSide {
     pub(crate) inlet: Arc<Inlet<Wire>>,
     pub(crate) streams: Arc<Streams>,
     /// `notify_datareaders` was called: skip `on_data_on_readers` once.
-    pub(crate) notified: AtomicBool,
+    pub(super) skips_data_on_readers: AtomicBool,
 }
 
-impl fmt::Debug for ReaderCore {
+impl fmt::Debug for ReaderSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReaderCore")
-            .field("base", &self.base)
+        f.debug_struct("ReaderSide")
+            .field("inlet", &self.inlet)
             .finish_non_exhaustive()
     }
 }
 
-impl ReaderCore {
-    pub(crate) fn new(
-        base: EntityBase,
-        topic: Arc<TopicCore>,
-        subscriber: &Arc<SubscriberCore>,
+impl ReaderSide {
+    pub(super) fn new<T: TopicType>(
         participant: &ParticipantCore,
-        number: u32,
-        qos: DataReaderQos,
-        inlet: Arc<Inlet<Wire>>,
-    ) -> Self {
-        topic.endpoints.fetch_add(1, Ordering::AcqRel);
-        Self {
-            base,
-            topic,
-            subscriber: Arc::downgrade(subscriber),
-            participant: participant.weak(),
-            roll: participant.roll.clone(),
-            number,
-            qos: Mutex::new(qos),
-            listener: ListenerSlot::default(),
-            streams: inlet.streams().clone(),
-            inlet,
-            notified: AtomicBool::new(false),
-        }
+        subscriber: &SubscriberCore,
+        base: &EntityBase,
+        qos: &DataReaderQos,
+    ) -> Result<Self> {
+        let config = participant.config.reader_of(&qos.property)?;
+        let presentation = subscriber.qos().presentation;
+        let ordered = presentation.ordered_access
+            && presentation.access_scope >= PresentationAccessScope::Topic;
+        let mut cache = Cache::new(qos.history, qos.resource_limits, ordered);
+        cache.set_holds_back(qos.reliability.kind == ReliabilityKind::Reliable);
+        let beacons = [base.beacon().clone(), subscriber.base.beacon().clone()];
+        let streams = Arc::new(Streams::new(participant.bells().clone()));
+        let fate = participant.fate.clone();
+        let inlet = Inlet::new(cache, config, rekey::<T>, beacons, streams.clone(), fate);
+        Ok(Self {
+            inlet: Arc::new(inlet),
+            streams,
+            skips_data_on_readers: AtomicBool::new(false),
+        })
+    }
+}
+
+impl Side for ReaderSide {
+    const ENDPOINT: &'static str = "reader";
+    const ENDPOINT_KIND: EntityKind = EntityKind::Reader;
+    const FACTORY: &'static str = "subscriber";
+    const FACTORY_KIND: EntityKind = EntityKind::Subscriber;
+    const COPIES_FACTORY_QOS: bool = true;
+
+    type EndpointQos = DataReaderQos;
+    type FactoryQos = SubscriberQos;
+    type FactoryListener = dyn SubscriberListener;
+    type AnyEndpoint = AnyDataReader;
+    type Event = ReaderEvent;
+
+    fn factory_qos(profile: &QosProfile) -> SubscriberQos {
+        profile.subscriber_qos()
     }
 
+    fn default_factory_qos(defaults: &Defaults) -> Option<SubscriberQos> {
+        defaults.subscriber.clone()
+    }
+
+    fn factories(entities: &mut Entities) -> &mut Vec<Arc<SubscriberCore>> {
+        &mut entities.subscribers
+    }
+
+    fn own(reader: Arc<ReaderCore>) -> Own {
+        Own::Reader(reader)
+    }
+
+    fn call_factory_listener(
+        listener: &mut (dyn SubscriberListener + 'static),
+        reader: &AnyDataReader,
+        event: &ReaderEvent,
+    ) {
+        call!(listener, reader, event);
+    }
+
+    fn call_participant_listener(
+        listener: &mut dyn DomainParticipantListener,
+        reader: &AnyDataReader,
+        event: &ReaderEvent,
+    ) {
+        call!(listener, reader, event);
+    }
+
+    fn check_deletable(reader: &ReaderCore) -> Result<()> {
+        reader.check_no_loans()?;
+        if reader.beacon().observers().are_waiting() {
+            return Err(Error::PreconditionNotMet(format!(
+                "a thread waits for a condition of {}; wake it first",
+                reader.base.what()
+            )));
+        }
+        Ok(())
+    }
+
+    fn stop(reader: &ReaderCore) {
+        reader.side.inlet.close();
+        // Streams end.
+        reader.side.streams.notify();
+    }
+}
+
+impl ReaderCore {
     pub(crate) fn beacon(&self) -> &Arc<Beacon> {
         self.base.beacon()
     }
 
-    pub(crate) fn qos(&self) -> MutexGuard<'_, DataReaderQos> {
-        self.qos.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn has_samples(&self, masks: &StateMasks) -> bool {
-        self.base.is_deleted() || self.base.is_enabled() && self.inlet.has(masks)
+        self.base.is_deleted() || self.base.is_enabled() && self.side.inlet.has(masks)
     }
 
     /// Has the engine step for who has found nothing. Whether anything has come.
@@ -94,122 +145,21 @@ impl ReaderCore {
     /// Statuses that tell of data have been dealt with.
     pub(crate) fn clear_data_available(&self) {
         self.beacon().clear(StatusMask::DATA_AVAILABLE);
-        self.inlet.subscriber().clear(StatusMask::DATA_ON_READERS);
+        self.side
+            .inlet
+            .subscriber()
+            .clear(StatusMask::DATA_ON_READERS);
     }
 
-    /// What is known of a writer that it is matched with.
-    pub(crate) fn writer_data(
-        &self,
-        writer: InstanceHandle,
-    ) -> Result<PublicationBuiltinTopicData> {
-        let is_matched = |statuses: &mut ReaderStatuses| statuses.writers.contains(&writer);
-        let matched = self.inlet.with_statuses(is_matched);
-        let entry = self.roll.entry(writer).filter(|_| matched);
-        match entry.as_deref() {
-            Some(Entry::Writer(entry)) => Ok(entry.into()),
-            _ => Err(Error::BadParameter(format!(
-                "{writer:?} is no writer that {} is matched with, or it is gone",
-                self.base.what()
-            ))),
-        }
-    }
-
-    pub(crate) fn matched_status(&self) -> SubscriptionMatchedStatus {
-        self.beacon().clear(StatusMask::SUBSCRIPTION_MATCHED);
-        self.inlet.with_statuses(|statuses| {
-            let (total_count, total_count_change) = statuses.matched.ever.read();
-            let (current_count, current_count_change) = statuses.matched.now.read();
-            SubscriptionMatchedStatus {
-                total_count,
-                total_count_change,
-                current_count,
-                current_count_change,
-                last_publication_handle: statuses.matched.last,
-            }
-        })
-    }
-
-    pub(crate) fn liveliness_status(&self) -> LivelinessChangedStatus {
-        self.beacon().clear(StatusMask::LIVELINESS_CHANGED);
-        self.inlet.with_statuses(|statuses| {
-            let (alive_count, alive_count_change) = statuses.liveliness.alive.read();
-            let (not_alive_count, not_alive_count_change) = statuses.liveliness.not_alive.read();
-            LivelinessChangedStatus {
-                alive_count,
-                not_alive_count,
-                alive_count_change,
-                not_alive_count_change,
-                last_publication_handle: statuses.liveliness.last,
-            }
-        })
-    }
-
-    pub(crate) fn incompatible_status(&self) -> RequestedIncompatibleQosStatus {
-        self.beacon().clear(StatusMask::REQUESTED_INCOMPATIBLE_QOS);
-        self.inlet.with_statuses(|statuses| {
-            let (total_count, total_count_change) = statuses.incompatible.count.read();
-            RequestedIncompatibleQosStatus {
-                total_count,
-                total_count_change,
-                last_policy: statuses.incompatible.last,
-                policies: statuses.incompatible.policies.clone(),
-            }
-        })
-    }
-
-    pub(crate) fn lost_status(&self) -> SampleLostStatus {
-        self.beacon().clear(StatusMask::SAMPLE_LOST);
-        self.inlet.with_statuses(|statuses| {
-            let (total_count, total_count_change) = statuses.lost.read();
-            SampleLostStatus {
-                total_count,
-                total_count_change,
-            }
-        })
-    }
-
-    pub(crate) fn rejected_status(&self) -> SampleRejectedStatus {
-        self.beacon().clear(StatusMask::SAMPLE_REJECTED);
-        self.inlet.with_statuses(|statuses| {
-            let (total_count, total_count_change) = statuses.rejected.read();
-            SampleRejectedStatus {
-                total_count,
-                total_count_change,
-                last_reason: statuses.last_rejected.0,
-                last_instance_handle: statuses.last_rejected.1,
-            }
-        })
-    }
-
-    /// Whether nothing of it is in use: samples, or conditions.
-    pub(crate) fn deletable(&self) -> Result<()> {
-        self.has_no_loans()?;
-        if self.beacon().observers().are_waiting() {
-            return Err(Error::PreconditionNotMet(format!(
-                "a thread waits for a condition of {}; wake it first",
-                self.base.what()
-            )));
-        }
-        Ok(())
-    }
-
-    pub(crate) fn has_no_loans(&self) -> Result<()> {
-        match self.inlet.loans() {
+    /// # Errors
+    /// PRECONDITION_NOT_MET while collections of samples have not been returned.
+    pub(crate) fn check_no_loans(&self) -> Result<()> {
+        match self.side.inlet.loans() {
             0 => Ok(()),
             loans => Err(Error::PreconditionNotMet(format!(
                 "{} has {loans} collections of samples out; drop them first",
                 self.base.what()
             ))),
-        }
-    }
-
-    pub(crate) fn delete(&self) {
-        if self.base.delete() {
-            self.topic.endpoints.fetch_sub(1, Ordering::AcqRel);
-            self.inlet.close();
-            // Streams find out that it is over.
-            self.streams.notify();
-            self.roll.remove(self.number);
         }
     }
 }

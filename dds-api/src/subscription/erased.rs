@@ -1,22 +1,18 @@
-//! Listeners of readers without their type, and who of a chain is called.
+//! Listeners of readers, called without the topic type.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::core::ReaderCore;
+use super::core::{ReaderCore, ReaderSide};
 use super::{AnyDataReader, DataReader, Subscriber, SubscriberCore};
-use crate::listener::{DataReaderListener, DomainParticipantListener, SubscriberListener};
+use crate::endpoint::ErasedListener;
+use crate::listener::DataReaderListener;
 use crate::status::{
     LivelinessChangedStatus, RequestedIncompatibleQosStatus, SampleLostStatus,
     SampleRejectedStatus, StatusMask, SubscriptionMatchedStatus,
 };
 
-/// A [`DataReaderListener`] of a type that only it knows.
-pub(crate) trait ErasedReaderListener: Send {
-    fn call(&mut self, reader: &AnyDataReader, event: &ReaderEvent);
-}
-
-/// What a reader's listener is told.
+/// A change of a reader's status.
 #[derive(Debug)]
 pub(crate) enum ReaderEvent {
     DataAvailable,
@@ -27,16 +23,7 @@ pub(crate) enum ReaderEvent {
     Lost(SampleLostStatus),
 }
 
-/// The listener with its type.
-pub(crate) struct Typed<T>(Box<dyn DataReaderListener<T>>);
-
-impl<T: 'static> Typed<T> {
-    pub(crate) fn erase(listener: Box<dyn DataReaderListener<T>>) -> Box<dyn ErasedReaderListener> {
-        Box::new(Self(listener))
-    }
-}
-
-/// One `match` for all three kinds of listeners: their callbacks have the same names.
+/// The listeners of readers, subscribers and participants name their callbacks alike.
 macro_rules! call {
     ($listener:expr, $reader:expr, $event:expr) => {
         match $event {
@@ -52,7 +39,20 @@ macro_rules! call {
     };
 }
 
-impl<T: 'static> ErasedReaderListener for Typed<T> {
+pub(super) use call;
+
+/// A listener with its type.
+pub(super) struct TypedListener<T>(Box<dyn DataReaderListener<T>>);
+
+impl<T: 'static> TypedListener<T> {
+    pub(super) fn erase(
+        listener: Box<dyn DataReaderListener<T>>,
+    ) -> Box<dyn ErasedListener<ReaderSide>> {
+        Box::new(Self(listener))
+    }
+}
+
+impl<T: 'static> ErasedListener<ReaderSide> for TypedListener<T> {
     fn call(&mut self, reader: &AnyDataReader, event: &ReaderEvent) {
         let reader = &DataReader::new(reader.core.clone(), reader.participant.clone());
         call!(self.0, reader, event);
@@ -60,20 +60,20 @@ impl<T: 'static> ErasedReaderListener for Typed<T> {
 }
 
 impl ReaderCore {
-    /// Tells listeners of the statuses that changed. Dispatch thread.
+    /// Tells listeners of the statuses that changed. Called by the dispatch thread.
     pub(crate) fn dispatch(self: &Arc<Self>, statuses: StatusMask) {
         let (Some(participant), Some(subscriber)) =
-            (self.participant.upgrade(), self.subscriber.upgrade())
+            (self.participant.upgrade(), self.factory.upgrade())
         else {
             return;
         };
         let reader = AnyDataReader {
             core: self.clone(),
-            participant,
+            participant: participant.clone(),
         };
         let tell = |status: StatusMask, event: &dyn Fn() -> ReaderEvent| {
             if statuses.contains(status) {
-                self.tell(&reader, &subscriber, status, event);
+                self.tell(&reader, (&subscriber, &participant), status, event);
             }
         };
         tell(StatusMask::SUBSCRIPTION_MATCHED, &|| {
@@ -99,9 +99,13 @@ impl ReaderCore {
         }
     }
 
-    /// DATA_ON_READERS comes first; true when somebody has it.
+    /// DATA_ON_READERS comes before DATA_AVAILABLE. Whether a listener took it.
     fn on_readers(&self, reader: &AnyDataReader, subscriber: &Arc<SubscriberCore>) -> bool {
-        if self.notified.swap(false, Ordering::AcqRel) {
+        if self
+            .side
+            .skips_data_on_readers
+            .swap(false, Ordering::AcqRel)
+        {
             return false;
         }
         let status = StatusMask::DATA_ON_READERS;
@@ -122,41 +126,4 @@ impl ReaderCore {
                 .listener
                 .call(status, |listener| listener.on_data_on_readers(&subscriber))
     }
-
-    /// The status is read, and so reset, only by who gets it.
-    fn tell(
-        &self,
-        reader: &AnyDataReader,
-        subscriber: &SubscriberCore,
-        status: StatusMask,
-        event: &dyn Fn() -> ReaderEvent,
-    ) {
-        let told = self
-            .listener
-            .call(status, |listener| listener.call(reader, &event()))
-            || subscriber.listener.call(status, |listener| {
-                call_subscriber(listener, reader, &event())
-            });
-        if !told {
-            reader.participant.listener.call(status, |listener| {
-                call_participant(listener, reader, &event())
-            });
-        }
-    }
-}
-
-fn call_subscriber(
-    listener: &mut dyn SubscriberListener,
-    reader: &AnyDataReader,
-    event: &ReaderEvent,
-) {
-    call!(listener, reader, event);
-}
-
-fn call_participant(
-    listener: &mut dyn DomainParticipantListener,
-    reader: &AnyDataReader,
-    event: &ReaderEvent,
-) {
-    call!(listener, reader, event);
 }

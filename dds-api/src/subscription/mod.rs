@@ -1,6 +1,5 @@
 //! Subscribers and readers (DDS 1.4 §2.2.2.5).
 
-mod any;
 mod core;
 mod erased;
 mod info;
@@ -8,13 +7,13 @@ mod reader;
 mod reader_builder;
 mod reader_select;
 mod sample;
+mod statuses;
 mod stream;
 mod subscriber;
 
-pub use self::any::AnyDataReader;
 pub(crate) use self::core::ReaderCore;
 pub use self::info::{InstanceState, SampleInfo, SampleState, ViewState};
-pub use self::reader::DataReader;
+pub use self::reader::{AnyDataReader, DataReader};
 pub use self::reader_builder::DataReaderBuilder;
 pub use self::sample::{Sample, Samples, SamplesIter};
 pub use self::stream::SampleStream;

@@ -1,6 +1,5 @@
 //! Readers (DDS 1.4 §2.2.2.5.3).
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -8,22 +7,19 @@ use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::DataReaderQos;
 
 use super::core::ReaderCore;
-use super::erased::Typed;
-use super::{AnyDataReader, SampleStream, Subscriber};
+use super::erased::TypedListener;
+use super::{SampleStream, Subscriber};
 use crate::builtin::PublicationBuiltinTopicData;
-use crate::choice::check_qos;
 use crate::condition::{ReadCondition, StateMasks};
-use crate::entity::entity_operations;
-use crate::error::{Error, Result};
+use crate::endpoint::endpoint_operations;
+use crate::error::Result;
 use crate::handle::InstanceHandle;
 use crate::listener::DataReaderListener;
 use crate::participant::ParticipantCore;
-use crate::representation;
 use crate::status::{
     LivelinessChangedStatus, RequestedIncompatibleQosStatus, SampleLostStatus,
-    SampleRejectedStatus, StatusMask, SubscriptionMatchedStatus,
+    SampleRejectedStatus, SubscriptionMatchedStatus,
 };
-use crate::topic::Topic;
 
 /// Reads samples of a topic.
 pub struct DataReader<T> {
@@ -32,62 +28,32 @@ pub struct DataReader<T> {
     marker: PhantomData<fn() -> T>,
 }
 
-entity_operations!(DataReader<T>);
-
-impl<T> Clone for DataReader<T> {
-    fn clone(&self) -> Self {
-        Self::new(self.core.clone(), self.participant.clone())
-    }
+/// A reader of any type, as listeners of subscribers and participants see it.
+#[derive(Clone)]
+pub struct AnyDataReader {
+    pub(crate) core: Arc<ReaderCore>,
+    pub(crate) participant: Arc<ParticipantCore>,
 }
 
-impl<T> fmt::Debug for DataReader<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.core.fmt(f)
-    }
-}
+endpoint_operations!(
+    DataReader,
+    AnyDataReader,
+    ReaderCore,
+    DataReaderQos,
+    DataReaderListener,
+    TypedListener::erase
+);
 
 impl<T> DataReader<T> {
-    pub(crate) fn new(core: Arc<ReaderCore>, participant: Arc<ParticipantCore>) -> Self {
-        Self {
-            core,
-            participant,
-            marker: PhantomData,
-        }
-    }
-
-    /// Its topic (`get_topicdescription`).
-    pub fn topic(&self) -> Topic<T> {
-        Topic::new(self.core.topic.clone(), self.participant.clone())
-    }
-
     /// Its subscriber.
     ///
     /// # Errors
     /// ALREADY_DELETED.
     pub fn subscriber(&self) -> Result<Subscriber> {
-        self.core.base.alive()?;
-        let gone = || Error::AlreadyDeleted("the subscriber was deleted".to_owned());
         Ok(Subscriber {
-            core: self.core.subscriber.upgrade().ok_or_else(gone)?,
+            core: self.core.factory()?,
             participant: self.participant.clone(),
         })
-    }
-
-    /// Its QoS.
-    ///
-    /// # Errors
-    /// ALREADY_DELETED.
-    pub fn qos(&self) -> Result<DataReaderQos> {
-        self.core.base.alive()?;
-        Ok(self.core.qos().clone())
-    }
-
-    /// The reader without its type.
-    pub fn as_any(&self) -> AnyDataReader {
-        AnyDataReader {
-            core: self.core.clone(),
-            participant: self.participant.clone(),
-        }
     }
 
     /// A condition that holds while there are samples in these states
@@ -153,6 +119,7 @@ impl<T> DataReader<T> {
         self.core.base.ready()?;
         Ok(self
             .core
+            .side
             .inlet
             .with_statuses(|statuses| statuses.writers.clone()))
     }
@@ -173,36 +140,6 @@ impl<T> DataReader<T> {
 }
 
 impl<T: TopicType> DataReader<T> {
-    /// Changes those policies that can change; what others match by is fixed
-    /// once the reader is created.
-    ///
-    /// # Errors
-    /// IMMUTABLE_POLICY, INCONSISTENT_POLICY, UNSUPPORTED.
-    pub fn set_qos(&self, mut qos: DataReaderQos) -> Result<()> {
-        self.core.base.alive()?;
-        check_qos!(qos);
-        representation::settle::<T>(&mut qos.representation)?;
-        let mut current = self.core.qos();
-        current.check_mutable(&qos)?;
-        *current = qos;
-        Ok(())
-    }
-
-    /// Puts a listener in, with the statuses that it is for.
-    ///
-    /// # Errors
-    /// ALREADY_DELETED.
-    pub fn set_listener(
-        &self,
-        mask: StatusMask,
-        listener: Option<Box<dyn DataReaderListener<T>>>,
-    ) -> Result<()> {
-        self.core.base.alive()?;
-        self.core.base.hears(mask);
-        self.core.listener.set(mask, listener.map(Typed::erase));
-        Ok(())
-    }
-
     /// The samples as they come, for any executor: each item is what one
     /// [`take`](Self::take) of at most `max` samples gives.
     pub fn stream(&self, max: usize) -> SampleStream<T> {
@@ -217,7 +154,7 @@ impl<T: TopicType> DataReader<T> {
     pub fn lookup_instance(&self, key: &T) -> Result<Option<InstanceHandle>> {
         self.core.base.ready()?;
         let key = key.key_hash();
-        let known = self.core.inlet.knows(key);
+        let known = self.core.side.inlet.knows(key);
         Ok(known.then(|| InstanceHandle::of_instance(key)))
     }
 }

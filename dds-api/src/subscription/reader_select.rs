@@ -184,7 +184,7 @@ impl<T: TopicType> DataReader<T> {
         self.core.base.ready()?;
         let key = instance
             .key_hash()
-            .filter(|key| self.core.inlet.knows(*key));
+            .filter(|key| self.core.side.inlet.knows(*key));
         key.ok_or_else(|| {
             Error::BadParameter(format!(
                 "{instance:?} names no instance that the reader knows"
@@ -208,18 +208,18 @@ impl<T: TopicType> DataReader<T> {
         loop {
             // Before the look: what arrives after it raises the statuses again.
             self.core.clear_data_available();
-            let mut items = self.core.inlet.select(access, &query);
+            let mut items = self.core.side.inlet.select(access, &query);
             if items.is_empty() {
                 if !std::mem::replace(&mut has_glanced, true) && self.core.glance() {
                     continue;
                 }
-                return Err(self.core.inlet.nothing());
+                return Err(self.core.side.inlet.nothing());
             }
             if !items.iter().all(makes_sense::<T>) {
                 items.retain(|item| {
                     let makes_sense = makes_sense::<T>(item);
                     if !makes_sense {
-                        self.core.inlet.lose(access, &item.0);
+                        self.core.side.inlet.lose(access, &item.0);
                     }
                     makes_sense
                 });
@@ -227,7 +227,7 @@ impl<T: TopicType> DataReader<T> {
             if !items.is_empty() {
                 return Ok(Samples::new(items, self.core.clone()));
             }
-            self.core.inlet.give_back(items);
+            self.core.side.inlet.hand_back(items);
         }
     }
 }

@@ -59,7 +59,10 @@ impl<T> Samples<T> {
 
 impl<T> Drop for Samples<T> {
     fn drop(&mut self) {
-        self.reader.inlet.give_back(std::mem::take(&mut self.items));
+        self.reader
+            .side
+            .inlet
+            .hand_back(std::mem::take(&mut self.items));
     }
 }
 

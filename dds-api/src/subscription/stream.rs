@@ -35,7 +35,7 @@ impl<T: TopicType> Stream for SampleStream<T> {
         };
         let mut taken = reader.take(self.max);
         if matches!(taken, Err(Error::NoData(_))) {
-            reader.core.streams.register(context.waker());
+            reader.core.side.streams.register(context.waker());
             // What came between the look and the registration.
             taken = reader.take(self.max);
         }

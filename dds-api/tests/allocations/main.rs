@@ -13,12 +13,7 @@ use spindle_dds::{
     DataReader, DataReaderListener, DataWriter, DomainParticipant, Duration, StatusMask,
 };
 
-/// Made of `tests/idl/flight.idl`.
-mod types {
-    include!("../idl/flight.rs");
-}
-
-use types::flight::State;
+use spindle_dds_test_types::flight::State;
 
 struct Counting;
 

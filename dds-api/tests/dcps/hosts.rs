@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds::{DomainParticipant, Error, ParticipantBuilder, PeerWay, ReturnCode};
+use spindle_dds::{DomainParticipant, Error, ParticipantBuilder, PeerPath, ReturnCode};
 
 use crate::meeting::{Meeting, reader, state, take, wait_for_members, writer};
 
@@ -347,7 +347,7 @@ fn rdma_that_cannot_be_had_is_told_if_it_is_required() {
     for participant in [&first, &second] {
         let peers = participant.peers().expect("it lives");
         let ways: Vec<_> = peers.iter().map(|peer| &peer.way).collect();
-        assert_eq!(ways, [&PeerWay::Stream]);
+        assert_eq!(ways, [&PeerPath::Stream]);
     }
     let guid = |it: &DomainParticipant| it.instance_handle().guid().expect("an entity");
     let near = hosts.participant(0, 1);
@@ -359,6 +359,6 @@ fn rdma_that_cannot_be_had_is_told_if_it_is_required() {
         .into_iter()
         .map(|peer| (peer.guid, peer.way))
         .collect();
-    assert_eq!(others.get(&guid(&first)), Some(&PeerWay::SharedMemory));
-    assert_eq!(others.get(&guid(&second)), Some(&PeerWay::Stream));
+    assert_eq!(others.get(&guid(&first)), Some(&PeerPath::SharedMemory));
+    assert_eq!(others.get(&guid(&second)), Some(&PeerPath::Stream));
 }

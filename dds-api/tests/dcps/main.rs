@@ -7,7 +7,6 @@ mod endings;
 mod errors;
 mod evolution;
 mod flow;
-mod generated;
 mod glances;
 mod hosts;
 mod idle;
@@ -32,11 +31,4 @@ mod rekeyed;
 mod representations;
 mod streams;
 
-/// Made of `flight.idl`, `evolution.idl` and `large.idl` in `tests/idl`.
-mod types {
-    include!("../idl/flight.rs");
-    include!("../idl/evolution.rs");
-    include!("../idl/large.rs");
-}
-
-pub(crate) use types::{flight, large, newer, older};
+pub(crate) use spindle_dds_test_types::{flight, large, newer, older};

@@ -11,11 +11,6 @@ use std::time::Duration;
 use member::Member;
 use network::Network;
 
-/// Made of `tests/idl/flight.idl`.
-mod types {
-    include!("../idl/flight.rs");
-}
-
 const CUT_FOR: Duration = Duration::from_secs(5);
 
 /// Members on hosts, all publishing, of whom one host is cut off for five seconds. The

@@ -15,7 +15,7 @@ use spindle_dds::qos::{
 use spindle_dds::{DataReader, DataWriter, DomainParticipant, Error};
 
 use crate::network::Network;
-use crate::types::flight::State;
+use spindle_dds_test_types::flight::State;
 
 const CHILD: &str = "SPINDLE_TEST_HOSTS_CHILD";
 /// What a member writes last.

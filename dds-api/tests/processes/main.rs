@@ -10,11 +10,6 @@ mod strangers;
 #[path = "../warnings/mod.rs"]
 mod warnings;
 
-/// Made of `tests/idl/flight.idl`.
-mod types {
-    include!("../idl/flight.rs");
-}
-
 /// How many times as long as in the suite tests are to go on.
 pub(crate) fn times() -> u32 {
     let times = std::env::var("SPINDLE_TEST_TIMES").ok();

@@ -20,8 +20,8 @@ use tracing::subscriber::set_global_default;
 
 use crate::fork::{Heir, fork};
 use crate::hostile;
-use crate::types::flight::State;
 use crate::warnings::Warnings;
+use spindle_dds_test_types::flight::State;
 
 const DIRECTORY: &str = "SPINDLE_TEST_DIRECTORY";
 const NUMBER: &str = "SPINDLE_TEST_NUMBER";

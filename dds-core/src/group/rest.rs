@@ -63,7 +63,7 @@ impl<F: Fabric> SubgroupState<F> {
         self.note();
     }
 
-    /// Looked at at each step from now on.
+    /// DomainState at at each step from now on.
     pub(super) fn rise(&mut self) {
         if std::mem::take(&mut self.repose.resting) {
             self.repose.fruitless = 0;

@@ -5,7 +5,7 @@ use std::panic::catch_unwind;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use spindle_dds_transport::Want;
+use spindle_dds_transport::WakeInterest;
 use spindle_dds_transport::sleep;
 
 use super::model;
@@ -73,7 +73,7 @@ fn sleep_beside_an_owner(nudges: Nudges) {
         bell: AtomicU64::new(0),
     });
     let nudge = |shared: &Shared| {
-        if Want::of_sleep_word(sleep::seen_by_owner(&shared.sleep_word)).is_some() {
+        if WakeInterest::of_sleep_word(sleep::epoch_under_lock(&shared.sleep_word)).is_some() {
             shared.bell.fetch_add(1, Ordering::Release);
         }
     };
@@ -96,7 +96,7 @@ fn sleep_beside_an_owner(nudges: Nudges) {
             true
         })
     };
-    sleep::announce(&shared.sleep_word, Want::Data.sleep_word(1));
+    sleep::announce(&shared.sleep_word, WakeInterest::Data.sleep_word(1));
     let sleeps = match shared.turn.try_take() {
         // Somebody is at it: it looks again.
         None => false,

@@ -8,7 +8,6 @@ use spindle_dds_transport::{Fabric, Rank};
 use super::proposal::{Added, Asked, Asking, Notes, Proposal, Request, Touched, Update, Why};
 use super::protocol::{LaneEnds, Membership};
 use super::row::{ProtocolViolation, Text};
-use crate::config::PlantedBug;
 use crate::ids::SubgroupId;
 
 /// Why somebody is suspected whose requests cannot be read.
@@ -63,9 +62,6 @@ impl<F: Fabric> Membership<F> {
                     break;
                 }
             }
-        }
-        if self.rules.plants(PlantedBug::ForgetsRefusal) {
-            proposal.refusals.clear();
         }
         Ok(proposal)
     }

@@ -9,7 +9,6 @@ use super::proposal::{Proposal, Request, Touched, Trim, Why};
 use super::protocol::{Action, Decision, Finish, LaneEnds, Membership, OutReason};
 use super::row::{Level, ProtocolViolation, Text};
 use super::view::View;
-use crate::config::PlantedBug;
 use crate::spec::SubgroupSpec;
 
 impl<F: Fabric> Membership<F> {
@@ -26,10 +25,9 @@ impl<F: Fabric> Membership<F> {
         if level <= self.reported || self.wedged < level {
             return;
         }
-        let skipped = self.rules.plants(PlantedBug::ReportBeforeWedge);
         for rank in self.trusted().iter() {
             match self.rows.wedged(rank) {
-                Ok(theirs) if theirs >= level || skipped => {}
+                Ok(theirs) if theirs >= level => {}
                 Ok(_) => return,
                 Err(ProtocolViolation) => {
                     return self.suspect(rank, "it is wedged beyond all", lanes);
@@ -53,9 +51,6 @@ impl<F: Fabric> Membership<F> {
     /// it; who acted sooner could propose another end, and be taken for broken by whoever has
     /// repeated the first.
     pub(super) fn may_act(&self) -> bool {
-        if self.rules.plants(PlantedBug::HastyTakeover) {
-            return true;
-        }
         let before: PeerSet = (0..self.me.0).map(Rank).collect();
         self.trusted()
             .iter()
@@ -66,7 +61,7 @@ impl<F: Fabric> Membership<F> {
         if self.rows.label(self.me) == Some(self.me) {
             return;
         }
-        if !self.rules.plants(PlantedBug::ForgetsEcho) && !self.adopt(lanes) {
+        if !self.adopt(lanes) {
             return;
         }
         if self.echo.is_none() && !self.compose(lanes) {
@@ -172,9 +167,7 @@ impl<F: Fabric> Membership<F> {
         let groups = self.view.lanes.iter();
         let replaced = groups.filter(|group| touched.contains(group.subgroup));
         let trim = |group: &SubgroupSpec| {
-            let own = self.rules.plants(PlantedBug::OwnTrim);
-            let reports = reports.iter().filter(|(rank, _)| !own || *rank == self.me);
-            let counts = reports.filter_map(|(_, report)| {
+            let counts = reports.iter().filter_map(|(_, report)| {
                 let trim = report.iter().find(|trim| trim.subgroup == group.subgroup)?;
                 Some(trim.counts.clone())
             });
@@ -246,8 +239,7 @@ impl<F: Fabric> Membership<F> {
             return None;
         }
         let unanimous = |rank| self.rows.label(rank) == Some(self.me);
-        let all = self.rules.plants(PlantedBug::CommitsUnrepeated)
-            || self.trusted().iter().all(unanimous);
+        let all = self.trusted().iter().all(unanimous);
         if self.deciding || !all {
             return None;
         }

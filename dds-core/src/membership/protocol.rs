@@ -9,7 +9,6 @@ use super::detector::{Detection, Detector};
 use super::proposal::{Proposal, Request, Touched, Trim};
 use super::row::{Level, Rows};
 use super::view::View;
-use crate::config::PlantedBug;
 use crate::ids::SubgroupId;
 use crate::limits::REASON_LEN_MAX;
 
@@ -38,9 +37,6 @@ pub struct Rules {
     /// Goes on without a majority of the hosts' members: two halves of a divided
     /// network may both go on, and never become one again.
     pub prefer_availability: bool,
-    /// A bug to be found.
-    #[cfg(feature = "planted")]
-    pub planted: Option<PlantedBug>,
 }
 
 /// What a step asks for.
@@ -145,12 +141,7 @@ pub struct Membership<F> {
 }
 
 /// Steps in a row that look at nobody's part in the view, at most.
-const PASSED_OVER_MAX: u32 = if cfg!(feature = "planted") {
-    // Lives in the simulator are short.
-    1
-} else {
-    7
-};
+const PASSED_OVER_MAX: u32 = 7;
 
 impl<F: Fabric> Membership<F> {
     /// Begins a view over its control segment. `suspected` are those of its
@@ -164,12 +155,8 @@ impl<F: Fabric> Membership<F> {
         requests: Vec<Request>,
     ) -> Self {
         let me = fabric.me();
-        let mut detection = rules.detection;
-        if rules.plants(PlantedBug::ForgetsPreparation) {
-            detection.preparation = 0;
-        }
         let mut this = Self {
-            detector: Detector::new(detection, view.members.len()),
+            detector: Detector::new(rules.detection, view.members.len()),
             rows: Rows::new(fabric),
             view,
             me,
@@ -435,10 +422,9 @@ impl<F: Fabric> Membership<F> {
     /// Suspicions of others become one's own. Returns who suspects this member.
     fn spread(&mut self, lanes: &mut impl LaneEnds) -> Option<Rank> {
         let everybody = self.everybody();
-        let believes = self.rules.plants(PlantedBug::BelievesSets);
         for rank in self.trusted_others() {
             // Before a word of it is believed.
-            if !believes && !self.rows.is_sound(rank, &everybody) {
+            if !self.rows.is_sound(rank, &everybody) {
                 self.suspect(rank, "its row makes no sense", lanes);
                 continue;
             }
@@ -472,17 +458,6 @@ impl Rules {
         Self {
             detection,
             prefer_availability: false,
-            #[cfg(feature = "planted")]
-            planted: None,
         }
-    }
-
-    pub(super) fn plants(&self, bug: PlantedBug) -> bool {
-        #[cfg(feature = "planted")]
-        if let Some(planted) = self.planted {
-            return planted == bug;
-        }
-        let _ = bug;
-        false
     }
 }

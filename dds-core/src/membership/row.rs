@@ -151,7 +151,7 @@ impl<F: Fabric> Rows<F> {
             false => PeerSet::EMPTY,
         };
         if core::mem::take(&mut self.pushed) {
-            self.fabric.ring(&woken, &PeerSet::EMPTY);
+            self.fabric.wake(&woken, &PeerSet::EMPTY);
         }
     }
 

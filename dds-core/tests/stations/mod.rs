@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::{CONTROL_ROW_LEN, Layout, SubgroupSpec};
-use spindle_dds_transport::mixed::{MixedSegment, NetworkOptions, Station, StationOptions};
+use spindle_dds_transport::hybrid::{HybridSegment, NetworkOptions, Station, StationOptions};
 use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest, shm};
 
 /// The control segment and then the lanes of each member, and their stations, which are to
@@ -14,7 +14,7 @@ use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest, shm};
 pub(crate) fn segments(
     hosts: &[usize],
     lanes: &[SubgroupSpec],
-) -> (Vec<Station>, Vec<Vec<MixedSegment>>) {
+) -> (Vec<Station>, Vec<Vec<HybridSegment>>) {
     let soon = Instant::now() + Duration::from_secs(20);
     let mine = || Permissions::from_mode(0o700);
     let directory = |_| tempfile::Builder::new().permissions(mine()).tempdir();
@@ -22,9 +22,9 @@ pub(crate) fn segments(
     let directories = directories.expect("directories");
     let apart = hosts.iter().any(|&host| host != hosts[0]);
     let open = |(at, &host): (usize, &usize)| {
-        let host = shm::StationOptions {
+        let host = shm::HostOptions {
             directory: Some(directories[host].path().into()),
-            ..shm::StationOptions::new(0, 1 + at as u128)
+            ..shm::HostOptions::new(0, 1 + at as u128)
         };
         let network = apart.then(NetworkOptions::default);
         Station::open(&StationOptions { host, network }).expect("a station")
@@ -54,7 +54,10 @@ pub(crate) fn segments(
 /// All, for participants with ids from 1.
 fn requests(members: usize, me: usize, lanes: &[SubgroupSpec]) -> Vec<SegmentRequest> {
     let request = |lane, row_lens| SegmentRequest {
-        key: SegmentKey { epoch: 1, lane },
+        key: SegmentKey {
+            epoch: 1,
+            index: lane,
+        },
         members: (1..=members as u128).collect(),
         me: Rank(me as u16),
         row_lens,

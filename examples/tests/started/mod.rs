@@ -6,14 +6,14 @@ use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A running process.
+/// A process that was started.
 pub(crate) struct Started {
     child: Child,
     stdout: JoinHandle<String>,
     stderr: JoinHandle<String>,
 }
 
-/// One that has ended.
+/// A process that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) success: bool,
@@ -22,11 +22,11 @@ pub(crate) struct Ended {
 }
 
 impl Started {
-    /// Starts a program whose participants meet in `meeting_place` unless told otherwise.
-    pub(crate) fn new(program: &str, arguments: &[&str], meeting_place: &Path) -> Self {
+    /// Starts a program whose participants meet in this directory.
+    pub(crate) fn new(program: &str, arguments: &[&str], directory: &Path) -> Self {
         let mut child = Command::new(program)
             .args(arguments)
-            .env("XDG_RUNTIME_DIR", meeting_place)
+            .env("XDG_RUNTIME_DIR", directory)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -43,7 +43,7 @@ impl Started {
 
     /// Waits for the end. A process that hangs is killed, and fails.
     pub(crate) fn end(mut self) -> Ended {
-        let deadline = Instant::now() + HANGS_AFTER;
+        let deadline = Instant::now() + TIME_LIMIT;
         let status = loop {
             if let Some(status) = self.child.try_wait().expect("it can be waited for") {
                 break status;
@@ -70,4 +70,4 @@ fn read_all(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
-const HANGS_AFTER: Duration = Duration::from_secs(240);
+const TIME_LIMIT: Duration = Duration::from_secs(240);

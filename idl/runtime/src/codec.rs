@@ -1,4 +1,4 @@
-//! Whole samples, in terms of shapes: what [`TopicType`]s consist of.
+//! Encoding and decoding of whole samples by shapes, for implementations of [`TopicType`].
 
 use crate::encapsulation::{Encapsulation, Representation};
 use crate::encode::{AllMembers, Counter, Encoder, KeyMembers, Members, Selection, Writer};
@@ -8,7 +8,7 @@ use crate::measure::Measure;
 use crate::reader::{Reader, Untrusted};
 use crate::topic::TopicType;
 
-/// Most bytes of a sample.
+/// Largest size of a sample in bytes.
 pub fn max_size<T: TopicType>(representation: Representation) -> Option<usize> {
     Measure::of::<T>(representation, Members::All)
 }
@@ -25,8 +25,8 @@ pub fn key_size<T: TopicType>(sample: &T, representation: Representation) -> usi
 
 fn count<T: TopicType, M: Selection>(sample: &T, representation: Representation) -> usize {
     let mut counter = Counter::<M>::new(representation);
-    // Of a value that cannot be written, this is the size up to what is wrong with
-    // it, so that writing fails there and not for want of room.
+    // For an invalid value this is the size up to the invalid part, so that writing fails
+    // there and not for lack of room.
     let _ = T::write(sample, &mut counter);
     counter.position()
 }
@@ -34,7 +34,7 @@ fn count<T: TopicType, M: Selection>(sample: &T, representation: Representation)
 /// For [`TopicType::encode`].
 ///
 /// # Errors
-/// [`CdrError::Full`], or what is wrong with the value.
+/// [`CdrError::Full`], or the value is invalid.
 pub fn encode<T: TopicType>(
     sample: &T,
     representation: Representation,
@@ -46,7 +46,7 @@ pub fn encode<T: TopicType>(
 /// For [`TopicType::encode_key`].
 ///
 /// # Errors
-/// [`CdrError::Full`], or what is wrong with the value.
+/// [`CdrError::Full`], or the value is invalid.
 pub fn encode_key<T: TopicType>(
     sample: &T,
     representation: Representation,
@@ -68,7 +68,7 @@ fn write<T: TopicType, M: Selection>(
 /// For [`TopicType::decode`].
 ///
 /// # Errors
-/// What is wrong with the bytes.
+/// The bytes are invalid.
 #[inline]
 pub fn decode<T: TopicType>(bytes: &[u8], encapsulation: Encapsulation) -> Result<T, CdrError> {
     T::read(&mut reader::<T>(bytes, encapsulation, Members::All)?)
@@ -77,7 +77,7 @@ pub fn decode<T: TopicType>(bytes: &[u8], encapsulation: Encapsulation) -> Resul
 /// For [`TopicType::validate`].
 ///
 /// # Errors
-/// What is wrong with the bytes.
+/// The bytes are invalid.
 #[inline]
 pub fn validate<T: TopicType>(bytes: &[u8], encapsulation: Encapsulation) -> Result<(), CdrError> {
     T::check(&mut reader::<T>(bytes, encapsulation, Members::All)?)
@@ -86,7 +86,7 @@ pub fn validate<T: TopicType>(bytes: &[u8], encapsulation: Encapsulation) -> Res
 /// For [`TopicType::decode_key`].
 ///
 /// # Errors
-/// What is wrong with the bytes.
+/// The bytes are invalid.
 pub fn decode_key<T: TopicType>(bytes: &[u8], encapsulation: Encapsulation) -> Result<T, CdrError> {
     T::read(&mut reader::<T>(bytes, encapsulation, Members::Key)?)
 }
@@ -94,7 +94,7 @@ pub fn decode_key<T: TopicType>(bytes: &[u8], encapsulation: Encapsulation) -> R
 /// A reader over a whole sample, for [`TopicType::view`].
 ///
 /// # Errors
-/// When the encapsulation does not go with the type.
+/// The encapsulation does not match the type.
 #[inline(always)]
 pub fn reader<T: TopicType>(
     bytes: &[u8],
@@ -104,7 +104,7 @@ pub fn reader<T: TopicType>(
     Untrusted::new(bytes, encapsulation).reader(T::EXTENSIBILITY, members)
 }
 
-/// For [`TopicType::key_hash`] and its kin: `write` gives the hasher the key.
+/// For [`TopicType::key_hash`] and similar functions: `write` passes the key to the hasher.
 pub fn hash<T: TopicType>(
     write: impl FnOnce(&mut KeyHasher) -> Result<(), CdrError>,
 ) -> Result<KeyHash, CdrError> {
@@ -116,7 +116,7 @@ pub fn hash<T: TopicType>(
     Ok(hasher.finish())
 }
 
-/// For [`TopicType::key_hash`]: a value that cannot be written has no hash.
+/// For [`TopicType::key_hash`]: a value that cannot be encoded has no hash.
 pub fn key_hash<T: TopicType>(sample: &T) -> KeyHash {
     hash::<T>(|hasher| T::write(sample, hasher)).unwrap_or(KeyHash::NONE)
 }

@@ -1,4 +1,4 @@
-//! Representations and the ids by which they are told apart.
+//! Data representations and their encapsulation ids.
 
 use crate::error::CdrError;
 
@@ -13,7 +13,7 @@ pub enum Extensibility {
     Mutable,
 }
 
-/// The data representations that are written, little endian.
+/// The data representations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Representation {
     /// XCDR version 1: classic CDR, aligned to at most 8.
@@ -69,7 +69,7 @@ impl Encapsulation {
     /// XCDR2, mutable, little endian.
     pub const PL_CDR2_LE: Self = Self(0x000b);
 
-    /// What a type of this extensibility is written as.
+    /// The id with which samples of a type with this extensibility are written.
     pub const fn of(extensibility: Extensibility, representation: Representation) -> Self {
         match (representation, extensibility) {
             (Representation::Xcdr1, Extensibility::Final | Extensibility::Appendable) => {
@@ -94,7 +94,7 @@ impl Encapsulation {
     /// Representation and byte order.
     ///
     /// # Errors
-    /// [`CdrError::UnknownEncapsulation`] when the id is none of the ten above.
+    /// [`CdrError::UnknownEncapsulation`] when the id is not one of the ten above.
     pub const fn decompose(self) -> Result<(Representation, ByteOrder), CdrError> {
         match self.0 {
             0x0000..=0x0003 => Ok((Representation::Xcdr1, self.order())),
@@ -103,7 +103,7 @@ impl Encapsulation {
         }
     }
 
-    /// Byte order; of an id that is none of the ten above, too.
+    /// Byte order, also for an id that is not one of the ten above.
     #[inline(always)]
     pub const fn order(self) -> ByteOrder {
         match self.0 & 1 {
@@ -116,10 +116,10 @@ impl Encapsulation {
     ///
     /// # Errors
     /// As for [`decompose`](Self::decompose); also [`CdrError::EncapsulationMismatch`] when the
-    /// id is another extensibility's.
+    /// id belongs to another extensibility.
     #[inline(always)]
     pub fn representation(self, extensibility: Extensibility) -> Result<Representation, CdrError> {
-        // The byte order is the last bit of the id; what is written is little endian.
+        // The last bit of the id is the byte order; samples are written little endian.
         let is = |representation| Self::of(extensibility, representation).0 == self.0 | 1;
         if is(Representation::Xcdr1) {
             Ok(Representation::Xcdr1)
@@ -130,7 +130,7 @@ impl Encapsulation {
         }
     }
 
-    /// Why it does not go with a type.
+    /// The error for an id that does not match the type.
     #[cold]
     fn unfit(self) -> CdrError {
         match self.decompose() {

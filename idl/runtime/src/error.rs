@@ -1,19 +1,19 @@
-//! What can be wrong with a sample, on its way in or out.
+//! Errors of encoding and decoding.
 
 use std::fmt;
 
-/// Where in a sample an error was found.
+/// The position of an error in a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// Byte offset into the body, the encapsulation header not counted.
+    /// Byte offset into the body, without the encapsulation header.
     pub offset: usize,
-    /// Innermost member on the way there, as `module::Type.member`; empty when
-    /// the error does not belong to one.
+    /// Innermost member that contains it, as `module::Type.member`; empty if the error
+    /// belongs to none.
     pub member: &'static str,
 }
 
 impl Place {
-    /// A place without a member, which is filled in on the way out.
+    /// A position without a member, which a caller fills in.
     pub const fn offset(offset: usize) -> Self {
         Self { offset, member: "" }
     }
@@ -31,16 +31,16 @@ impl fmt::Display for Place {
 
 /// Why a sample could not be written or read.
 ///
-/// (Told apart by a whole word: what stands in a `Result` with it is moved word by word.)
+/// (The discriminant is a whole word, so that a `Result` with it is moved word by word.)
 #[repr(u64)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CdrError {
-    /// The bytes end, or an enclosing length says that they do.
+    /// The bytes end early, or an enclosing length ends early.
     #[error("truncated: {needed} bytes needed, {remaining} remain, {place}")]
     Truncated {
-        /// Bytes that the value takes at least.
+        /// Least number of bytes of the value.
         needed: usize,
-        /// Bytes that are left.
+        /// Bytes that remain.
         remaining: usize,
         /// Where.
         place: Place,
@@ -75,13 +75,13 @@ pub enum CdrError {
         /// Where.
         place: Place,
     },
-    /// A `fixed` has a digit that is none, or no sign.
+    /// A `fixed` has an invalid digit, or no sign.
     #[error("not a fixed point number, {place}")]
     InvalidFixed {
         /// Where.
         place: Place,
     },
-    /// A number is outside of its `@range`, `@min` or `@max`.
+    /// A number is outside its `@range`, `@min` or `@max`.
     #[error("number is out of its range, {place}")]
     OutOfRange {
         /// Where.
@@ -93,17 +93,17 @@ pub enum CdrError {
         /// Where.
         place: Place,
     },
-    /// Where an optional member should be, there is another one.
+    /// Another member is in the place of an optional one.
     #[error("member id {id:#x} where {expected:#x} is due, {place}")]
     UnexpectedMember {
-        /// Member id that is there.
+        /// Member id that was found.
         id: u32,
         /// Member id of the optional member.
         expected: u32,
         /// Where.
         place: Place,
     },
-    /// A string does not end in NUL, or its length leaves no room for one.
+    /// A string does not end with NUL, or its length leaves no room for it.
     #[error("string does not end in NUL, {place}")]
     InvalidStringTerminator {
         /// Where.
@@ -123,14 +123,13 @@ pub enum CdrError {
         /// Where.
         place: Place,
     },
-    /// The discriminator that a value of a union was given selects another branch, or
-    /// none, or one where there is to be none.
+    /// The discriminator in a value of a union does not select the branch of the value.
     #[error("the discriminator does not select the branch that the union has, {place}")]
     WrongDiscriminator {
         /// Where; the member is the union.
         place: Place,
     },
-    /// A bitmask has bits that are no flags, see [`Bitmask::VALID`](crate::shape::Bitmask::VALID).
+    /// A bitmask has bits that are not flags, see [`Bitmask::VALID`](crate::shape::Bitmask::VALID).
     #[error("{bits:#x} has bits that the bitmask has not, {place}")]
     UnknownBits {
         /// All bits.
@@ -154,13 +153,13 @@ pub enum CdrError {
         /// Where.
         place: Place,
     },
-    /// The encapsulation id is none of those of RTPS 2.5 that carry CDR.
+    /// The encapsulation id is not one of those of RTPS 2.5 for CDR.
     #[error("encapsulation id {id:#06x} is unknown")]
     UnknownEncapsulation {
         /// The id.
         id: u16,
     },
-    /// The encapsulation id does not go with the extensibility of the type.
+    /// The encapsulation id does not match the extensibility of the type.
     #[error("encapsulation id {id:#06x} does not fit the extensibility of the type")]
     EncapsulationMismatch {
         /// The id.
@@ -174,7 +173,7 @@ pub enum CdrError {
         /// Where.
         place: Place,
     },
-    /// A sample would take far more memory than it has bytes, see
+    /// A sample would take far more memory than its length justifies, see
     /// [`limits::MEMORY_PER_BYTE_MAX`](crate::limits::MEMORY_PER_BYTE_MAX).
     #[error("elements would take more than {limit} bytes of memory, {place}")]
     TooLarge {
@@ -191,35 +190,34 @@ pub enum CdrError {
         /// The limit.
         limit: usize,
     },
-    /// A builder was given no value for a member that has neither a default nor the
-    /// right to be absent.
+    /// A builder got no value for a member that has no default and is not optional.
     #[error("the member has not been written, {place}")]
     MissingMember {
-        /// Where the structure ends; the member.
+        /// The end of the structure, with the member.
         place: Place,
     },
-    /// A builder was given a member of varying size once more.
+    /// A builder got a member of varying size twice.
     #[error("the member has been written before, {place}")]
     RepeatedMember {
-        /// Where it would have gone.
+        /// The position for the second value.
         place: Place,
     },
-    /// A builder was given fewer elements than an array has.
+    /// A builder got fewer elements than an array has.
     #[error("{count} elements of an array of {expected}, {place}")]
     MissingElements {
         /// Elements written.
         count: usize,
         /// Elements of the array.
         expected: usize,
-        /// Where the elements end.
+        /// The end of the elements.
         place: Place,
     },
-    /// The memory handed out does not hold the value.
+    /// The value does not fit into the memory of the slot.
     #[error("{needed} bytes needed, the memory has {capacity}, {place}")]
     Full {
-        /// Bytes handed out.
+        /// Bytes of the slot.
         capacity: usize,
-        /// Bytes that it takes at least up to and including this value.
+        /// Least number of bytes up to and including this value.
         needed: usize,
         /// Where.
         place: Place,
@@ -227,13 +225,13 @@ pub enum CdrError {
 }
 
 impl CdrError {
-    /// The place, where there is one.
+    /// The position, if there is one.
     pub fn place(&self) -> Option<Place> {
         let mut copy = *self;
         copy.place_mut().copied()
     }
 
-    /// Names the member, unless one further in has been named already.
+    /// Sets the member, unless an inner one is already set.
     #[must_use]
     #[cold]
     #[inline]
@@ -246,8 +244,8 @@ impl CdrError {
         self
     }
 
-    /// Whether the bytes are well-formed and only the value is none of the type:
-    /// what `@try_construct` is about (XTypes 1.3 §7.2.4.5).
+    /// Whether the bytes are well-formed, but not a value of the type: the case for
+    /// `@try_construct` (XTypes 1.3 §7.2.4.5).
     pub const fn is_unfit(&self) -> bool {
         matches!(
             self,
@@ -258,7 +256,7 @@ impl CdrError {
         )
     }
 
-    /// Says where, for what was found without knowing it.
+    /// Sets the offset of an error that was found without it.
     pub(crate) fn at(mut self, offset: usize) -> Self {
         if let Some(place) = self.place_mut() {
             place.offset = offset;
@@ -298,7 +296,7 @@ impl CdrError {
     }
 }
 
-/// Names the member in an error that passes by.
+/// Sets the member in the error of a result.
 pub(crate) trait InMember {
     /// See [`CdrError::in_member`].
     fn in_member(self, member: &'static str) -> Self;

@@ -9,12 +9,12 @@ use crate::measure::Measure;
 use crate::reader::Reader;
 use crate::shape::{LengthCode, Limited, Shape};
 
-/// A number of at most `D` decimal digits, `S` of them behind the point: an integer
-/// times ten to the power of `-S`. There is no arithmetic.
+/// A number of at most `D` decimal digits, `S` of them after the point: an integer
+/// times ten to the power of `-S`. It has no arithmetic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Fixed<const D: u8, const S: u8>(i128);
 
-/// Why something is no [`Fixed`].
+/// The reason why text or a number is not a [`Fixed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FixedError {
     /// More digits than the type has before the point.
@@ -22,23 +22,23 @@ pub enum FixedError {
     TooLarge {
         /// Digits of the type.
         digits: u8,
-        /// How many of them are behind the point.
+        /// How many of them are after the point.
         scale: u8,
     },
-    /// Digits behind the point that the type does not have.
+    /// More digits after the point than the type has.
     #[error("more than {scale} digits behind the point")]
     TooPrecise {
-        /// Digits behind the point.
+        /// Digits after the point.
         scale: u8,
     },
-    /// No number.
+    /// Not a number.
     #[error("not a decimal number")]
     Invalid,
 }
 
-/// Sign of numbers from 0 on, in the last half of the last byte.
+/// Sign of non-negative numbers, in the last half of the last byte.
 const POSITIVE: u8 = 0xc;
-/// Sign of numbers below 0.
+/// Sign of negative numbers.
 const NEGATIVE: u8 = 0xd;
 /// Bytes of 31 digits and a sign.
 const BYTES_MAX: usize = 16;
@@ -46,7 +46,7 @@ const BYTES_MAX: usize = 16;
 impl<const D: u8, const S: u8> Fixed<D, S> {
     /// The least number of digits that are too many.
     const BEYOND: i128 = 10_i128.saturating_pow(D as u32);
-    /// Two digits a byte; the sign takes the place of one.
+    /// Two digits per byte; the sign takes the place of one.
     const BYTES: usize = {
         assert!(1 <= D && D <= 31 && S <= D, "IDL has no such type");
         D as usize / 2 + 1
@@ -63,7 +63,7 @@ impl<const D: u8, const S: u8> Fixed<D, S> {
         }
     }
 
-    /// As [`new`](Self::new), or the number of the same sign next to it.
+    /// As [`new`](Self::new), or the nearest number of the same sign.
     pub const fn saturating(unscaled: i128) -> Self {
         match Self::new(unscaled) {
             Some(value) => value,
@@ -77,7 +77,7 @@ impl<const D: u8, const S: u8> Fixed<D, S> {
         self.0
     }
 
-    /// The nearest `f64` or one beside it.
+    /// The nearest `f64` or one adjacent to it.
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / 10_f64.powi(i32::from(S))
     }
@@ -155,8 +155,8 @@ impl<const D: u8, const S: u8> fmt::Debug for Fixed<D, S> {
 impl<const D: u8, const S: u8> FromStr for Fixed<D, S> {
     type Err = FixedError;
 
-    /// Takes an optional sign and decimal digits with at most one point. Zeros behind
-    /// the last digit of the type do no harm.
+    /// Parses an optional sign and decimal digits with at most one point. Zeros after the
+    /// last digit of the type are allowed.
     fn from_str(text: &str) -> Result<Self, FixedError> {
         let (negative, magnitude) = match text.strip_prefix('-') {
             Some(magnitude) => (true, magnitude),
@@ -231,7 +231,7 @@ impl<const D: u8, const S: u8> Shape for Fixed<D, S> {
 
 #[cfg(feature = "serde")]
 impl<const D: u8, const S: u8> serde::Serialize for Fixed<D, S> {
-    /// Text for people, the unscaled number for machines.
+    /// Text in readable formats, the unscaled number in binary ones.
     fn serialize<Z: serde::Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
         if serializer.is_human_readable() {
             serializer.collect_str(self)

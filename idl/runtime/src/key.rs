@@ -28,7 +28,7 @@ impl fmt::Debug for KeyHash {
     }
 }
 
-/// Takes the key members of a value in big endian XCDR2 and makes their hash,
+/// An encoder of the key members of a value in big endian XCDR2 that computes their hash,
 /// without allocating.
 #[derive(Debug)]
 pub struct KeyHasher {
@@ -44,7 +44,7 @@ enum Sink {
     Digest(Opaque<Md5>),
 }
 
-/// Keeps `Debug` of the digest state out of the derive.
+/// A digest state with an opaque `Debug`.
 struct Opaque<T>(T);
 
 impl<T> fmt::Debug for Opaque<T> {
@@ -54,8 +54,8 @@ impl<T> fmt::Debug for Opaque<T> {
 }
 
 impl KeyHasher {
-    /// For keys that take at most `key_bytes_max` bytes, `None` without a bound:
-    /// those beyond 16 bytes are digested, whatever the length of this one.
+    /// For keys of at most `key_bytes_max` bytes, `None` without a bound. If that exceeds 16
+    /// bytes, every key of the type is digested, also a shorter one.
     pub fn new(key_bytes_max: Option<usize>) -> Self {
         let sink = match key_bytes_max {
             Some(0..=16) => Sink::Plain([0; 16]),
@@ -69,7 +69,7 @@ impl KeyHasher {
         }
     }
 
-    /// The hash of what has been written.
+    /// The hash of the bytes written.
     pub fn finish(self) -> KeyHash {
         match self.sink {
             Sink::Plain(bytes) => KeyHash(bytes),
@@ -125,7 +125,7 @@ impl Encoder for KeyHasher {
         Ok(())
     }
 
-    /// What would be replaced has been digested: keys have no headers.
+    /// Never called: keys have no headers, and digested bytes cannot be replaced.
     fn patch<P: Primitive>(&mut self, _at: usize, _value: P) {}
 
     fn insert(&mut self, _at: usize, _count: usize) -> Result<(), CdrError> {

@@ -1,4 +1,4 @@
-//! `long double`: a number of IEEE 754 binary128, to be passed on.
+//! `long double`: a number of IEEE 754 binary128, without arithmetic.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -7,8 +7,8 @@ use std::str::FromStr;
 use crate::encapsulation::ByteOrder;
 use crate::primitive::Primitive;
 
-/// A `long double`, 16 bytes. There is no arithmetic: convert to `f64` for that, which
-/// is lossy, or pass the bits on. Compares as a number.
+/// A `long double`, 16 bytes. It has no arithmetic: convert it to `f64`, which is lossy, or
+/// use the bits. It compares as a number.
 #[derive(Clone, Copy, Default)]
 pub struct LongDouble(u128);
 
@@ -16,9 +16,9 @@ pub struct LongDouble(u128);
 const FRACTION_BITS: u32 = 112;
 const FRACTION: u128 = (1 << FRACTION_BITS) - 1;
 const SIGN: u128 = 1 << 127;
-/// The exponent of infinities and of what is not a number.
+/// The exponent of infinities and NaN.
 const EXPONENT_MAX: i32 = 0x7fff;
-/// What is added to exponents, and the least of them in `f64`.
+/// The bias of exponents, and the least exponent of `f64`.
 const BIAS: i32 = 16_383;
 const F64_BIAS: i32 = 1_023;
 const F64_FRACTION_BITS: u32 = 52;
@@ -36,7 +36,7 @@ impl LongDouble {
         self.0
     }
 
-    /// Whether it is not a number.
+    /// Whether it is NaN.
     pub const fn is_nan(self) -> bool {
         self.exponent() == EXPONENT_MAX && self.0 & FRACTION != 0
     }
@@ -74,7 +74,7 @@ impl LongDouble {
         let rest = significand & ((1 << shift) - 1);
         let half = 1 << (shift - 1);
         let up = rest > half || (rest == half && kept & 1 == 1);
-        // A carry out of the fraction goes where it should: into the exponent.
+        // A carry out of the fraction correctly increments the exponent.
         let magnitude = (exponent << F64_FRACTION_BITS) + kept + u64::from(up);
         f64::from_bits(sign | magnitude)
     }
@@ -92,7 +92,7 @@ impl From<f64> for LongDouble {
             0x7ff => (EXPONENT_MAX, fraction << shift),
             0 if fraction == 0 => (0, 0),
             0 => {
-                // Subnormal there, normal here: the leading bit becomes the hidden one.
+                // Subnormal in `f64`, normal in binary128: the leading bit becomes the hidden one.
                 let leading = fraction.leading_zeros() - (u128::BITS - F64_FRACTION_BITS);
                 let fraction = (fraction << (shift + leading + 1)) & FRACTION;
                 (BIAS - F64_BIAS - leading as i32, fraction)
@@ -124,7 +124,7 @@ impl PartialOrd for LongDouble {
 }
 
 impl fmt::Display for LongDouble {
-    /// As the `f64` of the same value; where there is none, exactly in hexadecimal:
+    /// As the `f64` of the same value; if none exists, exactly in hexadecimal:
     /// `0x1.8p-20000`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let double = self.to_f64();
@@ -149,7 +149,7 @@ impl fmt::Debug for LongDouble {
     }
 }
 
-/// Text that is no `long double`.
+/// Text that is not a `long double`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("neither a number in decimals nor one as in 0x1.8p+3")]
 pub struct ParseLongDoubleError;
@@ -157,7 +157,7 @@ pub struct ParseLongDoubleError;
 impl FromStr for LongDouble {
     type Err = ParseLongDoubleError;
 
-    /// Takes what [`Display`](fmt::Display) writes. Decimals are read as `f64`.
+    /// Parses the output of [`Display`](fmt::Display). Decimals are read as `f64`.
     fn from_str(text: &str) -> Result<Self, ParseLongDoubleError> {
         let (sign, magnitude) = match text.strip_prefix('-') {
             Some(magnitude) => (SIGN, magnitude),
@@ -219,7 +219,7 @@ impl Primitive for LongDouble {
 
 #[cfg(feature = "serde")]
 impl serde::Serialize for LongDouble {
-    /// Text for people, bits for machines.
+    /// Text in readable formats, bits in binary ones.
     fn serialize<Z: serde::Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
         if serializer.is_human_readable() {
             serializer.collect_str(self)

@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use crate::reader::Reader;
 use crate::shape::{MapKey, Shape};
 
-/// A map where it lies. Entries differ in size, so they are visited in order, which
-/// need not be that of the keys.
+/// A map in place. Entries differ in size, so they are visited in their encoded order,
+/// which need not be that of the keys.
 pub struct MapView<'a, K, V> {
     reader: Reader<'a>,
     len: usize,
@@ -41,7 +41,7 @@ impl<'a, K: MapKey, V: Shape> MapView<'a, K, V> {
         self.len == 0
     }
 
-    /// The entries in the order in which they lie.
+    /// The entries in their encoded order.
     pub fn iter(&self) -> MapIter<'a, K, V> {
         MapIter {
             reader: self.reader,
@@ -50,7 +50,7 @@ impl<'a, K: MapKey, V: Shape> MapView<'a, K, V> {
         }
     }
 
-    /// The value of a key; looks at one key after the other.
+    /// The value of a key, by linear search.
     pub fn get<Q>(&self, key: Q) -> Option<V::Shown<'a>>
     where
         K::Shown<'a>: PartialEq<Q>,
@@ -66,7 +66,7 @@ where
     K::Shown<'a>: fmt::Debug,
     V::Shown<'a>: fmt::Debug,
 {
-    /// In the order of the keys, as the owned map.
+    /// In the order of the keys, as for the owned map.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut entries: Vec<_> = self.iter().collect();
         entries.sort_by_key(|(key, _)| *key);
@@ -83,7 +83,7 @@ impl<'a, K: MapKey, V: Shape> IntoIterator for MapView<'a, K, V> {
     }
 }
 
-/// Goes over a [`MapView`].
+/// Iterates over a [`MapView`].
 pub struct MapIter<'a, K, V> {
     reader: Reader<'a>,
     left: usize,

@@ -1,19 +1,19 @@
-//! The most bytes that values of a type can take.
+//! The largest encoded size of a type.
 //!
-//! Padding and lengths are monotone: if every part before ends as late as it can,
-//! so does the whole. One walk over the type with the latest end is enough.
+//! Padding and lengths are monotone: if every part ends as late as possible, so does the
+//! whole. One traversal of the type that tracks the latest end is enough.
 
 use crate::encapsulation::{Extensibility, Representation};
 use crate::encode::{Members, SHORT_ID_MAX};
 use crate::member::{Member, is_parameter};
 use crate::shape::{LengthCode, Shape, UNBOUNDED};
 
-/// Where `count` elements behind each other end, `None` without a bound. They begin at `start`;
-/// `element` says where one ends by where it begins.
+/// The end of `count` consecutive elements that begin at `start`, `None` without a bound.
+/// `element` maps the start of an element to its end.
 ///
-/// How long an element is hangs on where it begins modulo the largest alignment, and on
-/// nothing else: as soon as one begins as an earlier one did, all goes round in a circle. So
-/// few are walked over, however many there are, and the end is exact.
+/// The length of an element depends only on its start modulo the largest alignment, so the
+/// lengths repeat in a cycle as soon as a start modulo that alignment repeats. Therefore
+/// few elements are traversed for any count, and the end is exact.
 pub fn end_of_elements(
     representation: Representation,
     start: usize,
@@ -43,7 +43,7 @@ pub fn end_of_elements(
     Some(end)
 }
 
-/// Walks over a type.
+/// A traversal of a type that computes its largest size.
 #[derive(Debug, Clone)]
 pub struct Measure {
     /// Latest end so far, `None` without a bound.
@@ -66,7 +66,7 @@ impl Measure {
         measure.end
     }
 
-    /// There is no bound.
+    /// Records that the size has no bound.
     pub fn unbounded(&mut self) {
         self.end = None;
     }
@@ -142,14 +142,14 @@ impl Measure {
         }
     }
 
-    /// Adds what stands before the members of a structure.
+    /// Adds the bytes before the members of a structure.
     pub fn begin(&mut self, extensibility: Extensibility) {
         if extensibility != Extensibility::Final && self.members != Members::KeyHash {
             self.collection();
         }
     }
 
-    /// Adds what stands behind the members of a structure.
+    /// Adds the bytes after the members of a structure.
     pub fn end(&mut self, extensibility: Extensibility) {
         if extensibility == Extensibility::Mutable
             && self.members != Members::KeyHash
@@ -159,7 +159,7 @@ impl Measure {
         }
     }
 
-    /// Adds a member through which the structure contains itself: it has no bound.
+    /// Adds a member through which the structure contains itself, which has no bound.
     pub fn recursive_member<M: Member>(&mut self) {
         if self.members.includes(M::KEY) {
             self.unbounded();
@@ -229,7 +229,7 @@ impl Measure {
 mod tests {
     use super::*;
 
-    /// Whatever an element is, and wherever the first begins: as if they were counted out.
+    /// The result equals that of counting each element, for any element and any start.
     #[test]
     fn ends_are_those_of_a_walk_over_all() {
         let parts = [

@@ -1,7 +1,7 @@
 //! Members of structures, as types without values.
 //!
-//! Generated code has one such type a member. It says all there is to say about
-//! the member, once; writing, reading, showing and measuring take it from there.
+//! Generated code has one such type per member, with all properties of the member in one
+//! place for encoding, decoding, viewing and measuring.
 
 use crate::encapsulation::Extensibility;
 use crate::encode::{AllMembers, Encoder};
@@ -12,28 +12,28 @@ use crate::shape::Shape;
 pub trait Member: 'static {
     /// Its type.
     type Shape: Shape;
-    /// How the structure around it may evolve.
+    /// Extensibility of its structure.
     const EXTENSIBILITY: Extensibility;
     /// Position among the members of the structure, from 0.
     const INDEX: usize;
     /// Member id.
     const ID: u32;
-    /// Whether it takes part in the key, be it marked so or be it that no member is.
+    /// Whether it is part of the key: annotated, or in a structure without annotated members.
     const KEY: bool = false;
-    /// Whether readers that do not know it must refuse the sample: so for keys.
+    /// Whether readers that do not know it must refuse the sample; true for key members.
     const MUST_UNDERSTAND: bool = false;
-    /// Whether its default takes the place of a value that is none of the type:
+    /// Whether its default replaces a value that is not one of the type:
     /// `@try_construct(USE_DEFAULT)`.
     const USE_DEFAULT: bool = false;
     /// `module::Type.member`, for errors.
     const PATH: &'static str;
 
-    /// Its value where none is given.
+    /// Its default value.
     fn initial() -> Owned<Self> {
         Self::Shape::initial()
     }
 
-    /// Writes that value, as [`Shape::write_initial`].
+    /// Writes the default value, as [`Shape::write_initial`].
     ///
     /// # Errors
     /// [`CdrError::Full`].
@@ -45,26 +45,26 @@ pub trait Member: 'static {
         Self::Shape::write_initial(encoder)
     }
 
-    /// What a view shows where there is none.
+    /// The value of an absent member in a view.
     fn absent<'a>() -> Shown<'a, Self> {
         Self::Shape::absent()
     }
 }
 
-/// What owns the value of a member.
+/// The owned type of a member.
 pub type Owned<M> = <<M as Member>::Shape as Shape>::Owned;
-/// What is enough to write the value of a member.
+/// The borrowed type from which a member is written.
 pub type Borrowed<M> = <<M as Member>::Shape as Shape>::Borrowed;
-/// What a view shows of a member.
+/// The type of a member in a view.
 pub type Shown<'a, M> = <<M as Member>::Shape as Shape>::Shown<'a>;
 
-/// Whether the member has a header of its own.
+/// Whether the member has a header.
 pub(crate) const fn is_parameter<M: Member>() -> bool {
     matches!(M::EXTENSIBILITY, Extensibility::Mutable)
 }
 
-/// Whether the member is optional and says so where it stands, other than those of
-/// mutable structures, which just are not there.
+/// Whether the member is optional with an encoded mark of presence; absent members of
+/// mutable structures are left out instead.
 pub(crate) const fn is_flagged<M: Member>() -> bool {
     M::Shape::OPTIONAL && !is_parameter::<M>()
 }

@@ -1,4 +1,4 @@
-//! Values of one to eight bytes, copied as they are.
+//! Primitive values of one to eight bytes.
 
 use zerocopy::IntoBytes as _;
 
@@ -9,12 +9,12 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// A primitive type of IDL. Sequences and arrays of primitives are contiguous on
-/// the wire and have no delimiter.
+/// A primitive type of IDL. Encoded sequences and arrays of primitives are contiguous and
+/// have no delimiter.
 pub trait Primitive:
     sealed::Sealed + Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static
 {
-    /// Bytes on the wire; also the alignment, where the representation allows.
+    /// Encoded bytes; also the alignment, up to the maximum of the representation.
     const SIZE: usize;
 
     /// Writes to exactly [`SIZE`](Self::SIZE) bytes.
@@ -39,7 +39,7 @@ pub trait Primitive:
         }
     }
 
-    /// Whether the bytes are values of this type; only booleans can be wrong.
+    /// Whether the bytes are values of this type; only booleans can be invalid.
     ///
     /// # Errors
     /// [`CdrError::InvalidBool`].

@@ -1,5 +1,5 @@
-//! serde for members that serde alone cannot do: arrays of more than 32 elements,
-//! wherever they hide. Generated fields name `Serde::<Shape>` as their `with`.
+//! serde for members that serde does not support: arrays of more than 32 elements, at any
+//! depth. Generated fields name `Serde::<Shape>` as their `with`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::shape::{
     Trim, Trimmable, WideText,
 };
 
-/// A shape whose values serde can take.
+/// A shape whose values can be serialized by serde.
 pub trait SerdeShape: Shape {
     /// As [`Serialize::serialize`].
     ///
@@ -56,7 +56,7 @@ impl<S: SerdeShape> Serde<S> {
     }
 }
 
-/// A reference to an element on its way out.
+/// A reference to an element that is serialized.
 struct Element<'v, S: Shape>(&'v S::Owned);
 
 impl<S: SerdeShape> Serialize for Element<'_, S> {
@@ -65,7 +65,7 @@ impl<S: SerdeShape> Serialize for Element<'_, S> {
     }
 }
 
-/// An element on its way in.
+/// An element that is deserialized.
 struct Seed<S>(PhantomData<S>);
 
 impl<'de, S: SerdeShape> DeserializeSeed<'de> for Seed<S> {
@@ -161,7 +161,7 @@ impl<S: SerdeShape> SerdeShape for Optional<S> {
     }
 }
 
-/// Takes a value that may be absent.
+/// Deserializes a value that may be absent.
 struct Maybe<S>(PhantomData<S>);
 
 impl<'de, S: SerdeShape> Visitor<'de> for Maybe<S> {
@@ -265,7 +265,7 @@ as_what_is_inside! {
     ] Ranged<S, MIN, MAX>,
 }
 
-/// Implements the trait for what serde can do by itself; also used by generated code.
+/// Implements the trait for types that serde supports by itself; also used by generated code.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! serde_as_it_is {

@@ -1,5 +1,5 @@
-//! The two faces between generated code and the middleware: a topic type, and
-//! the memory that its samples are built in.
+//! The two interfaces between generated code and the middleware: a topic type, and the
+//! memory in which its samples are built.
 
 use crate::codec;
 use crate::encapsulation::{Encapsulation, Extensibility, Representation};
@@ -7,28 +7,28 @@ use crate::error::CdrError;
 use crate::key::KeyHash;
 use crate::shape::Shape;
 
-/// Memory that a sample is built in. The middleware implements it over ring
-/// memory; dropping a slot without `finish` withdraws it.
+/// Memory in which a sample is built. The middleware implements it over ring memory;
+/// dropping a slot without `finish` withdraws the sample.
 pub trait Slot {
-    /// What publishing hands back.
+    /// The result of publishing.
     type Receipt;
-    /// Why publishing, or building, failed.
+    /// The error of publishing and building.
     type Error: From<CdrError>;
 
-    /// The memory, the same bytes on each call. It may hold an older sample:
-    /// whoever builds writes every byte of what it then declares used. The
-    /// start is the origin of all alignment.
+    /// The memory, the same bytes on each call. It may contain an older sample: a builder
+    /// writes every byte that it later declares used. Its start is the origin of all
+    /// alignment.
     fn bytes(&mut self) -> &mut [u8];
 
     /// Publishes the first `used` bytes.
     ///
     /// # Errors
-    /// Whatever the middleware finds.
+    /// Those of the middleware.
     fn finish(self, used: usize, key: KeyHash) -> Result<Self::Receipt, Self::Error>;
 }
 
-/// Plain memory: what has been built is handed back as the bytes used and the
-/// key hash. For tests, and for building outside of a ring.
+/// Plain memory: publishing returns the used bytes and the key hash. For tests, and for
+/// building outside a ring.
 impl Slot for Vec<u8> {
     type Receipt = (Self, KeyHash);
     type Error = CdrError;
@@ -43,7 +43,7 @@ impl Slot for Vec<u8> {
     }
 }
 
-/// Borrowed memory: what is handed back is the number of bytes used and the key hash.
+/// Borrowed memory: publishing returns the number of used bytes and the key hash.
 impl Slot for &mut [u8] {
     type Receipt = (usize, KeyHash);
     type Error = CdrError;
@@ -57,20 +57,19 @@ impl Slot for &mut [u8] {
     }
 }
 
-/// What other participants are told of a type, so that they can tell whether they
-/// understand its samples, and read them without having been compiled with it: XTypes
-/// 1.3 §7.6.3.2. Both are little endian XCDR2; the crate `spindle-dds-xtypes` knows
-/// what they say.
+/// The description of a type for other participants, by which they check assignability and
+/// read samples of unknown types: XTypes 1.3 §7.6.3.2. Both parts are little endian XCDR2;
+/// the crate `spindle-dds-xtypes` decodes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TypeDescription {
-    /// `TypeInformation`: the identifiers of the type and of all that it is made of.
+    /// `TypeInformation`: the identifiers of the type and of its dependencies.
     pub information: &'static [u8],
     /// `sequence<TypeIdentifierTypeObjectPair>`: all those types in full.
     pub objects: &'static [u8],
 }
 
-/// A type that a topic can have: implemented by generated code for every
-/// structure that is not `@nested`.
+/// A topic type. Generated code implements it for every structure and union that is not
+/// `@nested`.
 ///
 /// Samples are written little endian and read in either byte order. All byte
 /// slices are bodies without the encapsulation header; their start is the origin
@@ -83,26 +82,25 @@ pub trait TopicType: Shape<Owned = Self, Borrowed = Self> + Sized + Send + Sync 
     const HAS_KEY: bool;
     /// Extensibility of the structure.
     const EXTENSIBILITY: Extensibility;
-    /// The representations that it may be written in, `@data_representation` of XTypes
-    /// 1.3 §7.3.1.2: what is allowed first is what is written if nothing is asked for.
-    /// It binds the middleware; the functions here take any.
+    /// The allowed representations, `@data_representation` of XTypes 1.3 §7.3.1.2. The first
+    /// one is the default. The middleware enforces it; the functions here accept any.
     const REPRESENTATIONS: &'static [Representation] =
         &[Representation::Xcdr1, Representation::Xcdr2];
-    /// What others are told of the type; `None` of one that XTypes has no words for,
-    /// because there is a `fixed` in it, say.
+    /// The description of the type; `None` if the type is not representable in XTypes, such
+    /// as one with a `fixed`.
     const DESCRIPTION: Option<TypeDescription> = None;
 
-    /// Builds a sample in place; in its first stage here.
+    /// The builder of a sample in place, in its first stage.
     type Builder<S: Slot>;
-    /// Reads a sample in place.
+    /// The view of a sample in place.
     type View<'a>: Copy;
 
-    /// The id that goes with samples written in this representation.
+    /// The encapsulation id of samples in this representation.
     fn encapsulation(representation: Representation) -> Encapsulation {
         Encapsulation::of(Self::EXTENSIBILITY, representation)
     }
 
-    /// Most bytes that a sample can take; `None` when there is no bound.
+    /// Largest size of a sample in bytes; `None` without a bound.
     fn max_size(representation: Representation) -> Option<usize> {
         codec::max_size::<Self>(representation)
     }
@@ -110,38 +108,38 @@ pub trait TopicType: Shape<Owned = Self, Borrowed = Self> + Sized + Send + Sync 
     /// Starts a sample in `slot`: defaults are written, padding is zeroed.
     ///
     /// # Errors
-    /// [`CdrError::Full`] when not even the fixed members fit.
+    /// [`CdrError::Full`] if not even the fixed members fit.
     fn build<S: Slot>(
         slot: S,
         representation: Representation,
     ) -> Result<Self::Builder<S>, CdrError>;
 
-    /// Finds whether the bytes are a sample, so that [`view`](Self::view) would show it.
+    /// Checks that the bytes are a sample, so that [`view`](Self::view) succeeds.
     ///
     /// # Errors
-    /// Whatever is wrong with the bytes.
+    /// The bytes are invalid.
     #[inline]
     fn validate(bytes: &[u8], encapsulation: Encapsulation) -> Result<(), CdrError> {
         codec::validate::<Self>(bytes, encapsulation)
     }
 
-    /// Validates a sample and gives access to it where it lies.
+    /// Validates a sample and gives access to it in place.
     ///
     /// # Errors
-    /// Whatever is wrong with the bytes.
+    /// The bytes are invalid.
     fn view(bytes: &[u8], encapsulation: Encapsulation) -> Result<Self::View<'_>, CdrError>;
 
-    /// The owned form of what a view shows.
+    /// The owned form of a view.
     ///
     /// # Errors
-    /// Only when the bytes have been altered since the view was made.
+    /// Only if the bytes have been altered since the view was made.
     fn view_to_owned(view: &Self::View<'_>) -> Result<Self, CdrError>;
 
     /// Key hash of the sample under a view; see [`key_hash`](Self::key_hash).
     fn view_key_hash(view: &Self::View<'_>) -> KeyHash;
 
-    /// Bytes that [`encode`](Self::encode) writes. If it cannot, because the value is
-    /// out of bounds, then with this much room it says so.
+    /// Bytes that [`encode`](Self::encode) writes. For a value that exceeds its bounds,
+    /// `encode` with this much room reports that error.
     fn size(&self, representation: Representation) -> usize {
         codec::size(self, representation)
     }
@@ -157,7 +155,7 @@ pub trait TopicType: Shape<Owned = Self, Borrowed = Self> + Sized + Send + Sync 
     /// Reads a sample.
     ///
     /// # Errors
-    /// Whatever is wrong with the bytes.
+    /// The bytes are invalid.
     #[inline]
     fn decode(bytes: &[u8], encapsulation: Encapsulation) -> Result<Self, CdrError> {
         codec::decode(bytes, encapsulation)
@@ -176,8 +174,8 @@ pub trait TopicType: Shape<Owned = Self, Borrowed = Self> + Sized + Send + Sync 
         codec::key_size(self, representation)
     }
 
-    /// Writes the key members only, for samples that dispose or unregister: the
-    /// same encapsulation as a whole sample, as if the type had no other members.
+    /// Writes only the key members, for samples that dispose or unregister: with the
+    /// encapsulation of a whole sample, as if the type had no other members.
     ///
     /// # Errors
     /// As for [`encode`](Self::encode).
@@ -193,7 +191,7 @@ pub trait TopicType: Shape<Owned = Self, Borrowed = Self> + Sized + Send + Sync 
     /// their defaults.
     ///
     /// # Errors
-    /// Whatever is wrong with the bytes.
+    /// The bytes are invalid.
     fn decode_key(bytes: &[u8], encapsulation: Encapsulation) -> Result<Self, CdrError> {
         codec::decode_key(bytes, encapsulation)
     }

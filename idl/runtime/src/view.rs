@@ -1,4 +1,4 @@
-//! Collections inside a view. They own nothing and copy nothing until asked.
+//! Collections inside a view. They own nothing and copy only on request.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use crate::primitive::Primitive;
 use crate::reader::Reader;
 use crate::shape::Shape;
 
-/// A sequence or array of primitives where it lies, in either byte order.
+/// A sequence or array of primitives in place, in either byte order.
 #[derive(Clone, Copy)]
 pub struct SeqView<'a, P> {
     bytes: &'a [u8],
@@ -30,7 +30,7 @@ impl<'a, P: Primitive> SeqView<'a, P> {
         }
     }
 
-    /// As many zeros.
+    /// This many zeros.
     pub(crate) fn empty(len: usize) -> Self {
         Self::new(&[], len, ByteOrder::Little)
     }
@@ -90,8 +90,8 @@ impl<'a, P: Primitive> SeqView<'a, P> {
 }
 
 impl<'a, P: Primitive + FromBytes + Immutable> SeqView<'a, P> {
-    /// The elements as they lie, where that is as in memory: of a little endian sample,
-    /// at an address that suits them, and of a type any bytes of which are a value.
+    /// The elements as a slice, if they have the layout of memory: in a little endian sample,
+    /// at an aligned address, and of a type for which any bytes are a value.
     pub fn as_slice(&self) -> Option<&'a [P]> {
         if self.len == 0 {
             return Some(&[]);
@@ -126,7 +126,7 @@ impl<'a, P: Primitive> IntoIterator for SeqView<'a, P> {
     }
 }
 
-/// Goes over a [`SeqView`].
+/// Iterates over a [`SeqView`].
 #[derive(Debug, Clone)]
 pub struct SeqIter<'a, P: Primitive> {
     elements: SeqView<'a, P>,
@@ -151,8 +151,8 @@ impl<P: Primitive> Iterator for SeqIter<'_, P> {
 
 impl<P: Primitive> ExactSizeIterator for SeqIter<'_, P> {}
 
-/// A sequence or array of anything else where it lies. Elements differ in size,
-/// so they are visited in order.
+/// A sequence or array of other elements in place. Elements differ in size, so they are
+/// visited in order.
 pub struct ListView<'a, T> {
     reader: Reader<'a>,
     len: usize,
@@ -197,9 +197,9 @@ impl<'a, T: Shape> ListView<'a, T> {
 }
 
 impl<'a, T: Shape + Plain> ListView<'a, T> {
-    /// The elements as they lie, where that is as in memory: of a little endian sample
-    /// in XCDR1, at an address that suits them. They are those of whoever wrote the
-    /// sample, who is trusted not to alter it.
+    /// The elements as a slice, if they have the layout of memory: in a little endian sample
+    /// in XCDR1, at an aligned address. The writer of the sample is trusted not to alter
+    /// it.
     pub fn as_slice(&self) -> Option<&'a [T]> {
         match self.len {
             0 => Some(&[]),
@@ -226,7 +226,7 @@ impl<'a, T: Shape> IntoIterator for ListView<'a, T> {
     }
 }
 
-/// Goes over a [`ListView`].
+/// Iterates over a [`ListView`].
 pub struct ListIter<'a, T> {
     reader: Reader<'a>,
     left: usize,

@@ -5,8 +5,8 @@ use std::fmt::{self, Write as _};
 
 use crate::encapsulation::ByteOrder;
 
-/// A `wstring` where it lies, in UTF-16 of either byte order. It compares as the
-/// `String` of the same characters does.
+/// A `wstring` in place, in UTF-16 of either byte order. It compares like the `String` of
+/// the same characters.
 #[derive(Clone, Copy)]
 pub struct WideView<'a>(Source<'a>);
 
@@ -23,14 +23,14 @@ impl<'a> WideView<'a> {
         Self(Source::Units { bytes, order })
     }
 
-    /// What a member without a value shows, by its `@default`.
+    /// The view of an absent member, from its `@default`.
     pub const fn from_static(text: &'static str) -> Self {
         Self(Source::Text(text))
     }
 
     /// The characters.
     pub fn chars(&self) -> impl Iterator<Item = char> + use<'a> {
-        // Bytes that were altered since they were checked give some character.
+        // Bytes altered since the check give some character.
         char::decode_utf16(self.units()).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 
@@ -61,7 +61,7 @@ impl<'a> WideView<'a> {
         self.units_len() == 0
     }
 
-    /// At most the first `count` units, not breaking a pair.
+    /// At most the first `count` units, without splitting a surrogate pair.
     pub(crate) fn cut(self, count: usize) -> Self {
         let Source::Units { bytes, order } = self.0 else {
             return self;

@@ -1,4 +1,4 @@
-//! `bitmask`: a number with a constant a flag, and the operators of sets.
+//! `bitmask`: a number with a constant per flag, and set operators.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
@@ -42,8 +42,8 @@ impl Emitter<'_> {
         });
         let retain = (bitmask.extensibility != Extensibility::Final).then(|| {
             quote! {
-                /// The set with these bits; also those that are no flags in this version
-                /// of the type. Those beyond the bound of the type are left out.
+                /// The set with these bits, including bits that are not flags in this
+                /// version of the type. Bits beyond the bound of the type are dropped.
                 pub const fn from_bits_retain(bits: #word) -> Self {
                     Self(bits & #valid)
                 }
@@ -128,42 +128,42 @@ impl Emitter<'_> {
                 self.0
             }
 
-            /// The set with these bits; `None` when some of them are no flags.
+            /// The set with these bits; `None` if some of them are not flags.
             pub const fn from_bits(bits: #word) -> #option<Self> {
                 if bits & !#known == 0 { #option::Some(Self(bits)) } else { #option::None }
             }
 
-            /// The set with those of these bits that are flags.
+            /// The set with these bits, without those that are not flags.
             pub const fn from_bits_truncate(bits: #word) -> Self {
                 Self(bits & #known)
             }
 
-            /// Whether nothing is set.
+            /// Whether no flag is set.
             pub const fn is_empty(self) -> #bool {
                 self.0 == 0
             }
 
-            /// Whether all of `other` is set.
+            /// Whether all flags of `other` are set.
             pub const fn contains(self, other: Self) -> #bool {
                 self.0 & other.0 == other.0
             }
 
-            /// Whether any of `other` is set.
+            /// Whether any flag of `other` is set.
             pub const fn intersects(self, other: Self) -> #bool {
                 self.0 & other.0 != 0
             }
 
-            /// Sets all of `other`.
+            /// Sets all flags of `other`.
             pub const fn insert(&mut self, other: Self) {
                 self.0 |= other.0;
             }
 
-            /// Clears all of `other`.
+            /// Clears all flags of `other`.
             pub const fn remove(&mut self, other: Self) {
                 self.0 &= !other.0;
             }
 
-            /// Sets or clears all of `other`.
+            /// Sets or clears all flags of `other`.
             pub const fn set(&mut self, other: Self, value: #bool) {
                 if value { self.insert(other) } else { self.remove(other) }
             }
@@ -212,7 +212,7 @@ impl Emitter<'_> {
     }
 }
 
-/// A number whose bits are to be seen.
+/// A number as a literal that shows its bits.
 fn hexadecimal(bits: u64) -> TokenStream {
     format!("{bits:#x}").parse().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! `bitset`: a structure of numbers that lie side by side in one number on the wire.
+//! `bitset`: a structure of numbers that are packed into one number on the wire.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;

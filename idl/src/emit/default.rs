@@ -8,8 +8,8 @@ use super::{Emitter, Scope, names};
 use crate::model::{Member, Primitive, Type, TypeKind, Value};
 
 impl Emitter<'_> {
-    /// What a member overrides because of its `@default`. Optional members nothing: what
-    /// a new value has, one that is read without the member has not.
+    /// The items that a member overrides for its `@default`. None for optional members: the
+    /// default applies to a new value, not to one that is read without the member.
     pub(super) fn member_default(&self, member: &Member, scope: &Scope) -> Option<TokenStream> {
         let value = member.default.as_ref().filter(|_| !member.optional)?;
         let shown = self.value(value, &member.ty, scope);
@@ -67,7 +67,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The shape of a field, as its structure says it.
+    /// The shape of a field, as its structure names it.
     pub(super) fn field_shape(&self, field: &Field<'_>, subject: &Subject<'_>) -> TokenStream {
         let (rt, path) = (&subject.rt, &field.path);
         match field.member.non_serialized {
@@ -128,7 +128,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The fields that are not read, with their defaults.
+    /// The `@non_serialized` fields, with their defaults.
     pub(super) fn hidden_values(&self, subject: &Subject<'_>) -> Vec<TokenStream> {
         let value = |field: &Field<'_>| {
             let (name, value) = (&field.name, self.default_value(field, subject));
@@ -137,7 +137,7 @@ impl Emitter<'_> {
         subject.hidden.iter().map(value).collect()
     }
 
-    /// What a structure inherits, as the structure that it inherits from.
+    /// Conversion of the inherited members to the base structure.
     pub(super) fn upcast(&self, subject: &Subject<'_>) -> Option<TokenStream> {
         let base = subject.structure.base?;
         let TypeKind::Struct(inherited) = &self.decl(base).kind else {
@@ -152,7 +152,7 @@ impl Emitter<'_> {
         });
         Some(quote! {
             impl ::core::convert::From<#name> for #path {
-                /// What it has inherited.
+                /// The inherited members.
                 fn from(value: #name) -> Self {
                     Self { #(#fields,)* }
                 }

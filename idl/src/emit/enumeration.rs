@@ -52,8 +52,8 @@ impl Emitter<'_> {
         let unknown = names::ident(&names::fresh(&mut taken, "Unknown"));
         let unknown_variant = (!closed).then(|| {
             quote! {
-                /// A value that this version of the type does not know. Never holds the
-                /// value of a literal when it comes from a sample or from a number.
+                /// A value that this version of the type does not know. Read from a sample or
+                /// converted from a number, it is never the value of a literal.
                 #unknown(#bits),
             }
         });
@@ -113,8 +113,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// By value, whatever the order of the literals, and of literals that others have as
-    /// well: so entries of maps come in the order that everybody gives them.
+    /// By value, independent of the order of the literals and of unknown values: all
+    /// versions of the type order the entries of maps alike.
     fn order(&self, decl: &TypeDecl, name: &Ident) -> TokenStream {
         let rt = self.rt(&decl.scope);
         quote! {
@@ -134,7 +134,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// From a number: always, or only if it is a literal's.
+    /// From a number: always, or only from the value of a literal.
     fn conversion(
         &self,
         decl: &TypeDecl,
@@ -147,7 +147,7 @@ impl Emitter<'_> {
         match closed {
             true => quote! {
                 impl ::core::convert::TryFrom<#bits> for #name {
-                    /// A number that is no literal's.
+                    /// A number that is not the value of a literal.
                     type Error = #bits;
 
                     fn try_from(bits: #bits) -> ::core::result::Result<Self, #bits> {

@@ -1,8 +1,9 @@
 //! `interface`: a trait whose methods are its attributes and operations.
 //!
-//! What goes in is lent, what goes in and out is lent mutably, what comes out is
-//! returned. An operation that raises exceptions returns a `Result` whose error is an
-//! enum of just these. What an interface declares inside is in a module beside it.
+//! `in` parameters are references, `inout` parameters mutable references, `out`
+//! parameters are returned. An operation that raises exceptions returns a `Result` whose
+//! error is an enum of exactly these. Declarations inside an interface are in a module
+//! beside it.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use crate::model::{
     Attribute, Direction, InterfaceDecl, InterfaceId, Operation, Type, TypeId, TypeKind,
 };
 
-/// A method that may fail, and with what.
+/// A method that may fail, with its exceptions.
 struct Failure<'m> {
     error: Ident,
     /// `Interface.operation`.
@@ -34,7 +35,7 @@ impl Emitter<'_> {
         let operations = decl.operations.iter().map(|one| &one.name[..]);
         let attributes = decl.attributes.iter().map(|one| &one.name[..]);
         let named = names::distinct(operations.chain(attributes), &[]);
-        // What sets an attribute gives way to what is named in IDL.
+        // The setter of an attribute gives way to names from the IDL.
         let mut taken = named.iter().map(Ident::to_string).collect();
         let (operations, getters) = named.split_at(decl.operations.len());
         let mut failures = Vec::new();
@@ -157,7 +158,7 @@ impl Emitter<'_> {
         quote!(#getter #doc #note fn #set(&self, value: #lent) #done;)
     }
 
-    /// What an `in` parameter is.
+    /// The type of an `in` parameter.
     fn lent(&self, ty: &Type, from: &Scope) -> TokenStream {
         match self.resolve(ty) {
             Type::String { .. } | Type::WString { .. } => {
@@ -176,7 +177,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether a value is a number, or like one: copied rather than lent.
+    /// Whether a value is a number or similar, which is copied instead of borrowed.
     pub(super) fn is_scalar(&self, ty: &Type) -> bool {
         match self.resolve(ty) {
             Type::Primitive(_) | Type::Fixed { .. } => true,
@@ -188,7 +189,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The error of a method: one variant an exception.
+    /// The error of a method: one variant per exception.
     fn failure(&self, failure: &Failure<'_>, scope: &Scope) -> TokenStream {
         let Failure { error, of, raises } = failure;
         let doc = format!(" The exceptions of `{of}`.");
@@ -248,7 +249,7 @@ fn errors_note(failure: &Failure<'_>, below: bool) -> TokenStream {
     quote!(#blank #[doc = " # Errors"] #[doc = #text])
 }
 
-/// The name of the error of a method, before it is made unlike all others.
+/// The name of the error of a method, before it is made unique.
 pub(super) fn failure_name(interface: &str, method: &str) -> String {
     let capitalized = |word: &str| {
         let mut letters = word.chars();

@@ -1,4 +1,4 @@
-//! Which names generated items have, and how one scope says them in another.
+//! Names of generated items, and their paths from other scopes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,32 +14,32 @@ use crate::model::{
 /// Generated names beside a structure or union.
 pub(super) struct Companions {
     pub(super) view: Ident,
-    /// What shows a whole sample.
+    /// The view of a whole sample.
     pub(super) topic_view: Ident,
     pub(super) builder: Ident,
     pub(super) members: Ident,
 }
 
-/// What stands before the name of an attribute in the name of what sets it.
+/// Prefix of the setter of an attribute.
 pub(super) const SETTER: &str = "set_";
 
-/// What modules know the runtime by.
+/// The name of the runtime in modules.
 const RUNTIME: &str = "__rt";
 
 /// All names of a model.
 pub(super) struct Names {
     companions: BTreeMap<TypeId, Companions>,
-    /// What is declared and not named as in IDL, by scope and name.
+    /// Renamed declarations, by scope and name in IDL.
     renamed: BTreeMap<(Vec<String>, String), Ident>,
-    /// Modules of what interfaces declare inside, by their scope in IDL.
+    /// Modules for the declarations inside interfaces, by their scope in IDL.
     modules: BTreeMap<Vec<String>, Ident>,
-    /// Errors of the methods of interfaces, by the interface, what stands before a name in
-    /// the name of a method, and that name.
+    /// Errors of the methods of interfaces, by the interface, the prefix of the method and
+    /// the name in IDL.
     failures: BTreeMap<(InterfaceId, &'static str, String), Ident>,
     /// The variants of enumerations, in the order of their literals.
     literals: BTreeMap<TypeId, Vec<Ident>>,
-    /// Every declared Rust name, in any scope: what generated code must not take
-    /// for the standard library's.
+    /// Every declared Rust name of any scope: generated code must not confuse them with
+    /// names of the standard library.
     declared: BTreeSet<String>,
     extern_modules: BTreeMap<String, String>,
 }
@@ -101,7 +101,7 @@ impl Names {
         self.declared(&decl.scope, &decl.name)
     }
 
-    /// The Rust name of what is declared in a scope.
+    /// The Rust name of a declaration in a scope.
     pub(super) fn declared(&self, scope: &Scope, name: &str) -> Ident {
         let other = match self.renamed.is_empty() {
             true => None,
@@ -208,7 +208,7 @@ impl Names {
         &self.companions[&id]
     }
 
-    /// A primitive, so that a typedef of its name does no harm.
+    /// The path of a primitive, which a typedef of the same name does not shadow.
     pub(super) fn primitive(&self, name: &str) -> TokenStream {
         let ident = ident(name);
         if self.declared.contains(name) {
@@ -218,7 +218,7 @@ impl Names {
         }
     }
 
-    /// A name of the prelude, by its path only where the IDL has the same name.
+    /// A name of the prelude, as a path only if the IDL has the same name.
     pub(super) fn prelude(&self, name: &str, path: &str) -> TokenStream {
         let ident = ident(name);
         let path = self::path(path);
@@ -229,7 +229,7 @@ impl Names {
         }
     }
 
-    /// A type parameter that no declared type is named as.
+    /// A type parameter whose name no declared type has.
     pub(super) fn parameter(&self, name: &str) -> Ident {
         let mut name = name.to_owned();
         while self.declared.contains(&name) {
@@ -238,7 +238,7 @@ impl Names {
         ident(&name)
     }
 
-    /// How `from` says `item` of `scope`.
+    /// The path to `item` of `scope` from `from`.
     pub(super) fn path(&self, from: &Scope, scope: &Scope, item: &Ident) -> TokenStream {
         for length in (1..=scope.len()).rev() {
             if let Some(path) = self.extern_modules.get(&scope[..length].join("::")) {
@@ -258,8 +258,8 @@ impl Names {
     }
 }
 
-/// Whether a type may have the name that it has in IDL. The derives of serde say `str`, `u8`
-/// and `u64`, and mean those of Rust.
+/// Whether a type may keep its IDL name. The derives of serde use `str`, `u8` and `u64`, and
+/// mean those of Rust.
 fn may_be_type(model: &Model, id: TypeId) -> bool {
     let decl = &model.types[id.0];
     let mut meant = &decl.kind;
@@ -277,14 +277,14 @@ fn may_be_type(model: &Model, id: TypeId) -> bool {
         }) => mapping::primitive(*primitive) == decl.name,
         _ => false,
     };
-    // A bitmask is a tuple: its name is one of a value too.
+    // A bitmask is a tuple structure, whose name is also that of a function.
     let value = matches!(decl.kind, TypeKind::Bitmask(_));
     let variable = value && mapping::VARIABLES.contains(&&*decl.name);
     let derived = matches!(&*decl.name, "str" | "u8" | "u64") && !harmless;
     !variable && !derived
 }
 
-/// `name`, or with as many underscores as it takes to be new.
+/// `name`, with as many underscores as make it unique.
 pub(super) fn fresh(taken: &mut BTreeSet<String>, name: &str) -> String {
     let mut name = name.to_owned();
     while !taken.insert(name.clone()) {
@@ -293,12 +293,12 @@ pub(super) fn fresh(taken: &mut BTreeSet<String>, name: &str) -> String {
     name
 }
 
-/// An identifier that is known to be one.
+/// An identifier from checked text.
 pub(super) fn ident(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
 }
 
-/// A path that has been checked.
+/// A path from checked text.
 pub(super) fn path(path: &str) -> TokenStream {
     path.parse().unwrap_or_default()
 }
@@ -311,7 +311,7 @@ pub(super) fn fields(structure: &Struct) -> Vec<Ident> {
     )
 }
 
-/// Rust names for those that stand side by side in IDL, and beside `generated` ones.
+/// Rust names for sibling names of the IDL, distinct from the `generated` ones.
 pub(super) fn distinct<'n>(
     names: impl Iterator<Item = &'n str> + Clone,
     generated: &[&str],
@@ -320,9 +320,9 @@ pub(super) fn distinct<'n>(
     side_by_side(names.map(|name| (name, true)), &mut taken)
 }
 
-/// Rust names for those that stand side by side in IDL, by the one rule for all names:
-/// each that may stay as it is does, unless it is a keyword or taken; then the others, in
-/// their order, get as many underscores as it takes to be like no other.
+/// Rust names for sibling names of the IDL, by the one rule for all names: first, each
+/// name that is neither a keyword nor taken stays; then the others, in order, get as many
+/// underscores as make them unique.
 pub(super) fn side_by_side<'n>(
     names: impl Iterator<Item = (&'n str, bool)> + Clone,
     taken: &mut BTreeSet<String>,

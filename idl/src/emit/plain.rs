@@ -1,14 +1,13 @@
-//! Members that stand at the same offsets wherever they start, and structures that lie in
-//! samples as in memory.
+//! Runs of members with constant relative offsets, and plain structures, whose layout in
+//! samples is that in memory.
 //!
-//! XCDR1 puts a primitive at the next multiple of its size, counted from the start of
-//! the sample, and nothing behind the last. A structure that starts at a multiple of its
-//! largest alignment has its members at offsets that are known then, if all that it is
-//! made of has one size: they are read together. In other structures so are members that
-//! follow each other and have one size each, from one on that is aligned as strictly as all
-//! behind it. `repr(C)` puts a structure at multiples of its largest alignment, and its size
-//! is one. A structure is plain if that makes no difference, and if any bytes are a value of
-//! each of its members.
+//! XCDR1 aligns a primitive to its size, counted from the start of the sample, without
+//! padding after the last. If all parts of a structure have fixed sizes and it starts at a
+//! multiple of its largest alignment, its members are at constant offsets and are read
+//! together. In other structures this holds for a run of members of fixed size whose first
+//! one has the strictest alignment of the run. `repr(C)` aligns a structure to its largest
+//! alignment and makes its size a multiple of that. A structure is plain if both rules give
+//! the same layout, and if any bytes are a valid value of each of its members.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -19,7 +18,7 @@ use crate::model::{
     Bitmask, Enum, Extensibility, Member, Primitive, TryConstruct, Type, TypeId, TypeKind,
 };
 
-/// How members lie in XCDR1 when they start at a multiple of their alignment, in bytes.
+/// The layout of members in XCDR1 if they start at a multiple of their alignment, in bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
     size: usize,
@@ -29,16 +28,16 @@ pub(super) struct Layout {
     offsets: Vec<usize>,
     /// Whether there is no padding.
     dense: bool,
-    /// Whether it is the same in memory, and any bytes are a value.
+    /// Whether the layout in memory is the same, and any bytes are a valid value.
     plain: bool,
-    /// Whether XCDR2 puts a delimiter inside.
+    /// Whether XCDR2 has a delimiter inside.
     delimited: bool,
-    /// Structures and collections inside of each other.
+    /// Nesting of structures and collections.
     depth: u8,
 }
 
 impl Layout {
-    /// Of a structure, before its members.
+    /// The layout of a structure before its members are added.
     pub(super) const EMPTY: Self = Self {
         size: 0,
         align: 1,
@@ -50,7 +49,7 @@ impl Layout {
         depth: 1,
     };
 
-    /// Of a primitive of this size and alignment.
+    /// The layout of a primitive of this size and alignment.
     fn of(size: usize, align: usize, plain: bool) -> Self {
         Self {
             size,
@@ -62,7 +61,7 @@ impl Layout {
         }
     }
 
-    /// With one more member, if that lies at the same offset always.
+    /// The layout with one more member, if its offset is constant.
     pub(super) fn with(mut self, part: &Self) -> Option<Self> {
         let offset = self.size.checked_next_multiple_of(part.first)?;
         if !offset.is_multiple_of(part.align) {
@@ -81,8 +80,8 @@ impl Layout {
         Some(self)
     }
 
-    /// Whether the first member is aligned as strictly as any other, so that wherever it
-    /// may start, the others are at their offsets.
+    /// Whether the first member has the strictest alignment, so that the relative offsets hold
+    /// wherever it starts.
     pub(super) fn starts_aligned(&self) -> bool {
         self.first == self.align
     }
@@ -91,12 +90,12 @@ impl Layout {
         self.plain
     }
 
-    /// As the runtime has it.
+    /// The expression of the runtime's type.
     pub(super) fn tokens(&self, rt: &TokenStream) -> TokenStream {
         let [size, first, align] =
             [self.size, self.first, self.align].map(Literal::usize_unsuffixed);
         let depth = Literal::u8_unsuffixed(self.depth - 1);
-        // XCDR2 aligns to 4 at most: to the same places where there are no gaps.
+        // XCDR2 aligns to at most 4: without padding the offsets are the same.
         let both = self.dense && !self.delimited;
         quote! {
             #rt::Layout { size: #size, first: #first, align: #align, depth: #depth, both: #both }
@@ -110,7 +109,7 @@ impl Emitter<'_> {
         self.layout(id).filter(|layout| layout.plain)
     }
 
-    /// The layout of a structure, if it has one.
+    /// The layout of a structure, if it is constant.
     pub(super) fn layout(&self, id: TypeId) -> Option<Layout> {
         let decl = self.decl(id);
         let TypeKind::Struct(structure) = &decl.kind else {
@@ -160,7 +159,7 @@ impl Emitter<'_> {
                     let count = usize::try_from(*dimension).ok()?;
                     layout.size = layout.size.checked_mul(count)?;
                 }
-                // Arrays of others count as deep as structures do.
+                // An array of other types counts as one level, as a structure does.
                 layout.depth = layout.depth.checked_add(u8::from(!is_primitive))?;
                 layout.delimited |= !is_primitive;
                 Some(layout)
@@ -203,7 +202,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// What says that the structure is plain, and makes sure of it.
+    /// The implementation that marks the structure as plain, with assertions of its layout.
     pub(super) fn plain_impl(&self, subject: &Subject<'_>) -> Option<TokenStream> {
         let layout = self.plain(subject.id)?;
         let Subject { name, rt, .. } = subject;
@@ -231,7 +230,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// What its shape does with many values at once.
+    /// The methods of its shape for many values at once.
     pub(super) fn plain_shape(&self, subject: &Subject<'_>) -> Option<TokenStream> {
         let layout = self.plain(subject.id)?;
         let rt = &subject.rt;
@@ -267,7 +266,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Writes one value as a whole, if it can be.
+    /// Writes one value by a single copy, if possible.
     pub(super) fn plain_write(&self, subject: &Subject<'_>) -> Option<TokenStream> {
         self.plain(subject.id)
             .filter(|layout| layout.dense)
@@ -280,14 +279,14 @@ impl Emitter<'_> {
             })
     }
 
-    /// Lends a value, if it can be.
+    /// Borrows a value from the sample, if possible.
     pub(super) fn plain_view(&self, subject: &Subject<'_>) -> Option<TokenStream> {
         self.plain(subject.id)?;
         let Subject { name, .. } = subject;
         Some(quote! {
-            /// The structure as it lies, without a copy, where that is as in memory: in
-            /// a little endian sample in XCDR1, at an address that suits it. It is that of
-            /// whoever wrote the sample, who is trusted not to alter it.
+            /// The structure in place, without a copy, if its layout is that in memory: in a
+            /// little endian sample in XCDR1, at an aligned address. The writer of the sample
+            /// is trusted not to alter it.
             pub fn as_struct(&self) -> ::core::option::Option<&'a #name> {
                 self.reader.lend_one::<#name>()
             }
@@ -304,11 +303,11 @@ fn primitive_layout(primitive: Primitive) -> Layout {
         Primitive::Int64 | Primitive::UInt64 | Primitive::Float64 => (8, true),
         Primitive::Float128 => (16, false),
     };
-    // XCDR1 aligns to 8 at most.
+    // XCDR1 aligns to at most 8.
     Layout::of(size, size.min(8), any)
 }
 
-/// Of an integer that has so many bits, not all of whose values need be any.
+/// The layout of an integer with this many bits, not all of whose values need be valid.
 fn word_layout(bits: u8) -> Layout {
     let size = match bits {
         0..=8 => 1,

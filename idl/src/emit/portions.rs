@@ -1,5 +1,5 @@
 //! Reading the members of structures that are not mutable: one by one, or several together
-//! where they lie at the same offsets from each other.
+//! where their relative offsets are constant.
 
 use std::ops::Range;
 
@@ -10,11 +10,11 @@ use super::Emitter;
 use super::plain::Layout;
 use super::structure::{Field, Subject};
 
-/// Most members of a structure of which some are read together, unless all it takes is to
-/// copy them: the code for it is there twice.
+/// Most members of a structure in which some are read together, unless reading is a plain
+/// copy: the code exists twice.
 const TOGETHER_FIELDS_MAX: usize = 64;
 
-/// Members that follow each other, and how they lie if they are read together.
+/// Consecutive members, with their layout if they are read together.
 struct Portion<'s> {
     /// Position of the first one.
     first: usize,
@@ -23,13 +23,13 @@ struct Portion<'s> {
 }
 
 impl Emitter<'_> {
-    /// Reads the members, in their order, to `value`.
+    /// Reads the members in order into `value`.
     pub(super) fn read_members(&self, subject: &Subject<'_>) -> TokenStream {
         let rt = &subject.rt;
         let names = subject.fields.iter().map(|field| &field.name);
         let hidden = self.hidden_values(subject);
         let Some(portions) = self.portions(subject) else {
-            // Fields are evaluated in the order in which they are written here.
+            // Rust evaluates fields in the order of this expression.
             let paths = subject.fields.iter().map(|field| &field.path);
             return quote! {
                 let value = Self { #(#names: reader.member::<#paths>()?,)* #(#hidden,)* };
@@ -64,7 +64,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Checks the members, in their order: an expression that says where they are.
+    /// Checks the members in order: an expression of their offsets.
     pub(super) fn check_members(&self, subject: &Subject<'_>) -> TokenStream {
         let rt = &subject.rt;
         let Some(portions) = self.portions(subject) else {
@@ -95,12 +95,12 @@ impl Emitter<'_> {
         quote!({ #(#checked)* [#(#locals),*] })
     }
 
-    /// The variable of a member, which no constant is named as.
+    /// The variable of a member, whose name no constant has.
     fn local(&self, index: usize) -> Ident {
         self.names.parameter(&format!("m{index}"))
     }
 
-    /// All members, unless each is read by itself.
+    /// All members as one portion, unless each is read by itself.
     fn portions<'s>(&self, subject: &'s Subject<'_>) -> Option<Vec<Portion<'s>>> {
         let mut rest = &subject.fields[..];
         let whole = self.layout(subject.id);
@@ -131,7 +131,7 @@ impl Emitter<'_> {
         is_any.then_some(portions)
     }
 
-    /// How many of these members lie at the same offsets wherever they start, and how.
+    /// How many of these members have constant relative offsets, with their layout.
     fn run(&self, fields: &[Field<'_>]) -> (usize, Layout) {
         let mut run = (0, Layout::EMPTY);
         for field in fields {
@@ -151,7 +151,7 @@ impl Portion<'_> {
         self.first..self.first + self.fields.len()
     }
 
-    /// What has them read together: `read` to `members`, one after the other.
+    /// The code that reads them together: `read` into `members`, one after the other.
     fn together(
         &self,
         rt: &TokenStream,
@@ -173,7 +173,7 @@ impl Portion<'_> {
         }
     }
 
-    /// Its name, which no type of the application has.
+    /// The name of the local type, which no type of the application has.
     fn name(&self) -> Ident {
         format_ident!("__Together{}", self.first)
     }

@@ -1,4 +1,4 @@
-//! The shapes of types: what generated code tells the runtime about layouts.
+//! The shapes of types, by which generated code describes layouts to the runtime.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -8,7 +8,7 @@ use crate::mapping;
 use crate::model::{Element, Member, Primitive, Range, TryConstruct, Type, TypeKind, Value};
 
 impl Emitter<'_> {
-    /// The shape of a member: of its type, and around it what its annotations say.
+    /// The shape of a member: that of its type inside those of its annotations.
     pub(super) fn member_shape(&self, member: &Member, from: &Scope) -> TokenStream {
         let rt = self.rt(from);
         let mut shape = self.shape_within(&member.ty, &member.range, from);
@@ -39,14 +39,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// The primitive that a type is, if all its values are allowed.
+    /// The primitive of a type, if all its values are allowed.
     pub(super) fn plain_primitive(&self, ty: &Type) -> Option<Primitive> {
         self.as_primitive(ty)
             .filter(|_| self.alias_range(ty).is_empty())
     }
 
-    /// The shape of a type, of whose numbers only those in `range` are allowed, or in
-    /// that of the typedefs that it is declared by.
+    /// The shape of a type whose numbers are restricted to `range`, or else to the range of
+    /// its typedefs.
     pub(super) fn shape_within(&self, ty: &Type, range: &Range, from: &Scope) -> TokenStream {
         let rt = self.rt(from);
         let range = self.range_of(ty, range);
@@ -169,7 +169,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether a type has a bound that values can be cut to.
+    /// Whether a type has a bound to which values can be cut.
     fn can_be_cut(&self, ty: &Type) -> bool {
         matches!(
             self.resolve(ty),
@@ -177,7 +177,7 @@ impl Emitter<'_> {
         )
     }
 
-    /// `range`, or else that of the typedefs that a type is declared by.
+    /// `range`, or else the range of the typedefs of a type.
     pub(super) fn range_of<'r>(&'r self, ty: &Type, range: &'r Range) -> &'r Range {
         match range.is_empty() {
             true => self.alias_range(ty),
@@ -185,7 +185,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The range of the typedefs that a type is declared by.
+    /// The range of the typedefs of a type.
     fn alias_range(&self, ty: &Type) -> &Range {
         const NONE: &Range = &Range {
             min: None,
@@ -217,7 +217,7 @@ impl Emitter<'_> {
         quote!(#rt::shape::Ranged<#shape, #min, #max>)
     }
 
-    /// A limit as the runtime counts, for the place of a constant argument.
+    /// A limit as a constant argument, in the runtime's encoding.
     fn limit(&self, value: &Value, ty: &Type, from: &Scope) -> TokenStream {
         let rt = self.rt(from);
         let of_float = match self.as_primitive(ty) {

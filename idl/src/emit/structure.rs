@@ -6,32 +6,32 @@ use quote::quote;
 use super::{Emitter, Scope, docs, member_docs, names};
 use crate::model::{Extensibility, Member, Struct, TryConstruct, Type, TypeDecl, TypeId};
 
-/// Most values in a structure whose reading is inlined.
+/// Most values of a structure whose decoding is inlined.
 const INLINE_VALUES_MAX: usize = 16;
 
-/// What the parts of a structure's code have in common.
+/// Data shared by the parts of a structure's code.
 pub(super) struct Subject<'s> {
     pub(super) id: TypeId,
     pub(super) decl: &'s TypeDecl,
     pub(super) structure: &'s Struct,
     pub(super) name: Ident,
     pub(super) rt: TokenStream,
-    /// The members that are written and read.
+    /// The members that are serialized.
     pub(super) fields: Vec<Field<'s>>,
     /// Those that are `@non_serialized`.
     pub(super) hidden: Vec<Field<'s>>,
 }
 
-/// A member with what is said about it again and again.
+/// A member with the expressions that the code repeats.
 pub(super) struct Field<'s> {
     pub(super) member: &'s Member,
     pub(super) name: Ident,
-    /// Path of the type that stands for the member.
+    /// Path of the type that represents the member.
     pub(super) path: TokenStream,
-    /// Part of the key: marked, or all of them where none is.
+    /// Part of the key: annotated, or all of them if none is annotated.
     pub(super) key: bool,
     pub(super) fixed: bool,
-    /// The values in it, if it is read without a call that takes the cursor.
+    /// The number of values in it, if it is read without a call that takes the cursor.
     flat: Option<usize>,
 }
 
@@ -63,15 +63,15 @@ impl Subject<'_> {
         fields
     }
 
-    /// The attribute of functions that read a small structure of flat members: cursors
-    /// then live in registers.
+    /// The attribute of functions that read a small structure of flat members, so that cursors
+    /// stay in registers.
     pub(super) fn inline(&self) -> Option<TokenStream> {
         let values = self.fields.iter().map(|field| field.flat);
         let values: usize = values.sum::<Option<_>>()?;
         (values <= INLINE_VALUES_MAX && !self.is_mutable()).then(|| quote!(#[inline]))
     }
 
-    /// What such functions do before and behind: they read with a cursor of their own.
+    /// The first and last statements of such functions, which read with a local cursor.
     pub(super) fn cursor(&self) -> (Option<TokenStream>, Option<TokenStream>) {
         let inline = self.inline();
         let before = inline.is_some().then(|| {
@@ -215,7 +215,7 @@ impl Emitter<'_> {
                 let rt = &subject.rt;
                 let shape = self.field_shape(field, subject);
                 let path = quote!(#rt::Serde::<#shape>).to_string();
-                // What serde does by itself for optional fields it does not know to be so.
+                // Serde's rule for optional fields, which it cannot detect behind an alias.
                 let default = field.member.optional.then(|| quote!(default,));
                 quote!(#[serde(#default with = #path)])
             });
@@ -244,7 +244,7 @@ impl Emitter<'_> {
         };
         let initial_heap = self.initial_heap(subject);
         let write_initial = self.write_initial_fn(subject);
-        // What a new value has in optional members, one that was not sent has not.
+        // The default of an optional member applies to a new value, not to one read without it.
         let unsent = subject
             .fields
             .iter()
@@ -402,7 +402,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Memory that the default takes beside the value itself.
+    /// Heap memory of the default, beside the value itself, in bytes.
     fn initial_heap(&self, subject: &Subject<'_>) -> Option<TokenStream> {
         let Subject { rt, id, .. } = subject;
         let usize = self.names.primitive("usize");
@@ -415,8 +415,8 @@ impl Emitter<'_> {
         })
     }
 
-    /// Of a structure of fixed size that holds pointers: its default is written member by
-    /// member, none of which has a header, and not allocated first.
+    /// For a structure of fixed size with pointers: its default is written member by member
+    /// without headers, instead of being allocated first.
     fn write_initial_fn(&self, subject: &Subject<'_>) -> Option<TokenStream> {
         let Subject { rt, id, .. } = subject;
         let ty = Type::Named(*id);

@@ -1,4 +1,4 @@
-//! The face of a structure to the middleware.
+//! The interface of a structure to the middleware.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -7,17 +7,17 @@ use super::Emitter;
 use super::structure::{Subject, type_name};
 use crate::model::Representations;
 
-/// Most members of a structure whose `view` becomes a part of its caller, always: there it lives
-/// in registers. One that is returned goes through memory, where it is read again in larger
-/// pieces than it was written in: the processor waits until these have reached its cache.
+/// Most members of a structure whose `view` is always inlined, so that the view stays in
+/// registers. A returned view passes through memory and is loaded in larger pieces than it
+/// was stored in, which defeats store forwarding.
 const INLINED_FIELDS_MAX: usize = 16;
 
 impl Emitter<'_> {
-    /// What others are told of the type, if there are words for it.
+    /// The announced type information, if the type is representable.
     fn description(&self, subject: &Subject<'_>) -> Option<TokenStream> {
-        let described = self.descriptions.as_ref()?;
-        let information = described.information(subject.id)?.to_bytes().ok()?;
-        let objects = described.objects(subject.id)?.to_bytes().ok()?;
+        let descriptions = self.descriptions.as_ref()?;
+        let information = descriptions.information(subject.id)?.to_bytes().ok()?;
+        let objects = descriptions.objects(subject.id)?.to_bytes().ok()?;
         let [information, objects] = [information, objects].map(|it| Literal::byte_string(&it));
         let rt = &subject.rt;
         Some(quote! {
@@ -29,7 +29,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// The representations that the type may be written in, unless it is all of them.
+    /// The representations that the type allows, unless it allows all.
     fn representations(&self, subject: &Subject<'_>) -> Option<TokenStream> {
         let Subject { rt, structure, .. } = subject;
         let only = match structure.representations {

@@ -1,4 +1,4 @@
-//! The Rust of a use of a type: what owns it, what shows it, what its shape is.
+//! The Rust of a use of a type: the owned type, the type in views, and the shape.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::quote;
@@ -7,10 +7,10 @@ use super::{Emitter, Scope};
 use crate::mapping;
 use crate::model::{Extensibility, Member, Primitive, Type, TypeId, TypeKind};
 
-/// Largest array that serde takes by itself.
+/// Longest array that serde supports by itself.
 const SERDE_ARRAY_MAX: u32 = 32;
 
-/// Stands for a type that is no part of any data type: the front end lets none through.
+/// Placeholder for types that cannot be part of data types, which the front end refuses.
 pub(super) fn none() -> TokenStream {
     quote!(::core::compile_error!("no data type"))
 }
@@ -107,7 +107,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// What owns the value of a member.
+    /// The owned type of a member.
     pub(super) fn owned_member(&self, member: &Member, from: &Scope) -> TokenStream {
         let mut ty = self.owned(&member.ty, from);
         if member.boxed {
@@ -121,7 +121,7 @@ impl Emitter<'_> {
         ty
     }
 
-    /// What a view shows of a member, for lifetime `'a`.
+    /// The type of a member in a view of lifetime `'a`.
     pub(super) fn shown_member(&self, member: &Member, from: &Scope) -> TokenStream {
         let ty = self.shown(&member.ty, from);
         match member.optional {
@@ -133,7 +133,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// What a view shows, for lifetime `'a`.
+    /// The type in a view of lifetime `'a`.
     pub(super) fn shown(&self, ty: &Type, from: &Scope) -> TokenStream {
         let rt = self.rt(from);
         match self.resolve(ty) {
@@ -194,7 +194,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// What builders take, and how that becomes what shapes take.
+    /// The parameter type of builders, and its conversion to that of shapes.
     pub(super) fn taken(&self, ty: &Type, from: &Scope) -> (TokenStream, TokenStream) {
         match self.resolve(ty) {
             _ if self.is_scalar(ty) => (self.owned(ty, from), quote!(&value)),
@@ -214,7 +214,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// As [`taken`](Self::taken) of a member, of an optional one when it is there.
+    /// As [`taken`](Self::taken), for a member; if it is optional, for its value.
     pub(super) fn taken_member(&self, member: &Member, from: &Scope) -> (TokenStream, TokenStream) {
         let owned = self.owned(&member.ty, from);
         match member.boxed {
@@ -224,8 +224,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether all values have the same size on the wire and their parts the same
-    /// places: members of mutable structures do not.
+    /// Whether all values have the same encoded size and their parts the same offsets;
+    /// members of mutable structures do not.
     pub(super) fn is_fixed(&self, ty: &Type) -> bool {
         match self.resolve(ty) {
             Type::Primitive(_) | Type::Fixed { .. } => true,
@@ -248,13 +248,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// As [`is_fixed`](Self::is_fixed) of a member.
+    /// As [`is_fixed`](Self::is_fixed), for a member.
     pub(super) fn is_fixed_member(&self, member: &Member) -> bool {
         member.non_serialized || (!member.optional && self.is_fixed(&member.ty))
     }
 
-    /// How many values a member consists of, if it can be read without a call that takes the
-    /// cursor: of fixed size, text, primitives, and structures of these.
+    /// The number of values in a member that is read without a call that takes the cursor:
+    /// fixed size, text, primitives, and structures of these.
     pub(super) fn flat_values(&self, member: &Member) -> Option<usize> {
         if member.optional || member.boxed {
             return None;
@@ -275,7 +275,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether the default of a type owns memory beside it, through a pointer.
+    /// Whether the default of a type owns heap memory.
     pub(super) fn has_initial_heap(&self, ty: &Type) -> bool {
         match self.resolve(ty) {
             Type::Array { element, .. } => self.has_initial_heap(&element.ty),
@@ -326,7 +326,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether serde needs help: an array that it cannot take is inside.
+    /// Whether the type contains an array that serde does not support by itself.
     pub(super) fn needs_serde_shape(&self, ty: &Type) -> bool {
         match self.resolve(ty) {
             Type::Sequence { element, .. } => self.needs_serde_shape(&element.ty),

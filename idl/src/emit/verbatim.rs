@@ -1,7 +1,7 @@
-//! `@verbatim`: text of the user's among what is generated. It has to be Rust.
+//! `@verbatim`: text of the user in the generated code, which must be Rust.
 //!
-//! What stands inside of a declaration goes into the first braces of it: those of a
-//! structure, union, enumeration or bitset, or those of the constants of a bitmask.
+//! Text inside a declaration goes into its first braces: those of a structure, union,
+//! enumeration or bitset, or those of the constants of a bitmask.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::quote;
@@ -32,16 +32,16 @@ impl Emitter<'_> {
                     Placement::BeginDeclaration | Placement::EndDeclaration
                         if matches!(decl.kind, TypeKind::Alias(_) | TypeKind::Native) =>
                     {
-                        return Err(error("there is no inside of a type alias".to_owned()));
+                        return Err(error("a type alias contains no names".to_owned()));
                     }
                     _ => {}
                 }
             }
-            // The texts may be wrong only together, or only there.
+            // The texts may be invalid only together, or only at this place.
             syn::parse2::<syn::File>(self.type_decl(TypeId(index))).map_err(|error| {
                 EmitError::Verbatim {
                     name: type_name(decl),
-                    message: format!("the declaration with it is no Rust: {error}"),
+                    message: format!("the declaration with it is not valid Rust: {error}"),
                 }
             })?;
         }
@@ -55,12 +55,12 @@ impl Emitter<'_> {
     }
 }
 
-/// The texts that are meant for Rust.
+/// The texts for Rust.
 fn rust(decl: &TypeDecl) -> impl Iterator<Item = &Verbatim> {
     decl.verbatim.iter().filter(|verbatim| verbatim.is_rust())
 }
 
-/// A declaration with the texts around and inside it.
+/// A declaration with its texts around and inside it.
 pub(super) fn around(decl: &TypeDecl, items: TokenStream) -> TokenStream {
     let text = |placement: Placement| -> TokenStream {
         rust(decl)

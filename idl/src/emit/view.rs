@@ -1,4 +1,4 @@
-//! `FooView`: where each member lies, found once; values are read when asked for.
+//! `FooView`: the offset of each member, found once; values are read on request.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
@@ -57,7 +57,7 @@ impl Emitter<'_> {
             impl<'a> #view<'a> {
                 #(#accessors)*
 
-                /// The owned form. Fails only when the bytes have been altered since
+                /// The owned form. Fails only if the bytes have been altered since
                 /// they were checked.
                 pub fn to_owned(&self) -> #rt::Result<#name> {
                     ::core::result::Result::Ok(#name { #(#owned,)* #(#hidden,)* })
@@ -99,7 +99,7 @@ impl Emitter<'_> {
                 quote!(let at = #at;)
             }
         };
-        // Of a small structure, a view is no more than what is asked of it.
+        // The compiler removes the unused parts of an inlined view of a small structure.
         let inline = subject.inline().map(|_| quote!(#[inline(always)]));
         let (cursor, moved) = subject.cursor();
         quote! {

@@ -1,11 +1,11 @@
-//! `long id; //@key`: annotations in comments, behind what they are about.
+//! `long id; //@key`: annotations in comments after the annotated declaration.
 //!
 //! XTypes 1.0 had this form beside `@key long id;`, for files that compilers without
-//! annotations read too, and Connext DDS had its own before, in which an argument
-//! stands without parentheses: `//@ID 20`, `//@top-level false`. Whoever owns such
-//! files has written his keys in them.
+//! annotations read as well. Connext DDS had an older form with an argument
+//! without parentheses: `//@ID 20`, `//@top-level false`. Files of that age declare
+//! their keys in this way.
 //!
-//! A comment that has anything else in it is a comment.
+//! A comment with any other text is only a comment.
 
 use super::lex_from;
 use super::token::{Token, TokenKind};
@@ -13,11 +13,11 @@ use crate::source::{FileId, Span};
 
 const MARK: &str = "//@";
 
-/// Those that Connext DDS writes with an argument without parentheses.
+/// Annotations that Connext DDS writes with an argument without parentheses.
 const WITH_A_WORD: &[&str] = &["id", "optional", "extensibility"];
 
-/// The annotations in the comment from `start` to the end of `text`, in tokens: each
-/// with its `@`, and its arguments in parentheses.
+/// The tokens of the annotations in the comment from `start` to the end of `text`: each
+/// with its `@`, and with its arguments in parentheses.
 pub(super) fn annotations(file: FileId, text: &str, start: usize) -> Option<Vec<Token>> {
     let comment = text.get(start..)?;
     if !comment.starts_with(MARK) {
@@ -30,7 +30,7 @@ pub(super) fn annotations(file: FileId, text: &str, start: usize) -> Option<Vec<
             Some((one, more)) => (one, Some(more)),
             None => (rest, None),
         };
-        // From the `@` on, so that each token knows where it stands.
+        // From the `@` on, so that each token has its position.
         let begin = text.len() - rest.len() - 1;
         let end = begin + 1 + one.len();
         let tokens = lex_from(file, text.get(..end)?, begin);
@@ -42,7 +42,7 @@ pub(super) fn annotations(file: FileId, text: &str, start: usize) -> Option<Vec<
     }
 }
 
-/// One annotation that is all of these tokens.
+/// One annotation that consists of all of these tokens.
 fn annotation(tokens: &[Token]) -> Option<Vec<Token>> {
     let (at, [name, rest @ ..]) = tokens.split_first()? else {
         return None;

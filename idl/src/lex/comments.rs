@@ -1,9 +1,9 @@
 //! Which comments document which token.
 //!
-//! A block of comments documents the token that begins on the line right after
-//! its last line; `/** such a one */` also the one behind it on the same line, wherever it
-//! stands. Any other comment behind a token on the same line, and a block that a blank line
-//! separates from what follows (such as a licence), document nothing.
+//! A block of comments documents the token that begins on the line directly after
+//! its last line. A `/** comment of this form */` also documents the next token on its own
+//! line. Any other comment after a token on the same line documents nothing, nor does a
+//! block that a blank line separates from the next token, such as a licence.
 
 use std::rc::Rc;
 
@@ -12,13 +12,13 @@ pub(super) struct Comments {
     lines: Vec<String>,
     /// Line on which the last comment of the block ends.
     last_line: usize,
-    /// Whether it stands between tokens of one line.
+    /// Whether it is between tokens of one line.
     between: bool,
 }
 
 impl Comments {
-    /// Takes a comment with its marks; `trailing` when a token stands before it
-    /// on its line.
+    /// Adds a comment with its marks; `trailing` if a token precedes it on its
+    /// line.
     pub(super) fn add(&mut self, text: &str, first: usize, last: usize, trailing: bool) {
         if first > self.last_line + 1 {
             self.lines.clear();
@@ -50,7 +50,7 @@ impl Comments {
         self.lines.extend(lines);
     }
 
-    /// The block that belongs to a token on this line; forgets all the rest.
+    /// The block that belongs to a token on this line; drops all others.
     pub(super) fn take(&mut self, line: usize) -> Option<Rc<[String]>> {
         let between = std::mem::take(&mut self.between);
         let adjacent = line <= self.last_line + usize::from(!between);
@@ -72,7 +72,7 @@ impl Comments {
     }
 }
 
-/// `/** ... */` and `/*! ... */`, but not those that Doxygen has for what stands before.
+/// `/** ... */` and `/*! ... */`, but not Doxygen's forms for the preceding item.
 fn is_documentation(text: &str) -> bool {
     let body = text
         .strip_prefix("/**")

@@ -4,8 +4,8 @@ use super::{Lexer, TokenKind, error};
 use crate::limits::STRING_BYTES_MAX;
 
 impl Lexer<'_> {
-    /// Integers in three bases, floating-point and fixed-point literals. A letter
-    /// or digit that does not belong there becomes part of one invalid token.
+    /// Integers in three bases, floating-point and fixed-point literals. A misplaced
+    /// letter or digit becomes part of one invalid token.
     pub(super) fn number(&mut self) -> TokenKind {
         let start = self.at;
         if self.rest().starts_with("0x") || self.rest().starts_with("0X") {
@@ -40,7 +40,7 @@ impl Lexer<'_> {
             };
         }
         if real {
-            // Whether it fits is a question of the type that it is for.
+            // The type of the constant decides whether the value fits.
             return match all.parse::<f64>() {
                 Ok(_) => TokenKind::Float(all.into()),
                 Err(_) => no_number(all),
@@ -54,7 +54,7 @@ impl Lexer<'_> {
 
     pub(super) fn char_literal(&mut self, wide: bool) -> TokenKind {
         let Some(text) = self.quoted('\'') else {
-            return error("character literal that does not end on its line");
+            return error("unterminated character literal");
         };
         let text = match text {
             Ok(text) => text,
@@ -64,14 +64,14 @@ impl Lexer<'_> {
         match (chars.next(), chars.next()) {
             (Some(c), None) if wide => TokenKind::WideChar(c),
             (Some(c), None) => TokenKind::Char(c),
-            (None, _) => error("character literal without a character"),
+            (None, _) => error("empty character literal"),
             _ => error("character literal of more than one character"),
         }
     }
 
     pub(super) fn text_literal(&mut self, wide: bool) -> TokenKind {
         match self.quoted('"') {
-            None => error("string literal that does not end on its line"),
+            None => error("unterminated string literal"),
             Some(Err(message)) => error(message),
             Some(Ok(text)) if text.len() > STRING_BYTES_MAX => error(format!(
                 "string literal of more than {STRING_BYTES_MAX} bytes"
@@ -136,13 +136,13 @@ impl Lexer<'_> {
             'a' => '\u{7}',
             '\\' | '?' | '\'' | '"' => c,
             'x' if next_is_hex => char::from(u8::try_from(self.code(2, 16)).unwrap_or(0)),
-            // In wide literals only, says the standard; ROS 2 has it in others too.
+            // The standard allows it in wide literals only; ROS 2 uses it in others too.
             'u' if next_is_hex => return self.unit(),
             _ => return Err(format!("unknown escape sequence `\\{}`", c.escape_debug())),
         })
     }
 
-    /// Behind `\u`: a character, or the first half of one with the second behind it.
+    /// After `\u`: a character, or the two halves of a surrogate pair.
     fn unit(&mut self) -> Result<char, String> {
         let first = self.code(4, 16);
         let mut units = vec![u16::try_from(first).unwrap_or(0)];

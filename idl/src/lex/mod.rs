@@ -1,8 +1,8 @@
 //! From text to tokens.
 //!
-//! The lexer never fails: what cannot be a token becomes a token of kind
-//! [`TokenKind::Error`] that says why. It is reported only when it reaches the
-//! parser, so that text in a group skipped by `#if` may be anything.
+//! The lexer never fails: invalid text becomes a token of kind
+//! [`TokenKind::Error`] with the reason. It is reported only when it reaches the
+//! parser, so that a group skipped by `#if` may contain any text.
 
 mod behind;
 mod comments;
@@ -17,13 +17,13 @@ use crate::source::{FileId, Span};
 use comments::Comments;
 pub(crate) use token::{Pragma, Token, TokenKind, keyword_ignoring_case};
 
-/// All tokens of a text. There is no token for the end.
+/// All tokens of a text, without a token for the end.
 pub(crate) fn lex(file: FileId, text: &str) -> Vec<Token> {
     let mark = text.starts_with('\u{FEFF}');
     lex_from(file, text, if mark { '\u{FEFF}'.len_utf8() } else { 0 })
 }
 
-/// The tokens of a text from a place in it on.
+/// The tokens of a text from an offset on.
 fn lex_from(file: FileId, text: &str, at: usize) -> Vec<Token> {
     let mut lexer = Lexer {
         file,
@@ -49,7 +49,7 @@ struct Lexer<'a> {
     first_on_line: bool,
     glued: bool,
     comments: Comments,
-    /// Annotations in the comments behind the last token, and the line of the last one.
+    /// Annotations in the comments after the last token, and the line of the last one.
     behind: Vec<Token>,
     behind_line: Option<usize>,
     tokens: Vec<Token>,
@@ -72,7 +72,7 @@ impl Lexer<'_> {
         self.end_behind();
     }
 
-    /// Gives the last token what the comments behind it say.
+    /// Attaches the annotations in comments to the token before them.
     fn end_behind(&mut self) {
         let behind = std::mem::take(&mut self.behind);
         if let Some(last) = self.tokens.last_mut().filter(|_| !behind.is_empty()) {
@@ -152,7 +152,7 @@ impl Lexer<'_> {
             let length = self.rest().get(2..).and_then(|rest| rest.find("*/"));
             let Some(length) = length else {
                 self.at = self.text.len();
-                self.push(start, error("comment that does not end"));
+                self.push(start, error("unterminated comment"));
                 return true;
             };
             let end = self.at + length + 4;
@@ -169,8 +169,8 @@ impl Lexer<'_> {
         true
     }
 
-    /// Takes a comment from `start` to here for annotations, if it is behind a `;` on
-    /// its line, or right below one that is.
+    /// Reads the comment from `start` to here as annotations if it follows a `;` on
+    /// its line, or is directly below a comment that does.
     fn annotates(&mut self, start: usize, line: usize) -> bool {
         let below = self.behind_line.is_some_and(|last| last + 1 == line);
         if self.first_on_line && !below {

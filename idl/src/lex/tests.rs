@@ -91,15 +91,12 @@ fn characters_and_strings() {
         ],
     );
     check(r#""a\"b" L"w""#, &["text \"a\\\"b\"", "wtext \"w\""]);
-    check("''", &["error character literal without a character"]);
+    check("''", &["error empty character literal"]);
     check(
         "'ab'",
         &["error character literal of more than one character"],
     );
-    check(
-        "\"ab\nc",
-        &["error string literal that does not end on its line", "c"],
-    );
+    check("\"ab\nc", &["error unterminated string literal", "c"]);
     check(r#""\q" x"#, &["error unknown escape sequence `\\q`", "x"]);
     check(r#""\u0041\u20ac""#, &["text \"A€\""]);
     check(
@@ -136,7 +133,7 @@ fn comments_document_the_line_after_them() {
     assert_eq!(docs.len(), 2);
     assert_eq!(docs[0], ["about a", " b"]);
     assert_eq!(docs[1], ["A block", " of two."]);
-    check("/* open", &["error comment that does not end"]);
+    check("/* open", &["error unterminated comment"]);
 }
 
 #[test]

@@ -4,18 +4,18 @@ use std::rc::Rc;
 
 use crate::source::Span;
 
-/// A token with what the later stages want to know about its surroundings.
+/// A token with what later stages need to know about its surroundings.
 #[derive(Debug, Clone)]
 pub(crate) struct Token {
     pub(crate) kind: TokenKind,
     pub(crate) span: Span,
-    /// Nothing but white space and comments stands before it on its line.
+    /// Only white space and comments precede it on its line.
     pub(crate) first_on_line: bool,
     /// It follows the previous token without white space.
     pub(crate) glued: bool,
     /// The comment block that ends on the line before it.
     pub(crate) doc: Option<Rc<[String]>>,
-    /// Behind a `;`: the annotations in a comment, as they would stand in code.
+    /// Of a `;`: the annotations in the comment after it, as tokens of code.
     pub(crate) behind: Option<Rc<[Self]>>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum TokenKind {
     Integer(u64),
     /// `1.5`, as written.
     Float(Rc<str>),
-    /// `1.5d`, as written but for the `d`.
+    /// `1.5d`, as written without the `d`.
     Fixed(Rc<str>),
     Char(char),
     WideChar(char),
@@ -39,10 +39,10 @@ pub(crate) enum TokenKind {
     Punct(char),
     /// `::`
     Scope,
-    /// A directive that says something about types. It stands between tokens, and
-    /// is taken out before these are parsed.
+    /// A directive about types. It is between tokens, and is removed before these
+    /// are parsed.
     Pragma(Rc<Pragma>),
-    /// Cannot be a token; says why. Silent once reported.
+    /// Invalid text, with the reason; empty once reported.
     Error(Rc<str>),
     /// The end of the file that was named by the user.
     End,
@@ -53,15 +53,15 @@ pub(crate) enum TokenKind {
 pub(crate) struct Pragma {
     /// The name of the type, as written.
     pub(crate) ty: Vec<String>,
-    /// From the root, not from where the pragma stands.
+    /// Resolved from the root, not from the scope of the pragma.
     pub(crate) absolute: bool,
-    /// The members of the key, each with those inside it; `None` when it says only
-    /// that the type is one of a topic.
+    /// Paths of the key members; `None` when the pragma only says that the type is
+    /// a topic type.
     pub(crate) key: Option<Vec<Vec<String>>>,
 }
 
 impl TokenKind {
-    /// What to call it in "expected ..., found ...".
+    /// Its name in "expected ..., found ...".
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Identifier(name) => format!("`{name}`"),
@@ -79,7 +79,7 @@ impl TokenKind {
         }
     }
 
-    /// The spelling, if it is a word: what the preprocessor looks up.
+    /// The spelling, if it is a word that the preprocessor looks up.
     pub(crate) fn word(&self) -> Option<&str> {
         match self {
             Self::Identifier(name) => Some(name),
@@ -88,7 +88,7 @@ impl TokenKind {
         }
     }
 
-    /// As it may be written.
+    /// One way to write it.
     pub(crate) fn spelled(&self) -> String {
         let quoted = |text: &str, quote: char| {
             let mut out = String::from(quote);

@@ -1,4 +1,4 @@
-//! What is said of declarations beside what they are.
+//! Annotations that the IDL declares, their uses, and `@verbatim`.
 
 use super::{Type, Value};
 
@@ -20,7 +20,7 @@ pub struct AnnotationDecl {
 pub struct AnnotationParameter {
     /// IDL identifier, unescaped.
     pub name: String,
-    /// Its type: one that constants have; `None` for `any`.
+    /// Its type, which is one that a constant can have; `None` for `any`.
     pub ty: Option<Type>,
     /// Its default, if it has one.
     pub default: Option<Value>,
@@ -33,17 +33,17 @@ pub struct CustomAnnotation {
     pub declaration: AnnotationId,
     /// Its scoped name.
     pub name: String,
-    /// All its parameters in the order of their declaration, with the values
-    /// given, or else their defaults; without those that have neither.
+    /// Its parameters in the order of their declaration, each with the given value
+    /// or else its default; parameters with neither are left out.
     pub arguments: Vec<(String, Value)>,
 }
 
 /// IDL 4.2 §8.3.5.1: text for generated code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verbatim {
-    /// For which language it is, as written: `rust`, `*` for all, `comment`, ...
+    /// The language that it is for, as written: `rust`, `*` for all, `comment`, ...
     pub language: String,
-    /// Where it goes.
+    /// Its place in the output.
     pub placement: Placement,
     /// The text.
     pub text: String,
@@ -56,7 +56,7 @@ impl Verbatim {
     }
 }
 
-/// Where `@verbatim` text goes, seen from the declaration that it stands on.
+/// The place of `@verbatim` text relative to the annotated declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
     /// `BEGIN_FILE`.
@@ -74,7 +74,7 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// The word that the description of a type has for it: XTypes 1.3 §7.5.1.2.6,
+    /// The word for it in a type object: XTypes 1.3 §7.5.1.2.6,
     /// `VerbatimTextDescriptor`.
     pub const fn described(self) -> &'static str {
         match self {

@@ -17,8 +17,8 @@ pub struct InterfaceDecl {
     pub local: bool,
     /// Interfaces that it inherits from.
     pub bases: Vec<InterfaceId>,
-    /// Types, exceptions and constants declared inside; their scope ends in the
-    /// name of the interface.
+    /// Types, exceptions and constants declared inside; the name of the interface is
+    /// the last part of their scope.
     pub items: Vec<Item>,
     /// Attributes in the order of declaration, without those inherited.
     pub attributes: Vec<Attribute>,
@@ -41,9 +41,9 @@ pub struct Attribute {
     pub ty: Type,
     /// `readonly`.
     pub readonly: bool,
-    /// Exceptions of reading it.
+    /// Exceptions that reading it may raise.
     pub get_raises: Vec<TypeId>,
-    /// Exceptions of changing it.
+    /// Exceptions that setting it may raise.
     pub set_raises: Vec<TypeId>,
 }
 
@@ -58,11 +58,11 @@ pub struct Operation {
     pub custom: Vec<CustomAnnotation>,
     /// `oneway`, by keyword or annotation.
     pub oneway: bool,
-    /// What it returns, `None` for `void`.
+    /// Its return type, `None` for `void`.
     pub returns: Option<Type>,
     /// Its parameters.
     pub parameters: Vec<Parameter>,
-    /// Exceptions.
+    /// Exceptions that it may raise.
     pub raises: Vec<TypeId>,
 }
 
@@ -73,13 +73,13 @@ pub struct Parameter {
     pub name: String,
     /// Annotations that the IDL declares itself.
     pub custom: Vec<CustomAnnotation>,
-    /// Which way it goes.
+    /// Its direction.
     pub direction: Direction,
     /// Its type.
     pub ty: Type,
 }
 
-/// Which way a parameter goes, seen from the one who is called.
+/// The direction of a parameter, from the view of the callee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// `in`.

@@ -1,10 +1,10 @@
-//! The checked model: what the front end hands to the back ends.
+//! The checked model: the output of the front end and the input of the back ends.
 //!
 //! Every name is resolved, every constant evaluated, every bound checked; a
-//! back end only prints. Declarations stand in the order of the source, each
-//! included file once, so that output is deterministic. Types may reach
-//! themselves, always through a sequence, a map or a boxed member: who walks a
-//! type by its names must expect to come by again.
+//! back end only prints. Declarations are in the order of the source, each
+//! included file once, so that output is deterministic. A type may contain
+//! itself through a sequence, a map or a boxed member: code that follows the
+//! members of a type must expect cycles.
 
 mod annotation;
 mod interface;
@@ -18,12 +18,12 @@ pub use types::{Element, Primitive, Type};
 
 use std::path::PathBuf;
 
-/// One compilation: the files named by the user and all that they include.
+/// One compilation: the files named by the user and all files that they include.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// Every file that was read, in order of first opening. Those of other
-    /// compilers' libraries that were not found, and are known by name, have paths
-    /// that begin with `<built-in>`.
+    /// Every file that was read, in order of first opening. Files
+    /// of other compilers' libraries that are built in have paths that begin with
+    /// `<built-in>`.
     pub files: Vec<PathBuf>,
     /// The root of the one module tree of this compilation.
     pub root: Module,
@@ -84,11 +84,11 @@ pub struct TypeDecl {
     pub scope: Vec<String>,
     /// Comment lines that stand before it.
     pub doc: Vec<String>,
-    /// `@verbatim` in the order of the text, whatever the language.
+    /// `@verbatim` in the order of the text, for all languages.
     pub verbatim: Vec<Verbatim>,
     /// Annotations that the IDL declares itself.
     pub custom: Vec<CustomAnnotation>,
-    /// What it is.
+    /// Its kind, with the details.
     pub kind: TypeKind,
     /// The file it was declared in (index into [`Model::files`]).
     pub file: usize,
@@ -109,7 +109,7 @@ pub enum TypeKind {
     Bitset(Bitset),
     /// `typedef`.
     Alias(Alias),
-    /// `native`: a type of the target language. No part of any data type.
+    /// `native`: a type of the target language. Never part of a data type.
     Native,
 }
 
@@ -124,7 +124,7 @@ pub enum Extensibility {
     Mutable,
 }
 
-/// What `@data_representation` offers: XTypes 1.3 §7.3.1.2.1.10.
+/// The representations that `@data_representation` allows: XTypes 1.3 §7.3.1.2.1.10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Representations {
     /// `XCDR1`.
@@ -134,7 +134,7 @@ pub struct Representations {
 }
 
 impl Representations {
-    /// What a type without the annotation offers.
+    /// The representations of a type without the annotation.
     pub const ALL: Self = Self {
         xcdr1: true,
         xcdr2: true,
@@ -166,12 +166,12 @@ pub struct Struct {
 /// XTypes 1.3 §7.3.1.2.1.12: what a reader does with a value that does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TryConstruct {
-    /// Whatever contains the value cannot be constructed either.
+    /// The value is discarded, and so is every value that contains it.
     #[default]
     Discard,
     /// The default takes its place.
     UseDefault,
-    /// What is too long is cut.
+    /// A value that is too long is cut.
     Trim,
 }
 
@@ -188,15 +188,15 @@ pub struct Member {
     pub ty: Type,
     /// Member id by `@autoid`, `@hashid` or `@id`.
     pub id: u32,
-    /// The text of `@hashid`, which is empty for the name of the member itself.
+    /// The text of `@hashid`; empty if the name of the member is hashed.
     pub hash_id: Option<String>,
     /// Part of the key.
     pub key: bool,
-    /// `@optional`. Never so for key members and branches of unions.
+    /// `@optional`. Never set for key members and branches of unions.
     pub optional: bool,
     /// `@external`.
     pub external: bool,
-    /// Whether its value stands behind a pointer: because it is external, or
+    /// Whether its value is behind a pointer: because it is external, or
     /// because its type would contain itself otherwise.
     pub boxed: bool,
     /// `@must_understand`, or implied by `@key`.
@@ -207,10 +207,10 @@ pub struct Member {
     pub try_construct: TryConstruct,
     /// Value of `@default`.
     pub default: Option<Value>,
-    /// `@range`, `@min` and `@max`, of the member or else of the typedefs it is
-    /// declared by.
+    /// `@range`, `@min` and `@max` of the member, or else of the typedefs in its
+    /// type.
     pub range: Range,
-    /// `@unit`, of the member or else of the typedefs it is declared by.
+    /// `@unit` of the member, or else of the typedefs in its type.
     pub unit: Option<String>,
 }
 
@@ -235,23 +235,23 @@ impl Range {
 pub struct Union {
     /// Extensibility, [`Extensibility::Appendable`] unless annotated.
     pub extensibility: Extensibility,
-    /// As of a [`Struct`].
+    /// Not meant as a topic type, as for a [`Struct`].
     pub nested: bool,
     /// `@autoid(HASH)`, its own or that of the modules around it.
     pub autoid_hash: bool,
     /// `@data_representation`.
     pub representations: Representations,
-    /// What selects a branch.
+    /// The discriminator.
     pub discriminator: Discriminator,
     /// Branches in the order of their declaration.
     pub branches: Vec<Branch>,
 }
 
-/// What selects a branch of a union.
+/// The discriminator of a union, whose value selects the branch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Discriminator {
     /// An integer type of at most 64 bits, `octet`, `char`, `wchar`, `boolean`, or an
-    /// enumeration; through typedefs or not.
+    /// enumeration; possibly through typedefs.
     pub ty: Type,
     /// `@key`: the key of the union.
     pub key: bool,
@@ -269,7 +269,7 @@ pub struct Branch {
     /// Values of the discriminator that select it, in the order of the source, each
     /// of them once in the union; may be empty when it is the default.
     pub labels: Vec<Value>,
-    /// `default:`; so of at most one branch.
+    /// Whether it has `default:`; at most one branch does.
     pub default: bool,
     /// Its name, type and annotations.
     pub member: Member,
@@ -324,12 +324,12 @@ pub struct Flag {
     pub doc: Vec<String>,
     /// Annotations that the IDL declares itself.
     pub custom: Vec<CustomAnnotation>,
-    /// Which bit, 0 for the least significant: `@position`, else one more than the
-    /// previous one. Less than the bound, and no other flag's.
+    /// Bit position, 0 for the least significant: `@position`, else one more than the
+    /// previous one. Less than the bound, and unique in the bitmask.
     pub position: u8,
 }
 
-/// Bit fields side by side in one integer.
+/// Bit fields packed into one integer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bitset {
     /// The bitset it inherits from.
@@ -364,14 +364,14 @@ pub struct BitField {
 /// A typedef of one name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Alias {
-    /// What it stands for.
+    /// The type that it names.
     pub ty: Type,
-    /// `@range`, `@min` and `@max`, its own or those of typedefs that it is of.
+    /// `@range`, `@min` and `@max`: its own, or those of the typedef that it names.
     pub range: Range,
-    /// `@unit`, its own or that of typedefs that it is of.
+    /// `@unit`: its own, or that of the typedef that it names.
     pub unit: Option<String>,
-    /// `@default`, its own or that of typedefs that it is of: for members of this type
-    /// without one.
+    /// `@default`: its own, or that of the typedef that it names. Applies to members of
+    /// this type without a default of their own.
     pub default: Option<Value>,
 }
 
@@ -387,7 +387,7 @@ pub struct ConstDecl {
     /// Annotations that the IDL declares itself.
     pub custom: Vec<CustomAnnotation>,
     /// Declared type: a primitive, a string of either kind, fixed, an enum or a
-    /// bitmask; through typedefs or not.
+    /// bitmask; possibly through typedefs.
     pub ty: Type,
     /// Value, already checked against the type.
     pub value: Value,
@@ -406,7 +406,7 @@ pub enum Value {
     Fixed {
         /// All digits.
         unscaled: i128,
-        /// How many of the digits are behind the point.
+        /// How many of the digits follow the decimal point.
         scale: u8,
     },
     /// `boolean`.

@@ -17,7 +17,7 @@ pub enum Type {
         /// Largest length in units, `None` when unbounded.
         bound: Option<u32>,
     },
-    /// `fixed<D, S>`: `digits` decimal digits, `scale` of them behind the point.
+    /// `fixed<D, S>`: `digits` decimal digits, `scale` of them after the decimal point.
     Fixed {
         /// 1 to 31.
         digits: u8,
@@ -34,7 +34,7 @@ pub enum Type {
     /// `map<K, V>` or `map<K, V, N>`.
     Map {
         /// Key: an integer type, `octet`, `char`, `wchar`, `boolean`, an enumeration or a
-        /// string of either kind; through typedefs or not.
+        /// string of either kind; possibly through typedefs.
         key: Box<Element>,
         /// Value type.
         value: Box<Element>,
@@ -50,25 +50,25 @@ pub enum Type {
     },
     /// A declared type.
     Named(TypeId),
-    /// A reference to an object. No part of any data type: it appears in typedefs
+    /// A reference to an object. Never part of a data type: it occurs in typedefs
     /// and operations only.
     Interface(InterfaceId),
 }
 
-/// What a collection consists of.
+/// The elements of a collection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Element {
     /// Its type.
     pub ty: Type,
     /// `@try_construct` on the element.
     pub try_construct: TryConstruct,
-    /// `@external` on the element. Elements stand behind a pointer anyhow, so this
-    /// is for the description of the type only.
+    /// `@external` on the element. Elements are behind a pointer anyway, so this
+    /// only matters for the type object.
     pub external: bool,
 }
 
 impl Element {
-    /// One without annotations.
+    /// Elements without annotations.
     pub fn of(ty: Type) -> Self {
         Self {
             ty,

@@ -10,11 +10,11 @@ use crate::diag::Sink;
 use crate::lex::TokenKind;
 use crate::source::Span;
 
-/// What `@key` is called in the files of CoreDX DDS, as a rule by a macro `DDS_KEY`.
+/// The name of `@key` in files for CoreDX DDS, usually through a macro `DDS_KEY`.
 const COREDX_KEY: &str = "__dds_key";
 
 impl Parser<'_> {
-    /// All annotations that stand here. One that cannot be read is reported and
+    /// All annotations at this position. One that cannot be read is reported and
     /// left out.
     pub(super) fn annotations(&mut self) -> Vec<Annotation> {
         let mut all = Vec::new();
@@ -30,8 +30,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The annotations in comments behind the `;` that was just taken. What cannot be
-    /// read was no annotation.
+    /// The annotations in comments after the `;` that was just consumed. Text that cannot
+    /// be read as annotations is an ordinary comment.
     pub(super) fn annotations_behind(&mut self) -> Vec<Annotation> {
         let Some(last) = self.at.checked_sub(1).filter(|last| *last >= self.behind) else {
             return Vec::new();
@@ -64,7 +64,7 @@ impl Parser<'_> {
     fn annotation(&mut self) -> Parsed<Annotation> {
         let start = self.span();
         self.bump();
-        // `@default` is named by a keyword.
+        // The name of `@default` is a keyword.
         let glued = self.token().is_some_and(|token| token.glued);
         let name = if let TokenKind::Keyword(word) = self.kind()
             && glued
@@ -105,8 +105,8 @@ impl Parser<'_> {
         })
     }
 
-    /// A scoped name. `@key ::T x` has one of a type behind it, so that its parts
-    /// stand without white space.
+    /// A scoped name without white space between its parts: in `@key ::T x` the
+    /// second name is that of a type.
     fn annotation_name(&mut self) -> Parsed<ScopedName> {
         let start = self.span();
         let absolute = self.kind() == &TokenKind::Scope;
@@ -197,7 +197,7 @@ impl Parser<'_> {
     }
 }
 
-/// `@name`, which is written otherwise.
+/// `@name`, spelled in another way.
 pub(super) fn plain_annotation(name: &str, span: Span) -> Annotation {
     let first = Ident {
         name: name.into(),

@@ -32,7 +32,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The pragmas that stand before this place, also those inside the definition
+    /// The pragmas before this position, including those inside the definition
     /// that ends here.
     fn pragmas_before(&mut self, all: &mut Vec<Definition>) {
         while let Some(((at, token), rest)) = self.pragmas.split_first() {
@@ -76,13 +76,13 @@ impl Parser<'_> {
         }))
     }
 
-    /// What may stand in modules and in interfaces.
+    /// Definitions that modules and interfaces may contain.
     pub(super) fn inner_definition(&mut self) -> Parsed<Option<DefinitionKind>> {
         let TokenKind::Keyword(word) = self.kind() else {
             return Ok(None);
         };
         if let Some((kind, ended)) = self.constructed(word)? {
-            // One whose end was not found has no `;`.
+            // A definition whose end was not found has no `;`.
             if ended {
                 self.semicolon(&format!("the {word}"))?;
             }
@@ -96,7 +96,7 @@ impl Parser<'_> {
         }))
     }
 
-    /// The constructed type that this keyword begins, up to its `;`. The second
+    /// The constructed type that begins with this keyword, up to its `;`. The second
     /// value says whether the end was found.
     fn constructed(&mut self, word: &str) -> Parsed<Option<(DefinitionKind, bool)>> {
         Ok(Some(match word {
@@ -161,7 +161,7 @@ impl Parser<'_> {
         Ok((DefinitionKind::Struct(structure), ended))
     }
 
-    /// `{ ... }` around members of one kind. Says whether some could not be
+    /// `{ ... }` around members of one kind. Also returns whether some could not be
     /// read, and whether the end was found.
     pub(super) fn block<T>(
         &mut self,
@@ -202,8 +202,8 @@ impl Parser<'_> {
         self.sink.error(opening, message);
     }
 
-    /// Whether something begins here, at the start of a line, that cannot stand
-    /// in such a block: then the closing brace is missing.
+    /// Whether a construct begins here, at the start of a line, that such a block
+    /// cannot contain: then the closing brace is missing.
     fn leave_block(&self, word: &str) -> bool {
         let starts = self.token().is_some_and(|token| token.first_on_line);
         let keywords: &[&str] = match word {
@@ -219,7 +219,7 @@ impl Parser<'_> {
         let ty = self.member_type()?;
         let star = self.span();
         if self.take('*') {
-            let message = "`*` is no IDL, and is taken for `@external`";
+            let message = "`*` is no IDL, and is read as `@external`";
             let hint = "write `@external` before the type";
             self.sink.warning_hint(star, message, hint);
             annotations.push(plain_annotation("external", star));
@@ -235,7 +235,7 @@ impl Parser<'_> {
         })
     }
 
-    /// The type of a member. Before version 4, IDL let it be declared there.
+    /// The type of a member. Before version 4, IDL allowed its declaration there.
     fn member_type(&mut self) -> Parsed<TypeSpec> {
         let word = match self.kind() {
             TokenKind::Keyword(word @ ("struct" | "union" | "enum")) => *word,
@@ -249,7 +249,7 @@ impl Parser<'_> {
         let constructed = self.nested(|parser| parser.constructed(word))?;
         match constructed {
             Some((kind, true)) if !self.at_punct(';') => {
-                let message = "a type inside another is taken for one that stands before it";
+                let message = "a type inside another is read as one that stands before it";
                 let hint = "declare it before: IDL 4 has types in modules and interfaces only";
                 self.sink.warning_hint(span, message, hint);
                 Ok(declared(kind, span))
@@ -311,16 +311,16 @@ impl Parser<'_> {
         Ok((kind(names), ended))
     }
 
-    /// A literal of an enum or a flag of a bitmask, which is what `item` says.
+    /// A literal of an enum or a flag of a bitmask, as `item` says.
     fn literal(&mut self, item: &str) -> Parsed<Literal> {
         let doc = self.token().and_then(|token| token.doc.clone());
         let annotations = self.annotations();
         let name = self.declared_name(&format!("the name of a {item}"))?;
         let mut value = None;
         if self.at_punct('=') {
-            // Of a flag it is refused, where it is resolved.
+            // The resolver refuses it on a flag.
             if item == "literal" {
-                let message = "`=` behind a literal is no IDL, and is taken for `@value`";
+                let message = "`=` behind a literal is no IDL, and is read as `@value`";
                 let hint = format!("write `@value(...) {}`", name.name);
                 self.sink.warning_hint(self.span(), message, hint);
             }
@@ -341,7 +341,7 @@ impl Parser<'_> {
         if let Ok(typedef) = self.typedef_body() {
             return Ok(DefinitionKind::Typedef(typedef));
         }
-        // The name most likely stands before the `;`.
+        // The name is most likely the one before the `;`.
         self.recover(begin);
         let before = self.at.checked_sub(2).and_then(|at| self.tokens.get(at));
         match before {
@@ -390,7 +390,7 @@ impl Parser<'_> {
         match self.constant_value() {
             Ok(value) => Ok(DefinitionKind::Const(Const { name, ty, value })),
             Err(Abandoned) => {
-                // Its name is known, so that its uses are not reported too.
+                // Its name is kept, so that its uses are not reported too.
                 self.recover(begin);
                 Ok(DefinitionKind::Refused(Some(name)))
             }

@@ -12,7 +12,7 @@ impl Parser<'_> {
         self.binary(0, &mut operators)
     }
 
-    /// An expression before a `>`: a shift to the right needs parentheses here.
+    /// An expression before a `>`, in which a right shift needs parentheses.
     pub(super) fn template_bound(&mut self) -> Parsed<Expr> {
         let outer = std::mem::replace(&mut self.in_template, true);
         let bound = self.expression();
@@ -21,7 +21,7 @@ impl Parser<'_> {
     }
 
     /// Operators of at least this precedence. `operators` bounds the size of the
-    /// tree, and with it the depth of whatever walks it.
+    /// tree, and with it the depth of every recursion over it.
     fn binary(&mut self, lowest: u8, operators: &mut usize) -> Parsed<Expr> {
         let mut left = self.unary(operators)?;
         while let Some((operator, precedence)) = self.operator() {
@@ -52,7 +52,7 @@ impl Parser<'_> {
         Err(Abandoned)
     }
 
-    /// The binary operator that stands here, with its precedence.
+    /// The binary operator at this position, with its precedence.
     fn operator(&self) -> Option<(char, u8)> {
         let TokenKind::Punct(c) = self.kind() else {
             return None;
@@ -121,7 +121,7 @@ impl Parser<'_> {
         Ok(Expr { kind, span })
     }
 
-    /// String literals that follow one another are one: wide if one of them is.
+    /// Adjacent string literals form one, which is wide if one of them is.
     fn text(&mut self, start: Span) -> Parsed<Expr> {
         let mut text = String::new();
         let mut wide = false;

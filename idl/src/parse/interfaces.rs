@@ -145,7 +145,7 @@ impl Parser<'_> {
         } else if self.take_keyword("inout") {
             Direction::InOut
         } else if self.begins_type() {
-            let message = "a parameter without `in`, `out` or `inout` is taken for an `in`";
+            let message = "a parameter without `in`, `out` or `inout` is read as an `in`";
             self.sink
                 .warning_hint(self.span(), message, "write `in` before its type");
             Direction::In
@@ -162,7 +162,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `raises (A, B)` behind this keyword; none when it does not stand here.
+    /// The exceptions of `raises (A, B)`, after this keyword; none if the keyword is absent.
     fn raises(&mut self, keyword: &str) -> Parsed<Vec<ScopedName>> {
         if !self.take_keyword(keyword) {
             return Ok(Vec::new());

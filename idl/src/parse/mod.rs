@@ -1,9 +1,9 @@
 //! The parser: recursive descent by hand over IDL 4.2 §7.4, never failing.
 //!
-//! A fault is reported where it stands and parsing goes on: behind the next `;`,
-//! before the `}` of the block, or before a line that begins a declaration. The
-//! whole grammar is recognised; building blocks that are not built yet are
-//! refused by name and skipped ([`refused`]), never taken for faults of syntax.
+//! After a syntax error parsing resumes after the next `;`, before the `}` of the
+//! block, or before a line that begins a declaration. The whole grammar is
+//! recognised: unsupported building blocks are refused by name and skipped
+//! ([`refused`]), not reported as syntax errors.
 
 mod annotations;
 mod declarations;
@@ -22,7 +22,7 @@ use crate::lex::{Token, TokenKind, keyword_ignoring_case};
 use crate::limits::NESTING_MAX;
 use crate::source::Span;
 
-/// A construct was abandoned; the reason has been reported.
+/// A construct was abandoned; its fault has been reported.
 #[derive(Debug)]
 pub(crate) struct Abandoned;
 
@@ -39,7 +39,7 @@ pub(crate) fn parse(tokens: &[Token], sink: &mut Sink) -> Vec<Definition> {
             return all;
         }
         // Only a closing brace stops the list before the end.
-        parser.sink.error(parser.span(), "`}` closes nothing");
+        parser.sink.error(parser.span(), "unmatched `}`");
         parser.bump();
         parser.take(';');
     }
@@ -76,8 +76,8 @@ const BEGINNINGS: &[&str] = &[
     "interface",
 ];
 
-/// Keywords that can be nothing else where a name may stand: users of other
-/// compilers, and of other languages, have members of these names.
+/// Keywords that are unambiguous where a name is expected: files for other compilers
+/// have members of these names.
 const TAKEN_FOR_NAMES: &[&str] = &[
     "abstract",
     "attribute",
@@ -133,10 +133,10 @@ const TAKEN_FOR_NAMES: &[&str] = &[
 struct Parser<'a> {
     /// The last one is [`TokenKind::End`] and is never consumed.
     tokens: &'a [Token],
-    /// Those that were not yet met, with the number of tokens before them.
+    /// Pragmas not reached yet, with the number of tokens before them.
     pragmas: &'a [(usize, Token)],
     at: usize,
-    /// How many tokens there were when the comments behind one were last read.
+    /// How many tokens had been consumed when comments were last read.
     behind: usize,
     sink: &'a mut Sink,
     depth: usize,
@@ -174,7 +174,7 @@ impl<'a> Parser<'a> {
             .map_or(END, |token| &token.kind)
     }
 
-    /// Where the current token stands.
+    /// The position of the current token.
     fn span(&self) -> Span {
         let token = self.token().or_else(|| self.tokens.last());
         let nowhere = Span {
@@ -185,7 +185,7 @@ impl<'a> Parser<'a> {
         token.map_or(nowhere, |token| token.span)
     }
 
-    /// Where the token before the current one stands.
+    /// The position of the token before the current one.
     fn previous_span(&self) -> Span {
         let previous = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
         previous.map_or_else(|| self.span(), |token| token.span)
@@ -230,8 +230,8 @@ impl<'a> Parser<'a> {
         here
     }
 
-    /// Reports that something else should stand here. Silent on an invalid token,
-    /// which the preprocessor has reported.
+    /// Reports what was expected here. Silent on an invalid token, which the
+    /// preprocessor has reported.
     fn expected<T>(&mut self, what: &str) -> Parsed<T> {
         if !matches!(self.kind(), TokenKind::Error(_)) {
             let found = self.kind().describe();
@@ -249,8 +249,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The `;` behind `what`. A missing one at the end of a line is reported at
-    /// the end of that line, and what follows is read as if it stood there.
+    /// The `;` after `what`. A missing one at the end of a line is reported at
+    /// the end of that line, and parsing continues as if it were there.
     fn semicolon(&mut self, what: &str) -> Parsed<()> {
         if self.take(';') {
             return Ok(());
@@ -287,11 +287,11 @@ impl<'a> Parser<'a> {
                 self.bump();
                 Ok(Ident { name, span })
             }
-            // A keyword where only a name can stand is meant as a name.
+            // Where only a name is possible, a keyword is meant as a name.
             TokenKind::Keyword(word) if self.name_ends_at(1) => {
                 let hint = format!("write `_{word}`");
                 if TAKEN_FOR_NAMES.contains(word) {
-                    let message = format!("`{word}` is a keyword of IDL, and is taken for a name");
+                    let message = format!("`{word}` is a keyword of IDL, and is read as a name");
                     self.sink.warning_hint(span, message, hint);
                 } else {
                     let message = format!("`{word}` is a keyword of IDL and cannot be {what}");
@@ -337,7 +337,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Goes one level deeper, or reports that this is too deep.
+    /// Enters one level of nesting, or reports that the limit is reached.
     fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth >= NESTING_MAX {
             let message = format!("nested more than {NESTING_MAX} levels deep");
@@ -350,9 +350,9 @@ impl<'a> Parser<'a> {
         outcome
     }
 
-    /// Goes on behind the next `;`, or before the `}` of this block, or before a
+    /// Resumes after the next `;`, or before the `}` of this block, or before a
     /// line that begins a declaration; braces in between are skipped in pairs.
-    /// What failed began at token `from`.
+    /// The failed construct began at token `from`.
     fn recover(&mut self, from: usize) {
         while self.kind() != END && !self.at_punct('}') {
             let starts = self.token().is_some_and(|token| token.first_on_line);
@@ -363,7 +363,7 @@ impl<'a> Parser<'a> {
                 return;
             }
             if self.skip_group() {
-                // `};` ends what went wrong.
+                // `};` ends the failed construct.
                 if self.previous_is('}') {
                     self.take(';');
                     return;

@@ -1,5 +1,5 @@
-//! Building blocks that are recognised and refused by name: data for DDS has no
-//! use for them.
+//! Building blocks that are recognised and refused by name, because DDS data types
+//! do not use them.
 
 use super::{END, Parser};
 use crate::ast::Ident;
@@ -12,8 +12,8 @@ const HOMES: &str = "Components - Homes";
 const CORBA: &str = "CORBA-Specific";
 const TEMPLATES: &str = "Template Modules";
 
-/// What a keyword at the start of a definition begins, and the building block of
-/// IDL 4.2 (§7.4) that it belongs to, if that is not supported.
+/// The unsupported construct that begins with this keyword, if it begins one, and its
+/// building block of IDL 4.2 (§7.4).
 pub(super) fn construct(keyword: &str) -> Option<(&'static str, &'static str)> {
     Some(match keyword {
         "valuetype" => ("`valuetype`", VALUES),
@@ -49,8 +49,8 @@ impl Parser<'_> {
         self.sink.refuse(span, "a template module", TEMPLATES);
     }
 
-    /// Reports and skips a definition that is not supported, with the name that
-    /// it declares; `None` when no such thing begins here.
+    /// Reports and skips an unsupported definition, and returns the name that it
+    /// declares; `None` when no such definition begins here.
     pub(super) fn refused_definition(&mut self) -> Option<Option<Ident>> {
         let start = self.span();
         let TokenKind::Keyword(word) = self.kind() else {
@@ -83,7 +83,7 @@ impl Parser<'_> {
         Some(name)
     }
 
-    /// Skips to behind the `;` of this definition, braces in pairs.
+    /// Skips past the `;` of this definition, braces in pairs.
     pub(super) fn skip_definition(&mut self) {
         while self.kind() != END && !self.at_punct('}') {
             if self.take(';') {
@@ -103,7 +103,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Behind `typedef`: skips a type that is declared there.
+    /// After `typedef`: skips an unsupported type.
     pub(super) fn skip_to_declarators(&mut self) {
         while !matches!(self.kind(), TokenKind::End | TokenKind::Punct(';' | '}')) {
             let brace = self.at_punct('{');

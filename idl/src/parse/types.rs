@@ -12,7 +12,7 @@ const TYPE_WORDS: &[&str] = &[
     "unsigned", "wchar", "wstring",
 ];
 
-/// The keyword for a type with parameters that was meant.
+/// The template type that a misspelled keyword most likely means.
 fn template_keyword(written: &str) -> Option<&'static str> {
     ["sequence", "string", "wstring", "map", "fixed"]
         .into_iter()
@@ -27,7 +27,7 @@ impl Parser<'_> {
             TokenKind::Identifier(written) if self.kind_at(1).is_punct('<') => {
                 match template_keyword(written) {
                     Some(word) => {
-                        let message = format!("`{written}` is taken for `{word}`");
+                        let message = format!("`{written}` is read as `{word}`");
                         self.sink
                             .warning_hint(start, message, format!("write `{word}`"));
                         self.keyword_type(word)?
@@ -49,7 +49,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Whether a type that can stand in an operation begins here.
+    /// Whether a type that an operation can use begins here.
     pub(super) fn begins_type(&self) -> bool {
         match self.kind() {
             TokenKind::Identifier(_) | TokenKind::Scope => true,
@@ -178,7 +178,7 @@ impl Parser<'_> {
         Ok(TypeKind::Fixed(Some(Box::new((digits, scale)))))
     }
 
-    /// `<N>` behind `string`.
+    /// `<N>` after `string`.
     fn bound(&mut self) -> Parsed<Option<Expr>> {
         if !self.take('<') {
             return Ok(None);
@@ -188,7 +188,7 @@ impl Parser<'_> {
         Ok(Some(bound))
     }
 
-    /// Skips `< ... >` behind a type that is refused.
+    /// Skips `< ... >` after a refused type.
     fn skip_template(&mut self) {
         let mut depth = 0_usize;
         while !matches!(

@@ -10,22 +10,22 @@ pub(super) struct Conditions {
 #[derive(Debug)]
 struct Group {
     span: Span,
-    /// The text around the group is taken.
+    /// The text around the group is active.
     outer: bool,
-    /// The branch we are in is taken.
+    /// The current branch is active.
     active: bool,
-    /// A branch was taken already.
+    /// A branch was already active.
     done: bool,
     else_seen: bool,
 }
 
 impl Conditions {
-    /// Whether text is taken here.
+    /// Whether text is active at this position.
     pub(super) fn active(&self) -> bool {
         self.open.last().is_none_or(|group| group.active)
     }
 
-    /// Whether the condition of an `#elif` here is looked at.
+    /// Whether the condition of an `#elif` is evaluated at this position.
     pub(super) fn wants_elif(&self) -> bool {
         self.open
             .last()

@@ -7,8 +7,8 @@ use crate::lex::{Token, TokenKind};
 use crate::source::Span;
 
 impl Preprocessor<'_> {
-    /// One directive: `hash` is the place of its `#`, `body` the rest of the line.
-    /// In a `silent` file only macros count.
+    /// One directive: `hash` is the position of its `#`, `body` the rest of the line.
+    /// A `silent` file contributes only macros.
     pub(super) fn directive(
         &mut self,
         hash: Span,
@@ -43,7 +43,7 @@ impl Preprocessor<'_> {
                 self.sink.warning(span, format!("#warning {text}"));
             }
             "line" => self.line_marker(span, arguments),
-            // `# 3 "a.idl" 1`, as other preprocessors leave it.
+            // `# 3 "a.idl" 1`, the output of other preprocessors.
             "" if matches!(head.kind, TokenKind::Integer(_)) => self.line_marker(span, body),
             _ => self
                 .sink
@@ -51,7 +51,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// The directives that are obeyed in skipped groups too.
+    /// The directives that also apply in skipped groups.
     fn conditional(
         &mut self,
         name: &str,
@@ -90,7 +90,7 @@ impl Preprocessor<'_> {
         true
     }
 
-    /// The rest of a directive as it stands in the source.
+    /// The rest of a directive as written.
     pub(super) fn raw(&self, arguments: &[Token]) -> &str {
         let (Some(first), Some(last)) = (arguments.first(), arguments.last()) else {
             return "";
@@ -143,12 +143,12 @@ impl Preprocessor<'_> {
         let hint = format!("write `#undef {name}` first if that is what you want");
         let changed = self.macros.insert(name.clone(), definition);
         if changed {
-            let message = format!("macro `{name}` is defined anew with another value");
+            let message = format!("macro `{name}` is redefined with another value");
             self.sink.warning_hint(site, message, hint);
         }
     }
 
-    /// `3 "a.idl"`: what the lines from the next one on are lines of.
+    /// `3 "a.idl"`: the line number and file of the lines that follow.
     fn line_marker(&mut self, span: Span, arguments: &[Token]) {
         let mut tokens = Vec::new();
         let mut at = 0;

@@ -1,9 +1,9 @@
-//! Expansion of macros, as ISO C++ §15.6 has it.
+//! Expansion of macros by ISO C++ §15.6.
 //!
-//! The algorithm is Prosser's: each token carries the set of macros that it came
-//! from, and is not expanded by one of them again. What is expanded goes back in
-//! front of the input, so that a macro may find its arguments behind the one it
-//! came from.
+//! The algorithm is Prosser's: each token carries its hide set, the macros that it
+//! results from, and none of them expands it again. An expansion is put back in front
+//! of the input, so that a function-like macro in it may take its arguments from the
+//! text after the original use.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::lex::{Token, TokenKind, lex};
 use crate::limits::{MACRO_ARGUMENTS_MAX, MACRO_DEPTH_MAX, TOKENS_MAX};
 use crate::source::Span;
 
-/// The macros that a token came from, the innermost first.
+/// The hide set of a token, innermost macro first.
 #[derive(Debug, Clone, Default)]
 struct Hidden(Option<Rc<(String, Self)>>);
 
@@ -26,7 +26,7 @@ impl Hidden {
         Self(Some(Rc::new((name.to_owned(), self.clone()))))
     }
 
-    /// Those of both.
+    /// The union of two hide sets.
     fn and(&self, other: &Self) -> Self {
         let common: Vec<&str> = self.iter().filter(|name| other.has(name)).collect();
         let add = |hidden: Self, name: &&str| hidden.with(name);
@@ -41,7 +41,7 @@ impl Hidden {
 
 type Marked = (Token, Hidden);
 
-/// Tokens that wait: those that macros gave back, then the source.
+/// Pending tokens: those from expansions, then the source.
 struct Input<'t> {
     /// The next one is the last.
     given_back: Vec<Marked>,
@@ -53,7 +53,7 @@ impl Input<'_> {
     fn peek(&self) -> Option<&Token> {
         let given_back = self.given_back.last().map(|(token, _)| token);
         let source = self.source.get(self.taken);
-        // A directive ends what a macro may look at.
+        // A directive ends the text in which a macro looks for arguments.
         given_back
             .or_else(|| source.filter(|token| !(token.first_on_line && token.kind.is_punct('#'))))
     }
@@ -95,7 +95,7 @@ impl Preprocessor<'_> {
             taken: 1,
         };
         self.expand_input(&mut input, first.span, out);
-        // What stood before the macro stands before its first token.
+        // White space before the macro is white space before its first token.
         if let Some(token) = out.get_mut(begin) {
             token.first_on_line = first.first_on_line;
             token.glued = first.glued;
@@ -104,7 +104,7 @@ impl Preprocessor<'_> {
         input.taken
     }
 
-    /// Counts tokens that were made, as far as there may be.
+    /// Counts produced tokens against the limit.
     fn count(&mut self, more: usize, site: Span) {
         self.tokens = self.tokens.saturating_add(more);
         if self.tokens > TOKENS_MAX {
@@ -113,7 +113,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Expands until nothing is left of what was given back.
+    /// Expands until no token of an expansion is pending.
     fn expand_input(&mut self, input: &mut Input<'_>, site: Span, out: &mut Vec<Token>) {
         while let Some((token, hidden)) = input.given_back.pop() {
             self.count(1, site);
@@ -127,7 +127,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// What a token is replaced by; `None` when it is no use of a macro.
+    /// The replacement of a token; `None` when it is not a use of a macro.
     fn replacement(
         &mut self,
         token: &Token,
@@ -148,7 +148,10 @@ impl Preprocessor<'_> {
             Some(_) => hidden.clone(),
         };
         if inner.iter().count() > MACRO_DEPTH_MAX {
-            self.exhaust(site, format!("macro `{word}` stands in too many others"));
+            self.exhaust(
+                site,
+                format!("macro `{word}` is nested too deeply in other macros"),
+            );
             return None;
         }
         let Some(parameters) = &definition.parameters else {
@@ -222,12 +225,12 @@ impl Preprocessor<'_> {
             }
             argument.push(token);
         }
-        let message = format!("the arguments of macro `{word}` do not end");
+        let message = format!("unterminated arguments of macro `{word}`");
         self.sink.error(site, message);
         None
     }
 
-    /// The arguments with the names of the parameters, in full number.
+    /// The arguments by the names of the parameters, in full number.
     fn by_name(
         &mut self,
         word: &str,
@@ -246,7 +249,7 @@ impl Preprocessor<'_> {
         }
         let given = arguments.len();
         if given != count && !(parameters.variadic && given + 1 == count) {
-            let message = format!("macro `{word}` wants {count} arguments, and has {given}");
+            let message = format!("macro `{word}` expects {count} arguments, but has {given}");
             self.sink.error(site, message);
         }
         arguments.resize(count, Vec::new());
@@ -264,7 +267,10 @@ impl Preprocessor<'_> {
             };
             self.argument_depth += 1;
             if self.argument_depth > MACRO_DEPTH_MAX {
-                self.exhaust(site, format!("macro `{word}` stands in too many others"));
+                self.exhaust(
+                    site,
+                    format!("macro `{word}` is nested too deeply in other macros"),
+                );
             }
             self.expand_input(&mut input, site, &mut expanded);
             self.argument_depth -= 1;
@@ -277,8 +283,8 @@ impl Preprocessor<'_> {
         all
     }
 
-    /// The body with the arguments in place, `#` and `##` carried out. What comes
-    /// from the body stands at the place of use.
+    /// The body with the arguments substituted and `#` and `##` applied. Tokens of the
+    /// body get the position of the use.
     fn substitute(&mut self, body: &[Token], arguments: &[Argument], site: Span) -> Vec<Token> {
         let mut out: Vec<Token> = Vec::new();
         let mut paste = false;
@@ -350,7 +356,7 @@ impl Preprocessor<'_> {
                 span: site,
                 ..left
             }],
-            // `<` and `<` are two tokens for us.
+            // This lexer reads `<<` as two tokens.
             [_, _] if text.chars().all(|c| c.is_ascii_punctuation()) => vec![
                 left,
                 Token {
@@ -360,7 +366,7 @@ impl Preprocessor<'_> {
             ],
             _ => {
                 self.sink
-                    .error(site, format!("`##` makes no token of `{text}`"));
+                    .error(site, format!("`##` does not make a token of `{text}`"));
                 vec![left]
             }
         }
@@ -386,7 +392,7 @@ fn marked(body: Vec<Token>, hidden: &Hidden, replaced: &Token) -> Vec<Marked> {
     body
 }
 
-/// Arguments that have no name of their own, with the commas between them.
+/// The variable arguments, with the commas between them.
 fn joined(arguments: Vec<Vec<Token>>) -> Vec<Token> {
     let mut all: Vec<Token> = Vec::new();
     for argument in arguments {
@@ -401,7 +407,8 @@ fn joined(arguments: Vec<Vec<Token>>) -> Vec<Token> {
     all
 }
 
-/// What `#` makes of an argument: its tokens, a space where there was any.
+/// The string that `#` makes of an argument: its tokens, with one space for any white
+/// space.
 fn spelled(tokens: &[Token]) -> String {
     let mut text = String::new();
     for token in tokens {

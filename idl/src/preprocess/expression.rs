@@ -6,7 +6,7 @@ use crate::limits::MACRO_DEPTH_MAX;
 use crate::source::Span;
 
 impl Preprocessor<'_> {
-    /// Whether a condition holds; a wrong one is reported and does not.
+    /// Whether a condition holds; an invalid one is reported and does not hold.
     pub(super) fn condition(&mut self, span: Span, arguments: &[Token]) -> bool {
         let mut tokens = Vec::new();
         let mut at = 0;
@@ -14,7 +14,7 @@ impl Preprocessor<'_> {
             if token.kind.word() == Some("defined") {
                 let Some((value, length)) = self.defined(&arguments[at + 1..]) else {
                     self.sink
-                        .error(token.span, "`defined` wants the name of a macro");
+                        .error(token.span, "`defined` expects the name of a macro");
                     return false;
                 };
                 let kind = TokenKind::Integer(u64::from(value));
@@ -157,7 +157,7 @@ impl Evaluator<'_> {
         let value = match &token.kind {
             TokenKind::Integer(value) => i64::try_from(*value).unwrap_or(i64::MAX),
             TokenKind::Char(c) => i64::from(u32::from(*c)),
-            // A name that is no macro counts as 0.
+            // A name that is not a macro counts as 0.
             kind if kind.word().is_some() => 0,
             kind => return Err(format!("unexpected {}", kind.describe())),
         };
@@ -165,7 +165,7 @@ impl Evaluator<'_> {
         Ok(value)
     }
 
-    /// Consumes an operator of one or two characters, if it stands here whole.
+    /// Consumes an operator of one or two characters, if all of it is at this position.
     fn take(&mut self, operator: &str) -> bool {
         let length = operator.len();
         let tokens = self.tokens.get(self.at..self.at + length).unwrap_or(&[]);

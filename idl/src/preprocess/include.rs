@@ -9,12 +9,12 @@ use crate::lex::{Token, TokenKind};
 use crate::limits::{FILE_BYTES_MAX, INCLUDE_DEPTH_MAX, INCLUDES_MAX};
 use crate::source::{FileId, Sources, Span};
 
-/// Where included files may come from.
+/// The origin of an included file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Disk<'a> {
-    /// Look beside the including file first.
+    /// In quotes: the directory of the including file is searched first.
     pub(crate) beside: bool,
-    /// Then in these, in order.
+    /// These directories are searched next, in order.
     pub(crate) include_dirs: &'a [PathBuf],
 }
 
@@ -45,7 +45,8 @@ impl Preprocessor<'_> {
         };
         let Some((name, quoted)) = included_name(&raw) else {
             self.include_missing = true;
-            self.sink.error(span, "`#include` wants \"file\" or <file>");
+            self.sink
+                .error(span, "`#include` expects \"file\" or <file>");
             return;
         };
         let candidates = self.candidates(span.file, name, quoted);
@@ -78,7 +79,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// The file of a library that is not there, if it is one that we know.
+    /// The built-in text of a library file that was not found on the disk.
     fn built_in(&mut self, name: &str) -> Option<FileId> {
         let path = Path::new(standard::PREFIX).join(name);
         if let Some(file) = self.sources.find(&path) {
@@ -89,7 +90,7 @@ impl Preprocessor<'_> {
         Some(file)
     }
 
-    /// What the macros of a computed `#include` come to.
+    /// The file name that the macros of a computed `#include` expand to.
     fn computed(&mut self, arguments: &[Token]) -> String {
         let mut tokens = Vec::new();
         let mut at = 0;
@@ -117,7 +118,8 @@ impl Preprocessor<'_> {
         if self.include_depth >= INCLUDE_DEPTH_MAX {
             let message = format!("more than {INCLUDE_DEPTH_MAX} files include one another");
             if !self.exhausted {
-                let hint = "is this a circle without `#pragma once` or an include guard?";
+                let hint =
+                    "does the file include itself without `#pragma once` or an include guard?";
                 self.sink.error_hint(span, message, hint);
             }
             self.exhausted = true;
@@ -131,7 +133,7 @@ impl Preprocessor<'_> {
     /// Paths to try, in order.
     fn candidates(&self, from: FileId, name: &str, quoted: bool) -> Vec<PathBuf> {
         let parent = self.sources.get(from).and_then(|file| file.path.parent());
-        // Text that was handed over as such has no place on the disk.
+        // Text that is not from a file has no directory.
         let beside = if self.disk.beside || from.0 > 0 {
             parent
         } else {

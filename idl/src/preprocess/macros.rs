@@ -7,7 +7,7 @@ use crate::Options;
 use crate::lex::{Token, lex};
 use crate::source::FileId;
 
-/// The name of the arguments that have none, in the body of a macro.
+/// The name of the variable arguments in the body of a macro.
 const REST: &str = "__VA_ARGS__";
 
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub(super) struct Macro {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Parameters {
     pub(super) names: Vec<String>,
-    /// The last one stands for all arguments that are left.
+    /// The last parameter takes all remaining arguments.
     pub(super) variadic: bool,
 }
 
@@ -39,7 +39,7 @@ impl Macro {
         }
     }
 
-    /// Whether two definitions say the same.
+    /// Whether two definitions are equivalent.
     fn same(&self, other: &Self) -> bool {
         let kinds = |one: &Self| {
             one.body
@@ -57,11 +57,11 @@ pub(super) struct Macros {
 }
 
 impl Macros {
-    /// Those of the options. As for other compilers, a macro without a value is 1.
+    /// The macros of the options. As with other compilers, one without a value is 1.
     pub(super) fn predefined(options: &Options) -> Self {
         let mut macros = Self::default();
         for (name, value) in &options.defines {
-            // The spans in here are replaced wherever the macro is used.
+            // Every use of the macro replaces these spans.
             let tokens = lex(FileId(0), value.as_deref().unwrap_or("1"));
             macros
                 .by_name
@@ -114,7 +114,7 @@ pub(super) fn parameters(tokens: &[Token]) -> Result<(Parameters, usize), String
         let name = tokens.get(at).and_then(|token| token.kind.word());
         let name = name.ok_or("expected the name of a parameter of the macro")?;
         if names.iter().any(|other| other == name) {
-            return Err(format!("parameter `{name}` stands twice in this macro"));
+            return Err(format!("parameter `{name}` occurs twice in this macro"));
         }
         names.push(name.to_owned());
         at += 1;

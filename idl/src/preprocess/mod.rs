@@ -1,13 +1,13 @@
 //! The preprocessor: from files to one stream of tokens for each root file.
 //!
-//! IDL 4.2 §7.3 asks for the preprocessor of ISO C++. This one works on tokens,
-//! so positions survive: a token from a macro carries the place where the macro
-//! was used, one from its arguments its own. Trigraphs are not replaced.
+//! IDL 4.2 §7.3 requires the preprocessor of ISO C++. This one works on tokens and
+//! preserves positions: a token from the body of a macro has the position of the use,
+//! one from an argument has its own. Trigraphs are not replaced.
 //!
-//! Every root file begins with the macros of the options only. A file that an
-//! earlier root has brought in already is walked again for its macros, but its
-//! tokens are not taken twice: so `a.idl` and `b.idl` may both include
-//! `common.idl`, guarded or not, and be compiled together.
+//! Every root file starts with the macros of the options only. A file that an
+//! earlier root has included is processed again for its macros, but contributes no
+//! tokens: `a.idl` and `b.idl` may both include `common.idl`, guarded or not, and be
+//! compiled together.
 
 mod conditions;
 mod directive;
@@ -41,7 +41,7 @@ pub(crate) struct Preprocessor<'a> {
     macros: Macros,
     /// Tokens of each file, by number; a file may be included many times.
     lexed: Vec<Option<Rc<[Token]>>>,
-    /// Files whose tokens an earlier root has taken.
+    /// Files whose tokens an earlier root has contributed.
     taken: HashSet<FileId>,
     /// Files with `#pragma once` that this root has read.
     once: HashSet<FileId>,
@@ -51,9 +51,9 @@ pub(crate) struct Preprocessor<'a> {
     /// Macros in the arguments of macros that are being expanded.
     argument_depth: usize,
     out: Vec<Token>,
-    /// A limit was hit, and said so: nothing more is read.
+    /// A limit was exceeded and reported: nothing more is read.
     pub(crate) exhausted: bool,
-    /// A file was not found, so that names may be missing for no other fault.
+    /// A file was not found, so that unknown names may be its fault.
     pub(crate) include_missing: bool,
 }
 
@@ -158,9 +158,9 @@ impl<'a> Preprocessor<'a> {
         tokens
     }
 
-    /// Where a comment is not behind a declaration, or says more, it is none of the
-    /// annotations in comments. Whoever does not know that would have a topic without
-    /// a key.
+    /// Warns of a comment that looks like an annotation but is not read as one, because it
+    /// is not after a declaration or has further text. Without the warning the topic
+    /// would silently have no key.
     fn comments_like_keys(&mut self, file: FileId, tokens: &[Token]) {
         const MARK: &str = "//@key";
         let text = self.sources.text(file);
@@ -197,7 +197,7 @@ impl<'a> Preprocessor<'a> {
         consumed
     }
 
-    /// Says that a limit was hit, and stops everything.
+    /// Reports that a limit was exceeded, and stops preprocessing.
     fn exhaust(&mut self, span: Span, message: String) {
         if !self.exhausted {
             self.sink.error(span, message);

@@ -1,8 +1,8 @@
 //! `#pragma`: the keys and topic types of older IDL.
 //!
 //! `#pragma keylist Type a b.c`, `#pragma DCPS_DATA_TYPE "A::Type"` and `#pragma
-//! DCPS_DATA_KEY "A::Type a.b"` go to the resolver with the tokens around them,
-//! because the name of a type means what it means where the pragma stands.
+//! DCPS_DATA_KEY "A::Type a.b"` are passed to the resolver between the tokens,
+//! because the name of the type is resolved in the scope of the pragma.
 
 use std::rc::Rc;
 
@@ -56,11 +56,11 @@ impl Preprocessor<'_> {
                 "DCPS_DATA_KEY" => "write `#pragma DCPS_DATA_KEY \"Module::Type member\"`",
                 _ => "write `#pragma DCPS_DATA_TYPE \"Module::Type\"`",
             };
-            let message = format!("`#pragma {name}` wants the name of a type");
+            let message = format!("`#pragma {name}` expects the name of a type");
             self.sink.error_hint(span, message, hint);
             return;
         };
-        // The tokens of this file were taken before, and so was this one.
+        // An earlier root has contributed this file, with this pragma.
         if silent {
             return;
         }
@@ -76,7 +76,7 @@ impl Preprocessor<'_> {
     }
 }
 
-/// Tokens as words: what is not parted by white space or commas is one.
+/// Tokens as words, which are separated by white space or commas.
 fn words(tokens: &[Token]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let mut apart = true;
@@ -95,7 +95,7 @@ fn words(tokens: &[Token]) -> Vec<String> {
     all
 }
 
-/// As [`words`], where they may stand in quotes.
+/// As [`words`]; they may be in quotes.
 fn text_words(tokens: &[Token]) -> Vec<String> {
     match tokens.first().map(|token| &token.kind) {
         Some(TokenKind::Text(text)) => text
@@ -118,7 +118,7 @@ fn keylist(words: &[String]) -> Option<Pragma> {
     })
 }
 
-/// `::A::B` in parts, and whether it begins at the root.
+/// The parts of `::A::B`, and whether it starts at the root.
 fn scoped(word: Option<&String>) -> Option<(Vec<String>, bool)> {
     let word = word?;
     let (name, absolute) = match word.strip_prefix("::") {

@@ -1,10 +1,10 @@
-//! Included files that come with other compilers, known by their names.
+//! Included files of other compilers' libraries, known by name.
 //!
-//! TAO, and OpenDDS with it, brings files with the sequences of CORBA's basic
-//! types: `tao/LongSeq.pidl` declares `CORBA::LongSeq`, and so on; `orb.idl`
-//! includes them all. Where none of these is found on the disk, the declarations
-//! of this table take its place. What CORBA has besides (`Any`, `TypeCode`, the
-//! interfaces of an ORB) is not in them.
+//! TAO and OpenDDS have files with the sequences of CORBA's basic types:
+//! `tao/LongSeq.pidl` declares `CORBA::LongSeq`, and so on; `orb.idl` includes them
+//! all. If such a file is not found on the disk, the declarations of this table
+//! replace it. They lack the rest of CORBA (`Any`, `TypeCode`, the interfaces of an
+//! ORB).
 
 /// The first part of the paths of such files.
 pub(crate) const PREFIX: &str = "<built-in>";
@@ -29,7 +29,7 @@ const SEQUENCES: &[(&str, &str)] = &[
     ("WStringSeq", "wstring"),
 ];
 
-/// The text of a file of this name, without the directory.
+/// The text of the file with this name, which has no directory.
 pub(super) fn text(name: &str) -> Option<String> {
     let name = name.strip_prefix("tao/").unwrap_or(name);
     if matches!(name, "orb.idl" | "corba.idl") {

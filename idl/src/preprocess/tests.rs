@@ -39,7 +39,7 @@ fn object_like_macros() {
     check(
         "#define N 1\n#define N 2\n#define N 2\nN",
         "2",
-        "a.idl:2:9: warning: macro `N` is defined anew with another value",
+        "a.idl:2:9: warning: macro `N` is redefined with another value",
     );
 }
 
@@ -124,18 +124,18 @@ fn function_like_macros_that_are_wrong() {
     check(
         "#define F(x, y) x y\nF(1) F(1, 2, 3)",
         "1 1 2",
-        "a.idl:2:1: error: macro `F` wants 2 arguments, and has 1\n\
-         a.idl:2:6: error: macro `F` wants 2 arguments, and has 3",
+        "a.idl:2:1: error: macro `F` expects 2 arguments, but has 1\n\
+         a.idl:2:6: error: macro `F` expects 2 arguments, but has 3",
     );
     check(
         "#define F(x) x\nF(1\n#define G\n) y",
         ") y",
-        "a.idl:2:1: error: the arguments of macro `F` do not end",
+        "a.idl:2:1: error: unterminated arguments of macro `F`",
     );
     check(
         "#define F(x, x) x",
         "",
-        "a.idl:1:9: error: parameter `x` stands twice in this macro",
+        "a.idl:1:9: error: parameter `x` occurs twice in this macro",
     );
     check(
         "#define F(x y) x\n#define G(..., x) x\n#define H(",
@@ -158,7 +158,7 @@ fn pasting_and_quoting() {
     check(
         "#define P(a, b) a ## b\nP(+, x)",
         "+",
-        "a.idl:2:1: error: `##` makes no token of `+x`",
+        "a.idl:2:1: error: `##` does not make a token of `+x`",
     );
     let text = "#define Q(x) #x\n#define N 1\nQ(a  b(N)) Q(\"t\\n\" 'c')";
     assert_eq!(
@@ -190,8 +190,8 @@ fn line_markers_and_places() {
     check(
         "#line 30 \"b.idl\"\n__LINE__ #\n#line 7\n'\n# 5 \"c.idl\" 1 3\n__LINE__ '",
         "30 # an invalid token 5 an invalid token",
-        "b.idl:7:1: error: character literal that does not end on its line\n\
-         c.idl:5:10: error: character literal that does not end on its line",
+        "b.idl:7:1: error: unterminated character literal\n\
+         c.idl:5:10: error: unterminated character literal",
     );
     check(
         "#if __LINE__ == 1 && defined __FILE__\nyes\n#endif",
@@ -219,9 +219,9 @@ fn pragmas() {
     check(
         "#pragma keylist\n#pragma DCPS_DATA_KEY \"\"\n#pragma DCPS_DATA_TYPE \"A::\"",
         "",
-        "a.idl:1:1: error: `#pragma keylist` wants the name of a type\n\
-         a.idl:2:1: error: `#pragma DCPS_DATA_KEY` wants the name of a type\n\
-         a.idl:3:1: error: `#pragma DCPS_DATA_TYPE` wants the name of a type",
+        "a.idl:1:1: error: `#pragma keylist` expects the name of a type\n\
+         a.idl:2:1: error: `#pragma DCPS_DATA_KEY` expects the name of a type\n\
+         a.idl:3:1: error: `#pragma DCPS_DATA_TYPE` expects the name of a type",
     );
     check(
         "#pragma prefix \"x\"\n#pragma x y z",
@@ -244,7 +244,7 @@ fn computed_includes() {
     check(
         "#define F 3\n#include F",
         "",
-        "a.idl:2:1: error: `#include` wants \"file\" or <file>",
+        "a.idl:2:1: error: `#include` expects \"file\" or <file>",
     );
     check(
         "#include <tao/LongSeq.pidl>\n#include \"tao/LongSeq.pidl\"",
@@ -305,7 +305,7 @@ fn macros_with_arguments_come_to_an_end() {
     let many = format!("#define D(x) x\nD({})", ",".repeat(100_000));
     for (text, expected) in [
         (nested, "more than 1048576 tokens after preprocessing"),
-        (deep, "do not end"),
+        (deep, "unterminated arguments"),
         (wide, "more than 1048576 tokens after preprocessing"),
         (many, "more than 256 arguments"),
     ] {
@@ -317,7 +317,7 @@ fn macros_with_arguments_come_to_an_end() {
     closed.push_str(&")".repeat(5000));
     let (_, diagnostics) = run(&closed, &Options::default());
     assert!(
-        diagnostics.contains("stands in too many others"),
+        diagnostics.contains("is nested too deeply in other macros"),
         "{diagnostics}"
     );
 }

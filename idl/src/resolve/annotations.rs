@@ -1,8 +1,8 @@
 //! Annotations: IDL 4.2 §8 and XTypes 1.3 §7.3.1.2.
 //!
-//! What `standard` has a table of may stand where that says. Those that the IDL
-//! declares itself are checked and kept; those that nobody declares are ignored
-//! with a warning.
+//! The table in `standard` says where each standard annotation may occur. Annotations
+//! that the IDL declares itself are checked and kept; unknown ones are ignored with
+//! a warning.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ pub(super) struct Applied<'a> {
     pub(super) comments: Vec<String>,
     /// `@verbatim`.
     pub(super) verbatim: Vec<Verbatim>,
-    /// Those that the IDL declares itself.
+    /// Annotations that the IDL declares itself.
     pub(super) custom: Vec<CustomAnnotation>,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Applied<'a> {
             .map(|(_, annotation)| *annotation)
     }
 
-    /// The comment lines of the declaration, those by annotation last.
+    /// The comment lines of the declaration, those from annotations last.
     pub(super) fn doc(&self, doc: &Doc) -> Vec<String> {
         let lines = doc.iter().flat_map(|doc| doc.iter());
         let lines = lines.chain(&self.comments);
@@ -55,8 +55,7 @@ pub(super) fn argument<'a>(annotation: &'a Annotation, wanted: &str) -> Option<&
 }
 
 impl Resolver<'_> {
-    /// Sorts the annotations of a declaration, and reports those that cannot
-    /// stand here.
+    /// Sorts the annotations of a declaration, and reports misplaced ones.
     pub(super) fn annotate<'a>(
         &mut self,
         scope: ScopeId,
@@ -94,21 +93,21 @@ impl Resolver<'_> {
                     }
                 }
                 Support::At(places) if !places.contains(&place) => {
-                    let message = format!("`@{name}` cannot stand on {}", place.describe());
+                    let message = format!("`@{name}` is not allowed on {}", place.describe());
                     match annotation.behind {
                         true => self.sink.warning(annotation.span, message),
                         false => self.sink.error(annotation.span, message),
                     }
                 }
-                // Some files have it in both ways, for two tools.
+                // Some files use both spellings, for two tools.
                 _ if applied.get(name).is_some() && annotation.behind => {}
                 _ if applied.get(name).is_some() => {
                     self.sink
-                        .error(annotation.span, format!("`@{name}` stands here twice"));
+                        .error(annotation.span, format!("`@{name}` occurs twice here"));
                 }
                 Support::Remark | Support::At(_) => {
                     self.check_arguments(annotation, parameters);
-                    // Members and typedefs have it, of anything else it is documentation.
+                    // It applies to members and typedefs; elsewhere it is documentation.
                     if name == "unit" && !VALUES.contains(&place) {
                         let unit = self.unit_text(scope, annotation);
                         let lines = unit.map(|unit| [String::new(), format!("Unit: {unit}.")]);
@@ -121,8 +120,7 @@ impl Resolver<'_> {
         applied
     }
 
-    /// The standard annotation of this name; one of the user's goes into
-    /// `applied`.
+    /// The standard annotation of this name; a declared one is added to `applied`.
     fn known(
         &mut self,
         scope: ScopeId,
@@ -130,7 +128,7 @@ impl Resolver<'_> {
         applied: &mut Applied<'_>,
     ) -> Option<Standard> {
         let written = annotation.name.to_string();
-        // They are declared outside of all modules.
+        // They are declared outside all modules.
         let global = written.strip_prefix("::").unwrap_or(&written);
         if let Some(known) = KNOWN.iter().find(|(name, ..)| *name == global) {
             self.count_behind(annotation);
@@ -146,13 +144,13 @@ impl Resolver<'_> {
                 self.count_behind(annotation);
                 return Some(*known);
             }
-            let message = format!("annotation `@{written}` is taken for `@{}`", known.0);
+            let message = format!("annotation `@{written}` is read as `@{}`", known.0);
             let hint = format!("write `@{}`", known.0);
             self.sink.warning_hint(annotation.span, message, hint);
             return Some(*known);
         }
         if annotation.behind {
-            // A comment as any other.
+            // An ordinary comment.
             return None;
         }
         let message = format!("unknown annotation `@{written}` is ignored");
@@ -166,7 +164,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// One warning for each file tells of its annotations in comments.
+    /// Reports the annotations in comments, with one warning per file.
     fn count_behind(&mut self, annotation: &Annotation) {
         if annotation.behind {
             let file = annotation.span.file;
@@ -179,14 +177,14 @@ impl Resolver<'_> {
         for (span, count) in std::mem::take(&mut self.behind).into_values() {
             let message = match count {
                 1 => "the annotation in this comment has its effect".into(),
-                _ => format!("annotations in comments have their effect: {count} in this file"),
+                _ => format!("annotations in comments take effect: {count} in this file"),
             };
-            let hint = "write them before what they are about, as IDL 4 has it";
+            let hint = "write them before the declaration, as IDL 4 requires";
             self.sink.warning_hint(span, message, hint);
         }
     }
 
-    /// Reports arguments that are of no parameter, or of one that has its argument.
+    /// Reports arguments without a parameter, and second arguments of a parameter.
     fn check_arguments(&mut self, annotation: &Annotation, parameters: &[&str]) {
         let annotated = &annotation.name;
         match &annotation.arguments {
@@ -219,11 +217,11 @@ impl Resolver<'_> {
         }
     }
 
-    /// The argument of an annotation that must have one.
+    /// The argument of an annotation that requires one.
     pub(super) fn required<'a>(&mut self, annotation: &'a Annotation) -> Option<&'a Expr> {
         let argument = argument(annotation, VALUE);
         if argument.is_none() {
-            let message = format!("`@{}` wants a value", annotation.name);
+            let message = format!("`@{}` requires a value", annotation.name);
             let hint = format!("write `@{}(...)`", annotation.name);
             self.sink.error_hint(annotation.span, message, hint);
         }
@@ -249,7 +247,7 @@ impl Resolver<'_> {
             .unwrap_or(false)
     }
 
-    /// An argument that is one of a few words.
+    /// An argument that is one of several words.
     pub(super) fn word<'a>(
         &mut self,
         annotation: &Annotation,

@@ -11,7 +11,7 @@ use super::{Resolver, copies};
 use crate::ast;
 use crate::model::{BitField, Bitmask, Bitset, Flag, Primitive, Type, TypeId, TypeKind};
 
-/// Bits of a bitmask or bitset, at most.
+/// Most bits of a bitmask or bitset.
 const BITS_MAX: u8 = 64;
 
 impl Resolver<'_> {
@@ -56,7 +56,7 @@ impl Resolver<'_> {
             let applied = self.annotate(scope, Place::Flag, &flag.annotations);
             let name = &flag.name;
             if !names.insert(name.name.to_ascii_lowercase()) {
-                let message = format!("flag `{}` stands twice in this bitmask", name.name);
+                let message = format!("flag `{}` occurs twice in this bitmask", name.name);
                 self.sink.error(name.span, message);
             }
             if let Some(value) = &flag.value {
@@ -127,7 +127,7 @@ impl Resolver<'_> {
                     built.base = Some(id);
                 }
                 _ => {
-                    let message = format!("expected a bitset, but `{name}` is none");
+                    let message = format!("expected a bitset, but `{name}` is not one");
                     self.sink.error(name.span, message);
                 }
             }
@@ -192,7 +192,7 @@ impl Resolver<'_> {
         let (Some(bits), Some(ty)) = (width, ty) else {
             return;
         };
-        // A gap has no name, and its place all the same.
+        // A gap has no name, but occupies bits.
         for at in 0..field.names.len().max(1) {
             let offset = built.bits;
             if bits > BITS_MAX - offset {
@@ -252,7 +252,7 @@ fn smallest(bits: u8) -> Primitive {
     }
 }
 
-/// Bits of the types that a field can be of.
+/// The number of bits of each type that a field can have.
 fn room(primitive: Primitive) -> Option<u8> {
     Some(match primitive {
         Primitive::Boolean => 1,

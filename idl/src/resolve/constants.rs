@@ -1,8 +1,8 @@
 //! Constant expressions: IDL 4.2 §7.4.1.4.3.
 //!
-//! Integers are evaluated in 128 bits, each part of an expression is checked
-//! against 32 or 64 bits, and the whole against the declared type: so nothing wraps
-//! unseen.
+//! Integers are evaluated in 128 bits. Each part of an expression is checked against
+//! 32 or 64 bits, and the result against the declared type, so that no overflow goes
+//! unnoticed.
 
 use super::Resolver;
 use super::scopes::{ScopeId, Symbol};
@@ -13,8 +13,8 @@ use crate::model::{TypeId, TypeKind, Value};
 use crate::source::Span;
 
 impl Resolver<'_> {
-    /// The value of an expression, checked against the type it is for; `None`
-    /// when it was reported.
+    /// The value of an expression, checked against its type; `None` when a fault was
+    /// reported.
     pub(super) fn evaluate(
         &mut self,
         scope: ScopeId,
@@ -37,7 +37,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Evaluates without the last check. As deep as the parser lets trees be.
+    /// Evaluates without the check against the type. The parser bounds the recursion.
     fn raw(&mut self, scope: ScopeId, expr: &Expr, target: &Target) -> Option<Value> {
         let literal = match &expr.kind {
             ExprKind::Name(name) => return self.named_value(scope, name, target),
@@ -46,13 +46,13 @@ impl Resolver<'_> {
                 return self.unary(*operator, value, target, expr.span);
             }
             ExprKind::Binary(operator, left, right) => {
-                // Both sides are looked at, to report what is wrong in either.
+                // Both sides are evaluated, to report the faults of both.
                 let left = self.raw(scope, left, target);
                 let right = self.raw(scope, right, target);
                 return self.binary(*operator, left?, right?, target, expr.span);
             }
             ExprKind::Float(text) if matches!(target, Target::Fixed(_)) && is_decimal(text) => {
-                let message = format!("`{text}` is taken for a fixed-point number");
+                let message = format!("`{text}` is read as a fixed-point number");
                 self.sink
                     .warning_hint(expr.span, message, format!("write `{text}d`"));
                 fixed::parse(text)
@@ -65,7 +65,7 @@ impl Resolver<'_> {
     }
 
     fn named_value(&mut self, scope: ScopeId, name: &ScopedName, target: &Target) -> Option<Value> {
-        // A literal of the wanted enum needs no scope in front.
+        // A literal of the expected enum needs no scope.
         if let Target::Enum { id, .. } | Target::Bitmask { id, .. } = target
             && name.rest.is_empty()
             && let Some(index) = self.literal(*id, &name.first.name)
@@ -76,7 +76,7 @@ impl Resolver<'_> {
         if plain && self.scopes.visible(scope, &name.first.name).is_none() {
             for (word, value) in [("TRUE", true), ("FALSE", false)] {
                 if name.first.name.eq_ignore_ascii_case(word) {
-                    let message = format!("`{name}` is taken for `{word}`");
+                    let message = format!("`{name}` is read as `{word}`");
                     self.sink
                         .warning_hint(name.span, message, format!("write `{word}`"));
                     return Some(Value::Boolean(value));
@@ -170,7 +170,7 @@ impl Resolver<'_> {
                 } else {
                     "a number"
                 };
-                let message = format!("`{operator}` wants {wants}, not {}", describe(&value));
+                let message = format!("`{operator}` expects {wants}, not {}", describe(&value));
                 self.sink.error(span, message);
                 None
             }
@@ -223,7 +223,10 @@ impl Resolver<'_> {
                     '>' => ">>".into(),
                     other => String::from(other),
                 };
-                Err(format!("`{shown}` wants numbers, not {}", describe(&other)))
+                Err(format!(
+                    "`{shown}` expects numbers, not {}",
+                    describe(&other)
+                ))
             }
         };
         outcome
@@ -233,11 +236,11 @@ impl Resolver<'_> {
 
     /// Checks a value against the type it is for.
     pub(super) fn fit(&mut self, value: Value, target: &Target, span: Span) -> Option<Value> {
-        // No IDL, but found in the field.
+        // Not valid IDL, but found in existing files.
         if let (Value::Integer(code), Target::Char) = (&value, target)
             && let Ok(byte) = u8::try_from(*code)
         {
-            let message = format!("{code} is taken for the character of this code");
+            let message = format!("{code} is read as the character of this code");
             self.sink
                 .warning_hint(span, message, format!("write `'\\x{byte:02x}'`"));
             return Some(Value::Char(byte));
@@ -245,14 +248,14 @@ impl Resolver<'_> {
         if let (Value::Integer(code), Target::WChar) = (&value, target)
             && let Ok(unit) = u16::try_from(*code)
         {
-            let message = format!("{code} is taken for the character of this code");
+            let message = format!("{code} is read as the character of this code");
             let hint = format!("write `L'\\u{unit:04x}'`");
             self.sink.warning_hint(span, message, hint);
             return Some(Value::WChar(unit));
         }
         if let (Value::Fixed { .. }, Target::Float(_)) = (&value, target) {
             let text = fixed::shown(&value);
-            let message = format!("`{text}d` is taken for a floating-point number");
+            let message = format!("`{text}d` is read as a floating-point number");
             self.sink
                 .warning_hint(span, message, "write it without the `d`");
             let literal = ExprKind::Float(text.into());
@@ -267,7 +270,7 @@ impl Resolver<'_> {
             && let Some(literal) = of.literals.get(*index)
         {
             let number = i128::from(literal.value);
-            let message = format!("`{}` is taken for its value, {number}", literal.name);
+            let message = format!("`{}` is read as its value, {number}", literal.name);
             self.sink.warning_hint(span, message, "write the number");
             return self.fit(Value::Integer(number), target, span);
         }
@@ -277,7 +280,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Whether a floating-point literal is digits and a point, and no exponent.
+/// Whether a floating-point literal is digits and a point, without an exponent.
 fn is_decimal(text: &str) -> bool {
     text.bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.')
@@ -305,14 +308,14 @@ fn wide_reals(operator: char, left: u128, right: u128) -> Result<Value, String> 
 
 fn wants_integers(operator: char) -> String {
     match operator {
-        '<' => "`<<` wants integers".into(),
-        '>' => "`>>` wants integers".into(),
-        _ => format!("`{operator}` wants integers"),
+        '<' => "`<<` expects integers".into(),
+        '>' => "`>>` expects integers".into(),
+        _ => format!("`{operator}` expects integers"),
     }
 }
 
-/// §7.4.1.4.3: the parts of an integer expression are of 32 bits, or of 64 where
-/// the type that it is for has more than 32.
+/// §7.4.1.4.3: the parts of an integer expression have 32 bits, or 64 where the
+/// declared type has more than 32.
 fn within(value: i128, target: &Target) -> Result<i128, String> {
     let bits = match target {
         Target::Integer { bits: 0..=32, .. } | Target::Char | Target::WChar => 32,

@@ -1,5 +1,5 @@
-//! What declarations repeat of others is bounded, so that a small text never
-//! becomes a huge model.
+//! A bound on what declarations copy from others, so that a small text never becomes
+//! a huge model.
 
 use super::Resolver;
 use super::annotations::Applied;
@@ -7,12 +7,12 @@ use crate::limits::COPIED_BYTES_MAX;
 use crate::model::{CustomAnnotation, Member, Value};
 use crate::source::Span;
 
-/// About the size of a member without what it points to.
+/// Approximate size of a member, without the memory that it points to.
 const MEMBER_BYTES: usize = 400;
 
 impl Resolver<'_> {
-    /// Counts bytes that are about to be copied; whether there may be so many. The
-    /// first time there may not, that is reported.
+    /// Counts bytes about to be copied, and returns whether the limit allows them. The
+    /// first excess is reported.
     pub(super) fn may_copy(&mut self, bytes: usize, span: Span) -> bool {
         if self.copied > COPIED_BYTES_MAX {
             return false;
@@ -33,7 +33,7 @@ pub(super) fn of_lines(lines: &[String]) -> usize {
     lines.iter().map(|line| 24 + line.len()).sum()
 }
 
-/// A declaration with these annotations.
+/// Size of a declaration with these annotations.
 pub(super) fn of_applied(applied: &Applied<'_>, doc: &[String]) -> usize {
     let verbatim = applied.verbatim.iter().map(|one| 32 + one.text.len());
     MEMBER_BYTES + of_lines(doc) + of_custom(&applied.custom) + verbatim.sum::<usize>()
@@ -44,7 +44,7 @@ pub(super) fn of_member(member: &Member) -> usize {
     named + of_custom(&member.custom) + of_texts(member)
 }
 
-/// What a member has of its annotations, or of those of its type, beside comments.
+/// Size of the annotations of a member, including those of its type, without comments.
 pub(super) fn of_texts(member: &Member) -> usize {
     let hash_id = member.hash_id.as_ref().map_or(0, String::len);
     of_default(member.default.as_ref(), member.unit.as_deref()) + hash_id

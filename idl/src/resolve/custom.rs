@@ -1,8 +1,8 @@
 //! Annotations that the IDL declares itself: IDL 4.2 §7.4.15.
 //!
-//! They have names of their own, in the same scopes as all others; `Scopes`
-//! keeps them apart by the `@` in front. Declarations inside one stand in a
-//! scope of its own and belong to no module.
+//! Their names are in the same scopes as all others; `Scopes` distinguishes them by the
+//! leading `@`. Declarations inside an annotation are in a scope of its own and belong
+//! to no module.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,7 @@ use crate::source::Span;
 pub(super) struct Declared {
     /// Its scoped name.
     name: String,
-    /// Where the names that its values use are looked for first.
+    /// The scope in which names in its values are looked up first.
     scope: ScopeId,
     parameters: Vec<Parameter>,
     /// Some of the parameters could not be read and were reported.
@@ -32,9 +32,9 @@ pub(super) struct Declared {
 #[derive(Debug)]
 struct Parameter {
     name: String,
-    /// `None` for `any`, and when it was reported.
+    /// `None` for `any`, and when a fault was reported.
     ty: Option<Type>,
-    /// `None` when it was reported.
+    /// `None` when a fault was reported.
     target: Option<Target>,
     default: Option<Value>,
 }
@@ -54,7 +54,7 @@ impl From<Declared> for AnnotationDecl {
     }
 }
 
-/// Why a type object has no place for a parameter, or for a value of it: XTypes 1.3 Annex B,
+/// Why a type object cannot contain a parameter, or a value of it: XTypes 1.3 Annex B,
 /// `AnnotationParameterValue`.
 fn fault(target: Option<&Target>, value: Option<&Value>) -> Option<String> {
     let (len, what) = match (target?, value) {
@@ -92,7 +92,7 @@ impl Resolver<'_> {
                         default.and_then(|(expr, target)| self.evaluate(inner, expr, target));
                     if !names.insert(name.name.to_ascii_lowercase()) {
                         let message =
-                            format!("parameter `{}` stands twice in this annotation", name.name);
+                            format!("parameter `{}` occurs twice in this annotation", name.name);
                         self.sink.error(name.span, message);
                     }
                     let name = name.name.to_string();
@@ -105,7 +105,7 @@ impl Resolver<'_> {
                 }
             }
         }
-        // Files that declare the standard annotations mean those.
+        // A file that declares a standard annotation means that one.
         if is_standard(&declaration.name.name) {
             return;
         }
@@ -124,8 +124,7 @@ impl Resolver<'_> {
         self.declare(scope, &marked, Symbol::Annotation(index));
     }
 
-    /// The type of a parameter, and what a value of it is evaluated for: any value without a
-    /// type.
+    /// The type of a parameter, and the target of its values: without a type, any value.
     fn parameter_type(
         &mut self,
         scope: ScopeId,
@@ -145,7 +144,7 @@ impl Resolver<'_> {
         (Some(ty), target)
     }
 
-    /// Warns of a use of an annotation that the description of a type has no place for.
+    /// Warns of a use of an annotation that a type object cannot contain.
     pub(super) fn check_described(
         &mut self,
         place: Place,
@@ -205,7 +204,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A use of a declared annotation, its values checked.
+    /// A use of a declared annotation, with checked values.
     pub(super) fn custom_annotation(
         &mut self,
         scope: ScopeId,
@@ -283,7 +282,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// Names in a value mean what they mean where it stands, or else in the
+    /// Names in a value are looked up in the scope of the use, then in that of the
     /// declaration.
     fn annotation_value(
         &mut self,

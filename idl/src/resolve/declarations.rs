@@ -1,4 +1,4 @@
-//! Definitions one by one: modules, typedefs, constants, and the way to all others.
+//! Definitions: modules, typedefs, constants, and the dispatch to all other kinds.
 
 use std::rc::Rc;
 
@@ -88,8 +88,8 @@ impl Resolver<'_> {
         self.definitions(inner, &module.items);
     }
 
-    /// What an opening of a module says of the types in it, or else the modules
-    /// around.
+    /// Defaults for the types in a module: from this opening, or else from the enclosing
+    /// modules.
     fn module_annotations(&mut self, scope: ScopeId, inner: ScopeId, applied: &Applied<'_>) {
         let mut inherited = self.inherited(scope);
         inherited.hash_ids = self.has_hash_ids(scope, applied);
@@ -153,8 +153,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Whether a typedef says once more what another one said. That is no IDL, and
-    /// found in the interfaces of ROS 2 services.
+    /// Whether a typedef repeats an earlier one. That is not valid IDL, but the
+    /// interfaces of ROS 2 services do it.
     fn is_same_alias(&mut self, scope: ScopeId, name: &ast::Ident, ty: &Type) -> bool {
         let Some(entry) = self.scopes.local(scope, &name.name) else {
             return false;
@@ -163,13 +163,13 @@ impl Resolver<'_> {
             return false;
         };
         let old = self.types.get(id.0).map(|decl| &decl.kind);
-        // `typedef struct S { ... } S;` is how C has it.
+        // `typedef struct S { ... } S;` is C style.
         let itself = *ty == Type::Named(id);
         let same = *entry.spelling == *name.name
             && entry.span != name.span
             && (itself || matches!(old, Some(TypeKind::Alias(alias)) if alias.ty == *ty));
         if same {
-            let message = format!("`{}` means that already", name.name);
+            let message = format!("`{}` already means that", name.name);
             self.sink
                 .warning_hint(name.span, message, "one declaration is enough");
         }
@@ -205,7 +205,7 @@ impl Resolver<'_> {
         scope: ScopeId,
         constant: &ast::Const,
     ) -> (Option<Type>, Option<Value>) {
-        // Digits and scale of a fixed-point constant are those of its value.
+        // A fixed-point constant has the digits and the scale of its value.
         if matches!(constant.ty.kind, ast::TypeKind::Fixed(None)) {
             let value = self.evaluate(scope, &constant.value, &Target::Fixed(None));
             let size = value.as_ref().and_then(fixed::size);

@@ -60,9 +60,9 @@ impl Resolver<'_> {
         Some(id)
     }
 
-    /// §7.5: the literals are names of the scope around the enum. Many a file has one
-    /// in several enums all the same: it is found where a value of its enum is wanted,
-    /// and with the name of the enum in front.
+    /// §7.5: the literals are names in the scope of the enum. Some files repeat a literal in
+    /// several enums: it is found where a value of its enum is expected, and with the
+    /// name of the enum in front.
     fn declare_literal(&mut self, scope: ScopeId, name: &ast::Ident, symbol: Symbol) {
         let other = self.scopes.local(scope, &name.name).filter(|entry| {
             let literal = matches!(entry.symbol, Symbol::Literal(..) | Symbol::Literals);
@@ -79,7 +79,7 @@ impl Resolver<'_> {
         self.scopes.replace(scope, name, Symbol::Literals);
     }
 
-    /// `@bit_bound`, 32 without it, at most `most`.
+    /// `@bit_bound`, by default 32, at most `most`.
     pub(super) fn bit_bound(&mut self, scope: ScopeId, applied: &Applied<'_>, most: u8) -> u8 {
         let Some(annotation) = applied.get("bit_bound") else {
             return 32;
@@ -117,7 +117,7 @@ impl Resolver<'_> {
             let applied = self.annotate(scope, Place::Literal, &literal.annotations);
             let name = &literal.name;
             if !names.insert(name.name.to_ascii_lowercase()) {
-                let message = format!("literal `{}` stands twice in this enum", name.name);
+                let message = format!("literal `{}` occurs twice in this enum", name.name);
                 self.sink.error(name.span, message);
             }
             let value = self.literal_value(scope, &applied, literal, next);

@@ -1,15 +1,15 @@
 //! Fixed-point constants: IDL 4.2 §7.4.1.4.3, with the rules of its table 7-13.
 //!
-//! A value has at most 31 significant digits; what an operation has beyond them
-//! is cut off behind the point. Intermediate numbers are kept digit by digit.
+//! A value has at most 31 significant digits; an operation drops further digits after
+//! the decimal point. Intermediate numbers are exact decimal digits.
 
 use crate::model::Value;
 
-/// Digits of a number, at most.
+/// Most digits of a number.
 pub(super) const DIGITS_MAX: u8 = 31;
 
 /// A decimal number: `digits` from the most significant one on, `scale` of them
-/// behind the point.
+/// after the decimal point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Decimal {
     negative: bool,
@@ -17,7 +17,7 @@ struct Decimal {
     scale: usize,
 }
 
-/// An integer, or a fixed-point number, as the latter.
+/// An integer or a fixed-point number as a fixed-point number.
 pub(super) fn of(value: &Value) -> Option<Value> {
     match value {
         Value::Integer(unscaled) => Some(Value::Fixed {
@@ -53,7 +53,7 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
     literal.value()
 }
 
-/// Digits and scale that a value has, leading zeros left out.
+/// Digits and scale of a value, without leading zeros.
 pub(super) fn size(value: &Value) -> Option<(u8, u8)> {
     let Value::Fixed { unscaled, scale } = value else {
         return None;
@@ -63,7 +63,7 @@ pub(super) fn size(value: &Value) -> Option<(u8, u8)> {
     Some((digits, *scale))
 }
 
-/// A number as one of so many digits and so much scale.
+/// A number converted to these digits and this scale.
 pub(super) fn fitted(value: &Value, target: Option<(u8, u8)>) -> Result<Value, String> {
     let too_large = || "the value has more than 31 digits".to_owned();
     let value = of(value).ok_or_else(too_large)?;
@@ -111,9 +111,9 @@ pub(super) fn apply(operator: char, left: &Value, right: &Value) -> Result<Value
         '-' => left.plus(right.negated()),
         '*' => left.times(&right),
         '/' => left.divided_by(&right)?,
-        '<' => return Err("`<<` wants integers".into()),
-        '>' => return Err("`>>` wants integers".into()),
-        _ => return Err(format!("`{operator}` wants integers")),
+        '<' => return Err("`<<` expects integers".into()),
+        '>' => return Err("`>>` expects integers".into()),
+        _ => return Err(format!("`{operator}` expects integers")),
     };
     outcome.value()
 }
@@ -139,7 +139,7 @@ impl Decimal {
         self.digits.splice(0..0, vec![0; missing]);
     }
 
-    /// Without zeros that mean nothing.
+    /// Without redundant zeros.
     fn significant(mut self) -> Self {
         while self.scale > 0 && self.digits.last() == Some(&0) {
             self.digits.pop();
@@ -155,15 +155,15 @@ impl Decimal {
         self
     }
 
-    /// More zeros at the end.
+    /// With more zeros at the end.
     fn grow(&mut self, scale: usize) {
         let more = scale.saturating_sub(self.scale);
         self.digits.extend(std::iter::repeat_n(0, more));
         self.scale += more;
     }
 
-    /// The value of it: what is beyond 31 digits is cut off behind the point, and
-    /// an error before it.
+    /// The value, with at most 31 digits: excess digits after the decimal point are
+    /// dropped, before it they are an error.
     fn value(mut self) -> Result<Value, String> {
         let most = usize::from(DIGITS_MAX);
         let leading = self.digits.iter().take_while(|digit| **digit == 0).count();
@@ -227,7 +227,7 @@ impl Decimal {
         }
     }
 
-    /// With as many digits behind the point as there is room for, and no zeros at
+    /// With as many digits after the decimal point as fit, and no zeros at
     /// the end.
     fn divided_by(&self, other: &Self) -> Result<Self, String> {
         if other.digits.iter().all(|digit| *digit == 0) {
@@ -259,7 +259,8 @@ impl Decimal {
     }
 }
 
-/// Of equal length, the sum too: there is room for the carry.
+/// The sum of numbers of equal length, which has the same length: there is room for
+/// the carry.
 fn add(left: &[u8], right: &[u8]) -> Vec<u8> {
     let mut carry = 0;
     let mut digits: Vec<u8> = Vec::with_capacity(left.len());
@@ -272,7 +273,7 @@ fn add(left: &[u8], right: &[u8]) -> Vec<u8> {
     digits
 }
 
-/// Of equal length, the first not less than the second.
+/// The difference of numbers of equal length, the first not less than the second.
 fn subtract(left: &[u8], right: &[u8]) -> Vec<u8> {
     let mut borrow = 0;
     let mut digits: Vec<u8> = Vec::with_capacity(left.len());
@@ -321,7 +322,7 @@ mod tests {
         check("1", '/', "3", "0.3333333333333333333333333333333");
         check("0.02", '/', "0.1", "0.2");
         check("1", '/', "0", "division by zero");
-        check("1", '%', "2", "`%` wants integers");
+        check("1", '%', "2", "`%` expects integers");
         let most = "9999999999999999999999999999999";
         check(most, '+', "1", "the value has more than 31 digits");
         check(most, '*', "0.1", "999999999999999999999999999999.9");

@@ -16,15 +16,15 @@ pub(super) struct Forward {
     kind: ForwardKind,
     name: String,
     span: Span,
-    /// Its place in the model, from its first use on.
+    /// Its index in the model, from its first use on.
     id: Option<TypeId>,
     first_use: Option<Span>,
     defined: bool,
     said: Said,
 }
 
-/// What the annotations of a forward declaration say, and where. IDL does not tell what
-/// they are for: here they are promises that the definition keeps.
+/// The annotations of a forward declaration, with positions. IDL does not define their
+/// meaning: here the definition must agree with them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Said {
     extensibility: Option<(Extensibility, Span)>,
@@ -40,8 +40,8 @@ pub(super) struct Opened {
 }
 
 impl Resolver<'_> {
-    /// Annotations before a forward declaration. Those that the definition cannot be
-    /// compared with are not for here.
+    /// Annotations before a forward declaration. Those that cannot be compared with the
+    /// definition are refused.
     pub(super) fn forward_annotations(
         &mut self,
         scope: ScopeId,
@@ -60,7 +60,7 @@ impl Resolver<'_> {
             let known = applied.get(&name).is_some()
                 || self.declared_annotation(scope, &annotation.name).is_some();
             if known && !compared.contains(&&*name) {
-                let message = format!("`@{name}` says nothing on a forward declaration");
+                let message = format!("`@{name}` has no effect on a forward declaration");
                 let hint = "write it where the type is defined";
                 self.sink.warning_hint(annotation.span, message, hint);
             }
@@ -75,7 +75,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Compares a definition with what was said of it before.
+    /// Compares a definition with the annotations of its forward declaration.
     fn check_said(&mut self, opened: &Opened, kind: &TypeKind) {
         let mut forwards = self.forwards.iter();
         let Some(said) = forwards
@@ -195,7 +195,7 @@ impl Resolver<'_> {
         Some(id)
     }
 
-    /// A place in the model for a type that is not complete.
+    /// An entry in the model for an incomplete type.
     fn reserve(&mut self, scope: ScopeId, name: &str, span: Span) -> TypeId {
         let id = TypeId(self.types.len());
         self.types.push(TypeDecl {
@@ -228,7 +228,7 @@ impl Resolver<'_> {
             .is_some_and(|facts| !facts.incomplete || self.closed.contains(&id))
     }
 
-    /// Ends a declaration that went well.
+    /// Ends a valid declaration.
     pub(super) fn close_type(
         &mut self,
         opened: &Opened,
@@ -244,7 +244,7 @@ impl Resolver<'_> {
         decl.custom = applied.custom;
         decl.kind = kind;
         decl.file = opened.file;
-        // What it has of itself is not known before all is.
+        // What it contains of itself is known only once it is complete.
         if facts.incomplete {
             self.closed.insert(opened.id);
         }
@@ -258,13 +258,13 @@ impl Resolver<'_> {
         Some(opened.id)
     }
 
-    /// Ends a declaration that did not.
+    /// Ends an invalid declaration.
     pub(super) fn abandon_type(&mut self, opened: &Opened, name: &ast::Ident) -> Option<TypeId> {
         self.scopes.replace(opened.scope, name, Symbol::Refused);
         None
     }
 
-    /// Reports what was declared forward and never defined.
+    /// Reports types that were declared forward and never defined.
     pub(super) fn close_forwards(&mut self) {
         for forward in &self.forwards {
             if forward.defined || self.names_may_be_missing {

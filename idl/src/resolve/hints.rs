@@ -1,4 +1,4 @@
-//! The meaning of names, and hints for names that mean nothing.
+//! Lookup of names, and hints for unknown names.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::source::Span;
 /// Every declared name in lower case, with its full name and place.
 pub(super) type Declared = HashMap<String, (String, Span)>;
 
-/// Gathers what a list of definitions declares; the first of each name counts.
+/// Collects the names that a list of definitions declares; the first of each name counts.
 pub(super) fn collect(definitions: &[Definition], path: &mut String, all: &mut Declared) {
     for definition in definitions {
         let mut add = |name: &Ident| {
@@ -44,7 +44,7 @@ pub(super) fn collect(definitions: &[Definition], path: &mut String, all: &mut D
                 }
                 path.truncate(length);
             }
-            // Annotations have names of their own.
+            // Annotations have a name space of their own.
             DefinitionKind::AnnotationDeclaration(_) | DefinitionKind::Pragma(..) => {}
             DefinitionKind::Enum(enumeration) => {
                 add(&enumeration.name);
@@ -68,7 +68,7 @@ pub(super) fn collect(definitions: &[Definition], path: &mut String, all: &mut D
     }
 }
 
-/// Types of other languages, and what IDL calls them.
+/// Types of other languages, and their IDL names.
 const FOREIGN: &[(&str, &str)] = &[
     ("int", "long` or `int32"),
     ("bool", "boolean"),
@@ -102,8 +102,8 @@ const TYPE_KEYWORDS: &[&str] = &[
 ];
 
 impl Resolver<'_> {
-    /// What a scoped name means; `None` when that was reported. `wanted` is what
-    /// to call it when it means nothing.
+    /// The symbol of a scoped name; `None` when a fault was reported. `wanted` names the
+    /// expected kind in the report of an unknown name.
     pub(super) fn lookup(
         &mut self,
         scope: ScopeId,
@@ -161,10 +161,10 @@ impl Resolver<'_> {
         found
     }
 
-    /// §7.5.2: a name that several bases have is ambiguous, unless it is one thing.
+    /// §7.5.2: a name in several bases is ambiguous, unless all mean the same symbol.
     fn check_one_meaning(&mut self, scope: ScopeId, part: &Ident, entry: &Entry) {
         let mut scopes = self.scopes.outward(scope);
-        // Nearer ones that are spelled otherwise were passed by.
+        // Nearer names in another case were skipped.
         let own = scopes.find(|scope| {
             let found = self.scopes.member(*scope, &part.name);
             found.is_some_and(|found| found.symbol == entry.symbol)
@@ -184,8 +184,8 @@ impl Resolver<'_> {
         self.literals.get(&id)?.get(name).copied()
     }
 
-    /// Reports a name that means nothing. `inside` is where a part behind `::`
-    /// was looked for: the module, or nowhere in something without names.
+    /// Reports an unknown name. `inside` is the scope in which a part after `::` was
+    /// looked up, or none if the part before has no names.
     fn unknown(
         &mut self,
         scope: ScopeId,
@@ -225,14 +225,14 @@ impl Resolver<'_> {
             }
             let place = self.place(*span);
             return Some(format!(
-                "`{full}` is declared in {place}; IDL wants it before its use"
+                "`{full}` is declared in {place}; IDL requires it before its use"
             ));
         }
         let scopes: Vec<ScopeId> = self.scopes.outward(scope).collect();
         self.similar(scopes, part, wanted).map(did_you_mean)
     }
 
-    /// Whether this full name was declared before the place that we are at.
+    /// Whether this full name is declared before the current position.
     fn is_known(&self, full: &str) -> bool {
         let mut scope = ScopeId::ROOT;
         for part in full.split("::") {
@@ -249,7 +249,7 @@ impl Resolver<'_> {
         true
     }
 
-    /// The name in these scopes that is most like this one.
+    /// The name in these scopes that is most similar to this one.
     fn similar(
         &self,
         scopes: impl IntoIterator<Item = ScopeId>,
@@ -278,8 +278,8 @@ fn did_you_mean(name: String) -> String {
     format!("did you mean `{name}`?")
 }
 
-/// The candidate within a third of the length in edits; of equals the first in
-/// the alphabet.
+/// The candidate with the fewest edits, at most a third of the length; of equal ones,
+/// the first in the alphabet.
 pub(super) fn closest<'a>(
     name: &str,
     candidates: impl Iterator<Item = &'a str>,
@@ -296,8 +296,8 @@ pub(super) fn closest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein's distance, case ignored; two letters in the wrong order count
-/// as one edit when nothing else is wrong.
+/// Levenshtein's distance, ignoring case; a swap of two neighbours counts as one edit
+/// if it is the only difference.
 fn distance(left: &str, right: &str) -> usize {
     let left = left.to_ascii_lowercase();
     let right = right.to_ascii_lowercase();
@@ -321,7 +321,7 @@ fn distance(left: &str, right: &str) -> usize {
     row.last().copied().unwrap_or(0)
 }
 
-/// Whether two neighbours changed places, and that is all.
+/// Whether the only difference is a swap of two neighbours.
 fn swapped(left: &[u8], right: &[u8]) -> bool {
     let pairs = || left.iter().zip(right);
     let mut wrong = pairs().enumerate().filter(|(_, (l, r))| l != r);

@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::source::Span;
 
-/// What is known of an interface besides its declaration.
+/// Facts about an interface besides its declaration.
 #[derive(Debug)]
 pub(super) struct Known {
     /// Where it is declared.
@@ -143,7 +143,7 @@ impl Resolver<'_> {
 
     fn interface_bases(&mut self, scope: ScopeId, names: &[ScopedName]) -> Vec<InterfaceId> {
         let mut bases = Vec::new();
-        // One more than there may be is enough to say so.
+        // One more than the limit is enough to report it.
         for name in names.iter().take(INTERFACE_BASES_MAX + 1) {
             let message = match self.lookup(scope, name, "type") {
                 None | Some(Symbol::Refused) => continue,
@@ -151,7 +151,7 @@ impl Resolver<'_> {
                     format!("`{name}` is not defined yet: nothing can inherit from it")
                 }
                 Some(Symbol::Interface(id)) if bases.contains(&id) => {
-                    format!("`{name}` stands twice in this list")
+                    format!("`{name}` occurs twice in this list")
                 }
                 Some(Symbol::Interface(id)) => {
                     bases.push(id);
@@ -167,7 +167,7 @@ impl Resolver<'_> {
         bases
     }
 
-    /// Those with their bases, as far as there may be.
+    /// These interfaces with all their bases, up to the limit.
     fn all_bases(&self, direct: &[InterfaceId]) -> HashSet<InterfaceId> {
         let mut all: HashSet<InterfaceId> = direct.iter().copied().collect();
         let mut open = direct.to_vec();
@@ -183,8 +183,7 @@ impl Resolver<'_> {
         all
     }
 
-    /// `@service` says that an interface is to be called from elsewhere, which nobody
-    /// does.
+    /// `@service` requests remote calls of an interface, which are not supported.
     fn service(&mut self, scope: ScopeId, applied: &Applied<'_>) {
         let Some(annotation) = applied.get("service") else {
             return;
@@ -198,7 +197,7 @@ impl Resolver<'_> {
         self.sink.warning_hint(annotation.span, message, hint);
     }
 
-    /// `@autoid` numbers operations, for calls from elsewhere.
+    /// `@autoid` numbers operations for remote calls.
     fn interface_ids(&mut self, scope: ScopeId, applied: &Applied<'_>) {
         if let Some(annotation) = applied.get("autoid") {
             self.has_hash_ids(scope, applied);
@@ -207,8 +206,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Enters the name of an attribute or operation, which an inherited one of
-    /// that name forbids.
+    /// Enters the name of an attribute or operation; an inherited one with the same name
+    /// forbids it.
     fn feature_name(&mut self, scope: ScopeId, name: &ast::Ident) {
         let inherited = self.scopes.member(scope, &name.name);
         if self.scopes.local(scope, &name.name).is_none()
@@ -263,7 +262,7 @@ impl Resolver<'_> {
         for parameter in &operation.parameters {
             let name = &parameter.name.name;
             if !names.insert(name.to_ascii_lowercase()) {
-                let message = format!("parameter `{name}` stands twice in this operation");
+                let message = format!("parameter `{name}` occurs twice in this operation");
                 self.sink.error(parameter.name.span, message);
             }
         }
@@ -317,7 +316,7 @@ impl Resolver<'_> {
             match exception {
                 Some(id) => all.push(id),
                 None => {
-                    let message = format!("expected an exception, but `{name}` is none");
+                    let message = format!("expected an exception, but `{name}` is not one");
                     self.sink.error(name.span, message);
                 }
             }
@@ -325,8 +324,8 @@ impl Resolver<'_> {
         all
     }
 
-    /// Interfaces that were declared forward and never defined: what is known of
-    /// them is that there are objects of theirs.
+    /// Interfaces that were declared forward and never defined: only references to their
+    /// objects are possible.
     pub(super) fn close_interfaces(&mut self) {
         for index in 0..self.known_interfaces.len() {
             let Some(known) = self.known_interfaces.get(index) else {
@@ -341,7 +340,7 @@ impl Resolver<'_> {
                     "interface `{}` is declared forward and never defined",
                     decl.name
                 );
-                let hint = "it is taken for one without operations";
+                let hint = "it is read as one without operations";
                 self.sink.warning_hint(span, message, hint);
             }
             self.push_item(owner, NodeItem::Interface(InterfaceId(index)));

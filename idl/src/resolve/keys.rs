@@ -1,4 +1,4 @@
-//! What is part of a key, where it is not known before all types are.
+//! The parts of keys that are known only once all types are complete.
 
 use super::Resolver;
 use super::members::MAP_IN_KEY;
@@ -7,7 +7,7 @@ use crate::model::{Type, TypeKind};
 impl Resolver<'_> {
     /// Reports keys whose types were not defined where they were used.
     pub(super) fn check_late_keys(&mut self) {
-        // Types that were searched, and have no map in their key.
+        // Types already searched, without a map in their key.
         let mut clean = vec![false; self.types.len()];
         for (ty, span) in std::mem::take(&mut self.late_keys) {
             if self.sink.is_full() {

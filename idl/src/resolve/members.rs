@@ -15,23 +15,23 @@ use crate::limits::MEMBER_ID_MAX;
 use crate::model::{Alias, Member, Primitive, TryConstruct, Type, TypeKind, Value};
 use crate::source::Span;
 
-/// The members of one type while they are read.
+/// The members of one type while they are collected.
 #[derive(Debug, Default)]
 pub(super) struct Members {
     pub(super) all: Vec<Member>,
     /// Names in lower case, with the spelling.
     names: HashMap<String, String>,
-    /// Which member has an id.
+    /// The member with each id.
     ids: HashMap<u32, String>,
     hash_ids: bool,
-    /// The id of a member without an annotation under `SEQUENTIAL`.
+    /// The id of the next member without an annotation under `SEQUENTIAL`.
     next_id: u32,
     pub(super) facts: Facts,
-    /// The facts of the key members only.
+    /// The combined facts of the key members.
     pub(super) key_facts: Option<Facts>,
 }
 
-/// What the annotations of a declaration say of all members that it declares.
+/// The annotations that apply to all members of one declaration.
 struct Marks {
     doc: Vec<String>,
     key: bool,
@@ -61,7 +61,7 @@ impl Members {
         }
     }
 
-    /// Enters a member that was checked where it was declared.
+    /// Adds a member that was checked at its declaration.
     pub(super) fn inherit(&mut self, member: &Member) {
         let name = member.name.clone();
         self.names.insert(name.to_ascii_lowercase(), name.clone());
@@ -70,7 +70,7 @@ impl Members {
         self.all.push(member.clone());
     }
 
-    /// Keeps a name from being given to a member, and an id if it is given one.
+    /// Reserves a name, and an id if one is given.
     pub(super) fn reserve(&mut self, id: Option<u32>, name: &str) {
         self.ids.extend(id.map(|id| (id, name.to_owned())));
         self.names.insert(name.to_owned(), name.to_owned());
@@ -78,7 +78,7 @@ impl Members {
 }
 
 impl Resolver<'_> {
-    /// One declaration of members; whether all of them are known.
+    /// One declaration of members; returns whether all of them are known.
     pub(super) fn members(
         &mut self,
         scope: ScopeId,
@@ -105,7 +105,7 @@ impl Resolver<'_> {
             self.check_trim(&applied, marks.try_construct, &ty);
             let range = self.member_range(scope, &applied, &ty);
             let default = self.member_default(scope, &applied, &ty);
-            // That of a typedef is none for who may be absent.
+            // The default of a typedef does not apply to an optional member.
             let default = default.filter(|_| !marks.optional || applied.get("default").is_some());
             self.check_default(&applied, default.as_ref(), &range);
             self.weigh(&applied, &ty, &marks, name.span, members);
@@ -175,12 +175,12 @@ impl Resolver<'_> {
         }
     }
 
-    /// Only what has a bound can be cut; all else is discarded.
+    /// Only a value with a bound can be cut; every other one is discarded.
     pub(super) fn check_trim(&mut self, applied: &Applied<'_>, what: TryConstruct, ty: &Type) {
         let bounded = match self.without_aliases(ty) {
             Type::String { bound } | Type::WString { bound } => bound.is_some(),
             Type::Sequence { bound, .. } | Type::Map { bound, .. } => bound.is_some(),
-            // Not known before it is complete.
+            // Unknown until the type is complete.
             Type::Named(id) => !self.is_complete(id),
             _ => false,
         };
@@ -204,7 +204,7 @@ impl Resolver<'_> {
         };
         let new = &name.name;
         let message = if old == **new {
-            format!("member `{new}` stands twice in this type")
+            format!("member `{new}` occurs twice in this type")
         } else {
             format!("member `{new}` clashes with `{old}`: in IDL they are the same name")
         };
@@ -268,7 +268,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// `@default`, or else that of the typedef it is declared by.
+    /// `@default`, or else that of the typedef of its type.
     pub(super) fn member_default(
         &mut self,
         scope: ScopeId,
@@ -280,7 +280,7 @@ impl Resolver<'_> {
         };
         let expr = self.required(annotation)?;
         let Some(target) = self.target(ty) else {
-            // As ROS 2 writes it: a string that only its own tools understand.
+            // ROS 2 writes a string that only its own tools understand.
             if let ExprKind::Text(_) = expr.kind
                 && self.is_collection(ty)
             {
@@ -317,7 +317,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Adds a member to what is known of the type.
+    /// Adds a member to the facts of the type.
     fn weigh(
         &mut self,
         applied: &Applied<'_>,
@@ -336,7 +336,7 @@ impl Resolver<'_> {
         }
         facts.written = match marks.non_serialized {
             true => false,
-            // A header at least.
+            // At least a header.
             false => facts.written || marks.optional,
         };
         members.facts = members.facts.and(facts);

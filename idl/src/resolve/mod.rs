@@ -1,15 +1,15 @@
 //! From the tree of declarations to the checked model.
 //!
-//! One walk in the order of the text, because IDL wants every name declared
-//! before it is used. What is wrong is reported where it stands; its name then
-//! counts as [`Symbol::Refused`], so that uses of it are not reported as well.
+//! One pass in the order of the text, because IDL requires every name to be declared
+//! before its use. The name of a faulty declaration becomes [`Symbol::Refused`], so
+//! that its uses are not reported as well.
 
 mod annotations;
 mod bits;
-mod circles;
 mod constants;
 mod copies;
 mod custom;
+mod cycles;
 mod declarations;
 mod enums;
 mod fixed;
@@ -121,21 +121,21 @@ struct Resolver<'a> {
     /// Modules by scope.
     nodes: Vec<Node>,
     types: Vec<TypeDecl>,
-    /// What is known of each type of `types`.
+    /// Facts about each type of `types`.
     facts: Vec<Facts>,
-    /// Where each type of `types` is declared.
+    /// The position of the declaration of each type of `types`.
     spans: Vec<Span>,
-    /// Types that are declared in full, and have parts that are not known yet.
+    /// Completely declared types with parts that are still incomplete.
     closed: HashSet<TypeId>,
     forwards: Vec<forwards::Forward>,
-    /// Key members of types that were not known in full.
+    /// Key members whose types are still incomplete.
     late_keys: Vec<(Type, Span)>,
     pragmas: Vec<pragmas::Placed>,
-    /// Types whose key is by pragma.
+    /// Types whose key a pragma declares.
     pragma_keys: HashSet<TypeId>,
     constants: Vec<ConstDecl>,
     interfaces: Vec<InterfaceDecl>,
-    /// What is known of each interface of `interfaces`.
+    /// Facts about each interface of `interfaces`.
     known_interfaces: Vec<interfaces::Known>,
     annotations: Vec<custom::Declared>,
     /// Index of each literal in its enum, by name.
@@ -144,14 +144,14 @@ struct Resolver<'a> {
     included_twice: HashSet<FileId>,
     /// The first annotation in a comment of each file, and how many there are.
     behind: HashMap<FileId, (Span, usize)>,
-    /// Inside a struct or union, which is a scope of its own: what is used there is
-    /// not used in the scope around.
+    /// Whether the position is inside a struct or union. That is a scope of its own: a name
+    /// used there is not used in the enclosing scope.
     in_members: bool,
-    /// Bytes that declarations have repeated of others.
+    /// Bytes that declarations have copied from others so far.
     copied: usize,
 }
 
-/// A module of the model before the tree is put together.
+/// A module before the tree of the model is assembled.
 #[derive(Debug, Default)]
 struct Node {
     name: String,
@@ -159,7 +159,7 @@ struct Node {
     /// Annotations that the IDL declares itself, of all openings.
     custom: Vec<CustomAnnotation>,
     items: Vec<NodeItem>,
-    /// What it says of the types in it, as of its last opening.
+    /// Defaults for the types in it, as of its last opening.
     inherited: Inherited,
 }
 
@@ -171,7 +171,7 @@ enum NodeItem {
     Interface(InterfaceId),
 }
 
-/// As deep as modules are nested, which the parser limits.
+/// Recursive; the parser limits the nesting of modules.
 fn tree(nodes: &[Node], scope: ScopeId) -> Module {
     let Some(node) = nodes.get(scope.0) else {
         return Module::default();
@@ -201,7 +201,7 @@ impl Resolver<'_> {
             .map_or_else(Inherited::default, |node| node.inherited)
     }
 
-    /// A scope of its own inside another, with a place for what it contains.
+    /// A new scope inside another, with an entry for its contents.
     fn open_scope(&mut self, scope: ScopeId, name: &ast::Ident, bases: Vec<ScopeId>) -> ScopeId {
         let inherited = self.inherited(scope);
         self.nodes.push(Node {
@@ -218,8 +218,8 @@ impl Resolver<'_> {
             .map_or_else(Vec::new, |node| items(&self.nodes, node))
     }
 
-    /// Adds a checked type to the model, unless its name clashes or it nests too
-    /// deep or grows too large.
+    /// Adds a checked type to the model, unless its name clashes, it nests too deeply
+    /// or it is too large.
     fn add_type(
         &mut self,
         scope: ScopeId,
@@ -268,7 +268,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Enters a name; a clash is reported and leaves the first meaning.
+    /// Enters a name; a clash is reported and the first meaning stays.
     fn declare(&mut self, scope: ScopeId, name: &ast::Ident, symbol: Symbol) -> bool {
         self.check_new_name(scope, name, symbol);
         match self.scopes.declare(scope, name, symbol) {
@@ -280,8 +280,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// IDL 4.2 §7.5.2, §7.5.3: a name that was used in a scope is not declared
-    /// there with another meaning, nor is that of the scope itself.
+    /// IDL 4.2 §7.5.2, §7.5.3: a scope must not redeclare a name that it has used before,
+    /// nor its own name.
     fn check_new_name(&mut self, scope: ScopeId, name: &ast::Ident, symbol: Symbol) {
         if self.scopes.local(scope, &name.name).is_some() {
             return;
@@ -291,7 +291,7 @@ impl Resolver<'_> {
             let message = format!("`{new}` was used in this scope before, with another meaning");
             let place = self.place(span);
             if symbol == Symbol::Feature {
-                // It makes nothing ambiguous: types and operations stand apart.
+                // Not ambiguous: types and operations are distinct.
                 let hint = format!("in {place}; other IDL compilers refuse that");
                 self.sink.warning_hint(name.span, message, hint);
             } else {
@@ -301,22 +301,22 @@ impl Resolver<'_> {
         }
         let around = self.scopes.name(scope);
         if around.eq_ignore_ascii_case(&name.name) && !matches!(symbol, Symbol::Refused) {
-            let message = format!("`{}` has the name of what it stands in", name.name);
+            let message = format!("`{}` has the name of its enclosing scope", name.name);
             let hint = "other IDL compilers refuse that";
             self.sink.warning_hint(name.span, message, hint);
         }
     }
 
-    /// Enters a name of something that was reported.
+    /// Enters the name of a declaration whose fault was reported.
     fn poison(&mut self, scope: ScopeId, name: &ast::Ident) {
-        // A clash adds nothing to what was said.
+        // A clash needs no further report.
         let _: Result<(), Clash> = self.scopes.declare(scope, name, Symbol::Refused);
     }
 
     fn report_clash(&mut self, name: &ast::Ident, clash: &Clash) {
         if clash.span == name.span {
-            // The very same text says nothing new: ROS 2 has files without guards. One
-            // word for each of them is enough.
+            // The same text twice changes nothing: ROS 2 has files without guards. One
+            // warning per file is enough.
             if self.included_twice.insert(name.span.file) {
                 let message = format!(
                     "`{}` is declared again: this file is included twice, and counts once",
@@ -346,7 +346,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The meaning of a type's name behind all typedefs.
+    /// The type behind all typedefs.
     fn without_aliases(&self, ty: &Type) -> Type {
         let mut ty = ty;
         while let Type::Named(id) = ty

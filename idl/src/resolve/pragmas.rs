@@ -1,7 +1,7 @@
 //! Keys and topic types by `#pragma`, applied once all types are known.
 //!
-//! `a.b` in a key makes `a` a member of the key, and `b` one in the type of `a`:
-//! so the lists of all pragmas together must leave each type one key.
+//! `a.b` makes `a` a key member, and `b` a key member of the type of `a`: therefore all
+//! pragmas together must give each type exactly one key.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -13,10 +13,10 @@ use crate::limits::NESTING_MAX;
 use crate::model::{Struct, Type, TypeId, TypeKind};
 use crate::source::Span;
 
-/// A pragma, with the scope in which it stands.
+/// A pragma, with its scope.
 pub(super) type Placed = (ScopeId, Rc<Pragma>, Span);
 
-/// The keys of types that are part of another's, by the indices of members.
+/// Keys of nested types that result from pragmas, by the indices of members.
 type InnerKeys = HashMap<TypeId, Vec<usize>>;
 
 impl Resolver<'_> {
@@ -35,7 +35,7 @@ impl Resolver<'_> {
             let Some(paths) = &pragma.key else {
                 continue;
             };
-            // Some tools want a pragma for each member.
+            // Some tools require one pragma per member.
             let place = *places.entry(id).or_insert(keys.len());
             match keys.get_mut(place) {
                 Some((_, all, _)) => all.extend(paths.iter().cloned()),
@@ -63,8 +63,8 @@ impl Resolver<'_> {
         self.check_all_keys();
     }
 
-    /// Whether a type has a key by annotation, and not this one. Some files have it
-    /// in both ways, for two tools.
+    /// Whether a type has a different key by annotation. Some files declare the key in both
+    /// ways, for two tools.
     fn has_other_key(&self, id: TypeId, paths: &[Vec<String>]) -> bool {
         let keys = self.annotated_key(id);
         let mut listed: Vec<&str> = paths
@@ -114,7 +114,7 @@ impl Resolver<'_> {
         });
         if aggregate.is_none() && !self.names_may_be_missing {
             let name = pragma.ty.join("::");
-            let message = format!("the pragma is about `{name}`, which is no struct or union");
+            let message = format!("the pragma is about `{name}`, which is not a struct or union");
             self.sink.error(span, message);
         }
         aggregate
@@ -139,8 +139,8 @@ impl Resolver<'_> {
         names
     }
 
-    /// Marks the first member of each path, and what is behind it in its type.
-    /// As deep as a path is long.
+    /// Marks the first member of each path, and the rest of the path in its type. Recursion
+    /// depth is the length of a path.
     fn key_by_paths(&mut self, id: TypeId, paths: &[&[String]], span: Span, inner: &mut InnerKeys) {
         let places = self.member_places(id);
         let mut behind: BTreeMap<usize, Vec<&[String]>> = BTreeMap::new();
@@ -149,7 +149,7 @@ impl Resolver<'_> {
                 continue;
             };
             let Some(index) = places.get(name) else {
-                let message = format!("the key has `{name}`, which is no member of the type");
+                let message = format!("the key has `{name}`, which is not a member of the type");
                 self.sink.error(span, message);
                 continue;
             };
@@ -227,7 +227,7 @@ impl Resolver<'_> {
         if !agreed || other {
             let name = self.types.get(part.0).map_or("", |decl| decl.name.as_str());
             let message = format!("the key has other members of `{name}` than its own key");
-            let hint = "a type has one key, wherever it is used";
+            let hint = "a type has the same key wherever it is used";
             self.sink.error_hint(span, message, hint);
             return;
         }
@@ -235,7 +235,7 @@ impl Resolver<'_> {
         self.key_by_paths(part, paths, span, inner);
     }
 
-    /// Members that are inherited are members of the key where they are in the base.
+    /// An inherited member is a key member exactly if it is one in the base.
     fn inherit_keys(&mut self) {
         for index in 0..self.types.len() {
             let mut base = self.struct_of(TypeId(index)).and_then(|one| one.base);
@@ -257,7 +257,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Keys have changed, and with them what is part of other keys.
+    /// Updates the facts that depend on keys, after keys have changed.
     fn check_all_keys(&mut self) {
         for index in 0..self.types.len() {
             let Some(structure) = self.struct_of(TypeId(index)) else {
@@ -272,7 +272,7 @@ impl Resolver<'_> {
     }
 }
 
-/// What is wrong with a key as a whole, and what would be right.
+/// The fault of a key as a whole, with a hint.
 fn unfit_key(paths: &[Vec<String>]) -> Option<(String, String)> {
     if let Some(name) = paths.iter().flatten().find(|name| name.contains('[')) {
         let array = name.split('[').next().unwrap_or("");

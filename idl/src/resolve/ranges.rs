@@ -11,8 +11,8 @@ use crate::model::{Range, Type, TypeKind, Value};
 use crate::source::Span;
 
 impl Resolver<'_> {
-    /// The range of a member or typedef of this type; what its own annotations do
-    /// not say, the typedefs behind it may.
+    /// The range of a member or typedef of this type: from its own annotations, and else
+    /// from the typedefs in its type.
     pub(super) fn member_range(
         &mut self,
         scope: ScopeId,
@@ -71,7 +71,7 @@ impl Resolver<'_> {
         }
         let (Some(min), Some(max)) = (min, max) else {
             let hint = "write `@range(min = ..., max = ...)`, or `@min` or `@max` alone";
-            let message = "`@range` wants a `min` and a `max`";
+            let message = "`@range` requires a `min` and a `max`";
             self.sink.error_hint(annotation.span, message, hint);
             return Range::default();
         };
@@ -100,7 +100,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// A default must lie in the range, whichever of them comes from a typedef.
+    /// A default must be in the range; either of them may come from a typedef.
     pub(super) fn check_default(
         &mut self,
         applied: &Applied<'_>,
@@ -121,7 +121,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Of two numbers of one type.
+/// Compares two numbers of one type.
 fn compare(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Integer(left), Value::Integer(right)) => Some(left.cmp(right)),

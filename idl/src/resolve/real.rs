@@ -3,8 +3,8 @@
 use rustc_apfloat::ieee::{Double, Quad};
 use rustc_apfloat::{Float, FloatConvert};
 
-/// The number that is nearest to a literal, infinite when it is too large; `None`
-/// when it is no literal.
+/// The number nearest to a literal, infinite when it is too large; `None` when the
+/// text is not a literal.
 pub(super) fn parse(text: &str) -> Option<u128> {
     text.parse::<Quad>().ok().map(Float::to_bits)
 }
@@ -20,7 +20,7 @@ pub(super) fn of_double(value: f64) -> u128 {
     wide.to_bits()
 }
 
-/// The nearest `double`, infinite when there is none.
+/// The nearest `double`, infinite when the number is too large.
 pub(super) fn to_double(bits: u128) -> f64 {
     let narrow: Double = Quad::from_bits(bits).convert(&mut false).value;
     f64::from_bits(u64::try_from(narrow.to_bits()).unwrap_or(0))

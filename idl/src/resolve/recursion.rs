@@ -1,19 +1,19 @@
-//! Types that reach themselves: which members stand behind a pointer for it, and
-//! which types would have no end.
+//! Recursive types: which members are boxed for it, and which types have no finite
+//! value.
 //!
 //! Types contain each other by value through members and arrays, not through
-//! sequences, maps and external members. Where that runs in a circle, optional
-//! members on it are boxed; a circle without one is an error. Nothing here
-//! recurses by the length of a chain of types.
+//! sequences, maps and external members. On a cycle of containment, optional
+//! members are boxed; a cycle without an optional member is an error. No function
+//! recurses along a chain of types.
 
 use super::Resolver;
-use super::circles::circles;
+use super::cycles::cycles;
 use super::types::Facts;
 use crate::limits::TYPE_DEPTH_MAX;
 use crate::model::{Member, Struct, Type, TypeId, TypeKind};
 
 impl Resolver<'_> {
-    /// Completes what is known of the types once all are declared.
+    /// Completes the facts about types once all are declared.
     pub(super) fn close_recursion(&mut self) {
         if !self.facts.iter().any(|facts| facts.incomplete) {
             self.check_late_keys();
@@ -25,12 +25,12 @@ impl Resolver<'_> {
         }
         if let Some(id) = self.without_value() {
             let message = format!(
-                "no value of `{}` has an end: members that must be there contain it again",
+                "`{}` has no finite value: its mandatory members contain it again",
                 self.name_of(id)
             );
             if let Some(span) = self.spans.get(id.0) {
-                let hint = "make one of them `@optional`, or put a sequence or another branch on \
-                            the way";
+                let hint = "make one of them `@optional`, or use a sequence or another branch in \
+                            between";
                 self.sink.error_hint(*span, message, hint);
             }
             return;
@@ -66,23 +66,23 @@ impl Resolver<'_> {
         }
     }
 
-    /// Boxes the optional members on circles.
+    /// Boxes the optional members on cycles.
     fn box_members(&mut self) {
-        let circle = circles(&self.value_edges());
+        let cycle = cycles(&self.value_edges());
         for (index, decl) in self.types.iter_mut().enumerate() {
             let TypeKind::Struct(structure) = &mut decl.kind else {
                 continue;
             };
-            let own = circle.get(index).copied().flatten();
+            let own = cycle.get(index).copied().flatten();
             for member in &mut structure.members {
-                let part = contained(&member.ty).and_then(|id| circle.get(id.0).copied().flatten());
+                let part = contained(&member.ty).and_then(|id| cycle.get(id.0).copied().flatten());
                 member.boxed |= member.optional && own.is_some() && part == own;
             }
         }
         self.box_inherited();
     }
 
-    /// What is inherited stands where it does in the base.
+    /// An inherited member is boxed exactly if it is in the base.
     fn box_inherited(&mut self) {
         for index in 0..self.types.len() {
             let mut bases = Vec::new();
@@ -117,32 +117,32 @@ impl Resolver<'_> {
         }
     }
 
-    /// Reports the circles that are left, each with the way along it.
+    /// Reports the remaining cycles, each with its path.
     fn report_infinite_types(&mut self) -> bool {
         let edges = self.value_edges();
-        let circle = circles(&edges);
+        let cycle = cycles(&edges);
         let mut reported = Vec::new();
-        for (index, number) in circle.iter().enumerate() {
+        for (index, number) in cycle.iter().enumerate() {
             let Some(number) = number.filter(|number| !reported.contains(number)) else {
                 continue;
             };
             reported.push(number);
-            let way = self.way(TypeId(index), &edges, &circle);
+            let path = self.path_of_cycle(TypeId(index), &edges, &cycle);
             let message = format!(
-                "`{}` would contain itself without end: {way}",
+                "`{}` would contain itself without end: {path}",
                 self.name_of(TypeId(index))
             );
             if let Some(span) = self.spans.get(index) {
                 let hint =
-                    "put a sequence on the way, or make a member of it `@optional` or `@external`";
+                    "put a sequence in between, or make a member of it `@optional` or `@external`";
                 self.sink.error_hint(*span, message, hint);
             }
         }
         !reported.is_empty()
     }
 
-    /// A type that contains itself through members which must be there, if behind pointers,
-    /// and so has neither a default nor any other value.
+    /// Reports a type that contains itself through mandatory members behind pointers, and so
+    /// has no finite value, not even a default.
     fn without_value(&self) -> Option<TypeId> {
         let mut ending = vec![false; self.types.len()];
         loop {
@@ -159,13 +159,18 @@ impl Resolver<'_> {
         }
     }
 
-    /// The shortest way from a type back to itself, by the members on it.
-    fn way(&self, start: TypeId, edges: &[Vec<TypeId>], circle: &[Option<usize>]) -> String {
+    /// The shortest cycle from a type back to itself, as a list of members.
+    fn path_of_cycle(
+        &self,
+        start: TypeId,
+        edges: &[Vec<TypeId>],
+        cycle: &[Option<usize>],
+    ) -> String {
         let mut from: Vec<Option<TypeId>> = vec![None; edges.len()];
         let mut queue = std::collections::VecDeque::from([start]);
         'search: while let Some(id) = queue.pop_front() {
             for next in edges.get(id.0).into_iter().flatten() {
-                let same = circle.get(next.0) == circle.get(start.0);
+                let same = cycle.get(next.0) == cycle.get(start.0);
                 let fresh = from.get(next.0).is_some_and(Option::is_none);
                 if same && fresh {
                     if let Some(place) = from.get_mut(next.0) {
@@ -191,7 +196,7 @@ impl Resolver<'_> {
         steps.join(", ")
     }
 
-    /// `A::member`, by which one type contains another.
+    /// The `A::member` through which one type contains another.
     fn step(&self, outer: TypeId, inner: TypeId) -> String {
         let name = self.name_of(outer);
         let members: Vec<&Member> = match self.types.get(outer.0).map(|decl| &decl.kind) {
@@ -210,7 +215,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Which types each type contains by value.
+    /// The types that each type contains by value.
     fn value_edges(&self) -> Vec<Vec<TypeId>> {
         let parts = |members: &mut dyn Iterator<Item = &Member>| {
             members
@@ -231,7 +236,7 @@ impl Resolver<'_> {
             .collect()
     }
 
-    /// The sizes of types, parts first: by value there is no circle any more.
+    /// The sizes of types, parts first: containment by value has no cycles any more.
     fn weigh_types(&mut self) {
         let edges = self.value_edges();
         let mut done = vec![false; edges.len()];
@@ -282,8 +287,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// How deep types nest, where one that we are inside of counts for nothing.
-    /// The first that nests too deep, if any.
+    /// Computes how deep types nest, where a recursive use counts as depth 0. Returns the
+    /// first type that nests too deeply, if any.
     fn depths(&mut self) -> Option<TypeId> {
         let mut measured = Depths {
             all: vec![None; self.types.len()],
@@ -302,7 +307,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// At most as deep as types may nest.
+    /// Recursion depth is at most the limit of nesting.
     fn depth(&self, id: TypeId, measured: &mut Depths) -> u32 {
         if let Some(Some(depth)) = measured.all.get(id.0) {
             return *depth;
@@ -336,7 +341,7 @@ impl Resolver<'_> {
         depth
     }
 
-    /// As deep as the parser lets types be written.
+    /// Recursive; the parser limits the nesting of written types.
     fn depth_of(&self, ty: &Type, measured: &mut Depths) -> u32 {
         match ty {
             Type::Named(id) => self.depth(*id, measured),
@@ -355,12 +360,12 @@ impl Resolver<'_> {
 
 struct Depths {
     all: Vec<Option<u32>>,
-    /// The types that we are inside of.
+    /// The types on the current path.
     open: Vec<TypeId>,
     too_deep: bool,
 }
 
-/// Whether a type has a value if those of `ending` have.
+/// Whether a type has a finite value, assuming that those of `ending` have.
 fn ends(kind: &TypeKind, ending: &[bool]) -> bool {
     let has = |ty: &Type| contained(ty).is_none_or(|id| ending.get(id.0).is_none_or(|ends| *ends));
     match kind {

@@ -17,7 +17,7 @@ impl ScopeId {
     pub(super) const ROOT: Self = Self(0);
 }
 
-/// What a name means.
+/// The meaning of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Symbol {
     Module(ScopeId),
@@ -34,12 +34,12 @@ pub(super) enum Symbol {
     Literal(TypeId, usize),
     /// The literals of several enums.
     Literals,
-    /// Something that was reported; its uses are not.
+    /// A declaration whose fault was reported; its uses are not reported.
     Refused,
 }
 
 impl Symbol {
-    /// What to call it in "expected ..., but ... is ...".
+    /// Its kind in "expected ..., but ... is ...".
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::Module(_) => "a module",
@@ -62,7 +62,7 @@ pub(super) struct Entry {
     pub(super) symbol: Symbol,
 }
 
-/// The declaration that was there first.
+/// The earlier declaration of the name.
 #[derive(Debug)]
 pub(super) struct Clash {
     pub(super) spelling: Rc<str>,
@@ -82,9 +82,9 @@ impl Clash {
 struct Scope {
     parent: Option<ScopeId>,
     name: Rc<str>,
-    /// Scopes whose names are names of this one too.
+    /// Scopes from which this one inherits names.
     bases: Vec<ScopeId>,
-    /// Names of scopes around that were used here: in lower case, with the place.
+    /// Names of enclosing scopes that were used here: in lower case, with the position.
     used: HashMap<String, Span>,
     /// By the name in lower case.
     entries: HashMap<String, Entry>,
@@ -111,7 +111,7 @@ impl Default for Scopes {
 }
 
 impl Scopes {
-    /// A new scope inside another, not yet declared there.
+    /// A new scope inside another, whose name is not yet entered.
     pub(super) fn open(&mut self, parent: ScopeId, name: &Rc<str>, bases: Vec<ScopeId>) -> ScopeId {
         let parent = Some(parent);
         self.all.push(Scope {
@@ -124,7 +124,7 @@ impl Scopes {
         ScopeId(self.all.len() - 1)
     }
 
-    /// What a name means in this scope itself, in any case.
+    /// The symbol of a name in this scope itself, ignoring case.
     pub(super) fn local(&self, scope: ScopeId, name: &str) -> Option<&Entry> {
         self.all
             .get(scope.0)?
@@ -132,12 +132,12 @@ impl Scopes {
             .get(&name.to_ascii_lowercase())
     }
 
-    /// What a name means in this scope or in those that it inherits from.
+    /// The symbol of a name in this scope or in those that it inherits from.
     pub(super) fn member(&self, scope: ScopeId, name: &str) -> Option<&Entry> {
         self.meanings(scope, name).into_iter().next()
     }
 
-    /// All that a name means in this scope, or else in those that it inherits from.
+    /// All symbols of a name in this scope, or else in those that it inherits from.
     pub(super) fn meanings(&self, scope: ScopeId, name: &str) -> Vec<&Entry> {
         let mut seen: Vec<ScopeId> = Vec::new();
         let mut found: Vec<&Entry> = Vec::new();
@@ -156,7 +156,7 @@ impl Scopes {
         found
     }
 
-    /// Remembers that a name of a scope around was used here.
+    /// Records the use of a name of an enclosing scope.
     pub(super) fn use_name(&mut self, scope: ScopeId, name: &Ident) {
         if self.local(scope, &name.name).is_some() {
             return;
@@ -167,7 +167,7 @@ impl Scopes {
         }
     }
 
-    /// Where a name of a scope around was used here, before this place.
+    /// The position of an earlier use of a name of an enclosing scope.
     pub(super) fn used(&self, scope: ScopeId, name: &str) -> Option<Span> {
         let used = &self.all.get(scope.0)?.used;
         used.get(&name.to_ascii_lowercase()).copied()
@@ -178,8 +178,8 @@ impl Scopes {
         self.all.get(scope.0).map_or("", |scope| &scope.name)
     }
 
-    /// What a name means here or in a scope around. One that is spelled so wins
-    /// over an inner one in another case.
+    /// The symbol of a name in this scope or an enclosing one. An exact spelling takes
+    /// precedence over an inner name in another case.
     pub(super) fn visible(&self, scope: ScopeId, name: &str) -> Option<&Entry> {
         let found = self
             .outward(scope)
@@ -194,7 +194,7 @@ impl Scopes {
         inner
     }
 
-    /// Enters a name. A name that stands for something refused gives way.
+    /// Enters a name; it replaces a refused declaration.
     pub(super) fn declare(
         &mut self,
         scope: ScopeId,
@@ -224,7 +224,7 @@ impl Scopes {
         }
     }
 
-    /// Gives a declared name another meaning.
+    /// Changes the meaning of a declared name.
     pub(super) fn replace(&mut self, scope: ScopeId, name: &Ident, symbol: Symbol) {
         let scope = self.all.get_mut(scope.0);
         let key = name.name.to_ascii_lowercase();
@@ -234,7 +234,7 @@ impl Scopes {
         }
     }
 
-    /// Names of the modules around, from the outside in, this one included.
+    /// Names of the enclosing modules from the outside in, including this one.
     pub(super) fn path(&self, scope: ScopeId) -> Vec<String> {
         let names = self
             .outward(scope)
@@ -245,7 +245,7 @@ impl Scopes {
         path
     }
 
-    /// All names of one scope, in no order.
+    /// All names of one scope, in any order.
     pub(super) fn entries(&self, scope: ScopeId) -> impl Iterator<Item = &Entry> {
         self.all
             .get(scope.0)
@@ -253,7 +253,7 @@ impl Scopes {
             .flat_map(|scope| scope.entries.values())
     }
 
-    /// This scope and those around it.
+    /// This scope and the enclosing ones.
     pub(super) fn outward(&self, scope: ScopeId) -> impl Iterator<Item = ScopeId> {
         let parent = |scope: &ScopeId| self.all.get(scope.0).and_then(|scope| scope.parent);
         std::iter::successors(Some(scope), parent)

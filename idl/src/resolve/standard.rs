@@ -1,7 +1,7 @@
-//! The annotations of IDL 4.2 §8.3 and XTypes 1.3 §7.3.1.2: which parameters they have, and
-//! where they may stand.
+//! The annotations of IDL 4.2 §8.3 and XTypes 1.3 §7.3.1.2: their parameters, and the
+//! places where they may occur.
 
-/// Where an annotation stands.
+/// The kind of declaration or use that an annotation is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Module,
@@ -26,15 +26,14 @@ pub(super) enum Place {
     Parameter,
     /// An element of a collection.
     Element,
-    /// A use of a type, or behind a declared name.
+    /// A use of a type, or after a declared name.
     Use,
     /// A declaration of an annotation.
     Annotation,
 }
 
 impl Place {
-    /// Whether the description of a type (XTypes 1.3 Annex B) has a place for annotations of
-    /// it.
+    /// Whether a type object (XTypes 1.3 Annex B) can contain annotations of it.
     pub(super) const fn is_described(self) -> bool {
         matches!(
             self,
@@ -84,9 +83,9 @@ impl Place {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Support {
-    /// At these places.
+    /// Allowed at these places.
     At(&'static [Place]),
-    /// Says nothing about the type: accepted anywhere.
+    /// Accepted anywhere, because it does not affect the type.
     Remark,
     /// Refused unless its value is `FALSE`.
     RefusedFlag,
@@ -114,12 +113,12 @@ const AGGREGATES: &[Place] = &[Place::Struct, Place::Union];
 const MEMBERS: &[Place] = &[Place::Member, Place::Branch];
 pub(super) const VALUES: &[Place] = &[Place::Member, Place::Branch, Place::Typedef];
 
-/// What an argument without a name is.
+/// The meaning of an argument without a name.
 pub(super) const VALUE: &str = "value";
 const NONE: &[&str] = &[];
 const ONE: &[&str] = &[VALUE];
 
-/// A standard annotation: its name, its parameters, and where it may stand.
+/// A standard annotation: its name, its parameters, and where it may occur.
 pub(super) type Standard = (&'static str, &'static [&'static str], Support);
 
 pub(super) const KNOWN: &[Standard] = &[
@@ -210,14 +209,14 @@ pub(super) const KNOWN: &[Standard] = &[
     ),
 ];
 
-/// Names that annotations had before, or have elsewhere, without their underscores:
-/// XTypes 1.0 and Connext DDS.
+/// Former and foreign names of annotations, without underscores: XTypes 1.0 and
+/// Connext DDS.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("alloweddatarepresentation", "data_representation"),
     ("shared", "external"),
 ];
 
-/// The standard annotation that is meant by another spelling: `@MustUnderstand`.
+/// The standard annotation that another spelling means, such as `@MustUnderstand`.
 pub(super) fn other_spelling(written: &str) -> Option<&'static Standard> {
     let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
     let meant = plain(written);

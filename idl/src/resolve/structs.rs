@@ -48,10 +48,10 @@ impl Resolver<'_> {
         if !complete || self.sink.error_count() > errors {
             return self.abandon_type(&opened, &structure.name);
         }
-        // Without key members, all of them are the key where the struct is one.
+        // If a struct without key members is a key member, all of its members are the key.
         let map_in_key = members.key_facts.unwrap_or(members.facts).map_in_key;
         let facts = Facts {
-            // A list of parameters ends in one that says so.
+            // A parameter list ends with a sentinel.
             written: members.facts.written || extensibility == Extensibility::Mutable,
             map_in_key,
             ..members.facts
@@ -72,8 +72,8 @@ impl Resolver<'_> {
         self.finish(&opened, definition, &structure.name, applied, kind, facts)
     }
 
-    /// XCDR1 tells that an optional member is absent by a length of 0 (XTypes 1.3
-    /// §7.4.1.1.5.3), which is that of a value without bytes too.
+    /// XCDR1 encodes an absent optional member as length 0 (XTypes 1.3 §7.4.1.1.5.3), which
+    /// is also the length of a value without bytes.
     fn warn_of_nothing(&mut self, name: &ast::Ident, members: Option<&[Member]>) {
         for member in members.unwrap_or_default() {
             let facts = self.facts_of(&member.ty);
@@ -108,7 +108,7 @@ impl Resolver<'_> {
         self.close_type(opened, applied.doc(&definition.doc), applied, kind, facts)
     }
 
-    /// The struct that another inherits from, its members entered.
+    /// The base struct, after adding its members.
     fn struct_base(
         &mut self,
         scope: ScopeId,
@@ -127,7 +127,7 @@ impl Resolver<'_> {
         let Some(TypeKind::Struct(base)) = self.types.get(id.0).map(|decl| &decl.kind) else {
             self.sink.error(
                 name.span,
-                format!("expected a struct, but `{name}` is none"),
+                format!("expected a struct, but `{name}` is not one"),
             );
             return None;
         };
@@ -145,7 +145,7 @@ impl Resolver<'_> {
         Some(id)
     }
 
-    /// What a name that something inherits from stands for, behind typedefs.
+    /// The base that a name means, behind typedefs.
     pub(super) fn base_type(
         &mut self,
         scope: ScopeId,
@@ -178,7 +178,7 @@ impl Resolver<'_> {
         None
     }
 
-    /// XTypes 1.3 §7.2.2.4.5: a struct and its base evolve alike.
+    /// XTypes 1.3 §7.2.2.4.5: a struct and its base have the same extensibility.
     fn derived_extensibility(
         &mut self,
         applied: &Applied<'_>,

@@ -5,7 +5,7 @@ use super::{fixed, real};
 use crate::ast::ExprKind;
 use crate::model::{Primitive, TypeId, Value};
 
-/// The type that a value is wanted for.
+/// The type for which a value is evaluated.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Target {
     Integer {
@@ -14,7 +14,7 @@ pub(super) enum Target {
         signed: bool,
     },
     Float(Precision),
-    /// With digits and scale, unless it takes those of the value.
+    /// With digits and scale; `None` if it takes those of the value.
     Fixed(Option<(u8, u8)>),
     Boolean,
     Char,
@@ -34,7 +34,7 @@ pub(super) enum Target {
         name: String,
         bits: u8,
     },
-    /// Whatever it is.
+    /// Any value.
     Any,
 }
 
@@ -105,7 +105,7 @@ pub(super) fn describe(value: &Value) -> &'static str {
     }
 }
 
-/// The value of a literal; says what is wrong with it.
+/// The value of a literal, or its fault.
 pub(super) fn literal_value(literal: &ExprKind, target: &Target) -> Result<Value, String> {
     match literal {
         ExprKind::Integer(value) => Ok(Value::Integer(i128::from(*value))),
@@ -146,7 +146,7 @@ fn wide_char(c: char) -> Result<Value, String> {
     }
 }
 
-/// A value as one of the type it is for, or why it is none.
+/// A value converted to its target type, or the reason why that is impossible.
 pub(super) fn fitted(value: Value, target: &Target) -> Result<Value, String> {
     let fault = match (&value, target) {
         (Value::Integer(value), Target::Integer { name, bits, signed }) => {

@@ -1,4 +1,4 @@
-//! What annotations say about a type as a whole.
+//! Annotations of a type as a whole.
 
 use super::Resolver;
 use super::annotations::{Applied, argument};
@@ -7,7 +7,7 @@ use crate::ast::{Annotation, Arguments, Expr, ExprKind};
 use crate::limits::VERBATIM_LANGUAGE_BYTES_MAX;
 use crate::model::{Extensibility, Placement, Representations, Verbatim};
 
-/// What the modules around a type say of the types in them.
+/// Defaults from the enclosing modules of a type.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Inherited {
     /// `@autoid(HASH)`.
@@ -19,8 +19,8 @@ pub(super) struct Inherited {
 }
 
 impl Resolver<'_> {
-    /// `@final`, `@appendable`, `@mutable` or `@extensibility(...)`, and where it
-    /// stands.
+    /// `@final`, `@appendable`, `@mutable` or `@extensibility(...)`, and its
+    /// position.
     pub(super) fn extensibility<'a>(
         &mut self,
         applied: &Applied<'a>,
@@ -63,7 +63,7 @@ impl Resolver<'_> {
             && let Some((old, new)) = OLD.iter().find(|(old, _)| *old == name.to_string())
         {
             if !annotation.behind {
-                let message = format!("`{old}` is taken for `{new}`");
+                let message = format!("`{old}` is read as `{new}`");
                 let hint = format!("write `@extensibility({new})`");
                 self.sink.warning_hint(expr.span, message, hint);
             }
@@ -78,8 +78,8 @@ impl Resolver<'_> {
             .map_or(Extensibility::Appendable, |(kind, _)| kind)
     }
 
-    /// `@nested` and `@topic`, or else what the modules around say. `@top_level` is the
-    /// opposite of `@nested`, from before there was that.
+    /// `@nested` and `@topic`, or else the default of the enclosing modules. `@top_level` is
+    /// the older opposite of `@nested`.
     pub(super) fn nested(&mut self, scope: ScopeId, applied: &Applied<'_>) -> bool {
         let nested = applied
             .get("nested")
@@ -98,7 +98,7 @@ impl Resolver<'_> {
             let hint = "a topic gets its name where it is created";
             self.sink.warning_hint(topic.span, message, hint);
         }
-        // §7.3.1.2.1.16: for whom it is a topic.
+        // §7.3.1.2.1.16: the platform for which it is a topic type.
         if platform.is_some_and(|platform| !matches!(&*platform, "*" | "DDS")) {
             return nested.unwrap_or_else(|| self.inherited(scope).nested);
         }
@@ -109,14 +109,14 @@ impl Resolver<'_> {
         false
     }
 
-    /// What is said of a type that no topic has, whatever is said of it.
+    /// Refuses annotations of topic types on a type that cannot be one.
     pub(super) fn check_nested(&mut self, scope: ScopeId, applied: &Applied<'_>) {
         for name in ["nested", "top_level"] {
             self.is_flagged(scope, applied, name);
         }
     }
 
-    /// Whether ids come from names: `@autoid`, or else what the modules around say.
+    /// Whether ids come from names: `@autoid`, or else the default of the enclosing modules.
     pub(super) fn has_hash_ids(&mut self, scope: ScopeId, applied: &Applied<'_>) -> bool {
         let Some(annotation) = applied.get("autoid") else {
             return self.inherited(scope).hash_ids;
@@ -128,7 +128,7 @@ impl Resolver<'_> {
         self.word(annotation, expr, &["SEQUENTIAL", "HASH"]) == Some("HASH")
     }
 
-    /// `@data_representation`, or else what the modules around say.
+    /// `@data_representation`, or else the default of the enclosing modules.
     pub(super) fn representations(
         &mut self,
         scope: ScopeId,
@@ -147,7 +147,7 @@ impl Resolver<'_> {
         let kinds = argument(annotation, "allowed_kinds").or_else(|| argument(annotation, "value"));
         let Some(expr) = kinds else {
             let hint = "write `@data_representation(XCDR1 | XCDR2)` or one of these";
-            let message = "`@data_representation` wants a value";
+            let message = "`@data_representation` requires a value";
             self.sink.error_hint(annotation.span, message, hint);
             return None;
         };
@@ -165,7 +165,7 @@ impl Resolver<'_> {
         Some(given)
     }
 
-    /// `XCDR1 | XCDR2`. XML may be allowed too, and is never offered.
+    /// `XCDR1 | XCDR2`. XML may be allowed too, but is not supported.
     fn representation(
         &mut self,
         annotation: &Annotation,
@@ -176,13 +176,13 @@ impl Resolver<'_> {
             self.representation(annotation, left, given)?;
             return self.representation(annotation, right, given);
         }
-        // The bits of the mask, of which those of no representation mean nothing.
+        // Bits of the mask without a representation are ignored.
         if let ExprKind::Integer(bits) = &expr.kind {
             given.xcdr1 |= bits & 1 != 0;
             given.xcdr2 |= bits & 4 != 0;
             return Some(());
         }
-        // What Connext DDS calls the first one.
+        // The name of the first one in Connext DDS.
         if matches!(&expr.kind, ExprKind::Name(name) if name.to_string() == "XCDR") {
             given.xcdr1 = true;
             return Some(());
@@ -195,8 +195,8 @@ impl Resolver<'_> {
         Some(())
     }
 
-    /// IDL 4.2 §8.3.5.1. Comments become documentation; code for other languages
-    /// is theirs, and kept for the description of the type.
+    /// IDL 4.2 §8.3.5.1. Comments become documentation; code for other languages is kept
+    /// for the type object only.
     pub(super) fn verbatim(
         &mut self,
         scope: ScopeId,
@@ -212,7 +212,7 @@ impl Resolver<'_> {
             None => Some("*".into()),
         };
         let Some(text) = argument(annotation, "text") else {
-            let message = "`@verbatim` wants a `text`";
+            let message = "`@verbatim` requires a `text`";
             self.sink.error(annotation.span, message);
             return;
         };

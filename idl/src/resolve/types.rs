@@ -1,4 +1,4 @@
-//! Uses of types, and what is known about them.
+//! Uses of types, and facts about types.
 
 use super::Resolver;
 use super::scopes::{ScopeId, Symbol};
@@ -11,22 +11,22 @@ use crate::model::{Element, Primitive, Type, TypeId, TypeKind};
 use super::fixed::DIGITS_MAX;
 use super::targets::Target;
 
-/// What later checks ask about a type. Kept for each declared type, so that no
-/// check walks down a type of many levels.
+/// Facts about a type for later checks, kept for each declared type so that no check has
+/// to descend into a type of many levels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// Declared types, sequences and arrays inside one another.
+    /// Nesting of declared types, sequences and arrays.
     pub(super) depth: u32,
-    /// Least size of a value in memory, without what strings and sequences
-    /// point to. Saturates.
+    /// Least size of a value in memory in bytes, without the contents of strings and
+    /// sequences. Saturates.
     pub(super) bytes: u64,
-    /// Each value has bytes in XCDR1.
+    /// Whether each value has at least one byte in XCDR1.
     pub(super) written: bool,
-    /// A map is a part of it that would belong to the key.
+    /// Whether it contains a map that would belong to the key.
     pub(super) map_in_key: bool,
-    /// An interface or a native type is a part of it: it is no data.
+    /// Whether it contains an interface or a native type, and so is not a data type.
     pub(super) object: bool,
-    /// A type that was not complete when it was used is a part of it.
+    /// Whether it contains a type that was incomplete when it was used.
     pub(super) incomplete: bool,
 }
 
@@ -39,7 +39,7 @@ impl Facts {
         }
     }
 
-    /// Those of something that has `self` and `other` as parts.
+    /// The facts of a type with the parts `self` and `other`.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             depth: self.depth.max(other.depth),
@@ -51,7 +51,7 @@ impl Facts {
         }
     }
 
-    /// Those of a collection of such elements.
+    /// The facts of a collection of such elements.
     fn behind_a_pointer(self) -> Self {
         Self {
             depth: self.depth + 1,
@@ -61,7 +61,7 @@ impl Facts {
         }
     }
 
-    /// Says which limit it breaks.
+    /// The limit that it exceeds, if any.
     pub(super) fn within_limits(self) -> Result<(), String> {
         if self.depth >= TYPE_DEPTH_MAX {
             return Err(format!(
@@ -101,7 +101,7 @@ impl Resolver<'_> {
                 let inner = self.facts_from(&element.ty, of);
                 let product =
                     |bytes: u64, dimension: &u32| bytes.saturating_mul(u64::from(*dimension));
-                // An empty struct has no bytes, but a great number of them costs time.
+                // An empty struct has no bytes, but many of them cost time.
                 let bytes = dimensions.iter().fold(inner.bytes.max(1), product);
                 Facts {
                     depth: inner.depth + 1,
@@ -117,13 +117,13 @@ impl Resolver<'_> {
         }
     }
 
-    /// A type as it is used; `None` when it was reported.
+    /// A use of a type; `None` when a fault was reported.
     pub(super) fn type_spec(&mut self, scope: ScopeId, spec: &TypeSpec) -> Option<Type> {
         self.annotate(scope, Place::Use, &spec.annotations);
         self.type_kind(scope, spec)
     }
 
-    /// As [`Self::type_spec`], for who reads the annotations himself.
+    /// As [`Self::type_spec`], without the annotations, which the caller evaluates.
     pub(super) fn type_kind(&mut self, scope: ScopeId, spec: &TypeSpec) -> Option<Type> {
         match &spec.kind {
             ast::TypeKind::Primitive(primitive) => Some(Type::Primitive(*primitive)),
@@ -236,8 +236,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// A type with the dimensions of a declarator. They are checked even when the
-    /// type was reported.
+    /// A type with the dimensions of a declarator. The dimensions are checked even if the
+    /// type is faulty.
     pub(super) fn declarator(
         &mut self,
         scope: ScopeId,
@@ -272,7 +272,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// `String`, as other languages have it, where nothing of this name is declared.
+    /// `String`, as in other languages, if no declaration has this name.
     fn misspelled(&mut self, name: &ast::ScopedName) -> Option<Type> {
         let written = &*name.first.name;
         let plain = name.rest.is_empty() && !name.absolute;
@@ -288,7 +288,7 @@ impl Resolver<'_> {
             "double" => Type::Primitive(Primitive::Float64),
             _ => return None,
         };
-        let message = format!("`{written}` is taken for `{keyword}`");
+        let message = format!("`{written}` is read as `{keyword}`");
         let hint = format!("write `{keyword}`");
         self.sink.warning_hint(name.span, message, hint);
         Some(ty)
@@ -318,7 +318,7 @@ impl Resolver<'_> {
         matches!(kind, Some(TypeKind::Struct(structure)) if structure.exception)
     }
 
-    /// The outer `None` when it was reported, the inner one for no bound.
+    /// The outer `None` when a fault was reported, the inner one for no bound.
     fn bound(&mut self, scope: ScopeId, bound: &Option<Expr>) -> Option<Option<u32>> {
         match bound {
             None => Some(None),
@@ -340,7 +340,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The type that a constant of this type is evaluated for.
+    /// The target for constants of this type.
     pub(super) fn target(&self, ty: &Type) -> Option<Target> {
         match self.without_aliases(ty) {
             Type::Primitive(primitive) => Some(Target::of_primitive(primitive)),

@@ -11,7 +11,7 @@ use super::types::Facts;
 use crate::ast::{self, ForwardKind};
 use crate::model::{Branch, Discriminator, Extensibility, Type, TypeId, TypeKind, Union, Value};
 
-/// Values of the discriminator, by number, and the branch that has each.
+/// The branch of each value of the discriminator, by number.
 type Labels = HashMap<i128, String>;
 
 impl Resolver<'_> {
@@ -31,7 +31,7 @@ impl Resolver<'_> {
         let discriminator = self.discriminator(scope, &union.discriminator);
         let autoid_hash = self.has_hash_ids(scope, &applied);
         let mut members = Members::new(autoid_hash, 1);
-        // It is written with the id 0 where members are written with theirs.
+        // Where members are encoded with ids, the discriminator has id 0.
         let discriminator_id = (extensibility == Extensibility::Mutable).then_some(0);
         members.reserve(discriminator_id, "discriminator");
         let branches = self.branches(scope, union, discriminator.as_ref(), &mut members);
@@ -43,7 +43,7 @@ impl Resolver<'_> {
         if union.broken || self.sink.error_count() > errors {
             return self.abandon_type(&opened, &union.name);
         }
-        // With a key of its own, only the discriminator is one.
+        // If the union has a key, it is the discriminator.
         let sizes = branches.iter().map(|branch| match branch.member.boxed {
             true => 8,
             false => self.facts_of(&branch.member.ty).bytes,
@@ -104,7 +104,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// All branches; `None` when something of them is not known.
+    /// All branches; `None` when some are faulty.
     fn branches(
         &mut self,
         scope: ScopeId,
@@ -140,7 +140,7 @@ impl Resolver<'_> {
                 member,
             });
         }
-        // A default with labels of its own has these, if nothing else.
+        // A default branch with labels has at least these.
         let bare = default.filter(|branch| branch.labels.is_empty());
         if let Some(span) = bare.and_then(|branch| branch.default)
             && let Some(discriminator) = discriminator
@@ -183,7 +183,7 @@ impl Resolver<'_> {
         Some(values)
     }
 
-    /// Whether no value of the discriminator is left.
+    /// Whether every value of the discriminator has a branch.
     fn covers_all(&self, ty: &Type, seen: &Labels) -> bool {
         match self.target(ty) {
             Some(Target::Boolean) => seen.len() == 2,
@@ -199,7 +199,7 @@ impl Resolver<'_> {
     }
 }
 
-/// A value of a discriminator as a number that no other value has.
+/// A value of a discriminator as a unique number.
 fn number(value: &Value) -> i128 {
     match value {
         Value::Integer(value) => *value,

@@ -1,7 +1,7 @@
-//! Annotations that the IDL declares, and their uses, as XTypes has them (Annex B).
+//! Annotations that the IDL declares, and their uses, in the form of XTypes (Annex B).
 //!
-//! What it has no place for is left out, and was reported where it stands: annotations with
-//! parameters of `any`, `fixed` or bitmasks, and texts of more than 128 bytes.
+//! Annotations with parameters of `any`, `fixed` or bitmask type, and texts of more than
+//! 128 bytes, have no form there. They are left out; the resolver has warned of them.
 
 use spindle_dds_xtypes::Bounded;
 use spindle_dds_xtypes::graph::{self, Annotation, Applied};
@@ -16,7 +16,7 @@ use crate::model::{
 };
 
 impl Converter<'_> {
-    /// An annotation; `None` of one that is not described.
+    /// An annotation; `None` for one that has no form in XTypes.
     pub(super) fn annotation(&self, declared: &AnnotationDecl) -> Option<Annotation> {
         if declared.name.len() > NAME_BYTES_MAX {
             return None;
@@ -40,7 +40,7 @@ impl Converter<'_> {
         })
     }
 
-    /// Uses of annotations, without those that are not described.
+    /// Uses of annotations that have a form in XTypes.
     pub(super) fn applied(&self, all: &[CustomAnnotation]) -> Vec<Applied> {
         all.iter().filter_map(|one| self.applied_one(one)).collect()
     }
@@ -63,8 +63,8 @@ impl Converter<'_> {
         })
     }
 
-    /// What is said of a type: the annotations, and the first `@verbatim`, as there is a
-    /// place for one.
+    /// The annotations of a type, and the first `@verbatim`: a type object can contain only
+    /// one.
     pub(super) fn annotations(&self, decl: &TypeDecl) -> graph::Annotations {
         let mut fit = (decl.verbatim.iter())
             .filter(|verbatim| verbatim.language.len() <= VERBATIM_LANGUAGE_BYTES_MAX);
@@ -74,7 +74,7 @@ impl Converter<'_> {
         }
     }
 
-    /// A value of a type that constants have.
+    /// A value of a type that a constant can have.
     fn value(&self, ty: &Type, value: &Value) -> Option<AnnotationValue> {
         match (self.without_aliases(ty)?, value) {
             (Type::Primitive(primitive), value) => limit(*primitive, value),
@@ -95,7 +95,7 @@ impl Converter<'_> {
         }
     }
 
-    /// What stands where there is no default: Annex B has no way to say that.
+    /// The default of a parameter without one: Annex B cannot express its absence.
     fn nothing(&self, ty: &Type) -> Option<AnnotationValue> {
         let zero = match self.without_aliases(ty)? {
             Type::Primitive(primitive) => match primitive {
@@ -116,7 +116,7 @@ impl Converter<'_> {
         self.value(ty, &zero)
     }
 
-    /// The meaning of a type's name behind all typedefs.
+    /// The type behind all typedefs.
     fn without_aliases<'t>(&'t self, ty: &'t Type) -> Option<&'t Type> {
         let mut ty = ty;
         while let Type::Named(id) = ty

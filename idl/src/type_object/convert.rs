@@ -1,4 +1,4 @@
-//! One declaration of the model as one of the graph.
+//! Conversion of a declaration of the model to one of the graph.
 
 use spindle_dds_xtypes::graph::{self, Definition, Name};
 use spindle_dds_xtypes::object::AnnotationValue;
@@ -9,15 +9,15 @@ use crate::model::{
     Primitive, Range, Struct, TryConstruct, Type, TypeDecl, TypeId, TypeKind, Union, Value,
 };
 
-/// Converts declarations, all of whose parts are described.
+/// Converts declarations whose parts are all representable.
 pub(super) struct Converter<'m> {
     pub(super) model: &'m Model,
     pub(super) indices: &'m [Option<graph::TypeIndex>],
-    /// Where annotations are in the graph.
+    /// The index of each annotation in the graph.
     pub(super) annotations: &'m [Option<graph::TypeIndex>],
 }
 
-/// A label as the 32 bits that a `TypeObject` has for it.
+/// A label as the 32 bits of a `TypeObject`.
 pub(super) fn label(model: &Model, value: &Value) -> Option<i32> {
     match value {
         Value::Integer(number) => i32::try_from(*number).ok(),
@@ -69,7 +69,7 @@ const fn try_construct(try_construct: TryConstruct) -> graph::TryConstruct {
 }
 
 impl Converter<'_> {
-    /// The definition; `None` of a type that is not described.
+    /// The definition; `None` for a type that is not representable.
     pub(super) fn definition(&self, decl: &TypeDecl) -> Option<Definition> {
         Some(match &decl.kind {
             TypeKind::Struct(structure) => Definition::Struct(self.structure(structure)?),
@@ -130,7 +130,7 @@ impl Converter<'_> {
         })
     }
 
-    /// What is said of a use of a type, and not of the typedef that it uses already.
+    /// Annotations of a use of a type that its typedef does not already have.
     fn own(
         &self,
         unit: Option<&String>,
@@ -156,7 +156,7 @@ impl Converter<'_> {
         (unit.cloned(), range)
     }
 
-    /// The primitive that a range is of: that of the type, or of its elements.
+    /// The primitive to which a range applies: the type, or its elements.
     fn number(&self, ty: &Type) -> Option<Primitive> {
         match ty {
             Type::Primitive(primitive) => Some(*primitive),
@@ -209,7 +209,7 @@ impl Converter<'_> {
         })
     }
 
-    /// A default as a value at run time.
+    /// A default as a dynamic value.
     fn default(&self, value: Option<&Value>, ty: &Type) -> Option<Data> {
         let mut ty = ty;
         while let Type::Named(id) = ty
@@ -307,7 +307,7 @@ impl Converter<'_> {
     }
 }
 
-/// A limit as a value of the type that it is of.
+/// A limit of a range as a value of its type.
 pub(super) fn limit(primitive: Primitive, value: &Value) -> Option<AnnotationValue> {
     let number = match value {
         Value::Integer(number) => *number,

@@ -1,19 +1,19 @@
-//! From the model to what describes its types at run time: XTypes 1.3 §7.3.4.
+//! From the model to type objects: XTypes 1.3 §7.3.4.
 //!
 //! A struct, union, enum, bitmask, bitset or typedef becomes a declaration of a
-//! [`TypeGraph`], of which `spindle-dds-xtypes` makes `TypeObject`s. Members that are
-//! not serialized are no part of it. What XTypes has no words for is not described,
-//! nor what contains it:
+//! [`TypeGraph`], from which `spindle-dds-xtypes` makes `TypeObject`s. It omits members that
+//! are not serialized. These types are not representable in XTypes, nor are types that
+//! contain them:
 //!
 //! - `fixed`, exceptions, native types and interfaces;
 //! - unions with a label beyond 32 bits;
-//! - bitsets that are wider than their last named field, in the wire form;
+//! - bitsets whose wire form is wider than their last named field requires;
 //! - names of more than 256 bytes.
 //!
-//! `@default` and `@ignore_literal_names` have no place in it, nor have annotations of
-//! elements of collections and more than one `@verbatim` of a type. That a key
-//! has to be understood is implied and not said, as other products have it; said or not,
-//! it is the same to assignability.
+//! A type object has no form for `@default`, `@ignore_literal_names`, annotations of
+//! collection elements, or a second `@verbatim` of a type. The flag that a key member must
+//! be understood is implied and not set, as in other products; assignability does not
+//! depend on it.
 
 mod annotations;
 mod convert;
@@ -30,20 +30,20 @@ use crate::model::{
 /// Longest name in bytes: Annex B.
 const NAME_BYTES_MAX: usize = 256;
 
-/// What describes the types of a model.
+/// The type objects of a model.
 #[derive(Debug)]
 pub struct TypeDescriptions {
     graph: TypeGraph,
-    /// Where a declared type is in the graph; `None` when it cannot be described.
+    /// The index of each declared type in the graph; `None` if it is not representable.
     indices: Vec<Option<TypeIndex>>,
     descriptions: Descriptions,
 }
 
 impl TypeDescriptions {
-    /// Describes all types of a model that can be.
+    /// Describes all representable types of a model.
     ///
     /// # Errors
-    /// None of a model without errors: names are checked before.
+    /// Never for a model without errors: names were checked before.
     pub fn of(model: &Model) -> Result<Self, CdrError> {
         let mut graph = TypeGraph::new();
         let describable = describable(model);
@@ -75,7 +75,7 @@ impl TypeDescriptions {
         })
     }
 
-    /// All types that are described.
+    /// All representable types.
     pub fn graph(&self) -> &TypeGraph {
         &self.graph
     }
@@ -85,22 +85,22 @@ impl TypeDescriptions {
         &self.descriptions
     }
 
-    /// Where a type of the model is among them; `None` when it cannot be described.
+    /// The index of a type of the model in the graph; `None` if it is not representable.
     pub fn index(&self, id: TypeId) -> Option<TypeIndex> {
         self.indices.get(id.0).copied().flatten()
     }
 
-    /// What discovery announces of a type.
+    /// The type information that discovery announces.
     pub fn information(&self, id: TypeId) -> Option<TypeInformation> {
         self.descriptions.information(&self.graph, self.index(id)?)
     }
 
-    /// The complete objects of a type and of all that it is made of.
+    /// The complete type objects of a type and of its dependencies.
     pub fn objects(&self, id: TypeId) -> Option<TypeObjects> {
         Some(self.descriptions.objects(&self.graph, self.index(id)?))
     }
 
-    /// The type for use at run time.
+    /// The dynamic type.
     pub fn dynamic(&self, id: TypeId) -> Option<DynamicType> {
         let ty = spindle_dds_xtypes::graph::Type::Declared(self.index(id)?);
         Some(DynamicType::new(self.graph.clone(), ty))
@@ -112,8 +112,8 @@ fn scoped_name(decl: &TypeDecl) -> String {
     scope.chain([decl.name.clone()]).collect()
 }
 
-/// Of each type whether it can be described: all but those that cannot by themselves,
-/// and those that contain such.
+/// For each type, whether it is representable: neither it nor a type that it contains is
+/// excluded.
 fn describable(model: &Model) -> Vec<bool> {
     let mut found: Vec<bool> = model.types.iter().map(|decl| alone(model, decl)).collect();
     loop {
@@ -130,7 +130,7 @@ fn describable(model: &Model) -> Vec<bool> {
     }
 }
 
-/// Whether a type can be described as far as it is not made of others.
+/// Whether a type is representable, apart from the types that it contains.
 fn alone(model: &Model, decl: &TypeDecl) -> bool {
     let short = |name: &str| name.len() <= NAME_BYTES_MAX;
     short(&scoped_name(decl))
@@ -178,7 +178,7 @@ fn contents(decl: &TypeDecl) -> Vec<Type> {
     }
 }
 
-/// Whether all that a type names is described.
+/// Whether all types that a use names are representable.
 fn known(ty: &Type, found: &[bool]) -> bool {
     let element = |element: &Element| known(&element.ty, found);
     match ty {

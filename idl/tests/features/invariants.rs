@@ -1,4 +1,4 @@
-//! What the model promises to the back ends, checked for whatever compiles.
+//! The invariants of the model for the back ends, checked for every valid input.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use spindle_dds_idl::model::{
     Union, Value,
 };
 
-/// Panics when a promise of `model.rs` is broken.
+/// Panics if an invariant of `model.rs` is violated.
 pub(crate) fn check(model: &Model) {
     let mut declared = HashSet::new();
     items(model, &model.root, &mut declared);
@@ -77,7 +77,7 @@ fn kind(model: &Model, id: TypeId) -> &TypeKind {
     &model.types[id.0].kind
 }
 
-/// Whether all that a type names is there.
+/// Checks that all types named by a use exist.
 fn known(model: &Model, ty: &Type) {
     match ty {
         Type::Named(id) => assert!(id.0 < model.types.len()),
@@ -118,7 +118,7 @@ fn check_member(model: &Model, member: &Member) {
         .for_each(|value| check_value(model, value));
 }
 
-/// No interface or native type in it, as far as a few levels show.
+/// Whether it has no interface or native type in its first few levels.
 fn is_data(model: &Model, ty: &Type, depth: usize) -> bool {
     match ty {
         Type::Interface(_) => false,
@@ -162,7 +162,7 @@ fn check_struct(model: &Model, own: TypeId, structure: &Struct) {
     assert!(!reaches(model, own), "a value has an end");
 }
 
-/// Whether a value of this type would contain another one of it.
+/// Whether a value of this type would contain another value of the same type.
 fn reaches(model: &Model, start: TypeId) -> bool {
     let mut seen = HashSet::new();
     let mut open = vec![start];
@@ -197,7 +197,7 @@ fn reaches(model: &Model, start: TypeId) -> bool {
 fn check_union(model: &Model, union: &Union) {
     known(model, &union.discriminator.ty);
     assert!(!union.branches.is_empty());
-    // The discriminator's, where ids are written.
+    // The id of the discriminator, where ids are encoded.
     let written = union.extensibility == Extensibility::Mutable;
     let mut ids: HashSet<u32> = written.then_some(0).into_iter().collect();
     let mut labels = HashSet::new();

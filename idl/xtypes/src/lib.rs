@@ -1,6 +1,4 @@
-//! XTypes 1.3 at run time: how types are described on the wire, whether a reader
-//! can read what a writer writes, and data of types that no program was compiled
-//! with.
+//! XTypes 1.3 at run time: type objects, assignability, and dynamic types and data.
 //!
 //! ```text
 //!   compiler, program ──> TypeGraph ──> describe ──> TypeObject, TypeIdentifier
@@ -9,13 +7,13 @@
 //!                                   \─> DynamicType ──> DynamicData
 //! ```
 //!
-//! `object` is Annex B, byte for byte; `graph` the types as they are made of each
-//! other. What comes from outside is checked: lengths and depths by the
+//! `object` is Annex B, byte for byte; `graph` has declared types that refer to each
+//! other. Untrusted input is checked: lengths and depths by the
 //! [`Reader`](spindle_dds_idl_runtime::Reader), hashes and references by the
-//! [`Registry`]. Nothing here panics on any input.
+//! [`Registry`]. No input causes a panic.
 //!
-//! `fixed` has no `TypeIdentifier` in XTypes, so neither it nor what contains it is
-//! described. `@default` values are not part of a `TypeObject`.
+//! `fixed` has no `TypeIdentifier` in XTypes, so neither it nor a type that contains it is
+//! representable. `@default` values are not part of a `TypeObject`.
 
 #![forbid(unsafe_code)]
 

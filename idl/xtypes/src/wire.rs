@@ -1,7 +1,7 @@
-//! XCDR2 of the types of Annex B, which describe all others.
+//! XCDR2 of the types of Annex B.
 //!
-//! They are written down once each, by [`record`], with the extensibility that the
-//! annex gives them; hashes are over these bytes, so each of them counts.
+//! [`record`] defines each of them once, with the extensibility that the annex gives it.
+//! Hashes are computed from these bytes, so each byte matters.
 
 use spindle_dds_idl_runtime::encode::{Counter, Encoder, Members, Writer};
 use spindle_dds_idl_runtime::shape::{Shape as _, Text};
@@ -9,7 +9,7 @@ use spindle_dds_idl_runtime::{
     CdrError, Encapsulation, Extensibility, Reader, Representation, Untrusted,
 };
 
-/// A type with a form on the wire.
+/// A type with an encoding.
 pub(crate) trait Wire: Sized {
     /// Whether sequences of it have no delimiter.
     const PRIMITIVE: bool = false;
@@ -17,14 +17,14 @@ pub(crate) trait Wire: Sized {
     /// Appends the value with the padding before it.
     fn put<E: Encoder>(&self, encoder: &mut E) -> Result<(), CdrError>;
 
-    /// Takes a value.
+    /// Reads a value.
     fn get(reader: &mut Reader<'_>) -> Result<Self, CdrError>;
 }
 
 /// The bytes of a value, little endian.
 ///
 /// # Errors
-/// A text that is longer than the annex allows or contains NUL.
+/// A text is longer than the annex allows or contains NUL.
 pub(crate) fn to_bytes<T: Wire>(value: &T) -> Result<Vec<u8>, CdrError> {
     let mut counter: Counter = Counter::new(Representation::Xcdr2);
     value.put(&mut counter)?;
@@ -34,10 +34,10 @@ pub(crate) fn to_bytes<T: Wire>(value: &T) -> Result<Vec<u8>, CdrError> {
     Ok(bytes)
 }
 
-/// The value of bytes from outside, little endian. What stands behind it is ignored.
+/// The value of untrusted bytes, little endian. Bytes after it are ignored.
 ///
 /// # Errors
-/// What is wrong with the bytes.
+/// The bytes are invalid.
 pub(crate) fn from_bytes<T: Wire>(bytes: &[u8]) -> Result<T, CdrError> {
     let untrusted = Untrusted::new(bytes, Encapsulation::D_CDR2_LE);
     let mut reader = untrusted.reader(Extensibility::Appendable, Members::All)?;
@@ -156,7 +156,7 @@ impl<T: Wire> Wire for Vec<T> {
     }
 }
 
-/// Nothing at all: what the minimal form leaves out.
+/// Empty: the parts that the minimal form omits.
 impl Wire for () {
     fn put<E: Encoder>(&self, _encoder: &mut E) -> Result<(), CdrError> {
         Ok(())
@@ -167,21 +167,21 @@ impl Wire for () {
     }
 }
 
-/// Opens a structure that the annex may extend, skips all there is, and closes it.
+/// Reads a structure that the annex may extend, skipping its contents.
 pub(crate) fn skip_extended(reader: &mut Reader<'_>) -> Result<(), CdrError> {
     let scope = reader.begin(Extensibility::Mutable)?;
     reader.end(scope);
     Ok(())
 }
 
-/// A structure of the annex that is extended, with nothing in it.
+/// An extensible structure of the annex without members.
 pub(crate) fn put_extended<E: Encoder>(encoder: &mut E) -> Result<(), CdrError> {
     let open = encoder.begin(Extensibility::Mutable)?;
     encoder.end(open)
 }
 
-/// A structure of Annex B: fields in order, and the extensibility. `<F>` after the
-/// name makes it one of both forms.
+/// A structure of Annex B: fields in order, and the extensibility. `<F>` after the name makes
+/// it generic over the form.
 macro_rules! record {
     ($(
         $(#[$meta:meta])*

@@ -1,5 +1,5 @@
-//! Bytes from outside: type objects that are damaged, types that no IDL would declare,
-//! and samples that are none. Nothing panics, and nothing takes more than its share.
+//! Untrusted bytes: damaged type objects, types that no IDL can declare, and invalid samples.
+//! Nothing panics, and nothing takes excessive memory or time.
 
 mod support;
 
@@ -42,8 +42,7 @@ fn damaged_objects_are_refused_or_read() {
     }
 }
 
-/// Objects that are damaged, and have the hash that goes with it: as good as any for who
-/// looks at hashes only.
+/// Damaged objects with the hash of the damaged bytes, which a check of hashes accepts.
 #[test]
 fn malformed_types_are_refused_or_used() {
     let mut random = Random::new(2);
@@ -120,7 +119,7 @@ fn structure(members: Vec<Member>) -> Definition {
     })
 }
 
-/// A few bytes of type, an absurd amount of memory.
+/// A type of few bytes whose values take an absurd amount of memory.
 #[test]
 fn large_arrays_are_not_made() {
     let mut graph = TypeGraph::new();
@@ -138,7 +137,7 @@ fn large_arrays_are_not_made() {
         .expect_err("has too many values");
 }
 
-/// Each level holds the next one twice: 2 to the power of 60 values of no bytes.
+/// Each level contains the next one twice: `2^60` values of no bytes.
 #[test]
 fn types_that_double_are_not_made() {
     let mut graph = TypeGraph::new();
@@ -156,7 +155,7 @@ fn types_that_double_are_not_made() {
         .expect_err("has too many values");
 }
 
-/// A type that holds itself, with nothing in between, has no values.
+/// A type that directly contains itself has no values.
 #[test]
 fn types_without_values_have_none() {
     let mut graph = TypeGraph::new();
@@ -192,7 +191,7 @@ fn deep_identifiers_are_refused() {
     panic!("a depth of 10,000 was read");
 }
 
-/// The hash is the name: another object is not taken for it.
+/// The hash is the name: another object is refused.
 #[test]
 fn hashes_are_checked() {
     let vector = vectors().remove(0);
@@ -201,7 +200,7 @@ fn hashes_are_checked() {
     let outcome = registry.insert(objects[0].identifier.clone(), objects[1].object.clone());
     assert!(matches!(outcome, Err(TypeError::HashMismatch { .. })));
     assert!(registry.is_empty());
-    // Of a type that contains itself, when it is put together.
+    // For a recursive type, when it is resolved.
     let recursive = support::recursive().remove(0);
     let mut objects = TypeObjects::from_bytes(&recursive.complete).expect("objects");
     let TypeIdentifier::Component(id) = &mut objects.0[0].identifier else {
@@ -218,7 +217,7 @@ fn hashes_are_checked() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn the_missing_object_is_named() {
     let vectors = vectors();
     let nested = vectors
         .iter()
@@ -239,8 +238,8 @@ fn what_is_missing_is_named() {
     );
 }
 
-/// An annotation has no values: who takes one for the type of a sample reads nothing in any
-/// bytes, and writes nothing.
+/// An annotation has no values: as the type of a sample it reads nothing from any bytes, and
+/// writes nothing.
 #[test]
 fn annotations_are_types_of_nothing() {
     let bytes =
@@ -260,7 +259,7 @@ fn annotations_are_types_of_nothing() {
     }
 }
 
-/// Also one with a default that is not a number is equal to itself, bit by bit.
+/// An object with a NaN default equals itself, bit by bit.
 #[test]
 fn descriptions_are_equal_to_themselves() {
     let bytes =

@@ -1,4 +1,4 @@
-//! Types that are known by their minimal form only, which has no names.
+//! Types known only in their minimal form, which has no names.
 
 use spindle_dds_idl_runtime::Representation;
 use spindle_dds_xtypes::graph::{
@@ -16,7 +16,7 @@ fn structure(extensibility: Extensibility, members: Vec<Member>) -> Definition {
     })
 }
 
-/// As somebody knows it who was given the minimal objects.
+/// The type as resolved from its minimal objects.
 fn minimal(resolved: &Resolved) -> Resolved {
     let Type::Declared(index) = resolved.ty else {
         panic!("a declared type");
@@ -30,8 +30,8 @@ fn minimal(resolved: &Resolved) -> Resolved {
     registry.resolve(identifier).expect("all are there")
 }
 
-/// Two types that contain each other are numbered by their names, which the minimal form
-/// does not have: the numbers of those who have them count.
+/// Types that contain each other are numbered by their names, which the minimal form lacks:
+/// the numbers in the received identifiers are kept.
 #[test]
 fn types_that_contain_each_other_are_the_same_wherever_they_are_met_first() {
     let make = |more: bool| {
@@ -69,7 +69,7 @@ fn types_that_contain_each_other_are_the_same_wherever_they_are_met_first() {
     }
 }
 
-/// Where one of the types has names, the difference is told by them.
+/// If one of the types has names, the difference is described with them.
 #[test]
 fn a_difference_is_told_by_the_names_that_are_known() {
     let make = |primitive| {

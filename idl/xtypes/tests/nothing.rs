@@ -1,5 +1,5 @@
-//! XTypes 1.3 §7.4.1.1.5: in XCDR1 an optional member is absent when its length is 0, and so
-//! reads back a value that takes no bytes. The compiler warns of such members.
+//! XTypes 1.3 §7.4.1.1.5: in XCDR1 an optional member is absent if its length is 0, so a value
+//! that takes no bytes is decoded as absent. The compiler warns of such members.
 
 use spindle_dds_idl_runtime::Representation;
 use spindle_dds_xtypes::graph::{
@@ -17,8 +17,7 @@ fn structure(extensibility: Extensibility, members: Vec<Member>) -> Definition {
     })
 }
 
-/// What a structure with an optional member of type `inner` reads back as: whether the
-/// member is there.
+/// Whether the optional member of type `inner` is present after encoding and decoding.
 fn survives(outer: Extensibility, inner: Extensibility, representation: Representation) -> bool {
     let mut graph = TypeGraph::new();
     let nothing = graph.add("Nothing", structure(inner, Vec::new()));
@@ -47,8 +46,8 @@ fn optional_values_without_bytes() {
     for outer in [Final, Appendable, Mutable] {
         for inner in [Final, Appendable, Mutable] {
             assert!(survives(outer, inner, Representation::Xcdr2));
-            // A list of parameters says by a header that a member is there, or where it
-            // ends itself.
+            // In a parameter list a header marks the presence of a member, and a sentinel the
+            // end.
             let told = outer == Mutable || inner == Mutable;
             assert_eq!(survives(outer, inner, Representation::Xcdr1), told);
         }

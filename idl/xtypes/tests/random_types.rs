@@ -1,5 +1,5 @@
-//! What holds for types of any shape: they survive being described and put together
-//! again, in either form, and so do their values.
+//! Properties of random types: they survive description and resolution in either form, and so
+//! do their values.
 
 mod support;
 
@@ -16,7 +16,7 @@ use spindle_dds_xtypes::{
 };
 use support::random::Random;
 
-/// Makes types up.
+/// The generator of types.
 struct Maker {
     random: Random,
     graph: TypeGraph,
@@ -25,7 +25,7 @@ struct Maker {
 }
 
 impl Maker {
-    /// An annotation whose parameters do not stand in the order of their names.
+    /// An annotation whose parameters are not in the order of their names.
     fn annotation(&mut self, number: usize) {
         let parameter = |name: &str, ty: Type, default: AnnotationValue| AnnotationParameter {
             name: Name::from(name),
@@ -147,7 +147,7 @@ impl Maker {
         let count = self.random.below(5) as u32;
         let mut members: Vec<Member> = (first..first + count).map(|id| self.member(id)).collect();
         if self.random.below(3) == 0 {
-            // It contains itself, behind a sequence.
+            // It contains itself through a sequence.
             let list = Type::sequence(Type::Declared(oneself), None);
             members.push(Member::new("children", 5000 + first, list));
         }
@@ -245,7 +245,7 @@ impl Maker {
     }
 }
 
-/// A graph of up to eight types, of which the last is a structure.
+/// A graph of up to eight types; the last is a structure.
 fn graph(seed: u64) -> (TypeGraph, TypeIndex) {
     let mut maker = Maker {
         random: Random::new(seed),
@@ -282,7 +282,7 @@ proptest! {
         let (graph, root) = graph(seed);
         let found = describe(&graph).expect("short names");
         let mut registry = Registry::new();
-        // As they travel.
+        // Through their encoded form.
         let bytes = found.objects(&graph, root).to_bytes().expect("short names");
         registry.insert_bytes(&bytes).expect("the hashes are right");
         registry.insert_graph(&graph, &found).expect("the hashes are right");
@@ -294,8 +294,8 @@ proptest! {
             let at = resolved.graph.indices().next().expect("the type itself");
             let expected = &information.minimal.sized;
             let described = again.minimal(at).expect("is described");
-            // Of types that contain each other the order is that of their names, which
-            // the minimal form has not.
+            // Types that contain each other are ordered by their names, which the minimal
+            // form lacks.
             if is_complete {
                 prop_assert_eq!(&described.identifier, &expected.identifier);
                 let described = again.complete(at).expect("is described");
@@ -310,7 +310,7 @@ proptest! {
                     representation,
                     &Consistency::default(),
                 );
-                // Sameness is found by identifiers; see above.
+                // Equality is that of identifiers; see above.
                 if let Err(mismatch) = outcome {
                     prop_assert!(
                         mismatch.to_string().contains("nothing says how long"),
@@ -326,7 +326,7 @@ proptest! {
     fn values_survive(seed: u64, noise: Vec<u8>) {
         let (graph, root) = graph(seed);
         let ty = DynamicType::new(graph, Type::Declared(root));
-        // Arrays of structures of arrays may come to be too many values.
+        // Nested arrays may have too many values.
         let data = match ty.default_data() {
             Err(DataError::Cdr(CdrError::TooLarge { .. })) => return Ok(()),
             data => data.expect("has a default"),
@@ -338,7 +338,7 @@ proptest! {
             let read = ty.decode(&bytes, id).expect("decodes");
             prop_assert_eq!(read.value(), data.value());
             prop_assert_eq!(read.key_hash(), data.key_hash());
-            // What is read of noise is a value as well.
+            // A value decoded from noise is a value too.
             if let Ok(read) = ty.decode(&noise, id)
                 && let Ok(bytes) = read.encode(representation)
             {

@@ -1,4 +1,4 @@
-//! Type objects and hashes are those of another product: see `vectors/ORIGIN.md`.
+//! Type objects and hashes equal those of another product: see `vectors/ORIGIN.md`.
 
 mod support;
 
@@ -8,7 +8,7 @@ use spindle_dds_xtypes::object::{
 use spindle_dds_xtypes::{Registry, describe};
 use support::{Vector, recursive, vectors};
 
-/// What was read is written as it was.
+/// Decoded objects are encoded to the same bytes.
 #[test]
 fn objects_and_information_survive() {
     for Vector {
@@ -56,7 +56,7 @@ fn hashes_are_those_of_the_objects() {
     assert!(hashed > 40, "{hashed}");
 }
 
-/// A graph put together from either form describes itself by the same bytes.
+/// A graph resolved from either form yields the same bytes.
 #[test]
 fn graphs_describe_themselves_alike() {
     for vector in vectors().into_iter().chain(recursive()) {
@@ -65,7 +65,7 @@ fn graphs_describe_themselves_alike() {
             registry.insert_bytes(bytes).expect("the hashes are right");
         }
         for one in vector.objects() {
-            // The C backend's hash of this one is not that of the standard.
+            // The C backend's hash of this type differs from the standard.
             let theirs = vector.name == "vectors::Recursive" && !vector.standard;
             let resolved = registry.resolve(&one.identifier).expect("resolves");
             let found = describe(&resolved.graph).expect("fits");
@@ -98,7 +98,7 @@ fn graphs_describe_themselves_alike() {
     }
 }
 
-/// What discovery announces of a type says the same, its dependencies in any order.
+/// The type information is the same, except for the order of the dependencies.
 #[test]
 fn information_is_alike() {
     for vector in vectors().into_iter().chain(recursive()) {

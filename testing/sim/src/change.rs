@@ -246,7 +246,7 @@ impl World<'_> {
             let control = control.fabric();
             let all: PeerSet = (0..control.members() as u16).map(Rank).collect();
             control.push_word(WEDGED_WORD, number, &all);
-            control.ring(&all, &PeerSet::EMPTY);
+            control.wake(&all, &PeerSet::EMPTY);
         }
         done
     }

@@ -38,7 +38,7 @@ mod violation;
 mod world;
 
 #[cfg(feature = "planted")]
-pub use life::{Deed, Legacy, LifePlan, LifeReport, Line, live, live_traced, shrink};
+pub use life::{Deed, Legacy, LifePlan, LifeReport, Line, Scenario, live, live_traced, shrink};
 #[cfg(feature = "planted")]
 pub use node::Blunder;
 #[cfg(feature = "planted")]

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Parser;
-use spindle_dds_sim::{LifePlan, LifeReport, Plan, Violation, live, live_traced, run, shrink};
+use spindle_dds_sim::{
+    LifePlan, LifeReport, Plan, Scenario, Violation, live, live_traced, run, shrink,
+};
 
 /// Runs the engine under the deterministic simulator.
 #[derive(Debug, Parser)]
@@ -32,6 +34,19 @@ struct Arguments {
     /// Lives of groups, from their founding on, and not runs within one view.
     #[arg(long)]
     life: bool,
+    /// The kind of lives: any, busy, crashes, refusals, short, many-subgroups, quiet.
+    #[arg(long, requires = "life", value_parser = scenario, conflicts_with = "hostile")]
+    scenario: Option<Scenario>,
+    /// Stops at the first violation.
+    #[arg(long, requires = "life")]
+    first: bool,
+}
+
+fn scenario(name: &str) -> Result<Scenario, String> {
+    Scenario::named(name).ok_or_else(|| {
+        let names = Scenario::ALL.map(|(name, _)| name);
+        format!("the scenarios are {}", names.join(", "))
+    })
 }
 
 fn range(text: &str) -> Result<std::ops::Range<u64>, String> {
@@ -45,11 +60,11 @@ fn range(text: &str) -> Result<std::ops::Range<u64>, String> {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let seeds = arguments.seeds.unwrap_or(0..1000);
+    let seeds = arguments.seeds.clone().unwrap_or(0..1000);
     match (arguments.seed, arguments.life) {
         (Some(seed), false) => one(&Plan::draw(seed), run),
         (Some(seed), true) => {
-            let plan = life(seed, arguments.hostile);
+            let plan = arguments.plan(seed);
             let plan = match arguments.shrink {
                 true => shrink(&plan).map_or(plan, |(smaller, _)| smaller),
                 false => plan,
@@ -60,7 +75,7 @@ fn main() -> ExitCode {
             }
         }
         (None, false) => runs(seeds),
-        (None, true) => lives(seeds, arguments.hostile),
+        (None, true) => lives(seeds, &arguments),
     }
 }
 
@@ -107,19 +122,21 @@ fn traced(plan: &LifePlan) -> Result<LifeReport, Violation> {
     result
 }
 
-fn life(seed: u64, hostile: Option<usize>) -> LifePlan {
-    match hostile {
-        Some(words) => LifePlan::hostile(seed, words),
-        None => LifePlan::draw(seed),
+impl Arguments {
+    fn plan(&self, seed: u64) -> LifePlan {
+        match self.hostile {
+            Some(words) => LifePlan::hostile(seed, words),
+            None => self.scenario.unwrap_or(Scenario::Any).draw(seed),
+        }
     }
 }
 
-fn lives(seeds: std::ops::Range<u64>, hostile: Option<usize>) -> ExitCode {
+fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
     let (mut forged, mut expelled) = (0, BTreeMap::new());
     let [mut acknowledged, mut unsent, mut unknown] = [0; 3];
     let (mut violations, mut views, mut gone, mut refused, mut delivered) = (0_u64, 0, 0, 0, 0);
     for seed in seeds.clone() {
-        match live(&life(seed, hostile)) {
+        match live(&arguments.plan(seed)) {
             Ok(report) => {
                 forged += report.forged;
                 for (cause, times) in report.expelled {
@@ -136,6 +153,9 @@ fn lives(seeds: std::ops::Range<u64>, hostile: Option<usize>) -> ExitCode {
             Err(violation) => {
                 println!("{violation}");
                 violations += 1;
+                if arguments.first {
+                    break;
+                }
             }
         }
     }
@@ -147,7 +167,7 @@ fn lives(seeds: std::ops::Range<u64>, hostile: Option<usize>) -> ExitCode {
     println!(
         "of what applications sent: {acknowledged} acknowledged, {unsent} refused, {unknown} unknown"
     );
-    if hostile.is_some() {
+    if arguments.hostile.is_some() {
         println!("{forged} words forged; hostile members expelled, and why:");
         for (cause, times) in expelled {
             println!("{times:7}  {cause}");

@@ -7,7 +7,7 @@ use spindle_dds_core::{
     SubgroupSpec,
 };
 use spindle_dds_transport::sim::{Rng, SimFabric};
-use spindle_dds_transport::{Fabric, Rank, Want};
+use spindle_dds_transport::{Fabric, Rank, WakeInterest};
 
 use crate::plan::Plan;
 use crate::recorder::{Recorder, SentMessage, payload_byte};
@@ -80,9 +80,9 @@ pub(crate) enum Mode {
     /// Steps when its turn comes.
     Awake,
     /// Found nothing: about to announce that it sleeps.
-    Idle(Want),
+    Idle(WakeInterest),
     /// Has announced it, and has to look once more.
-    Announced(Want),
+    Announced(WakeInterest),
     /// Blocked until rung.
     Asleep,
 }
@@ -394,17 +394,21 @@ impl Node {
 
 impl Blunder {
     /// What a driver says that it wants to be woken for, instead of `want`.
-    pub(crate) fn announced(blunder: Option<Self>, want: Want) -> Want {
+    pub(crate) fn announced(blunder: Option<Self>, want: WakeInterest) -> WakeInterest {
         match blunder {
-            Some(Self::WantsTooLittle) => Want::Data,
+            Some(Self::WantsTooLittle) => WakeInterest::Data,
             _ => want,
         }
     }
 
     /// Whether what was announced is all that is wanted now.
-    pub(crate) fn covers(blunder: Option<Self>, announced: Want, wanted: Want) -> bool {
+    pub(crate) fn covers(
+        blunder: Option<Self>,
+        announced: WakeInterest,
+        wanted: WakeInterest,
+    ) -> bool {
         announced == wanted
-            || announced == Want::DataAndAcks
+            || announced == WakeInterest::DataAndAcks
             || blunder == Some(Self::WantsTooLittle)
     }
 }

@@ -136,7 +136,7 @@ impl<'a> World<'a> {
         if acting {
             node.act(self.plan, self.turn);
         }
-        let rung = node.mode == Mode::Asleep && self.network.rung(NodeId(node.rank.index()));
+        let rung = node.mode == Mode::Asleep && self.network.take_wakeup(NodeId(node.rank.index()));
         let leaver = self.plan.leavers.contains(&node.rank) && node.is_present();
         // Who takes part in a change sees it through. There is one control segment
         // here for all views: who was expelled from one is not to read in it that

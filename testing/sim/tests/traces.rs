@@ -1,7 +1,6 @@
 //! What the main changes of views look like, step by step; and failing lives made small.
 
-use spindle_dds_core::PlantedBug;
-use spindle_dds_sim::{Deed, LifePlan, live, live_traced, shrink};
+use spindle_dds_sim::{Blunder, Deed, LifePlan, Scenario, live, live_traced, shrink};
 
 /// When the change begins.
 const BEGINS: usize = 600;
@@ -34,11 +33,10 @@ fn the_main_changes_of_views_are_these() {
 
 #[test]
 fn a_life_that_goes_wrong_is_made_smaller() {
-    let bug = Some(PlantedBug::OwnTrim);
+    // A driver that sleeps through what it should wake for.
     let wrong = |seed| {
-        let mut plan = LifePlan::draw(seed);
-        (plan.planted, plan.config.planted) = (bug, bug);
-        (plan.crashes, plan.malice) = (0.001, 100.0);
+        let mut plan = Scenario::Short.draw(seed);
+        plan.blunder = Some(Blunder::WantsTooLittle);
         live(&plan).err().map(|violation| (plan, violation))
     };
     let (plan, violation) = (0..1500).find_map(wrong).expect("a bug that is found");

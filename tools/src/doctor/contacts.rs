@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use spindle_dds_transport::mixed::{MixedError, NetworkOptions, PeerWay, Station, StationOptions};
+use spindle_dds_transport::hybrid::{
+    HybridError, NetworkOptions, PeerPath, Station, StationOptions,
+};
 use spindle_dds_transport::shm;
 
 /// How a contact is reached.
@@ -95,7 +97,7 @@ impl Visitor {
         let flags = rustix::rand::GetRandomFlags::empty();
         rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut id, flags))
             .map_err(|errno| format!("no random number: {errno}"))?;
-        let mut host = shm::StationOptions::new(self.domain, u128::from_le_bytes(id));
+        let mut host = shm::HostOptions::new(self.domain, u128::from_le_bytes(id));
         host.directory = Some(directory.to_owned());
         let station = Station::open(&StationOptions { host, network });
         station.map_err(|error| error.to_string())
@@ -105,16 +107,16 @@ impl Visitor {
         let deadline = Instant::now() + self.patience;
         match station.call(at, deadline) {
             Ok(id) => {
-                let way = station.way(id).map(|way| match way {
-                    PeerWay::SharedMemory => Way::Shm,
-                    PeerWay::Stream => Way::Tcp,
-                    PeerWay::Rdma(_) => Way::Rdma,
+                let way = station.path(id).map(|way| match way {
+                    PeerPath::SharedMemory => Way::Shm,
+                    PeerPath::Stream => Way::Tcp,
+                    PeerPath::Rdma(_) => Way::Rdma,
                 });
                 station.drop_peer(id);
                 way.ok_or_else(|| "it answered, and was gone".to_owned())
             }
-            Err(MixedError::Refused { reason, .. }) => Err(format!("refuses: {reason}")),
-            Err(MixedError::Unreachable { reason, .. }) => Err(reason),
+            Err(HybridError::Refused { reason, .. }) => Err(format!("refuses: {reason}")),
+            Err(HybridError::Unreachable { reason, .. }) => Err(reason),
             Err(error) => Err(error.to_string()),
         }
     }

@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use serde::Serialize;
-use spindle_dds_transport::shm::{Entry, Looked, Register};
+use spindle_dds_transport::shm::{DomainRegistry, DomainState, MemberEntry};
 
 /// What is there of a domain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -65,17 +65,18 @@ impl Domain {
 
 fn living(domain: u32, directory: &Path) -> Result<usize, String> {
     // Nobody's: it is in no view, and so it leaves none.
-    let me = Entry {
+    let me = MemberEntry {
         id: 0,
         host: 0,
         pid: 0,
         start: 0,
         address: Vec::new(),
     };
-    let looked = Register::open(domain, Some(directory), me).and_then(|register| register.look());
+    let looked = DomainRegistry::open(domain, Some(directory), me)
+        .and_then(|register| register.living_members());
     match looked {
-        Ok(Looked::Nobody) => Ok(0),
-        Ok(Looked::Present(members)) => Ok(members.len()),
+        Ok(DomainState::Empty) => Ok(0),
+        Ok(DomainState::Present(members)) => Ok(members.len()),
         Err(error) => Err(error.to_string()),
     }
 }

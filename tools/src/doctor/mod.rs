@@ -21,8 +21,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, error::ErrorKind};
-use spindle_dds_transport::mixed::read_secret;
-use spindle_dds_transport::shm::default_directory;
+use spindle_dds_transport::hybrid::read_secret;
+use spindle_dds_transport::shm::default_domain_directory;
 
 use contacts::Visitor;
 use domain::Domain;
@@ -59,7 +59,10 @@ pub(crate) fn run(options: &DoctorOptions) -> ExitCode {
 }
 
 fn examine(options: &DoctorOptions, machine: Machine) -> Report {
-    let directory = options.directory.clone().unwrap_or_else(default_directory);
+    let directory = options
+        .directory
+        .clone()
+        .unwrap_or_else(default_domain_directory);
     let domain = Domain::look(options.domain, &directory);
     let secret = options.secret_file.as_deref().map(read_secret).transpose();
     let (secret, no_secret) = match secret {

@@ -14,7 +14,7 @@ use super::rdma::{Choice, Obstacle};
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) fit: bool,
-    pub(super) ways: Vec<PeerWay>,
+    pub(super) ways: Vec<PeerPath>,
     pub(super) findings: Vec<Finding>,
     pub(super) machine: Machine,
     pub(super) domain: Domain,
@@ -23,15 +23,15 @@ pub(super) struct Report {
 
 /// By which fabric a peer is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct PeerWay {
+pub(super) struct PeerPath {
     pub(super) peer: &'static str,
     pub(super) fabric: &'static str,
     pub(super) why: String,
 }
 
 /// What goes for peers that are like this machine; each pair decides for itself.
-pub(super) fn ways(rdma: &Result<Choice, Obstacle>) -> Vec<PeerWay> {
-    let other = |fabric, why| PeerWay {
+pub(super) fn ways(rdma: &Result<Choice, Obstacle>) -> Vec<PeerPath> {
+    let other = |fabric, why| PeerPath {
         peer: "on another host",
         fabric,
         why,
@@ -43,7 +43,7 @@ pub(super) fn ways(rdma: &Result<Choice, Obstacle>) -> Vec<PeerWay> {
         ),
         Err(obstacle) => other("tcp", obstacle.what.clone()),
     };
-    let same = PeerWay {
+    let same = PeerPath {
         peer: "on this host",
         fabric: "shm",
         why: "the same boot, pid namespace and directory".to_owned(),

@@ -69,7 +69,7 @@ impl From<&ParticipantCounters> for Counts {
             idle_steps: engine.idle_steps,
             sleeps: fabric.sleeps,
             wake_ups: counters.wake_ups,
-            rings: fabric.rings,
+            rings: fabric.peer_wakes,
             pushes: fabric.pushes + fabric.word_pushes,
             data_bytes_pushed: engine.data.bytes,
             ack_bytes_pushed: engine.acks.bytes,

@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use spindle_dds::{DomainParticipant, PeerWay};
+use spindle_dds::{DomainParticipant, PeerPath};
 
 use super::drill::Drill;
 use super::figures::{Counts, Quantiles, merged};
@@ -58,7 +58,7 @@ impl Traffic {
             ..Self::default()
         };
         for way in participant::ways(participant)? {
-            if let PeerWay::Rdma(counters) = way {
+            if let PeerPath::Rdma(counters) = way {
                 all.work_requests += counters.work_requests;
                 all.sleep_words += counters.sleep_words;
                 all.doorbells += counters.doorbells_sent;
@@ -140,10 +140,6 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         idle_ns: Duration::try_from_secs_f64(options.seconds)
             .map_err(|error| Failure::Workers(error.to_string()))?
             .as_nanos() as u64,
-        phase_ns: 0,
-        free: false,
-        views: 0,
-        forget: false,
     };
     let roles: Vec<Role> = (0..options.participants).map(Role::Idler).collect();
     let waking = PAUSE * u32::try_from(options.wakes).unwrap_or(u32::MAX);

@@ -1,17 +1,15 @@
 //! What a worker is told, and what it answers.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use spindle_dds::PeerWay;
+use spindle_dds::PeerPath;
 
 use super::drill::Drill;
 use super::figures::{Counts, Latencies};
-use super::isolation::{Findings, Part};
+use super::idle;
 use super::options::{Doorbell, Level, Wait};
 use super::place::Place;
-use super::{Failure, churn, idle};
 
 /// What a worker is to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -62,73 +60,7 @@ pub(super) struct Job {
     pub(super) silent: u32,
     /// How long idle participants do nothing.
     pub(super) idle_ns: u64,
-    /// Length of a phase of the measurements of isolation and churn.
-    pub(super) phase_ns: u64,
-    /// In that measurement: whether the first topic keeps no pace.
-    pub(super) free: bool,
-    /// In the measurement of views: how many have to begin.
-    pub(super) views: u64,
-    /// In that measurement: whether something is left behind on purpose.
-    pub(super) forget: bool,
 }
-
-impl Job {
-    /// Of participants with parts of their own, in phases: at `rate_hz` samples a second
-    /// of `size` bytes, each phase of so many seconds.
-    pub(super) fn in_phases(
-        role: Role,
-        participants: usize,
-        seconds: f64,
-        rate_hz: f64,
-        size: usize,
-    ) -> Result<Self, Failure> {
-        let phase = Duration::try_from_secs_f64(seconds)
-            .map_err(|error| Failure::Workers(error.to_string()))?;
-        if !(1.0..=RATE_MAX_HZ).contains(&rate_hz) {
-            return Err(Failure::Workers(format!(
-                "a rate is from 1 to {RATE_MAX_HZ}"
-            )));
-        }
-        Ok(Self {
-            parent: std::process::id(),
-            role,
-            directory: PathBuf::new(),
-            places: Vec::new(),
-            place: None,
-            participants: participants as u32,
-            writers: 1,
-            level: Level::Atomic,
-            doorbell: Doorbell::Auto,
-            wait: Wait::Balanced,
-            prefault: false,
-            limit_ms: None,
-            ring_messages: Some(1024),
-            ring_bytes: Some(RING_BYTES),
-            without: Vec::new(),
-            // The readers' storage is the default one.
-            copy: true,
-            fill: false,
-            listener: true,
-            idle_topics: 0,
-            poll: false,
-            drill: Drill::default(),
-            size,
-            samples: 0,
-            warm_up: 0,
-            period_ns: (1e9 / rate_hz) as u64,
-            silent: 0,
-            idle_ns: 0,
-            phase_ns: phase.as_nanos() as u64,
-            free: false,
-            views: 0,
-            forget: false,
-        })
-    }
-}
-
-/// In measurements in phases.
-const RING_BYTES: u64 = 1 << 20;
-const RATE_MAX_HZ: f64 = 1e6;
 
 /// Which worker it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,9 +71,6 @@ pub(super) enum Role {
     /// It writes and reads; those behind the last that writes only read.
     Member(u32),
     Idler(u32),
-    Isolation(Part),
-    Churn(churn::Part),
-    Views(churn::views::Part),
 }
 
 impl std::fmt::Display for Role {
@@ -150,9 +79,6 @@ impl std::fmt::Display for Role {
             Self::Writer(index) => write!(f, "writer {index}"),
             Self::Reader(index) => write!(f, "reader {index}"),
             Self::Member(index) | Self::Idler(index) => write!(f, "participant {index}"),
-            Self::Isolation(part) => write!(f, "{part:?}"),
-            Self::Churn(part) => write!(f, "{part:?}"),
-            Self::Views(part) => write!(f, "{part:?}"),
         }
     }
 }
@@ -188,15 +114,9 @@ pub(super) struct Report {
     pub(super) uncorrected: Latencies,
     pub(super) counts: Counts,
     /// How what a writer, or a participant that writes and reads, sent went to the others.
-    pub(super) peers: Vec<PeerWay>,
+    pub(super) peers: Vec<PeerPath>,
     /// What a participant that writes and reads has written; the rest is what it has read.
     pub(super) written: Option<Box<Self>>,
     /// What it pushed while idle, or, of a member that stays, when all was over.
     pub(super) idle_traffic: idle::Traffic,
-    /// Of a participant of the measurement of isolation.
-    pub(super) isolation: Option<Findings>,
-    /// Of a participant of the measurement of churn.
-    pub(super) churn: Option<churn::Findings>,
-    /// Of a participant of the measurement of views.
-    pub(super) views: Option<churn::views::Findings>,
 }

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
-use spindle_dds::PeerWay;
+use spindle_dds::PeerPath;
 
 use super::figures::{Counts, Quantiles, merged};
 use super::job::Job;
@@ -45,7 +45,7 @@ struct Outcome {
     reader_counters: Vec<Counts>,
     writer_counters: Vec<Counts>,
     /// For each writer, how its samples went to the other participants.
-    writer_peers: Vec<Vec<PeerWay>>,
+    writer_peers: Vec<Vec<PeerPath>>,
 }
 
 pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {

@@ -5,13 +5,11 @@
 
 mod bystander;
 mod children;
-mod churn;
 mod clock;
 mod drill;
 mod figures;
 mod fleet;
 mod idle;
-mod isolation;
 mod job;
 mod latency;
 mod member;
@@ -28,9 +26,7 @@ mod writer;
 use std::process::ExitCode;
 
 pub(crate) use bystander::beside;
-use options::{
-    ChurnOptions, IdleOptions, IsolationOptions, LatencyOptions, ThroughputOptions, WorkOptions,
-};
+use options::{IdleOptions, LatencyOptions, ThroughputOptions, WorkOptions};
 
 spindle_dds::include_idl!("perf");
 
@@ -43,16 +39,6 @@ pub(crate) enum Command {
     Latency(LatencyOptions),
     /// Processor time of participants that have nothing to do, and how fast they wake.
     Idle(IdleOptions),
-    /// Rates of some while another participant holds loans, blocks its listener, and
-    /// stops taking.
-    ///
-    /// The writers keep a pace, so that the rates say what the others were held up,
-    /// and not what the processor was busy with. With --free topic A keeps none;
-    /// where there are fewer processors than threads at work, its ratio is mostly
-    /// noise: the fewer others work, the faster it is.
-    Isolation(IsolationOptions),
-    /// What it costs others that writers and readers come and go.
-    Churn(ChurnOptions),
     /// What a writer and readers do with all bytes of their samples, which go from one thread to
     /// others in blocks, with nothing said of any sample: what bytes cost without a middleware.
     Work(WorkOptions),
@@ -92,8 +78,6 @@ pub(crate) fn run(command: Command) -> ExitCode {
         Command::Throughput(options) => throughput::run(&options),
         Command::Latency(options) => latency::run(&options),
         Command::Idle(options) => idle::run(&options),
-        Command::Isolation(options) => isolation::run(&options),
-        Command::Churn(options) => churn::run(&options),
         Command::Work(options) => work::run(&options),
         Command::Worker { job } => return worker::run(&job),
     };

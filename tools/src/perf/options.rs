@@ -235,58 +235,6 @@ pub(crate) struct WorkOptions {
     pub(crate) json: bool,
 }
 
-/// `spindle perf isolation`.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct IsolationOptions {
-    /// Length of each of the seven phases.
-    #[arg(long, default_value_t = 10.0)]
-    pub(crate) seconds: f64,
-    /// Samples a second of the topics A and B, each.
-    #[arg(long, default_value_t = 20_000.0)]
-    pub(crate) rate: f64,
-    /// Send A as fast as there is room, instead of at the pace of B.
-    #[arg(long)]
-    pub(crate) free: bool,
-    /// Bytes of payload in a sample.
-    #[arg(long, default_value_t = 64)]
-    pub(crate) size: usize,
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `spindle perf churn`.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct ChurnOptions {
-    #[command(flatten)]
-    pub(crate) on: Hosts,
-    /// How long endpoints come and go, and how long they do not, half before and half
-    /// after.
-    #[arg(long, default_value_t = 10.0)]
-    pub(crate) seconds: f64,
-    /// Instead: have endpoints and participants come and go until so many views have begun,
-    /// and see whether they leave something behind. That is an error.
-    #[arg(long, value_name = "COUNT", conflicts_with = "seconds",
-          value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    pub(crate) views: Option<u64>,
-    /// Forget to close something now and then: to see that it is noticed.
-    #[arg(long, hide = true, requires = "views")]
-    pub(crate) forget: bool,
-    /// Who is silent for so many milliseconds has failed [default: the product's].
-    #[arg(long)]
-    pub(crate) limit_ms: Option<u64>,
-    /// Samples a second of the topic that no change touches; with --views, of the one that
-    /// they touch.
-    #[arg(long, default_value_t = 10_000.0)]
-    pub(crate) rate: f64,
-    /// Bytes of payload in a sample.
-    #[arg(long, default_value_t = 64)]
-    pub(crate) size: usize,
-    /// Print one JSON object instead of a table.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 /// What carries samples between participants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use spindle_dds::properties::engine_switch;
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, HistoryKind, ReliabilityKind};
 use spindle_dds::{
-    DataReader, DataWriter, DomainParticipant, Duration, ParticipantBuilder, PeerWay, Publisher,
+    DataReader, DataWriter, DomainParticipant, Duration, ParticipantBuilder, PeerPath, Publisher,
     StatusMask, Subscriber, SubscriptionMatchedStatus, Topic, WaitSet,
 };
 
@@ -169,7 +169,7 @@ pub(super) fn enable(job: &Job, participant: &DomainParticipant) -> Result<(), F
 }
 
 /// How what this one sends goes to each of the others.
-pub(super) fn ways(participant: &DomainParticipant) -> Result<Vec<PeerWay>, Failure> {
+pub(super) fn ways(participant: &DomainParticipant) -> Result<Vec<PeerPath>, Failure> {
     let peers = participant.peers()?;
     Ok(peers.into_iter().map(|peer| peer.way).collect())
 }

@@ -60,11 +60,6 @@ impl Place {
         Ok(hosts.iter().enumerate().map(place).collect())
     }
 
-    /// Its RDMA device.
-    pub(super) fn device(&self) -> Option<&str> {
-        self.device.as_deref()
-    }
-
     pub(super) fn builder(&self, builder: ParticipantBuilder) -> ParticipantBuilder {
         let builder = builder
             .property("spindle.listen", &self.listen)

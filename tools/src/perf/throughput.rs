@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
-use spindle_dds::{PeerWay, RDMA_BATCH_CLASSES};
+use spindle_dds::{PeerPath, RDMA_BATCH_CLASSES};
 
 use super::bystander::{Bystander, beside};
 use super::drill::{Drill, Last};
@@ -114,7 +114,7 @@ struct OfWriter {
     seconds: f64,
     retries: u64,
     counters: Counts,
-    peers: Vec<PeerWay>,
+    peers: Vec<PeerPath>,
 }
 
 pub(super) fn run(options: &ThroughputOptions) -> Result<(), Failure> {
@@ -217,10 +217,6 @@ pub(super) fn job(
         period_ns,
         silent: 0,
         idle_ns: 0,
-        phase_ns: 0,
-        free: false,
-        views: 0,
-        forget: false,
     })
 }
 
@@ -456,7 +452,7 @@ impl Outcome {
         for (index, writer) in self.per_writer.iter().enumerate() {
             let (mut batches, mut sleep_words, mut doorbells) = ([0; RDMA_BATCH_CLASSES], 0, 0);
             let by_rdma = writer.peers.iter().filter_map(|way| match way {
-                PeerWay::Rdma(counters) => Some(counters),
+                PeerPath::Rdma(counters) => Some(counters),
                 _ => None,
             });
             let mut peers = 0;

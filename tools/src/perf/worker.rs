@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use super::children::die_with;
 use super::job::{Answer, Job, Report, Role};
-use super::{Failure, churn, idle, isolation, member, reader, writer};
+use super::{Failure, idle, member, reader, writer};
 
 pub(super) fn run(job: &str) -> ExitCode {
     let answer = match work(job) {
@@ -37,8 +37,5 @@ fn work(job: &str) -> Result<Report, Failure> {
         Role::Reader(index) => reader::run(&job, index),
         Role::Member(index) => member::run(&job, index),
         Role::Idler(index) => idle::work(&job, index),
-        Role::Isolation(part) => isolation::work(&job, part),
-        Role::Churn(part) => churn::work(&job, part),
-        Role::Views(part) => churn::views::work(&job, part),
     }
 }

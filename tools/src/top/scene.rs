@@ -256,7 +256,7 @@ impl Figures {
             upcalls_per_s: of(|it| it.engine.counters.upcalls),
             pushes_per_s: pushes(|it| it.pushes),
             pushed_bytes_per_s: pushes(|it| it.bytes),
-            rings_per_s: of(|it| it.fabric.rings),
+            rings_per_s: of(|it| it.fabric.peer_wakes),
             sleeps_per_s: of(|it| it.fabric.sleeps),
             wake_ups_per_s: of(|it| it.wake_ups),
             room_waits_per_s: of(|it| it.waits.iter().map(|waits| waits.times).sum()),

@@ -5,18 +5,18 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::OFlags;
 use rustix::process::PidfdFlags;
 
-use super::error::JoinError;
-use crate::event::create_event;
+use super::error::SetupError;
+use crate::eventfd::create_eventfd;
 
 /// Readable once this process has ended.
-pub(super) fn own_pidfd() -> Result<OwnedFd, JoinError> {
+pub(super) fn own_pidfd() -> Result<OwnedFd, SetupError> {
     rustix::process::pidfd_open(rustix::process::getpid(), PidfdFlags::empty())
-        .map_err(JoinError::system("opening a pidfd of the own process"))
+        .map_err(SetupError::system("opening a pidfd of the own process"))
 }
 
 /// An event descriptor at 0 that never blocks.
-pub(super) fn event() -> Result<OwnedFd, JoinError> {
-    create_event().map_err(JoinError::system("making an event descriptor"))
+pub(super) fn event() -> Result<OwnedFd, SetupError> {
+    create_eventfd().map_err(SetupError::system("making an event descriptor"))
 }
 
 /// Whether it is an event descriptor that never blocks whoever writes to it.

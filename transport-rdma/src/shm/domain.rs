@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use super::error::JoinError;
+use super::error::SetupError;
 use super::process;
 use super::socket::Deadline;
 
@@ -36,7 +36,7 @@ pub(super) struct Domain {
 
 impl Domain {
     /// Opens it, in a directory that is made if need be; it must be this user's alone.
-    pub(super) fn open(id: u32, directory: Option<&Path>) -> Result<Self, JoinError> {
+    pub(super) fn open(id: u32, directory: Option<&Path>) -> Result<Self, SetupError> {
         let (path, fd) = open_directory(directory)?;
         Ok(Self {
             id,
@@ -46,13 +46,13 @@ impl Domain {
     }
 
     /// See [`host_id`].
-    pub(super) fn host_id(&self) -> Result<u128, JoinError> {
+    pub(super) fn host_id(&self) -> Result<u128, SetupError> {
         identify(&self.directory)
     }
 
     /// Locks the record. Nobody holds the lock for long, but a process can be
     /// stopped while it does.
-    pub(super) fn lock(self: &Arc<Self>, deadline: Deadline) -> Result<Locked, JoinError> {
+    pub(super) fn lock(self: &Arc<Self>, deadline: Deadline) -> Result<Locked, SetupError> {
         loop {
             if let Some(locked) = self.try_lock()? {
                 return Ok(locked);
@@ -68,7 +68,7 @@ impl Domain {
     /// keep those of open files for as long as it lives. They know nothing of threads, and
     /// end when the process closes the file, however often it has it open; so `HERE` is
     /// locked before it is opened.
-    fn try_lock(self: &Arc<Self>) -> Result<Option<Locked>, JoinError> {
+    fn try_lock(self: &Arc<Self>) -> Result<Option<Locked>, SetupError> {
         let here = match HERE.try_lock() {
             Ok(here) => here,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -86,8 +86,8 @@ impl Domain {
         }
     }
 
-    fn refuse(&self, problem: String) -> JoinError {
-        JoinError::Directory {
+    fn refuse(&self, problem: String) -> SetupError {
+        SetupError::Directory {
             path: self.path.clone(),
             problem,
         }
@@ -97,7 +97,7 @@ impl Domain {
         format!("domain-{}.{what}", self.id)
     }
 
-    fn open_file(&self, what: &str, flags: OFlags) -> Result<OwnedFd, JoinError> {
+    fn open_file(&self, what: &str, flags: OFlags) -> Result<OwnedFd, SetupError> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let mode = Mode::RUSR | Mode::WUSR;
         rustix::fs::openat(&self.directory, self.name(what), flags, mode)
@@ -143,9 +143,9 @@ impl Domain {
 }
 
 /// Opens the directory, made if need be; it must be this user's alone.
-fn open_directory(directory: Option<&Path>) -> Result<(PathBuf, OwnedFd), JoinError> {
-    let path = directory.map_or_else(default_directory, Path::to_path_buf);
-    let refuse = |problem: String| JoinError::Directory {
+fn open_directory(directory: Option<&Path>) -> Result<(PathBuf, OwnedFd), SetupError> {
+    let path = directory.map_or_else(default_domain_directory, Path::to_path_buf);
+    let refuse = |problem: String| SetupError::Directory {
         path: path.clone(),
         problem,
     };
@@ -156,7 +156,7 @@ fn open_directory(directory: Option<&Path>) -> Result<(PathBuf, OwnedFd), JoinEr
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
     let fd = rustix::fs::open(&path, flags, Mode::empty())
         .map_err(|errno| refuse(format!("cannot be opened as a directory: {errno}")))?;
-    let stat = rustix::fs::fstat(&fd).map_err(JoinError::system("looking at a directory"))?;
+    let stat = rustix::fs::fstat(&fd).map_err(SetupError::system("looking at a directory"))?;
     let user = rustix::process::geteuid().as_raw();
     if stat.st_uid != user {
         let owner = stat.st_uid;
@@ -176,13 +176,14 @@ fn open_directory(directory: Option<&Path>) -> Result<(PathBuf, OwnedFd), JoinEr
 /// What tells this host from others: a digest of its boot, the pid namespace, and the
 /// domains' directory. Members that do not share all of these cannot reach each other
 /// by shared memory, so they are on different hosts, on whatever machines they run.
-/// `directory` is that of [`StationOptions`](super::StationOptions); it is made if need be.
-pub fn host_id(directory: Option<&Path>) -> Result<u128, JoinError> {
+/// `directory` is that of [`HostOptions`](super::HostOptions); it is made if need be.
+pub fn host_id(directory: Option<&Path>) -> Result<u128, SetupError> {
     identify(&open_directory(directory)?.1)
 }
 
-fn identify(directory: &OwnedFd) -> Result<u128, JoinError> {
-    let stat = rustix::fs::fstat(directory).map_err(JoinError::system("looking at a directory"))?;
+fn identify(directory: &OwnedFd) -> Result<u128, SetupError> {
+    let stat =
+        rustix::fs::fstat(directory).map_err(SetupError::system("looking at a directory"))?;
     let digest = Sha256::new()
         .chain_update(process::boot()?.to_le_bytes())
         .chain_update(process::namespace()?.to_le_bytes())
@@ -196,7 +197,7 @@ fn identify(directory: &OwnedFd) -> Result<u128, JoinError> {
 /// Where domains are recorded if nothing else is said: `$SPINDLE_DDS_DIR`, or
 /// `spindle-dds` in the user's runtime directory, or a directory of the user's in shared
 /// memory. Makes nothing.
-pub fn default_directory() -> PathBuf {
+pub fn default_domain_directory() -> PathBuf {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(path) = variable("SPINDLE_DDS_DIR") {
         return path.into();
@@ -222,7 +223,7 @@ pub(super) struct Locked {
 
 impl Locked {
     /// The text of the record, if there is one.
-    pub(super) fn read(&self) -> Result<Option<String>, JoinError> {
+    pub(super) fn read(&self) -> Result<Option<String>, SetupError> {
         let name = self.domain.name("record");
         let file = rustix::fs::openat(
             &self.domain.directory,
@@ -244,7 +245,7 @@ impl Locked {
 
     /// What is there was not written by this version, or not by us at all: it
     /// is never taken for an empty domain.
-    pub(super) fn makes_no_sense(&self) -> JoinError {
+    pub(super) fn makes_no_sense(&self) -> SetupError {
         let name = self.domain.name("record");
         let advice = "remove it when nothing of that domain runs";
         self.domain
@@ -252,7 +253,7 @@ impl Locked {
     }
 
     /// Process ids mean something only in the namespace they come from.
-    pub(super) fn check_namespace(&self, found: u64) -> Result<(), JoinError> {
+    pub(super) fn check_namespace(&self, found: u64) -> Result<(), SetupError> {
         if found == process::namespace()? {
             return Ok(());
         }
@@ -264,7 +265,7 @@ impl Locked {
     }
 
     /// Puts a record in the place of the one there is, all or nothing.
-    pub(super) fn replace(&self, text: &str) -> Result<(), JoinError> {
+    pub(super) fn replace(&self, text: &str) -> Result<(), SetupError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
         let mut file = File::from(self.domain.open_file("new", flags)?);
         let directory = &self.domain.directory;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Why a station, a register or a row could not be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum JoinError {
+pub enum SetupError {
     /// The domain's directory cannot be used.
     #[error("the domain directory {} {problem}", path.display())]
     Directory {
@@ -72,7 +72,7 @@ pub enum JoinError {
     },
 }
 
-impl JoinError {
+impl SetupError {
     /// For `map_err`.
     pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl Fn(E) -> Self {
         move |source| Self::System {

@@ -12,7 +12,7 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::ProtFlags;
 
-use super::error::JoinError;
+use super::error::SetupError;
 use crate::mapping::Mapping;
 use crate::mem::ROW_ALIGN;
 
@@ -29,9 +29,9 @@ pub(crate) fn file_len(len: usize) -> usize {
 }
 
 /// A row of this process: zeroed, mapped writable, sealed.
-pub(super) fn create_row(len: usize) -> Result<(Arc<Mapping>, OwnedFd), JoinError> {
+pub(super) fn create_row(len: usize) -> Result<(Arc<Mapping>, OwnedFd), SetupError> {
     let refused = |hint| {
-        move |errno: Errno| JoinError::Memory {
+        move |errno: Errno| SetupError::Memory {
             wanted: len,
             hint,
             source: errno.into(),
@@ -55,7 +55,7 @@ pub(super) fn create_row(len: usize) -> Result<(Arc<Mapping>, OwnedFd), JoinErro
     let mapping = Mapping::new(&file, size, true).map_err(refused(
         "no room to map it; look at ulimit -v and vm.overcommit_memory",
     ))?;
-    rustix::fs::fcntl_add_seals(&file, seals()).map_err(JoinError::system("sealing a row"))?;
+    rustix::fs::fcntl_add_seals(&file, seals()).map_err(SetupError::system("sealing a row"))?;
     Ok((Arc::new(mapping), file))
 }
 
@@ -76,7 +76,7 @@ pub(super) fn open_row(
     rank: u16,
     pid: u32,
     len: usize,
-) -> Result<Arc<Mapping>, JoinError> {
+) -> Result<Arc<Mapping>, SetupError> {
     let mut mapping = map_row(&file, rank, pid, len)?;
     mapping.file = Some(file);
     Ok(Arc::new(mapping))
@@ -87,12 +87,12 @@ pub(super) fn open_lasting_row(
     file: &OwnedFd,
     pid: u32,
     len: usize,
-) -> Result<Arc<Mapping>, JoinError> {
+) -> Result<Arc<Mapping>, SetupError> {
     Ok(Arc::new(map_row(file, 0, pid, len)?))
 }
 
-fn map_row(file: &OwnedFd, rank: u16, pid: u32, len: usize) -> Result<Mapping, JoinError> {
-    let nonsense = |what: &str| JoinError::Nonsense {
+fn map_row(file: &OwnedFd, rank: u16, pid: u32, len: usize) -> Result<Mapping, SetupError> {
+    let nonsense = |what: &str| SetupError::Nonsense {
         pid,
         what: format!("the row of member {rank} {what}"),
     };
@@ -100,16 +100,16 @@ fn map_row(file: &OwnedFd, rank: u16, pid: u32, len: usize) -> Result<Mapping, J
     if !found.contains(seals()) {
         return Err(nonsense("is not sealed"));
     }
-    let stat = rustix::fs::fstat(file).map_err(JoinError::system("looking at a row"))?;
+    let stat = rustix::fs::fstat(file).map_err(SetupError::system("looking at a row"))?;
     let size = file_len(len);
     if stat.st_size as u64 != size as u64 {
-        return Err(JoinError::RowMismatch {
+        return Err(SetupError::RowMismatch {
             rank,
             ours: size as u64,
             theirs: stat.st_size as u64,
         });
     }
-    let mapping = Mapping::new(file, size, false).map_err(|errno| JoinError::Memory {
+    let mapping = Mapping::new(file, size, false).map_err(|errno| SetupError::Memory {
         wanted: len,
         hint: "no room to map a peer's row; look at ulimit -v",
         source: errno.into(),
@@ -118,9 +118,9 @@ fn map_row(file: &OwnedFd, rank: u16, pid: u32, len: usize) -> Result<Mapping, J
 }
 
 /// A row of zeros that nobody owns, to be read only. Takes no memory.
-pub(super) fn zero_row(len: usize) -> Result<Arc<Mapping>, JoinError> {
+pub(super) fn zero_row(len: usize) -> Result<Arc<Mapping>, SetupError> {
     let mapping = Mapping::private(file_len(len), ProtFlags::READ);
-    let mapping = mapping.map_err(|errno| JoinError::Memory {
+    let mapping = mapping.map_err(|errno| SetupError::Memory {
         wanted: len,
         hint: "no room to map zeros; look at ulimit -v",
         source: errno.into(),
@@ -216,16 +216,16 @@ mod tests {
         let (_own, file) = create_row(4096).expect("a row");
         let error = open_row(file, 3, 1, 8192).expect_err("too short");
         assert!(
-            matches!(error, JoinError::RowMismatch { rank: 3, .. }),
+            matches!(error, SetupError::RowMismatch { rank: 3, .. }),
             "{error}"
         );
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("open", flags).expect("a file");
         rustix::fs::ftruncate(&file, 4096).expect("grows");
         let error = open_row(file, 3, 1, 4096).expect_err("not sealed");
-        assert!(matches!(error, JoinError::Nonsense { .. }), "{error}");
+        assert!(matches!(error, SetupError::Nonsense { .. }), "{error}");
         let error = create_row(usize::MAX / 2).expect_err("too long");
-        assert!(matches!(error, JoinError::Memory { .. }), "{error}");
+        assert!(matches!(error, SetupError::Memory { .. }), "{error}");
     }
 
     #[test]

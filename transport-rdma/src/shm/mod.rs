@@ -14,7 +14,7 @@
 //! ```
 //!
 //! A [`Station`] (`station`) lasts as long as its participant: peers connect to it,
-//! and [`ShmSegment`]s come and go. The [`Register`] (`register`, over `view_record`)
+//! and [`ShmSegment`]s come and go. The [`DomainRegistry`] (`register`, over `view_record`)
 //! holds the decisions about a domain that must be single.
 //!
 //! Both stand on rows (`memory`), the domain's directory and lock (`domain`), packets
@@ -37,11 +37,11 @@ mod socket;
 mod station;
 mod view_record;
 
-pub use crate::news::{Event, MESSAGE_LEN_MAX};
 pub use crate::station_error::StationError;
-pub use domain::{default_directory, host_id};
+pub use crate::station_event::{MESSAGE_LEN_MAX, StationEvent};
+pub use domain::{default_domain_directory, host_id};
 pub use doorbell::DoorbellChoice;
-pub use error::JoinError;
-pub use register::{Entered, Looked, Refusal, Register};
-pub use station::{SegmentKey, SegmentRequest, ShmSegment, Station, StationOptions};
-pub use view_record::{Decision, Entry};
+pub use error::SetupError;
+pub use register::{DecisionRefused, DomainRegistry, DomainState, EnterOutcome};
+pub use station::{HostOptions, SegmentKey, SegmentRequest, ShmSegment, Station};
+pub use view_record::{MemberEntry, ViewDecision};

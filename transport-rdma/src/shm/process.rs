@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::error::JoinError;
+use super::error::SetupError;
 
 /// When a process started, in clock ticks since boot; `None` once it has ended,
 /// even if nobody has waited for it yet.
@@ -20,34 +20,34 @@ pub(super) fn start_time(pid: u32) -> Option<u64> {
 }
 
 /// When this process started.
-pub(super) fn own_start_time() -> Result<u64, JoinError> {
+pub(super) fn own_start_time() -> Result<u64, SetupError> {
     start_time(std::process::id())
         .ok_or_else(|| io::Error::other("no start time in /proc/self/stat"))
-        .map_err(JoinError::system("looking at the own process"))
+        .map_err(SetupError::system("looking at the own process"))
 }
 
 /// The pid namespace of this process.
-pub(super) fn namespace() -> Result<u64, JoinError> {
+pub(super) fn namespace() -> Result<u64, SetupError> {
     let stat = rustix::fs::stat("/proc/self/ns/pid");
     Ok(stat
-        .map_err(JoinError::system("looking at /proc/self/ns/pid"))?
+        .map_err(SetupError::system("looking at /proc/self/ns/pid"))?
         .st_ino)
 }
 
 /// What tells this boot of the host from others.
-pub(super) fn boot() -> Result<u128, JoinError> {
+pub(super) fn boot() -> Result<u128, SetupError> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     text.and_then(|text| {
         u128::from_str_radix(&text.trim().replace('-', ""), 16).map_err(io::Error::other)
     })
-    .map_err(JoinError::system("reading the boot id"))
+    .map_err(SetupError::system("reading the boot id"))
 }
 
 /// A random number from the kernel.
-pub(super) fn random_word() -> Result<u64, JoinError> {
+pub(super) fn random_word() -> Result<u64, SetupError> {
     let mut bytes = [0; 8];
     let flags = rustix::rand::GetRandomFlags::empty();
     rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut bytes, flags))
-        .map_err(JoinError::system("drawing a random number"))?;
+        .map_err(SetupError::system("drawing a random number"))?;
     Ok(u64::from_le_bytes(bytes))
 }

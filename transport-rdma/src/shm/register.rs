@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::domain::{Domain, Locked};
-use super::error::JoinError;
+use super::error::SetupError;
 use super::process;
 use super::socket::Deadline;
 use super::station::sweep_sockets;
-use super::view_record::{ADDRESS_LEN_MAX, Decision, Entry, ViewRecord};
+use super::view_record::{ADDRESS_LEN_MAX, MemberEntry, ViewDecision, ViewRecord};
 use crate::peers::MEMBERS_MAX;
 
 /// How long to wait for the lock, which is held for moments unless its holder
@@ -24,28 +24,28 @@ const LOCK_WITHIN: Duration = Duration::from_secs(5);
 
 /// What a process finds that comes to a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entered {
+pub enum EnterOutcome {
     /// Nobody: it has founded the domain, and is view 1 alone.
     Founded,
     /// A view with members that live, as far as it can be known here: it has to
     /// be let in by them.
-    Present(Vec<Entry>),
+    Present(Vec<MemberEntry>),
 }
 
 /// Who lives in a domain, as far as the record of this host tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Looked {
+pub enum DomainState {
     /// Nobody.
-    Nobody,
+    Empty,
     /// These members of the view that is there: of this host those that live, and all
     /// of other hosts.
-    Present(Vec<Entry>),
+    Present(Vec<MemberEntry>),
 }
 
 /// Why a decision did not become the domain's.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum DecisionRefused {
     /// Another view is there than the one that the decision follows.
     #[error(
         "domain {domain} is at view {there} with digest {digest:016x} on this host: \
@@ -84,24 +84,28 @@ pub enum Refusal {
     NoView(String),
     /// The record cannot be used.
     #[error(transparent)]
-    Domain(#[from] JoinError),
+    Domain(#[from] SetupError),
 }
 
 /// One member's hand on the record of its domain. Dropped, it leaves.
 #[derive(Debug)]
-pub struct Register {
+pub struct DomainRegistry {
     domain: Arc<Domain>,
-    me: Entry,
+    me: MemberEntry,
     left: AtomicBool,
     /// A child of a fork has a copy of this, and no say.
     process: u32,
 }
 
-impl Register {
+impl DomainRegistry {
     /// Opens the directory, made if need be, in which the domain is recorded; it
     /// must be this user's alone. `None`: `$SPINDLE_DDS_DIR`, or else the user's runtime
     /// directory, or a directory in shared memory.
-    pub fn open(domain: u32, directory: Option<&Path>, me: Entry) -> Result<Self, JoinError> {
+    pub fn open(
+        domain: u32,
+        directory: Option<&Path>,
+        me: MemberEntry,
+    ) -> Result<Self, SetupError> {
         Ok(Self {
             domain: Arc::new(Domain::open(domain, directory)?),
             me,
@@ -112,7 +116,7 @@ impl Register {
 
     /// Who lives in the domain, by the record of this host. Changes nothing. Waits up
     /// to 5 s for the lock.
-    pub fn look(&self) -> Result<Looked, JoinError> {
+    pub fn living_members(&self) -> Result<DomainState, SetupError> {
         let locked = self.lock()?;
         let record = self.load(&locked)?;
         living(record.as_ref())
@@ -121,28 +125,28 @@ impl Register {
     /// Founds the domain if nobody lives in it, and says who does otherwise:
     /// with a living member, this one included, a second group is never founded.
     /// Waits up to 5 s for the lock.
-    pub fn enter(&self) -> Result<Entered, JoinError> {
-        self.found(&BTreeSet::new())
+    pub fn enter(&self) -> Result<EnterOutcome, SetupError> {
+        self.enter_ignoring(&BTreeSet::new())
     }
 
     /// [`enter`](Self::enter), where it is known of these members that they have ended,
     /// or are in no view any more, though this host cannot tell.
-    pub fn found(&self, gone: &BTreeSet<u128>) -> Result<Entered, JoinError> {
+    pub fn enter_ignoring(&self, gone: &BTreeSet<u128>) -> Result<EnterOutcome, SetupError> {
         let locked = self.lock()?;
         let record = self.load(&locked)?;
-        if let Looked::Present(living) = living(record.as_ref())?
+        if let DomainState::Present(living) = living(record.as_ref())?
             && living.iter().any(|entry| !gone.contains(&entry.id))
         {
-            return Ok(Entered::Present(living));
+            return Ok(EnterOutcome::Present(living));
         }
         if self.me.address.len() > ADDRESS_LEN_MAX {
             let too_long = std::io::Error::from(std::io::ErrorKind::InvalidInput);
-            return Err(JoinError::system(
+            return Err(SetupError::system(
                 "writing down an address above 1024 bytes",
             )(too_long));
         }
         sweep_sockets(&self.domain)?;
-        let alone = Decision {
+        let alone = ViewDecision {
             view: 1,
             digest: 0,
             members: vec![self.me.clone()],
@@ -152,7 +156,7 @@ impl Register {
             None => ViewRecord::new(self.me.host, alone),
         };
         locked.replace(&record?.write())?;
-        Ok(Entered::Founded)
+        Ok(EnterOutcome::Founded)
     }
 
     /// Makes `next`, which follows view `from_view`, the domain's on this host. Made
@@ -161,9 +165,14 @@ impl Register {
     /// If all members of `from_view` are on this host (`one_host`), this is what
     /// decides: a compare-and-set, refused if the view that is there is not
     /// `from_view`, or has not this member. If not, a majority has decided: the record
-    /// is brought up to date as by [`note`](Self::note), also with a view that this
+    /// is brought up to date as by [`note`](Self::record), also with a view that this
     /// member leaves by. Waits up to 5 s for the lock.
-    pub fn decide(&self, from_view: u64, next: &Decision, one_host: bool) -> Result<(), Refusal> {
+    pub fn decide(
+        &self,
+        from_view: u64,
+        next: &ViewDecision,
+        one_host: bool,
+    ) -> Result<(), DecisionRefused> {
         check(from_view, next)?;
         let domain = self.domain.id;
         let locked = self.lock()?;
@@ -171,20 +180,20 @@ impl Register {
         if !one_host {
             return Ok(self.follow(&locked, record, next)?);
         }
-        let record = record.ok_or(Refusal::Gone { domain })?;
+        let record = record.ok_or(DecisionRefused::Gone { domain })?;
         if record.remembers(next) {
             return Ok(());
         }
         let there = &record.decision;
         if !record.has(self.me.id) {
-            return Err(Refusal::NotMember {
+            return Err(DecisionRefused::NotMember {
                 domain,
                 there: there.view,
                 id: self.me.id,
             });
         }
         if there.view != from_view {
-            return Err(Refusal::Superseded {
+            return Err(DecisionRefused::Superseded {
                 domain,
                 there: there.view,
                 digest: there.digest,
@@ -197,7 +206,7 @@ impl Register {
     }
 
     /// Whether this host knows that the process of a member has ended.
-    pub fn knows_dead(&self, member: &Entry) -> bool {
+    pub fn is_known_dead(&self, member: &MemberEntry) -> bool {
         member.host == self.me.host && process::start_time(member.pid) != Some(member.start)
     }
 
@@ -205,10 +214,10 @@ impl Register {
     /// record of this host follows, and never goes back. Fails, and changes nothing,
     /// if others who live on this host are in that view or a later one without this
     /// member. Waits up to 5 s for the lock.
-    pub fn note(&self, decision: &Decision) -> Result<(), JoinError> {
-        if let Err(Refusal::NoView(what)) = check(0, decision) {
+    pub fn record(&self, decision: &ViewDecision) -> Result<(), SetupError> {
+        if let Err(DecisionRefused::NoView(what)) = check(0, decision) {
             let pid = self.me.pid;
-            return Err(JoinError::Nonsense { pid, what });
+            return Err(SetupError::Nonsense { pid, what });
         }
         let locked = self.lock()?;
         let record = self.load(&locked)?;
@@ -220,8 +229,8 @@ impl Register {
         &self,
         locked: &Locked,
         record: Option<ViewRecord>,
-        decided: &Decision,
-    ) -> Result<(), JoinError> {
+        decided: &ViewDecision,
+    ) -> Result<(), SetupError> {
         let me = self.me.id;
         let fresh = || ViewRecord::new(self.me.host, decided.clone());
         let next = match record {
@@ -236,7 +245,7 @@ impl Register {
                 if leaving || record.has(me) && record.decision.view > decided.view {
                     return Ok(());
                 }
-                return Err(JoinError::Elsewhere {
+                return Err(SetupError::Elsewhere {
                     domain: self.domain.id,
                     there: record.decision.view,
                     id: me,
@@ -252,7 +261,7 @@ impl Register {
     ///
     /// A record without members stays: of two that leave at once, one comes to make the
     /// decision by which it leaves when the other has left already, and made it, too.
-    pub fn leave(&self) -> Result<(), JoinError> {
+    pub fn leave(&self) -> Result<(), SetupError> {
         if self.process != std::process::id() || self.left.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
@@ -269,11 +278,11 @@ impl Register {
         locked.replace(&record.write())
     }
 
-    fn lock(&self) -> Result<Locked, JoinError> {
+    fn lock(&self) -> Result<Locked, SetupError> {
         self.domain.lock(Deadline::after(LOCK_WITHIN))
     }
 
-    fn load(&self, locked: &Locked) -> Result<Option<ViewRecord>, JoinError> {
+    fn load(&self, locked: &Locked) -> Result<Option<ViewRecord>, SetupError> {
         let Some(text) = locked.read()? else {
             return Ok(None);
         };
@@ -285,7 +294,7 @@ impl Register {
     }
 }
 
-impl Drop for Register {
+impl Drop for DomainRegistry {
     fn drop(&mut self) {
         if let Err(error) = self.leave() {
             // The record names a process that ends some day.
@@ -294,20 +303,20 @@ impl Drop for Register {
     }
 }
 
-fn living(record: Option<&ViewRecord>) -> Result<Looked, JoinError> {
+fn living(record: Option<&ViewRecord>) -> Result<DomainState, SetupError> {
     let boot = process::boot()?;
     let living = record.map_or_else(Vec::new, |record| record.living(boot));
     Ok(if living.is_empty() {
-        Looked::Nobody
+        DomainState::Empty
     } else {
-        Looked::Present(living)
+        DomainState::Present(living)
     })
 }
 
 /// What is written down must be readable again.
-fn check(from_view: u64, next: &Decision) -> Result<(), Refusal> {
+fn check(from_view: u64, next: &ViewDecision) -> Result<(), DecisionRefused> {
     let members = next.members.len();
-    let refuse = |what: String| Err(Refusal::NoView(what));
+    let refuse = |what: String| Err(DecisionRefused::NoView(what));
     if next.view <= from_view {
         return refuse(format!("view {} after view {from_view}", next.view));
     }

@@ -9,7 +9,7 @@
 //! Numbers of 128 bits, digests and addresses are in hexadecimal; `-` is an
 //! address of no bytes.
 
-use super::error::JoinError;
+use super::error::SetupError;
 use super::process;
 use crate::peers::MEMBERS_MAX;
 
@@ -24,7 +24,7 @@ pub(super) const REMEMBERED_MAX: usize = 8;
 
 /// A member, as the record of a domain has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct MemberEntry {
     /// Who: drawn at random, never used again.
     pub id: u128,
     /// Its host. Members with the host of whoever wrote the record are checked
@@ -39,9 +39,9 @@ pub struct Entry {
     pub address: Vec<u8>,
 }
 
-impl Entry {
+impl MemberEntry {
     /// A member in this process.
-    pub fn here(id: u128, host: u128, address: Vec<u8>) -> Result<Self, JoinError> {
+    pub fn here(id: u128, host: u128, address: Vec<u8>) -> Result<Self, SetupError> {
         Ok(Self {
             id,
             host,
@@ -54,14 +54,14 @@ impl Entry {
 
 /// A view that the members have agreed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decision {
+pub struct ViewDecision {
     /// Number of the view; the first is 1.
     pub view: u64,
     /// A digest of all that was decided: two decisions of one view with one
     /// digest are the same. That of the first view is 0.
     pub digest: u64,
     /// Its members; 1 to 256. The record of a domain that all have left has none.
-    pub members: Vec<Entry>,
+    pub members: Vec<MemberEntry>,
 }
 
 /// A record as it is written down.
@@ -71,14 +71,14 @@ pub(super) struct ViewRecord {
     pub(super) boot: u128,
     /// The host on which it lies.
     pub(super) host: u128,
-    pub(super) decision: Decision,
+    pub(super) decision: ViewDecision,
     /// View and digest of the decisions before it, the last first.
     pub(super) before: Vec<(u64, u64)>,
 }
 
 impl ViewRecord {
     /// The first record of a domain, by a member of `host` in this process.
-    pub(super) fn new(host: u128, decision: Decision) -> Result<Self, JoinError> {
+    pub(super) fn new(host: u128, decision: ViewDecision) -> Result<Self, SetupError> {
         Ok(Self {
             namespace: process::namespace()?,
             boot: process::boot()?,
@@ -89,8 +89,8 @@ impl ViewRecord {
     }
 
     /// The record of `next`, which comes after what stands in this one.
-    pub(super) fn followed_by(&self, next: Decision) -> Result<Self, JoinError> {
-        let Decision { view, digest, .. } = self.decision;
+    pub(super) fn followed_by(&self, next: ViewDecision) -> Result<Self, SetupError> {
+        let ViewDecision { view, digest, .. } = self.decision;
         let known = [(view, digest)].into_iter().chain(self.before.clone());
         let before = known.take(REMEMBERED_MAX).collect();
         let record = Self::new(self.host, next)?;
@@ -98,8 +98,8 @@ impl ViewRecord {
     }
 
     /// Whether this very decision has been made, as far back as is remembered.
-    pub(super) fn remembers(&self, made: &Decision) -> bool {
-        let Decision { view, digest, .. } = self.decision;
+    pub(super) fn remembers(&self, made: &ViewDecision) -> bool {
+        let ViewDecision { view, digest, .. } = self.decision;
         let key = (made.view, made.digest);
         (view, digest) == key || self.before.contains(&key)
     }
@@ -110,8 +110,8 @@ impl ViewRecord {
     }
 
     /// Those that live, as far as it can be known here. `boot` is the present one.
-    pub(super) fn living(&self, boot: u128) -> Vec<Entry> {
-        let lives = |entry: &&Entry| {
+    pub(super) fn living(&self, boot: u128) -> Vec<MemberEntry> {
+        let lives = |entry: &&MemberEntry| {
             entry.host != self.host
                 || self.boot == boot && process::start_time(entry.pid) == Some(entry.start)
         };
@@ -126,7 +126,7 @@ impl ViewRecord {
     }
 
     pub(super) fn write(&self) -> String {
-        let Decision {
+        let ViewDecision {
             view,
             digest,
             members,
@@ -164,7 +164,7 @@ impl ViewRecord {
             namespace: namespace.parse().ok()?,
             boot: u128::from_str_radix(boot, 16).ok()?,
             host: u128::from_str_radix(host, 16).ok()?,
-            decision: Decision {
+            decision: ViewDecision {
                 view,
                 digest,
                 members,
@@ -192,9 +192,9 @@ fn read_decisions(line: &str) -> Option<Decisions> {
     Some((decisions.pop()?, before))
 }
 
-fn read_entry(line: &str) -> Option<Entry> {
+fn read_entry(line: &str) -> Option<MemberEntry> {
     let [id, host, pid, start, address] = fields(line)?;
-    Some(Entry {
+    Some(MemberEntry {
         id: u128::from_str_radix(id, 16).ok()?,
         host: u128::from_str_radix(host, 16).ok()?,
         pid: pid.parse().ok()?,
@@ -233,14 +233,14 @@ mod tests {
     use super::*;
 
     fn record(members: usize) -> ViewRecord {
-        let entry = |id: usize| Entry {
+        let entry = |id: usize| MemberEntry {
             id: u128::MAX - id as u128,
             host: 1 << 100,
             pid: 7,
             start: u64::MAX,
             address: vec![255; id * 4],
         };
-        let decision = Decision {
+        let decision = ViewDecision {
             view: u64::MAX,
             digest: 1,
             members: (0..members).map(entry).collect(),
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn the_last_decisions_are_remembered() {
-        let decision = |view| Decision {
+        let decision = |view| ViewDecision {
             view,
             digest: view * 3,
             ..record(1).decision
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(ViewRecord::read(&record.write()), Some(record.clone()));
         let remembered = (0..30).filter(|view| record.remembers(&decision(*view)));
         assert_eq!(remembered.collect::<Vec<_>>(), (11..20).collect::<Vec<_>>());
-        let other = Decision {
+        let other = ViewDecision {
             digest: 1,
             ..decision(18)
         };
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(record.living(boot).len(), 3, "of another host");
         record.host = 1 << 100;
         assert_eq!(record.living(boot), [], "no such process");
-        let here = Entry::here(9, 1 << 100, vec![]).expect("a process");
+        let here = MemberEntry::here(9, 1 << 100, vec![]).expect("a process");
         record.decision.members.push(here.clone());
         assert_eq!(record.living(boot), [here]);
         assert_eq!(record.living(boot + 1), []);

@@ -2,7 +2,7 @@
 
 use super::network::{NodeId, SegmentId, SimNetwork};
 use super::segment::Seat;
-use crate::fabric::{Fabric, FabricCounters, Failure, Want};
+use crate::fabric::{Fabric, FabricCounters, PeerFailure, WakeInterest};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 
@@ -69,11 +69,11 @@ impl Fabric for SimFabric {
         self.network.state().push_word(self.seat, word, value, to);
     }
 
-    fn ring(&self, data: &PeerSet, acks: &PeerSet) {
+    fn wake(&self, data: &PeerSet, acks: &PeerSet) {
         self.network.state().ring(self.seat, data, acks);
     }
 
-    fn announce_sleep(&self, want: Want) {
+    fn announce_sleep(&self, want: WakeInterest) {
         self.network.state().announce_sleep(self.node, want);
     }
 
@@ -85,7 +85,7 @@ impl Fabric for SimFabric {
         self.network.state().nudge(self.node);
     }
 
-    fn poll(&self) -> Option<Failure> {
+    fn poll(&self) -> Option<PeerFailure> {
         let mut state = self.network.state();
         state.end_mut(self.seat).failures.pop_front()
     }
@@ -98,7 +98,7 @@ impl Fabric for SimFabric {
         let state = self.network.state();
         let node = &state.nodes[self.node];
         FabricCounters {
-            rings: node.rings,
+            peer_wakes: node.peer_wakes,
             sleeps: node.sleeps,
             nudges: node.nudges,
             ..state.end(self.seat).counters

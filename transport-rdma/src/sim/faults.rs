@@ -3,8 +3,8 @@
 use super::link::Piece;
 use super::options::PlantedBug;
 use super::segment::{Phase, Seat};
-use super::state::{News, State};
-use crate::fabric::{Failure, FailureCause};
+use super::state::{EventQueue, State};
+use crate::fabric::{FailureCause, PeerFailure};
 use crate::peers::Rank;
 
 impl State {
@@ -60,7 +60,7 @@ impl State {
             .link(from, to)
             .queue
             .get_mut(keep)
-            .map(|(_, piece)| core::mem::replace(piece, Piece::Ring));
+            .map(|(_, piece)| core::mem::replace(piece, Piece::Doorbell));
         self.link(from, to).queue.truncate(keep);
         if let Some(Piece::Range { spot, mut words }) = last {
             self.rng.shuffle(&mut words);
@@ -83,7 +83,7 @@ impl State {
     }
 
     pub(super) fn fail(&mut self, told: usize, failed: usize, cause: FailureCause) {
-        self.failing.push(News {
+        self.failing.push(EventQueue {
             told,
             failed,
             cause,
@@ -94,7 +94,7 @@ impl State {
     /// in all the control segments that it has, and later in those to come.
     pub(super) fn tell_failure(&mut self) {
         let at = self.rng.below(self.failing.len());
-        let News {
+        let EventQueue {
             told,
             failed,
             cause,
@@ -113,7 +113,7 @@ impl State {
             };
             let seat = Seat { segment, rank };
             let told_here = ranks.control && self.end(seat).phase == Phase::Open;
-            let failure = Failure {
+            let failure = PeerFailure {
                 peer: Rank(peer as u16),
                 cause: cause.clone(),
             };

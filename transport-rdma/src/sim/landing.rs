@@ -70,7 +70,7 @@ impl State {
     }
 
     fn ring_without_cause(&mut self) {
-        if self.rng.chance(self.options.spurious_rings) {
+        if self.rng.chance(self.options.spurious_wakes) {
             let node = self.rng.below(self.nodes.len());
             self.wake(node);
         }
@@ -143,7 +143,7 @@ impl State {
             Piece::Range { spot, words } => self.land_range(operation, spot, words),
             Piece::Payload { spot, at, len } => self.show_payload(spot, at as usize, len as usize),
             Piece::Sleep(word) => self.land_sleep_word(from, to, word),
-            Piece::Ring => self.wake(to),
+            Piece::Doorbell => self.wake(to),
         }
     }
 

@@ -28,7 +28,7 @@ pub(super) enum Piece {
     /// The sender's sleep word.
     Sleep(u64),
     /// A doorbell behind the data that it is about.
-    Ring,
+    Doorbell,
 }
 
 impl Piece {
@@ -38,14 +38,14 @@ impl Piece {
             Self::Word { spot, .. } | Self::Range { spot, .. } | Self::Payload { spot, .. } => {
                 Some(spot)
             }
-            Self::Sleep(_) | Self::Ring => None,
+            Self::Sleep(_) | Self::Doorbell => None,
         }
     }
 
     pub(super) fn words(&self) -> usize {
         match self {
             Self::Range { words, .. } => words.len(),
-            Self::Word { .. } | Self::Payload { .. } | Self::Sleep(_) | Self::Ring => 1,
+            Self::Word { .. } | Self::Payload { .. } | Self::Sleep(_) | Self::Doorbell => 1,
         }
     }
 }

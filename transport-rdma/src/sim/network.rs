@@ -119,12 +119,12 @@ impl SimNetwork {
 
     /// Whether somebody rang this node (or its own threads, or a failure) since
     /// it announced sleep. Takes the ring.
-    pub fn rung(&self, node: NodeId) -> bool {
+    pub fn take_wakeup(&self, node: NodeId) -> bool {
         core::mem::take(&mut self.state().nodes[node.0].rung)
     }
 
     /// Whether it was rung, and has not [taken](Self::rung) that yet.
-    pub fn is_rung(&self, node: NodeId) -> bool {
+    pub fn is_woken(&self, node: NodeId) -> bool {
         self.state().nodes[node.0].rung
     }
 

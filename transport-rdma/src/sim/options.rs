@@ -20,7 +20,7 @@ pub struct SimOptions {
     /// Longest stall, in steps of the network.
     pub stall_steps_max: usize,
     /// At each step: that a sleeper is woken without cause.
-    pub spurious_rings: f64,
+    pub spurious_wakes: f64,
     /// A bug that breaks the contract, to show that a checker notices.
     pub planted: Option<PlantedBug>,
 }
@@ -33,7 +33,7 @@ impl Default for SimOptions {
             held_batches: 0.0,
             stalls: 0.05,
             stall_steps_max: 200,
-            spurious_rings: 0.002,
+            spurious_wakes: 0.002,
             planted: None,
         }
     }
@@ -49,7 +49,7 @@ impl SimOptions {
             held_batches: among(rng, &[0.0, 0.5, 1.0]),
             stalls: among(rng, &[0.0, 0.02, 0.2]),
             stall_steps_max: [10, 200, 2000][rng.below(3)],
-            spurious_rings: among(rng, &[0.0, 0.0, 0.002, 0.05]),
+            spurious_wakes: among(rng, &[0.0, 0.0, 0.002, 0.05]),
             planted: None,
         }
     }
@@ -95,7 +95,7 @@ pub enum PlantedBug {
     FailureTwice,
     /// F6: a control segment says nothing of who failed before it was opened.
     OldFailuresUntold,
-    /// Shared memory: neither the ringer nor the sleeper fences, so the ringer
+    /// Shared memory: neither the waker nor the sleeper fences, so the waker
     /// reads an old epoch while its own stores are still on their way.
     RingWithoutFence,
     /// Queued writes: the sleep epoch is stored but never sent.

@@ -6,7 +6,7 @@ use super::link::Spot;
 use super::network::NodeId;
 use super::options::PlantedBug;
 use super::state::State;
-use crate::fabric::{FabricCounters, Failure};
+use crate::fabric::{FabricCounters, PeerFailure};
 use crate::mem::Region;
 use crate::peers::Rank;
 
@@ -38,7 +38,7 @@ pub(super) struct End {
     /// Which words of its row it has ever stored as words; the rest is payload.
     pub(super) stored: Vec<bool>,
     /// To be polled; always empty but in a control segment.
-    pub(super) failures: VecDeque<Failure>,
+    pub(super) failures: VecDeque<PeerFailure>,
     pub(super) counters: FabricCounters,
 }
 
@@ -133,7 +133,7 @@ impl State {
             .filter_map(|(peer, cause)| {
                 let peer = Rank(segment.rank_of(*peer)? as u16);
                 let cause = cause.clone();
-                Some(Failure { peer, cause })
+                Some(PeerFailure { peer, cause })
             })
             .collect();
         if !failures.is_empty() {

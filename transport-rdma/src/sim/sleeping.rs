@@ -5,7 +5,7 @@ use super::link::{Owed, Piece};
 use super::options::PlantedBug;
 use super::segment::Seat;
 use super::state::State;
-use crate::fabric::Want;
+use crate::fabric::WakeInterest;
 use crate::peers::PeerSet;
 
 impl State {
@@ -58,7 +58,7 @@ impl State {
             if fenced {
                 self.flush(me, peer, now);
             }
-            self.nodes[me].rings += 1;
+            self.nodes[me].peer_wakes += 1;
             self.wake(peer);
         }
     }
@@ -69,20 +69,20 @@ impl State {
         let owed = self.link(me, peer).owed;
         if !self.nodes[me].crashed && self.wanted(sleep_word, owed) {
             self.link(me, peer).owed = Owed::Nothing;
-            self.nodes[me].rings += 1;
-            self.enqueue(me, peer, Piece::Ring);
+            self.nodes[me].peer_wakes += 1;
+            self.enqueue(me, peer, Piece::Doorbell);
         }
     }
 
     fn wanted(&self, sleep_word: u64, owed: Owed) -> bool {
-        match (owed, Want::of_sleep_word(sleep_word)) {
+        match (owed, WakeInterest::of_sleep_word(sleep_word)) {
             (Owed::Nothing, _) | (_, None) => false,
-            (Owed::Data, Some(_)) | (Owed::Acks, Some(Want::DataAndAcks)) => true,
-            (Owed::Acks, Some(Want::Data)) => self.planted(PlantedBug::AcksRingAll),
+            (Owed::Data, Some(_)) | (Owed::Acks, Some(WakeInterest::DataAndAcks)) => true,
+            (Owed::Acks, Some(WakeInterest::Data)) => self.planted(PlantedBug::AcksRingAll),
         }
     }
 
-    pub(super) fn announce_sleep(&mut self, me: usize, want: Want) {
+    pub(super) fn announce_sleep(&mut self, me: usize, want: WakeInterest) {
         let kept_awake = self.planted(PlantedBug::FenceKeepsAwake);
         let node = &mut self.nodes[me];
         node.epoch += 1;
@@ -129,7 +129,7 @@ impl State {
     }
 
     pub(super) fn is_asleep(&self, node: usize) -> bool {
-        Want::of_sleep_word(self.nodes[node].sleep_word).is_some()
+        WakeInterest::of_sleep_word(self.nodes[node].sleep_word).is_some()
     }
 
     pub(super) fn wake(&mut self, node: usize) {

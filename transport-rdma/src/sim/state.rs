@@ -19,7 +19,7 @@ pub(super) struct Node {
     /// Who failed, as far as it was told.
     pub(super) failed: Vec<(usize, FailureCause)>,
     /// Doorbells rung at others.
-    pub(super) rings: u64,
+    pub(super) peer_wakes: u64,
     pub(super) sleeps: u64,
     pub(super) nudges: u64,
     /// Newest of its operations that has landed through shared memory.
@@ -28,7 +28,7 @@ pub(super) struct Node {
 
 /// A failure on its way to somebody.
 #[derive(Debug)]
-pub(super) struct News {
+pub(super) struct EventQueue {
     pub(super) told: usize,
     pub(super) failed: usize,
     pub(super) cause: FailureCause,
@@ -41,7 +41,7 @@ pub(super) struct State {
     pub(super) segments: Vec<Segment>,
     /// By sender and receiver.
     pub(super) links: Vec<Vec<Link>>,
-    pub(super) failing: Vec<News>,
+    pub(super) failing: Vec<EventQueue>,
     pub(super) rng: Rng,
     pub(super) options: SimOptions,
     pub(super) steps: u64,

@@ -15,11 +15,11 @@ use rustix::net::sockopt;
 
 use crate::fabric::FailureCause;
 use crate::mem::Region;
-use crate::news::{MESSAGE_LEN_MAX, News};
 use crate::queue::Full;
 use crate::segment::{SegmentKey, SegmentRequest};
-use crate::shm::JoinError;
+use crate::shm::SetupError;
 use crate::station_error::StationError;
+use crate::station_event::{EventQueue, MESSAGE_LEN_MAX};
 
 /// Longest row: far above any use, far below where lengths overflow.
 const ROW_LEN_MAX: usize = 1 << 40;
@@ -29,7 +29,7 @@ const KEEP_IDLE_MAX: Duration = Duration::from_secs(32_767);
 
 /// How patient a station is with its peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StationOptions {
+pub struct StreamOptions {
     /// How long a peer may leave sent bytes without an acknowledgement, or a
     /// full stream full, before it has failed (`TCP_USER_TIMEOUT`; whole
     /// milliseconds, at least one). One that is silent is asked after half of it, at
@@ -40,7 +40,7 @@ pub struct StationOptions {
     pub waiting_max: usize,
 }
 
-impl Default for StationOptions {
+impl Default for StreamOptions {
     /// Ten seconds, 65536 records.
     fn default() -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Default for StationOptions {
 /// How far the stream to and from a peer has come. For tests and tools: it
 /// takes their locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LinkState {
+pub struct StreamState {
     /// Pushes to the peer are sent: it has not failed.
     pub sending: bool,
     /// What the peer pushes is received.
@@ -73,7 +73,7 @@ pub struct LinkState {
 /// thread. Who the peers are, and where it sleeps, is the business of others.
 #[derive(Debug)]
 pub(crate) struct Core {
-    options: StationOptions,
+    options: StreamOptions,
     shared: Arc<Shared>,
     io: IoThread,
 }
@@ -83,8 +83,8 @@ impl Core {
     /// Whoever finds that a peer is lost, or drops it, calls `lost` before anybody knows.
     pub(crate) fn open(
         id: u128,
-        options: &StationOptions,
-        news: Arc<News>,
+        options: &StreamOptions,
+        news: Arc<EventQueue>,
         wake: Wake,
         lost: Lost,
     ) -> Result<Self, StationError> {
@@ -109,7 +109,7 @@ impl Core {
             prepare(stream, &self.options)?;
             Ok((stream.try_clone()?, stream.try_clone()?))
         };
-        let set_up = JoinError::system::<io::Error>("setting up a stream");
+        let set_up = SetupError::system::<io::Error>("setting up a stream");
         let (outgoing, incoming) = both().map_err(set_up)?;
         let outgoing = Outgoing::new(outgoing, self.options.waiting_max);
         let incoming = Incoming::new(incoming);
@@ -201,10 +201,10 @@ impl Core {
         self.shared.drop_peer(id);
     }
 
-    pub(crate) fn link(&self, id: u128) -> Option<LinkState> {
+    pub(crate) fn link(&self, id: u128) -> Option<StreamState> {
         let link = Arc::clone(&self.shared.state().peers.get(&id)?.link);
         let (waiting, sent) = link.outgoing.progress();
-        Some(LinkState {
+        Some(StreamState {
             sending: !link.outgoing.is_closed(),
             receiving: !link.incoming.is_closed(),
             blocked: link.incoming.is_waiting(),
@@ -217,7 +217,7 @@ impl Core {
 
 /// The kernel gives up a peer that acknowledges nothing for so long, also where
 /// nothing is sent: then it asks, from half of that time on.
-fn prepare(stream: &TcpStream, options: &StationOptions) -> io::Result<()> {
+fn prepare(stream: &TcpStream, options: &StreamOptions) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
     let patience = options.user_timeout.max(Duration::from_millis(1));

@@ -1,7 +1,7 @@
 //! The decoder: takes a stream apart in whatever pieces it comes.
 
 use super::record::{HEADER_LEN, Header, RecordError};
-use crate::fabric::Ring;
+use crate::fabric::WakeReason;
 use crate::mem::Region;
 use crate::segment::SegmentKey;
 
@@ -24,7 +24,7 @@ pub(super) struct Fed {
     /// How many were applied; the others wait.
     pub(super) taken: usize,
     /// The loudest ring among them.
-    pub(super) ring: Option<Ring>,
+    pub(super) ring: Option<WakeReason>,
 }
 
 /// A segment that the peer has opened; without a copy, what comes goes nowhere.
@@ -78,7 +78,7 @@ impl Decoder {
                 };
                 match Header::decode(header)? {
                     Header::Write { slot, at, len } => self.begin(slot, at, len)?,
-                    Header::Ring(rung) => ring = ring.max(Some(rung)),
+                    Header::Wake(rung) => ring = ring.max(Some(rung)),
                     Header::Open { slot, key } => self.waiting = Some((slot, key)),
                     Header::Shut { slot } => drop(self.slot(slot)?.take()),
                     Header::Part { .. } | Header::Bye => {
@@ -105,12 +105,12 @@ impl Decoder {
         let Some((slot, key)) = self.waiting else {
             return Ok(true);
         };
-        let SegmentKey { epoch, lane } = key;
+        let SegmentKey { epoch, index } = key;
         let copy = match place(key) {
             Place::Copy(copy) => Some(copy),
             Place::Nowhere => None,
             Place::NotYet => return Ok(false),
-            Place::NoMember => return Err(RecordError::NoMember { epoch, lane }),
+            Place::NoMember => return Err(RecordError::NoMember { epoch, index }),
         };
         self.waiting = None;
         let at = usize::from(slot);
@@ -177,7 +177,7 @@ mod tests {
 
     const ROW: usize = 4096;
 
-    const KEY: SegmentKey = SegmentKey { epoch: 3, lane: 9 };
+    const KEY: SegmentKey = SegmentKey { epoch: 3, index: 9 };
 
     /// Feeds a stream in random pieces until it ends or errs.
     fn feed(
@@ -185,7 +185,7 @@ mod tests {
         copy: &Region,
         mut bytes: &[u8],
         rng: &mut Rng,
-    ) -> Result<Option<Ring>, RecordError> {
+    ) -> Result<Option<WakeReason>, RecordError> {
         let mut rung = None;
         while !bytes.is_empty() {
             let most = [1, 7, 30, 300, 5000][rng.below(5)].min(bytes.len());
@@ -218,9 +218,9 @@ mod tests {
             let mut loudest = None;
             for _ in 0..100 {
                 if rng.chance(0.1) {
-                    let ring = [Ring::Acks, Ring::Data][rng.below(2)];
+                    let ring = [WakeReason::Acks, WakeReason::Data][rng.below(2)];
                     loudest = loudest.max(Some(ring));
-                    stream.extend(Header::Ring(ring).encode());
+                    stream.extend(Header::Wake(ring).encode());
                     continue;
                 }
                 let (at, len) = random_write(rng);
@@ -317,7 +317,7 @@ mod tests {
             [&header[..], &value.to_le_bytes()].concat()
         };
         let open = Header::Open { slot: 0, key: KEY }.encode();
-        let ring = Header::Ring(Ring::Data).encode();
+        let ring = Header::Wake(WakeReason::Data).encode();
         let stream = [&open[..], &word(7), &ring].concat();
         let mut decoder = Decoder::default();
         let early = decoder.feed(&stream, |_| Place::NotYet);
@@ -332,7 +332,7 @@ mod tests {
             assert_eq!(key, KEY);
             Place::Copy(copy.clone())
         });
-        let (taken, ring) = (rest.len(), Some(Ring::Data));
+        let (taken, ring) = (rest.len(), Some(WakeReason::Data));
         assert_eq!(fed, Ok(Fed { taken, ring }));
         assert_eq!(copy.load(FABRIC_AREA), 7);
         // Fenced, in the middle of a record.

@@ -9,7 +9,7 @@ use super::decoder::{Decoder, Place};
 use super::record::RecordError;
 use super::shared::Fault;
 use super::splitter::{Piece, Splitter};
-use crate::fabric::Ring;
+use crate::fabric::WakeReason;
 use crate::segment::SegmentKey;
 
 /// Most bytes that are read and wait for a segment to be opened.
@@ -37,7 +37,7 @@ struct Receiver {
 pub(super) struct Received {
     pub(super) messages: Vec<Vec<u8>>,
     /// The loudest ring.
-    pub(super) ring: Option<Ring>,
+    pub(super) ring: Option<WakeReason>,
     /// How many were applied; the others wait.
     len: usize,
     /// Nothing more of the stream is taken.
@@ -101,7 +101,7 @@ impl Receiver {
         &mut self,
         rows: &[u8],
         place: impl Fn(SegmentKey) -> Place,
-    ) -> Result<Option<Ring>, RecordError> {
+    ) -> Result<Option<WakeReason>, RecordError> {
         if self.decoder.is_waiting() {
             self.rest.extend_from_slice(rows);
             return Ok(None);

@@ -9,7 +9,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
 use super::shared::{Fault, Shared};
-use crate::shm::JoinError;
+use crate::shm::SetupError;
 use crate::station_error::StationError;
 
 /// Most bytes that are taken from one stream before the next has its turn.
@@ -65,7 +65,7 @@ impl IoThread {
         let thread = thread::Builder::new()
             .name("spindle-tcp".into())
             .spawn(serve)
-            .map_err(JoinError::system(
+            .map_err(SetupError::system(
                 "starting the thread that serves the streams",
             ))?;
         Ok(Self {

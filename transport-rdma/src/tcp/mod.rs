@@ -16,7 +16,7 @@
 //!                  when a full stream takes bytes again
 //! ```
 //!
-//! This is the part of a [`mixed::Station`](crate::mixed::Station) that goes by
+//! This is the part of a [`hybrid::Station`](crate::hybrid::Station) that goes by
 //! streams; that makes the connections, and is where one sleeps.
 //!
 //! - Set-up: `core` over connections; `shared` is what it, its segments and its
@@ -30,7 +30,7 @@
 //! What waits for a stream are ranges, not bytes: a range is fetched when it is
 //! sent (F1 allows it), a word carries its value (F1b), and the order is that of
 //! the calls, in whatever segments (F2). So a peer that takes nothing costs its
-//! sender a list of ranges, bounded by [`StationOptions::waiting_max`]; at the
+//! sender a list of ranges, bounded by [`StreamOptions::waiting_max`]; at the
 //! bound it has failed. A range that is pushed again while it waits is not queued
 //! twice, so acknowledgements do not pile up. What is staged was fetched by whole
 //! words, which stay as they are until they are sent, in however many pieces (F4).
@@ -43,7 +43,7 @@
 //! Nobody is asked when a segment is made: the first push to a peer opens it in
 //! that stream. If the peer has not made it yet, records wait there until it has, or
 //! forgets it (F6), 16 MiB of them; then it reads no more, and who leaves a stream
-//! unread for [`StationOptions::user_timeout`] has failed for its sender. Messages do
+//! unread for [`StreamOptions::user_timeout`] has failed for its sender. Messages do
 //! not wait: they may be what has the peer make the segment. Dropping a
 //! segment shuts it in all streams, and its slot is free. What comes for one that
 //! was dropped is thrown away, as is all of an epoch that is over.
@@ -57,9 +57,9 @@
 //! thread stores the words, fences and reads the epoch; its sleeper announced,
 //! fenced and looked. So rings are counted where they are answered.
 //!
-//! # Failure
+//! # PeerFailure
 //!
-//! A stream that ends, breaks, takes nothing for [`StationOptions::user_timeout`],
+//! A stream that ends, breaks, takes nothing for [`StreamOptions::user_timeout`],
 //! or carries what is no record is its peer's failure, told once to each control
 //! segment, with the reason. A peer whose host is gone is noticed when it acknowledges
 //! nothing for that time, sent or asked by the kernel: whoever wants to know sooner
@@ -79,6 +79,6 @@ mod splitter;
 mod streams;
 
 pub(crate) use self::core::{Core, problem};
-pub use self::core::{LinkState, StationOptions};
+pub use self::core::{StreamOptions, StreamState};
 pub(crate) use shared::Wake;
 pub(crate) use streams::{Reach, Streams};

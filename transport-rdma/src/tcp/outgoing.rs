@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::queue::Queue;
 use super::record::{HEADER_LEN, Header, RECORD_LEN_MAX};
-use crate::fabric::Ring;
+use crate::fabric::WakeReason;
 use crate::queue::{Full, Own, Push, SLOTS};
 
 /// Bytes that are fetched and handed to the kernel at once.
@@ -87,9 +87,9 @@ impl Outgoing {
     }
 
     /// Appends a ring.
-    pub(super) fn put_ring(&self, ring: Ring) -> Result<(), Full> {
+    pub(super) fn put_wake(&self, ring: WakeReason) -> Result<(), Full> {
         self.held_back.store(true, Ordering::Relaxed);
-        self.queue().put_ring(ring)
+        self.queue().put_wake(ring)
     }
 
     /// The last of a segment.
@@ -212,7 +212,7 @@ impl Writer {
                     self.stage(&Header::Write { slot, at, len: 8 }.encode());
                     self.stage(&value.to_le_bytes());
                 }
-                Push::Ring(ring) => self.stage(&Header::Ring(ring).encode()),
+                Push::Wake(ring) => self.stage(&Header::Wake(ring).encode()),
                 Push::Open(own) => {
                     let (slot, key) = (own.slot, own.key);
                     self.stage(&Header::Open { slot, key }.encode());

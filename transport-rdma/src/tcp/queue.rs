@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::record::{HEADER_LEN, Header, PART_LEN_MAX, RECORD_LEN_MAX};
-use crate::fabric::Ring;
-use crate::news::QUEUE_LEN_MAX;
+use crate::fabric::WakeReason;
 use crate::queue::{Full, Own, Push, Pushes, SLOTS};
+use crate::station_event::QUEUE_LEN_MAX;
 
 /// Bytes of stream that one part of a message takes, at most.
 pub(super) const PART_ROOM: usize = HEADER_LEN + PART_LEN_MAX;
@@ -173,10 +173,10 @@ impl Queue {
     }
 
     /// Appends a ring, unless what waits already says the same.
-    pub(super) fn put_ring(&mut self, ring: Ring) -> Result<(), Full> {
+    pub(super) fn put_wake(&mut self, ring: WakeReason) -> Result<(), Full> {
         match self.closed {
             true => Ok(()),
-            false => self.pushes.put(Push::Ring(ring)),
+            false => self.pushes.put(Push::Wake(ring)),
         }
     }
 
@@ -213,7 +213,7 @@ mod tests {
     }
 
     fn own(slot: u16) -> Arc<Own> {
-        let key = SegmentKey { epoch: 1, lane: 0 };
+        let key = SegmentKey { epoch: 1, index: 0 };
         let row = Region::heap(512);
         Arc::new(Own { slot, key, row })
     }

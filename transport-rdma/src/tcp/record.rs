@@ -12,9 +12,9 @@
 //! which have bytes, as many as they like, and neither slot nor offset; so does the
 //! last record of who closes the stream on purpose, which has no bytes either.
 
-use crate::fabric::{FABRIC_AREA, Ring};
-use crate::news::MESSAGE_LEN_MAX;
+use crate::fabric::{FABRIC_AREA, WakeReason};
 use crate::segment::SegmentKey;
+use crate::station_event::MESSAGE_LEN_MAX;
 
 /// Bytes before those of the row.
 pub(super) const HEADER_LEN: usize = 16;
@@ -38,7 +38,7 @@ const BYE: u16 = u16::from_le_bytes(*b"by");
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Header {
     Write { slot: u16, at: usize, len: usize },
-    Ring(Ring),
+    Wake(WakeReason),
     Open { slot: u16, key: SegmentKey },
     Shut { slot: u16 },
     Part { len: usize, last: bool },
@@ -70,17 +70,17 @@ pub(super) enum RecordError {
     NotOpen { slot: u16 },
     #[error("that opens slot {slot}, which is a segment already")]
     OpenTwice { slot: u16 },
-    #[error("that opens segment {lane} of epoch {epoch}, of which it is no member")]
-    NoMember { epoch: u64, lane: u32 },
+    #[error("that opens segment {index} of epoch {epoch}, of which it is no member")]
+    NoMember { epoch: u64, index: u32 },
 }
 
 impl Header {
     pub(super) fn encode(self) -> [u8; HEADER_LEN] {
         let (at, len, slot, kind) = match self {
             Self::Write { slot, at, len } => (at as u64, len as u32, slot, WRITE),
-            Self::Ring(Ring::Data) => (0, 0, 0, RING_DATA),
-            Self::Ring(Ring::Acks) => (0, 0, 0, RING_ACKS),
-            Self::Open { slot, key } => (key.epoch, key.lane, slot, OPEN),
+            Self::Wake(WakeReason::Data) => (0, 0, 0, RING_DATA),
+            Self::Wake(WakeReason::Acks) => (0, 0, 0, RING_ACKS),
+            Self::Open { slot, key } => (key.epoch, key.index, slot, OPEN),
             Self::Shut { slot } => (0, 0, slot, SHUT),
             Self::Part { len, last: false } => (0, len as u32, 0, PART),
             Self::Part { len, last: true } => (0, len as u32, 0, LAST_PART),
@@ -103,15 +103,15 @@ impl Header {
             OPEN => {
                 let key = SegmentKey {
                     epoch: at,
-                    lane: len,
+                    index: len,
                 };
                 return Ok(Self::Open { slot, key });
             }
             SHUT => Self::Shut { slot },
             PART | LAST_PART => return Self::part(slot, at, len, kind == LAST_PART),
             BYE => Self::Bye,
-            RING_DATA => Self::Ring(Ring::Data),
-            RING_ACKS => Self::Ring(Ring::Acks),
+            RING_DATA => Self::Wake(WakeReason::Data),
+            RING_ACKS => Self::Wake(WakeReason::Acks),
             _ => return Err(RecordError::Kind(kind)),
         };
         if (at, len) != (0, 0) {
@@ -212,18 +212,18 @@ mod tests {
 
     #[test]
     fn headers_are_decoded_as_they_were_encoded() {
-        let (epoch, lane) = (u64::MAX, u32::MAX);
+        let (epoch, index) = (u64::MAX, u32::MAX);
         for header in [
             Header::Write {
                 slot: u16::MAX,
                 at: FABRIC_AREA,
                 len: RECORD_LEN_MAX,
             },
-            Header::Ring(Ring::Acks),
-            Header::Ring(Ring::Data),
+            Header::Wake(WakeReason::Acks),
+            Header::Wake(WakeReason::Data),
             Header::Open {
                 slot: 7,
-                key: SegmentKey { epoch, lane },
+                key: SegmentKey { epoch, index },
             },
             Header::Shut { slot: 7 },
             Header::Part {

@@ -16,16 +16,16 @@ use super::io::Source;
 use super::outgoing::Outgoing;
 use super::record::RecordError;
 use crate::counters::SleepCounters;
-use crate::event::{create_event, write_event};
-use crate::fabric::{FailureCause, Ring};
+use crate::eventfd::{create_eventfd, signal_eventfd};
+use crate::fabric::{FailureCause, WakeReason};
 use crate::failures::Control;
 use crate::mem::Region;
-use crate::news::{Event, LEFT, News};
 use crate::peers::MEMBERS_MAX;
 use crate::queue::Full;
 use crate::segment::SegmentKey;
-use crate::shm::JoinError;
+use crate::shm::SetupError;
 use crate::station_error::StationError;
+use crate::station_event::{EventQueue, LEFT, StationEvent};
 
 /// Most peers, those that are lost and not dropped included.
 const PEERS_MAX: usize = MEMBERS_MAX - 1;
@@ -72,7 +72,7 @@ pub(super) struct Link {
 }
 
 /// Wakes the sleeper of this process, if it wants to know, and counts that before.
-pub(crate) type Wake = Box<dyn Fn(Ring, &AtomicU64) + Send + Sync>;
+pub(crate) type Wake = Box<dyn Fn(WakeReason, &AtomicU64) + Send + Sync>;
 
 /// Ends what else leads to a peer that is lost, or dropped.
 pub(crate) type Lost = Box<dyn Fn(u128) + Send + Sync>;
@@ -174,7 +174,7 @@ pub(super) struct Shared {
     wake: Wake,
     lost: Lost,
     /// Taken with the state locked, or alone.
-    news: Arc<News>,
+    news: Arc<EventQueue>,
     pub(super) sleep: SleepCounters,
     state: Mutex<State>,
     /// Who is here, or lost, or that all is over.
@@ -192,15 +192,15 @@ impl core::fmt::Debug for Shared {
 impl Shared {
     pub(super) fn new(
         id: u128,
-        news: Arc<News>,
+        news: Arc<EventQueue>,
         wake: Wake,
         lost: Lost,
     ) -> Result<Self, StationError> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)
-            .map_err(JoinError::system("making an epoll descriptor"))?;
-        let kick = create_event().map_err(JoinError::system("making an event descriptor"))?;
+            .map_err(SetupError::system("making an epoll descriptor"))?;
+        let kick = create_eventfd().map_err(SetupError::system("making an event descriptor"))?;
         epoll::add(&epoll, &kick, Source::Kick.token(), EventFlags::IN)
-            .map_err(JoinError::system("watching an event descriptor"))?;
+            .map_err(SetupError::system("watching an event descriptor"))?;
         Ok(Self {
             id,
             epoll,
@@ -220,12 +220,12 @@ impl Shared {
 
     pub(super) fn kick(&self) {
         // One that is full wakes it already.
-        let _ = write_event(&self.kick);
+        let _ = signal_eventfd(&self.kick);
     }
 
     /// Wakes it for the news of a failure, which is no ring.
     pub(super) fn wake(&self) {
-        (self.wake)(Ring::Data, &AtomicU64::new(0));
+        (self.wake)(WakeReason::Data, &AtomicU64::new(0));
     }
 
     /// A peer has come: its connection is served from now on.
@@ -258,17 +258,17 @@ impl Shared {
         });
         // Nobody pushes before the state is unlocked. So little always fits.
         let said = (&link.outgoing.stream).write_all(last_words);
-        said.map_err(JoinError::system("ending a handshake"))?;
+        said.map_err(SetupError::system("ending a handshake"))?;
         // Told once when it takes bytes again, so that nobody has to ask.
         let edges = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let to = Source::To(number).token();
         epoll::add(&self.epoll, &link.outgoing.stream, to, edges)
             .and_then(|()| self.listen(&link))
-            .map_err(JoinError::system("watching a stream"))?;
+            .map_err(SetupError::system("watching a stream"))?;
         state.next_link += 1;
         state.links.insert(number, Arc::clone(&link));
         state.peers.insert(peer, Peer { link, fate: None });
-        self.news.tell(Event::Connected { id: peer });
+        self.news.tell(StationEvent::Connected { id: peer });
         // Before anybody finds the peer: who sleeps from then on is not woken by this.
         self.wake();
         drop(state);
@@ -402,7 +402,7 @@ impl Shared {
         if let Some(peer) = state.peers.get_mut(&link.peer) {
             peer.fate = Some(cause.clone());
             let id = link.peer;
-            self.news.tell(Event::Closed { id, cause });
+            self.news.tell(StationEvent::Closed { id, cause });
         }
         drop(state);
         self.changed.notify_all();
@@ -457,7 +457,7 @@ impl Shared {
             self.deliver(link, message);
         }
         if let Some(ring) = received.ring {
-            (self.wake)(ring, &self.sleep.rings);
+            (self.wake)(ring, &self.sleep.peer_wakes);
         }
         if let Some(fault) = received.fault {
             self.fail(link, &fault);

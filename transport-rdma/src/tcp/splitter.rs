@@ -4,7 +4,7 @@
 //! here, before anything of a row is looked at but how long it is.
 
 use super::record::{HEADER_LEN, Header, RecordError, body_len, is_of_rows};
-use crate::news::MESSAGE_LEN_MAX;
+use crate::station_event::MESSAGE_LEN_MAX;
 
 /// What comes next.
 #[derive(Debug, PartialEq, Eq)]
@@ -135,7 +135,7 @@ impl Splitter {
 mod tests {
     use super::super::record::PART_LEN_MAX;
     use super::*;
-    use crate::fabric::{FABRIC_AREA, Ring};
+    use crate::fabric::{FABRIC_AREA, WakeReason};
     use crate::segment::SegmentKey;
     use crate::sim::Rng;
 
@@ -175,10 +175,10 @@ mod tests {
                         record.extend(Header::Write { slot, at, len }.encode());
                         record.resize(HEADER_LEN + len, b'm');
                     }
-                    1 => record.extend(Header::Ring(Ring::Data).encode()),
+                    1 => record.extend(Header::Wake(WakeReason::Data).encode()),
                     2 => {
-                        let (epoch, lane) = (u64::MAX, u32::MAX);
-                        let key = SegmentKey { epoch, lane };
+                        let (epoch, index) = (u64::MAX, u32::MAX);
+                        let key = SegmentKey { epoch, index };
                         record.extend(Header::Open { slot: 9, key }.encode());
                     }
                     _ => {

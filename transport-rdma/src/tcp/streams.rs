@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::shared::{Link, Receiving, Shared};
 use crate::counters::PushCounters;
-use crate::fabric::{FabricCounters, Failure, FailureCause, Ring};
+use crate::fabric::{FabricCounters, FailureCause, PeerFailure, WakeReason};
 use crate::failures::{Control, Failures};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
@@ -134,10 +134,13 @@ impl Streams {
 
     /// Sends rings behind the data, and all that was held back for members of
     /// this segment.
-    pub(crate) fn ring(&self, data: &PeerSet, acks: &PeerSet) {
-        for (ring, to) in [(Ring::Data, *data), (Ring::Acks, acks.without(data))] {
+    pub(crate) fn wake(&self, data: &PeerSet, acks: &PeerSet) {
+        for (ring, to) in [
+            (WakeReason::Data, *data),
+            (WakeReason::Acks, acks.without(data)),
+        ] {
             for link in self.links(&to) {
-                let put = link.outgoing.put_ring(ring);
+                let put = link.outgoing.put_wake(ring);
                 self.shared.put(link, put.map(|()| false));
             }
         }
@@ -150,7 +153,7 @@ impl Streams {
         }
     }
 
-    pub(crate) fn poll(&self) -> Option<Failure> {
+    pub(crate) fn poll(&self) -> Option<PeerFailure> {
         self.failures.as_ref()?.take()
     }
 

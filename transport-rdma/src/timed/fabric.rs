@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::costs::Measure;
 use super::network::{Posted, TimedNetwork};
-use crate::fabric::{FABRIC_AREA, Fabric, FabricCounters, Failure, Want};
+use crate::fabric::{FABRIC_AREA, Fabric, FabricCounters, PeerFailure, WakeInterest};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 
@@ -167,15 +167,15 @@ impl Fabric for TimedFabric {
     }
 
     /// Everything has been posted at its call; nobody sleeps.
-    fn ring(&self, _: &PeerSet, _: &PeerSet) {}
+    fn wake(&self, _: &PeerSet, _: &PeerSet) {}
 
-    fn announce_sleep(&self, _: Want) {}
+    fn announce_sleep(&self, _: WakeInterest) {}
 
     fn announce_awake(&self) {}
 
     fn nudge(&self) {}
 
-    fn poll(&self) -> Option<Failure> {
+    fn poll(&self) -> Option<PeerFailure> {
         None
     }
 

@@ -12,7 +12,7 @@ use super::segment::Segment;
 use super::shared::Shared;
 use super::sys::Channel;
 use super::thread::Thread;
-use crate::event::create_event;
+use crate::eventfd::create_eventfd;
 use crate::mem::Region;
 use crate::peers::PeerSet;
 use crate::rdma::{RdmaCounters, RdmaOptions};
@@ -55,7 +55,7 @@ impl Core {
         let system = |what| move |source| RdmaError::System { what, source };
         let channel = Channel::new(&device.context);
         let channel = channel.map_err(system("making a completion channel"))?;
-        let kick = create_event().map_err(|errno| RdmaError::System {
+        let kick = create_eventfd().map_err(|errno| RdmaError::System {
             what: "making an event descriptor",
             source: errno.into(),
         })?;

@@ -62,9 +62,9 @@ pub(super) enum Way {
 /// What a peer has said makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Nonsense {
-    #[error("it opened segment {}/{} twice", .0.epoch, .0.lane)]
+    #[error("it opened segment {}/{} twice", .0.epoch, .0.index)]
     OpenedTwice(SegmentKey),
-    #[error("it ended segment {}/{}, which it had ended or nobody had opened", .0.epoch, .0.lane)]
+    #[error("it ended segment {}/{}, which it had ended or nobody had opened", .0.epoch, .0.index)]
     NotOpen(SegmentKey),
     #[error("it has opened more than {UNKNOWN_MAX} segments that are not made here")]
     TooMany,
@@ -195,8 +195,8 @@ mod tests {
     use super::*;
     use crate::sim::Rng;
 
-    fn key(lane: u32) -> SegmentKey {
-        SegmentKey { epoch: 1, lane }
+    fn key(index: u32) -> SegmentKey {
+        SegmentKey { epoch: 1, index }
     }
 
     fn place(at: u64) -> Place {
@@ -227,8 +227,8 @@ mod tests {
     #[test]
     fn what_a_peer_makes_me_remember_is_bounded() {
         let mut ledger = Ledger::<()>::default();
-        for lane in 0..UNKNOWN_MAX as u32 {
-            ledger.hear_open(key(lane), place(0)).expect("room");
+        for index in 0..UNKNOWN_MAX as u32 {
+            ledger.hear_open(key(index), place(0)).expect("room");
         }
         let more = key(UNKNOWN_MAX as u32);
         assert_eq!(ledger.hear_open(more, place(0)), Err(Nonsense::TooMany));
@@ -242,7 +242,7 @@ mod tests {
         ledger.hear_over(more).expect("it was open");
         ledger.hear_open(next, place(0)).expect("room again");
         assert_eq!(
-            ledger.overdue(|key| key.lane < 9).len(),
+            ledger.overdue(|key| key.index < 9).len(),
             8,
             "all but the one made"
         );
@@ -273,29 +273,29 @@ mod tests {
             }
         }
 
-        fn make(&mut self, lane: u32) {
-            if self.made.contains(&lane) || self.gone.contains(&lane) {
+        fn make(&mut self, index: u32) {
+            if self.made.contains(&index) || self.gone.contains(&index) {
                 return;
             }
-            let at = u64::from(lane) * 8;
-            self.made.insert(lane);
+            let at = u64::from(index) * 8;
+            self.made.insert(index);
             self.memory.insert(at);
-            self.ledger.open(key(lane), at);
-            let (key, place) = (key(lane), place(at));
+            self.ledger.open(key(index), at);
+            let (key, place) = (key(index), place(at));
             self.sent.push_back(Message::Open { key, place });
         }
 
-        fn end(&mut self, lane: u32) {
-            self.made.remove(&lane);
-            self.gone.insert(lane);
-            let (says, kept) = self.ledger.end(key(lane));
+        fn end(&mut self, index: u32) {
+            self.made.remove(&index);
+            self.gone.insert(index);
+            let (says, kept) = self.ledger.end(key(index));
             if says {
-                assert!(self.overs.insert(lane), "OVER once");
-                self.sent.push_back(Message::Over { key: key(lane) });
+                assert!(self.overs.insert(index), "OVER once");
+                self.sent.push_back(Message::Over { key: key(index) });
             }
             self.free(kept);
             if self.frees_early {
-                self.memory.remove(&(u64::from(lane) * 8));
+                self.memory.remove(&(u64::from(index) * 8));
             }
         }
 
@@ -309,8 +309,8 @@ mod tests {
             match message {
                 Message::Open { key, place } => {
                     self.ledger.hear_open(key, place).expect("sense");
-                    if self.gone.contains(&key.lane) {
-                        self.end(key.lane);
+                    if self.gone.contains(&key.index) {
+                        self.end(key.index);
                     }
                 }
                 Message::Over { key } => {
@@ -331,13 +331,13 @@ mod tests {
         let mut ways: [VecDeque<Option<u64>>; 2] = Default::default();
         let mut lost = false;
         for turn in 0..2000 {
-            let (at, lane) = (rng.below(2), rng.below(LANES) as u32);
+            let (at, index) = (rng.below(2), rng.below(LANES) as u32);
             let (before, last) = (sides[at].sent.len(), turn > 1000);
             match rng.below(5) {
-                0 if !last => sides[at].make(lane),
-                1 if last || rng.chance(0.2) => sides[at].end(lane),
-                2 | 3 if sides[at].made.contains(&lane) => {
-                    if let Way::To(place) = sides[at].ledger.way(key(lane)) {
+                0 if !last => sides[at].make(index),
+                1 if last || rng.chance(0.2) => sides[at].end(index),
+                2 | 3 if sides[at].made.contains(&index) => {
+                    if let Way::To(place) = sides[at].ledger.way(key(index)) {
                         ways[at].push_back(Some(place.to.address));
                     }
                 }
@@ -355,7 +355,7 @@ mod tests {
         }
         for _ in 0..3 {
             for at in 0..2 {
-                (0..LANES as u32).for_each(|lane| sides[at].end(lane));
+                (0..LANES as u32).for_each(|index| sides[at].end(index));
                 let waiting = sides[at].sent.len();
                 let queued = ways[at].iter().filter(|it| it.is_none()).count();
                 ways[at].extend(core::iter::repeat_n(None, waiting - queued));

@@ -16,7 +16,7 @@ use super::sys::{
     Access, Capacity, Channel, CompletionQueue, LinkLayer, Memory, QueuePair, Target, What,
     status_text,
 };
-use crate::fabric::Ring;
+use crate::fabric::WakeReason;
 use crate::mapping::Mapping;
 
 /// Work requests that may be on their way to a peer.
@@ -55,9 +55,9 @@ pub(super) enum Role {
 pub(super) struct Received {
     pub(super) messages: Vec<Message>,
     /// The loudest.
-    pub(super) ring: Option<Ring>,
+    pub(super) ring: Option<WakeReason>,
     /// How many there were.
-    pub(super) rings: u64,
+    pub(super) peer_wakes: u64,
 }
 
 #[derive(Debug)]
@@ -257,7 +257,7 @@ impl Link {
                 What::Rung(number) => {
                     let ring = ring_of(number).ok_or("it rang for nothing that there is")?;
                     received.ring = received.ring.max(Some(ring));
-                    received.rings += 1;
+                    received.peer_wakes += 1;
                 }
                 What::Failed(status) => {
                     return Err(format!("nothing comes from it: {}", status_text(status)));

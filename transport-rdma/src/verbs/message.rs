@@ -32,7 +32,7 @@ pub(super) enum Message {
 
 impl Message {
     pub(super) fn encode(&self) -> [u8; LEN] {
-        let none = SegmentKey { epoch: 0, lane: 0 };
+        let none = SegmentKey { epoch: 0, index: 0 };
         let nowhere = Place {
             to: Remote { address: 0, key: 0 },
             len: 0,
@@ -44,7 +44,7 @@ impl Message {
         };
         let mut bytes = [0; LEN];
         bytes[..4].copy_from_slice(&kind.to_le_bytes());
-        bytes[4..8].copy_from_slice(&key.lane.to_le_bytes());
+        bytes[4..8].copy_from_slice(&key.index.to_le_bytes());
         bytes[8..16].copy_from_slice(&key.epoch.to_le_bytes());
         bytes[16..24].copy_from_slice(&place.to.address.to_le_bytes());
         bytes[24..32].copy_from_slice(&place.len.to_le_bytes());
@@ -59,7 +59,7 @@ impl Message {
         let long = |at: usize| bytes[at..].first_chunk().copied().map(u64::from_le_bytes);
         let key = SegmentKey {
             epoch: long(8)?,
-            lane: short(4)?,
+            index: short(4)?,
         };
         let place = Place {
             to: Remote {
@@ -90,7 +90,7 @@ mod tests {
     fn messages_are_read_as_they_were_written() {
         let key = SegmentKey {
             epoch: 1 << 40,
-            lane: 9,
+            index: 9,
         };
         let place = Place {
             to: Remote {

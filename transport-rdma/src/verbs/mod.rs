@@ -12,7 +12,7 @@
 //!                                        ================> its thread wakes its sleeper
 //! ```
 //!
-//! This is the part of a [`mixed::Station`](crate::mixed::Station) that goes by RDMA.
+//! This is the part of a [`hybrid::Station`](crate::hybrid::Station) that goes by RDMA.
 //!
 //! - Set-up: `core` over `device`, the choice; `link`, a peer, over an `offer` and its
 //!   answer. `shared` is what it, its segments and its one `thread` know.
@@ -40,7 +40,7 @@
 //! next push or `poll` goes on with it, or the thread, which the completion channel tells.
 //! There are no timers.
 //!
-//! # Failure
+//! # PeerFailure
 //!
 //! What fails is told once, in words: a work request that is completed with an error, an
 //! event of the device, a message that makes no sense. The queue pair is to be closed then.

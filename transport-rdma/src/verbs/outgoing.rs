@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::counters::Counters;
 use super::poster::{Poster, Waits};
-use crate::fabric::Ring;
+use crate::fabric::WakeReason;
 use crate::queue::{Full, Own, Push, Pushes};
 
 /// How many records may wait for one peer before it has failed.
@@ -81,8 +81,8 @@ impl Outgoing {
     }
 
     /// Appends a doorbell.
-    pub(super) fn put_ring(&self, ring: Ring) -> Result<(), Full> {
-        self.put(Push::Ring(ring)).map(drop)
+    pub(super) fn put_wake(&self, ring: WakeReason) -> Result<(), Full> {
+        self.put(Push::Wake(ring)).map(drop)
     }
 
     /// The last of a segment.

@@ -9,7 +9,7 @@ use super::ledger::{Ledger, Nonsense, Way};
 use super::message::{Message, Place};
 use super::slots::Slots;
 use super::sys::{Chain, Memory, QueuePair, Remote, Request, What, status_text};
-use crate::fabric::Ring;
+use crate::fabric::WakeReason;
 use crate::queue::{Own, Push, Pushes, SLOTS};
 use crate::segment::SegmentKey;
 
@@ -207,7 +207,7 @@ impl Poster {
                         self.of_batch = 0;
                     }
                 }
-                Some(Push::Ring(ring)) => {
+                Some(Push::Wake(ring)) => {
                     let number = ring as u32;
                     // What was pushed before it carries it.
                     if !self.chain.ring(number) {
@@ -393,8 +393,8 @@ impl Poster {
 }
 
 /// A ring, as its number stands in an immediate value.
-pub(super) fn ring_of(number: u32) -> Option<Ring> {
-    [Ring::Acks, Ring::Data]
+pub(super) fn ring_of(number: u32) -> Option<WakeReason> {
+    [WakeReason::Acks, WakeReason::Data]
         .into_iter()
         .find(|&ring| ring as u32 == number)
 }
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn rings_have_numbers() {
-        for ring in [Ring::Acks, Ring::Data] {
+        for ring in [WakeReason::Acks, WakeReason::Data] {
             assert_eq!(ring_of(ring as u32), Some(ring));
         }
         assert_eq!(ring_of(2), None);

@@ -12,13 +12,13 @@ use super::poster::Kept;
 use super::shared::Shared;
 use super::sys::{Access, Memory};
 use crate::counters::{PushCounters, SleepCounters};
-use crate::fabric::{FabricCounters, Ring};
+use crate::fabric::{FabricCounters, WakeReason};
 use crate::mapping::Mapping;
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 use crate::queue::{Own, Push};
 use crate::segment::SegmentRequest;
-use crate::shm::JoinError;
+use crate::shm::SetupError;
 use crate::station_error::StationError;
 
 /// What to look at when memory is not given.
@@ -148,8 +148,11 @@ impl Segment {
     }
 
     /// Posts what was held back, and doorbells to those who sleep.
-    pub(crate) fn ring(&self, data: &PeerSet, acks: &PeerSet) {
-        for (ring, to) in [(Ring::Data, *data), (Ring::Acks, acks.without(data))] {
+    pub(crate) fn wake(&self, data: &PeerSet, acks: &PeerSet) {
+        for (ring, to) in [
+            (WakeReason::Data, *data),
+            (WakeReason::Acks, acks.without(data)),
+        ] {
             for link in self.links(&to) {
                 link.sleeper.note(ring);
                 self.shared.ring_if_due(link);
@@ -185,14 +188,14 @@ impl Segment {
     pub(crate) fn counters(&self) -> FabricCounters {
         let woken = self.shared.woken.load(std::sync::atomic::Ordering::Relaxed);
         FabricCounters {
-            rings: woken,
+            peer_wakes: woken,
             ..self.pushes.read(&SleepCounters::default())
         }
     }
 }
 
 fn refused(wanted: usize, source: io::Error) -> StationError {
-    StationError::System(JoinError::Memory {
+    StationError::System(SetupError::Memory {
         wanted,
         hint: HINT,
         source,

@@ -11,7 +11,7 @@ use super::device::Device;
 use super::link::{Link, Role};
 use super::message::Message;
 use super::sys::Channel;
-use crate::fabric::Ring;
+use crate::fabric::WakeReason;
 use crate::peers::MEMBERS_MAX;
 use crate::queue::Full;
 use crate::segment::SegmentKey;
@@ -227,7 +227,7 @@ impl Shared {
         fence(Ordering::SeqCst);
         let due = link.sleeper.due(link.sleep_word(), self.is_asleep());
         if let Some(ring) = due {
-            self.put(link, link.outgoing.put_ring(ring).map(|()| false));
+            self.put(link, link.outgoing.put_wake(ring).map(|()| false));
         }
         due.is_some()
     }
@@ -288,11 +288,11 @@ impl Shared {
         let received = link.receive()?;
         self.take(link, received.messages, received.ring);
         // Last: who sees the count sees what came of it.
-        link.outgoing.counters.heard(received.rings);
+        link.outgoing.counters.heard(received.peer_wakes);
         Ok(())
     }
 
-    fn take(&self, link: &Link, messages: Vec<Message>, ring: Option<Ring>) {
+    fn take(&self, link: &Link, messages: Vec<Message>, ring: Option<WakeReason>) {
         for message in messages {
             if let Err(reason) = self.hear(link, message) {
                 return self.fail(link, reason);

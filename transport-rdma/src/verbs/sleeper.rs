@@ -16,7 +16,7 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use crate::fabric::{Ring, Want};
+use crate::fabric::{WakeInterest, WakeReason};
 
 /// One peer's.
 #[derive(Debug, Default)]
@@ -29,15 +29,15 @@ pub(super) struct Sleeper {
 
 impl Sleeper {
     /// Something was pushed that the peer may have to be woken for.
-    pub(super) fn note(&self, ring: Ring) {
+    pub(super) fn note(&self, ring: WakeReason) {
         self.unrung.fetch_max(ring as u8 + 1, Ordering::SeqCst);
     }
 
     /// Whether to ring, and for what: `word` is what stands in the peer's line, `asleep`
     /// that I have announced that I sleep. Says it once.
-    pub(super) fn due(&self, word: u64, asleep: bool) -> Option<Ring> {
+    pub(super) fn due(&self, word: u64, asleep: bool) -> Option<WakeReason> {
         let ring = noted(self.unrung.load(Ordering::SeqCst))?;
-        let wants = Want::of_sleep_word(word).is_some_and(|want| want.answers(ring));
+        let wants = WakeInterest::of_sleep_word(word).is_some_and(|want| want.includes(ring));
         let sees = wants && self.rung_at.load(Ordering::Relaxed) != word;
         if !sees && !asleep {
             return None;
@@ -52,11 +52,11 @@ impl Sleeper {
 }
 
 /// What was noted.
-fn noted(unrung: u8) -> Option<Ring> {
+fn noted(unrung: u8) -> Option<WakeReason> {
     match unrung {
         0 => None,
-        1 => Some(Ring::Acks),
-        _ => Some(Ring::Data),
+        1 => Some(WakeReason::Acks),
+        _ => Some(WakeReason::Data),
     }
 }
 
@@ -67,16 +67,16 @@ mod tests {
     #[test]
     fn a_sleeper_is_rung_once_for_each_time_it_sleeps() {
         let sleeper = Sleeper::default();
-        let word = |epoch| Want::Data.sleep_word(epoch);
+        let word = |epoch| WakeInterest::Data.sleep_word(epoch);
         assert_eq!(sleeper.due(word(1), true), None, "nothing was pushed");
-        sleeper.note(Ring::Data);
+        sleeper.note(WakeReason::Data);
         assert_eq!(sleeper.due(0, false), None, "it is awake");
-        assert_eq!(sleeper.due(word(1), false), Some(Ring::Data));
-        sleeper.note(Ring::Data);
+        assert_eq!(sleeper.due(word(1), false), Some(WakeReason::Data));
+        sleeper.note(WakeReason::Data);
         assert_eq!(sleeper.due(word(1), false), None, "it was rung");
         assert_eq!(
             sleeper.due(word(2), false),
-            Some(Ring::Data),
+            Some(WakeReason::Data),
             "it slept again"
         );
         assert_eq!(
@@ -89,8 +89,8 @@ mod tests {
     #[test]
     fn who_goes_to_sleep_rings_whatever_it_sees() {
         let sleeper = Sleeper::default();
-        sleeper.note(Ring::Acks);
-        assert_eq!(sleeper.due(0, true), Some(Ring::Acks));
+        sleeper.note(WakeReason::Acks);
+        assert_eq!(sleeper.due(0, true), Some(WakeReason::Acks));
         assert_eq!(sleeper.due(0, true), None);
     }
 
@@ -99,14 +99,14 @@ mod tests {
     #[test]
     fn a_ring_that_is_not_wanted_does_not_count() {
         let sleeper = Sleeper::default();
-        let word = Want::Data.sleep_word(1);
-        sleeper.note(Ring::Acks);
+        let word = WakeInterest::Data.sleep_word(1);
+        sleeper.note(WakeReason::Acks);
         assert_eq!(sleeper.due(word, false), None, "not wanted");
-        assert_eq!(sleeper.due(word, true), Some(Ring::Acks));
-        sleeper.note(Ring::Data);
-        assert_eq!(sleeper.due(word, false), Some(Ring::Data));
-        let both = Want::DataAndAcks.sleep_word(2);
-        sleeper.note(Ring::Acks);
-        assert_eq!(sleeper.due(both, false), Some(Ring::Acks));
+        assert_eq!(sleeper.due(word, true), Some(WakeReason::Acks));
+        sleeper.note(WakeReason::Data);
+        assert_eq!(sleeper.due(word, false), Some(WakeReason::Data));
+        let both = WakeInterest::DataAndAcks.sleep_word(2);
+        sleeper.note(WakeReason::Acks);
+        assert_eq!(sleeper.due(both, false), Some(WakeReason::Acks));
     }
 }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::error::RdmaError;
 use super::shared::Shared;
-use crate::event::write_event;
+use crate::eventfd::signal_eventfd;
 
 /// The thread; ends when this is dropped.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Thread {
             return;
         };
         // One that is full wakes it already.
-        let _ = write_event(&self.shared.kick);
+        let _ = signal_eventfd(&self.shared.kick);
         // It has nothing to say if it panicked.
         let _ = thread.join();
         self.shared.stop();

@@ -1,6 +1,6 @@
 //! F1 to F5: what arrives, whole and in order.
 
-use spindle_dds_transport::{FABRIC_AREA, Fabric, Message, PeerSet, Rank, Region};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, MessagePush, PeerSet, Rank, Region};
 
 use crate::harness::{Actor, Harness, Outcome, Turn, ensure};
 
@@ -126,7 +126,7 @@ pub(crate) fn f1b_a_guard_vouches_for_what_was_pushed_before_it<H: Harness>(grou
             fabric.push_word(guard, sent, &to);
             return Ok(Turn::Busy);
         }
-        let message = Message {
+        let message = MessagePush {
             payload: (at(sent - 1), HALF),
             header: at(sent - 1) + HALF,
             words: &words(sent - 1),
@@ -305,7 +305,7 @@ pub(crate) fn counters_count_what_was_sent<H: Harness>(group: &H) -> Outcome {
     fabric.push_word(B, 1, &to);
     fabric.push(A, 8, &PeerSet::EMPTY);
     for payload in [0, 16] {
-        let message = Message {
+        let message = MessagePush {
             payload: (A + 64, payload),
             header: A,
             words: &[1; 8],
@@ -322,7 +322,7 @@ pub(crate) fn counters_count_what_was_sent<H: Harness>(group: &H) -> Outcome {
         "{counted:?}"
     );
     ensure!(
-        counted.rings + counted.sleeps + counted.nudges == 0,
+        counted.peer_wakes + counted.sleeps + counted.nudges == 0,
         "{counted:?}"
     );
     Ok(())

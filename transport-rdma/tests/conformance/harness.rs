@@ -72,7 +72,7 @@ impl<'a, F> Actor<'a, F> {
 
 /// A batch ends with each turn of an actor, whomever it rang.
 pub(crate) fn end_batch(fabric: &impl Fabric) {
-    fabric.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+    fabric.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
 }
 
 /// A group of one backend; its fabrics are of a control segment.
@@ -152,7 +152,7 @@ impl Harness for SimGroup {
                     .for_each(|t| *t = Turn::Busy);
             }
             for (actor, turn) in actors.iter().zip(&mut last) {
-                if *turn == Turn::Asleep && self.network.rung(NodeId(actor.rank.index())) {
+                if *turn == Turn::Asleep && self.network.take_wakeup(NodeId(actor.rank.index())) {
                     *turn = Turn::Busy;
                 }
             }
@@ -181,7 +181,7 @@ impl Harness for SimGroup {
 
     fn sleep(&self, rank: usize) -> Sleep {
         self.network.settle();
-        match self.network.rung(NodeId(rank)) {
+        match self.network.take_wakeup(NodeId(rank)) {
             true => Sleep::Rung,
             false => Sleep::Through,
         }

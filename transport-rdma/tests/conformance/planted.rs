@@ -10,7 +10,7 @@ use crate::{clause, over_seed};
 fn check(bug: PlantedBug, name: &str) {
     let clause = clause::<SimGroup>(name).expect("a clause");
     let options = |rng: &mut Rng| SimOptions {
-        spurious_rings: 0.0,
+        spurious_wakes: 0.0,
         ..SimOptions::swarm(rng).plant(bug)
     };
     let caught = (0..300).find_map(|seed| over_seed(clause, seed, options).err());

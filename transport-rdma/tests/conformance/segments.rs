@@ -1,7 +1,7 @@
 //! Further segments: order over all of them, late openers, fences and failures
 //! of one of them, and one sleep for all.
 
-use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, Want};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, WakeInterest};
 
 use crate::data::everybody_but;
 use crate::harness::{Actor, Outcome, Segments, Turn, ensure};
@@ -11,7 +11,7 @@ const A: usize = FABRIC_AREA;
 const B: usize = FABRIC_AREA + 128;
 
 /// All members in a further segment, with the ranks that they have.
-fn lane<H: Segments>(group: &H) -> H::Segment {
+fn index<H: Segments>(group: &H) -> H::Segment {
     let everybody: Vec<_> = (0..group.fabric(0).members()).collect();
     group.agree(&everybody, false)
 }
@@ -25,27 +25,27 @@ fn open_everywhere<H: Segments>(group: &H, segment: H::Segment, members: usize) 
 /// sees the later one sees the earlier one.
 pub(crate) fn f2_order_holds_across_segments<H: Segments>(group: &H) -> Outcome {
     let (members, last) = (group.fabric(0).members(), group.rounds());
-    let mut lanes = open_everywhere(group, lane(group), members).into_iter();
-    let lane = lanes.next().expect("a member");
+    let mut indices = open_everywhere(group, index(group), members).into_iter();
+    let index = indices.next().expect("a member");
     let mut value = 0;
     let writer = Actor::new(0, move |fabric: &H::F| {
         value += 1;
         let to = everybody_but(fabric);
-        lane.store(A, value);
-        lane.push(A, 64, &to);
+        index.store(A, value);
+        index.push(A, 64, &to);
         fabric.push_word(A, value, &to);
-        lane.push_word(B, value, &to);
+        index.push_word(B, value, &to);
         Ok(match value == last {
             true => Turn::Done,
             false => Turn::Busy,
         })
     });
-    let reader = |(rank, lane): (usize, H::F)| {
+    let reader = |(rank, index): (usize, H::F)| {
         let mut seen = [0; 3];
         Actor::new(rank, move |fabric: &H::F| {
-            let third = lane.row(Rank(0)).load(B);
+            let third = index.row(Rank(0)).load(B);
             let second = fabric.row(Rank(0)).load(A);
-            let now = [lane.row(Rank(0)).load(A), second, third];
+            let now = [index.row(Rank(0)).load(A), second, third];
             ensure!(now.is_sorted_by(|a, b| a >= b), "{rank} sees {now:?}");
             let turn = match now {
                 now if now == [last; 3] => Turn::Done,
@@ -56,22 +56,22 @@ pub(crate) fn f2_order_holds_across_segments<H: Segments>(group: &H) -> Outcome 
             Ok(turn)
         })
     };
-    let readers = (1..members).zip(lanes).map(reader);
+    let readers = (1..members).zip(indices).map(reader);
     group.run(core::iter::once(writer).chain(readers).collect())
 }
 
 /// A member opens a segment when others have long been pushing in it, and goes
 /// on pushing elsewhere; it misses nothing, there or in its other segments.
 pub(crate) fn f6_a_late_opener_sees_all_that_was_pushed<H: Segments>(group: &H) -> Outcome {
-    let (segment, last) = (lane(group), group.rounds());
-    let lane = group.open(segment, 0);
+    let (segment, last) = (index(group), group.rounds());
+    let index = group.open(segment, 0);
     let mut value = 0;
     let writer = Actor::new(0, move |fabric: &H::F| {
         value += 1;
         let to = everybody_but(fabric);
-        lane.store(A + 8, value);
-        lane.push(A, 64, &to);
-        lane.push_word(B, value, &to);
+        index.store(A + 8, value);
+        index.push(A, 64, &to);
+        index.push_word(B, value, &to);
         fabric.push_word(A, value, &to);
         Ok(match value == last {
             true => Turn::Done,
@@ -80,14 +80,14 @@ pub(crate) fn f6_a_late_opener_sees_all_that_was_pushed<H: Segments>(group: &H) 
     });
     let late = |rank: usize| {
         let mut turns = 0;
-        let mut lane = None;
+        let mut index = None;
         Actor::new(rank, move |fabric: &H::F| {
             turns += 1;
             if turns < last * rank as u64 / 2 {
                 return Ok(Turn::Busy);
             }
-            let lane = lane.get_or_insert_with(|| group.open(segment, rank));
-            let (control, row) = (fabric.row(Rank(0)).load(A), lane.row(Rank(0)));
+            let index = index.get_or_insert_with(|| group.open(segment, rank));
+            let (control, row) = (fabric.row(Rank(0)).load(A), index.row(Rank(0)));
             let now = [row.load(A + 8), row.load(B)];
             let seen = now[0] >= control && now[1] >= control;
             ensure!(seen, "{rank} sees {now:?}, then {control}");
@@ -104,26 +104,26 @@ pub(crate) fn f6_a_late_opener_sees_all_that_was_pushed<H: Segments>(group: &H) 
 /// Who is fenced in one segment stands still there, and goes on elsewhere.
 pub(crate) fn f6_a_fence_leaves_other_segments_alone<H: Segments>(group: &H) -> Outcome {
     let (members, last) = (group.fabric(0).members(), group.rounds());
-    let mut lanes = open_everywhere(group, lane(group), members).into_iter();
-    let lane = lanes.next().expect("a member");
+    let mut indices = open_everywhere(group, index(group), members).into_iter();
+    let index = indices.next().expect("a member");
     let mut value = 0;
     let writer = Actor::new(0, move |fabric: &H::F| {
         value += 1;
         let to = everybody_but(fabric);
-        lane.push_word(A, value, &to);
+        index.push_word(A, value, &to);
         fabric.push_word(A, value, &to);
         Ok(match value == last {
             true => Turn::Done,
             false => Turn::Busy,
         })
     });
-    let lane = lanes.next().expect("a member");
+    let index = indices.next().expect("a member");
     let mut frozen = None;
     let reader = Actor::new(1, move |fabric: &H::F| {
-        let (there, here) = (fabric.row(Rank(0)).load(A), lane.row(Rank(0)).load(A));
+        let (there, here) = (fabric.row(Rank(0)).load(A), index.row(Rank(0)).load(A));
         if frozen.is_none() && there >= last / 3 {
-            lane.fence(Rank(0));
-            frozen = Some(lane.row(Rank(0)).load(A));
+            index.fence(Rank(0));
+            frozen = Some(index.row(Rank(0)).load(A));
             return Ok(Turn::Busy);
         }
         let stands = frozen.is_none_or(|frozen| frozen == here);
@@ -143,9 +143,9 @@ pub(crate) fn f6_each_control_segment_reports_a_death<H: Segments>(group: &H) ->
         let failures = core::iter::from_fn(|| fabric.poll());
         failures.map(|failure| failure.peer).collect()
     };
-    let lane = group.agree(&[2, 1, 0], false);
+    let index = group.agree(&[2, 1, 0], false);
     let open = group.agree(&[2, 1, 0], true);
-    let (lane, open) = (group.open(lane, 2), group.open(open, 2));
+    let (index, open) = (group.open(index, 2), group.open(open, 2));
     group.kill(1);
     let witness = Actor::new(0, |fabric: &H::F| {
         Ok(fabric.poll().map_or(Turn::Idle, |_| Turn::Done))
@@ -157,7 +157,7 @@ pub(crate) fn f6_each_control_segment_reports_a_death<H: Segments>(group: &H) ->
     let (later, without) = (group.open(later, 1), group.open(without, 0));
     for (what, fabric, told) in [
         ("the group", group.fabric(0), &[][..]),
-        ("a lane", &lane, &[]),
+        ("a index", &index, &[]),
         ("a control segment", &open, &[Rank(1)]),
         ("a later one", &later, &[Rank(2)]),
         ("one without the dead", &without, &[]),
@@ -196,11 +196,11 @@ pub(crate) fn ranks_are_of_the_segment<H: Segments>(group: &H) -> Outcome {
 /// by one of them until it comes.
 pub(crate) fn no_wake_up_is_lost_when_a_token_changes_segments<H: Segments>(group: &H) -> Outcome {
     let (members, rounds) = (group.fabric(0).members(), group.rounds());
-    let lanes = open_everywhere(group, lane(group), members);
-    let member = |(rank, lane): (usize, H::F)| {
+    let indices = open_everywhere(group, index(group), members);
+    let member = |(rank, index): (usize, H::F)| {
         let (before, after) = ((rank + members - 1) % members, (rank + 1) % members);
         let mut passed = 0;
-        sleeper(rank, Want::Data, move |fabric: &H::F| {
+        sleeper(rank, WakeInterest::Data, move |fabric: &H::F| {
             if passed == rounds {
                 return Ok(Turn::Done);
             }
@@ -208,38 +208,38 @@ pub(crate) fn no_wake_up_is_lost_when_a_token_changes_segments<H: Segments>(grou
             let needed = passed + u64::from(rank != 0);
             let by = |value: u64| match value % 2 {
                 0 => fabric,
-                _ => &lane,
+                _ => &index,
             };
             if by(needed).row(Rank(before as u16)).load(A) < needed {
                 return Ok(Turn::Idle);
             }
             passed += 1;
             by(passed).push_word(A, passed, &only(after));
-            by(passed).ring(&only(after), &PeerSet::EMPTY);
+            by(passed).wake(&only(after), &PeerSet::EMPTY);
             Ok(Turn::Busy)
         })
     };
-    group.run((0..members).zip(lanes).map(member).collect())
+    group.run((0..members).zip(indices).map(member).collect())
 }
 
 /// Whoever sleeps by one segment is rung and nudged by any, and wakes by any.
 pub(crate) fn sleep_is_shared_by_all_segments<H: Segments>(group: &H) -> Outcome {
     let members = group.fabric(0).members();
-    let lanes = open_everywhere(group, lane(group), members);
+    let indices = open_everywhere(group, index(group), members);
     let rings = |fabric: &H::F, value| {
         let before = rings(group);
         fabric.push_word(A, value, &only(1));
-        fabric.ring(&only(1), &PeerSet::EMPTY);
+        fabric.wake(&only(1), &PeerSet::EMPTY);
         group.settle();
         rings(group) - before
     };
-    let (here, there) = (group.fabric(1), &lanes[1]);
+    let (here, there) = (group.fabric(1), &indices[1]);
     for (value, sleeps, wakes) in [(1, here, there), (3, there, here)] {
-        for ringing in [group.fabric(0), &lanes[0]] {
-            sleeps.announce_sleep(Want::Data);
+        for ringing in [group.fabric(0), &indices[0]] {
+            sleeps.announce_sleep(WakeInterest::Data);
             group.settle();
             ensure!(rings(ringing, value) == 1, "not rung");
-            for nudge in [H::F::nudge, H::F::nudge_as_owner] {
+            for nudge in [H::F::nudge, H::F::nudge_under_lock] {
                 let before = wakes.counters().nudges;
                 nudge(wakes);
                 ensure!(sleeps.counters().nudges == before + 1, "not nudged");

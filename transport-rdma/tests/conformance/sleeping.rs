@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, Want};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, WakeInterest};
 
 use crate::data::everybody_but;
 use crate::harness::{Actor, Harness, Outcome, Sleep, Turn, ensure};
@@ -19,7 +19,7 @@ pub(crate) fn only(rank: usize) -> PeerSet {
 /// the news of a peer's sleep is still on its way, that rings whom it has pushed to last.
 pub(crate) fn sleeper<'a, F: Fabric>(
     rank: usize,
-    want: Want,
+    want: WakeInterest,
     mut work: impl FnMut(&F) -> Outcome<Turn> + Send + 'a,
 ) -> Actor<'a, F> {
     #[derive(PartialEq)]
@@ -71,7 +71,7 @@ fn pass_a_token<H: Harness>(group: &H, members: &[usize], rounds: u64) -> Outcom
         let before = members[(at + members.len() - 1) % members.len()];
         let after = members[(at + 1) % members.len()];
         let mut passed = 0;
-        sleeper(rank, Want::Data, move |fabric: &H::F| {
+        sleeper(rank, WakeInterest::Data, move |fabric: &H::F| {
             if passed == rounds {
                 return Ok(Turn::Done);
             }
@@ -82,7 +82,7 @@ fn pass_a_token<H: Harness>(group: &H, members: &[usize], rounds: u64) -> Outcom
             }
             passed += 1;
             fabric.push_word(A, passed, &only(after));
-            fabric.ring(&only(after), &PeerSet::EMPTY);
+            fabric.wake(&only(after), &PeerSet::EMPTY);
             Ok(Turn::Busy)
         })
     };
@@ -98,7 +98,7 @@ pub(crate) fn no_wake_up_is_lost_in_a_crowd<H: Harness>(group: &H) -> Outcome {
     let member = |rank: usize| {
         let mut sent = 0;
         let mut seen = vec![0; group.fabric(0).members()];
-        sleeper(rank, Want::DataAndAcks, move |fabric: &H::F| {
+        sleeper(rank, WakeInterest::DataAndAcks, move |fabric: &H::F| {
             let peers = everybody_but(fabric);
             let mut busy = false;
             for peer in peers.iter() {
@@ -106,7 +106,7 @@ pub(crate) fn no_wake_up_is_lost_in_a_crowd<H: Harness>(group: &H) -> Outcome {
                 if now != seen[peer.index()] {
                     seen[peer.index()] = now;
                     fabric.push_word(ack(peer), now, &only(peer.index()));
-                    fabric.ring(&PeerSet::EMPTY, &only(peer.index()));
+                    fabric.wake(&PeerSet::EMPTY, &only(peer.index()));
                     busy = true;
                 }
             }
@@ -118,7 +118,7 @@ pub(crate) fn no_wake_up_is_lost_in_a_crowd<H: Harness>(group: &H) -> Outcome {
             if sent < last && sent < acked + WINDOW {
                 sent += 1;
                 fabric.push_word(A, sent, &peers);
-                fabric.ring(&peers, &PeerSet::EMPTY);
+                fabric.wake(&peers, &PeerSet::EMPTY);
                 busy = true;
             }
             let all = peers.iter().all(|peer| seen[peer.index()] == last);
@@ -147,7 +147,7 @@ fn leave_work<H: Harness>(group: &H, lock: Option<&Mutex<()>>) -> Outcome {
     let (left, taken) = (AtomicU64::new(0), AtomicU64::new(0));
     let own = || lock.map(|lock| lock.lock().expect("no panic"));
     let mut seen = 0;
-    let engine = sleeper(0, Want::Data, |_: &H::F| {
+    let engine = sleeper(0, WakeInterest::Data, |_: &H::F| {
         let _owner = own();
         let now = left.load(Ordering::Relaxed);
         if now == seen {
@@ -165,7 +165,7 @@ fn leave_work<H: Harness>(group: &H, lock: Option<&Mutex<()>>) -> Outcome {
         let owner = own();
         left.store(now + 1, Ordering::Relaxed);
         match owner {
-            Some(_) => fabric.nudge_as_owner(),
+            Some(_) => fabric.nudge_under_lock(),
             None => fabric.nudge(),
         }
         Ok(if now + 1 == last {
@@ -181,7 +181,7 @@ fn leave_work<H: Harness>(group: &H, lock: Option<&Mutex<()>>) -> Outcome {
 pub(crate) fn rings<H: Harness>(group: &H) -> u64 {
     let members = 0..group.fabric(0).members();
     members
-        .map(|rank| group.fabric(rank).counters().rings)
+        .map(|rank| group.fabric(rank).counters().peer_wakes)
         .sum()
 }
 
@@ -191,19 +191,19 @@ pub(crate) fn only_those_asleep_are_rung<H: Harness>(group: &H) -> Outcome {
     let to = everybody_but(fabric);
     for value in 1..=3 {
         fabric.push_word(A, value, &to);
-        fabric.ring(&to, &to);
+        fabric.wake(&to, &to);
         fabric.nudge();
-        fabric.nudge_as_owner();
+        fabric.nudge_under_lock();
         group.settle();
     }
     ensure!(rings(group) == 0, "{} rang", rings(group));
     ensure!(fabric.counters().nudges == 0, "{:?}", fabric.counters());
-    group.fabric(1).announce_sleep(Want::Data);
+    group.fabric(1).announce_sleep(WakeInterest::Data);
     group.settle();
     // Where epochs travel, it may be rung for what was pushed before.
     let before = rings(group);
     fabric.push_word(A, 4, &to);
-    fabric.ring(&to, &PeerSet::EMPTY);
+    fabric.wake(&to, &PeerSet::EMPTY);
     group.settle();
     let after = rings(group);
     ensure!(
@@ -214,7 +214,7 @@ pub(crate) fn only_those_asleep_are_rung<H: Harness>(group: &H) -> Outcome {
     group.fabric(1).announce_awake();
     group.settle();
     fabric.push_word(A, 5, &to);
-    fabric.ring(&to, &PeerSet::EMPTY);
+    fabric.wake(&to, &PeerSet::EMPTY);
     group.settle();
     ensure!(rings(group) == after, "rung awake");
     Ok(())
@@ -226,7 +226,7 @@ pub(crate) fn acknowledgements_ring_only_who_wants_them<H: Harness>(group: &H) -
     let rung_by = |data: &PeerSet, acks: &PeerSet| {
         let before = rings(group);
         from.push_word(A, from.row(Rank(0)).load(A) + 1, &only(1));
-        from.ring(data, acks);
+        from.wake(data, acks);
         group.settle();
         rings(group) - before
     };
@@ -238,20 +238,20 @@ pub(crate) fn acknowledgements_ring_only_who_wants_them<H: Harness>(group: &H) -
         group.fabric(1).announce_awake();
         group.settle();
     };
-    sleeps(Want::Data);
+    sleeps(WakeInterest::Data);
     ensure!(
         rung_by(&none, &only(1)) == 0,
         "rung for acknowledgements nobody waits for"
     );
     ensure!(rung_by(&only(1), &none) == 1, "not rung for data");
     wakes();
-    sleeps(Want::DataAndAcks);
+    sleeps(WakeInterest::DataAndAcks);
     ensure!(
         rung_by(&none, &only(1)) == 1,
         "not rung for acknowledgements"
     );
     wakes();
-    sleeps(Want::DataAndAcks);
+    sleeps(WakeInterest::DataAndAcks);
     ensure!(
         rung_by(&only(1), &none) == 1,
         "not rung for data by who wants both"
@@ -263,7 +263,7 @@ pub(crate) fn acknowledgements_ring_only_who_wants_them<H: Harness>(group: &H) -
 pub(crate) fn a_death_wakes_sleepers<H: Harness>(group: &H) -> Outcome {
     group.kill(1);
     let survivor = |rank: usize| {
-        sleeper(rank, Want::Data, move |fabric: &H::F| {
+        sleeper(rank, WakeInterest::Data, move |fabric: &H::F| {
             Ok(fabric.poll().map_or(Turn::Idle, |_| Turn::Done))
         })
     };
@@ -282,7 +282,7 @@ pub(crate) fn who_has_fenced_sleeps_until_rung<H: Harness>(group: &H) -> Outcome
     let mut ends = vec![];
     while !ends.contains(&Sleep::Through) {
         ensure!(ends.len() < 20, "no sleep after a fence: {ends:?}");
-        fabric.announce_sleep(Want::Data);
+        fabric.announce_sleep(WakeInterest::Data);
         ends.push(group.sleep(0));
         fabric.announce_awake();
     }
@@ -295,7 +295,7 @@ pub(crate) fn no_wake_up_is_lost_after_a_fence<H: Harness>(group: &H) -> Outcome
     let living: Vec<_> = members.iter().copied().filter(|&rank| rank != 1).collect();
     for &rank in &living {
         let fabric = group.fabric(rank);
-        fabric.announce_sleep(Want::Data);
+        fabric.announce_sleep(WakeInterest::Data);
         fabric.fence(Rank(1));
         fabric.announce_awake();
     }
@@ -306,7 +306,7 @@ pub(crate) fn no_wake_up_is_lost_after_a_fence<H: Harness>(group: &H) -> Outcome
 pub(crate) fn sleeps_are_counted<H: Harness>(group: &H) -> Outcome {
     let fabric = group.fabric(0);
     for _ in 0..3 {
-        fabric.announce_sleep(Want::Data);
+        fabric.announce_sleep(WakeInterest::Data);
         fabric.announce_awake();
     }
     ensure!(fabric.counters().sleeps == 3, "{:?}", fabric.counters());

@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::mixed::{
-    MixedSegment, NetworkOptions, PeerWay, RdmaUse, Station, StationOptions,
+use spindle_dds_transport::hybrid::{
+    HybridSegment, NetworkOptions, PeerPath, RdmaUse, Station, StationOptions,
 };
 use spindle_dds_transport::shm::{self, DoorbellChoice};
 use spindle_dds_transport::{FailureCause, Rank, RdmaOptions, SegmentKey, SegmentRequest};
@@ -22,13 +22,13 @@ use crate::harness::{
 
 /// A station for each member, all connected, with a control segment.
 pub(crate) struct StationGroup {
-    fabrics: Vec<MixedSegment>,
+    fabrics: Vec<HybridSegment>,
     stations: Vec<Station>,
     row_len: usize,
     next_lane: AtomicU32,
     dead: Mutex<BTreeSet<usize>>,
     /// Agreed on, and made by all that live; nobody has opened these yet.
-    closed: Mutex<BTreeMap<(u32, usize), MixedSegment>>,
+    closed: Mutex<BTreeMap<(u32, usize), HybridSegment>>,
     /// They are on several hosts.
     apart: bool,
     /// Each is on its own: nobody waits for anybody when a segment is made, so what
@@ -74,7 +74,7 @@ impl StationGroup {
         for (one, here) in group.stations.iter().zip(hosts) {
             let others = group.stations.iter().zip(hosts);
             for (other, there) in others.filter(|(other, _)| other.id() != one.id()) {
-                let by_rdma = matches!(one.way(other.id()), Some(PeerWay::Rdma(_)));
+                let by_rdma = matches!(one.path(other.id()), Some(PeerPath::Rdma(_)));
                 assert_eq!(by_rdma, here != there);
             }
         }
@@ -94,10 +94,10 @@ impl StationGroup {
         let apart = hosts.iter().any(|&host| host != hosts[0]);
         let open = |(at, &host): (usize, &usize)| {
             let network = apart.then(|| network(host));
-            let host = shm::StationOptions {
+            let host = shm::HostOptions {
                 directory: Some(directories[host].path().into()),
                 doorbell: doorbells[at % doorbells.len()],
-                ..shm::StationOptions::new(0, 1 + at as u128)
+                ..shm::HostOptions::new(0, 1 + at as u128)
             };
             Station::open(&StationOptions { host, network }).expect("a station")
         };
@@ -127,9 +127,9 @@ impl StationGroup {
     }
 
     /// The part of the member with this rank.
-    fn make(&self, lane: u32, members: &[usize], control: bool, rank: usize) -> MixedSegment {
+    fn make(&self, index: u32, members: &[usize], control: bool, rank: usize) -> HybridSegment {
         let request = SegmentRequest {
-            key: SegmentKey { epoch: 1, lane },
+            key: SegmentKey { epoch: 1, index },
             members: members.iter().map(|&at| self.stations[at].id()).collect(),
             me: Rank(rank as u16),
             row_lens: vec![self.row_len; members.len()],
@@ -142,7 +142,8 @@ impl StationGroup {
     /// Whether nothing is on its way from one to another.
     fn is_still(&self, from: usize, to: usize) -> bool {
         let (out, back) = (&self.stations[from], &self.stations[to]);
-        let (Some(out), Some(back)) = (out.link(back.id()), back.link(out.id())) else {
+        let (Some(out), Some(back)) = (out.stream_state(back.id()), back.stream_state(out.id()))
+        else {
             return true;
         };
         let through = out.waiting == 0 && out.sent == back.received;
@@ -157,8 +158,8 @@ impl StationGroup {
             .stations
             .iter()
             .flat_map(|one| self.stations.iter().map(move |it| (one, it)));
-        let counters = |from: &Station, to: &Station| match from.way(to.id()) {
-            Some(PeerWay::Rdma(counters)) => Some(counters),
+        let counters = |from: &Station, to: &Station| match from.path(to.id()) {
+            Some(PeerPath::Rdma(counters)) => Some(counters),
             _ => None,
         };
         pairs.into_iter().all(
@@ -171,13 +172,13 @@ impl StationGroup {
 }
 
 impl Harness for StationGroup {
-    type F = MixedSegment;
+    type F = HybridSegment;
 
-    fn fabric(&self, rank: usize) -> &MixedSegment {
+    fn fabric(&self, rank: usize) -> &HybridSegment {
         &self.fabrics[rank]
     }
 
-    fn run(&self, actors: Vec<Actor<'_, MixedSegment>>) -> Outcome {
+    fn run(&self, actors: Vec<Actor<'_, HybridSegment>>) -> Outcome {
         run_threads(&self.fabrics, actors)
     }
 
@@ -205,9 +206,9 @@ impl Harness for StationGroup {
 
     fn kill(&self, rank: usize) {
         let dying = &self.stations[rank];
-        dying.feign_death();
+        dying.pretend_process_ended();
         for other in &self.stations {
-            if dying.link(other.id()).is_some() {
+            if dying.stream_state(other.id()).is_some() {
                 dying.drop_peer(other.id());
             }
         }
@@ -232,14 +233,14 @@ impl Segments for StationGroup {
     type Segment = u32;
 
     fn agree(&self, members: &[usize], control: bool) -> u32 {
-        let lane = self.next_lane.fetch_add(1, Ordering::Relaxed);
+        let index = self.next_lane.fetch_add(1, Ordering::Relaxed);
         if self.each_alone {
             let mut agreed = self.agreed.lock().unwrap_or_else(PoisonError::into_inner);
-            agreed.insert(lane, (members.to_vec(), control));
-            return lane;
+            agreed.insert(index, (members.to_vec(), control));
+            return index;
         }
         let dead = self.dead.lock().unwrap_or_else(PoisonError::into_inner);
-        let make = |rank| ((lane, rank), self.make(lane, members, control, rank));
+        let make = |rank| ((index, rank), self.make(index, members, control, rank));
         let living = members.iter().enumerate();
         let living = living.filter(|(_, at)| !dead.contains(at));
         let made = thread::scope(|scope| {
@@ -250,15 +251,15 @@ impl Segments for StationGroup {
         });
         let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
         closed.extend(made);
-        lane
+        index
     }
 
-    fn open(&self, lane: u32, rank: usize) -> MixedSegment {
+    fn open(&self, index: u32, rank: usize) -> HybridSegment {
         let agreed = self.agreed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((members, control)) = agreed.get(&lane) {
-            return self.make(lane, members, *control, rank);
+        if let Some((members, control)) = agreed.get(&index) {
+            return self.make(index, members, *control, rank);
         }
         let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        closed.remove(&(lane, rank)).expect("made and not open")
+        closed.remove(&(index, rank)).expect("made and not open")
     }
 }

@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::mixed::{MixedError, NetworkOptions, Station, host_of};
-use spindle_dds_transport::{Event, StationError, shm};
+use spindle_dds_transport::hybrid::{HybridError, NetworkOptions, Station, host_of};
+use spindle_dds_transport::{StationError, StationEvent, shm};
 
 use super::group::{DOMAIN, LONG, alone, apart, event, host, loss, network, options, soon, until};
 use super::raw::{self, HELLO, frame, hello, is_closed, knock, peer, read_frame, refusal};
@@ -27,8 +27,8 @@ fn calling_connects_both_and_is_told_to_both() {
     for network in [network(), with_secret("open")] {
         let (one, two) = (alone(1, network.clone()), alone(2, network));
         assert_eq!(one.call(at(&two), soon()).expect("called"), 2);
-        assert_eq!(event(&one), Event::Connected { id: 2 });
-        assert_eq!(event(&two), Event::Connected { id: 1 });
+        assert_eq!(event(&one), StationEvent::Connected { id: 2 });
+        assert_eq!(event(&two), StationEvent::Connected { id: 1 });
         // Again is no more.
         assert_eq!(one.call(at(&two), soon()).expect("called"), 2);
         assert_eq!(two.call(at(&one), soon()).expect("called"), 1);
@@ -43,9 +43,15 @@ fn calling_connects_both_and_is_told_to_both() {
 fn a_station_knows_itself() {
     let station = alone(1, network());
     let called = station.call(at(&station), soon());
-    assert!(matches!(called, Err(MixedError::ThisStation)), "{called:?}");
+    assert!(
+        matches!(called, Err(HybridError::ThisStation)),
+        "{called:?}"
+    );
     let called = station.connect(&station.address(), soon());
-    assert!(matches!(called, Err(MixedError::ThisStation)), "{called:?}");
+    assert!(
+        matches!(called, Err(HybridError::ThisStation)),
+        "{called:?}"
+    );
     assert_eq!(station.next_event(Duration::ZERO), None);
 }
 
@@ -64,12 +70,15 @@ fn a_port_that_was_taken_is_listened_at_once_it_is_free() {
     assert_ne!(at(&one), port);
     assert_eq!(one.missing_port(), Some(port));
     let called = one.call(port, Instant::now() + Duration::from_millis(50));
-    assert!(matches!(called, Err(MixedError::Unreachable { .. })));
+    assert!(matches!(called, Err(HybridError::Unreachable { .. })));
     drop(other);
     until(|| one.missing_port().is_none());
     assert_eq!(two.call(port, soon()).expect("called"), 1);
     let called = one.call(port, soon());
-    assert!(matches!(called, Err(MixedError::ThisStation)), "{called:?}");
+    assert!(
+        matches!(called, Err(HybridError::ThisStation)),
+        "{called:?}"
+    );
     // It is where it was, too.
     let three = alone(3, network());
     assert_eq!(three.connect(&one.address(), soon()).expect("there"), 1);
@@ -96,13 +105,13 @@ fn the_nearer_way_is_taken() {
     let open = |id| Station::open(&options(&directory, id, network())).expect("a station");
     let (one, two) = (open(1), open(2));
     assert_eq!(one.call(at(&two), soon()).expect("called"), 2);
-    assert!(one.link(2).is_none() && two.link(1).is_none());
+    assert!(one.stream_state(2).is_none() && two.stream_state(1).is_none());
     one.send(2, b"near").expect("sent");
-    let message = Event::Message {
+    let message = StationEvent::Message {
         from: 1,
         bytes: b"near".to_vec(),
     };
-    assert_eq!(event(&two), Event::Connected { id: 1 });
+    assert_eq!(event(&two), StationEvent::Connected { id: 1 });
     assert_eq!(event(&two), message);
 }
 
@@ -133,14 +142,14 @@ fn both_may_call_at_once() {
             assert_eq!(called.join().expect("no panic"), 2);
         });
         for (station, id) in [(&one, 2), (&two, 1)] {
-            assert_eq!(event(station), Event::Connected { id });
+            assert_eq!(event(station), StationEvent::Connected { id });
             assert_eq!(station.next_event(Duration::ZERO), None, "{round}");
-            assert!(station.link(id).is_some_and(|link| link.sending));
+            assert!(station.stream_state(id).is_some_and(|link| link.sending));
         }
         one.send(2, b"?").expect("sent");
-        assert!(matches!(event(&two), Event::Message { from: 1, .. }));
+        assert!(matches!(event(&two), StationEvent::Message { from: 1, .. }));
         two.send(1, b"!").expect("sent");
-        assert!(matches!(event(&one), Event::Message { from: 2, .. }));
+        assert!(matches!(event(&one), StationEvent::Message { from: 2, .. }));
     }
 }
 
@@ -159,7 +168,7 @@ fn all_may_call_all() {
         let events = core::iter::from_fn(|| station.next_event(Duration::ZERO));
         let mut from: Vec<_> = events
             .map(|event| match event {
-                Event::Connected { id } => id,
+                StationEvent::Connected { id } => id,
                 other => panic!("{other:?}"),
             })
             .collect();
@@ -171,10 +180,10 @@ fn all_may_call_all() {
 
 fn refused(one: &Station, two: &Station, words: &str) {
     let called = one.call(at(two), soon()).expect_err("refused");
-    assert!(matches!(called, MixedError::Refused { .. }), "{called}");
+    assert!(matches!(called, HybridError::Refused { .. }), "{called}");
     assert!(called.to_string().contains(words), "{called}");
     let called = one.connect(&two.address(), soon()).expect_err("refused");
-    let kind = matches!(called, MixedError::Station(StationError::Refused { .. }));
+    let kind = matches!(called, HybridError::Station(StationError::Refused { .. }));
     assert!(kind && called.to_string().contains(words), "{called}");
     for station in [one, two] {
         assert_eq!(station.next_event(Duration::ZERO), None);
@@ -196,7 +205,7 @@ fn who_does_not_belong_is_refused_with_the_reason() {
     let words = "the caller has a secret, the one called has none";
     refused(&station(1, "open"), &alone(2, network()), words);
     let empty = Station::open(&options(&host(), 1, with_secret("")));
-    assert!(matches!(empty, Err(MixedError::EmptySecret)), "{empty:?}");
+    assert!(matches!(empty, Err(HybridError::EmptySecret)), "{empty:?}");
 }
 
 #[test]
@@ -335,8 +344,8 @@ fn who_is_dropped_is_told_that_it_is_on_purpose_and_may_come_back() {
     };
     one.send(2, b"last words").expect("sent");
     one.drop_peer(2);
-    assert!(matches!(event(two), Event::Connected { .. }));
-    assert!(matches!(event(two), Event::Message { .. }));
+    assert!(matches!(event(two), StationEvent::Connected { .. }));
+    assert!(matches!(event(two), StationEvent::Message { .. }));
     let (id, cause) = loss(two);
     assert!(
         id == 1 && cause.contains("has closed the connection"),
@@ -351,7 +360,7 @@ fn who_is_dropped_is_told_that_it_is_on_purpose_and_may_come_back() {
     assert!(back.to_string().contains("is lost"), "{back}");
     two.drop_peer(1);
     assert_eq!(one.connect(&two.address(), soon()).expect("back"), 2);
-    assert_eq!(event(two), Event::Connected { id: 1 });
+    assert_eq!(event(two), StationEvent::Connected { id: 1 });
 }
 
 #[test]
@@ -394,7 +403,7 @@ fn who_is_busy_is_called_again() {
             pass(forth.0, forth.1);
         });
         assert_eq!(station.call(contact, soon()).expect("called"), 2);
-        assert!(matches!(event(&other), Event::Connected { id: 1 }));
+        assert!(matches!(event(&other), StationEvent::Connected { id: 1 }));
         station.close();
         other.close();
     });
@@ -414,7 +423,7 @@ fn closing_ends_the_calls_of_others() {
         let start = Instant::now();
         station.close();
         let called = calls.join().expect("no panic").expect_err("closed");
-        let closed = matches!(called, MixedError::Station(StationError::Closed));
+        let closed = matches!(called, HybridError::Station(StationError::Closed));
         assert!(closed, "{called}");
         assert_eq!(looks.join().expect("no panic"), None);
         assert!(start.elapsed() < LONG, "they gave up by themselves");
@@ -422,7 +431,7 @@ fn closing_ends_the_calls_of_others() {
     station.close();
     let called = station.call(contact, soon()).expect_err("closed");
     assert!(
-        matches!(called, MixedError::Station(StationError::Closed)),
+        matches!(called, HybridError::Station(StationError::Closed)),
         "{called}"
     );
     assert!(TcpStream::connect(at(&station)).is_err(), "it listens");
@@ -441,7 +450,7 @@ fn closing_tells_the_peers() {
     }
     until(|| {
         stations[1]
-            .link(1)
+            .stream_state(1)
             .is_some_and(|link| !link.sending && !link.receiving)
     });
 }
@@ -476,10 +485,10 @@ fn a_station_for_one_host_says_so() {
     );
     assert_eq!(one.listening(), None);
     let error = one.connect(&two.address(), soon()).expect_err("far");
-    assert!(matches!(error, MixedError::NoNetwork { id: 2 }), "{error}");
-    let error = one.introduce(&two.address()).expect_err("far");
-    assert!(matches!(error, MixedError::NoNetwork { id: 2 }), "{error}");
+    assert!(matches!(error, HybridError::NoNetwork { id: 2 }), "{error}");
+    let error = one.expect_peer(&two.address()).expect_err("far");
+    assert!(matches!(error, HybridError::NoNetwork { id: 2 }), "{error}");
     let error = one.call(at(&two), soon()).expect_err("far");
-    assert!(matches!(error, MixedError::Unreachable { .. }), "{error}");
-    one.introduce(&one.address()).expect("near");
+    assert!(matches!(error, HybridError::Unreachable { .. }), "{error}");
+    one.expect_peer(&one.address()).expect("near");
 }

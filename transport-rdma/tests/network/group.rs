@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::mixed::{MixedSegment, NetworkOptions, Station, StationOptions};
-use spindle_dds_transport::{Event, Rank, SegmentKey, SegmentRequest, shm};
+use spindle_dds_transport::hybrid::{HybridSegment, NetworkOptions, Station, StationOptions};
+use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest, StationEvent, shm};
 use tempfile::TempDir;
 
 pub(crate) const DOMAIN: u32 = 3;
@@ -35,9 +35,9 @@ pub(crate) fn network() -> NetworkOptions {
 
 pub(crate) fn options(host: &TempDir, id: u128, network: NetworkOptions) -> StationOptions {
     StationOptions {
-        host: shm::StationOptions {
+        host: shm::HostOptions {
             directory: Some(host.path().into()),
-            ..shm::StationOptions::new(DOMAIN, id)
+            ..shm::HostOptions::new(DOMAIN, id)
         },
         network: Some(network),
     }
@@ -68,11 +68,11 @@ pub(crate) fn connect(stations: &[Station]) {
 pub(crate) fn request(
     stations: &[Station],
     me: usize,
-    lane: u32,
+    index: u32,
     row_len: usize,
 ) -> SegmentRequest {
     SegmentRequest {
-        key: SegmentKey { epoch: 1, lane },
+        key: SegmentKey { epoch: 1, index },
         members: stations.iter().map(Station::id).collect(),
         me: Rank(me as u16),
         row_lens: vec![row_len; stations.len()],
@@ -81,7 +81,7 @@ pub(crate) fn request(
 }
 
 /// One segment, made by all of them.
-pub(crate) fn segment(stations: &[Station], row_len: usize) -> Vec<MixedSegment> {
+pub(crate) fn segment(stations: &[Station], row_len: usize) -> Vec<HybridSegment> {
     let make = |me: usize| {
         let request = request(stations, me, 0, row_len);
         stations[me].segment(&request, soon()).expect("a segment")
@@ -98,14 +98,14 @@ pub(crate) fn segment(stations: &[Station], row_len: usize) -> Vec<MixedSegment>
 }
 
 /// The next event, in time.
-pub(crate) fn event(station: &Station) -> Event {
+pub(crate) fn event(station: &Station) -> StationEvent {
     station.next_event(LONG).expect("an event")
 }
 
 /// The next event that is a loss: of whom, and why.
 pub(crate) fn loss(station: &Station) -> (u128, String) {
     loop {
-        if let Event::Closed { id, cause } = event(station) {
+        if let StationEvent::Closed { id, cause } = event(station) {
             return (id, cause.to_string());
         }
     }

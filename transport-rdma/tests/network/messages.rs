@@ -4,9 +4,10 @@ use std::io::{Read, Write};
 use std::thread;
 use std::time::Duration;
 
-use spindle_dds_transport::mixed::MixedError;
+use spindle_dds_transport::hybrid::HybridError;
 use spindle_dds_transport::{
-    Event, FABRIC_AREA, Fabric, MESSAGE_LEN_MAX, Park, PeerSet, Rank, StationError, Want,
+    FABRIC_AREA, Fabric, MESSAGE_LEN_MAX, Park, PeerSet, Rank, StationError, StationEvent,
+    WakeInterest,
 };
 
 use super::group::{self, alone, apart, event, loss, network, segment, soon, until};
@@ -33,10 +34,13 @@ fn messages_arrive_whole_and_in_order_in_both_directions() {
             });
             scope.spawn(move || {
                 let from = peer.id();
-                assert_eq!(event(station), Event::Connected { id: from });
+                assert_eq!(event(station), StationEvent::Connected { id: from });
                 for at in 0..lens.len() {
                     let bytes = message(from, at);
-                    assert!(event(station) == Event::Message { from, bytes }, "{at}");
+                    assert!(
+                        event(station) == StationEvent::Message { from, bytes },
+                        "{at}"
+                    );
                 }
             });
         }
@@ -44,7 +48,7 @@ fn messages_arrive_whole_and_in_order_in_both_directions() {
     let long = stations[0].send(2, &vec![0; MESSAGE_LEN_MAX + 1]);
     let long = long.expect_err("too long");
     assert!(
-        matches!(long, MixedError::Station(StationError::TooLong { .. })),
+        matches!(long, HybridError::Station(StationError::TooLong { .. })),
         "{long}"
     );
     let nobody = stations[0].send(9, b"?").expect_err("nobody").to_string();
@@ -68,7 +72,7 @@ fn messages_that_nobody_takes_are_refused_at_the_bound() {
     assert!(
         matches!(
             refused,
-            MixedError::Station(StationError::Full { id: 7, .. })
+            HybridError::Station(StationError::Full { id: 7, .. })
         ),
         "{refused}"
     );
@@ -81,7 +85,7 @@ fn messages_that_are_not_taken_here_are_their_senders_failure() {
     let message = vec![0; MESSAGE_LEN_MAX];
     // Until it is told to be lost.
     while stations[0].send(2, &message).is_ok()
-        || stations[0].link(2).is_some_and(|link| link.sending)
+        || stations[0].stream_state(2).is_some_and(|link| link.sending)
     {
         thread::sleep(Duration::from_millis(1));
     }
@@ -97,16 +101,19 @@ fn messages_do_not_wait_for_segments() {
     let early = stations[0].segment(&request(0), soon()).expect("a segment");
     let to: PeerSet = [Rank(1)].into_iter().collect();
     early.push_word(A, 7, &to);
-    early.ring(&to, &PeerSet::EMPTY);
-    until(|| stations[1].link(1).is_some_and(|link| link.blocked));
+    early.wake(&to, &PeerSet::EMPTY);
+    until(|| stations[1].stream_state(1).is_some_and(|link| link.blocked));
     stations[0].send(2, b"make it").expect("sent");
-    assert!(matches!(event(&stations[1]), Event::Connected { id: 1 }));
     assert!(matches!(
         event(&stations[1]),
-        Event::Message { from: 1, .. }
+        StationEvent::Connected { id: 1 }
+    ));
+    assert!(matches!(
+        event(&stations[1]),
+        StationEvent::Message { from: 1, .. }
     ));
     early.push_word(A + 8, 8, &to);
-    early.ring(&to, &PeerSet::EMPTY);
+    early.wake(&to, &PeerSet::EMPTY);
     let late = stations[1].segment(&request(1), soon()).expect("a segment");
     until(|| late.row(Rank(0)).load(A + 8) == 8);
     assert_eq!(late.row(Rank(0)).load(A), 7);
@@ -125,13 +132,16 @@ fn long_messages_and_pushes_share_a_stream() {
             stations[0].send(2, &message).expect("sent");
         }
         fabrics[0].push_word(A, value, &to);
-        fabrics[0].ring(&to, &PeerSet::EMPTY);
+        fabrics[0].wake(&to, &PeerSet::EMPTY);
     }
     until(|| fabrics[1].row(Rank(0)).load(A) == 100);
-    assert!(matches!(event(&stations[1]), Event::Connected { .. }));
+    assert!(matches!(
+        event(&stations[1]),
+        StationEvent::Connected { .. }
+    ));
     for _ in 0..10 {
         let bytes = message.clone();
-        assert!(event(&stations[1]) == Event::Message { from: 1, bytes });
+        assert!(event(&stations[1]) == StationEvent::Message { from: 1, bytes });
     }
 }
 
@@ -140,7 +150,7 @@ fn long_messages_and_pushes_share_a_stream() {
 fn messages_wake_who_sleeps() {
     let stations = apart(2, &network());
     let fabrics = segment(&stations, 4096);
-    fabrics[1].announce_sleep(Want::Data);
+    fabrics[1].announce_sleep(WakeInterest::Data);
     stations[0].send(2, b"wake up").expect("sent");
     assert!(fabrics[1].park(Some(group::LONG)));
     fabrics[1].announce_awake();

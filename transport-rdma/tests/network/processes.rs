@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use spindle_dds_transport::Event;
+use spindle_dds_transport::StationEvent;
 
 use super::fork::{Heir, fork};
 use super::group::{LONG, alone, event, loss, network, soon};
@@ -61,8 +61,8 @@ fn a_process_that_is_killed_is_replaced_though_a_child_holds_its_streams() {
     let station = alone(1, network());
     let contact = station.listening().expect("it listens").to_string();
     let mut child = start("processes::caller_that_forks", &contact);
-    assert_eq!(event(&station), Event::Connected { id: 7 });
-    let Event::Message { from: 7, bytes } = event(&station) else {
+    assert_eq!(event(&station), StationEvent::Connected { id: 7 });
+    let StationEvent::Message { from: 7, bytes } = event(&station) else {
         panic!("it tells of its child");
     };
     let heir = Heir::of_pid(i32::from_le_bytes(bytes.try_into().expect("a process id")));
@@ -71,8 +71,11 @@ fn a_process_that_is_killed_is_replaced_though_a_child_holds_its_streams() {
     assert_eq!(station.next_event(Duration::from_millis(100)), None);
     station.drop_peer(7);
     let mut child = start("processes::caller", &contact);
-    assert_eq!(event(&station), Event::Connected { id: 7 });
-    assert!(matches!(event(&station), Event::Message { from: 7, .. }));
+    assert_eq!(event(&station), StationEvent::Connected { id: 7 });
+    assert!(matches!(
+        event(&station),
+        StationEvent::Message { from: 7, .. }
+    ));
     assert!(heir.lives());
     child.kill().expect("killed");
     child.wait().expect("it has ended");
@@ -86,8 +89,11 @@ fn a_process_that_is_killed_is_missed() {
     let station = alone(1, network());
     let contact = station.listening().expect("it listens").to_string();
     let mut child = start("processes::caller", &contact);
-    assert_eq!(event(&station), Event::Connected { id: 7 });
-    assert!(matches!(event(&station), Event::Message { from: 7, .. }));
+    assert_eq!(event(&station), StationEvent::Connected { id: 7 });
+    assert!(matches!(
+        event(&station),
+        StationEvent::Message { from: 7, .. }
+    ));
     child.kill().expect("killed");
     let (id, cause) = loss(&station);
     assert!(id == 7 && cause.contains("its stream"), "{cause}");
@@ -95,7 +101,7 @@ fn a_process_that_is_killed_is_missed() {
     // Another one of the same name may come.
     station.drop_peer(7);
     let mut child = start("processes::caller", &contact);
-    assert_eq!(event(&station), Event::Connected { id: 7 });
+    assert_eq!(event(&station), StationEvent::Connected { id: 7 });
     child.kill().expect("killed");
     child.wait().expect("it has ended");
 }

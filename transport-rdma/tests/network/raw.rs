@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
-use spindle_dds_transport::mixed::Station;
+use spindle_dds_transport::hybrid::Station;
 
 use super::group::{DOMAIN, LONG};
 

@@ -5,11 +5,11 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
-use spindle_dds_transport::mixed::{MixedSegment, NetworkOptions, Station};
-use spindle_dds_transport::tcp::StationOptions;
+use spindle_dds_transport::hybrid::{HybridSegment, NetworkOptions, Station};
+use spindle_dds_transport::tcp::StreamOptions;
 use spindle_dds_transport::{
-    FABRIC_AREA, Fabric, Failure, FailureCause, Park, PeerSet, Rank, SegmentKey, SegmentRequest,
-    Want,
+    FABRIC_AREA, Fabric, FailureCause, Park, PeerFailure, PeerSet, Rank, SegmentKey,
+    SegmentRequest, WakeInterest,
 };
 
 use super::group::{self, apart, network, segment, soon, until};
@@ -22,7 +22,7 @@ fn only(rank: u16) -> PeerSet {
     [Rank(rank)].into_iter().collect()
 }
 
-const KEY: SegmentKey = SegmentKey { epoch: 1, lane: 2 };
+const KEY: SegmentKey = SegmentKey { epoch: 1, index: 2 };
 
 fn request(key: SegmentKey, row_len: usize, control: bool) -> SegmentRequest {
     SegmentRequest {
@@ -36,19 +36,19 @@ fn request(key: SegmentKey, row_len: usize, control: bool) -> SegmentRequest {
 
 /// A station, its control segment, in which the peer has slot 7, and the peer.
 struct Alone {
-    fabric: MixedSegment,
+    fabric: HybridSegment,
     station: Station,
     peer: TcpStream,
 }
 
-fn patient(streams: StationOptions) -> NetworkOptions {
+fn patient(streams: StreamOptions) -> NetworkOptions {
     NetworkOptions {
         streams,
         ..network()
     }
 }
 
-fn alone(row_len: usize, streams: &StationOptions) -> Alone {
+fn alone(row_len: usize, streams: &StreamOptions) -> Alone {
     let station = group::alone(10, patient(*streams));
     let mut peer = peer(&station, 11);
     let made = station.segment(&request(KEY, row_len, true), soon());
@@ -62,12 +62,12 @@ fn alone(row_len: usize, streams: &StationOptions) -> Alone {
 }
 
 /// Sleeps until a failure is told.
-fn failure(fabric: &MixedSegment) -> Failure {
+fn failure(fabric: &HybridSegment) -> PeerFailure {
     loop {
         if let Some(failure) = fabric.poll() {
             return failure;
         }
-        fabric.announce_sleep(Want::Data);
+        fabric.announce_sleep(WakeInterest::Data);
         if let Some(failure) = fabric.poll() {
             fabric.announce_awake();
             return failure;
@@ -78,8 +78,8 @@ fn failure(fabric: &MixedSegment) -> Failure {
 }
 
 /// The peer's failure, whose reason says `words`, told once.
-fn told(fabric: &MixedSegment, words: &str) {
-    let Failure { peer, cause } = failure(fabric);
+fn told(fabric: &HybridSegment, words: &str) {
+    let PeerFailure { peer, cause } = failure(fabric);
     assert_eq!(peer, Rank(1));
     match &cause {
         FailureCause::Unreachable(reason) => assert!(reason.contains(words), "{reason}"),
@@ -103,7 +103,7 @@ fn record(at: u64, len: u32, kind: &[u8; 2]) -> Vec<u8> {
 }
 
 fn opening(slot: u16, key: SegmentKey) -> Vec<u8> {
-    header(key.epoch, key.lane, slot, b"op")
+    header(key.epoch, key.index, slot, b"op")
 }
 
 fn word(slot: u16, value: u64) -> Vec<u8> {
@@ -113,7 +113,7 @@ fn word(slot: u16, value: u64) -> Vec<u8> {
 #[test]
 fn what_is_no_record_is_its_senders_failure() {
     let check = |bytes: &[u8], words: &str| {
-        let mut group = alone(ROW_LEN, &StationOptions::default());
+        let mut group = alone(ROW_LEN, &StreamOptions::default());
         let good = [&record(A as u64, 8, b"wr")[..], &7_u64.to_le_bytes()].concat();
         group.peer.write_all(&good).expect("sent");
         group.peer.write_all(bytes).expect("sent");
@@ -126,7 +126,7 @@ fn what_is_no_record_is_its_senders_failure() {
         let _ = group.peer.read_to_end(&mut Vec::new());
         // Pushing to it goes nowhere, and harms nobody.
         group.fabric.push_word(A, 1, &only(1));
-        group.fabric.ring(&only(1), &PeerSet::EMPTY);
+        group.fabric.wake(&only(1), &PeerSet::EMPTY);
     };
     let row = ROW_LEN as u64;
     let with_bytes = |header: Vec<u8>| [header, vec![0xff; 64]].concat();
@@ -158,7 +158,7 @@ fn what_is_no_record_is_its_senders_failure() {
 #[test]
 fn streams_that_end_or_break_are_failures_with_reasons() {
     let ended = |bytes: &[u8], words: &str| {
-        let mut group = alone(ROW_LEN, &StationOptions::default());
+        let mut group = alone(ROW_LEN, &StreamOptions::default());
         group.peer.write_all(bytes).expect("sent");
         drop(group.peer);
         told(&group.fabric, words);
@@ -169,7 +169,7 @@ fn streams_that_end_or_break_are_failures_with_reasons() {
     let word_and_half = [&record(A as u64, 16, b"wr")[..], &[1; 12]].concat();
     ended(&word_and_half, "ended inside a record");
 
-    let group = alone(ROW_LEN, &StationOptions::default());
+    let group = alone(ROW_LEN, &StreamOptions::default());
     let at_once = Some(Duration::ZERO);
     rustix::net::sockopt::set_socket_linger(&group.peer, at_once).expect("set");
     drop(group.peer);
@@ -180,7 +180,7 @@ fn streams_that_end_or_break_are_failures_with_reasons() {
 /// Of a stream that ends inside a record, the whole words have landed.
 #[test]
 fn half_a_word_never_lands() {
-    let mut group = alone(ROW_LEN, &StationOptions::default());
+    let mut group = alone(ROW_LEN, &StreamOptions::default());
     let bytes = [&record(A as u64, 16, b"wr")[..], &[1; 12]].concat();
     group.peer.write_all(&bytes).expect("sent");
     drop(group.peer);
@@ -201,11 +201,11 @@ fn last_words_come_before_a_farewell() {
         let mut group = segment(&stations, ROW_LEN);
         let (station, leaver) = (stations.pop(), group.pop().expect("two"));
         group[0].push(A, 512, &only(1));
-        group[0].ring(&only(1), &PeerSet::EMPTY);
+        group[0].wake(&only(1), &PeerSet::EMPTY);
         leaver.push_word(A, value, &only(0));
-        leaver.ring(&only(0), &PeerSet::EMPTY);
+        leaver.wake(&only(0), &PeerSet::EMPTY);
         drop((leaver, station));
-        let Failure { peer, cause } = failure(&group[0]);
+        let PeerFailure { peer, cause } = failure(&group[0]);
         assert_eq!((peer, group[0].row(Rank(1)).load(A)), (Rank(1), value));
         assert!(
             cause.to_string().contains("has closed the connection"),
@@ -218,9 +218,9 @@ fn last_words_come_before_a_farewell() {
 /// at the bound it has failed.
 #[test]
 fn a_peer_that_reads_nothing_fails_at_the_bound() {
-    let options = StationOptions {
+    let options = StreamOptions {
         waiting_max: 1000,
-        ..StationOptions::default()
+        ..StreamOptions::default()
     };
     let row_len = 1 << 20;
     let group = alone(row_len, &options);
@@ -233,14 +233,14 @@ fn a_peer_that_reads_nothing_fails_at_the_bound() {
         value += 1;
         fabric.push(A, row_len - A, &only(1));
         fabric.push_word(A, value, &only(1));
-        fabric.ring(&only(1), &PeerSet::EMPTY);
+        fabric.wake(&only(1), &PeerSet::EMPTY);
     };
     assert!(
         failure.cause.to_string().contains("1000 records wait"),
         "{failure:?}"
     );
     assert!(value > 400, "{value}");
-    let link = group.station.link(11).expect("a link");
+    let link = group.station.stream_state(11).expect("a link");
     assert_eq!((link.sending, link.waiting), (false, 0));
     fabric.push_word(A, value, &only(1));
     assert_eq!(fabric.poll(), None, "told again");
@@ -249,9 +249,9 @@ fn a_peer_that_reads_nothing_fails_at_the_bound() {
 /// Acknowledgements that nobody takes do not pile up.
 #[test]
 fn ranges_that_wait_already_take_no_more_room() {
-    let options = StationOptions {
+    let options = StreamOptions {
         waiting_max: 8,
-        ..StationOptions::default()
+        ..StreamOptions::default()
     };
     let row_len = 1 << 20;
     let Alone {
@@ -262,12 +262,12 @@ fn ranges_that_wait_already_take_no_more_room() {
     // More than the kernel takes.
     for _ in 0..40 {
         fabric.push(A, row_len - A, &only(1));
-        fabric.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+        fabric.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
     }
     for value in 1..100_000 {
         fabric.store(A, value);
         fabric.push(A, 64, &only(1));
-        fabric.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+        fabric.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
     }
     assert_eq!(fabric.poll(), None);
     // At last it reads: the newest value comes.
@@ -294,14 +294,14 @@ fn ranges_that_wait_already_take_no_more_room() {
 
 #[test]
 fn a_peer_that_acknowledges_nothing_in_time_has_failed() {
-    let options = StationOptions {
+    let options = StreamOptions {
         user_timeout: Duration::from_millis(100),
-        ..StationOptions::default()
+        ..StreamOptions::default()
     };
     let row_len = 32 << 20;
     let group = alone(row_len, &options);
     group.fabric.push(A, row_len - A, &only(1));
-    group.fabric.ring(&only(1), &PeerSet::EMPTY);
+    group.fabric.wake(&only(1), &PeerSet::EMPTY);
     told(&group.fabric, "broke");
 }
 
@@ -316,10 +316,10 @@ fn long_ranges_arrive_whole_and_wake_who_sleeps() {
         for at in (A + 8..row_len).step_by(8) {
             group[0].store(at, round << 32 | at as u64);
         }
-        group[1].announce_sleep(Want::Data);
+        group[1].announce_sleep(WakeInterest::Data);
         group[0].push(A + 8, row_len - A - 8, &to);
         group[0].push_word(A, round, &to);
-        group[0].ring(&to, &PeerSet::EMPTY);
+        group[0].wake(&to, &PeerSet::EMPTY);
         assert!(group[1].park(None));
         group[1].announce_awake();
         for fabric in &group[1..] {
@@ -339,12 +339,12 @@ fn long_ranges_arrive_whole_and_wake_who_sleeps() {
 fn what_cannot_be_made_is_refused() {
     let Alone {
         station, fabric, ..
-    } = alone(ROW_LEN, &StationOptions::default());
+    } = alone(ROW_LEN, &StreamOptions::default());
     let refused = |request: SegmentRequest| {
         let made = station.segment(&request, soon());
         made.expect_err("refused").to_string()
     };
-    let new = request(SegmentKey { epoch: 1, lane: 3 }, ROW_LEN, false);
+    let new = request(SegmentKey { epoch: 1, index: 3 }, ROW_LEN, false);
     let members = |members: &[u128]| SegmentRequest {
         members: members.to_vec(),
         ..new.clone()
@@ -358,7 +358,7 @@ fn what_cannot_be_made_is_refused() {
     };
     assert!(refused(long).contains("at most 2^40"));
     assert!(refused(request(KEY, ROW_LEN, true)).contains("there already"));
-    let old = SegmentKey { epoch: 0, lane: 9 };
+    let old = SegmentKey { epoch: 0, index: 9 };
     assert!(refused(request(old, ROW_LEN, true)).contains("over"));
     drop(fabric);
     assert!(refused(request(KEY, ROW_LEN, true)).contains("over"));
@@ -368,28 +368,33 @@ fn what_cannot_be_made_is_refused() {
 /// follows it is seen before the segment is opened, or forgotten.
 #[test]
 fn a_stream_waits_for_its_segments() {
-    let mut group = alone(ROW_LEN, &StationOptions::default());
-    let lane = |lane| SegmentKey { epoch: 1, lane };
+    let mut group = alone(ROW_LEN, &StreamOptions::default());
+    let index = |index| SegmentKey { epoch: 1, index };
     let stream = [
         word(7, 1),
-        opening(1, lane(5)),
+        opening(1, index(5)),
         word(1, 2),
-        opening(2, lane(6)),
+        opening(2, index(6)),
         word(2, 3),
         word(7, 4),
     ];
     group.peer.write_all(&stream.concat()).expect("sent");
-    let blocked = || group.station.link(11).is_some_and(|link| link.blocked);
+    let blocked = || {
+        group
+            .station
+            .stream_state(11)
+            .is_some_and(|link| link.blocked)
+    };
     until(blocked);
     let row = group.fabric.row(Rank(1));
     assert_eq!(row.load(A), 1);
     let request = |key| request(key, ROW_LEN, false);
-    let made = group.station.segment(&request(lane(5)), soon());
+    let made = group.station.segment(&request(index(5)), soon());
     let made = made.expect("a segment");
     until(|| made.row(Rank(1)).load(A) == 2);
     until(blocked);
     assert_eq!(row.load(A), 1);
-    group.station.forget(lane(6));
+    group.station.forget(index(6));
     until(|| row.load(A) == 4);
     // A segment that is dropped loses what comes for it, and nothing else.
     drop(made);
@@ -397,9 +402,9 @@ fn a_stream_waits_for_its_segments() {
     group.peer.write_all(&stream.concat()).expect("sent");
     until(|| row.load(A) == 6);
     // So does one of an epoch that is over.
-    let newer = SegmentKey { epoch: 2, lane: 0 };
+    let newer = SegmentKey { epoch: 2, index: 0 };
     let _newer = group.station.segment(&request(newer), soon());
-    let stream = [opening(1, lane(9)), word(1, 7), word(7, 8)];
+    let stream = [opening(1, index(9)), word(1, 7), word(7, 8)];
     group.peer.write_all(&stream.concat()).expect("sent");
     until(|| row.load(A) == 8);
     assert_eq!(group.fabric.poll(), None);
@@ -408,10 +413,15 @@ fn a_stream_waits_for_its_segments() {
 /// A peer that dies while its stream waits has failed at once.
 #[test]
 fn a_peer_whose_stream_waits_can_fail() {
-    let mut group = alone(ROW_LEN, &StationOptions::default());
-    let unknown = opening(1, SegmentKey { epoch: 1, lane: 5 });
+    let mut group = alone(ROW_LEN, &StreamOptions::default());
+    let unknown = opening(1, SegmentKey { epoch: 1, index: 5 });
     group.peer.write_all(&unknown).expect("sent");
-    until(|| group.station.link(11).is_some_and(|link| link.blocked));
+    until(|| {
+        group
+            .station
+            .stream_state(11)
+            .is_some_and(|link| link.blocked)
+    });
     drop(group.peer);
     told(&group.fabric, "ended its stream");
 }
@@ -419,8 +429,8 @@ fn a_peer_whose_stream_waits_can_fail() {
 /// Who opens a segment that it is no member of is broken.
 #[test]
 fn strangers_to_a_segment_are_refused() {
-    let mut group = alone(ROW_LEN, &StationOptions::default());
-    let key = SegmentKey { epoch: 1, lane: 5 };
+    let mut group = alone(ROW_LEN, &StreamOptions::default());
+    let key = SegmentKey { epoch: 1, index: 5 };
     let mine = SegmentRequest {
         members: vec![10, 12],
         ..request(key, ROW_LEN, false)
@@ -435,19 +445,19 @@ fn strangers_to_a_segment_are_refused() {
 #[test]
 fn segments_come_and_go() {
     let stations = apart(2, &network());
-    let open = |me: usize, lane| {
-        let request = group::request(&stations, me, lane, ROW_LEN);
+    let open = |me: usize, index| {
+        let request = group::request(&stations, me, index, ROW_LEN);
         stations[me].segment(&request, soon()).expect("a segment")
     };
-    for lane in 0..300 {
-        let near = open(0, lane);
-        near.store(A, u64::from(lane) + 1);
+    for index in 0..300 {
+        let near = open(0, index);
+        near.store(A, u64::from(index) + 1);
         near.push(A, 64, &only(1));
-        let far = open(1, lane);
+        let far = open(1, index);
         near.push_word(A + 64, 1, &only(1));
         // Dropped, it sends what it has held back.
         drop(near);
         until(|| far.row(Rank(0)).load(A + 64) == 1);
-        assert_eq!(far.row(Rank(0)).load(A), u64::from(lane) + 1);
+        assert_eq!(far.row(Rank(0)).load(A), u64::from(index) + 1);
     }
 }

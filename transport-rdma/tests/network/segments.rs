@@ -3,9 +3,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::mixed::{MixedError, MixedSegment, Station};
+use spindle_dds_transport::hybrid::{HybridError, HybridSegment, Station};
 use spindle_dds_transport::{
-    Event, FABRIC_AREA, Fabric, FailureCause, PeerSet, Rank, StationError,
+    FABRIC_AREA, Fabric, FailureCause, PeerSet, Rank, StationError, StationEvent,
 };
 
 use super::group::{
@@ -16,13 +16,13 @@ const A: usize = FABRIC_AREA;
 const ROW_LEN: usize = 4096;
 
 /// Each tells each other, and sees all.
-fn exchange(fabrics: &[MixedSegment]) {
+fn exchange(fabrics: &[HybridSegment]) {
     for fabric in fabrics {
         let me = fabric.me();
         let others = (0..fabrics.len() as u16).map(Rank);
         let to: PeerSet = others.filter(|&rank| rank != me).collect();
         fabric.push_word(A, 100 + u64::from(me.0), &to);
-        fabric.ring(&to, &PeerSet::EMPTY);
+        fabric.wake(&to, &PeerSet::EMPTY);
     }
     for fabric in fabrics {
         for of in (0..fabrics.len() as u16).map(Rank) {
@@ -40,13 +40,13 @@ fn views_of_several_hosts() {
     let stations: Result<Vec<_>, _> = places.into_iter().enumerate().map(open).collect();
     let stations = stations.expect("stations");
     connect(&stations);
-    let link = |one: usize, id| stations[one].link(id).is_some();
+    let link = |one: usize, id| stations[one].stream_state(id).is_some();
     assert!(link(0, 2) && !link(0, 3) && link(1, 1) && link(1, 3) && !link(2, 1));
     let fabrics = segment(&stations, ROW_LEN);
     exchange(&fabrics);
     // Of the one elsewhere it is heard by the stream, of the other by the kernel.
     stations[1].close();
-    stations[2].feign_death();
+    stations[2].pretend_process_ended();
     let mut causes = [(); 2].map(|()| {
         loop {
             match fabrics[0].poll() {
@@ -70,7 +70,7 @@ fn members_that_call_later_are_waited_for() {
     let stations: Vec<_> = (1..=3).map(|id| alone(id, network())).collect();
     for one in &stations {
         for other in stations.iter().filter(|other| other.id() != one.id()) {
-            one.introduce(&other.address()).expect("an address");
+            one.expect_peer(&other.address()).expect("an address");
         }
     }
     let fabrics = thread::scope(|scope| {
@@ -93,7 +93,7 @@ fn members_that_call_later_are_waited_for() {
 #[test]
 fn members_that_do_not_call_are_reported() {
     let (one, two) = (alone(1, network()), alone(2, network()));
-    one.introduce(&two.address()).expect("an address");
+    one.expect_peer(&two.address()).expect("an address");
     let stations = [one, two];
     let deadline = Instant::now() + Duration::from_millis(30);
     let made = stations[0].segment(&request(&stations, 0, 0, ROW_LEN), deadline);
@@ -112,11 +112,11 @@ fn members_that_are_lost_are_not_waited_for() {
     stations[1].close();
     assert!(matches!(
         stations[0].next_event(LONG),
-        Some(Event::Connected { .. })
+        Some(StationEvent::Connected { .. })
     ));
     assert!(matches!(
         stations[0].next_event(LONG),
-        Some(Event::Closed { .. })
+        Some(StationEvent::Closed { .. })
     ));
     let start = Instant::now();
     let made = stations[0].segment(&request(&stations, 0, 0, ROW_LEN), soon());
@@ -137,7 +137,7 @@ fn members_that_are_given_up_are_not_waited_for() {
     let one = Station::open(&options(&here, 1, network())).expect("a station");
     let near = Station::open(&options(&here, 2, network())).expect("a station");
     let far = alone(3, network());
-    one.introduce(&far.address()).expect("an address");
+    one.expect_peer(&far.address()).expect("an address");
     let stations = [one, near, far];
     let start = Instant::now();
     let made = thread::scope(|scope| {
@@ -160,14 +160,14 @@ fn members_that_are_given_up_are_not_waited_for() {
 #[test]
 fn closing_ends_waiting_for_members() {
     let (one, two) = (alone(1, network()), alone(2, network()));
-    one.introduce(&two.address()).expect("an address");
+    one.expect_peer(&two.address()).expect("an address");
     let stations = [one, two];
     thread::scope(|scope| {
         let makes = scope.spawn(|| stations[0].segment(&request(&stations, 0, 0, ROW_LEN), soon()));
         thread::sleep(Duration::from_millis(20));
         stations[0].close();
         let made = makes.join().expect("no panic").expect_err("closed");
-        let closed = matches!(made, MixedError::Station(StationError::Closed));
+        let closed = matches!(made, HybridError::Station(StationError::Closed));
         assert!(closed, "{made}");
     });
 }

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::process::{Child, ChildStdout, Stdio};
 use std::time::Duration;
 
-use spindle_dds_transport::mixed::NetworkOptions;
-use spindle_dds_transport::{Event, tcp};
+use spindle_dds_transport::hybrid::NetworkOptions;
+use spindle_dds_transport::{StationEvent, tcp};
 
 use super::group::{LONG, alone, event, loss, soon};
 use super::namespaces::Network;
@@ -70,9 +70,9 @@ fn process() {
     let anywhere = ([0, 0, 0, 0], 0).into();
     let network = NetworkOptions {
         listen: if listens { at } else { anywhere },
-        streams: tcp::StationOptions {
+        streams: tcp::StreamOptions {
             user_timeout: USER_TIMEOUT,
-            ..tcp::StationOptions::default()
+            ..tcp::StreamOptions::default()
         },
         ..NetworkOptions::default()
     };
@@ -83,7 +83,7 @@ fn process() {
     }
     let connected = event(&station);
     assert!(
-        matches!(connected, Event::Connected { .. }),
+        matches!(connected, StationEvent::Connected { .. }),
         "{connected:?}"
     );
     // Nothing is said, and nobody is missed.

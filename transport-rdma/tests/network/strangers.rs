@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::mixed::Station;
-use spindle_dds_transport::{Event, FABRIC_AREA, Fabric, PeerSet, Rank};
+use spindle_dds_transport::hybrid::Station;
+use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, StationEvent};
 
 use super::group::{DOMAIN, alone, apart, network, segment, soon, until};
 use super::processes::{part, start};
@@ -107,7 +107,7 @@ fn among_strangers() {
                 if now != last {
                     last = now;
                     echo.push_word(A, now, &only(0));
-                    echo.ring(&only(0), &PeerSet::EMPTY);
+                    echo.wake(&only(0), &PeerSet::EMPTY);
                 }
                 thread::yield_now();
             }
@@ -138,7 +138,7 @@ fn among_strangers() {
         while !strangers.is_finished() {
             *rounds += 1;
             fabrics[0].push_word(A, *rounds, &only(1));
-            fabrics[0].ring(&only(1), &PeerSet::EMPTY);
+            fabrics[0].wake(&only(1), &PeerSet::EMPTY);
             until(|| fabrics[0].row(Rank(1)).load(A) == *rounds);
         }
         let stay = strangers.join().expect("no panic");
@@ -158,9 +158,9 @@ fn among_strangers() {
         let events = core::iter::from_fn(|| station.next_event(Duration::ZERO));
         for event in events {
             let known = match event {
-                Event::Connected { id } => id <= 3,
-                Event::Closed { id, .. } => id == 3,
-                Event::Message { .. } => false,
+                StationEvent::Connected { id } => id <= 3,
+                StationEvent::Closed { id, .. } => id == 3,
+                StationEvent::Message { .. } => false,
             };
             assert!(known, "{event:?}");
         }
@@ -211,7 +211,7 @@ fn guests_have_their_time_and_their_name() {
     again.write_all(&proof).expect("sent");
     let reason = refusal(&mut again);
     assert!(reason.ends_with("is being let in"), "{reason}");
-    assert!(station.way(9).is_none());
+    assert!(station.path(9).is_none());
     drop(silent);
     until(|| connections(&station) == 0);
     assert_eq!(station.next_event(Duration::ZERO), None);

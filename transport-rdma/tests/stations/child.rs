@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use spindle_dds_transport::shm::{
-    Decision, DoorbellChoice, Entered, Entry, Event, Register, SegmentKey, SegmentRequest,
-    ShmSegment, Station, StationOptions,
+    DomainRegistry, DoorbellChoice, EnterOutcome, HostOptions, MemberEntry, SegmentKey,
+    SegmentRequest, ShmSegment, Station, StationEvent, ViewDecision,
 };
-use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, WakeInterest};
 
 use crate::fork::{Heir, fork};
 
@@ -25,10 +25,10 @@ pub(crate) const DOMAIN: u32 = 7;
 const WORD: usize = FABRIC_AREA;
 
 /// The participant with an id.
-pub(crate) fn options(directory: &Path, id: u128) -> StationOptions {
-    StationOptions {
+pub(crate) fn options(directory: &Path, id: u128) -> HostOptions {
+    HostOptions {
         directory: Some(directory.into()),
-        ..StationOptions::new(DOMAIN, id)
+        ..HostOptions::new(DOMAIN, id)
     }
 }
 
@@ -211,7 +211,7 @@ struct Participant {
     /// By epoch.
     segments: BTreeMap<u64, Arc<ShmSegment>>,
     worker: Option<JoinHandle<String>>,
-    register: Option<Register>,
+    register: Option<DomainRegistry>,
 }
 
 impl Participant {
@@ -271,14 +271,14 @@ impl Participant {
 
     fn event(&self) -> String {
         match self.station.next_event(Duration::from_secs(20)) {
-            Some(Event::Connected { id }) => format!("connected {id}"),
-            Some(Event::Message { from, bytes }) => {
+            Some(StationEvent::Connected { id }) => format!("connected {id}"),
+            Some(StationEvent::Message { from, bytes }) => {
                 let good = (0..)
                     .zip(&bytes)
                     .all(|(at, &byte): (usize, _)| byte == at as u8);
                 format!("message {from} {} {good}", bytes.len())
             }
-            Some(Event::Closed { id, cause }) => format!("closed {id} {cause}"),
+            Some(StationEvent::Closed { id, cause }) => format!("closed {id} {cause}"),
             None => "nothing".into(),
         }
     }
@@ -316,12 +316,12 @@ impl Participant {
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut before = None;
         for epoch in 1000..1000 + times {
-            let lanes = [0, 1].map(|lane| SegmentRequest {
-                key: SegmentKey { epoch, lane },
-                control: lane == 0,
+            let indices = [0, 1].map(|index| SegmentRequest {
+                key: SegmentKey { epoch, index },
+                control: index == 0,
                 ..self.request(epoch, members, 20_000)
             });
-            let made = self.station.segments(&lanes, deadline).expect("segments");
+            let made = self.station.segments(&indices, deadline).expect("segments");
             for segment in &made {
                 assert!(
                     segment.absent().is_empty(),
@@ -347,19 +347,19 @@ impl Participant {
         let id = self.station.id();
         match words {
             ["entry"] => {
-                let me = Entry::here(id, 1, vec![]).expect("a process");
+                let me = MemberEntry::here(id, 1, vec![]).expect("a process");
                 format!("{}:{}:{}", me.id, me.pid, me.start)
             }
             ["enter", domain, at_ns] => {
-                let me = Entry::here(id, 1, vec![1, 2]).expect("a process");
-                let register = Register::open(number(domain), Some(&self.directory), me);
+                let me = MemberEntry::here(id, 1, vec![1, 2]).expect("a process");
+                let register = DomainRegistry::open(number(domain), Some(&self.directory), me);
                 let register = register.expect("a register");
                 wait_until(number(at_ns));
                 let entered = register.enter();
                 self.register = Some(register);
                 match entered {
-                    Ok(Entered::Founded) => "founded".into(),
-                    Ok(Entered::Present(living)) => {
+                    Ok(EnterOutcome::Founded) => "founded".into(),
+                    Ok(EnterOutcome::Present(living)) => {
                         let ids: Vec<_> = living.iter().map(|entry| entry.id).collect();
                         format!("present {ids:?}")
                     }
@@ -372,7 +372,7 @@ impl Participant {
             }
             ["decide", from, view, digest, members, at_ns] => {
                 let members = members.split(',').map(entry).collect();
-                let next = Decision {
+                let next = ViewDecision {
                     view: number(view),
                     digest: number(digest),
                     members,
@@ -387,9 +387,9 @@ impl Participant {
     }
 }
 
-fn entry(text: &str) -> Entry {
+fn entry(text: &str) -> MemberEntry {
     let fields: Vec<_> = text.split(':').collect();
-    Entry {
+    MemberEntry {
         id: number(fields[0]),
         host: 1,
         pid: number(fields[1]),
@@ -411,7 +411,7 @@ fn wait_until(ns: u64) {
 }
 
 fn key(epoch: u64) -> SegmentKey {
-    SegmentKey { epoch, lane: 0 }
+    SegmentKey { epoch, index: 0 }
 }
 
 /// Open descriptors, and mapped rows.
@@ -426,7 +426,7 @@ fn in_segment(segment: &ShmSegment, what: &str, rest: &[u64]) -> String {
         "push" => {
             let all: PeerSet = (0..segment.members() as u16).map(Rank).collect();
             segment.push_word(WORD, rest[0], &all);
-            segment.ring(&all, &PeerSet::EMPTY);
+            segment.wake(&all, &PeerSet::EMPTY);
             "pushed".into()
         }
         "read" => segment.row(Rank(rest[0] as u16)).load(WORD).to_string(),
@@ -452,7 +452,7 @@ fn in_segment(segment: &ShmSegment, what: &str, rest: &[u64]) -> String {
 
 fn sleep_until(segment: &ShmSegment, mut done: impl FnMut() -> bool) {
     while !done() {
-        segment.announce_sleep(Want::Data);
+        segment.announce_sleep(WakeInterest::Data);
         let found = done();
         if !found {
             segment.park(None);

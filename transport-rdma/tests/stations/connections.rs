@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_transport::shm::{
-    Event, MESSAGE_LEN_MAX, SegmentKey, SegmentRequest, Station, StationError,
+    MESSAGE_LEN_MAX, SegmentKey, SegmentRequest, Station, StationError, StationEvent,
 };
 use spindle_dds_transport::{FailureCause, Rank};
 
@@ -41,8 +41,8 @@ fn two_that_call_each_other_at_once_have_one_connection() {
             let within = Duration::from_secs(20);
             let events = [(); 2].map(|()| pair[me].next_event(within));
             let expected = [
-                Event::Connected { id: from },
-                Event::Message { from, bytes },
+                StationEvent::Connected { id: from },
+                StationEvent::Message { from, bytes },
             ];
             assert_eq!(events, expected.map(Some), "{round}");
             assert_eq!(pair[me].next_event(Duration::ZERO), None);
@@ -94,9 +94,15 @@ fn a_station_that_closes_says_so_and_may_not_come_back_unasked() {
     one.connect(&old, soon()).expect("connected");
     drop(two);
     let within = Duration::from_secs(20);
-    assert_eq!(one.next_event(within), Some(Event::Connected { id: 2 }));
+    assert_eq!(
+        one.next_event(within),
+        Some(StationEvent::Connected { id: 2 })
+    );
     let cause = FailureCause::Unreachable("it has closed the connection".into());
-    assert_eq!(one.next_event(within), Some(Event::Closed { id: 2, cause }));
+    assert_eq!(
+        one.next_event(within),
+        Some(StationEvent::Closed { id: 2, cause })
+    );
     let again = open(2);
     let error = again
         .connect(&one.address(), soon())
@@ -163,13 +169,13 @@ fn a_connection_that_breaks_while_the_process_lives_is_no_death() {
     let (one, two) = (open(1), open(2));
     one.connect(&two.address(), soon()).expect("connected");
     // The other closes, as to the dead.
-    one.feign_death();
+    one.pretend_process_ended();
     let lost = |station: &Station| {
         let events = [(); 2].map(|()| station.next_event(Duration::from_secs(20)));
         match events {
             [
-                Some(Event::Connected { .. }),
-                Some(Event::Closed { cause, .. }),
+                Some(StationEvent::Connected { .. }),
+                Some(StationEvent::Closed { cause, .. }),
             ] => cause,
             other => panic!("{other:?}"),
         }
@@ -188,10 +194,13 @@ fn who_is_dropped_is_told_and_may_come_back() {
         one.connect(&two.address(), soon()).expect("connected");
         one.drop_peer(2);
         let within = Duration::from_secs(20);
-        assert_eq!(two.next_event(within), Some(Event::Connected { id: 1 }));
+        assert_eq!(
+            two.next_event(within),
+            Some(StationEvent::Connected { id: 1 })
+        );
         let closed = two.next_event(within);
         assert!(
-            matches!(closed, Some(Event::Closed { id: 1, .. })),
+            matches!(closed, Some(StationEvent::Closed { id: 1, .. })),
             "{closed:?}"
         );
         two.drop_peer(1);
@@ -224,7 +233,7 @@ fn whoever_waits_in_a_station_that_is_closed_gives_up() {
     let address = address_of(&silent);
     let one = Station::open(&options(directory.path(), 1)).expect("a station");
     let request = SegmentRequest {
-        key: SegmentKey { epoch: 1, lane: 0 },
+        key: SegmentKey { epoch: 1, index: 0 },
         members: vec![1, 2],
         me: Rank(0),
         row_lens: vec![4096; 2],

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use spindle_dds_transport::shm::{Decision, Entered, Entry, JoinError, Looked, Refusal, Register};
+use spindle_dds_transport::shm::{
+    DecisionRefused, DomainRegistry, DomainState, EnterOutcome, MemberEntry, SetupError,
+    ViewDecision,
+};
 
 use crate::child::{DOMAIN, Process, ask_all, now_ns};
 use crate::directory;
@@ -93,46 +96,52 @@ fn a_domain_is_founded_anew_once_all_its_members_are_dead_or_have_left() {
     assert_eq!(stations.count(), 1, "those of the dead are cleared away");
 }
 
-fn register(directory: &Path, id: u128) -> Register {
-    let me = Entry::here(id, 1, b"here".to_vec()).expect("a process");
-    Register::open(DOMAIN, Some(directory), me).expect("a register")
+fn register(directory: &Path, id: u128) -> DomainRegistry {
+    let me = MemberEntry::here(id, 1, b"here".to_vec()).expect("a process");
+    DomainRegistry::open(DOMAIN, Some(directory), me).expect("a register")
 }
 
 #[test]
 fn members_on_other_hosts_count_as_living() {
     let directory = directory();
     let founder = register(directory.path(), 1);
-    assert_eq!(founder.enter().expect("entered"), Entered::Founded);
-    let away = Entry {
+    assert_eq!(founder.enter().expect("entered"), EnterOutcome::Founded);
+    let away = MemberEntry {
         host: 2,
         pid: u32::MAX,
-        ..Entry::here(9, 1, vec![]).expect("a process")
+        ..MemberEntry::here(9, 1, vec![]).expect("a process")
     };
-    let next = Decision {
+    let next = ViewDecision {
         view: 2,
         digest: 1,
-        members: vec![Entry::here(1, 1, vec![]).expect("a process"), away.clone()],
+        members: vec![
+            MemberEntry::here(1, 1, vec![]).expect("a process"),
+            away.clone(),
+        ],
     };
     founder.decide(1, &next, true).expect("decided");
     drop(founder);
     let entered = register(directory.path(), 3).enter().expect("entered");
-    assert_eq!(entered, Entered::Present(vec![away]));
+    assert_eq!(entered, EnterOutcome::Present(vec![away]));
 }
 
 #[test]
 fn decisions_that_are_no_views_are_refused() {
     let directory = directory();
     let founder = register(directory.path(), 1);
-    let me = Entry::here(1, 1, vec![]).expect("a process");
-    let next = |view, members| Decision {
+    let me = MemberEntry::here(1, 1, vec![]).expect("a process");
+    let next = |view, members| ViewDecision {
         view,
         digest: 1,
         members,
     };
     let gone = founder.decide(1, &next(2, vec![me.clone()]), true);
-    assert!(matches!(gone, Err(Refusal::Gone { .. })), "{gone:?}");
+    assert!(
+        matches!(gone, Err(DecisionRefused::Gone { .. })),
+        "{gone:?}"
+    );
     founder.enter().expect("entered");
-    let far = Entry {
+    let far = MemberEntry {
         address: vec![0; 2000],
         ..me.clone()
     };
@@ -143,7 +152,10 @@ fn decisions_that_are_no_views_are_refused() {
         next(2, vec![far]),
     ] {
         let refused = founder.decide(1, &bad, true);
-        assert!(matches!(refused, Err(Refusal::NoView(_))), "{refused:?}");
+        assert!(
+            matches!(refused, Err(DecisionRefused::NoView(_))),
+            "{refused:?}"
+        );
     }
     founder
         .decide(1, &next(2, vec![me]), true)
@@ -159,22 +171,22 @@ fn a_record_of_another_version_is_never_taken_for_an_empty_domain() {
     assert!(error.to_string().contains("makes no sense"), "{error}");
 }
 
-fn here(id: u128) -> Entry {
-    Entry::here(id, 1, vec![]).expect("a process")
+fn here(id: u128) -> MemberEntry {
+    MemberEntry::here(id, 1, vec![]).expect("a process")
 }
 
-fn view(view: u64, members: &[u128]) -> Decision {
-    Decision {
+fn view(view: u64, members: &[u128]) -> ViewDecision {
+    ViewDecision {
         view,
         digest: view * 10,
         members: members.iter().map(|id| here(*id)).collect(),
     }
 }
 
-fn present(register: &Register) -> Vec<u128> {
-    match register.look().expect("looked") {
-        Looked::Nobody => Vec::new(),
-        Looked::Present(living) => living.iter().map(|entry| entry.id).collect(),
+fn present(register: &DomainRegistry) -> Vec<u128> {
+    match register.living_members().expect("looked") {
+        DomainState::Empty => Vec::new(),
+        DomainState::Present(living) => living.iter().map(|entry| entry.id).collect(),
     }
 }
 
@@ -194,21 +206,24 @@ fn a_decision_that_was_made_is_made_however_late_it_comes_again() {
     first
         .decide(2, &view(3, &[2]), true)
         .expect("has been made, and says who left that it has left");
-    let other = Decision {
+    let other = ViewDecision {
         digest: 31,
         ..view(3, &[2])
     };
     let refused = first.decide(2, &other, true).expect_err("another one");
-    assert!(matches!(refused, Refusal::NotMember { .. }), "{refused}");
+    assert!(
+        matches!(refused, DecisionRefused::NotMember { .. }),
+        "{refused}"
+    );
     second.decide(10, &view(11, &[2]), true).expect("decided");
     let forgotten = first.decide(2, &view(2, &[1, 2]), true);
     assert!(
-        matches!(forgotten, Err(Refusal::NoView(_))),
+        matches!(forgotten, Err(DecisionRefused::NoView(_))),
         "{forgotten:?}"
     );
     let forgotten = first.decide(1, &view(2, &[1, 2]), true);
     assert!(
-        matches!(forgotten, Err(Refusal::NotMember { .. })),
+        matches!(forgotten, Err(DecisionRefused::NotMember { .. })),
         "{forgotten:?}"
     );
 }
@@ -226,14 +241,14 @@ fn who_leaves_last_and_first_have_left_both() {
     let late = first.decide(2, &view(3, &[2]), true);
     late.expect("has been made");
     // Also when others have founded the domain anew.
-    assert_eq!(third.enter().expect("entered"), Entered::Founded);
+    assert_eq!(third.enter().expect("entered"), EnterOutcome::Founded);
     let late = first.decide(2, &view(3, &[2]), true);
     late.expect("has been made");
     first.leave().expect("left");
     assert_eq!(present(&first), [3]);
     let expelled = first.decide(3, &view(4, &[1]), true);
     assert!(
-        matches!(expelled, Err(Refusal::NotMember { .. })),
+        matches!(expelled, Err(DecisionRefused::NotMember { .. })),
         "{expelled:?}"
     );
 }
@@ -243,27 +258,30 @@ fn the_record_follows_what_a_majority_across_hosts_decides() {
     let directory = directory();
     let [first, second] = [1, 2].map(|id| register(directory.path(), id));
     // Views that began elsewhere.
-    first.note(&view(5, &[1])).expect("noted");
+    first.record(&view(5, &[1])).expect("noted");
     first.decide(5, &view(6, &[1, 2]), false).expect("noted");
     assert_eq!(present(&second), [1, 2]);
-    second.note(&view(8, &[1, 2])).expect("a later one");
-    first.note(&view(7, &[1, 2])).expect("overtaken");
-    first.note(&view(9, &[2])).expect("1 has left");
+    second.record(&view(8, &[1, 2])).expect("a later one");
+    first.record(&view(7, &[1, 2])).expect("overtaken");
+    first.record(&view(9, &[2])).expect("1 has left");
     first
         .decide(8, &view(9, &[2]), false)
         .expect("noted already");
     assert_eq!(present(&first), [2], "it never goes back");
     for number in [7, 9] {
-        let elsewhere = Decision {
+        let elsewhere = ViewDecision {
             digest: 1,
             ..view(number, &[1, 9])
         };
-        let refused = first.note(&elsewhere).expect_err("another group");
-        assert!(matches!(refused, JoinError::Elsewhere { .. }), "{refused}");
+        let refused = first.record(&elsewhere).expect_err("another group");
+        assert!(matches!(refused, SetupError::Elsewhere { .. }), "{refused}");
         let refused = first.decide(6, &elsewhere, false);
-        assert!(matches!(refused, Err(Refusal::Domain(_))), "{refused:?}");
+        assert!(
+            matches!(refused, Err(DecisionRefused::Domain(_))),
+            "{refused:?}"
+        );
     }
-    let leaves = Decision {
+    let leaves = ViewDecision {
         digest: 3,
         ..view(7, &[9])
     };
@@ -274,10 +292,13 @@ fn the_record_follows_what_a_majority_across_hosts_decides() {
     // Nobody else of this host's record lives any more: it is of another group.
     drop(second);
     let mut gone = view(20, &[1]);
-    gone.members.push(Entry { host: 2, ..here(7) });
-    first.note(&gone).expect("noted");
-    first.note(&view(2, &[1, 3])).expect("another group");
+    gone.members.push(MemberEntry { host: 2, ..here(7) });
+    first.record(&gone).expect("noted");
+    first.record(&view(2, &[1, 3])).expect("another group");
     assert_eq!(present(&first), [1, 3]);
-    let nonsense = first.note(&view(3, &[])).expect_err("no view");
-    assert!(matches!(nonsense, JoinError::Nonsense { .. }), "{nonsense}");
+    let nonsense = first.record(&view(3, &[])).expect_err("no view");
+    assert!(
+        matches!(nonsense, SetupError::Nonsense { .. }),
+        "{nonsense}"
+    );
 }

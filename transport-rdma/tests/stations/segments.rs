@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use spindle_dds_transport::shm::{
-    DoorbellChoice, SegmentKey, SegmentRequest, ShmSegment, Station, StationError, StationOptions,
+    DoorbellChoice, HostOptions, SegmentKey, SegmentRequest, ShmSegment, Station, StationError,
 };
-use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, Want};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, WakeInterest};
 
 use crate::child::{Process, ask_all, options};
 use crate::directory;
@@ -53,13 +53,13 @@ fn a_push_in_any_segment_wakes_who_sleeps_by_another() {
         assert_eq!(made, [ALL_THERE; 2]);
     }
     for value in 1..20 {
-        for (sleeper, ringer, rank) in [(0, 1, 1), (1, 0, 0)] {
+        for (sleeper, waker, rank) in [(0, 1, 1), (1, 0, 0)] {
             let epoch = 1 + value % 2;
             assert_eq!(
                 all[sleeper].ask(&format!("await {epoch} {rank} {value}")),
                 "waiting"
             );
-            assert_eq!(all[ringer].ask(&format!("push {epoch} {value}")), "pushed");
+            assert_eq!(all[waker].ask(&format!("push {epoch} {value}")), "pushed");
             assert_eq!(all[sleeper].hear(), "seen");
         }
     }
@@ -162,7 +162,7 @@ fn request(key: u64, members: &[u128], me: u16) -> SegmentRequest {
     SegmentRequest {
         key: SegmentKey {
             epoch: key,
-            lane: 0,
+            index: 0,
         },
         members: members.into(),
         me: Rank(me),
@@ -214,7 +214,7 @@ fn rows_stay_mapped_while_a_region_lives_and_segments_work_without_their_station
     let segment = station.segment(&request(1, &[1], 0), soon()).expect("one");
     drop(station);
     segment.push_word(FABRIC_AREA, 7, &PeerSet::EMPTY);
-    segment.announce_sleep(Want::Data);
+    segment.announce_sleep(WakeInterest::Data);
     segment.nudge();
     assert!(segment.park(None));
     segment.announce_awake();
@@ -234,11 +234,11 @@ fn whoever_lacks_in_a_lane_is_told_by_the_control_segment_made_with_it() {
         control: true,
         ..request(1, &[1, 2], me)
     };
-    let lane = request(2, &[1, 2], 0);
+    let index = request(2, &[1, 2], 0);
     let (made, other) = std::thread::scope(|scope| {
         let other = scope.spawn(|| two.segment(&control(1), soon()).expect("one"));
         let within = Instant::now() + Duration::from_millis(300);
-        let made = one.segments(&[lane, control(0)], within).expect("two");
+        let made = one.segments(&[index, control(0)], within).expect("two");
         (made, other.join().expect("no panic"))
     });
     assert_eq!(made[0].absent().len(), 1);
@@ -255,7 +255,7 @@ fn who_comes_after_somebody_lay_down_wakes_it() {
     let open = |id| Station::open(&options(directory.path(), id)).expect("a station");
     let (one, two) = (open(1), open(2));
     let alone = one.segment(&request(1, &[1], 0), soon()).expect("alone");
-    alone.announce_sleep(Want::Data);
+    alone.announce_sleep(WakeInterest::Data);
     one.connect(&two.address(), soon()).expect("connected");
     let both = std::thread::scope(|scope| {
         let first = scope.spawn(|| one.segment(&request(2, &[1, 2], 0), soon()));
@@ -264,7 +264,7 @@ fn who_comes_after_somebody_lay_down_wakes_it() {
     });
     let to: PeerSet = [Rank(0)].into_iter().collect();
     both[1].push_word(FABRIC_AREA, 1, &to);
-    both[1].ring(&to, &PeerSet::EMPTY);
+    both[1].wake(&to, &PeerSet::EMPTY);
     assert!(alone.park(None), "by a peer that it did not know");
     alone.announce_awake();
 }
@@ -274,7 +274,7 @@ fn who_comes_after_somebody_lay_down_wakes_it() {
 fn who_has_more_peers_than_futexes_sleeps_by_event_and_back() {
     let directory = directory();
     let open = |id: u128| {
-        let options = StationOptions {
+        let options = HostOptions {
             doorbell: DoorbellChoice::Auto,
             ..options(directory.path(), id)
         };
@@ -295,11 +295,11 @@ fn who_has_more_peers_than_futexes_sleeps_by_event_and_back() {
         })
     };
     let rings = |(mine, other): &(ShmSegment, ShmSegment), value: u64| {
-        for (sleeper, ringer, to) in [(mine, other, 0), (other, mine, 1)] {
+        for (sleeper, waker, to) in [(mine, other, 0), (other, mine, 1)] {
             let to: PeerSet = [Rank(to)].into_iter().collect();
-            sleeper.announce_sleep(Want::Data);
-            ringer.push_word(FABRIC_AREA, value, &to);
-            ringer.ring(&to, &PeerSet::EMPTY);
+            sleeper.announce_sleep(WakeInterest::Data);
+            waker.push_word(FABRIC_AREA, value, &to);
+            waker.wake(&to, &PeerSet::EMPTY);
             assert!(sleeper.park(None));
             sleeper.announce_awake();
         }

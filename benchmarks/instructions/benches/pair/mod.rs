@@ -7,12 +7,7 @@ use spindle_dds::qos::{DataReaderQos, DataWriterQos, History, Reliability};
 use spindle_dds::testing::ByHand;
 use spindle_dds::{DataReader, DataWriter, DomainParticipant, Duration};
 
-/// Made of `dds-api/tests/idl/flight.idl`.
-mod types {
-    include!("../../../../dds-api/tests/idl/flight.rs");
-}
-
-use types::flight::Blob;
+use spindle_dds_test_types::flight::Blob;
 
 /// Samples of a batch.
 pub(crate) const BATCH: usize = 64;

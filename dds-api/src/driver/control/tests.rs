@@ -1,8 +1,8 @@
 use std::path::{Path, PathBuf};
 
 use spindle_dds_core::membership::HostId;
-use spindle_dds_transport::mixed::StationOptions;
-use spindle_dds_transport::shm::Looked;
+use spindle_dds_transport::hybrid::StationOptions;
+use spindle_dds_transport::shm::DomainState;
 
 use super::*;
 use crate::handle::Guid;
@@ -26,7 +26,7 @@ fn directory() -> (tempfile::TempDir, PathBuf) {
 
 /// A member's place on this host, and what it says of itself.
 fn member(directory: &Path, id: u128) -> (Station, Member) {
-    let mut host = shm::StationOptions::new(0, id);
+    let mut host = shm::HostOptions::new(0, id);
     host.directory = Some(directory.into());
     let station = Station::open(&StationOptions {
         host,
@@ -34,7 +34,7 @@ fn member(directory: &Path, id: u128) -> (Station, Member) {
     });
     let station = station.unwrap();
     let host = shm::host_id(Some(directory)).unwrap();
-    let entry = Entry::here(id, host, station.address()).unwrap();
+    let entry = MemberEntry::here(id, host, station.address()).unwrap();
     let info = ParticipantInfo {
         guid: Guid([id as u8; 16]),
         subgroups: ParticipantConfig::read(&Default::default())
@@ -65,7 +65,7 @@ fn ask(station: &Station, me: &Member, sponsor: u128) -> View {
     station.send(sponsor, &ask.write()).unwrap();
     loop {
         let event = station.next_event(PATIENCE).expect("it is answered");
-        if let Event::Message { bytes, .. } = event {
+        if let StationEvent::Message { bytes, .. } = event {
             let Ok(Packet::Welcome { last, part, .. }) = Packet::read(&bytes) else {
                 panic!("it is not welcomed");
             };
@@ -86,9 +86,9 @@ fn who_asks_again_is_welcomed_again() {
         .create()
         .unwrap();
     let (station, me) = member(&directory, 7);
-    let entry = Entry::here(7, me.host.0, station.address()).unwrap();
-    let register = Register::open(0, Some(&directory), entry).unwrap();
-    let Looked::Present(members) = register.look().unwrap() else {
+    let entry = MemberEntry::here(7, me.host.0, station.address()).unwrap();
+    let register = DomainRegistry::open(0, Some(&directory), entry).unwrap();
+    let DomainState::Present(members) = register.living_members().unwrap() else {
         panic!("nobody is there");
     };
     let sponsor = station.connect(&members[0].address, soon()).unwrap();
@@ -99,7 +99,7 @@ fn who_asks_again_is_welcomed_again() {
     let control = SegmentRequest {
         key: SegmentKey {
             epoch: view.id,
-            lane: CONTROL_LANE,
+            index: CONTROL_LANE,
         },
         members: vec![sponsor, 7],
         me: Rank(1),
@@ -126,11 +126,11 @@ fn who_is_lost_is_remembered_until_a_view_is_without_it() {
         both.members.push(other.clone());
         Arc::new(both)
     };
-    let entry = Entry::here(1, me.host.0, station.address()).unwrap();
+    let entry = MemberEntry::here(1, me.host.0, station.address()).unwrap();
     let config = ParticipantConfig::read(&Default::default()).unwrap();
     let mut control = Control {
         station: Arc::new(station),
-        register: Register::open(0, Some(&directory), entry).unwrap(),
+        register: DomainRegistry::open(0, Some(&directory), entry).unwrap(),
         me: me.id,
         subgroups: config.subgroups,
         roll: Arc::new(Roll::new(config)),
@@ -145,7 +145,7 @@ fn who_is_lost_is_remembered_until_a_view_is_without_it() {
     drop(peer);
     while !matches!(
         control.station.next_event(PATIENCE),
-        Some(Event::Closed { .. })
+        Some(StationEvent::Closed { .. })
     ) {}
     control.closed(2);
     // The next view has it as well, the one after that has not.

@@ -8,7 +8,6 @@ use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork, 
 
 use super::faults::Faults;
 use super::lanes::{Mock, lane, senders};
-use crate::config::PlantedBug;
 use crate::ids::{DeliveryClass, SubgroupId, TopicKey};
 use crate::membership::*;
 use crate::spec::RingSpec;
@@ -43,8 +42,6 @@ pub(super) struct World {
     pub(super) made_by: u64,
     pub(super) proposals: BTreeMap<(bool, u64), Arc<Proposal>>,
     pub(super) born: u128,
-    #[cfg_attr(not(feature = "planted"), expect(dead_code))]
-    pub(super) planted: Option<PlantedBug>,
     pub(super) joining: BTreeMap<MemberId, Member>,
     /// Those on the one side of a divided network.
     pub(super) apart: BTreeSet<MemberId>,
@@ -59,8 +56,8 @@ pub(super) type Check = Result<(), String>;
 
 impl World {
     /// A world of one host, in which anything may happen.
-    pub(super) fn new(seed: u64, planted: Option<PlantedBug>) -> Self {
-        let mut world = Self::empty(seed, planted);
+    pub(super) fn new(seed: u64) -> Self {
+        let mut world = Self::empty(seed);
         let chance = [0.0, 0.0005, 0.002, 0.01][world.rng.below(4)];
         world.faults = Faults::Any(chance);
         let members = 1 + world.rng.below(4);
@@ -69,8 +66,8 @@ impl World {
     }
 
     /// A world of one host, in which leaders are replaced while they propose.
-    pub(super) fn contested(seed: u64, planted: Option<PlantedBug>) -> Self {
-        let mut world = Self::empty(seed, planted);
+    pub(super) fn contested(seed: u64) -> Self {
+        let mut world = Self::empty(seed);
         world.faults = Faults::Takeovers;
         let members = 4 + world.rng.below(4);
         world.populate(members);
@@ -80,7 +77,7 @@ impl World {
     /// A world of several hosts whose network is about to divide. Both sides may go on, if
     /// availability is preferred, and are then looked at one by one.
     pub(super) fn divided(seed: u64, availability: bool) -> Self {
-        let mut world = Self::empty(seed, None);
+        let mut world = Self::empty(seed);
         world.availability = availability;
         let mut rng = Rng::new(seed);
         let count = 2 + rng.below(4);
@@ -99,13 +96,13 @@ impl World {
 
     /// A world of one host and these members, to whom nothing happens.
     pub(super) fn of(members: Vec<Member>) -> Self {
-        let mut world = Self::empty(0, None);
+        let mut world = Self::empty(0);
         world.settle(members);
         world
     }
 
     /// Nobody is there, and nothing happens.
-    fn empty(seed: u64, planted: Option<PlantedBug>) -> Self {
+    fn empty(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let options = SimOptions::swarm(&mut rng);
         let nobody = View::first(member(0, &mut rng)).unwrap();
@@ -120,7 +117,6 @@ impl World {
             made_by: 0,
             proposals: BTreeMap::new(),
             born: 0,
-            planted,
             joining: BTreeMap::new(),
             apart: BTreeSet::new(),
             apart_then: BTreeSet::new(),
@@ -201,8 +197,6 @@ impl World {
                 preparation: 0,
             },
             prefer_availability: self.availability,
-            #[cfg(feature = "planted")]
-            planted: self.planted,
         };
         let rank = view.rank(id).unwrap();
         Membership::new(

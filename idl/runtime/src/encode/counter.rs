@@ -1,4 +1,4 @@
-//! Counting only.
+//! An encoder that only counts bytes.
 
 use std::marker::PhantomData;
 
@@ -24,7 +24,7 @@ impl<M: Selection> Counter<M> {
         Self::resume(representation, 0, 0, 0)
     }
 
-    /// Counts on from `position`, aligned as counted from `origin`.
+    /// Counts from `position`, aligned as counted from `origin`.
     pub(crate) fn resume(
         representation: Representation,
         position: usize,

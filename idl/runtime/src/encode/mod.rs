@@ -1,10 +1,9 @@
-//! Writing: one traversal of a value, three things to do with it.
+//! Encoding: one traversal of a value, three encoders.
 //!
-//! Generated code and the shapes walk a value once, generic over [`Encoder`]:
-//! [`Writer`] puts bytes into memory, [`Counter`] only counts them, and
-//! [`KeyHasher`](crate::KeyHasher) feeds the key to the hash. What belongs to a
-//! representation (alignment, delimiters, parameter headers) is here and nowhere
-//! else.
+//! Generated code and the shapes traverse a value, generic over [`Encoder`]:
+//! [`Writer`] writes bytes to memory, [`Counter`] only counts them, and
+//! [`KeyHasher`](crate::KeyHasher) hashes the key. Only this module knows the rules of
+//! a representation: alignment, delimiters, parameter headers.
 
 mod counter;
 mod parameter;
@@ -36,23 +35,23 @@ pub struct Open(OpenKind);
 #[derive(Debug)]
 enum OpenKind {
     Nothing,
-    /// A delimiter stands at this offset and waits for its value.
+    /// Offset of a delimiter whose value is still to be filled in.
     Delimiter(usize),
     Sentinel,
 }
 
-/// Where bytes go. Only the provided methods are meant for generated code.
+/// A destination of encoded bytes. Generated code uses only the provided methods.
 pub trait Encoder: Sized {
-    /// Which members are written.
+    /// The selection of members to write.
     type Selection: Selection;
 
     /// Representation.
     fn representation(&self) -> Representation;
     /// Offset of the next byte.
     fn position(&self) -> usize;
-    /// Offset that alignment counts from, and its exchange.
+    /// Mutable access to the origin of alignment.
     fn origin_mut(&mut self) -> &mut usize;
-    /// Structures and collections that are open, and its exchange.
+    /// Mutable access to the number of open structures and collections.
     fn depth_mut(&mut self) -> &mut u8;
     /// Appends bytes.
     ///
@@ -69,16 +68,16 @@ pub trait Encoder: Sized {
     /// # Errors
     /// [`CdrError::Full`].
     fn primitives<P: Primitive>(&mut self, values: &[P]) -> Result<(), CdrError>;
-    /// Replaces what was written at an offset before.
+    /// Overwrites bytes at an offset.
     fn patch<P: Primitive>(&mut self, at: usize, value: P);
-    /// Moves what was written from an offset on by `count` bytes; what stands
-    /// between is to be replaced.
+    /// Moves the bytes from an offset on by `count` bytes; the caller overwrites the
+    /// gap.
     ///
     /// # Errors
     /// [`CdrError::Full`].
     fn insert(&mut self, at: usize, count: usize) -> Result<(), CdrError>;
-    /// Appends values as a whole, if they lie in this sample as in memory; says whether
-    /// it has.
+    /// Appends values by one copy, if their layout in this sample is that in memory; returns
+    /// whether it did.
     ///
     /// # Errors
     /// [`CdrError::Full`].
@@ -87,10 +86,10 @@ pub trait Encoder: Sized {
         let _ = values;
         Ok(false)
     }
-    /// Whether delimiters can be filled in later; if not, sizes are found first.
+    /// Whether delimiters can be filled in later; if not, sizes are computed first.
     const PATCHES: bool;
 
-    /// Whether a key hash is being made.
+    /// Whether this encoder computes a key hash.
     #[inline]
     fn is_key_hash(&self) -> bool {
         Self::Selection::MEMBERS == Members::KeyHash
@@ -104,7 +103,7 @@ pub trait Encoder: Sized {
     fn align(&mut self, alignment: usize) -> Result<(), CdrError> {
         let alignment = alignment.min(self.representation().align_max());
         let relative = self.position() - *self.origin_mut();
-        // Alignments are powers of two, which the compiler cannot know: no division.
+        // Alignments are powers of two, which the compiler does not know: this avoids a division.
         debug_assert!(alignment.is_power_of_two());
         let padding = relative.wrapping_neg() & (alignment - 1);
         if padding == 0 {
@@ -133,7 +132,7 @@ pub trait Encoder: Sized {
         self.primitive(length_u32(length)?)
     }
 
-    /// Counts a structure or collection: what could not be read is not written.
+    /// Counts a structure or collection: values too deep to be read are not written.
     ///
     /// # Errors
     /// [`CdrError::TooDeep`].
@@ -227,10 +226,10 @@ pub trait Encoder: Sized {
         self.primitives(&[PID_SENTINEL, 0])
     }
 
-    /// Writes a member, if it takes part.
+    /// Writes a member, if it is selected.
     ///
     /// # Errors
-    /// What writing the value gives.
+    /// Those of writing the value.
     #[inline]
     fn member<M: Member>(&mut self, value: &Borrowed<M>) -> Result<(), CdrError> {
         if !Self::Selection::MEMBERS.includes(M::KEY) {
@@ -250,11 +249,11 @@ pub trait Encoder: Sized {
         written.in_member(M::PATH)
     }
 
-    /// Writes an optional member of a structure that is not mutable: in XCDR2 behind
-    /// a flag, in XCDR1 behind a header, whose length is 0 when it is absent.
+    /// Writes an optional member of a structure that is not mutable: in XCDR2 after
+    /// a flag, in XCDR1 after a header, whose length is 0 if it is absent.
     ///
     /// # Errors
-    /// What writing the value gives.
+    /// Those of writing the value.
     fn optional<M: Member>(&mut self, value: &Borrowed<M>, present: bool) -> Result<(), CdrError> {
         match self.representation() {
             Representation::Xcdr1 => parameter::write::<M, Self>(self, value),
@@ -273,8 +272,7 @@ pub trait Encoder: Sized {
         parameter::open(self, Head::of::<M>())
     }
 
-    /// As [`parameter_open`](Self::parameter_open) of a type that is known at run time
-    /// only; to be closed by [`head_close`](Self::head_close).
+    /// As [`parameter_open`](Self::parameter_open), for a dynamic type; to be closed by [`head_close`](Self::head_close).
     ///
     /// # Errors
     /// [`CdrError::Full`].
@@ -300,7 +298,7 @@ pub trait Encoder: Sized {
     }
 }
 
-/// A length on the wire.
+/// An encoded length.
 #[inline]
 pub(crate) fn length_u32(length: usize) -> Result<u32, CdrError> {
     u32::try_from(length).map_err(|_| CdrError::TooLong {

@@ -1,6 +1,6 @@
-//! Members with a header of their own: those of mutable structures, and in XCDR1
-//! optional ones. Lengths are filled in when the value has been written, so that
-//! values that nest deeply are walked over once.
+//! Members with a header: those of mutable structures, and optional ones in XCDR1.
+//! Lengths are filled in after the value is written, so that deeply nested values are
+//! traversed once.
 
 use super::{Encoder, length_u32};
 use crate::encapsulation::Representation;
@@ -30,19 +30,19 @@ pub(crate) const MEMBER_ID_MASK: u32 = 0x0fff_ffff;
 /// Bytes that an extended header takes beyond a short one.
 const EXTENSION: usize = 8;
 
-/// What the header of a member says of it.
+/// The contents of a member header.
 #[derive(Debug, Clone, Copy)]
 pub struct Head {
     /// Member id.
     pub id: u32,
     /// Whether readers that do not know it must refuse the sample.
     pub must_understand: bool,
-    /// How XCDR2 tells the length.
+    /// The encoding of the length in XCDR2.
     pub code: LengthCode,
 }
 
 impl Head {
-    /// Of a member of a generated type.
+    /// The header of a member of a generated type.
     pub(super) const fn of<M: Member>() -> Self {
         Self {
             id: M::ID,
@@ -56,20 +56,20 @@ impl Head {
 #[derive(Debug)]
 #[must_use]
 pub struct Parameter {
-    /// What alignment counted from before.
+    /// The origin of alignment of the enclosing structure.
     origin: usize,
-    /// Where the value starts, behind the header.
+    /// Offset of the value, after the header.
     start: usize,
     header: Header,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Header {
-    /// XCDR1, with the length in two bytes.
+    /// XCDR1 with a length of two bytes.
     Short,
-    /// Ends in the length in four bytes.
+    /// Ends with a length of four bytes.
     Long,
-    /// Does not say the length.
+    /// Without a length.
     Silent,
 }
 
@@ -122,8 +122,8 @@ fn open_xcdr1<E: Encoder>(encoder: &mut E, head: Head) -> Result<Header, CdrErro
     }
 }
 
-/// The extended header of a member in XCDR1 up to its length. It must itself be
-/// understood, whatever it says of the member.
+/// The extended header of a member in XCDR1 up to its length. The header itself must be
+/// understood, even if the member need not be.
 fn extended_header(head: Head) -> ([u16; 2], u32) {
     let flag = if head.must_understand {
         EXTENDED_MUST_UNDERSTAND
@@ -150,7 +150,7 @@ fn open_xcdr2<E: Encoder>(encoder: &mut E, head: Head) -> Result<Header, CdrErro
     Ok(Header::Long)
 }
 
-/// Ends a member and tells its header how long it has become.
+/// Ends a member and fills its length into the header.
 pub(super) fn close<E: Encoder>(
     encoder: &mut E,
     head: Head,
@@ -164,7 +164,7 @@ pub(super) fn close<E: Encoder>(
         (Header::Long, _) => encoder.patch(start - 4, length_u32(size)?),
         (Header::Short, Ok(size)) => encoder.patch(start - 2, size),
         (Header::Short, Err(_)) => {
-            // What follows is aligned as counted from its start, and may move.
+            // The value is aligned relative to its start, so that it can be moved.
             encoder.insert(start, EXTENSION)?;
             let ([pid, length], id) = extended_header(head);
             encoder.patch(start - 4, pid);

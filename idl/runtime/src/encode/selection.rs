@@ -1,6 +1,6 @@
-//! Which members of structures are written: all, or the key.
+//! Selections of members to write: all, or the key.
 
-/// Which members of a structure take part.
+/// The members of a structure that are written.
 #[derive(Hash, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Members {
     /// All of them.
@@ -12,16 +12,16 @@ pub enum Members {
 }
 
 impl Members {
-    /// Whether a member takes part.
+    /// Whether a member is written.
     #[inline]
     pub const fn includes(self, key: bool) -> bool {
         key || matches!(self, Self::All)
     }
 }
 
-/// Tells an [`Encoder`](super::Encoder) which members to write.
+/// The selection of an [`Encoder`](super::Encoder) as a type.
 pub trait Selection: Copy + std::fmt::Debug {
-    /// Which.
+    /// The selection.
     const MEMBERS: Members;
 }
 

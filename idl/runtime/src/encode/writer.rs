@@ -1,4 +1,4 @@
-//! Into memory, little endian.
+//! Encoding to memory, little endian.
 
 use std::marker::PhantomData;
 
@@ -10,7 +10,7 @@ use crate::error::{CdrError, Place};
 use crate::plain::{Dense, as_in_memory, range_of};
 use crate::primitive::Primitive;
 
-/// Puts bytes into memory that it never grows.
+/// Writes bytes to memory of fixed size.
 #[derive(Debug)]
 pub struct Writer<'a, M: Selection = AllMembers> {
     out: &'a mut [u8],
@@ -30,7 +30,7 @@ impl<'a, M: Selection> Writer<'a, M> {
         }
     }
 
-    /// Writes on at `position` inside of a structure, aligned as counted from `origin`.
+    /// Continues at `position` inside a structure, aligned as counted from `origin`.
     #[inline]
     pub fn resume(
         representation: Representation,
@@ -48,7 +48,7 @@ impl<'a, M: Selection> Writer<'a, M> {
         }
     }
 
-    /// The next `count` bytes, counted as written, holding what they held.
+    /// The next `count` bytes with their old contents, counted as written.
     ///
     /// # Errors
     /// [`CdrError::Full`].
@@ -121,7 +121,7 @@ impl<M: Selection> Encoder for Writer<'_, M> {
         }
         let (position, origin) = (self.position, self.origin);
         let range = range_of::<T>(values.len(), position, origin, self.depth);
-        // Without room for all of them, one by one finds what does not fit.
+        // Without room for all values, writing one by one finds the one that does not fit.
         match range.filter(|range| range.end <= self.out.len()) {
             Some(range) => {
                 self.zeros(range.start - position)?;

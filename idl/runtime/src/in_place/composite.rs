@@ -1,14 +1,14 @@
-//! Structures inside of samples, built by builders of their own.
+//! Nested structures, with builders of their own.
 
 use super::room::{Part, Room, Site};
 use crate::error::CdrError;
 use crate::shape::{OrDefault, Shape};
 
-/// A generated structure, as something that is built in place.
+/// A generated structure that can be built in place.
 pub trait Composite: Shape {
     /// Its builder in its first stage.
     type First<R: Room>;
-    /// Its builder in its last stage: nothing is left that must be written in order.
+    /// Its builder in its last stage: all members with a fixed order are written.
     type Last<R: Room>;
 
     /// Starts building.
@@ -17,20 +17,20 @@ pub trait Composite: Shape {
     /// [`CdrError::Full`].
     fn begin<R: Room>(room: R, site: Site) -> Result<Self::First<R>, CdrError>;
 
-    /// Completes what has been built and returns the offset behind it.
+    /// Completes the structure and returns the offset after it.
     ///
     /// # Errors
-    /// [`CdrError::Full`]; [`CdrError::MissingMember`]; what a setter found.
+    /// [`CdrError::Full`]; [`CdrError::MissingMember`]; errors of earlier setters.
     fn close<R: Room>(last: &mut Self::Last<R>) -> Result<usize, CdrError>;
 }
 
-/// A final or appendable structure all of whose values have the same size: complete
-/// from the start, and open to change where it lies.
+/// A final or appendable structure of fixed size: complete from the start, and changed
+/// in place.
 pub trait FixedComposite: Composite {
     /// Its only stage.
     type Only<R: Room>;
 
-    /// Writes the defaults; also returns the offset behind them.
+    /// Writes the defaults; also returns the offset after them.
     ///
     /// # Errors
     /// [`CdrError::Full`].
@@ -65,15 +65,15 @@ impl<S: FixedComposite> FixedComposite for OrDefault<S> {
     }
 }
 
-/// The builder that a closure is handed, for a `T` in a sample whose error is `E`.
+/// The builder that a closure gets, for a `T` in a sample with the error type `E`.
 pub type First<'p, T, E> = <T as Composite>::First<Part<'p, E>>;
-/// The builder that it hands back.
+/// The builder that the closure returns.
 pub type Last<'p, T, E> = <T as Composite>::Last<Part<'p, E>>;
 /// The builder of a structure of fixed size.
 pub type Only<'p, T, E> = <T as FixedComposite>::Only<Part<'p, E>>;
 
-/// What builds a `T` in a sample whose error is `E`: a closure that is handed the
-/// builder in its first stage and hands it back in its last.
+/// A closure that builds a `T` in a sample with the error type `E`: it gets the builder in
+/// its first stage and returns it in its last.
 pub trait Build<'p, T: Composite, E>: FnOnce(First<'p, T, E>) -> Result<Last<'p, T, E>, E>
 where
     E: From<CdrError>,

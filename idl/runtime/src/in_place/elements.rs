@@ -1,14 +1,14 @@
-//! Arrays of fixed size, whose elements are changed where they lie.
+//! Arrays of fixed size, whose elements are changed in place.
 //!
 //! ```text
 //!   | delimiter | element | pad element | pad element |
-//!               ^first    ^second       ^             each behind the one before,
-//!                                                     its padding in front
+//!               ^first    ^second       ^             each after the one before,
+//!                                                     with leading padding
 //! ```
 //!
-//! What an element takes depends on where it starts, up to its largest alignment. Behind
-//! its first part of that alignment that is the same for all, so all elements but the
-//! first take the same: no element needs those before it to be found.
+//! The padding inside an element depends on its start modulo its largest alignment. After
+//! the first part with that alignment it is the same for all, so all elements but the first
+//! take the same number of bytes: the offset of an element is computed, not searched.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -20,14 +20,14 @@ use crate::encode::Encoder as _;
 use crate::error::CdrError;
 use crate::shape::Shape;
 
-/// The elements of an array of `T` that has been written. It borrows the builder around
-/// it.
+/// The elements of an array of `T` that has been written. It borrows the enclosing
+/// builder.
 pub struct Elements<'p, T, E> {
     part: Part<'p, E>,
     first: Site,
-    /// Where the second element starts.
+    /// Offset of the second element.
     second: usize,
-    /// What each but the first takes, its padding included.
+    /// Bytes of each element but the first, with padding.
     stride: usize,
     count: usize,
     element: PhantomData<fn() -> T>,
@@ -37,7 +37,7 @@ impl<'p, T: Shape, E: From<CdrError>> Elements<'p, T, E> {
     pub(super) fn reopen<S: Listed<Element = T>>(part: Part<'p, E>, site: Site) -> Self {
         let mut counter = site.counter();
         if S::DELIMITED {
-            // Counters go to any depth that was written, and take any number of bytes.
+            // A counter has no limit that the writer before it did not have.
             let _ = counter.begin_collection(|_| Ok(()));
         }
         let (position, depth) = (counter.position(), *counter.depth_mut());

@@ -36,15 +36,15 @@ impl<S: Mapped> Mapped for Delimited<S> {
     const DELIMITED: bool = true;
 }
 
-/// A map that grows where it will lie; each key may come once. Given in ascending order,
-/// as the encoder has them, keys are compared with the last one only; otherwise with all
-/// of them. An entry that could not be written leaves no trace.
+/// A map that grows in place; each key may occur once. In ascending order, that of the
+/// encoder, a key is compared with the last one only; otherwise with all of them. An entry
+/// that could not be written leaves no trace.
 pub struct Entries<'p, K, V, E> {
     part: Part<'p, E>,
     frame: Frame,
-    /// Where the first entry starts.
+    /// Offset of the first entry.
     first: usize,
-    /// Where the last one does, as long as keys ascend.
+    /// Offset of the last entry, as long as keys ascend.
     last: Option<usize>,
     entry: PhantomData<fn() -> (K, V)>,
 }
@@ -115,7 +115,7 @@ impl<'p, K: MapKey, V: Shape, E: From<CdrError>> Entries<'p, K, V, E> {
         Ok(())
     }
 
-    /// Writes a key that is none of those before, and returns where its value goes.
+    /// Writes a new key, and returns the offset of its value.
     fn key(&mut self, key: &K::Borrowed) -> Result<Site, CdrError> {
         let site = self.frame.next(1)?;
         let mut writer = site.writer(self.part.bytes());

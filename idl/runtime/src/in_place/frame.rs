@@ -1,11 +1,11 @@
-//! What stands around the elements of a collection: its length in bytes, its count.
+//! The frame of a collection: its length in bytes and its count of elements.
 
 use super::room::{Site, offset};
 use crate::encapsulation::Representation;
 use crate::encode::{AllMembers, Encoder as _, Writer, check_bound, length_u32};
 use crate::error::{CdrError, Place};
 
-/// What there is before the elements.
+/// The parts before the elements.
 pub(super) struct Head {
     /// Whether XCDR2 puts a length in bytes before it.
     pub(super) delimited: bool,
@@ -15,23 +15,23 @@ pub(super) struct Head {
     pub(super) count_max: u32,
 }
 
-/// A collection that grows. Room for its length and its count is left on entry, both are
-/// written on leaving.
+/// A collection that grows. Room for its length and its count is reserved at the start;
+/// both are written at the end.
 pub(super) struct Frame {
     site: Site,
     pub(super) end: usize,
     pub(super) count: usize,
     pub(super) count_max: u32,
-    /// Where the length stands.
+    /// Offset of the length.
     delimiter: Option<usize>,
-    /// Where the count stands.
+    /// Offset of the count.
     count_at: Option<usize>,
 }
 
 impl Frame {
     pub(super) fn begin(bytes: &mut [u8], site: Site, head: &Head) -> Result<Self, CdrError> {
         let mut writer = site.writer(bytes);
-        // What could not be read is not written.
+        // Values too deep to be read are not written.
         if head.delimited {
             writer.deeper()?;
         }
@@ -55,7 +55,7 @@ impl Frame {
         })
     }
 
-    /// Writes length and count, and returns the offset behind the last element.
+    /// Writes length and count, and returns the offset after the last element.
     pub(super) fn close(&self, bytes: &mut [u8]) -> Result<usize, CdrError> {
         let count = length_u32(self.count)?;
         if self.count_at.is_none() && count != self.count_max {
@@ -75,7 +75,7 @@ impl Frame {
         Ok(self.end)
     }
 
-    /// Behind the last element.
+    /// Offset after the last element.
     #[inline]
     pub(super) fn here(&self) -> Site {
         Site {
@@ -89,7 +89,7 @@ impl Frame {
         self.here().writer(bytes)
     }
 
-    /// Where `count` more elements go, if the type allows them.
+    /// The offset for `count` more elements, if the type allows them.
     #[inline]
     pub(super) fn next(&self, count: usize) -> Result<Site, CdrError> {
         check_bound(self.count.saturating_add(count), self.count_max, self.end)?;

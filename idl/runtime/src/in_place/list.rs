@@ -1,4 +1,4 @@
-//! Sequences and arrays whose elements are no primitives, element by element.
+//! Sequences and arrays whose elements are not primitive, element by element.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -58,8 +58,8 @@ impl<S: Listed + Trimmable> Listed for Trim<S> {
     const DELIMITED: bool = S::DELIMITED;
 }
 
-/// A sequence or array of `T` that grows where it will lie. It borrows the builder
-/// around it. An element that could not be written leaves no trace.
+/// A sequence or array of `T` that grows in place. It borrows the enclosing builder. An
+/// element that could not be written leaves no trace.
 pub struct List<'p, T, E> {
     part: Part<'p, E>,
     frame: Frame,
@@ -107,7 +107,7 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
     ///
     /// # Errors
     /// [`CdrError::BoundExceeded`] when there are as many as the type allows;
-    /// [`CdrError::Full`], or what is wrong with the value.
+    /// [`CdrError::Full`], or the value is invalid.
     #[inline]
     pub fn push(&mut self, value: &T::Borrowed) -> Result<(), E> {
         self.frame.next(1)?;
@@ -118,7 +118,7 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
         Ok(())
     }
 
-    /// Appends copies of values, up to the first that cannot be.
+    /// Appends copies of values, up to the first that fails.
     ///
     /// # Errors
     /// As for [`push`](Self::push).
@@ -130,7 +130,7 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
         values.try_for_each(|value| self.push(value.borrow()))
     }
 
-    /// Appends copies of values; of structures that lie here as in memory, as a whole.
+    /// Appends copies of values; plain structures by one copy.
     ///
     /// # Errors
     /// As for [`push`](Self::push). None of the values is appended then.
@@ -144,8 +144,8 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
         Ok(())
     }
 
-    /// Appends a structure of varying size: `build` is handed its builder and hands it
-    /// back in its last stage.
+    /// Appends a structure of varying size: `build` gets its builder and returns it in its
+    /// last stage.
     ///
     /// # Errors
     /// As for [`push`](Self::push), and those of `build`.
@@ -163,7 +163,7 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
         Ok(())
     }
 
-    /// Appends a structure of fixed size with its defaults, and hands out its builder
+    /// Appends a structure of fixed size with its defaults, and returns its builder
     /// to change them.
     ///
     /// # Errors
@@ -183,7 +183,7 @@ impl<'p, T: Shape, E: From<CdrError>> List<'p, T, E> {
     ///
     /// # Errors
     /// As for [`push`](Self::push), and those of `build`;
-    /// [`CdrError::MissingElements`] of an array.
+    /// [`CdrError::MissingElements`] for an array.
     pub fn push_list(
         &mut self,
         build: impl FnOnce(&mut List<'_, T::Element, E>) -> Result<(), E>,

@@ -1,11 +1,10 @@
-//! What generated builders share: a sample that grows in a slot.
+//! The common part of generated builders: a sample that grows in a slot.
 //!
-//! A sample is written front to back. Members whose size is fixed are written
-//! with their defaults as soon as their place is known and may be replaced later;
-//! members whose size varies are appended once, with their value. So each byte up
-//! to the end is written by this sample, padding included, and nothing of an
-//! older one shows. Members of mutable structures are appended when they are set,
-//! in any order.
+//! A sample is written front to back. Members of fixed size are written with their
+//! defaults as soon as their offset is known and may be replaced later; members of
+//! varying size are appended once, with their value. So this sample writes each byte
+//! up to its end, including padding, and no byte of an older sample remains. Members
+//! of mutable structures are appended when they are set, in any order.
 //!
 //! ```text
 //!   slot   | delimiter | fixed members | member | fixed members | member ..    |
@@ -15,15 +14,15 @@
 //!                                                                   list inside
 //! ```
 //!
-//! What is nested is built by a builder of its own in the rest of the memory, a
-//! [`Part`], behind the end of the structure around it. That one is borrowed
-//! meanwhile, and only counts what is inside when it is complete: an inner builder
-//! that is dropped half-way has never been there.
+//! A nested value has a builder of its own in the rest of the memory, a [`Part`],
+//! after the end of the enclosing structure. The enclosing builder is borrowed
+//! meanwhile, and counts the nested value only once it is complete: an inner builder
+//! that is dropped half-way leaves no trace.
 //!
-//! `room.rs` is where structures are built, `composite.rs` what nested structures
-//! are, `list.rs`, `entries.rs` and `numbers.rs` collections in their `frame.rs`,
-//! `elements.rs` arrays that are there already, `nested.rs` and `mutable.rs` the
-//! operations of [`InPlace`] for nested values and for members with headers.
+//! `room.rs` has the memory of structures, `composite.rs` nested structures, `list.rs`,
+//! `entries.rs` and `numbers.rs` collections in their `frame.rs`, `elements.rs` arrays
+//! that are already written, `nested.rs` and `mutable.rs` the operations of [`InPlace`]
+//! for nested values and for members with headers.
 
 mod composite;
 mod elements;
@@ -58,11 +57,11 @@ use room::{Fault, offset};
 #[derive(Debug)]
 pub struct InPlace<R, const N: usize> {
     room: R,
-    /// Where it starts, with the depth inside of it.
+    /// Its start, with the depth inside it.
     site: Site,
-    /// Where it ends so far.
+    /// Offset of its end so far.
     end: u32,
-    /// Where the value of each member starts, once it does.
+    /// Offset of the value of each member, once written.
     at: [u32; N],
     fault: Fault,
 }
@@ -76,7 +75,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     pub fn start(room: R, site: Site, extensibility: Extensibility) -> Result<Self, CdrError> {
         let mut structure = Self::unwritten(room, site);
         let mut writer = structure.writer();
-        // What could not be read is not written.
+        // Values too deep to be read are not written.
         writer.deeper()?;
         if site.is_delimited(extensibility) {
             writer.primitive(0_u32)?;
@@ -87,7 +86,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         Ok(structure)
     }
 
-    /// Starts over a structure that has been written, to find its members again.
+    /// A builder over a structure that has been written, to change its members.
     #[inline]
     pub fn reopen(room: R, site: Site, extensibility: Extensibility) -> Self {
         let mut structure = Self::unwritten(room, site);
@@ -107,7 +106,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         }
     }
 
-    /// Offset behind the delimiter, where the first member starts.
+    /// Offset after the delimiter, where the first member starts.
     #[inline]
     fn body(&self, extensibility: Extensibility) -> u32 {
         let start = self.site.position;
@@ -142,7 +141,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         }
     }
 
-    /// The end of what `write` writes at `position`.
+    /// The end of the bytes that `write` would write at `position`.
     #[inline]
     fn count(
         &self,
@@ -150,13 +149,13 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         write: impl FnOnce(&mut Counter) -> Result<(), CdrError>,
     ) -> u32 {
         let mut counter = self.here(position).counter();
-        // Counters take any number of bytes.
+        // A counter has no limit.
         let _ = write(&mut counter);
         offset(counter.position())
     }
 
-    /// Where the value of a member stands: alignment inside those of mutable structures
-    /// starts anew in XCDR1.
+    /// The start of the value of a member. In XCDR1, the value of a member of a mutable
+    /// structure is an origin of alignment.
     #[inline]
     fn value<M: Member>(&self) -> Site {
         let start = self.at[M::INDEX];
@@ -172,7 +171,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     /// Appends a member.
     ///
     /// # Errors
-    /// [`CdrError::Full`], [`CdrError::RepeatedMember`], or what is wrong with the value.
+    /// [`CdrError::Full`], [`CdrError::RepeatedMember`], or the value is invalid.
     #[inline]
     pub fn append<M: Member>(&mut self, value: &Borrowed<M>) -> Result<(), CdrError> {
         self.append_with::<M>(|writer| M::Shape::write(value, writer))
@@ -187,7 +186,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         self.append_with::<M>(|writer| M::write_initial(writer))
     }
 
-    /// Appends an optional member, or that it is absent.
+    /// Appends an optional member, or the mark of its absence.
     ///
     /// # Errors
     /// As for [`append`](Self::append).
@@ -209,15 +208,15 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         }
     }
 
-    /// Passes a member of fixed size that has been written.
+    /// Skips a member of fixed size that has been written.
     #[inline]
     pub fn pass<M: Member>(&mut self) {
         self.at[M::INDEX] = self.end;
         self.end = self.count(self.end, |counter| M::write_initial(counter));
     }
 
-    /// Appends a sequence of `len` bytes that `fill` writes where they lie; they are
-    /// zeroed before when `zero` is set.
+    /// Appends a sequence of `len` bytes that `fill` writes in place; they are zeroed
+    /// before if `zero` is set.
     ///
     /// # Errors
     /// [`CdrError::Full`], [`CdrError::BoundExceeded`], [`CdrError::RepeatedMember`].
@@ -233,9 +232,9 @@ impl<R: Room, const N: usize> InPlace<R, N> {
             writer.length(len)?;
             writer.reserve(len).map(drop)
         })?;
-        // All that is noted of the member is noted by now, not behind the bytes: the builder that
-        // is handed on is read whole where parts of it have just been written, for which the
-        // processor would wait until all of those bytes have reached its cache.
+        // The bookkeeping of the member is done before `fill`, not after it: the returned builder
+        // is loaded as a whole, and recent stores to parts of it would stall behind all stores
+        // of `fill`.
         let end = self.end as usize;
         let bytes = self.bytes().get_mut(end - len..end).unwrap_or_default();
         if zero {
@@ -245,7 +244,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         Ok(())
     }
 
-    /// Appends a member: what stands before its value, then that.
+    /// Appends a member: its header, if any, and its value.
     #[inline]
     fn append_with<M: Member>(
         &mut self,
@@ -258,8 +257,8 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         self.shut::<M>(open, end)
     }
 
-    /// Replaces a member whose size is fixed; in a mutable structure, appends it the
-    /// first time. What is wrong is found again by [`close`](Self::close).
+    /// Replaces a member of fixed size; in a mutable structure, appends it the first time.
+    /// [`close`](Self::close) reports an error of this call.
     #[inline]
     pub fn set<M: Member>(&mut self, value: &Borrowed<M>) {
         let written = match is_parameter::<M>() && !self.has::<M>() {
@@ -286,10 +285,10 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         M::Shape::write(value, &mut site.writer(self.bytes()))
     }
 
-    /// Writes a member to a key hash, from where it stands in the sample.
+    /// Writes a member to a key hash, from its bytes in the sample.
     ///
     /// # Errors
-    /// Only when the memory has been altered.
+    /// Only if the memory has been altered.
     pub fn hash<M: Member>(&mut self, hasher: &mut KeyHasher) -> Result<(), CdrError> {
         let site = self.value::<M>();
         let end = self.end as usize;
@@ -298,10 +297,10 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     }
 
     /// Completes the structure: writes its length or its end. Returns the offset
-    /// behind it.
+    /// after it.
     ///
     /// # Errors
-    /// [`CdrError::Full`], or what a setter found.
+    /// [`CdrError::Full`], or the error of an earlier setter.
     #[inline]
     pub fn close(&mut self, extensibility: Extensibility) -> Result<usize, CdrError> {
         self.fault().report()?;
@@ -322,7 +321,7 @@ impl<S: Slot, const N: usize> InPlace<S, N> {
     /// Publishes a sample that has been closed.
     ///
     /// # Errors
-    /// What the slot finds.
+    /// Those of the slot.
     #[inline]
     pub fn publish(self, key: KeyHash) -> Result<S::Receipt, S::Error> {
         self.room.finish(self.end as usize, key)

@@ -1,5 +1,5 @@
-//! Members with something before their value, which may have to know how long that
-//! is; those of mutable structures, each at most once and in any order.
+//! Members with a header, which may contain the length of the value: members of mutable
+//! structures, each at most once and in any order, and optional members.
 
 use super::room::offset;
 use super::{InPlace, Room, Site};
@@ -11,15 +11,15 @@ use crate::shape::Shape as _;
 
 /// A member whose value is being written.
 pub(super) struct OpenMember {
-    /// Where the value starts.
+    /// Offset of the value.
     pub(super) site: Site,
-    /// Its header, where it has one.
+    /// Its header, if it has one.
     parameter: Option<Parameter>,
 }
 
 impl<R: Room, const N: usize> InPlace<R, N> {
-    /// Whether a member of a mutable structure has been written. (Its value never
-    /// starts at 0: its header stands before.)
+    /// Whether a member of a mutable structure has been written. (Its offset is never 0:
+    /// its header precedes it.)
     #[inline]
     pub(super) fn has<M: Member>(&self) -> bool {
         self.at[M::INDEX] != 0
@@ -34,10 +34,10 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         Ok(())
     }
 
-    /// Finds that a member of a mutable structure has been written.
+    /// Checks that a member of a mutable structure has been written.
     ///
     /// # Errors
-    /// [`CdrError::MissingMember`], or why setting it has failed.
+    /// [`CdrError::MissingMember`], or the error of setting it.
     #[inline]
     pub fn require<M: Member>(&mut self) -> Result<(), CdrError> {
         if self.has::<M>() {
@@ -61,8 +61,8 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         }
     }
 
-    /// Writes what stands before a member's value: a header in mutable structures, and
-    /// what says that an optional member is there in others.
+    /// Writes the bytes before the value of a member: a header in mutable structures, the
+    /// mark of presence of an optional member in others.
     #[inline]
     pub(super) fn open<M: Member>(&mut self) -> Result<OpenMember, CdrError> {
         self.only_once::<M>()?;
@@ -83,9 +83,9 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         Ok(OpenMember { site, parameter })
     }
 
-    /// Counts in a member whose value ends at `end`. Where its header says how long it
-    /// is, that is written now; of XCDR1, a value of more than 65,535 bytes moves, for
-    /// the header to be a longer one.
+    /// Completes a member whose value ends at `end`, and writes its length if the header has
+    /// one. In XCDR1, a value of more than 65,535 bytes is moved to make room for a longer
+    /// header.
     #[inline]
     pub(super) fn shut<M: Member>(&mut self, open: OpenMember, end: usize) -> Result<(), CdrError> {
         let mut start = open.site.position;

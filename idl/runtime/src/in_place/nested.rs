@@ -1,4 +1,4 @@
-//! Values that have builders of their own.
+//! Values with builders of their own.
 
 use super::elements::Elements;
 use super::entries::{Entries, Mapped};
@@ -33,7 +33,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     /// Appends a structure that `build` builds.
     ///
     /// # Errors
-    /// [`CdrError::Full`], what the structure lacks, and those of `build`.
+    /// [`CdrError::Full`], missing members of the structure, and those of `build`.
     #[inline]
     pub fn append_composite<M, S, F>(&mut self, build: F) -> Result<(), R::Error>
     where
@@ -81,28 +81,28 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         Ok(self.shut::<M>(open, end)?)
     }
 
-    /// The builder of a structure of fixed size where it stands; in a mutable one it
-    /// is written with its defaults before, if it has not been yet.
+    /// The builder of a member structure of fixed size; inside a mutable one, its defaults
+    /// are written first, unless it is already written.
     #[inline]
     pub fn inner<M: Member, S: FixedComposite>(&mut self) -> Only<'_, S, R::Error> {
         let site = self.fixed::<M>();
         S::reopen(self.part(), site)
     }
 
-    /// As [`inner`](Self::inner), the elements of an array of fixed size.
+    /// As [`inner`](Self::inner), for the elements of an array of fixed size.
     #[inline]
     pub fn elements<M: Member, S: Listed>(&mut self) -> Elements<'_, S::Element, R::Error> {
         let site = self.fixed::<M>();
         Elements::reopen::<S>(self.part(), site)
     }
 
-    /// Where the value of a member of fixed size stands.
+    /// The start of the value of a member of fixed size.
     #[inline]
     fn fixed<M: Member>(&mut self) -> Site {
         if is_parameter::<M>()
             && let Err(error) = self.supply::<M>()
         {
-            // Setters write nowhere, and the fault is reported in the end.
+            // Setters then write nowhere, and closing reports the fault.
             self.fault().note(error);
             return Site {
                 position: u32::MAX,
@@ -126,7 +126,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
         self.append_elements::<M, S>(len, |bytes| fill(SeqMut::zeroed(bytes)))
     }
 
-    /// Appends a sequence of `len` primitives, each made of its index.
+    /// Appends a sequence of `len` primitives, each computed from its index.
     ///
     /// # Errors
     /// As for [`append_numbers`](Self::append_numbers).

@@ -1,4 +1,4 @@
-//! A sequence of primitives in the hands of the application, where it will lie.
+//! A sequence of primitives that the application fills in place.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,14 +8,14 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::encapsulation::ByteOrder;
 use crate::primitive::Primitive;
 
-/// As many primitives as were asked for, all zero at first.
+/// The requested number of primitives, initially zero.
 pub struct SeqMut<'p, P> {
     bytes: &'p mut [u8],
     element: PhantomData<P>,
 }
 
 impl<'p, P: Primitive> SeqMut<'p, P> {
-    /// Over bytes of whole elements, which are zeroed.
+    /// Over the bytes of whole elements, which it zeroes.
     pub(super) fn zeroed(bytes: &'p mut [u8]) -> Self {
         bytes.fill(0);
         Self {
@@ -42,7 +42,7 @@ impl<'p, P: Primitive> SeqMut<'p, P> {
         Some(P::load(ByteOrder::Little, bytes))
     }
 
-    /// Replaces element `index`; says whether there is one.
+    /// Replaces element `index`; returns whether it exists.
     #[inline]
     pub fn set(&mut self, index: usize, value: P) -> bool {
         let bytes = index
@@ -63,7 +63,7 @@ impl<'p, P: Primitive> SeqMut<'p, P> {
         self.fill_with(|_| value);
     }
 
-    /// Replaces each element by what `element` makes of its index.
+    /// Replaces each element by `element` of its index.
     #[inline]
     pub fn fill_with(&mut self, element: impl FnMut(usize) -> P) {
         fill_with(self.bytes, element);
@@ -80,7 +80,7 @@ impl<'p, P: Primitive> SeqMut<'p, P> {
 }
 
 impl<P: Primitive + FromBytes + IntoBytes> SeqMut<'_, P> {
-    /// The elements as a slice, at an address that suits them: so in ring memory for
+    /// The elements as a slice, if their address is aligned: always in ring memory, for
     /// elements that XCDR aligns to their size.
     pub fn as_mut_slice(&mut self) -> Option<&mut [P]> {
         match cfg!(target_endian = "little") {
@@ -90,7 +90,7 @@ impl<P: Primitive + FromBytes + IntoBytes> SeqMut<'_, P> {
     }
 }
 
-/// Writes elements without gaps, each made of its index.
+/// Writes elements without gaps, each computed from its index.
 #[inline]
 pub(super) fn fill_with<P: Primitive>(bytes: &mut [u8], mut element: impl FnMut(usize) -> P) {
     for (index, bytes) in bytes.chunks_exact_mut(P::SIZE).enumerate() {

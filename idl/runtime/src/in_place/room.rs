@@ -1,4 +1,4 @@
-//! Where a structure is built: a slot, or a part of the sample around it.
+//! The memory of a structure: a slot, or a part of the enclosing sample.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,20 +9,19 @@ use crate::error::CdrError;
 use crate::reader::Reader;
 use crate::topic::Slot;
 
-/// The first error of what cannot report one, until something can. (Builders are
-/// moved from stage to stage: what is rare lies elsewhere.)
+/// The first error of methods that cannot return one, kept until one can. (Boxed, because
+/// builders are moved from stage to stage and errors are rare.)
 #[derive(Debug, Default)]
 pub struct Fault(Option<Box<CdrError>>);
 
 impl Fault {
-    /// (By value, so that no address of a builder is given away for it: one whose address is
-    /// known nowhere is kept in registers.)
+    /// (By value: a builder whose address is never taken stays in registers.)
     #[inline(always)]
     pub(super) fn note(&mut self, error: CdrError) {
         self.0 = first(self.0.take(), &error);
     }
 
-    /// Reports it; it stays.
+    /// Returns the error and keeps it.
     #[inline]
     pub(super) fn report(&self) -> Result<(), CdrError> {
         match &self.0 {
@@ -32,24 +31,24 @@ impl Fault {
     }
 }
 
-/// The fault that there is, or this. (A C function, which nobody unwinds from: else the builder
-/// would have to be dropped there, and its address be given away for that.)
+/// The existing fault, or this one. (A C function, which cannot unwind: otherwise the
+/// builder would be dropped on unwinding, and its address be taken for that.)
 #[cold]
 extern "C" fn first(fault: Option<Box<CdrError>>, error: &CdrError) -> Option<Box<CdrError>> {
     Some(fault.unwrap_or_else(|| Box::new(*error)))
 }
 
-/// Where and how something starts.
+/// The start of a value: offset, alignment, representation and depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Site {
-    /// Offset in the sample of the first byte, padding included. (Builders are moved:
-    /// offsets are no longer than those in samples.)
+    /// Offset in the sample of the first byte, including padding. (32 bits as in samples,
+    /// because builders are moved.)
     pub(super) position: u32,
-    /// Offset that alignment counts from.
+    /// Offset of the origin of alignment.
     pub(super) origin: u32,
-    /// Whether it is XCDR2, and how many structures and collections are around it: twice that.
-    /// (One word like the others, without values that cannot be: where a builder stands in a
-    /// `Result`, it is moved as a whole, and not around a tag.)
+    /// Bit 0: whether it is XCDR2; other bits: the number of enclosing structures and
+    /// collections. (A word without a niche: a `Result` with a builder is then moved as a
+    /// whole, and not around a tag.)
     pub(super) manner: u32,
 }
 
@@ -71,13 +70,13 @@ impl Site {
         }
     }
 
-    /// Structures and collections around it.
+    /// Enclosing structures and collections.
     #[inline]
     pub(super) const fn depth(self) -> u8 {
         (self.manner >> 1) as u8
     }
 
-    /// The same with so many structures and collections around it.
+    /// The same start with this many enclosing structures and collections.
     #[inline]
     pub(super) const fn at_depth(self, depth: u8) -> Self {
         Self {
@@ -92,7 +91,7 @@ impl Site {
         self.representation() == Representation::Xcdr2 && extensibility != Extensibility::Final
     }
 
-    /// A writer at the start of it.
+    /// A writer at this start.
     #[inline]
     pub(super) fn writer(self, bytes: &mut [u8]) -> Writer<'_, AllMembers> {
         let (position, origin) = (self.position as usize, self.origin as usize);
@@ -101,14 +100,14 @@ impl Site {
         writer
     }
 
-    /// A counter at the start of it.
+    /// A counter at this start.
     #[inline]
     pub(super) fn counter(self) -> Counter {
         let (position, origin) = (self.position as usize, self.origin as usize);
         Counter::resume(self.representation(), position, origin, self.depth())
     }
 
-    /// A reader of what has been written there.
+    /// A reader of the bytes written from this start on.
     #[inline]
     pub(super) fn reader(self, bytes: &[u8]) -> Reader<'_> {
         let (position, origin) = (self.position as usize, self.origin as usize);
@@ -116,8 +115,8 @@ impl Site {
     }
 }
 
-/// An offset in a sample. One that is too long for it is where no memory is, and whoever
-/// counts in what was written there finds that.
+/// An offset in a sample. An offset that exceeds 32 bits saturates: it is beyond any slot,
+/// so writing there fails.
 #[inline]
 pub(super) fn offset(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
@@ -125,11 +124,11 @@ pub(super) fn offset(position: usize) -> u32 {
 
 /// Memory that a structure is built in: any [`Slot`], or a [`Part`] of a sample.
 pub trait Room {
-    /// Why building here fails.
+    /// The error type of building in this memory.
     type Error: From<CdrError>;
 
-    /// The memory of the whole sample, and where faults go: to `own`, unless
-    /// somebody around keeps them.
+    /// The memory of the whole sample, and the place for faults: `own`, unless an enclosing
+    /// builder keeps them.
     #[doc(hidden)]
     fn split<'r>(&'r mut self, own: &'r mut Fault) -> (&'r mut [u8], &'r mut Fault);
 }
@@ -143,8 +142,8 @@ impl<S: Slot> Room for S {
     }
 }
 
-/// Room inside a sample that is being built; the builder around it is borrowed, so
-/// out of reach for as long. `E` is the error of the slot around it all.
+/// Room inside a sample under construction. It borrows the enclosing builder. `E` is the
+/// error type of the slot.
 pub struct Part<'p, E> {
     bytes: &'p mut [u8],
     fault: &'p mut Fault,

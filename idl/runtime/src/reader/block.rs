@@ -1,4 +1,4 @@
-//! Members that stand at the same offsets from each other wherever the first one is.
+//! Runs of members with constant relative offsets.
 
 use super::Reader;
 use crate::encapsulation::{ByteOrder, Representation};
@@ -6,7 +6,7 @@ use crate::encode::Members;
 use crate::error::CdrError;
 use crate::limits::DEPTH_MAX;
 
-/// How such members lie in XCDR1, when the first starts at a multiple of their alignment.
+/// The layout of such members in XCDR1, if the first starts at a multiple of their alignment.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
     /// Bytes from the first member to the end of the last.
@@ -15,36 +15,36 @@ pub struct Layout {
     pub first: usize,
     /// The largest alignment among them.
     pub align: usize,
-    /// Structures and collections inside of each other.
+    /// Nesting of structures and collections.
     pub depth: u8,
-    /// Whether XCDR2 has them at the same offsets: nothing is between them that could be
-    /// another there, neither padding nor delimiters.
+    /// Whether the offsets are the same in XCDR2: no padding that differs, and no delimiter,
+    /// is between them.
     pub both: bool,
 }
 
-/// Members that follow each other, and are read together where they lie so.
+/// Consecutive members that are read together if they have this layout.
 pub trait Together {
-    /// What they are read to.
+    /// The result of reading them.
     type Members;
 
-    /// How they lie.
+    /// Their layout.
     const LAYOUT: Layout;
 
-    /// Reads them one after the other. To be a part of its caller, always: what it needs of the
-    /// reader lives in registers then. (Handed over as a function it would be called.)
+    /// Reads them one after the other. Always inlined, so that the state of the reader stays in
+    /// registers. (A function pointer would prevent that.)
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     fn read(reader: &mut Reader<'_>) -> Result<Self::Members, CdrError>;
 }
 
 impl Reader<'_> {
-    /// Reads members together if they lie so, and one by one otherwise: they are read from
-    /// their bytes alone first, of which all is known when this is compiled, so that they are
-    /// looked for at constant offsets, with nothing to check but values.
+    /// Reads members together if they have this layout, and one by one otherwise. Together
+    /// means: from a slice of their bytes, whose layout is known at compile time, so that
+    /// offsets are constants and only values are checked.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     #[inline(always)]
     pub fn together<P: Together>(&mut self) -> Result<P::Members, CdrError> {
         match self.block::<P>() {
@@ -53,10 +53,10 @@ impl Reader<'_> {
         }
     }
 
-    /// As [`together`](Self::together) of members that are checked: where they are.
+    /// As [`together`](Self::together), for checking: returns the offsets of the members.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     #[inline(always)]
     pub fn located_together<const N: usize, P: Together<Members = [u32; N]>>(
         &mut self,
@@ -67,8 +67,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads members out of line, with a cursor of its own, so that this one may live in
-    /// registers.
+    /// Reads members out of line, with a local cursor, so that this one can stay in registers.
     #[inline(always)]
     fn one_by_one<P: Together>(&mut self) -> Result<P::Members, CdrError> {
         #[inline(never)]
@@ -81,8 +80,8 @@ impl Reader<'_> {
         value
     }
 
-    /// Reads members together, and gives where they start. `None`, and the cursor has not
-    /// moved, where they lie otherwise or something is wrong: then they are to be read one
+    /// Reads members together, and returns their start. Returns `None` without moving the
+    /// cursor if their layout is another or a value is invalid: the caller then reads them one
     /// by one.
     #[inline(always)]
     pub(super) fn block<P: Together>(&mut self) -> Option<(P::Members, u32)> {

@@ -1,17 +1,16 @@
-//! Values that are well-formed and yet none of their type: too long, unknown, out of
-//! range. `@try_construct` says what becomes of them (XTypes 1.3 §7.2.4.5); without it
-//! whatever contains them is lost.
+//! Well-formed values that are not values of their type: too long, unknown, out of range.
+//! `@try_construct` decides how they are treated (XTypes 1.3 §7.2.4.5); without it the
+//! enclosing value is discarded.
 
 use super::Reader;
 use crate::error::CdrError;
 use crate::shape::Shape;
 
 impl Reader<'_> {
-    /// Reads what stands here with `read`; if it is none of its type, goes behind it
-    /// and gives `None`.
+    /// Reads a value with `read`; if it is not one of its type, skips it and returns `None`.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     pub(crate) fn fits_or_skip<S: Shape, T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, CdrError>,
@@ -19,11 +18,11 @@ impl Reader<'_> {
         self.construct(read, S::check)
     }
 
-    /// Reads what stands here with `read`; if it is none of its type, goes behind it
-    /// with `skip`, which must [`tolerate`](Self::tolerate) that, and gives `None`.
+    /// Reads a value with `read`; if it is not one of its type, skips it with `skip`, which must
+    /// [`tolerate`](Self::tolerate) such values, and returns `None`.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     pub fn construct<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, CdrError>,
@@ -47,10 +46,10 @@ impl Reader<'_> {
         }
     }
 
-    /// Goes behind `count` values, which need be none of their type.
+    /// Skips `count` well-formed values, which need not be values of their type.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     pub(crate) fn skip<S: Shape>(&mut self, count: usize) -> Result<(), CdrError> {
         let skipping = std::mem::replace(&mut self.skipping, true);
         for _ in 0..count {
@@ -60,16 +59,16 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Whether what stands here is only gone behind.
+    /// Whether the value is only skipped.
     pub fn is_skipping(&self) -> bool {
         self.skipping
     }
 
-    /// The outcome of checking a value that has been read: whoever only goes behind it
-    /// does not mind if it is none of its type.
+    /// The result of checking a value: while skipping, a well-formed value that is not one of
+    /// its type is no error.
     ///
     /// # Errors
-    /// What is wrong with the value.
+    /// The value is invalid.
     #[inline]
     pub fn tolerate(&self, checked: Result<(), CdrError>) -> Result<(), CdrError> {
         match checked {

@@ -1,4 +1,4 @@
-//! Members of structures: read in passing, or found again where a check saw them.
+//! Members of structures: read in sequence, or at the offsets that a check has found.
 
 use std::borrow::Borrow;
 
@@ -9,7 +9,7 @@ use crate::error::{CdrError, InMember};
 use crate::member::{Member, Owned, Shown, is_flagged};
 use crate::shape::Shape as _;
 
-/// Where a member of a mutable structure lies.
+/// The byte range of a member of a mutable structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     start: u32,
@@ -17,7 +17,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Of a member that the sample does not have.
+    /// The range of a member that the sample does not have.
     pub const ABSENT: Self = Self {
         start: ABSENT,
         end: ABSENT,
@@ -31,7 +31,7 @@ impl<'a> Reader<'a> {
     /// Reads a member of a final or appendable structure, or its default.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     #[inline(always)]
     pub fn member<M: Member>(&mut self) -> Result<Owned<M>, CdrError> {
         if self.is_absent(M::EXTENSIBILITY, M::KEY) {
@@ -50,10 +50,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the value of a member that is there.
+    /// Reads the value of a present member.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     #[inline(always)]
     pub fn value<M: Member>(&mut self) -> Result<Owned<M>, CdrError> {
         let value = self.apart(|reader| match M::USE_DEFAULT {
@@ -65,8 +65,8 @@ impl<'a> Reader<'a> {
         value.in_member(M::PATH)
     }
 
-    /// Reads with a cursor of its own, that this one may live in registers even where the
-    /// other cannot, and goes where that has gone.
+    /// Reads with a local cursor and then moves this one to it, so that this one can stay in
+    /// registers.
     #[inline(always)]
     fn apart<T>(
         &mut self,
@@ -78,11 +78,11 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// Checks a member of a final or appendable structure and says where it is: if it
-    /// is optional, where it says so.
+    /// Checks a member of a final or appendable structure and returns its offset, or that of
+    /// the mark of presence if it is optional.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     #[inline(always)]
     pub fn check_member<M: Member>(&mut self) -> Result<u32, CdrError> {
         if self.is_absent(M::EXTENSIBILITY, M::KEY) {
@@ -102,10 +102,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Checks the open member of a mutable structure and says where it is.
+    /// Checks the open member of a mutable structure and returns its range.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     #[inline]
     pub fn check_value<M: Member>(&mut self) -> Result<Span, CdrError> {
         let at = Span {
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Checks the value of a member; `false` says that its default takes its place.
+    /// Checks the value of a member; `false` means that its default replaces it.
     #[inline(always)]
     fn verify<M: Member>(&mut self) -> Result<bool, CdrError> {
         let fits = self.apart(|reader| match M::USE_DEFAULT {
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         fits.in_member(M::PATH)
     }
 
-    /// A reader at the value of a member of the structure that this reader stands in.
+    /// A reader at the value of a member of the structure of this reader.
     #[inline]
     fn locate<M: Member>(&self, at: &[impl Location]) -> Option<Self> {
         let mut reader = at.get(M::INDEX)?.within(self)?;
@@ -141,18 +141,17 @@ impl<'a> Reader<'a> {
         Some(reader)
     }
 
-    /// Shows a member of the structure that this reader stands in, `at` being where
-    /// its members are.
+    /// Shows a member of the structure of this reader; `at` has the offsets of the members.
     #[inline]
     pub fn show<M: Member>(&self, at: &[impl Location]) -> Shown<'a, M> {
         self.locate::<M>(at)
             .map_or_else(M::absent, M::Shape::show_at)
     }
 
-    /// Reads a member of the structure that this reader stands in.
+    /// Reads a member of the structure of this reader.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     pub fn to_owned<M: Member>(&self, at: &[impl Location]) -> Result<Owned<M>, CdrError> {
         match self.locate::<M>(at) {
             Some(mut reader) => reader.value::<M>(),
@@ -160,10 +159,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Writes a member of the structure that this reader stands in to a key hash.
+    /// Writes a member of the structure of this reader to a key hash.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     pub fn transcribe_key<M: Member, E: Encoder>(
         &self,
         at: &[impl Location],
@@ -188,7 +187,7 @@ mod sealed {
     }
 }
 
-/// Where a member lies: an offset, or a [`Span`] in mutable structures.
+/// The location of a member: an offset, or a [`Span`] in mutable structures.
 pub trait Location: sealed::Within {}
 
 impl Location for u32 {}

@@ -1,12 +1,12 @@
-//! Reading bytes that nobody has vouched for.
+//! Reading untrusted bytes.
 //!
-//! [`Untrusted`] is all that can be made of bytes from outside, and a [`Reader`]
-//! all that can be made of that. A reader never goes past its limit: the end of
-//! the sample, or of the innermost delimiter or parameter around the cursor.
+//! Bytes from other processes become [`Untrusted`], from which only a [`Reader`] can be
+//! made. A reader never passes its limit: the end of the sample, or of the innermost
+//! delimited value or parameter around the cursor.
 //!
-//! `members.rs` reads and finds members, `block.rs` those that stand at known offsets from
-//! each other, `parameters.rs` walks over those of mutable structures, `construct.rs` deals
-//! with values that are none of their type, `union.rs` finds the member that a union has.
+//! `members.rs` reads and finds members, `block.rs` those with constant relative offsets,
+//! `parameters.rs` iterates over those of mutable structures, `construct.rs` treats values
+//! that are not values of their type, `union.rs` finds the selected member of a union.
 
 mod block;
 mod construct;
@@ -27,7 +27,7 @@ use crate::error::{CdrError, Place};
 use crate::limits;
 use crate::primitive::Primitive;
 
-/// Bytes from outside, not looked at yet.
+/// Bytes from another process that have not been checked.
 #[derive(Debug, Clone, Copy)]
 pub struct Untrusted<'a> {
     bytes: &'a [u8],
@@ -35,7 +35,7 @@ pub struct Untrusted<'a> {
 }
 
 impl<'a> Untrusted<'a> {
-    /// Body and encapsulation id as they came.
+    /// Body and encapsulation id as received.
     pub const fn new(bytes: &'a [u8], encapsulation: Encapsulation) -> Self {
         Self {
             bytes,
@@ -84,21 +84,22 @@ pub struct Reader<'a> {
     /// The sample up to the limit.
     bytes: &'a [u8],
     position: usize,
-    /// What alignment counts from.
+    /// The origin of alignment.
     origin: usize,
     representation: Representation,
     order: ByteOrder,
     members: Members,
-    /// Structures and collections around the cursor.
+    /// Enclosing structures and collections of the cursor.
     depth: u8,
-    /// Depth of the structure that the limit belongs to: only there do missing
-    /// members at the end mean an older version of the type.
+    /// Depth of the structure that the limit belongs to: only there do missing members at
+    /// the end mean an older version of the type.
     limit_depth: u8,
     /// Bytes of the whole sample.
     length: u32,
-    /// Bytes of memory that elements of sequences take so far.
+    /// Bytes of memory of the elements of sequences so far.
     spent: usize,
-    /// Only goes behind a value: what is well-formed need not be a value of its type.
+    /// Whether a value is only skipped: then it must be well-formed, but need not be a value
+    /// of its type.
     skipping: bool,
 }
 
@@ -106,12 +107,12 @@ pub struct Reader<'a> {
 #[derive(Debug)]
 #[must_use]
 pub struct Scope<'a> {
-    /// What to go on with, when there is a delimiter.
+    /// The outer limit, if there is a delimiter.
     outer: Option<(&'a [u8], u8)>,
 }
 
 impl<'a> Reader<'a> {
-    /// What is behind no member: every value read from it is absent.
+    /// The reader after the last member: every value read from it is absent.
     pub const fn empty() -> Self {
         Self {
             bytes: &[],
@@ -162,13 +163,13 @@ impl<'a> Reader<'a> {
         self.bytes.len().saturating_sub(self.position)
     }
 
-    /// Goes where a copy of this cursor has gone, in the same structure.
+    /// Moves to the position of a copy of this cursor in the same structure.
     #[inline(always)]
     pub fn follow(&mut self, copy: &Self) {
         (self.position, self.spent) = (copy.position, copy.spent);
     }
 
-    /// Whether there is nothing to read, not even in principle.
+    /// Whether this is the reader of absent values.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -180,7 +181,7 @@ impl<'a> Reader<'a> {
         self.order
     }
 
-    /// The place of the cursor, for errors.
+    /// The position of the cursor, for errors.
     #[inline]
     pub fn place(&self) -> Place {
         Place::offset(self.position)
@@ -207,7 +208,7 @@ impl<'a> Reader<'a> {
         truncated(needed, self.position, self.bytes.len())
     }
 
-    /// `count` bytes from `start` on are not there, or not the padding before them.
+    /// The error that `count` bytes from `start` on, or the padding before them, are missing.
     #[inline]
     fn short(&self, start: usize, count: usize) -> CdrError {
         match start > self.bytes.len() {
@@ -238,7 +239,7 @@ impl<'a> Reader<'a> {
         if count == 0 {
             return Ok(&[]);
         }
-        // Where nothing is wrong, padding and values are looked at together.
+        // For valid bytes, padding and values are checked together.
         let start = self.aligned(P::SIZE);
         let end = start.saturating_add(count.saturating_mul(P::SIZE));
         match self.bytes.get(start..end) {
@@ -255,7 +256,7 @@ impl<'a> Reader<'a> {
     #[inline(always)]
     fn aligned(&self, alignment: usize) -> usize {
         let alignment = alignment.min(self.representation.align_max());
-        // Alignments are powers of two, which the compiler cannot know: no division.
+        // Alignments are powers of two, which the compiler does not know: this avoids a division.
         debug_assert!(alignment.is_power_of_two());
         let padding = self.origin.wrapping_sub(self.position) & (alignment - 1);
         self.position + padding
@@ -271,7 +272,7 @@ impl<'a> Reader<'a> {
         Ok(P::load(self.order, bytes))
     }
 
-    /// The bytes of one primitive, whose number the compiler knows.
+    /// The bytes of one primitive, whose size the compiler knows.
     #[inline(always)]
     pub(crate) fn one<P: Primitive>(&mut self) -> Result<&'a [u8], CdrError> {
         let start = self.aligned(P::SIZE);
@@ -289,8 +290,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number of elements that take at least `size_min` bytes each, checked
-    /// against the bound and against what remains.
+    /// A count of elements of at least `size_min` bytes each, checked against the bound and
+    /// against the remaining bytes.
     ///
     /// # Errors
     /// [`CdrError::Truncated`], [`CdrError::BoundExceeded`].
@@ -302,8 +303,8 @@ impl<'a> Reader<'a> {
         self.check_count(count, size_min)
     }
 
-    /// As [`count`](Self::count) where what is beyond the bound is left out: how many
-    /// elements are kept, and how many come after them.
+    /// As [`count`](Self::count), dropping elements beyond the bound: returns how many are kept
+    /// and how many follow them.
     ///
     /// # Errors
     /// [`CdrError::Truncated`].
@@ -330,8 +331,8 @@ impl<'a> Reader<'a> {
         Ok(count)
     }
 
-    /// Counts an element of a sequence that is about to be built: elements may be
-    /// far larger in memory than on the wire, where most of them may be missing.
+    /// Counts an element of a sequence that is about to be built: elements may be far larger
+    /// in memory than encoded, because most of their members may be missing.
     ///
     /// # Errors
     /// [`CdrError::TooLarge`].
@@ -404,7 +405,7 @@ impl<'a> Reader<'a> {
         Ok(scope)
     }
 
-    /// Puts the limit behind the next `length` bytes, and gives what it was.
+    /// Sets the limit to the end of the next `length` bytes, and returns the previous limit.
     #[inline(always)]
     fn end_after(&mut self, length: usize) -> Result<&'a [u8], CdrError> {
         match self.bytes.get(..self.position.saturating_add(length)) {
@@ -413,15 +414,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Goes on behind the limit, with what was the limit around it.
+    /// Advances to the limit and restores the outer one.
     #[inline(always)]
     fn leave(&mut self, outer: &'a [u8]) {
         self.position = self.bytes.len();
         self.bytes = outer;
     }
 
-    /// Closes a structure or collection, skipping what a newer version of the
-    /// type has put behind the members known here.
+    /// Closes a structure or collection, skipping members that a newer version of the type
+    /// has appended.
     #[inline(always)]
     pub fn end(&mut self, scope: Scope<'a>) {
         self.depth = self.depth.saturating_sub(1);
@@ -431,8 +432,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a member is not there: it takes no part, or an older version of an
-    /// appendable type ends before it.
+    /// Whether a member is absent: it is not selected, or an older version of an appendable
+    /// type ends before it.
     #[inline(always)]
     pub fn is_absent(&self, extensibility: Extensibility, key: bool) -> bool {
         !self.members.includes(key)
@@ -442,7 +443,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Takes numbers, not a reader, so that readers can live in registers.
+/// Takes numbers instead of a reader, so that readers can stay in registers.
 #[cold]
 #[inline(never)]
 fn truncated(needed: usize, position: usize, limit: usize) -> CdrError {

@@ -8,7 +8,7 @@ use crate::encode::{
 };
 use crate::error::CdrError;
 
-/// A member of a mutable structure that stands at the cursor.
+/// The member of a mutable structure at the cursor.
 #[derive(Debug)]
 #[must_use]
 pub struct ReadParameter<'a> {
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
                     if length != 8 {
                         return Err(self.truncated(8));
                     }
-                    // The flag of the short header is about the extended one, which
+                    // The flag of the short header refers to the extended one, which
                     // has a flag of its own for the member.
                     let word = self.primitive::<u32>()?;
                     must_understand = word & EXTENDED_MUST_UNDERSTAND != 0;
@@ -71,8 +71,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Opens an optional member of a structure that is not mutable, which stands at
-    /// the cursor and has this id; `None` when it is absent. To be closed by
+    /// Opens the optional member with this id at the cursor, in a structure that is not
+    /// mutable; `None` when it is absent. To be closed by
     /// [`end_optional`](Self::end_optional).
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
         let length = match code {
             0..=3 => 1_usize << code,
             4 => self.primitive::<u32>()? as usize,
-            // The length is the member's own first word as well.
+            // The length is also the first word of the member.
             _ => {
                 let mut ahead = *self;
                 let count = ahead.primitive::<u32>()? as usize;
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
         Ok(parameter)
     }
 
-    /// Accepts that a member is not known.
+    /// Skips an unknown member, unless it must be understood.
     ///
     /// # Errors
     /// [`CdrError::MustUnderstand`].

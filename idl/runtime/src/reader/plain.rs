@@ -1,4 +1,4 @@
-//! Values that lie in the sample as in memory, read or lent as a whole.
+//! Values with the layout of memory, read by one copy or borrowed.
 
 use zerocopy::FromBytes;
 
@@ -7,7 +7,7 @@ use crate::encode::Members;
 use crate::plain::{Plain, as_in_memory, range_of};
 
 impl<'a> Reader<'a> {
-    /// The bytes of as many values behind the cursor, and where they end.
+    /// The bytes of `count` values after the cursor, and their end.
     #[inline]
     fn plain<T: Plain>(&self, count: usize, depth: u8) -> Option<(&'a [u8], usize)> {
         if !as_in_memory(self.representation, self.order) || self.members != Members::All {
@@ -18,7 +18,7 @@ impl<'a> Reader<'a> {
         Some((self.bytes.get(range)?, end))
     }
 
-    /// Reads as many values, if they lie here as in memory.
+    /// Reads this many values, if they have the layout of memory.
     #[inline]
     pub fn read_plain<T: Plain>(&mut self, count: usize) -> Option<Vec<T>> {
         let (bytes, end) = self.plain::<T>(count, self.depth)?;
@@ -27,8 +27,7 @@ impl<'a> Reader<'a> {
         Some(values.map(load::<T>).collect())
     }
 
-    /// Passes as many values, if they lie here as in memory: nothing can be wrong with
-    /// them.
+    /// Skips this many values, if they have the layout of memory: they cannot be invalid.
     #[inline]
     pub fn pass_plain<T: Plain>(&mut self, count: usize) -> bool {
         match self.plain::<T>(count, self.depth) {
@@ -40,15 +39,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Lends as many values, if they lie here as in memory, at an address that suits
-    /// them. The cursor stands before them.
+    /// Borrows this many values after the cursor, if they have the layout of memory and an
+    /// aligned address.
     #[inline]
     pub(crate) fn lend<T: Plain>(&self, count: usize) -> Option<&'a [T]> {
         let (bytes, _) = self.plain::<T>(count, 0)?;
         <[T]>::ref_from_bytes(bytes).ok()
     }
 
-    /// Lends the structure whose members this reader stands before.
+    /// Borrows the structure whose first member is at this reader.
     #[inline]
     pub fn lend_one<T: Plain>(&self) -> Option<&'a T> {
         let (bytes, _) = self.plain::<T>(1, 0)?;
@@ -56,7 +55,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A value from exactly its bytes.
+/// The value of exactly these bytes.
 #[inline]
 fn load<T: Plain>(bytes: &[u8]) -> T {
     T::read_from_bytes(bytes).unwrap_or_else(|_| T::new_zeroed())

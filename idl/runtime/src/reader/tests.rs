@@ -25,7 +25,7 @@ fn depth_is_limited() {
 
 #[test]
 fn delimiters_stay_inside_each_other() {
-    // The inner delimiter promises more than the outer one has.
+    // The inner length exceeds the outer one.
     let bytes = [8, 0, 0, 0, 5, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
     let mut reader = reader(&bytes, Encapsulation::CDR2_LE);
     let _outer = reader.begin_collection().expect("fits");
@@ -64,7 +64,7 @@ fn both_byte_orders() {
     assert_eq!(big, Ok(0x0102_0304));
 }
 
-/// An unsigned long, a double and a boolean behind each other, and structures so `DEEP`.
+/// An unsigned long, a double and a boolean in sequence, nested `DEEP` structures.
 struct Block<const DEEP: u8 = 0>;
 
 impl<const DEEP: u8> Together for Block<DEEP> {
@@ -99,7 +99,7 @@ fn a_block_is_read_where_it_lies_as_expected() {
         reader
     };
     let expected = Some(((7, 1.5, true), 8));
-    // Aligned to its first member before, if that comes to a multiple of 8.
+    // Also at a multiple of 8 by alignment to its first member.
     for position in 5..=8 {
         let mut there = at(position, 25, Encapsulation::CDR_LE);
         assert_eq!(there.block::<Block>(), expected, "at {position}");
@@ -135,7 +135,7 @@ const PAIR: Layout = Layout {
     both: true,
 };
 
-/// Two doubles behind each other.
+/// Two doubles in sequence.
 struct Pair;
 
 impl Together for Pair {
@@ -148,7 +148,7 @@ impl Together for Pair {
     }
 }
 
-/// Where these are.
+/// Their offsets.
 struct PairAt;
 
 impl Together for PairAt {

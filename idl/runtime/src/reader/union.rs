@@ -1,4 +1,4 @@
-//! Unions: the discriminator first, for it says what the rest is.
+//! Unions: the discriminator is read first, because it selects the member.
 
 use super::Reader;
 use crate::encapsulation::{Extensibility, Representation};
@@ -7,22 +7,22 @@ use crate::member::{Member, Owned};
 use crate::shape::{Shape as _, Union};
 
 impl<'a> Reader<'a> {
-    /// Whether a member of a final or appendable type is there, so that
+    /// Whether a member of a final or appendable type is present, so that
     /// [`member`](Self::member) would read it.
     pub(crate) fn has_member<M: Member>(&self) -> bool {
         !self.is_absent(M::EXTENSIBILITY, M::KEY)
     }
 
-    /// As [`has_member`](Self::has_member), in a mutable type at a member that is open.
+    /// As [`has_member`](Self::has_member), for an open member of a mutable type.
     fn is_here<M: Member>(&self) -> bool {
         M::EXTENSIBILITY == Extensibility::Mutable || self.has_member::<M>()
     }
 
-    /// Goes over a union. `branch` is handed the discriminator, and the reader at the
-    /// member that it selects; none where a list of members does not have it.
+    /// Traverses a union. `branch` gets the discriminator, and the reader at the selected
+    /// member, or none if a list of members lacks it.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     pub(crate) fn union<U: Union, T>(
         &mut self,
         branch: impl FnOnce(Owned<U::Discriminator>, Option<&mut Self>) -> Result<T, CdrError>,
@@ -41,9 +41,8 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// Reads the discriminator; `None` says that its default takes the place of what is
-    /// there, and so the default of the union that of all that follows. That can only
-    /// be when the end of the union is known.
+    /// Reads the discriminator; `None` means that its default replaces the value, and so the
+    /// default of the union replaces the rest. That requires a known end of the union.
     fn discriminator<U: Union>(
         &mut self,
         end_is_known: bool,
@@ -63,15 +62,15 @@ impl<'a> Reader<'a> {
         read.in_member(U::Discriminator::PATH)
     }
 
-    /// Whether something says where the rest of a structure or union is at its end.
+    /// Whether the end of the rest of a structure or union is known.
     pub fn is_delimited(&self, extensibility: Extensibility) -> bool {
         self.representation == Representation::Xcdr2 && extensibility != Extensibility::Final
     }
 
-    /// Goes behind a structure or union without looking at its members.
+    /// Skips a structure or union without checking its members.
     ///
     /// # Errors
-    /// What is wrong with the bytes; `error` if nothing says where its end is.
+    /// What is wrong with the bytes; `error` if its end is unknown.
     pub fn skip_aggregate(
         &mut self,
         extensibility: Extensibility,
@@ -94,7 +93,7 @@ impl<'a> Reader<'a> {
         branch: impl FnOnce(Owned<U::Discriminator>, Option<&mut Self>) -> Result<T, CdrError>,
     ) -> Result<T, CdrError> {
         let (discriminator, id) = self.discriminator_ahead::<U>()?;
-        // The branch, once it has been come by.
+        // The branch, once it has been passed.
         let mut found = Err(branch);
         while let Some(parameter) = self.next_parameter()? {
             found = match found {
@@ -111,8 +110,8 @@ impl<'a> Reader<'a> {
         found.or_else(|branch| branch(discriminator, None))
     }
 
-    /// Finds the discriminator of a mutable union, wherever it stands in the list, and
-    /// the id of the member that it selects.
+    /// Finds the discriminator of a mutable union at any position in the list, and the id of
+    /// the member that it selects.
     fn discriminator_ahead<U: Union>(
         &self,
     ) -> Result<(Owned<U::Discriminator>, Option<u32>), CdrError> {

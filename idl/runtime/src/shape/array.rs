@@ -1,5 +1,4 @@
-//! `T name[N]`. Of more than one dimension, the outer ones are an [`Array`] of
-//! the inner ones: row-major, without gaps.
+//! `T name[N]`. With several dimensions, an [`Array`] of arrays: row-major, without gaps.
 
 use std::array;
 use std::borrow::Borrow;
@@ -13,8 +12,8 @@ use crate::reader::Reader;
 use crate::shape::{LengthCode, Shape};
 use crate::view::{ListView, SeqView};
 
-/// An array of elements that are not primitive, or of the rows of an array. The
-/// delimiter that XCDR2 puts before it is [`Delimited`](super::Delimited)'s.
+/// An array of elements that are not primitive, or of the rows of an array. Its delimiter in
+/// XCDR2 is the task of [`Delimited`](super::Delimited).
 #[derive(Debug)]
 pub struct Array<T, const N: usize>(PhantomData<T>);
 
@@ -70,7 +69,7 @@ where
 
     fn show<'a>(reader: &mut Reader<'a>) -> ListView<'a, T> {
         let list = Self::show_at(*reader);
-        // Stops at the first error, and so does whoever reads on.
+        // Stops at the first error; the error also ends the enclosing read.
         let _ = Self::check(reader);
         list
     }

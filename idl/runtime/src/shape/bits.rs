@@ -1,4 +1,4 @@
-//! `bitmask` and `bitset`: an unsigned integer of 8, 16, 32 or 64 bits on the wire.
+//! `bitmask` and `bitset`, encoded as an unsigned integer of 8, 16, 32 or 64 bits.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,8 +15,8 @@ pub trait Bitmask: Copy + Default + 'static {
     /// The wire form: `u8`, `u16`, `u32` or `u64` by `@bit_bound`.
     type Word: Primitive + Into<u64>;
 
-    /// The bits that a value may have: those of its flags when it is `@final`, else
-    /// all below its bound, for newer versions may have given them a meaning.
+    /// The bits that a value may have: those of its flags if it is `@final`, else all below
+    /// its bound, because newer versions may have defined them.
     const VALID: Self::Word;
 
     /// The value with these bits.
@@ -105,7 +105,7 @@ pub fn bitmask_from<M: Bitmask>(word: M::Word, path: &'static str) -> Result<M, 
     Ok(value)
 }
 
-/// Shows a bitmask by the names of its flags; what is no flag is shown as a number.
+/// Shows a bitmask by the names of its flags; other bits are shown as a number.
 ///
 /// # Errors
 /// Those of the formatter.
@@ -128,22 +128,22 @@ pub fn debug_flags(
     }
 }
 
-/// A generated bitset: fields side by side from the least significant bit on.
+/// A generated bitset: fields packed from the least significant bit on.
 pub trait Bitset: Copy + Default + 'static {
-    /// The wire form: `u8`, `u16`, `u32` or `u64` by the number of bits in all.
+    /// The wire form: `u8`, `u16`, `u32` or `u64` by the total number of bits.
     type Word: Primitive;
 
-    /// The fields put together by [`BitField`]s; bits between them are 0.
+    /// The fields packed by [`BitField`]s; bits between them are 0.
     ///
     /// # Errors
     /// [`CdrError::BitFieldExceeded`].
     fn to_word(self) -> Result<Self::Word, CdrError>;
 
-    /// The fields taken apart; bits between them are ignored.
+    /// The unpacked fields; bits between them are ignored.
     fn from_word(word: Self::Word) -> Self;
 }
 
-/// Where a field of a bitset lies.
+/// The position of a field of a bitset.
 #[derive(Debug, Clone, Copy)]
 pub struct BitField {
     /// `module::Type.field`, for errors.
@@ -169,7 +169,7 @@ impl BitField {
         }
     }
 
-    /// The bits of an unsigned value at their place.
+    /// The bits of an unsigned value, shifted to the field.
     ///
     /// # Errors
     /// [`CdrError::BitFieldExceeded`].
@@ -181,7 +181,7 @@ impl BitField {
         }
     }
 
-    /// The bits of a signed value, as its two's complement, at their place.
+    /// The bits of a signed value in two's complement, shifted to the field.
     ///
     /// # Errors
     /// [`CdrError::BitFieldExceeded`].
@@ -253,8 +253,7 @@ impl<B: Bitset> Shape for Packed<B> {
         B::default()
     }
 
-    /// As another writer of an equal value would have it: bits between the fields are
-    /// no part of the value.
+    /// Writes the canonical form: bits between the fields are not part of the value.
     #[inline]
     fn transcribe_key<E: Encoder>(
         reader: &mut Reader<'_>,

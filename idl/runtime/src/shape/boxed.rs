@@ -9,8 +9,8 @@ use crate::measure::Measure;
 use crate::reader::Reader;
 use crate::shape::{LengthCode, Shape};
 
-/// A value behind a pointer; on the wire as if it were not. Depth is counted by the
-/// structures inside, memory here.
+/// A value behind a pointer, encoded like the value itself. The structures inside count the
+/// depth, this shape counts the memory.
 #[derive(Debug)]
 pub struct Boxed<S>(PhantomData<S>);
 

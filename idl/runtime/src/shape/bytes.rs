@@ -6,11 +6,11 @@ use crate::measure::Measure;
 use crate::reader::Reader;
 use crate::shape::{LengthCode, PrimitiveSequence, Shape, Trimmable, UNBOUNDED};
 
-/// `sequence<octet>`, and of `uint8` and `char`.
+/// `sequence<octet>`, and sequences of `uint8` and `char`.
 #[derive(Debug)]
 pub struct ByteSequence<const N: u32 = UNBOUNDED>;
 
-/// A sequence of plain bytes, which builders let applications fill in place.
+/// A sequence of plain bytes, which applications can fill in place.
 pub trait Bytes: Shape {
     /// Largest number of bytes.
     const BOUND: u32;

@@ -1,4 +1,4 @@
-//! The delimiter of XCDR2 in front of collections whose elements are not primitive.
+//! The delimiter of XCDR2 before collections whose elements are not primitive.
 
 use std::marker::PhantomData;
 
@@ -8,7 +8,7 @@ use crate::measure::Measure;
 use crate::reader::Reader;
 use crate::shape::{LengthCode, Shape, Trimmable};
 
-/// In XCDR2 a length in bytes, then the collection; in XCDR1 just the collection.
+/// In XCDR2 a length in bytes, then the collection; in XCDR1 only the collection.
 #[derive(Debug)]
 pub struct Delimited<S>(PhantomData<S>);
 

@@ -14,8 +14,8 @@ pub trait Enumeration: Copy + Default + 'static {
     /// The wire form: `i8`, `i16` or `i32` by `@bit_bound`.
     type Bits: Primitive + Into<i32>;
 
-    /// The value with this wire form; `None` when it has none, which happens to
-    /// `@final` enumerations only.
+    /// The value with this wire form; `None` if there is none, which is only possible for
+    /// `@final` enumerations.
     fn from_bits(bits: Self::Bits) -> Option<Self>;
 
     /// The wire form.

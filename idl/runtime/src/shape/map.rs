@@ -11,22 +11,21 @@ use crate::measure::Measure;
 use crate::reader::Reader;
 use crate::shape::{LengthCode, Shape, Trimmable, UNBOUNDED};
 
-/// What can be the key of a map: its values have an order, and a view shows them so
-/// that they have the same.
+/// A possible key of a map: its values are ordered, and their views have the same order.
 pub trait MapKey: for<'a> Shape<Owned: Ord, Shown<'a>: Ord> {}
 
 impl<K: for<'a> Shape<Owned: Ord, Shown<'a>: Ord>> MapKey for K {}
 
-/// A map: a count, then keys and values in turn, each key once. It is written in the
-/// order of the keys and read in any. The delimiter that XCDR2 puts before it, unless
-/// keys and values are both primitive, is [`Delimited`](super::Delimited)'s.
+/// A map: a count, then keys and values alternately, each key once. It is written in the
+/// order of the keys and read in any order. Its delimiter in XCDR2, present unless keys and
+/// values are both primitive, is the task of [`Delimited`](super::Delimited).
 #[derive(Debug)]
 pub struct Map<K, V, const N: u32 = UNBOUNDED>(PhantomData<(K, V)>);
 
 impl<K: MapKey, V: Shape, const N: u32> Map<K, V, N> {
     /// Fewest bytes of a key with its value.
     const ENTRY_MIN: usize = K::SIZE_MIN.saturating_add(V::SIZE_MIN);
-    /// Memory that an entry takes: the map's nodes are not always full.
+    /// Memory of an entry in bytes: the nodes of the map are not always full.
     const ENTRY_MEMORY: usize = (size_of::<K::Owned>() + size_of::<V::Owned>())
         .saturating_mul(2)
         .saturating_add(V::INITIAL_HEAP);
@@ -49,8 +48,8 @@ impl<K: MapKey, V: Shape, const N: u32> Map<K, V, N> {
         twice.map_or(Ok(entries), Err)
     }
 
-    /// Checks entries. As long as their keys ascend, none comes twice and nothing is
-    /// allocated; of other maps the places of the keys are sorted.
+    /// Checks entries. Ascending keys are distinct and need no allocation; for other maps the
+    /// offsets of the keys are sorted.
     fn check_entries(reader: &mut Reader<'_>, count: usize) -> Result<(), CdrError> {
         let first = *reader;
         let mut previous: Option<K::Shown<'_>> = None;
@@ -65,14 +64,14 @@ impl<K: MapKey, V: Shape, const N: u32> Map<K, V, N> {
                 previous = Some(key);
             }
         }
-        // Of keys that are skipped, those that are none of their type look the same.
+        // While skipping, keys that are not values of their type compare equal.
         match ascending || reader.is_skipping() {
             true => Ok(()),
             false => Self::check_distinct(first, count),
         }
     }
 
-    /// Checks that none of the keys comes twice, and finds the first that does.
+    /// Checks that the keys are distinct, and finds the first repeated one.
     fn check_distinct(mut reader: Reader<'_>, count: usize) -> Result<(), CdrError> {
         let mut keys = Vec::new();
         for _ in 0..count {
@@ -153,7 +152,7 @@ where
 
     fn show<'a>(reader: &mut Reader<'a>) -> MapView<'a, K, V> {
         let map = Self::show_at(*reader);
-        // Stops at the first error, and so does whoever reads on.
+        // Stops at the first error; the error also ends the enclosing read.
         if let Ok(count) = reader.count(Self::ENTRY_MIN, N) {
             let _ = Self::skip(reader, count);
         }

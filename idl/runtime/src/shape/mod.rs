@@ -1,10 +1,9 @@
-//! Shapes: how IDL types are laid out, as Rust types without values.
+//! Shapes: the layouts of IDL types, as Rust types without values.
 //!
-//! An IDL type says more than its Rust type: `string<16>` and `string` are both
-//! `String`. Generated code therefore names the shape of each member, such as
-//! `Sequence<Text<16>, 4>`, and all knowledge of how to write, read, check, view,
-//! hash and measure it is here. Primitives and generated structures are their own
-//! shapes.
+//! An IDL type has more information than its Rust type: `string<16>` and `string` are
+//! both `String`. Generated code therefore names the shape of each member, such as
+//! `Sequence<Text<16>, 4>`, and shapes know how to write, read, check, view, hash and
+//! measure values. Primitives and generated structures are their own shapes.
 
 mod array;
 mod bits;
@@ -47,17 +46,17 @@ use crate::member::Member;
 use crate::primitive::Primitive;
 use crate::reader::Reader;
 
-/// The bound of strings and sequences that have none.
+/// The bound of unbounded strings and sequences.
 pub const UNBOUNDED: u32 = u32::MAX;
 
-/// How an XCDR2 member header says how long the member is (XTypes 1.3 §7.4.3.4.2).
+/// The length code of a member header in XCDR2 (XTypes 1.3 §7.4.3.4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LengthCode {
-    /// One byte shifted left by this much: 1, 2, 4 or 8 bytes.
+    /// Two to this power: 1, 2, 4 or 8 bytes.
     Size(u8),
-    /// A length word of its own follows.
+    /// A separate length word follows.
     Next,
-    /// The first word of the member, times 1, 4 or 8 (codes 5, 6, 7).
+    /// The first word of the member is the length divided by 1, 4 or 8 (codes 5, 6, 7).
     Shared(u8),
 }
 
@@ -70,7 +69,7 @@ impl LengthCode {
         }
     }
 
-    /// The code of a value that always takes this many bytes.
+    /// The code of a value with this fixed size in bytes.
     pub const fn of_size(size: usize) -> Self {
         match size {
             1 => Self::Size(0),
@@ -110,7 +109,7 @@ pub const fn size_min(extensibility: Extensibility, members: &[usize]) -> usize 
     }
     match extensibility {
         Extensibility::Final => sum,
-        // A delimiter alone, or the members alone.
+        // Either only a delimiter, or only the members.
         Extensibility::Appendable if sum < 4 => sum,
         Extensibility::Appendable | Extensibility::Mutable => 4,
     }
@@ -131,28 +130,28 @@ pub const fn initial_heap(members: &[usize]) -> usize {
     size_min(Extensibility::Final, members)
 }
 
-/// Knows one IDL type.
+/// The operations on values of one IDL type.
 pub trait Shape: 'static {
     /// The Rust type of a value.
     type Owned: Borrow<Self::Borrowed>;
-    /// What is enough to write a value.
+    /// The borrowed type from which a value is written.
     type Borrowed: ?Sized;
-    /// What a view shows.
+    /// The type of a value in a view.
     type Shown<'a>: Copy;
 
-    /// Fewest bytes in any representation, padding not counted.
+    /// Fewest bytes in any representation, without padding.
     const SIZE_MIN: usize;
-    /// How its length is told in XCDR2 member headers.
+    /// Its length code in member headers of XCDR2.
     const LENGTH_CODE: LengthCode;
     /// Whether it is an [`Optional`].
     const OPTIONAL: bool = false;
-    /// Bytes of memory that [`initial`](Self::initial) takes beside the value itself.
+    /// Heap memory in bytes of the value of [`initial`](Self::initial).
     const INITIAL_HEAP: usize = 0;
 
     /// The default of the IDL type.
     fn initial() -> Self::Owned;
 
-    /// Whether there is a value: only optional ones may be missing.
+    /// Whether there is a value: only optional ones may be absent.
     #[inline]
     fn is_present(value: &Self::Borrowed) -> bool {
         let _ = value;
@@ -162,11 +161,10 @@ pub trait Shape: 'static {
     /// Writes a value with the padding before it.
     ///
     /// # Errors
-    /// [`CdrError::Full`], or what is wrong with the value.
+    /// [`CdrError::Full`], or the value is invalid.
     fn write<E: Encoder>(value: &Self::Borrowed, encoder: &mut E) -> Result<(), CdrError>;
 
-    /// Writes the default of the IDL type. Where all values have the same size, it
-    /// allocates nothing.
+    /// Writes the default of the IDL type, without allocation if the type has a fixed size.
     ///
     /// # Errors
     /// [`CdrError::Full`].
@@ -181,7 +179,7 @@ pub trait Shape: 'static {
     /// Reads a value.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     fn read(reader: &mut Reader<'_>) -> Result<Self::Owned, CdrError>;
 
     /// Writes values one after the other.
@@ -194,48 +192,48 @@ pub trait Shape: 'static {
         values.try_for_each(|value| Self::write(value.borrow(), encoder))
     }
 
-    /// Reads as many values, if that can be done as a whole: most cannot.
+    /// Reads this many values by one copy, if possible; for most shapes it is not.
     #[inline]
     fn read_whole(reader: &mut Reader<'_>, count: usize) -> Option<Vec<Self::Owned>> {
         let _ = (reader, count);
         None
     }
 
-    /// Passes as many values, if that can be done as a whole.
+    /// Skips this many values at once, if possible.
     #[inline]
     fn pass_whole(reader: &mut Reader<'_>, count: usize) -> bool {
         let _ = (reader, count);
         false
     }
 
-    /// Checks a value and goes on behind it; allocates nothing.
+    /// Checks a value and advances past it, without allocation.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     fn check(reader: &mut Reader<'_>) -> Result<(), CdrError>;
 
-    /// Shows a value that has been checked and goes on behind it. Bytes that were
-    /// altered since give some value, never a panic.
+    /// Shows a checked value and advances past it. Bytes altered since the check give some
+    /// value, never a panic.
     fn show<'a>(reader: &mut Reader<'a>) -> Self::Shown<'a>;
 
-    /// As [`show`](Self::show) where nothing is read behind it: need not go there.
+    /// As [`show`](Self::show), but need not advance past the value.
     #[inline]
     fn show_at(mut reader: Reader<'_>) -> Self::Shown<'_> {
         Self::show(&mut reader)
     }
 
-    /// Shows a value that is not there.
+    /// The view of an absent value.
     fn absent<'a>() -> Self::Shown<'a>;
 
-    /// Writes what stands at the reader to a key hash, without building it: of
-    /// structures the key members only.
+    /// Writes the value at the reader to a key hash, without building it; of structures, only
+    /// the key members.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     fn transcribe_key<E: Encoder>(reader: &mut Reader<'_>, encoder: &mut E)
     -> Result<(), CdrError>;
 
-    /// Adds the most that a value can take.
+    /// Adds the largest size of a value.
     fn measure(measure: &mut Measure);
 }
 

@@ -9,8 +9,8 @@ use crate::measure::Measure;
 use crate::reader::Reader;
 use crate::shape::{LengthCode, Shape};
 
-/// A value that may be absent. Only members are optional, and whoever writes or
-/// reads the member says whether it is there; this is what stands behind that.
+/// A value that may be absent. Only members are optional; the code for members encodes the
+/// mark of presence, this shape the value after it.
 #[derive(Debug)]
 pub struct Optional<S>(PhantomData<S>);
 

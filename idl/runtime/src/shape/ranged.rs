@@ -9,12 +9,12 @@ use crate::measure::Measure;
 use crate::reader::Reader;
 use crate::shape::{LengthCode, Shape};
 
-/// A number that can be compared with limits: those are integers in the order of
-/// the numbers.
+/// A number that can be compared with limits. Limits are integers in the order of the
+/// numbers.
 pub trait Limited: Copy {
-    /// Its place in the order; `None` of what is not a number.
+    /// Its rank in the order; `None` for NaN.
     fn to_limit(self) -> Option<i128>;
-    /// The number at a place of the order that another number of the type has.
+    /// The number with this rank.
     fn from_limit(limit: i128) -> Self;
 }
 
@@ -35,8 +35,8 @@ macro_rules! integers {
 
 integers!(u8, i8, u16, i16, u32, i32, u64, i64);
 
-/// Bits of a sign and a magnitude of `width` bits, in the order of the numbers; both
-/// zeros are one.
+/// The rank of a sign and a magnitude of `width` bits, in the order of the numbers; both
+/// zeros have the same.
 const fn ordered(bits: u128, width: u32) -> i128 {
     let sign = 1_u128 << (width - 1);
     let magnitude = (bits & (sign - 1)) as i128;
@@ -57,17 +57,17 @@ const fn bits_of(limit: i128, width: u32) -> u128 {
     }
 }
 
-/// The limit that a `float` is.
+/// The limit for a `float`.
 pub const fn limit_f32(value: f32) -> i128 {
     ordered(value.to_bits() as u128, 32)
 }
 
-/// The limit that a `double` is.
+/// The limit for a `double`.
 pub const fn limit_f64(value: f64) -> i128 {
     ordered(value.to_bits() as u128, 64)
 }
 
-/// The limit that a `long double` is.
+/// The limit for a `long double`.
 pub const fn limit_long_double(value: LongDouble) -> i128 {
     ordered(value.to_bits(), 128)
 }
@@ -104,9 +104,9 @@ impl Limited for LongDouble {
     }
 }
 
-/// A number from `MIN` to `MAX`, both included, as [`Limited`] counts; `i128::MIN` and
-/// `i128::MAX` where there is no limit. The default is the allowed number that is next to
-/// that of the type.
+/// A number from `MIN` to `MAX` inclusive, as ranks of [`Limited`]; `i128::MIN` and
+/// `i128::MAX` mean no limit. The default is the allowed number nearest to that of the
+/// type.
 #[derive(Debug)]
 pub struct Ranged<T, const MIN: i128, const MAX: i128>(PhantomData<T>);
 

@@ -11,8 +11,8 @@ use crate::reader::Reader;
 use crate::shape::{LengthCode, Shape, Trimmable, UNBOUNDED};
 use crate::view::{ListView, SeqView};
 
-/// A sequence of elements that are not primitive: a count, then the elements. The
-/// delimiter that XCDR2 puts before it is [`Delimited`](super::Delimited)'s.
+/// A sequence of elements that are not primitive: a count, then the elements. Its delimiter
+/// in XCDR2 is the task of [`Delimited`](super::Delimited).
 #[derive(Debug)]
 pub struct Sequence<T, const N: u32 = UNBOUNDED>(PhantomData<T>);
 
@@ -24,7 +24,7 @@ impl<T: Shape, const N: u32> Sequence<T, N> {
         }
         let reserve_max = RESERVE_BYTES_MAX / size_of::<T::Owned>().max(1);
         let mut elements = Vec::with_capacity(count.min(reserve_max));
-        // A cursor of its own, which may live in registers.
+        // A local cursor, which can stay in registers.
         let mut cursor = *reader;
         let mut outcome = Ok(());
         for _ in 0..count {
@@ -98,7 +98,7 @@ where
 
     fn show<'a>(reader: &mut Reader<'a>) -> ListView<'a, T> {
         let list = Self::show_at(*reader);
-        // Stops at the first error, and so does whoever reads on.
+        // Stops at the first error; the error also ends the enclosing read.
         let _ = Self::check(reader);
         list
     }

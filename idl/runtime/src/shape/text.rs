@@ -11,7 +11,7 @@ use crate::shape::{LengthCode, Shape, Trimmable, UNBOUNDED};
 pub struct Text<const N: u32 = UNBOUNDED>;
 
 impl<const N: u32> Text<N> {
-    /// The text, however long.
+    /// The text, of any length.
     #[inline(always)]
     fn whole<'a>(reader: &mut Reader<'a>) -> Result<&'a str, CdrError> {
         let offset = reader.position();
@@ -111,8 +111,8 @@ impl<const N: u32> Trimmable for Text<N> {
     }
 }
 
-/// The text in these bytes, which end in the only NUL among them. Takes no reader, so that
-/// readers can live in registers, and says no more, so that what it gives can, too.
+/// The text in these bytes, which end with their only NUL. Takes no reader and returns no
+/// details, so that readers and results can stay in registers.
 #[inline(never)]
 fn text_of(bytes: &[u8]) -> Option<&str> {
     let (0, text) = bytes.split_last()? else {
@@ -124,7 +124,8 @@ fn text_of(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(text).ok()
 }
 
-/// Whether there is a NUL. Most text is short: eight bytes at a time, without a call.
+/// Whether there is a NUL. Most text is short, so this searches eight bytes at a time,
+/// without a call.
 #[inline]
 fn has_nul(text: &[u8]) -> bool {
     const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
@@ -132,13 +133,13 @@ fn has_nul(text: &[u8]) -> bool {
     let (words, rest) = text.as_chunks::<8>();
     let in_words = words.iter().any(|word| {
         let word = u64::from_ne_bytes(*word);
-        // Not 0 if, and only if, one of its bytes is.
+        // Non-zero if and only if one of its bytes is 0.
         word.wrapping_sub(ONES) & !word & HIGHS != 0
     });
     in_words || rest.contains(&0)
 }
 
-/// What is wrong with these bytes; the length of the string stands at `offset`.
+/// The fault of these bytes; the length of the string is at `offset`.
 #[cold]
 #[inline(never)]
 fn no_text(bytes: &[u8], offset: u32) -> CdrError {

@@ -1,4 +1,4 @@
-//! `@try_construct` of elements, and the cutting of what is too long.
+//! `@try_construct` of elements, and the cutting of values that are too long.
 
 use std::borrow::Borrow;
 use std::marker::PhantomData;
@@ -9,13 +9,13 @@ use crate::measure::Measure;
 use crate::reader::Reader;
 use crate::shape::{LengthCode, Shape};
 
-/// `@try_construct(USE_DEFAULT)` of an element: where there is no value of `S`, its
-/// default. (Of a member it is [`Member::USE_DEFAULT`](crate::Member::USE_DEFAULT).)
+/// `@try_construct(USE_DEFAULT)` of an element: the default of `S` replaces a value that is
+/// not one of `S`. (For a member it is [`Member::USE_DEFAULT`](crate::Member::USE_DEFAULT).)
 #[derive(Debug)]
 pub struct OrDefault<S>(PhantomData<S>);
 
 impl<S: Shape> OrDefault<S> {
-    /// Goes behind what stands at the reader and says whether it is a value of `S`.
+    /// Skips the value at the reader and returns whether it is one of `S`.
     fn fits(reader: &mut Reader<'_>) -> Result<bool, CdrError> {
         reader
             .fits_or_skip::<S, _>(S::check)
@@ -83,35 +83,35 @@ impl<S: Shape> Shape for OrDefault<S> {
     }
 }
 
-/// What has a bound to be cut to.
+/// A shape with a bound to which values can be cut.
 pub trait Trimmable: Shape {
-    /// As [`Shape::read`], leaving out what is beyond the bound.
+    /// As [`Shape::read`], without the part beyond the bound.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     fn read_trimmed(reader: &mut Reader<'_>) -> Result<Self::Owned, CdrError>;
 
-    /// As [`Shape::check`], where nothing is too long.
+    /// As [`Shape::check`], without a check of the bound.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     fn check_trimmed(reader: &mut Reader<'_>) -> Result<(), CdrError>;
 
-    /// As [`Shape::show_at`], leaving out what is beyond the bound.
+    /// As [`Shape::show_at`], without the part beyond the bound.
     fn show_trimmed(reader: Reader<'_>) -> Self::Shown<'_>;
 
-    /// As [`Shape::transcribe_key`], leaving out what is beyond the bound.
+    /// As [`Shape::transcribe_key`], without the part beyond the bound.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     fn transcribe_trimmed<E: Encoder>(
         reader: &mut Reader<'_>,
         encoder: &mut E,
     ) -> Result<(), CdrError>;
 }
 
-/// `@try_construct(TRIM)`: what is longer than the bound is cut on reading. Writing
-/// refuses it all the same.
+/// `@try_construct(TRIM)`: a value longer than the bound is cut on reading. Writing still
+/// refuses it.
 #[derive(Debug)]
 pub struct Trim<S>(PhantomData<S>);
 
@@ -141,7 +141,7 @@ impl<S: Trimmable> Shape for Trim<S> {
 
     fn show<'a>(reader: &mut Reader<'a>) -> S::Shown<'a> {
         let shown = S::show_trimmed(*reader);
-        // Stops at the first error, and so does whoever reads on.
+        // Stops at the first error; the error also ends the enclosing read.
         let _ = S::check_trimmed(reader);
         shown
     }

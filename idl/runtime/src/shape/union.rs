@@ -1,9 +1,8 @@
 //! `union`: a discriminator, and the branch that it selects.
 //!
-//! XTypes 1.3 §7.4.3.5 takes a union for a structure of two members, the second of
-//! which depends on the first: plain when final, behind a delimiter when appendable
-//! (XCDR2), and as a list of members when mutable. The key of a union is its
-//! discriminator.
+//! XTypes 1.3 §7.4.3.5 encodes a union like a structure of two members, where the first
+//! selects the second: without a frame if final, after a delimiter if appendable (XCDR2),
+//! and as a list of members if mutable. The key of a union is its discriminator.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -23,17 +22,17 @@ use crate::topic::TopicType;
 
 /// A generated union. Branches are counted from 0 in the order of their declaration.
 pub trait Union: Sized + 'static {
-    /// What selects a branch.
+    /// The type of the discriminator.
     type Discriminator: Member<Shape: Shape<Owned: Copy>>;
-    /// What a view shows: the same variants, with what views show of their members.
+    /// The type in views: the same variants, with the types of their members in views.
     type View<'a>: Copy;
-    /// How it may evolve.
+    /// Its extensibility.
     const EXTENSIBILITY: Extensibility;
     /// Member ids of the branches.
     const IDS: &'static [u32];
     /// `module::Type`, for errors.
     const PATH: &'static str;
-    /// As of [`Shape`].
+    /// As for [`Shape`].
     const INITIAL_HEAP: usize = 0;
 
     /// The branch that a discriminator selects, `None` when it selects none.
@@ -48,13 +47,13 @@ pub trait Union: Sized + 'static {
     /// Writes the member of this value's branch.
     ///
     /// # Errors
-    /// What writing the member gives.
+    /// Those of writing the member.
     fn write_branch<E: Encoder>(&self, encoder: &mut E) -> Result<(), CdrError>;
 
     /// Reads the member of a branch, by [`read_branch`].
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     fn read_branch(
         discriminator: Owned<Self::Discriminator>,
         reader: Option<&mut Reader<'_>>,
@@ -63,7 +62,7 @@ pub trait Union: Sized + 'static {
     /// Checks the member of a branch, by [`check_branch`].
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     fn check_branch(
         discriminator: Owned<Self::Discriminator>,
         reader: Option<&mut Reader<'_>>,
@@ -75,14 +74,14 @@ pub trait Union: Sized + 'static {
         reader: Option<Reader<'_>>,
     ) -> Self::View<'_>;
 
-    /// Adds the most that any branch can take, by [`Measure::choice`].
+    /// Adds the largest size of any branch, by [`Measure::choice`].
     fn measure_branches(measure: &mut Measure);
 }
 
-/// Reads the member of a branch, or its default where the sample has none.
+/// Reads the member of a branch, or its default if the sample has none.
 ///
 /// # Errors
-/// What is wrong with the bytes.
+/// The bytes are invalid.
 pub fn read_branch<M: Member>(reader: Option<&mut Reader<'_>>) -> Result<Owned<M>, CdrError> {
     match reader {
         Some(reader) if is_mutable(M::EXTENSIBILITY) => reader.value::<M>(),
@@ -94,7 +93,7 @@ pub fn read_branch<M: Member>(reader: Option<&mut Reader<'_>>) -> Result<Owned<M
 /// Checks the member of a branch, which the sample may not have.
 ///
 /// # Errors
-/// What is wrong with the bytes.
+/// The bytes are invalid.
 pub fn check_branch<M: Member>(reader: Option<&mut Reader<'_>>) -> Result<(), CdrError> {
     match reader {
         Some(reader) if is_mutable(M::EXTENSIBILITY) => reader.check_value::<M>().map(|_| ()),
@@ -103,8 +102,7 @@ pub fn check_branch<M: Member>(reader: Option<&mut Reader<'_>>) -> Result<(), Cd
     }
 }
 
-/// Shows the member of a branch, or its default where the sample has none, or none that
-/// is a value of it.
+/// Shows the member of a branch, or its default if the sample has none or an invalid value.
 pub fn show_branch<M: Member>(reader: Option<Reader<'_>>) -> Shown<'_, M> {
     let shows = |reader: &Reader<'_>| match (is_mutable(M::EXTENSIBILITY), M::USE_DEFAULT) {
         (true, false) => true,
@@ -148,7 +146,7 @@ pub fn check_selects<U: Union>(
 /// For [`Shape::write`] of a union.
 ///
 /// # Errors
-/// [`CdrError::WrongDiscriminator`], [`CdrError::Full`], or what is wrong with the value.
+/// [`CdrError::WrongDiscriminator`], [`CdrError::Full`], or the value is invalid.
 pub fn write<U: Union, E: Encoder>(value: &U, encoder: &mut E) -> Result<(), CdrError> {
     let discriminator = value.discriminator();
     check_selects::<U>(discriminator, value.branch())
@@ -162,7 +160,7 @@ pub fn write<U: Union, E: Encoder>(value: &U, encoder: &mut E) -> Result<(), Cdr
 /// For [`Shape::read`] of a union.
 ///
 /// # Errors
-/// What is wrong with the bytes.
+/// The bytes are invalid.
 pub fn read<U: Union>(reader: &mut Reader<'_>) -> Result<U, CdrError> {
     reader.union::<U, _>(U::read_branch)
 }
@@ -170,11 +168,11 @@ pub fn read<U: Union>(reader: &mut Reader<'_>) -> Result<U, CdrError> {
 /// For [`Shape::check`] of a union.
 ///
 /// # Errors
-/// What is wrong with the bytes.
+/// The bytes are invalid.
 pub fn check<U: Union>(reader: &mut Reader<'_>) -> Result<(), CdrError> {
     let mut start = *reader;
     match reader.union::<U, _>(U::check_branch) {
-        // Whoever only goes behind it can, if something says where that is.
+        // While skipping, an unknown discriminator is no error if the end is known.
         Err(error) if reader.is_skipping() && error.is_unfit() => {
             start.skip_aggregate(U::EXTENSIBILITY, error)?;
             *reader = start;
@@ -200,7 +198,7 @@ pub fn absent<'a, U: Union>() -> <U as Union>::View<'a> {
 /// For [`Shape::transcribe_key`] of a union.
 ///
 /// # Errors
-/// What is wrong with the bytes.
+/// The bytes are invalid.
 pub fn transcribe_key<U: Union, E: Encoder>(
     reader: &mut Reader<'_>,
     encoder: &mut E,
@@ -220,15 +218,15 @@ pub fn measure<U: Union>(measure: &mut Measure) {
     measure.end(U::EXTENSIBILITY);
 }
 
-/// A member of a view of a union that is a union again, and in the end the same one:
-/// shown when asked for.
+/// A member of a view of a union through which the union contains itself; it is read on
+/// request.
 pub struct Later<'a, M> {
     reader: Option<Reader<'a>>,
     member: PhantomData<fn() -> M>,
 }
 
 impl<'a, M: Member> Later<'a, M> {
-    /// Of the branch at the reader, or its default where the sample has none.
+    /// For the branch at the reader, or its default if the sample has none.
     pub fn new(reader: Option<Reader<'a>>) -> Self {
         Self {
             reader,
@@ -259,8 +257,8 @@ where
     }
 }
 
-/// A sample whose type is a union, where it lies, in bytes that have been checked.
-/// It stands for the view with one variant a branch.
+/// The view of a sample whose type is a union, over checked bytes. It yields the view with
+/// one variant per branch.
 pub struct WholeUnion<'a, U: Union> {
     reader: Reader<'a>,
     view: <U as Union>::View<'a>,
@@ -270,7 +268,7 @@ impl<'a, U: Union + TopicType> WholeUnion<'a, U> {
     /// Checks the bytes at the reader.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The bytes are invalid.
     #[doc(hidden)]
     pub fn parse_(reader: &mut Reader<'a>) -> Result<Self, CdrError> {
         let at = *reader;
@@ -281,7 +279,7 @@ impl<'a, U: Union + TopicType> WholeUnion<'a, U> {
         })
     }
 
-    /// The view with one variant a branch.
+    /// The view with one variant per branch.
     pub fn view(&self) -> <U as Union>::View<'a> {
         self.view
     }
@@ -289,7 +287,7 @@ impl<'a, U: Union + TopicType> WholeUnion<'a, U> {
     /// The owned form.
     ///
     /// # Errors
-    /// Only when the bytes have been altered since they were checked.
+    /// Only if the bytes have been altered since they were checked.
     pub fn to_owned(&self) -> Result<U, CdrError> {
         read(&mut self.reader.clone())
     }
@@ -368,7 +366,7 @@ macro_rules! union_shape {
 
             fn show<'a>(reader: &mut $crate::Reader<'a>) -> <Self as $crate::shape::Shape>::Shown<'a> {
                 let view = $crate::shape::union::show_at::<Self>(*reader);
-                // Stops at the first error, and so does whoever reads on.
+                // Stops at the first error; the error also ends the enclosing read.
                 let _ = $crate::shape::union::check::<Self>(reader);
                 view
             }

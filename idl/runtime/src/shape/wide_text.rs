@@ -9,7 +9,7 @@ use crate::wide_view::WideView;
 
 /// A string of at most `N` UTF-16 units: a length in bytes, then the units in the byte
 /// order of the sample; no terminator, no byte order mark. The same in both
-/// representations, as Cyclone DDS and OpenDDS have it.
+/// representations, as in Cyclone DDS and OpenDDS.
 #[derive(Debug)]
 pub struct WideText<const N: u32 = UNBOUNDED>;
 
@@ -17,7 +17,7 @@ pub struct WideText<const N: u32 = UNBOUNDED>;
 const UNIT: usize = 2;
 
 impl<const N: u32> WideText<N> {
-    /// The text, however long.
+    /// The text, of any length.
     fn whole<'a>(reader: &mut Reader<'a>) -> Result<WideView<'a>, CdrError> {
         let place = reader.place();
         let length = reader.primitive::<u32>()? as usize;

@@ -1,4 +1,4 @@
-//! What a builder has for each member.
+//! The methods of a builder for each member.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub(in crate::emit) struct Methods<'e, 's> {
     all: Ident,
 }
 
-/// What stands before and behind the name of a member in the names of its methods.
+/// Prefix and suffix of the name of a member in the names of its methods.
 const AFFIXES: &[(&str, &str)] = &[
     ("set_", ""),
     ("", "_with"),
@@ -63,7 +63,7 @@ impl<'e, 's> Methods<'e, 's> {
             .unwrap_or_else(|| format_ident!("{prefix}{}{suffix}", field.member.name))
     }
 
-    /// Of a structure that is complete from the start.
+    /// For a structure that is complete from the start.
     pub(super) fn set_all(&self) -> TokenStream {
         let (method, name) = (&self.all, &self.subject.name);
         quote! {
@@ -94,7 +94,7 @@ impl<'e, 's> Methods<'e, 's> {
         }
     }
 
-    /// The builder of a structure of fixed size, over the place where it is.
+    /// The builder of a nested structure of fixed size, over its bytes in the sample.
     fn inner(&self, field: &Field<'_>) -> Option<TokenStream> {
         let id = self.composite_of(&field.member.ty)?;
         let Subject { rt, .. } = self.subject;
@@ -113,8 +113,8 @@ impl<'e, 's> Methods<'e, 's> {
         })
     }
 
-    /// The elements of an array of structures of fixed size, each a builder over the place
-    /// where it is.
+    /// The elements of an array of structures of fixed size, each a builder over its bytes
+    /// in the sample.
     fn elements(&self, field: &Field<'_>) -> Option<TokenStream> {
         let Type::Array {
             element,
@@ -186,7 +186,7 @@ impl<'e, 's> Methods<'e, 's> {
         quote!(#plain #more)
     }
 
-    /// A method that writes a member and goes on to the next stage.
+    /// A method that writes a member and returns the builder of the next stage.
     fn append(
         &self,
         next: &Next,
@@ -280,7 +280,7 @@ impl<'e, 's> Methods<'e, 's> {
         quote!(#with #from)
     }
 
-    /// Of an array, `rows` are the dimensions of an element.
+    /// For an array, `rows` are the dimensions of an element.
     fn list(&self, field: &Field<'_>, next: &Next, element: &Element, rows: &[u32]) -> TokenStream {
         let Subject { rt, .. } = self.subject;
         let Field { path, member, .. } = field;
@@ -362,13 +362,13 @@ impl<'e, 's> Methods<'e, 's> {
         )
     }
 
-    /// The shape of a member's value, whatever is around it.
+    /// The shape of a member's value, without `@optional` and the like around it.
     fn shape(&self, member: &Member) -> TokenStream {
         self.emitter
             .shape_within(&member.ty, &member.range, self.subject.scope())
     }
 
-    /// The error of what is built.
+    /// The error type of the builder.
     fn error(&self) -> TokenStream {
         let slot = self.emitter.names.parameter("S");
         quote!(#slot::Error)
@@ -385,7 +385,7 @@ impl<'e, 's> Methods<'e, 's> {
         }
     }
 
-    /// As [`composite_of`](Self::composite_of), of the innermost element of arrays.
+    /// As [`composite_of`](Self::composite_of), for the innermost element of arrays.
     fn composite_within(&self, ty: &Type) -> Option<TypeId> {
         match self.emitter.resolve(ty) {
             Type::Array { element, .. } => self.composite_within(&element.ty),
@@ -393,7 +393,7 @@ impl<'e, 's> Methods<'e, 's> {
         }
     }
 
-    /// The comments of the IDL, and what there is to say here.
+    /// The comments of the IDL, followed by those of the method.
     fn docs_and(&self, member: &Member, more: &[&str]) -> TokenStream {
         let doc = member_docs(member);
         let blank = (!doc.is_empty()).then(|| quote!(#[doc = ""]));

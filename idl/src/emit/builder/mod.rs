@@ -1,12 +1,12 @@
-//! `FooBuilder`: a structure built where it will lie, its order of writing in types.
+//! `FooBuilder`: a structure built in place, with the order of writing in the types.
 //!
-//! Members are split into runs of fixed size, with one member of varying size
-//! between two runs. A stage waits for such a member; the method named after it
-//! consumes the builder and returns the next stage. The last stage is
-//! `Complete`, the only one that can publish. Mutable structures have that stage
-//! alone: whether something is missing is found when they are complete.
+//! Members are divided into runs of fixed size, with one member of varying size
+//! between two runs. Each stage waits for such a member; the method with its name
+//! consumes the builder and returns the next stage. Only the last stage,
+//! `Complete`, can publish. Mutable structures have that stage alone: a missing
+//! member is detected when they are published.
 //!
-//! `methods.rs` has the methods of members.
+//! `methods.rs` generates the methods of members.
 
 mod methods;
 
@@ -83,7 +83,7 @@ impl Emitter<'_> {
                 methods.appenders(field, &goes_on)
             });
             let at = self.stage(subject, run.then);
-            // What stands before all that varies stays where it is in every stage.
+            // Members before the first one of varying size keep their offsets in every stage.
             let (in_all_stages, in_this_stage) = match index {
                 0 => (Some(quote!(#(#setters)*)), quote!(#appenders)),
                 _ => (None, quote!(#(#setters)* #appenders)),
@@ -145,7 +145,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// How the structure is built by itself and inside of others.
+    /// Building the structure by itself and inside others.
     fn composite(&self, subject: &Subject<'_>, runs: &[Run<'_, '_>]) -> TokenStream {
         let Subject { name, rt, .. } = subject;
         let builder = &self.names.companions(subject.id).builder;
@@ -167,8 +167,8 @@ impl Emitter<'_> {
             quote!(#(#members)*)
         });
         let fixed = self.fixed_composite(subject, runs);
-        // What begins a builder becomes a part of who lends the sample: a builder that is
-        // returned goes through memory, and is read there before all of it has arrived.
+        // The constructor is inlined into the function that lends the sample: a builder that is
+        // returned passes through memory, where loads stall on recent stores.
         quote! {
             impl #rt::in_place::Composite for #name {
                 type First<#room: #rt::Room> = #builder<#room>;
@@ -246,9 +246,9 @@ struct Run<'r, 's> {
     then: Option<&'r Field<'s>>,
 }
 
-/// What follows on a member of varying size.
+/// The continuation after a member of varying size.
 pub(super) struct Next {
-    /// What the method takes before the value, and does with `sample` before it.
+    /// Parameters before the value, and statements on `sample` before it is written.
     pub(super) parameters: Option<TokenStream>,
     pub(super) before: TokenStream,
     pub(super) stage: TokenStream,
@@ -267,7 +267,7 @@ impl Next {
     }
 }
 
-/// Of a mutable structure there is one, and nothing is written before it is given.
+/// A mutable structure has one run, whose members are written only when set.
 fn runs<'r, 's>(subject: &'r Subject<'s>) -> Vec<Run<'r, 's>> {
     let mut runs = Vec::new();
     let mut fixed = Vec::new();

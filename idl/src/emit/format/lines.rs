@@ -1,8 +1,8 @@
-//! Where lines break.
+//! Line breaks.
 //!
-//! What fits into a line is one. Of what does not, the outermost part that can be taken
-//! apart is: a block into its statements, an assignment behind the `=`, a chain before its
-//! dots, a list behind its commas.
+//! A range that fits into one line becomes one. Otherwise its outermost breakable part is
+//! broken: a block into its statements, an assignment after the `=`, a chain before its
+//! dots, a list after its commas.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ pub(super) struct Lines<'t> {
     text: String,
     /// Bytes in the line so far.
     column: usize,
-    /// Nothing but indentation is in the line.
+    /// Whether the line has only indentation so far.
     fresh: bool,
 }
 
@@ -32,7 +32,7 @@ impl<'t> Lines<'t> {
         lines
     }
 
-    /// The text, its last line ended.
+    /// The text, with its last line terminated.
     pub(super) fn finish(mut self) -> String {
         let end = self.text.trim_end_matches([' ', '\n']).len();
         self.text.truncate(end);
@@ -111,7 +111,7 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// Whether a part of it needs a line of its own.
+    /// Whether a part of the range needs a line of its own.
     fn is_broken(&self, range: &Range<usize>) -> bool {
         let before = |index: usize| self.tokens.list[index].breaks_before;
         match range.clone().last() {
@@ -123,17 +123,17 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// Whether it fits into what is left of the line with `trailing` bytes behind it.
+    /// Whether the range and `trailing` more bytes fit into the rest of the line.
     fn fits(&self, range: &Range<usize>, trailing: usize) -> bool {
         let space = !self.fresh && self.tokens.list[range.start].space;
         let column = self.column + usize::from(space);
         !self.is_broken(range) && column + self.width(range) + trailing <= WIDTH
     }
 
-    // How ranges are printed.
+    // Printing of ranges.
 
-    /// An item, a statement, or a part of a list: attributes, each in its line, and the
-    /// rest. `trailing` bytes come behind it.
+    /// An item, a statement, or a part of a list: attributes, each on its line, and the
+    /// rest. `trailing` bytes follow it.
     fn part(&mut self, range: Range<usize>, indent: usize, trailing: usize) {
         let mut start = range.start;
         let rest = self.tokens.behind_attributes(&range);
@@ -180,7 +180,7 @@ impl<'t> Lines<'t> {
         self.groups(range, indent, trailing);
     }
 
-    /// What stands before a body.
+    /// The text before a body.
     fn head(&mut self, range: Range<usize>, indent: usize) {
         let mut outermost = self.tokens.outermost(&range);
         let Some(condition) = outermost.find(|index| self.tokens.is(*index, "where")) else {
@@ -216,7 +216,7 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// Operators between parts, where the first part fits.
+    /// Breaks before operators between parts, if the first part fits.
     fn operators(&self, range: &Range<usize>) -> Vec<usize> {
         let operators = self.tokens.outermost(range).filter(|index| {
             let token = &self.tokens.list[*index];
@@ -229,7 +229,7 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// The dots of method calls, if there are several. The first stays behind a short word.
+    /// The dots of method calls, if there are several. The first stays on the line of a short word.
     fn dots(&self, range: &Range<usize>) -> Vec<usize> {
         let is_called = |dot: usize| {
             let behind = self.tokens.after(dot + 1);
@@ -257,7 +257,7 @@ impl<'t> Lines<'t> {
         dots
     }
 
-    /// Whether all but what is in the last brackets fits, and that does not fit anywhere.
+    /// Whether all but the contents of the last brackets fits, and the contents fit on no line.
     fn ends_tall(&self, range: &Range<usize>) -> bool {
         let outermost = self.tokens.outermost(range);
         let Some(last) = outermost.filter(|index| self.tokens.opens(*index)).last() else {
@@ -285,7 +285,7 @@ impl<'t> Lines<'t> {
         self.groups(start..range.end, column, trailing);
     }
 
-    /// From left to right, where brackets that do not fit are broken.
+    /// Prints from left to right, and breaks brackets that do not fit.
     fn groups(&mut self, range: Range<usize>, indent: usize, trailing: usize) {
         let mut index = range.start;
         while index < range.end {
@@ -312,7 +312,7 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// Brackets that are broken.
+    /// Prints brackets with their contents on lines of their own.
     fn bracket(&mut self, opening: usize, indent: usize) {
         let token = &self.tokens.list[opening];
         let (class, inside) = (token.class, opening + 1..token.partner);
@@ -337,7 +337,7 @@ impl<'t> Lines<'t> {
         self.push(closing);
     }
 
-    /// One part a line.
+    /// Prints one part per line.
     fn list(&mut self, opening: usize, inside: Range<usize>, indent: usize) {
         let class = self.tokens.list[opening].class;
         let has_comma = self.tokens.list[inside.end - 1].separates;
@@ -363,8 +363,8 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// The brackets that the only part of a list ends with, or a block that the last one
-    /// does, where it is better to break these.
+    /// The brackets that end the only part of a list, or the block that ends its last part,
+    /// if breaking these is better.
     fn hugged(&self, opening: usize, indent: usize) -> Option<usize> {
         let token = &self.tokens.list[opening];
         let is_attribute = self.tokens.is_attribute(opening);

@@ -1,10 +1,10 @@
-//! Tokens as text that is laid out as rustfmt would, or nearly: items to be read.
+//! Tokens as text, laid out almost as rustfmt would, for readers of generated code.
 //!
-//! Generated code is long, and its syntax is known, so there is no syntax tree: `tokens`
-//! puts all tokens into one list, `spacing` says what each of them is for, `parts` what they
-//! make up, and `lines` breaks what does not fit into a line, from the outside in. Whatever the tokens are, the
-//! text is the same tokens again, but for commas before closing brackets: what is not
-//! understood is at worst not pretty.
+//! Generated code is long and of known syntax, so there is no syntax tree: `tokens` puts
+//! all tokens into one list, `spacing` finds the role of each, `parts` groups them, and
+//! `lines` breaks ranges that do not fit into a line, from the outside in. For any input
+//! the text consists of the same tokens, except for commas before closing brackets:
+//! unknown syntax is at worst laid out badly.
 
 mod lines;
 mod parts;
@@ -19,14 +19,14 @@ use proc_macro2::TokenStream;
 use lines::Lines;
 use tokens::Tokens;
 
-/// Bytes of the longest line that can be avoided.
+/// Longest line in bytes, unless it cannot be broken.
 const WIDTH: usize = 100;
 
-/// Columns that each pair of brackets moves what is in it to the right.
+/// Columns of indentation per level.
 const STEP: usize = 4;
 
-/// Items in as many modules as `depth` says. Each that is no call of a macro has the text
-/// `before` in front, whole lines that are not indented.
+/// Items inside `depth` modules. Each item that is not a macro call is preceded by the text
+/// `before`, whole lines without indentation.
 pub(super) fn format(items: TokenStream, depth: usize, before: &str) -> String {
     let mut tokens = Tokens::of(items);
     spacing::arrange(&mut tokens);

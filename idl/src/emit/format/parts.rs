@@ -1,4 +1,4 @@
-//! What a range of tokens is made of: items, statements, arms, what stands between commas.
+//! The parts of a range of tokens: items, statements, arms, elements of lists.
 
 use std::ops::Range;
 
@@ -16,14 +16,14 @@ impl Tokens {
         matches!(token.kind, Kind::Open(_)) && token.partner > index + 1
     }
 
-    /// Where a line can break first: behind an opening bracket, but for angle ones.
+    /// The first possible line break: after an opening bracket, except angle brackets.
     pub(super) fn breakable(&self, range: &Range<usize>) -> Option<usize> {
         let angle = Kind::Open(Bracket::Angle);
         let mut outermost = self.outermost(range);
         outermost.find(|index| self.opens(*index) && self.list[*index].kind != angle)
     }
 
-    /// The first word behind `pub`, where there is one.
+    /// The first word, after `pub` if present.
     pub(super) fn first_word(&self, start: usize) -> usize {
         match (self.is(start, "pub"), self.is(start + 1, "(")) {
             (true, true) => self.after(start + 1),
@@ -32,7 +32,7 @@ impl Tokens {
         }
     }
 
-    /// Behind documentation and attributes.
+    /// The position after documentation and attributes.
     pub(super) fn behind_attributes(&self, range: &Range<usize>) -> usize {
         let mut start = range.start;
         while start < range.end {
@@ -45,7 +45,7 @@ impl Tokens {
         start
     }
 
-    /// Behind the attribute that starts here.
+    /// The position after the attribute that starts here.
     pub(super) fn attribute_end(&self, start: usize) -> Option<usize> {
         if !self.is(start, "#") {
             return None;
@@ -54,7 +54,7 @@ impl Tokens {
         self.is(opening, "[").then(|| self.after(opening))
     }
 
-    /// Where the item or statement that starts here ends.
+    /// The end of the item or statement that starts here.
     pub(super) fn item_end(&self, start: usize, end: usize) -> usize {
         let start = self.behind_attributes(&(start..end));
         let first = self.first_word(start);
@@ -79,7 +79,7 @@ impl Tokens {
         end
     }
 
-    /// Whether it is an item with a body: these have blank lines around them.
+    /// Whether it is an item with a body, which gets blank lines around it.
     pub(super) fn is_tall(&self, range: Range<usize>) -> bool {
         let first = self.first_word(self.behind_attributes(&range));
         match self.text_at(first) {
@@ -97,7 +97,7 @@ impl Tokens {
         outermost.any(|index| self.opens(index) && self.is_macro(index))
     }
 
-    /// The braces that a range ends with, if they are no list.
+    /// The braces that end a range, unless they are a list.
     pub(super) fn body(&self, range: &Range<usize>) -> Option<usize> {
         let last = &self.list[range.end - 1];
         let opening = last.partner;
@@ -107,7 +107,7 @@ impl Tokens {
         is_body.then_some(opening)
     }
 
-    /// The `=` or `=>` with something on both sides.
+    /// The `=` or `=>` with operands on both sides.
     pub(super) fn assignment(&self, range: &Range<usize>) -> Option<usize> {
         if matches!(self.text_at(range.start), "if" | "while") {
             return None;
@@ -117,14 +117,14 @@ impl Tokens {
         (found + 1 < range.end).then_some(found)
     }
 
-    /// Whether what may be an arm is one, and none that is a block.
+    /// Whether a candidate is an arm whose body is not a block.
     pub(super) fn arm_has_comma(&self, part: &Range<usize>) -> bool {
         let mut outermost = self.outermost(part);
         let arrow = outermost.find(|index| self.is(*index, "=>"));
         arrow.is_some_and(|arrow| self.body(part) != Some(arrow + 1))
     }
 
-    /// What stands between commas, and in `match` behind arms that are blocks.
+    /// The parts between commas, and in `match` also between arms that are blocks.
     pub(super) fn parts(&self, range: Range<usize>, class: Class) -> Vec<Range<usize>> {
         let mut parts = Vec::new();
         let mut start = range.start;

@@ -1,20 +1,20 @@
-//! What each token is for, told from those before it: where spaces go, what braces hold,
-//! and how wide everything is in one line.
+//! The role of each token, derived from those before it: spaces, contents of braces, and
+//! the width of every range on one line.
 
 use super::tokens::{Bracket, Kind, Token, Tokens};
 
-/// What is in brackets.
+/// The contents of brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Things with commas between them.
+    /// A list with commas.
     List,
-    /// The same, one a line: fields, variants.
+    /// A list with one part per line: fields, variants.
     Fields,
     /// Items or statements.
     Block,
     /// The arms of a `match`.
     Arms,
-    /// What an attribute or a macro is given, whose commas are left as they are.
+    /// The arguments of an attribute or a macro, whose commas stay unchanged.
     Given,
 }
 
@@ -25,12 +25,12 @@ impl Class {
     }
 }
 
-/// What is known at some place in brackets.
+/// The state at a position inside brackets.
 #[derive(Debug, Clone, Copy)]
 struct Scope {
     bracket: Bracket,
     class: Class,
-    /// What the next braces belong to.
+    /// The construct that the next braces belong to.
     head: Option<Class>,
     /// Whether the parameters of a closure have begun.
     in_closure: bool,
@@ -49,16 +49,16 @@ impl Scope {
     }
 }
 
-/// How an operator stands to its neighbours.
+/// How an operator is attached to its neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// Belongs to what comes next.
+    /// Attached to the next token.
     Prefix,
-    /// Belongs to what comes before.
+    /// Attached to the previous token.
     Postfix,
-    /// Belongs to both.
+    /// Attached to both.
     Between,
-    /// Spaces before and behind.
+    /// Spaces before and after.
     Free,
 }
 
@@ -115,7 +115,7 @@ pub(super) fn arrange(tokens: &mut Tokens) {
 }
 
 impl Scope {
-    /// The first of them says what the next braces are.
+    /// Tokens whose first one determines the next braces.
     fn keyword(&mut self, word: &str) {
         let head = match word {
             "struct" | "enum" => Class::Fields,
@@ -127,12 +127,12 @@ impl Scope {
         self.head.get_or_insert(head);
     }
 
-    /// Whether it separates two parts of what is in the brackets.
+    /// Whether it separates two parts of the contents of the brackets.
     fn operator(&mut self, text: &str, role: Role) -> bool {
         match text {
             ";" | "=>" => (self.head, self.in_closure) = (None, false),
             "," if !self.in_closure => {
-                // Bounds have commas, too.
+                // Bounds have commas too.
                 self.head = self.head.filter(|_| self.class == Class::Block);
                 self.commas += 1;
                 return true;
@@ -143,7 +143,7 @@ impl Scope {
         false
     }
 
-    /// What is in brackets that open at `index`.
+    /// The contents of the brackets that open at `index`.
     fn class_of(&mut self, tokens: &Tokens, index: usize, bracket: Bracket) -> Class {
         let is_given = tokens.is_attribute(index) || tokens.is_macro(index);
         if is_given || self.class == Class::Given {
@@ -165,7 +165,7 @@ impl Scope {
     }
 }
 
-/// Whether what comes behind a token stands behind a value or a type.
+/// Whether the next token follows a value or a type.
 fn ends_operand(tokens: &Tokens, index: usize, role: Role) -> bool {
     let token = &tokens.list[index];
     match token.kind {
@@ -193,7 +193,7 @@ fn role_of(text: &str, operand: bool, scope: &Scope) -> Role {
     }
 }
 
-/// Whether a space comes before a token in the same line.
+/// Whether a space precedes a token on the same line.
 fn has_space(tokens: &Tokens, index: usize, before: Role, role: Role, operand: bool) -> bool {
     let (left, right) = (&tokens.list[index - 1], &tokens.list[index]);
     let behind_operator = left.kind == Kind::Operator;
@@ -204,7 +204,7 @@ fn has_space(tokens: &Tokens, index: usize, before: Role, role: Role, operand: b
             let may_merge = behind_operator || left.kind == Kind::Literal;
             return may_merge && would_merge(tokens, left, right);
         }
-        // Of a macro, a call, a tuple structure.
+        // After a macro, a call, a tuple structure.
         Kind::Open(Bracket::Round | Bracket::Square) if before == Role::Between => return false,
         Kind::Open(Bracket::Round) if operand => return false,
         Kind::Open(Bracket::Round) if matches!(tokens.text(left), "pub" | "fn") => return false,
@@ -235,8 +235,8 @@ fn opens(token: &Token) -> bool {
     matches!(token.kind, Kind::Open(_))
 }
 
-/// Whether two tokens side by side would be another. (`<<`, `&&` and their like are taken
-/// apart where that makes a difference.)
+/// Whether two adjacent tokens would form another one. (`<<`, `&&` and the like are split
+/// where that matters.)
 fn would_merge(tokens: &Tokens, left: &Token, right: &Token) -> bool {
     let last = tokens.text(left).chars().next_back();
     let first = tokens.text(right).chars().next();
@@ -253,8 +253,7 @@ fn would_merge(tokens: &Tokens, left: &Token, right: &Token) -> bool {
     )
 }
 
-/// Whether the comma before the bracket that closes at `index`, if there is one, means
-/// nothing.
+/// Whether a comma before the bracket that closes at `index` would be insignificant.
 fn is_free(tokens: &Tokens, index: usize, scope: Scope) -> bool {
     let has_comma = index > 0 && tokens.list[index - 1].separates;
     let opening = tokens.list[index].partner;
@@ -262,12 +261,12 @@ fn is_free(tokens: &Tokens, index: usize, scope: Scope) -> bool {
     has_comma && (is_literal || comma_is_free(tokens, opening, scope.commas))
 }
 
-/// Whether it means nothing if there is a comma behind the last of `parts` in brackets that
-/// open at `opening`. There is doubt where that has none: braces may be a block, and angle
+/// Whether a comma after the last of `parts` in the brackets that open at `opening` is
+/// insignificant. Without such a comma that is uncertain: braces may be a block, and angle
 /// brackets comparisons.
 pub(super) fn comma_is_free(tokens: &Tokens, opening: usize, parts: usize) -> bool {
     let token = &tokens.list[opening];
-    // `(a)` is no tuple, `(a,)` is one; `[T]` is a type.
+    // `(a)` is not a tuple, `(a,)` is one; `[T]` is a type.
     let is_called = || {
         let before = opening
             .checked_sub(1)

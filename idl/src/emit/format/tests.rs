@@ -9,7 +9,7 @@ fn formatted(text: &str) -> String {
     format(text.parse().expect("has tokens"), 0, "")
 }
 
-/// `expected` is what comes of `text`, and of itself.
+/// `text` and `expected` are both laid out as `expected`.
 fn check(text: &str, expected: &str) {
     let expected = expected.trim_start_matches('\n');
     assert_eq!(formatted(text), expected);
@@ -202,7 +202,7 @@ fn items_at_the_root_may_have_something_before() {
     assert_eq!(text, expected);
 }
 
-/// All tokens but commas before closing brackets, one a line.
+/// All tokens except commas before closing brackets, one per line.
 fn flattened(stream: TokenStream, text: &mut String) {
     let mut trees = stream.into_iter().peekable();
     while let Some(tree) = trees.next() {
@@ -218,8 +218,8 @@ fn flattened(stream: TokenStream, text: &mut String) {
     }
 }
 
-/// The Rust of this crate, most of it unlike anything that is generated: it may look odd
-/// afterwards, but it is the same.
+/// The source of this crate, most of it unlike generated code: the layout may be odd, but the
+/// tokens are the same.
 #[test]
 fn no_token_is_lost() {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];

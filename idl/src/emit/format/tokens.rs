@@ -1,7 +1,7 @@
-//! A stream of tokens as one flat list, with brackets that know each other.
+//! A stream of tokens as one flat list, in which each bracket has the index of its partner.
 //!
-//! Angle brackets are brackets here where they have a partner. That is a guess: `a < b` may
-//! be mistaken, which alters where lines break and nothing else.
+//! Angle brackets count as brackets if they have a partner. That is a guess: a wrong one, as
+//! for `a < b`, only affects line breaks.
 
 use std::fmt::{Display, Write as _};
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub(super) enum Kind {
     Lifetime,
     Literal,
     Operator,
-    /// A line of documentation, with its slashes; nothing else may follow in its line.
+    /// A line of documentation with its slashes, which ends its line.
     Doc,
     Open(Bracket),
     Close(Bracket),
@@ -34,25 +34,25 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token {
     pub(super) kind: Kind,
-    /// Where its text is.
+    /// The range of its text.
     start: usize,
     end: usize,
-    /// Of a bracket: where its partner is.
+    /// Of a bracket: the index of its partner.
     pub(super) partner: usize,
-    /// Of an operator: the next token is part of it, and stands behind it without a space.
+    /// Of an operator: the next token is part of it, without a space between.
     pub(super) joint: bool,
-    // What `spacing` finds:
-    /// Whether a space comes before it.
+    // Set by `spacing`:
+    /// Whether a space precedes it.
     pub(super) space: bool,
     /// An operator between two operands.
     pub(super) binary: bool,
-    /// A comma between two parts of what is in brackets, or behind the last.
+    /// A comma between two parts of a list in brackets, or after the last.
     pub(super) separates: bool,
-    /// One behind the last, that is printed only at the end of a line.
+    /// A comma after the last part, which is printed only at the end of a line.
     pub(super) free: bool,
     /// Of an opening bracket.
     pub(super) class: Class,
-    /// Bytes of all tokens before it in one line, and how many of these need lines of
+    /// Bytes of all tokens before it if on one line, and how many of these need lines of
     /// their own.
     pub(super) width_before: usize,
     pub(super) breaks_before: usize,
@@ -81,7 +81,7 @@ const OPERATORS: &[&str] = &[
     "/=", "%=", "^=", "&=", "|=",
 ];
 
-/// Words that are no operands. Names from IDL are never any of these.
+/// Words that are not operands. Names from IDL are never among them.
 fn is_keyword(word: &str) -> bool {
     matches!(
         word,
@@ -139,7 +139,7 @@ impl Tokens {
         self.list.get(index).map(|token| token.kind)
     }
 
-    /// What comes next after a token, and after its partner if it opens a bracket.
+    /// The index after a token, or after its partner if it opens a bracket.
     pub(super) fn after(&self, index: usize) -> usize {
         match self.list[index].kind {
             Kind::Open(_) => self.list[index].partner + 1,
@@ -147,7 +147,7 @@ impl Tokens {
         }
     }
 
-    /// The tokens of a range that are in no brackets inside of it.
+    /// The tokens of a range outside of its inner brackets.
     pub(super) fn outermost<'t>(
         &'t self,
         range: &Range<usize>,
@@ -159,7 +159,7 @@ impl Tokens {
         })
     }
 
-    /// Appends a stream. Inside of macros, documentation is left as the attribute it is.
+    /// Appends a stream. Inside macros, documentation stays an attribute.
     fn read(&mut self, stream: TokenStream, in_macro: bool) {
         for tree in stream {
             match tree {
@@ -195,7 +195,7 @@ impl Tokens {
 
     fn group(&mut self, group: Group, in_macro: bool) {
         let (delimiter, stream) = (group.delimiter(), group.stream());
-        // The tokens then have one owner, and need not be copied.
+        // The tokens then have one owner, and are not copied.
         drop(group);
         let (bracket, open, close) = match delimiter {
             Delimiter::Parenthesis => (Bracket::Round, '(', ')'),
@@ -221,13 +221,13 @@ impl Tokens {
         }
     }
 
-    /// Whether a bracket that opens at `index` is an attribute's.
+    /// Whether the bracket that opens at `index` belongs to an attribute.
     pub(super) fn is_attribute(&self, index: usize) -> bool {
         let is = |back: usize, text| index >= back && self.text_at(index - back) == text;
         is(1, "#") || (is(1, "!") && is(2, "#"))
     }
 
-    /// Whether it has what a macro is given.
+    /// Whether the bracket holds the arguments of a macro.
     pub(super) fn is_macro(&self, index: usize) -> bool {
         let named = |back: usize| {
             let word = index.checked_sub(back).and_then(|index| self.kind(index));
@@ -302,7 +302,7 @@ impl Tokens {
         }
     }
 
-    /// Behind a number it compares or shifts, as does the second of two.
+    /// After a number it compares or shifts, as does the second of two.
     fn may_open_angle(&self, index: usize) -> bool {
         let Some(before) = index.checked_sub(1) else {
             return true;
@@ -313,7 +313,7 @@ impl Tokens {
         before.kind != Kind::Literal && !shifts
     }
 
-    /// Makes a line of documentation of the attribute whose bracket opens at `opening`, if
+    /// Converts the attribute whose bracket opens at `opening` to a line of documentation, if
     /// it is one.
     fn documentation(&mut self, opening: usize) {
         let [_, doc, equals, literal, _] = &self.list[opening..] else {
@@ -325,7 +325,7 @@ impl Tokens {
         let Some(text) = unescaped(self.text(literal)) else {
             return;
         };
-        // Of these the slashes would make something else.
+        // With slashes before it, such text would become another kind of comment.
         if text.starts_with('/') || text.contains(['\n', '\r']) {
             return;
         }
@@ -338,7 +338,7 @@ impl Tokens {
     }
 }
 
-/// The value of a string literal; `None` of what is none, or has rare escapes.
+/// The value of a string literal; `None` for other tokens, and for rare escapes.
 fn unescaped(literal: &str) -> Option<String> {
     if let Some(raw) = literal.strip_prefix('r') {
         let hashes = raw.len() - raw.trim_start_matches('#').len();

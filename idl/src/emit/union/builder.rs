@@ -1,5 +1,5 @@
-//! Unions built in place: one method a branch writes the discriminator and the member,
-//! and then the union is complete.
+//! Unions built in place: one method per branch writes the discriminator and the member,
+//! which completes the union.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
@@ -41,7 +41,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// What stands before and behind the member of a branch.
+    /// The statements before and after the member of a branch.
     fn next(&self, cases: &Cases<'_>, arm: &Arm<'_>) -> Next {
         let rt = &cases.subject.rt;
         let (switch, discriminator) = (cases.switch(), &cases.discriminator);

@@ -1,5 +1,5 @@
-//! Which branch the default of a union has: that which the default discriminator selects,
-//! unless its member contains the union again, for then there would be no end of it.
+//! The branch of the default of a union: the one that the default discriminator selects,
+//! unless its member contains the union again, which would make the default infinite.
 
 use crate::emit::Emitter;
 use crate::model::{Branch, Primitive, Type, TypeId, TypeKind, Union, Value};
@@ -8,7 +8,7 @@ use crate::model::{Branch, Primitive, Type, TypeId, TypeKind, Union, Value};
 pub(in crate::emit) struct Initial {
     /// `None` for no branch.
     pub(in crate::emit) branch: Option<usize>,
-    /// What selects it.
+    /// The discriminator value that selects it.
     pub(in crate::emit) discriminator: Value,
 }
 
@@ -47,8 +47,8 @@ impl Emitter<'_> {
         })
     }
 
-    /// The first of the branches whose default is found to end soonest, with a
-    /// discriminator that selects it.
+    /// The first of the branches with the shallowest finite default, with a discriminator that
+    /// selects it.
     fn finite(&self, id: TypeId, union: &Union) -> Option<Initial> {
         let mut ending = vec![false; self.model.types.len()];
         loop {
@@ -79,7 +79,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether the default of a type ends if those of `ending` do.
+    /// Whether the default of a type is finite, assuming that those of `ending` are.
     fn ends(&self, ty: &Type, ending: &[bool]) -> bool {
         match self.resolve(ty) {
             Type::Array { element, .. } => self.ends(&element.ty, ending),
@@ -110,7 +110,7 @@ impl Emitter<'_> {
         if let Some(label) = branch.labels.first() {
             return Some(label.clone());
         }
-        // The default branch has all that no other has.
+        // The default branch has all values without another branch.
         let numbers = 0..=union.branches.iter().map(|one| one.labels.len()).sum();
         let mut candidates: Box<dyn Iterator<Item = Value>> =
             match self.resolve(&union.discriminator.ty) {

@@ -1,8 +1,8 @@
-//! `union`: an enum with one variant a branch, the same for views, and what the
-//! runtime has to know of it.
+//! `union`: an enum with one variant per branch, another for views, and the
+//! implementations that the runtime needs.
 //!
-//! A branch that one value of the discriminator selects is `Name(T)`. One that several
-//! select, the default among them, is `Name(D, T)` and keeps which. Where no branch is
+//! A branch with one value of the discriminator is `Name(T)`. A branch with several
+//! values, such as the default, is `Name(D, T)` and keeps the value. If no branch is
 //! selected, the variant is `Empty(D)`.
 
 mod builder;
@@ -22,25 +22,25 @@ use crate::model::{
     Union,
 };
 
-/// What the parts of a union's code have in common.
+/// Data shared by the parts of a union's code.
 struct Cases<'s> {
     union: &'s Union,
     /// Its discriminator and its branches, as members of a structure.
     subject: &'s Subject<'s>,
     arms: Vec<Arm<'s>>,
-    /// The variant that stands for no branch, if there is one.
+    /// The variant without a branch, if there is one.
     empty: Option<Ident>,
-    /// The branch that the default has.
+    /// The branch of the default.
     initial: Option<usize>,
     /// The Rust type of the discriminator.
     discriminator: TokenStream,
 }
 
-/// A branch with what is said about it again and again.
+/// A branch with the expressions that the code repeats.
 struct Arm<'s> {
     branch: &'s Branch,
     variant: Ident,
-    /// Path of the type that stands for the member.
+    /// Path of the type that represents the member.
     path: TokenStream,
     /// The one value that selects it, as an expression.
     label: Option<TokenStream>,
@@ -48,15 +48,15 @@ struct Arm<'s> {
 }
 
 impl Cases<'_> {
-    /// The path of the type that stands for the discriminator.
+    /// The path of the type that represents the discriminator.
     fn switch(&self) -> &TokenStream {
         &self.subject.fields[0].path
     }
 }
 
-/// The discriminator and the branches of a union as the members of a structure: the
-/// discriminator has the id 0, readers must understand it, and it is all of the key
-/// when the union is part of one. No branch is named as it is.
+/// The discriminator and the branches of a union as the members of a structure. The
+/// discriminator has id 0, readers must understand it, and it is the whole key if the union
+/// is part of one. Its name is unlike that of any branch.
 pub(super) fn as_structure(union: &Union) -> Struct {
     let discriminator = Member {
         name: "discriminator".to_owned(),
@@ -98,7 +98,7 @@ impl Emitter<'_> {
         }
         let mut subject = self.subject(id, decl, &structure);
         for field in &mut subject.fields {
-            // Nothing of a union is there before a branch is chosen.
+            // A union has no members before a branch is chosen.
             field.fixed = false;
         }
         let cases = self.cases(union, &subject, initial.branch);
@@ -163,7 +163,7 @@ impl Emitter<'_> {
             ) => 1 << 8,
             Type::Primitive(Primitive::Int16 | Primitive::UInt16 | Primitive::WChar) => 1 << 16,
             Type::Named(id) => match &self.decl(*id).kind {
-                // Others may have values that this version does not know.
+                // Another version may have values that this version does not know.
                 TypeKind::Enum(inner) if inner.extensibility == Extensibility::Final => {
                     inner.literals.len()
                 }

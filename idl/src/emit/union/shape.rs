@@ -1,4 +1,4 @@
-//! What the runtime has to know of a union.
+//! The implementations that the runtime needs for a union.
 
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
@@ -9,7 +9,7 @@ use crate::emit::structure::{Subject, type_name};
 use crate::model::{Primitive, Type, TypeKind, Value};
 
 impl Emitter<'_> {
-    /// What the runtime has to know.
+    /// The implementation of the runtime's traits.
     pub(super) fn union_impl(&self, cases: &Cases<'_>) -> TokenStream {
         let Subject {
             name, rt, id, decl, ..
@@ -163,8 +163,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Which branch a discriminator selects. Enumerations are taken by their wire form,
-    /// of which there is one for each value.
+    /// The branch that a discriminator selects. Enumerations are compared in their wire form,
+    /// which is unique for each value.
     fn select_fn(&self, cases: &Cases<'_>) -> TokenStream {
         let Subject { rt, .. } = cases.subject;
         let (switch, usize) = (cases.switch(), self.names.primitive("usize"));
@@ -215,14 +215,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// An expression that differs by the branch that `discriminator` selects.
+    /// An expression with a case for each branch that `discriminator` may select.
     fn by_branch(
         &self,
         cases: &Cases<'_>,
         of_arm: impl Fn(&Arm<'_>) -> TokenStream,
         of_none: impl Fn(&Ident) -> TokenStream,
     ) -> TokenStream {
-        // Where nothing selects no branch, whatever is left selects the last.
+        // If every value selects a branch, the remaining values select the last.
         let (last, first) = match (&cases.empty, cases.arms.split_last()) {
             (Some(empty), _) => (of_none(empty), &cases.arms[..]),
             (None, Some((last, first))) => (of_arm(last), first),

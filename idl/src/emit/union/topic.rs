@@ -12,7 +12,7 @@ impl Emitter<'_> {
         let Subject {
             id, decl, name, rt, ..
         } = cases.subject;
-        // Inside of others the discriminator is the key; here only if it is said to be.
+        // Inside other types the discriminator is the key; here only if annotated.
         let mut structure = cases.subject.structure.clone();
         for member in &mut structure.members {
             member.key &= cases.union.discriminator.key;

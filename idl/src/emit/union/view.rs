@@ -1,5 +1,5 @@
-//! What views show of a union: the same variants, unless its members look the same
-//! in views as they do elsewhere.
+//! Unions in views: an enum of the same variants, unless the members have the same types in
+//! views as in the owned form.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -56,8 +56,8 @@ impl Emitter<'_> {
         self.union_in(member).is_some() && self.reaches(&member.ty, id)
     }
 
-    /// Whether views of a union are not the owned form: they refer to the bytes, or have a
-    /// value where that has a pointer.
+    /// Whether views of a union differ from the owned form: they refer to the bytes, or have a
+    /// value instead of a pointer.
     pub(in crate::emit) fn union_looks_different(&self, union: &Union) -> bool {
         let looks_different = |branch: &Branch| {
             branch.member.boxed
@@ -78,7 +78,7 @@ impl Emitter<'_> {
         let TypeKind::Union(union) = &self.decl(id).kind else {
             return true;
         };
-        // What contains the union itself is looked at later, in the bytes.
+        // A member that contains the union itself is read later, from the bytes.
         let borrows = |branch: &Branch| match self.union_in(&branch.member) {
             Some((inner, _)) => self.reaches(&branch.member.ty, id) || self.union_borrows(inner),
             None => !self.is_scalar(&branch.member.ty),

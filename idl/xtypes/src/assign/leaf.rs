@@ -75,7 +75,7 @@ impl Comparison {
         self.within("[]".to_owned(), |this| this.strongly(sides.0, sides.1))
     }
 
-    /// Enumerations, bitmasks, bitsets, and the integers that bitmasks pass for.
+    /// Enumerations, bitmasks, bitsets, and the integers that are assignable to bitmasks.
     fn bits(&mut self, reader: Side<'_>, writer: Side<'_>) -> Outcome {
         match (reader.definition(), writer.definition()) {
             (Some(Definition::Enum(one)), Some(Definition::Enum(other))) => {
@@ -108,7 +108,7 @@ impl Comparison {
 
     fn enumeration(&mut self, one: &Enum, other: &Enum) -> Outcome {
         self.spend(one.literals.len() + other.literals.len())?;
-        // Some products say nothing.
+        // Some products do not set the flags.
         if let (Some(reader), Some(writer)) = (one.extensibility, other.extensibility)
             && reader != writer
         {
@@ -167,9 +167,9 @@ impl Comparison {
         Ok(())
     }
 
-    /// A key of the writer's must have no value that the reader's cannot have, whatever is
-    /// ignored of other members: a string, a sequence or a map that is longer, a literal that
-    /// the reader does not know (§7.2.4.4.8).
+    /// A key of the writer must have no value that the reader's key cannot have, even if bounds
+    /// of other members are ignored: a longer string, sequence or map, or a literal that the
+    /// reader does not know (§7.2.4.4.8).
     pub(super) fn key_values(&mut self, reader: Side<'_>, writer: Side<'_>) -> Outcome {
         if !self.is_new(reader, writer, View::KeyValues) {
             return Ok(());
@@ -214,7 +214,7 @@ impl Comparison {
     }
 }
 
-/// `@ignore_literal_names`, of either: XTypes 1.3 §7.2.4.4.7.
+/// `@ignore_literal_names` of either type: XTypes 1.3 §7.2.4.4.7.
 const fn by_value_alone(one: &Enum, other: &Enum) -> bool {
     one.ignore_literal_names || other.ignore_literal_names
 }
@@ -235,7 +235,7 @@ fn bound(what: &'static str, reader: Option<u32>, writer: Option<u32>, ignored: 
     })
 }
 
-/// The integer that a bitmask is written as.
+/// The integer type of the encoding of a bitmask.
 fn integer(mask: &Bitmask) -> Option<Primitive> {
     Some(match mask.bit_bound {
         0..=8 => Primitive::UInt8,
@@ -252,7 +252,7 @@ fn primitive(ty: &Type) -> Option<Primitive> {
     }
 }
 
-/// What a type is, in words.
+/// The kind of a type in words.
 fn kind(side: Side<'_>) -> String {
     let kind = match side.ty {
         Type::Primitive(primitive) => return primitive.to_string(),

@@ -1,15 +1,15 @@
-//! Whether a reader can read what a writer writes: XTypes 1.3 §7.2.4.
+//! Assignability, whether a reader can read the samples of a writer: XTypes 1.3 §7.2.4.
 //!
-//! The reader's type has to be *assignable* from the writer's, and where members lie
-//! one behind the other without lengths, *strongly* so: the same, or assignable and
-//! written with a length in front. What else is asked depends on the extensibility,
-//! the same for both. The answer is yes, or where the types differ first and how.
+//! The reader's type must be *assignable* from the writer's, and for members that are
+//! encoded without lengths, *strongly* assignable: the same type, or assignable and
+//! encoded with a length before it. Further rules depend on the extensibility, which must
+//! be the same for both. The answer is yes, or the first difference and its path.
 //!
-//! `leaf` compares strings, enumerations, bits and collections, `structure` and
-//! `union` what has members.
+//! `leaf` compares strings, enumerations, bits and collections, `structure` and `union`
+//! types with members.
 //!
-//! Types may come from strangers, and be made so that there are any number of ways through
-//! them: two uses of types are compared once in each [`View`], and all steps are counted.
+//! Types are untrusted input and may have exponentially many paths: two uses of types are
+//! compared once per [`View`], and all steps count against a limit.
 
 mod leaf;
 mod structure;
@@ -28,20 +28,20 @@ use crate::limits::{COMPARE_STEPS_MAX, DEPTH_MAX};
 use crate::object::TypeIdentifier;
 use crate::registry::Resolved;
 
-/// What TYPE_CONSISTENCY_ENFORCEMENT asks for: XTypes 1.3 §7.6.3.7.
+/// The options of TYPE_CONSISTENCY_ENFORCEMENT: XTypes 1.3 §7.6.3.7.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Consistency {
     /// Whether the types may differ at all: ALLOW_TYPE_COERCION.
     pub allow_coercion: bool,
-    /// Whether bounds of sequences and maps are left out of the comparison.
+    /// Whether bounds of sequences and maps are ignored.
     pub ignore_sequence_bounds: bool,
-    /// Whether bounds of strings are left out of the comparison.
+    /// Whether bounds of strings are ignored.
     pub ignore_string_bounds: bool,
-    /// Whether names of members are left out of the comparison.
+    /// Whether names of members are ignored.
     pub ignore_member_names: bool,
     /// Whether the reader's type may have no member that the writer's lacks.
     pub prevent_type_widening: bool,
-    /// Whether a type that is not known is refused.
+    /// Whether an unknown type is refused.
     pub force_type_validation: bool,
 }
 
@@ -58,12 +58,12 @@ impl Default for Consistency {
     }
 }
 
-/// Where two types differ, and how.
+/// The first difference between two types, with its path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Mismatch {
-    /// From the type on: `Track.position.lat`; `[]` is an element of a collection.
+    /// The path from the type: `Track.position.lat`; `[]` is an element of a collection.
     pub path: String,
-    /// How they differ there.
+    /// The difference at that path.
     pub difference: Difference,
 }
 
@@ -73,67 +73,67 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// How two types differ, what the reader has always first.
+/// A difference between two types; the reader's side is always first.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Difference {
-    /// Coercion is not allowed, and they are not the same.
+    /// Coercion is not allowed, and the types are not the same.
     #[error("the types differ, and coercion is not allowed")]
     Coercion,
-    /// One of them is not known, and must be.
+    /// One of them is unknown, but must be known.
     #[error("the {0} type is not known, and validation is forced")]
     Unknown(&'static str),
     /// Types of different kinds.
     #[error("{reader} cannot be read from {writer}")]
     Kind {
-        /// The reader's.
+        /// In the reader's type.
         reader: String,
-        /// The writer's.
+        /// In the writer's type.
         writer: String,
     },
     /// `@final`, `@appendable` or `@mutable`.
     #[error("{reader:?} is not {writer:?}")]
     Extensibility {
-        /// The reader's.
+        /// In the reader's type.
         reader: Extensibility,
-        /// The writer's.
+        /// In the writer's type.
         writer: Extensibility,
     },
-    /// The writer may write more than the reader takes.
+    /// The writer's bound exceeds the reader's.
     #[error("{what} bound {reader} is less than {writer}")]
     Bound {
         /// `string`, `sequence` or `map`.
         what: &'static str,
-        /// The reader's.
+        /// In the reader's type.
         reader: u32,
-        /// The writer's, or `unbounded`.
+        /// In the writer's type, or `unbounded`.
         writer: String,
     },
     /// Arrays of different dimensions.
     #[error("array {reader:?} is not {writer:?}")]
     Dimensions {
-        /// The reader's.
+        /// In the reader's type.
         reader: Vec<u32>,
-        /// The writer's.
+        /// In the writer's type.
         writer: Vec<u32>,
     },
     /// Enumerations or bitmasks of different numbers of bits.
     #[error("{reader} bits are not {writer}")]
     Bits {
-        /// The reader's.
+        /// In the reader's type.
         reader: u16,
-        /// The writer's.
+        /// In the writer's type.
         writer: u16,
     },
     /// A literal, flag or field has another value, place or name.
     #[error("{0} is not the same in both types")]
     Literal(String),
-    /// A key of the writer's may be a literal that the reader's does not have.
+    /// A key of the writer may have a literal that the reader's type lacks.
     #[error("the reader does not have {0}, which may be a key")]
     KeyLiteral(String),
-    /// Assignable, but different and without a length in front.
+    /// Assignable, but different, and encoded without a length.
     #[error("the types differ, and nothing says how long the value is")]
     NotDelimited,
-    /// A member of one id has two names, or of one name two ids.
+    /// A member has the same id but another name.
     #[error("member id {id} is {reader} to the reader and {writer} to the writer")]
     Name {
         /// The id.
@@ -143,29 +143,29 @@ pub enum Difference {
         /// The writer's name.
         writer: String,
     },
-    /// A member of one name has two ids.
+    /// A member has the same name but another id.
     #[error("it has id {reader} to the reader and {writer} to the writer")]
     Id {
-        /// The reader's.
+        /// In the reader's type.
         reader: u32,
-        /// The writer's.
+        /// In the writer's type.
         writer: u32,
     },
     /// One is `@optional`, the other is not.
     #[error("it is optional to one of them only")]
     Optional,
-    /// A member that must be there in both types.
+    /// A member that must be in both types is in one only.
     #[error("the {lacks} lacks it, and it is {why}")]
     Missing {
-        /// Who does not have it.
+        /// The side that lacks it.
         lacks: &'static str,
         /// `a key`, `must_understand`, or the like.
         why: &'static str,
     },
-    /// No member, or no label, is common to both.
+    /// The types have no member, or no label, in common.
     #[error("the types have no {0} in common")]
     NothingInCommon(&'static str),
-    /// A label of a final union that one of them does not have.
+    /// A label of a final union is in one type only.
     #[error("label {0} is not one of both unions, which are final")]
     Label(String),
     /// The discriminator is a key of one union only.
@@ -174,26 +174,26 @@ pub enum Difference {
     /// The types nest too deeply to be compared.
     #[error("the types nest deeper than {DEPTH_MAX}")]
     TooDeep,
-    /// The types are so large, or so entangled, that comparing them would take too long.
+    /// The types are so large or entangled that the comparison exceeds the limit of steps.
     #[error("the types cannot be compared in {COMPARE_STEPS_MAX} steps")]
     TooLarge,
 }
 
-/// Which members count.
+/// The aspect of a type that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum View {
     /// The type as it is.
     Whole,
-    /// Without saying which members are keys: of members that are not keys.
+    /// All members, ignoring which are keys: for members that are not keys.
     KeyErased,
-    /// The key members only: of members that are keys.
+    /// Only the key members: for members that are keys.
     KeyHolder,
-    /// The values that a key may have.
+    /// The possible values of a key.
     KeyValues,
 }
 
-/// A use of a type: a declared one is the same wherever it is used, any other is one by
-/// the place where it stands in its graph.
+/// The identity of a use of a type: that of a declared type is its index, that of any other
+/// its address in the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Use {
     Declared(TypeIndex),
@@ -230,12 +230,12 @@ impl<'g> Side<'g> {
     }
 }
 
-/// Whether a reader of one type can read what a writer of another writes in a
-/// representation. `None` is a type that is not known: it fits whatever its name fits,
-/// unless validation is forced.
+/// Whether a reader of one type can read the samples of a writer of another type in a
+/// representation. `None` is an unknown type: it matches by name alone, unless validation
+/// is forced.
 ///
 /// # Errors
-/// Where the types differ first, and how.
+/// The first difference between the types.
 pub fn assignable(
     reader: Option<&Resolved>,
     writer: Option<&Resolved>,
@@ -243,7 +243,7 @@ pub fn assignable(
     consistency: &Consistency,
 ) -> Result<(), Mismatch> {
     let (Some(reader), Some(writer)) = (reader, writer) else {
-        let who = if reader.is_none() {
+        let side = if reader.is_none() {
             "reader's"
         } else {
             "writer's"
@@ -251,7 +251,7 @@ pub fn assignable(
         return match consistency.force_type_validation {
             true => Err(Mismatch {
                 path: "type".to_owned(),
-                difference: Difference::Unknown(who),
+                difference: Difference::Unknown(side),
             }),
             false => Ok(()),
         };
@@ -259,7 +259,7 @@ pub fn assignable(
     compare(reader, writer, representation, consistency).0
 }
 
-/// As [`assignable`], of types that are known; and how many steps it took.
+/// As [`assignable`], for known types; also returns the number of steps.
 fn compare(
     reader: &Resolved,
     writer: &Resolved,
@@ -307,19 +307,19 @@ struct Comparison {
     writer_identifiers: Vec<TypeIdentifier>,
     representation: Representation,
     consistency: Consistency,
-    /// Pairs that are being compared further out, or have been: so types that
-    /// contain themselves come to an end. (A difference ends the comparison.)
+    /// Pairs that have been compared, or are being compared further out: so the comparison of
+    /// recursive types terminates. (A difference ends the comparison.)
     assumed: HashSet<(Use, Use, View)>,
-    /// Types, members, labels and literals looked at.
+    /// Types, members, labels and literals visited.
     steps: usize,
-    /// The way to what is being compared; where a difference is found, it stays.
+    /// The path of the current comparison, which stays as it is when a difference is found.
     path: Vec<String>,
 }
 
 type Outcome = Result<(), Difference>;
 
 impl Comparison {
-    /// Compares something further in.
+    /// Runs a comparison one step further in.
     fn within(&mut self, step: String, compare: impl FnOnce(&mut Self) -> Outcome) -> Outcome {
         if self.path.len() > DEPTH_MAX {
             return Err(Difference::TooDeep);
@@ -330,7 +330,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// So many members, labels or literals are to be looked at.
+    /// Counts members, labels or literals to be visited.
     fn spend(&mut self, steps: usize) -> Outcome {
         self.steps = self.steps.saturating_add(steps);
         match self.steps <= COMPARE_STEPS_MAX {
@@ -339,14 +339,14 @@ impl Comparison {
         }
     }
 
-    /// Whether it is the first time that these are compared in this view.
+    /// Whether this pair is compared for the first time in this view.
     fn is_new(&mut self, reader: Side<'_>, writer: Side<'_>, view: View) -> bool {
         let pair = (reader.of_use(), writer.of_use(), view);
         self.assumed.insert(pair)
     }
 
-    /// Whether both are the same but for names in the complete form: whether their minimal
-    /// identifiers are equal. A type without one is equal to none.
+    /// Whether the minimal identifiers are equal, and so the types apart from names. A type
+    /// without an identifier equals no other.
     fn equal(&mut self, reader: &Type, writer: &Type) -> bool {
         self.steps += 1;
         let bound = |bound: &Option<u32>| bound.unwrap_or(0);
@@ -405,7 +405,7 @@ impl Comparison {
             && self.equal(&one.ty, &other.ty)
     }
 
-    /// Whether the reader's type is the writer's, or assignable from it and delimited.
+    /// Whether the types are the same, or assignable and delimited.
     fn strongly(&mut self, reader: Side<'_>, writer: Side<'_>) -> Outcome {
         if self.equal(reader.ty, writer.ty) {
             return Ok(());

@@ -6,7 +6,7 @@ use super::{Comparison, Difference, Outcome, Side, View};
 use crate::graph::{Definition, Extensibility, Member, Name, Struct, Type, TypeGraph};
 use crate::object::NameHash;
 
-/// The members of one side that count, those inherited first.
+/// The compared members of one side, those inherited first.
 struct Members<'g> {
     graph: &'g TypeGraph,
     list: Vec<&'g Member>,
@@ -61,8 +61,8 @@ fn step(member: &Member) -> String {
     format!(".{}", member.name)
 }
 
-/// A step to a member that both have, by its name where one of them has that: the other
-/// type may be known by its minimal form only.
+/// The path step of a common member, by its name if either side has it: a type may be known
+/// in its minimal form only.
 pub(super) fn step_to(one: &Member, other: &Member) -> String {
     match one.name {
         Name::Text(_) => step(one),
@@ -107,7 +107,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// A name has one id, and an id one name.
+    /// Checks that equal names have equal ids, and equal ids equal names.
     fn names(&mut self, one: &Members<'_>, other: &Members<'_>) -> Outcome {
         if self.consistency.ignore_member_names {
             return Ok(());
@@ -137,7 +137,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// Members in the same place are the same, as far as there are members in both.
+    /// Checks that members at the same position have the same id, up to the shorter side.
     fn in_order(&mut self, one: &Members<'_>, other: &Members<'_>) -> Outcome {
         for (found, member) in one.list.iter().zip(&other.list) {
             let sides = (one.side(&found.ty), other.side(&member.ty));
@@ -157,7 +157,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// Members that must be in both types.
+    /// Checks the members that must be in both types.
     fn required(
         &mut self,
         one: &Members<'_>,
@@ -189,7 +189,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// Members of one id.
+    /// Compares members of the same id.
     fn members(&mut self, (reader, writer): (Side<'_>, Side<'_>), key: bool) -> Outcome {
         self.assignable(reader, writer, member_view(writer, key))?;
         if !key {
@@ -200,8 +200,8 @@ impl Comparison {
     }
 }
 
-/// How a member is looked at: of a structure or a union that is a key, its own keys
-/// count; of any other, they do not.
+/// The view for a member: the keys of a structure or union count only if the member is a
+/// key itself.
 fn member_view(side: Side<'_>, key: bool) -> View {
     match side.definition() {
         Some(Definition::Struct(_) | Definition::Union(_)) if key => View::KeyHolder,

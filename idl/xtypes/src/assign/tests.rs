@@ -1,5 +1,5 @@
-//! How long comparisons take, in steps: types that people write take few, and those that are
-//! made to take many are given up.
+//! Steps of comparisons: ordinary types take few, and comparisons of types that are built to
+//! take many are given up.
 
 use super::*;
 use crate::graph::{
@@ -24,7 +24,7 @@ fn member(id: u32, ty: Type) -> Member {
     Member::new(&format!("m{id}"), id, ty)
 }
 
-/// As somebody knows it who was given the minimal objects; and how many bytes those are.
+/// The type as resolved from its minimal objects, and the size of those in bytes.
 fn announced(graph: TypeGraph, root: TypeIndex) -> (Resolved, usize) {
     let described = crate::describe(&graph).unwrap();
     let bytes = described.minimal_objects(&graph, root).to_bytes().unwrap();
@@ -40,8 +40,8 @@ fn steps(reader: &Resolved, writer: &Resolved) -> (Result<(), Difference>, usize
     (found.map_err(|mismatch| mismatch.difference), steps)
 }
 
-/// `levels` typedefs, each a map of the one before to itself: there are 2 to the power of
-/// that many ways to the string at the end.
+/// `levels` typedefs, each a map of the one before to itself, with `2^levels` paths to the
+/// string at the end.
 fn maps_of_maps(levels: u32, bound: u32) -> Resolved {
     let mut graph = TypeGraph::new();
     let mut ty = Type::String8(Some(bound));
@@ -67,9 +67,9 @@ fn a_use_of_a_type_is_compared_once_however_many_ways_lead_there() {
     assert!(steps < 50 * 50 * 4, "{steps}");
 }
 
-/// Layers of so many structures, each of which has so many members of the next layer: which
-/// ones hangs on the seed, so that the two sides go through their layers in another order,
-/// and nearly all pairs come together.
+/// Layers of structures, each with members of structures of the next layer. The seed selects
+/// them, so that both sides traverse their layers in different orders, and nearly all pairs
+/// are compared.
 fn mesh([layer, members, layers]: [u32; 3], seed: u32) -> (Resolved, usize) {
     let mut graph = TypeGraph::new();
     let mut below: Vec<Type> = vec![Type::String8(Some(1 + seed)); layer as usize];
@@ -80,7 +80,7 @@ fn mesh([layer, members, layers]: [u32; 3], seed: u32) -> (Resolved, usize) {
     for depth in 0..layers {
         let next = (0..layer).map(|at| {
             let of = |id: u32| below[pick(at + depth * layer, id) as usize].clone();
-            // Without one of its own it might be the same as another.
+            // Without a unique member it might equal another type.
             let own = member(1000 + at, LONG);
             let all = (0..members).map(|id| member(id, of(id))).chain([own]);
             let index = graph.add(&format!("m::S{depth}_{at}"), structure(all.collect()));
@@ -95,10 +95,10 @@ fn mesh([layer, members, layers]: [u32; 3], seed: u32) -> (Resolved, usize) {
 
 #[test]
 fn the_worst_that_can_be_announced_is_given_up_in_time() {
-    // What is counted without a look at the limit is one use of a type.
+    // Only one use of a type is counted without a check of the limit.
     let limit = COMPARE_STEPS_MAX + (64 << 10);
     for (members, layers) in [(12, 3), (5, 4), (2, 6)] {
-        // As wide as fits into what is announced of one endpoint.
+        // As wide as the announcement of one endpoint allows.
         let widths = (1..=8).rev().map(|width| [width * 4, members, layers]);
         let fits = |shape: &[u32; 3]| mesh(*shape, 1).1 <= 16 << 10;
         let shape = widths.into_iter().find(fits).unwrap();
@@ -106,7 +106,7 @@ fn the_worst_that_can_be_announced_is_given_up_in_time() {
         assert_eq!(found, Ok(()), "{shape:?}");
         assert!(steps < 30_000, "{shape:?}: {steps}");
     }
-    // With room for more, more would be tried.
+    // A higher limit would allow more steps.
     let (found, steps) = steps(&mesh([160, 40, 3], 1).0, &mesh([160, 40, 3], 2).0);
     assert_eq!(found, Err(Difference::TooLarge));
     assert!(steps < limit, "{steps}");
@@ -127,8 +127,8 @@ fn literals(count: u32) -> Definition {
     })
 }
 
-/// A structure of so many members, all of them keys, a union of so many branches and an
-/// enumeration of so many literals.
+/// A structure with this many key members, a union with this many branches and an enumeration
+/// with this many literals.
 fn large(count: u32, more: u32) -> Resolved {
     let mut graph = TypeGraph::new();
     let color = graph.add("m::Color", literals(count + more));
@@ -162,7 +162,7 @@ fn large(count: u32, more: u32) -> Resolved {
     announced(graph, root).0
 }
 
-/// The steps grow as the types do.
+/// The steps are linear in the size of the types.
 #[test]
 fn large_types_take_few_steps() {
     for count in [250, 1000, 4000] {

@@ -7,7 +7,7 @@ use super::{Comparison, Difference, Outcome, Side, View};
 use crate::graph::{Branch, Extensibility, Type, TypeGraph, Union};
 use crate::object::NameHash;
 
-/// One side, and its branches by all that they are found by.
+/// One side, with its branches by label, id and name.
 struct Of<'g> {
     graph: &'g TypeGraph,
     union: &'g Union,
@@ -32,7 +32,7 @@ impl<'g> Of<'g> {
         }
     }
 
-    /// The branch that a label selects, the default perhaps.
+    /// The branch that a label selects, possibly the default.
     fn selected(&self, label: i32) -> Option<&'g Branch> {
         self.labels.get(&label).copied().or(self.default)
     }
@@ -93,7 +93,7 @@ impl Comparison {
         })
     }
 
-    /// A name has one id, and an id one name.
+    /// Checks that equal names have equal ids, and equal ids equal names.
     fn branch_names(&mut self, one: &Of<'_>, other: &Of<'_>) -> Outcome {
         if self.consistency.ignore_member_names {
             return Ok(());
@@ -123,7 +123,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// Branches that one label selects, where there are such in both.
+    /// Compares the branches of each label that both sides have.
     fn branches(
         &mut self,
         reader: &Of<'_>,
@@ -141,7 +141,7 @@ impl Comparison {
     }
 }
 
-/// Final unions have the same labels, others at least one in common.
+/// Checks that final unions have the same labels, others at least one in common.
 fn label_sets(one: &Of<'_>, other: &Of<'_>) -> Outcome {
     let has = |side: &Of<'_>, label: i32| side.labels.contains_key(&label);
     if one.union.extensibility != Extensibility::Final {

@@ -1,24 +1,24 @@
-//! Which types contain each other: Tarjan's algorithm, without recursion.
+//! Strongly connected components of types: Tarjan's algorithm, without recursion.
 
 use crate::graph::{TypeGraph, TypeIndex};
 use crate::object::Form;
 
-/// Types each of which contains all others, or one type alone.
+/// Types that all contain each other, or a single type.
 pub(super) struct Component {
-    /// By the order of their names.
+    /// Ordered by name.
     pub(super) types: Vec<TypeIndex>,
-    /// Whether the one type contains itself; so are several.
+    /// Whether the types contain themselves; always true for several.
     pub(super) recursive: bool,
 }
 
-/// A type on the way down.
+/// A type on the explicit stack of the search.
 struct Visit {
     index: usize,
     next: usize,
 }
 
 struct Search<'e> {
-    /// Of each node those that it names.
+    /// For each node the nodes that it names.
     edges: &'e [Vec<usize>],
     /// Number in the order of discovery, and the lowest that can be reached.
     numbers: Vec<Option<(usize, usize)>>,
@@ -29,7 +29,7 @@ struct Search<'e> {
     found: Vec<Vec<usize>>,
 }
 
-/// The components of a graph in a form, each after those that it is made of.
+/// The components of a graph in a form, each after those that it depends on.
 pub(super) fn components<F: Form>(graph: &TypeGraph) -> Vec<Component> {
     let edges = (0..graph.len()).map(|index| named::<F>(graph, index));
     let edges: Vec<Vec<usize>> = edges.collect();
@@ -45,8 +45,8 @@ pub(super) fn components<F: Form>(graph: &TypeGraph) -> Vec<Component> {
         .collect()
 }
 
-/// The strongly connected components of any graph, given by the nodes that each node
-/// names, all of them less than there are nodes. Each stands after those that it names.
+/// The strongly connected components of any graph, given by the nodes that each node names,
+/// all less than the number of nodes. Each component comes after those that it names.
 pub(crate) fn strongly_connected(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let count = edges.len();
     let mut search = Search {
@@ -67,7 +67,7 @@ pub(crate) fn strongly_connected(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     search.found
 }
 
-/// The types that a type names in a form, itself perhaps among them.
+/// The types that a type names in a form, possibly including itself.
 fn named<F: Form>(graph: &TypeGraph, index: usize) -> Vec<usize> {
     let mut names = Vec::new();
     let mut found = |named: TypeIndex| {
@@ -95,7 +95,7 @@ impl Search<'_> {
         self.path.push(Visit { index, next: 0 });
     }
 
-    /// The lowest number known to be reached from `index` is at most `low`.
+    /// Lowers the number known to be reachable from `index` to at most `low`.
     fn lower(&mut self, index: usize, low: usize) {
         if let Some((_, lowest)) = &mut self.numbers[index] {
             *lowest = low.min(*lowest);
@@ -141,7 +141,7 @@ impl Search<'_> {
     }
 }
 
-/// A type and all that it is made of in a form, itself first, without the same twice.
+/// A type and its dependencies in a form, itself first, each once.
 pub(super) fn reachable<F: Form>(graph: &TypeGraph, index: TypeIndex) -> Vec<TypeIndex> {
     let mut seen = vec![false; graph.len()];
     let mut found: Vec<TypeIndex> = Vec::new();

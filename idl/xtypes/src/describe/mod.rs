@@ -1,12 +1,11 @@
 //! `TypeObject`s and `TypeIdentifier`s of the types of a graph: XTypes 1.3 §7.3.4.
 //!
 //! A type that does not contain itself is identified by the hash of its `TypeObject`,
-//! in which the types that it is made of stand by their identifiers: so those come
-//! first. Types that contain each other (a strongly connected component of the
-//! graph) are identified together (§7.3.4.9.2): in the order of their names they
-//! get a number, their objects are made with a hash of zero in all identifiers among
-//! them, the hash of the sequence of those objects is the hash of all, and the
-//! objects are made again with it.
+//! which contains the identifiers of its dependencies: so those are computed first.
+//! Types that contain each other (a strongly connected component of the graph) are
+//! identified together (§7.3.4.9.2): they are numbered in the order of their names, their
+//! objects are made with a hash of zero in all identifiers among them, the hash of the
+//! sequence of those objects is the hash of all, and the objects are made again with it.
 
 mod component;
 mod objects;
@@ -25,14 +24,14 @@ use crate::wire::to_bytes;
 
 pub(crate) use component::strongly_connected;
 
-/// What describes the types of a graph, in both forms.
+/// The identifiers and objects of the types of a graph, in both forms.
 #[derive(Debug, Clone)]
 pub struct Descriptions {
     minimal: Vec<Described>,
     complete: Vec<Described>,
 }
 
-/// A type by its identifier, and what that stands for.
+/// A type: its identifier and its object.
 #[derive(Debug, Clone)]
 pub struct Described {
     /// The identifier.
@@ -67,7 +66,7 @@ impl Descriptions {
         self.complete.get(index.0 as usize)
     }
 
-    /// What discovery announces of a type of the graph that was described.
+    /// The type information that discovery announces for a type of the graph.
     pub fn information(&self, graph: &TypeGraph, index: TypeIndex) -> Option<TypeInformation> {
         let minimal = component::reachable::<Minimal>(graph, index);
         let complete = component::reachable::<Complete>(graph, index);
@@ -77,7 +76,7 @@ impl Descriptions {
         })
     }
 
-    /// The complete objects of a type and of all that it is made of, itself first.
+    /// The complete objects of a type and of its dependencies, itself first.
     pub fn objects(&self, graph: &TypeGraph, index: TypeIndex) -> TypeObjects {
         objects(
             &self.complete,
@@ -85,7 +84,7 @@ impl Descriptions {
         )
     }
 
-    /// The minimal objects of a type and of all that it is made of, itself first.
+    /// The minimal objects of a type and of its dependencies, itself first.
     pub fn minimal_objects(&self, graph: &TypeGraph, index: TypeIndex) -> TypeObjects {
         objects(
             &self.minimal,
@@ -94,7 +93,7 @@ impl Descriptions {
     }
 }
 
-/// The objects of these types; those that are the same in this form once.
+/// The objects of these types; types that are equal in this form occur once.
 fn objects(described: &[Described], reachable: &[TypeIndex]) -> TypeObjects {
     let mut seen = HashSet::new();
     let found = reachable
@@ -201,7 +200,7 @@ impl Identifiers<'_> {
         }
     }
 
-    /// The identifier of a use of a type; the declared types in it have theirs.
+    /// The identifier of a use of a type, whose declared types already have theirs.
     fn identifier<F: Form>(&self, ty: &Type) -> TypeIdentifier {
         match ty {
             Type::Primitive(primitive) => TypeIdentifier::Primitive(*primitive),
@@ -251,7 +250,7 @@ impl Identifiers<'_> {
     }
 }
 
-/// Whether a collection says all there is to say about itself.
+/// Whether the identifier of a collection describes it completely.
 fn equivalence<F: Form>(elements: &[&PlainElement]) -> Equivalence {
     let full = |element: &&PlainElement| element.identifier.is_fully_descriptive();
     match elements.iter().all(full) {
@@ -264,8 +263,8 @@ fn element_flags(element: &Element) -> MemberFlags {
     MemberFlags::of(element.try_construct).with(MemberFlags::EXTERNAL, element.external)
 }
 
-/// The minimal identifiers of all types of a graph. What has none, because of a
-/// name that is too long, is equal to nothing else.
+/// The minimal identifiers of all types of a graph. A type without one, because of a name
+/// that is too long, equals no other.
 pub(crate) fn minimal_identifiers(graph: &TypeGraph) -> Vec<TypeIdentifier> {
     if !graph.minimal().is_empty() {
         return graph.minimal().to_vec();

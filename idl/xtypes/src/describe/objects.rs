@@ -32,7 +32,7 @@ impl Identifiers<'_> {
         }
     }
 
-    /// Uses of annotations, by the order of their identifiers, as the annex has them.
+    /// Uses of annotations, ordered by their identifiers as the annex requires.
     fn applied(&self, all: &[Applied]) -> Option<Vec<AppliedAnnotation>> {
         let one = |applied: &Applied| {
             let mut parameters = applied.parameters.clone();
@@ -52,7 +52,7 @@ impl Identifiers<'_> {
         TypeAnnotations::of(annotations.verbatim.clone(), custom)
     }
 
-    /// The detail of what has no annotations of the standard.
+    /// The detail of a type or member without standard annotations.
     fn named<F: Form>(&self, name: &Name, custom: &[Applied]) -> F::MemberDetail {
         let annotations = MemberAnnotations {
             builtin: None,
@@ -62,7 +62,7 @@ impl Identifiers<'_> {
     }
 
     fn annotation<F: Form>(&self, name: Option<&str>, one: &Annotation) -> AnnotationType<F> {
-        // By their names, or by the hashes of those: as the form has them.
+        // Ordered by names or by hashes of names, depending on the form.
         let mut parameters: Vec<&Parameter> = one.parameters.iter().collect();
         match F::IS_ANNOTATED {
             true => parameters.sort_by_key(|parameter| parameter.name.to_string()),

@@ -1,4 +1,4 @@
-//! Reading values of types that are known at run time only, as generated code reads.
+//! Decoding of dynamic types, equivalent to generated code.
 
 mod union;
 
@@ -16,7 +16,7 @@ use super::plan::{ANY, Declared, Members, Plan};
 use super::value::Value;
 use crate::graph::{Element, Extensibility, Member, Range, TryConstruct, Type};
 
-/// A type, and what its surroundings say of it.
+/// A use of a type, with the properties from its context.
 #[derive(Clone, Copy)]
 pub(super) struct Use<'p> {
     pub(super) ty: &'p Type,
@@ -54,13 +54,13 @@ impl Plan {
     /// Reads a value.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     pub(super) fn read(&self, what: Use<'_>, reader: &mut Reader<'_>) -> Result<Value, CdrError> {
         Decode(self).read(what, reader)
     }
 }
 
-/// Reads values of the types of a plan.
+/// Decodes values of the types of a plan.
 #[derive(Clone, Copy)]
 struct Decode<'p>(&'p Plan);
 
@@ -115,7 +115,7 @@ impl<'p> Decode<'p> {
         }
     }
 
-    /// Reads a value, of which the default takes the place if it is none of its type.
+    /// Reads a value, or its default if the bytes are not a value of its type.
     fn construct(self, what: Use<'_>, reader: &mut Reader<'_>) -> Result<Option<Value>, CdrError> {
         match what.try_construct {
             TryConstruct::UseDefault => reader.construct(
@@ -150,7 +150,7 @@ impl<'p> Decode<'p> {
         Ok(Value::List(elements))
     }
 
-    /// Goes behind what is beyond a bound.
+    /// Skips the part beyond a bound.
     fn leave_out(
         self,
         parts: &[Use<'_>],
@@ -159,7 +159,7 @@ impl<'p> Decode<'p> {
     ) -> Result<(), CdrError> {
         for _ in 0..count {
             for part in parts {
-                // What does not fit is of no account here.
+                // Values that are not values of their type are no error here.
                 let skip = |reader: &mut Reader<'_>| self.read(*part, reader).map(drop);
                 let _fits = reader.construct(skip, skip)?;
             }
@@ -212,7 +212,7 @@ impl<'p> Decode<'p> {
         Ok(Value::Map(entries))
     }
 
-    /// The default of a member that is not there.
+    /// The default of an absent member.
     fn absent(self, member: &Member, reader: &mut Reader<'_>) -> Result<Option<Value>, CdrError> {
         self.initial(reader).member(member)
     }
@@ -288,7 +288,7 @@ impl<'p> Decode<'p> {
         values.collect()
     }
 
-    /// Makes defaults at the expense of a reader.
+    /// Makes defaults whose memory counts against a reader's limit.
     fn initial(
         self,
         reader: &mut Reader<'_>,
@@ -300,7 +300,7 @@ impl<'p> Decode<'p> {
     }
 }
 
-/// Defaults for members that a sample does not have.
+/// Defaults of absent members.
 struct Defaults<'p, S> {
     plan: &'p Plan,
     spend: S,
@@ -346,7 +346,7 @@ fn in_collection<'r, T>(
     Ok(value)
 }
 
-/// How many elements are kept, and how many are left out after them.
+/// How many elements are kept, and how many after them are dropped.
 fn count(
     size_min: usize,
     bound: Option<u32>,

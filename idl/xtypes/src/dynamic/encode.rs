@@ -1,4 +1,4 @@
-//! Writing values of types that are known at run time only, as generated code writes.
+//! Encoding of dynamic types, equivalent to generated code.
 
 use spindle_dds_idl_runtime::encode::{Encoder, Head, Selection as _};
 use spindle_dds_idl_runtime::shape::{Shape as _, Text, UNBOUNDED, WideText};
@@ -15,7 +15,7 @@ impl Plan {
     /// Writes a value.
     ///
     /// # Errors
-    /// What is wrong with the value.
+    /// The value is invalid.
     pub(super) fn write<E: Encoder>(
         &self,
         ty: &Type,
@@ -26,7 +26,7 @@ impl Plan {
     }
 }
 
-/// Writes values of the types of a plan.
+/// Encodes values of the types of a plan.
 #[derive(Clone, Copy)]
 struct Encode<'p>(&'p Plan);
 
@@ -86,7 +86,7 @@ impl Encode<'_> {
             }
             (Type::Declared(index), value) => match self.0.declared(*index) {
                 Some(declared) => self.declared_value(&declared, value, encoder),
-                // An annotation has no values, and is read as nothing.
+                // An annotation has no values, and reads as nothing.
                 None if *value == Value::Struct(Vec::new()) => Ok(()),
                 None => Err(foreign(encoder)),
             },
@@ -288,7 +288,7 @@ impl Encode<'_> {
     }
 }
 
-/// Writes a member behind its header.
+/// Writes a member after its header.
 fn parameter<E: Encoder>(
     head: Head,
     encoder: &mut E,
@@ -299,7 +299,7 @@ fn parameter<E: Encoder>(
     encoder.head_close(head, parameter)
 }
 
-/// The value is not of the type: [`DynamicData`](crate::DynamicData) does not let it be.
+/// The error for a value of another type, which [`DynamicData`](crate::DynamicData) prevents.
 fn foreign<E: Encoder>(encoder: &E) -> CdrError {
     CdrError::WrongDiscriminator {
         place: Place::offset(encoder.position()),

@@ -1,4 +1,4 @@
-//! Defaults of types: what members read as that are not there.
+//! Defaults of types, which are the values of absent members.
 
 use spindle_dds_idl_runtime::{CdrError, Place};
 
@@ -34,7 +34,7 @@ impl Initial<'_, '_> {
         }
     }
 
-    /// The default that a member or a branch is given, or that of its type.
+    /// The default of a member or a branch, or else that of its type.
     fn given(&mut self, member: &Member, depth: usize) -> Result<Value, CdrError> {
         match &member.default {
             Some(value) if fits(self.plan, &member.ty, value) => {
@@ -96,8 +96,8 @@ impl Initial<'_, '_> {
         Ok(Value::List(rows))
     }
 
-    /// The default of the discriminator, and of the branch that it selects; where that
-    /// would contain a default of the union again, of the first branch that does not.
+    /// The default of the discriminator, and of the branch that it selects; if that would
+    /// contain a default of the union again, of the first branch that does not.
     fn union(&mut self, index: TypeIndex, union: &Union, depth: usize) -> Result<Value, CdrError> {
         let discriminator = match &union.discriminator.default {
             Some(value) if fits(self.plan, &union.discriminator.ty, value) => value.clone(),
@@ -109,7 +109,7 @@ impl Initial<'_, '_> {
         let Some(at) = selected else {
             return Ok(union_value(discriminator, None));
         };
-        let ends = |branch: &Branch| !self.plan.goes_in_circles(index, &branch.member.ty);
+        let ends = |branch: &Branch| !self.plan.default_is_recursive(index, &branch.member.ty);
         let (discriminator, at) = match union.branches.get(at) {
             Some(branch) if !ends(branch) => {
                 let labelled = |branch: &Branch| {
@@ -129,7 +129,7 @@ impl Initial<'_, '_> {
     }
 }
 
-/// A value of the type of another, being this integer; `None` if that is none of it.
+/// A value with this integer and the type of another value; `None` if it has no such value.
 pub(super) fn relabelled(like: &Value, integer: i128) -> Option<Value> {
     Some(match like {
         Value::Boolean(_) => Value::Boolean(u8::try_from(integer).ok()? != 0),

@@ -1,6 +1,6 @@
-//! Values for serde, readable without their type: structures by the names of their
-//! members, enumerations by those of their literals, and so on, as the generated types
-//! do. What has no form in JSON, such as the keys of a map that are no text, is text.
+//! Serialization of values by serde, readable without their type: structures with the names
+//! of their members, enumerations with those of their literals, and so on, as for generated
+//! types. Values without a form in JSON, such as map keys that are not strings, are text.
 
 use serde::ser::{SerializeMap as _, SerializeSeq as _};
 use serde::{Serialize, Serializer};
@@ -22,7 +22,7 @@ impl Serialize for DynamicData {
     }
 }
 
-/// A value with its type, on its way out.
+/// A value with its type, to be serialized.
 #[derive(Debug)]
 pub struct AsJson<'v> {
     plan: &'v Plan,

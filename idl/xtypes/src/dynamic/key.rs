@@ -1,4 +1,4 @@
-//! Key hashes: whether the key can be longer than the hash is a matter of the type.
+//! Key hashes: the type decides whether a key can be longer than the hash.
 
 use super::plan::{Declared, Members, Plan, bits, enum_size, word_size};
 use crate::graph::{Member, Type};
@@ -7,17 +7,17 @@ use crate::limits::DEPTH_MAX;
 /// Bytes of a key hash: longer keys are digested.
 const HASH: usize = 16;
 
-/// Elements beyond this many make a key too long, or take nothing.
+/// More elements make a key too long, or take no bytes.
 const ELEMENTS_MAX: u32 = 2 * HASH as u32;
 
-/// Where the longest key ends, in big endian XCDR2; `None` beyond what matters.
+/// The end of the longest key in big endian XCDR2; `None` if it exceeds the hash.
 struct Longest<'p> {
     plan: &'p Plan,
     end: usize,
 }
 
 impl Plan {
-    /// Most bytes of the key of a structure or union; `None` for more than 16.
+    /// Largest size in bytes of the key of a structure or union; `None` for more than 16.
     pub(super) fn key_size_max(&self, ty: &Type) -> Option<usize> {
         let mut longest = Longest { plan: self, end: 0 };
         longest.add(ty, DEPTH_MAX)?;

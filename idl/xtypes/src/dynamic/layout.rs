@@ -1,8 +1,7 @@
-//! Where the members of a type are in its samples, and how long those can be.
+//! Offsets of the members of a type in its samples, and bounds of the size.
 //!
-//! Two walks over the type, one that ends as early and one that ends as late as it can.
-//! Padding and lengths are monotone, so these are bounds; where both are at the same place,
-//! that is where a member is.
+//! Two traversals of the type compute the earliest and the latest end. Padding and lengths
+//! are monotone, so these are bounds; where both agree, the offset is constant.
 
 use std::cell::Cell;
 
@@ -14,30 +13,29 @@ use super::plan::{Declared, Plan, bits, enum_size, word_size};
 use crate::graph::{Extensibility, Member, Type, Union};
 use crate::limits::DEPTH_MAX;
 
-/// Values walked over at most: types of types of types may have any number of them. Beyond
-/// it no end is found.
+/// Most values traversed: nested types may have any number of them. Beyond it no bound is
+/// found.
 const VALUES_WALKED_MAX: u32 = 1_000_000;
 
-/// Largest member id and largest size that the short parameter header of XCDR1 can say.
+/// Largest member id and largest size of the short parameter header of XCDR1.
 const SHORT_ID_MAX: u32 = 0x3f00;
 const SHORT_SIZE_MAX: usize = 0xffff;
 
-/// What is known of all samples of a type in one representation, in bytes.
+/// The layout of all samples of a type in one representation, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// Fewest bytes of a sample: of a union, as if no branch were there.
+    /// Fewest bytes of a sample; for a union, without a branch.
     pub size_min: usize,
     /// Most bytes of a sample; `None` without a bound.
     pub size_max: Option<usize>,
-    /// Of a final or appendable structure, the offset of the value of each member, those
-    /// inherited first; `None` where it hangs on the members before. Of any other type,
-    /// nothing.
+    /// For a final or appendable structure, the offset of the value of each member, those
+    /// inherited first; `None` if it depends on the members before. Empty for other types.
     pub offsets: Vec<Option<usize>>,
 }
 
 impl DynamicType {
-    /// The layout of samples in a representation. A type that contains itself has no most,
-    /// nor has one of more than a million values inside one another.
+    /// The layout of samples in a representation. A recursive type has no upper bound, nor has
+    /// a type of more than a million nested values.
     pub fn layout(&self, representation: Representation) -> Layout {
         let left = [Cell::new(VALUES_WALKED_MAX), Cell::new(VALUES_WALKED_MAX)];
         let end = |most| End {
@@ -84,17 +82,17 @@ impl DynamicType {
     }
 }
 
-/// The end of what has been walked over.
+/// The end of the traversed part.
 #[derive(Clone)]
 struct End<'p> {
     plan: &'p Plan,
     representation: Representation,
-    /// Whether it is the latest one; else the earliest.
+    /// Whether it is the latest end; else the earliest.
     most: bool,
     /// `None` without a bound.
     at: Option<usize>,
     origin: usize,
-    /// Values that may still be walked over.
+    /// Values that may still be traversed.
     left: &'p Cell<u32>,
 }
 
@@ -126,7 +124,7 @@ impl End<'_> {
         }
     }
 
-    /// How many there are of what may be as many as `bound`.
+    /// The number of elements, at most `bound`, that gives this end.
     fn count(&mut self, bound: Option<u32>) -> u64 {
         match (self.most, bound) {
             (false, _) => 0,
@@ -138,7 +136,7 @@ impl End<'_> {
         }
     }
 
-    /// The size of what `walk` goes over, from an aligned start.
+    /// The size of the part that `walk` traverses, from an aligned start.
     fn size(&self, walk: impl FnOnce(&mut Self)) -> Option<usize> {
         let mut inner = Self {
             at: Some(0),
@@ -176,7 +174,7 @@ impl End<'_> {
 
     fn value(&mut self, ty: &Type, depth: usize) {
         let Some(depth) = depth.checked_sub(1) else {
-            // It contains itself: as often as one likes, or not at all.
+            // Recursive: nested any number of times, or not at all.
             if self.most {
                 self.at = None;
             }
@@ -251,7 +249,7 @@ impl End<'_> {
         }
     }
 
-    /// Where the value of a member without a header starts.
+    /// The start of the value of a member without a header.
     fn start(&self, member: &Member, depth: usize) -> Option<usize> {
         if member.optional {
             return None;
@@ -310,7 +308,7 @@ impl End<'_> {
         self.value(ty, depth);
     }
 
-    /// Of the branches, the one that ends first or last; or none, which ends first.
+    /// The branch that ends first or last; no branch ends first.
     fn union(&mut self, union: &Union, depth: usize) {
         self.begin(union.extensibility);
         let headed = union.extensibility == Extensibility::Mutable;
@@ -339,7 +337,7 @@ impl End<'_> {
 }
 
 impl Plan {
-    /// What the first byte of a value is aligned to.
+    /// The alignment of the first byte of a value.
     fn alignment(&self, ty: &Type, representation: Representation, depth: usize) -> usize {
         let Some(depth) = depth.checked_sub(1) else {
             return 1;

@@ -1,4 +1,4 @@
-//! Texts, enumerations, bitmasks and bitsets, as they are read, and what they may be.
+//! Decoding and checks of texts, enumerations, bitmasks and bitsets.
 
 use spindle_dds_idl_runtime::shape::{Shape as _, Text, UNBOUNDED, WideText};
 use spindle_dds_idl_runtime::{CdrError, Place, Reader};
@@ -55,7 +55,7 @@ pub(super) fn read_enum(enumeration: &Enum, reader: &mut Reader<'_>) -> Result<V
     Ok(Value::Enum(value))
 }
 
-/// Whether an enumeration may have a value.
+/// Checks that an enumeration may have a value.
 ///
 /// # Errors
 /// [`CdrError::UnknownEnumerator`].
@@ -89,7 +89,7 @@ pub(super) fn read_bitmask(mask: &Bitmask, reader: &mut Reader<'_>) -> Result<Va
     Ok(Value::Bits(bits))
 }
 
-/// Whether a bitmask may have bits.
+/// Checks that a bitmask may have bits.
 ///
 /// # Errors
 /// [`CdrError::UnknownBits`].

@@ -1,4 +1,4 @@
-//! Types and data of types that no program was compiled with.
+//! Dynamic types and data: types that are known only at run time.
 //!
 //! ```
 //! use spindle_dds_idl_runtime::Representation;
@@ -27,11 +27,10 @@
 //! # Ok::<(), spindle_dds_xtypes::DataError>(())
 //! ```
 //!
-//! `plan` has what is known of a type before any value is looked at; `decode` and
-//! `encode` do what generated code does, by the same reader and encoders of the
-//! runtime, `initial` the defaults, `key` the key,
-//! `layout` offsets and sizes; `path` finds values by names,
-//! `show` and `json` are for people and tools.
+//! `plan` precomputes facts about a type; `decode` and `encode` are equivalent to generated
+//! code and use the same reader and encoders of the runtime; `initial` makes defaults, `key`
+//! key hashes, `layout` offsets and sizes; `path` finds values by names; `show` and `json`
+//! print values.
 
 mod decode;
 mod encode;
@@ -66,7 +65,7 @@ use decode::Use;
 use initial::Initial;
 use plan::{ANY, Plan};
 
-/// A type known at run time only. Cheap to clone.
+/// A type that is known only at run time. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct DynamicType {
     plan: Arc<Plan>,
@@ -80,22 +79,22 @@ pub struct DynamicData {
     value: Value,
 }
 
-/// Why a value cannot be had, or put somewhere.
+/// The error of reading or setting a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DataError {
-    /// What is wrong with bytes or values.
+    /// The bytes or the value are invalid.
     #[error(transparent)]
     Cdr(#[from] CdrError),
-    /// There is nothing of this name, or no element of this number.
+    /// No member has this name, or no element this index.
     #[error("{path}: there is no such member or element")]
     NoSuchPath {
-        /// The way up to where it ends.
+        /// The path up to the missing member or element.
         path: String,
     },
-    /// The value is not of the type that it is meant for.
+    /// The value is not of the type at its path.
     #[error("{path}: the value is not of the type")]
     WrongType {
-        /// The way to it.
+        /// Its path.
         path: String,
     },
 }
@@ -115,12 +114,12 @@ impl DynamicType {
         }
     }
 
-    /// The declared types that it is made of.
+    /// The graph of its declared types.
     pub fn graph(&self) -> &TypeGraph {
         &self.plan.graph
     }
 
-    /// What it is.
+    /// The use of a type that it is.
     pub fn ty(&self) -> &Type {
         &self.ty
     }
@@ -133,7 +132,7 @@ impl DynamicType {
         }
     }
 
-    /// The extensibility of a structure or union; of any other type, final.
+    /// The extensibility of a structure or union; final for any other type.
     pub fn extensibility(&self) -> Extensibility {
         let Type::Declared(index) = self.plan.resolve(&self.ty) else {
             return Extensibility::Final;
@@ -145,7 +144,7 @@ impl DynamicType {
         }
     }
 
-    /// The id that goes with samples written in a representation.
+    /// The encapsulation id of samples in a representation.
     pub fn encapsulation(&self, representation: Representation) -> Encapsulation {
         Encapsulation::of(self.extensibility(), representation)
     }
@@ -155,8 +154,8 @@ impl DynamicType {
         self.plan.has_key(&self.ty)
     }
 
-    /// Whether a key can be longer than a key hash, which is a digest of it then and else
-    /// the key itself (XTypes 1.3 §7.6.8.4). Not for types of strangers: it may take long.
+    /// Whether a key can be longer than a key hash. If so, the hash is a digest of the key, else
+    /// the key itself (XTypes 1.3 §7.6.8.4). Not for untrusted types: it may take long.
     pub fn digests_key(&self) -> bool {
         self.has_key() && self.plan.key_size_max(&self.ty).is_none()
     }
@@ -164,7 +163,7 @@ impl DynamicType {
     /// The value that has the default of each member.
     ///
     /// # Errors
-    /// [`CdrError::TooLarge`] and [`CdrError::TooDeep`] of types whose default is.
+    /// [`CdrError::TooLarge`] and [`CdrError::TooDeep`] for types with such a default.
     pub fn default_data(&self) -> Result<DynamicData, DataError> {
         let mut left = DEFAULT_VALUES_MAX;
         let mut spend = || match left.checked_sub(1) {
@@ -199,10 +198,10 @@ impl DynamicType {
         })
     }
 
-    /// Reads a sample; its bytes need no one to vouch for them.
+    /// Reads a sample from untrusted bytes.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     pub fn decode(
         &self,
         bytes: &[u8],
@@ -211,10 +210,10 @@ impl DynamicType {
         self.read(bytes, encapsulation, Members::All)
     }
 
-    /// Reads a sample that has the key members only; others have their defaults.
+    /// Reads a sample that has only the key members; others get their defaults.
     ///
     /// # Errors
-    /// What is wrong with the bytes.
+    /// The bytes are invalid.
     pub fn decode_key(
         &self,
         bytes: &[u8],
@@ -249,7 +248,7 @@ impl DynamicData {
         &self.value
     }
 
-    /// The value, for good.
+    /// The value, consuming the data.
     pub fn into_value(self) -> Value {
         self.value
     }
@@ -263,8 +262,8 @@ impl DynamicData {
         path::get(&self.ty.plan, &self.ty.ty, &self.value, path)
     }
 
-    /// Puts a value at a path. An optional member becomes present; for a branch of a
-    /// union, its discriminator is set.
+    /// Sets the value at a path. An optional member becomes present; for a branch of a union,
+    /// the discriminator is set too.
     ///
     /// # Errors
     /// [`DataError::NoSuchPath`], [`DataError::WrongType`].
@@ -275,13 +274,13 @@ impl DynamicData {
     /// Makes an optional member absent.
     ///
     /// # Errors
-    /// [`DataError::NoSuchPath`], [`DataError::WrongType`] of one that is not optional.
+    /// [`DataError::NoSuchPath`], [`DataError::WrongType`] for a member that is not optional.
     pub fn clear(&mut self, path: &str) -> Result<(), DataError> {
         path::clear(&self.ty.plan, &self.ty.ty, &mut self.value, path)
     }
 
-    /// The member of a structure with this id; `None` where there is none, or an
-    /// optional one is absent.
+    /// The member of a structure with this id; `None` if there is none, or it is optional and
+    /// absent.
     pub fn get_by_id(&self, id: u32) -> Option<&Value> {
         let (members, values) = path::members(&self.ty.plan, &self.ty.ty, &self.value)?;
         let at = members.iter().position(|member| member.id == id)?;
@@ -314,7 +313,7 @@ impl DynamicData {
         Ok(bytes)
     }
 
-    /// The key hash, as of generated types; all zero for a type without a key.
+    /// The key hash, as for generated types; all zero for a type without a key.
     pub fn key_hash(&self) -> KeyHash {
         let DynamicType { plan, ty } = &self.ty;
         if !plan.has_key(ty) {

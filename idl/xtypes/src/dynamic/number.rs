@@ -1,4 +1,4 @@
-//! Primitive values: from and to the wire, and ranges.
+//! Encoding, decoding and ranges of primitive values.
 
 use std::cmp::Ordering;
 
@@ -31,7 +31,7 @@ pub(super) fn read(primitive: Primitive, reader: &mut Reader<'_>) -> Result<Valu
     })
 }
 
-/// Writes a primitive; `None` when the value is none.
+/// Writes a primitive; `None` when the value is not one.
 pub(super) fn write<E: Encoder>(value: &Value, encoder: &mut E) -> Option<Result<(), CdrError>> {
     Some(match value {
         Value::Boolean(value) => encoder.primitive(*value),
@@ -50,7 +50,7 @@ pub(super) fn write<E: Encoder>(value: &Value, encoder: &mut E) -> Option<Result
     })
 }
 
-/// Zero, or the number of a range that is next to it.
+/// Zero, or the number of a range that is nearest to it.
 pub(super) fn initial(primitive: Primitive, range: &Range) -> Value {
     let zero = match primitive {
         Primitive::Boolean => Value::Boolean(false),
@@ -91,7 +91,7 @@ pub(super) fn verify(value: &Value, range: &Range, offset: usize) -> Result<(), 
         Some(limit) => {
             let limit = primitive_of(value).and_then(|kind| from_annotation(kind, limit));
             match limit {
-                // What limits nothing of this type is no limit.
+                // A limit outside the type does not restrict it.
                 None => true,
                 Some(limit) => compare(value, &limit).is_some_and(|order| order != wrong),
             }
@@ -105,7 +105,7 @@ pub(super) fn verify(value: &Value, range: &Range, offset: usize) -> Result<(), 
     }
 }
 
-/// The primitive that a value is of.
+/// The primitive type of a value.
 pub(super) fn primitive_of(value: &Value) -> Option<Primitive> {
     Some(match value {
         Value::Boolean(_) => Primitive::Boolean,
@@ -140,7 +140,7 @@ fn compare(one: &Value, other: &Value) -> Option<Ordering> {
 }
 
 impl AnnotationValue {
-    /// The same as a value of a primitive type, if it is of one.
+    /// The number as a value of a primitive type, if it has one.
     pub fn to_value(&self) -> Option<Value> {
         Some(match self {
             Self::Boolean(value) => Value::Boolean(*value),
@@ -167,7 +167,7 @@ impl AnnotationValue {
     }
 }
 
-/// The value of an annotation, if it is of a type.
+/// The value of an annotation, if it has a type.
 fn from_annotation(primitive: Primitive, value: &AnnotationValue) -> Option<Value> {
     let value = value.to_value()?;
     (primitive_of(&value) == Some(primitive)).then_some(value)

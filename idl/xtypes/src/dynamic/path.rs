@@ -1,4 +1,4 @@
-//! Values by the names that lead to them.
+//! Values by paths of names.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ enum Step<'p> {
     Index(usize),
 }
 
-/// The steps of `a.b[2].c`; `None` at what is none, with the way up to it.
+/// The steps of `a.b[2].c`; the error has the path up to the invalid step.
 fn steps(path: &str) -> Result<Vec<Step<'_>>, DataError> {
     let no_such = || DataError::NoSuchPath {
         path: path.to_owned(),
@@ -44,9 +44,9 @@ fn steps(path: &str) -> Result<Vec<Step<'_>>, DataError> {
     Ok(steps)
 }
 
-/// Where a value is, or would be.
-enum Place<'v> {
-    /// It is there.
+/// The target of a path: an existing value, or one that can be set.
+enum Target<'v> {
+    /// An existing value.
     Value(&'v mut Value),
     /// An optional member.
     Optional(&'v mut Option<Value>),
@@ -155,34 +155,34 @@ fn row(plan: &Plan, ty: &Type) -> Option<Type> {
     })
 }
 
-/// One step further in, to what may not be there yet.
+/// One step further in, to a value that need not exist yet.
 fn place<'v>(
     plan: &Plan,
     ty: &Type,
     value: &'v mut Value,
     step: Step<'_>,
-) -> Option<(Type, Place<'v>)> {
+) -> Option<(Type, Target<'v>)> {
     match (plan.resolve(ty), value, step) {
         (Type::Sequence { element, .. }, Value::List(values), Step::Index(index)) => {
-            Some((element.ty.clone(), Place::Value(values.get_mut(index)?)))
+            Some((element.ty.clone(), Target::Value(values.get_mut(index)?)))
         }
         (Type::Array { .. }, Value::List(values), Step::Index(index)) => {
-            Some((row(plan, ty)?, Place::Value(values.get_mut(index)?)))
+            Some((row(plan, ty)?, Target::Value(values.get_mut(index)?)))
         }
         (Type::Map { value: ty, .. }, Value::Map(entries), step) => {
             let found = entries.iter_mut().find(|(key, _)| match step {
                 Step::Name(name) => is_named(key, name),
                 Step::Index(index) => key.to_integer() == Some(index as i128),
             });
-            Some((ty.ty.clone(), Place::Value(&mut found?.1)))
+            Some((ty.ty.clone(), Target::Value(&mut found?.1)))
         }
         (Type::Declared(index), value, Step::Name(name)) => match (plan.declared(*index)?, value) {
             (Declared::Struct(_, members), Value::Struct(values)) => {
                 let at = members.iter().position(|member| member.name.is(name))?;
                 let (member, value) = (members.get(at)?, values.get_mut(at)?);
                 let place = match (member.optional, value) {
-                    (true, value) => Place::Optional(value),
-                    (false, value) => Place::Value(value.as_mut()?),
+                    (true, value) => Target::Optional(value),
+                    (false, value) => Target::Value(value.as_mut()?),
                 };
                 Some((member.ty.clone(), place))
             }
@@ -197,10 +197,10 @@ fn branch_place<'v>(
     union: &Union,
     value: &'v mut UnionValue,
     name: &str,
-) -> Option<(Type, Place<'v>)> {
+) -> Option<(Type, Target<'v>)> {
     if name == "discriminator" {
         let ty = union.discriminator.ty.clone();
-        return Some((ty, Place::Discriminator(value)));
+        return Some((ty, Target::Discriminator(value)));
     }
     let index = match name {
         "branch" => value.branch.as_ref().map(|(index, _)| *index)?,
@@ -210,10 +210,10 @@ fn branch_place<'v>(
             .position(|branch| branch.member.name.is(name))?,
     };
     let ty = union.branches.get(index)?.member.ty.clone();
-    Some((ty, Place::Branch(value, index)))
+    Some((ty, Target::Branch(value, index)))
 }
 
-/// Puts a value at a path.
+/// Sets the value at a path.
 pub(super) fn set(
     plan: &Arc<Plan>,
     ty: &Type,
@@ -231,10 +231,10 @@ pub(super) fn set(
     let (inner, place) = place(plan, &outer, at, *last).ok_or_else(|| no_such(path))?;
     check(plan, &inner, &value, path)?;
     match place {
-        Place::Value(at) => *at = value,
-        Place::Optional(at) => *at = Some(value),
-        Place::Branch(at, index) => set_branch(plan, &outer, at, index, value, path)?,
-        Place::Discriminator(at) => set_discriminator(plan, &outer, at, value, path)?,
+        Target::Value(at) => *at = value,
+        Target::Optional(at) => *at = Some(value),
+        Target::Branch(at, index) => set_branch(plan, &outer, at, index, value, path)?,
+        Target::Discriminator(at) => set_discriminator(plan, &outer, at, value, path)?,
     }
     Ok(())
 }
@@ -248,7 +248,7 @@ pub(super) fn clear(plan: &Plan, ty: &Type, root: &mut Value, path: &str) -> Res
         .ok_or_else(|| no_such(path))?
         .1
     {
-        Place::Optional(at) => {
+        Target::Optional(at) => {
             *at = None;
             Ok(())
         }
@@ -268,7 +268,7 @@ fn wrong(path: &str) -> DataError {
     }
 }
 
-/// Goes along a path through what is there.
+/// Follows a path through existing values.
 fn walk<'v>(
     plan: &Plan,
     ty: &Type,
@@ -280,13 +280,13 @@ fn walk<'v>(
     for step in way {
         let (ty, place) = place(plan, &at.0, at.1, *step).ok_or_else(|| no_such(path))?;
         let value = match place {
-            Place::Value(value) => Some(value),
-            Place::Optional(value) => value.as_mut(),
-            Place::Branch(union, index) => match &mut union.branch {
+            Target::Value(value) => Some(value),
+            Target::Optional(value) => value.as_mut(),
+            Target::Branch(union, index) => match &mut union.branch {
                 Some((selected, value)) if *selected == index => Some(value),
                 _ => None,
             },
-            Place::Discriminator(_) => None,
+            Target::Discriminator(_) => None,
         };
         at = (ty, value.ok_or_else(|| no_such(path))?);
     }
@@ -303,8 +303,8 @@ fn union_of<'p>(plan: &'p Plan, ty: &'p Type) -> Option<&'p Union> {
     }
 }
 
-/// Selects a branch and gives it a value. Of a branch without a label, the default,
-/// the discriminator must have been set before.
+/// Selects a branch and sets its value. For a branch without a label, the default, the
+/// discriminator must have been set before.
 fn set_branch(
     plan: &Plan,
     ty: &Type,
@@ -328,7 +328,7 @@ fn set_branch(
     Ok(())
 }
 
-/// Sets a discriminator; a branch that it selects anew has its default.
+/// Sets a discriminator; a newly selected branch gets its default.
 fn set_discriminator(
     plan: &Arc<Plan>,
     ty: &Type,

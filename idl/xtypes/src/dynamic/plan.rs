@@ -1,4 +1,4 @@
-//! What is known of types before any value is looked at.
+//! Precomputed facts about types for encoding and decoding.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -11,26 +11,26 @@ use crate::graph::{
     TypeIndex, Union,
 };
 
-/// A graph with what reading and writing ask of it again and again.
+/// A graph with the facts that encoding and decoding need repeatedly.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) graph: TypeGraph,
-    /// Of each structure all members; of other types none.
+    /// All members of each structure; empty for other types.
     members: Vec<Members>,
-    /// Fewest bytes that a value of each declared type takes.
+    /// Fewest bytes of a value of each declared type.
     size_min: Vec<usize>,
-    /// A number for each declared type, the same where the default of each contains
-    /// that of the other.
-    circles: Vec<usize>,
+    /// A number for each declared type; types have the same number if the default of each
+    /// contains that of the other.
+    cycles: Vec<usize>,
 }
 
 /// All members of a structure, those inherited first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Members {
     list: Vec<Member>,
-    /// Which member has an id.
+    /// The index of the member with each id.
     ids: HashMap<u32, usize>,
-    /// Whether any of them is marked as a key.
+    /// Whether any of them is annotated as a key.
     keyed: bool,
 }
 
@@ -44,12 +44,12 @@ impl Members {
         }
     }
 
-    /// The place of the member with this id.
+    /// The index of the member with this id.
     pub(crate) fn position(&self, id: u32) -> Option<usize> {
         self.ids.get(&id).copied()
     }
 
-    /// Whether a member takes part in the key: it is marked so, or none is.
+    /// Whether a member is part of the key: it is annotated, or no member is.
     pub(crate) fn is_key(&self, member: &Member) -> bool {
         member.key || !self.keyed
     }
@@ -63,7 +63,7 @@ impl Deref for Members {
     }
 }
 
-/// A declared type, typedefs looked through.
+/// A declared type behind typedefs.
 pub(crate) enum Declared<'p> {
     Enum(&'p Enum),
     Bitmask(&'p Bitmask),
@@ -72,7 +72,7 @@ pub(crate) enum Declared<'p> {
     Union(TypeIndex, &'p Union),
 }
 
-/// The range of what has none.
+/// No range.
 pub(crate) const ANY: &Range = &Range {
     min: None,
     max: None,
@@ -91,11 +91,11 @@ impl Plan {
         let members = members.collect();
         let mut plan = Self {
             size_min: vec![usize::MAX; graph.len()],
-            circles: Vec::new(),
+            cycles: Vec::new(),
             members,
             graph,
         };
-        plan.find_circles();
+        plan.find_cycles();
         for index in plan.graph.indices() {
             plan.find_size(index, crate::limits::DEPTH_MAX);
         }
@@ -124,7 +124,7 @@ impl Plan {
         self.members.get(index.0 as usize)
     }
 
-    /// The range that numbers of a type have to be in: as given, or that of a typedef.
+    /// The range of the numbers of a type: as given, or else that of a typedef.
     pub(crate) fn range<'p>(&'p self, given: &'p Range, ty: &'p Type) -> &'p Range {
         if *given != *ANY {
             return given;
@@ -143,7 +143,7 @@ impl Plan {
         ANY
     }
 
-    /// The primitive that a type is.
+    /// The primitive of a type.
     pub(crate) fn primitive(&self, ty: &Type) -> Option<Primitive> {
         match self.resolve(ty) {
             Type::Primitive(primitive) => Some(*primitive),
@@ -151,7 +151,7 @@ impl Plan {
         }
     }
 
-    /// How a member header of XCDR2 says how long a value is.
+    /// The length code of a value in a member header of XCDR2.
     pub(crate) fn length_code(&self, ty: &Type, range: &Range) -> LengthCode {
         let range = self.range(range, ty);
         match self.resolve(ty) {
@@ -188,7 +188,7 @@ impl Plan {
         self.primitive(key).is_some() && self.primitive(value).is_some()
     }
 
-    /// Fewest bytes that a value takes in any representation.
+    /// Fewest bytes of a value in any representation.
     pub(crate) fn size_min(&self, ty: &Type) -> usize {
         match self.resolve(ty) {
             Type::Primitive(primitive) => primitive.size(),
@@ -202,7 +202,7 @@ impl Plan {
                 let size = count.fold(self.size_min(&element.ty), usize::saturating_mul);
                 match self.primitive(&element.ty) {
                     Some(_) => size,
-                    // A delimiter alone, should the elements be newer.
+                    // Only a delimiter, if the elements are of a newer version.
                     None => size.min(4),
                 }
             }
@@ -213,17 +213,16 @@ impl Plan {
         }
     }
 
-    /// Whether the default of a type contains that of a declared type, of which it is
-    /// a branch.
-    pub(crate) fn goes_in_circles(&self, index: TypeIndex, branch: &Type) -> bool {
-        let circle = |index: TypeIndex| self.circles.get(index.0 as usize);
+    /// Whether the default of a branch contains that of its union, `index`.
+    pub(crate) fn default_is_recursive(&self, index: TypeIndex, branch: &Type) -> bool {
+        let cycle = |index: TypeIndex| self.cycles.get(index.0 as usize);
         match self.within_default(branch) {
-            Some(inner) => inner == index || circle(inner) == circle(index),
+            Some(inner) => inner == index || cycle(inner) == cycle(index),
             None => false,
         }
     }
 
-    /// The declared type whose default is part of that of another.
+    /// The declared type whose default is part of the default of a type.
     fn within_default(&self, ty: &Type) -> Option<TypeIndex> {
         let mut ty = self.resolve(ty);
         while let Type::Array { element, .. } = ty {
@@ -235,7 +234,7 @@ impl Plan {
         }
     }
 
-    fn find_circles(&mut self) {
+    fn find_cycles(&mut self) {
         let inner = |index: TypeIndex| -> Vec<usize> {
             let types: Vec<&Type> = match self.declared(index) {
                 Some(Declared::Struct(_, members)) => {
@@ -254,17 +253,17 @@ impl Plan {
             named.filter(|index| *index < self.graph.len()).collect()
         };
         let edges: Vec<Vec<usize>> = self.graph.indices().map(inner).collect();
-        let mut circles = vec![0; edges.len()];
+        let mut cycles = vec![0; edges.len()];
         for (number, nodes) in strongly_connected(&edges).into_iter().enumerate() {
             for node in nodes {
-                circles[node] = number;
+                cycles[node] = number;
             }
         }
-        self.circles = circles;
+        self.cycles = cycles;
     }
 
-    /// Finds the size of a declared type, those that it is made of first. What lies
-    /// too deep, or contains itself, counts nothing.
+    /// Computes the size of a declared type after those of its dependencies. Types that nest
+    /// too deeply or contain themselves count as 0.
     fn find_size(&mut self, index: TypeIndex, depth: usize) {
         let at = index.0 as usize;
         let Some(depth) = depth.checked_sub(1) else {
@@ -303,7 +302,7 @@ impl Plan {
     }
 }
 
-/// A delimiter alone, or the members alone.
+/// Either only a delimiter, or only the members.
 fn limited(extensibility: Extensibility, members: usize) -> usize {
     match extensibility {
         Extensibility::Final => members,
@@ -321,7 +320,7 @@ pub(crate) fn enum_size(enumeration: &Enum) -> usize {
     }
 }
 
-/// Bytes of a bitmask or a bitset with so many bits.
+/// Bytes of a bitmask or a bitset with this many bits.
 pub(crate) fn word_size(bits: u16) -> usize {
     match bits {
         0..=8 => 1,
@@ -331,8 +330,8 @@ pub(crate) fn word_size(bits: u16) -> usize {
     }
 }
 
-/// The bits that a bitmask may have: those of its flags when it is final, else all below
-/// its bound.
+/// The valid bits of a bitmask: those of its flags if it is final, else all below its
+/// bound.
 pub(crate) fn valid_bits(mask: &Bitmask) -> u64 {
     match mask.extensibility {
         Some(Extensibility::Final) => {
@@ -362,7 +361,7 @@ pub(crate) fn field_bits(bitset: &Bitset) -> u64 {
     masks.fold(0, |all, mask| all | mask)
 }
 
-/// So many bits from the least significant on.
+/// A mask of this many least significant bits.
 pub(crate) fn low_bits(count: u16) -> u64 {
     match count {
         0 => 0,
@@ -371,7 +370,7 @@ pub(crate) fn low_bits(count: u16) -> u64 {
     }
 }
 
-/// Index and branch that an integer selects.
+/// The branch that an integer selects, with its index.
 pub(crate) fn select(union: &Union, discriminator: i128) -> Option<usize> {
     let has = |label: &i32| i128::from(*label) == discriminator;
     let labelled = union

@@ -1,4 +1,4 @@
-//! Values as text for people: `{id: 7, position: {lat: 0.5}, colour: RED}`.
+//! Values as readable text: `{id: 7, position: {lat: 0.5}, colour: RED}`.
 
 use std::fmt;
 

@@ -1,10 +1,10 @@
-//! Values of any type.
+//! Values of dynamic types.
 
 use std::cmp::Ordering;
 
 use spindle_dds_idl_runtime::LongDouble;
 
-/// A value; which variant goes with which type is said by [`Type`](crate::graph::Type).
+/// A value of a [`Type`](crate::graph::Type).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// `boolean`.
@@ -39,14 +39,13 @@ pub enum Value {
     Char16(u16),
     /// `string` and `wstring`.
     Text(String),
-    /// The value of a literal, or one that has no literal.
+    /// The value of an enumeration, with or without a literal.
     Enum(i32),
-    /// The integer that a bitmask or a bitset is.
+    /// The integer of a bitmask or a bitset.
     Bits(u64),
-    /// The elements of a sequence or an array; of an array of several dimensions, its
-    /// rows.
+    /// The elements of a sequence or an array; for an array of several dimensions, its rows.
     List(Vec<Self>),
-    /// The entries of a map by ascending key, none twice.
+    /// The entries of a map by ascending key, without duplicates.
     Map(Vec<(Self, Self)>),
     /// The members of a structure, those inherited first; `None` for an optional one
     /// that is absent.
@@ -58,15 +57,14 @@ pub enum Value {
 /// The value of a union.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UnionValue {
-    /// What selects the branch.
+    /// The discriminator.
     pub discriminator: Value,
-    /// Index and value of the branch that is selected, if any is.
+    /// Index and value of the selected branch, if any.
     pub branch: Option<(usize, Value)>,
 }
 
 impl Value {
-    /// The integer that a value is, if it is one, a character, a boolean or an
-    /// enumeration.
+    /// The integer of a value, if it is an integer, a character, a boolean or an enumeration.
     pub fn to_integer(&self) -> Option<i128> {
         Some(match self {
             Self::Boolean(value) => i128::from(*value),

@@ -1,5 +1,5 @@
-//! What is said of types beside what they are. Nothing of it is in the minimal form, and
-//! nothing of it counts when types are compared.
+//! Annotations of types. They are not in the minimal form and do not affect
+//! assignability.
 
 use super::{Name, Type, TypeIndex};
 use crate::object::{AnnotationValue, AppliedParameter, AppliedVerbatim};
@@ -18,7 +18,7 @@ pub struct AnnotationParameter {
     pub name: Name,
     /// Its type: a primitive, a string or an enumeration.
     pub ty: Type,
-    /// Its default; of one that has none, the value that stands for nothing.
+    /// Its default; a parameter without one has the zero or empty value.
     pub default: AnnotationValue,
 }
 
@@ -31,10 +31,10 @@ pub struct Applied {
     pub parameters: Vec<AppliedParameter>,
 }
 
-/// What is said of a type, or of the discriminator of a union.
+/// The annotations of a type, or of the discriminator of a union.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Annotations {
-    /// `@verbatim`, of which there can be one.
+    /// `@verbatim`, at most one.
     pub verbatim: Option<AppliedVerbatim>,
     /// Annotations that the IDL declares.
     pub custom: Vec<Applied>,

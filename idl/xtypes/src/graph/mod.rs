@@ -1,10 +1,9 @@
-//! Types as they are made of each other: the one picture that all else starts from.
+//! The graph of declared types, from which everything else in this crate is derived.
 //!
 //! A compiler or a program builds a [`TypeGraph`], or a [`Registry`](crate::Registry)
-//! puts one together from `TypeObject`s. From it come `TypeObject`s and hashes
-//! ([`describe`](crate::describe)), the answer whether a reader can read what a
-//! writer writes ([`assignable`](crate::assignable)), and types at run time
-//! ([`DynamicType`](crate::DynamicType)).
+//! resolves one from `TypeObject`s. It yields `TypeObject`s and hashes
+//! ([`describe`](crate::describe)), assignability ([`assignable`](crate::assignable)), and
+//! dynamic types ([`DynamicType`](crate::DynamicType)).
 
 mod annotation;
 mod primitive;
@@ -24,12 +23,12 @@ use crate::object::{AnnotationValue, NameHash};
 /// XTypes 1.3 §7.3.1.2.1.12: what a reader does with a value that does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum TryConstruct {
-    /// Whatever contains the value cannot be constructed either.
+    /// The value is discarded, and so is every value that contains it.
     #[default]
     Discard,
     /// The default takes its place.
     UseDefault,
-    /// What is too long is cut.
+    /// A value that is too long is cut.
     Trim,
 }
 
@@ -200,7 +199,7 @@ impl Element {
 pub struct Declaration {
     /// Scoped name, `module::Type`; the minimal form has none.
     pub name: Option<String>,
-    /// What is said of it beside.
+    /// Its annotations.
     pub annotations: Annotations,
     /// What it is.
     pub definition: Definition,
@@ -221,20 +220,20 @@ pub enum Definition {
     Struct(Struct),
     /// `union`.
     Union(Union),
-    /// `@annotation`, which is no type of data.
+    /// `@annotation`, which is not a data type.
     Annotation(Annotation),
 }
 
 /// A typedef.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Alias {
-    /// What it stands for.
+    /// The type that it names.
     pub ty: Type,
     /// `@unit`.
     pub unit: Option<String>,
     /// `@range`, `@min` and `@max`.
     pub range: Range,
-    /// Annotations of the use of the type that it stands for.
+    /// Annotations of the use of that type.
     pub custom: Vec<Applied>,
 }
 
@@ -243,9 +242,9 @@ pub struct Alias {
 pub struct Enum {
     /// Bits of the wire form, 1 to 32.
     pub bit_bound: u16,
-    /// Final or appendable; some products say neither.
+    /// Final or appendable; `None` as some products set neither.
     pub extensibility: Option<Extensibility>,
-    /// `@ignore_literal_names`, which is not part of a `TypeObject`: values alone count.
+    /// `@ignore_literal_names`, which is not part of a `TypeObject`.
     pub ignore_literal_names: bool,
     /// Literals.
     pub literals: Vec<Literal>,
@@ -269,7 +268,7 @@ pub struct Literal {
 pub struct Bitmask {
     /// Number of bits, 1 to 64.
     pub bit_bound: u16,
-    /// Final or appendable; some products say neither.
+    /// Final or appendable; `None` as some products set neither.
     pub extensibility: Option<Extensibility>,
     /// The bits that have names.
     pub flags: Vec<Flag>,
@@ -280,16 +279,16 @@ pub struct Bitmask {
 pub struct Flag {
     /// Its name.
     pub name: Name,
-    /// Which bit, 0 for the least significant.
+    /// Bit position, 0 for the least significant.
     pub position: u16,
     /// Annotations that the IDL declares.
     pub custom: Vec<Applied>,
 }
 
-/// Bit fields side by side in one integer.
+/// Bit fields packed into one integer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bitset {
-    /// Fields, inherited ones too.
+    /// Fields, including inherited ones.
     pub fields: Vec<Field>,
 }
 
@@ -311,13 +310,13 @@ pub struct Field {
 /// A structure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Struct {
-    /// How it may evolve.
+    /// Extensibility.
     pub extensibility: Extensibility,
     /// `@nested`.
     pub nested: bool,
     /// `@autoid(HASH)`.
     pub autoid_hash: bool,
-    /// What it inherits from.
+    /// Its base structure.
     pub base: Option<TypeIndex>,
     /// Members in the order of declaration, without those inherited.
     pub members: Vec<Member>,
@@ -350,8 +349,7 @@ pub struct Member {
     pub hash_id: Option<String>,
     /// Annotations that the IDL declares.
     pub custom: Vec<Applied>,
-    /// `@default`, which is not part of a `TypeObject`. Of a value that is not of the
-    /// type, nothing comes.
+    /// `@default`, which is not part of a `TypeObject`. A value of another type is ignored.
     pub default: Option<Value>,
 }
 
@@ -394,13 +392,13 @@ impl Member {
 /// A union.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Union {
-    /// How it may evolve.
+    /// Extensibility.
     pub extensibility: Extensibility,
     /// `@nested`.
     pub nested: bool,
     /// `@autoid(HASH)`.
     pub autoid_hash: bool,
-    /// What selects a branch.
+    /// The discriminator.
     pub discriminator: Discriminator,
     /// Branches in the order of their declaration.
     pub branches: Vec<Branch>,
@@ -417,7 +415,7 @@ pub struct Discriminator {
     pub try_construct: TryConstruct,
     /// `@default`, as of a [`Member`].
     pub default: Option<Value>,
-    /// What is said of it beside.
+    /// Its annotations.
     pub annotations: Annotations,
 }
 

@@ -1,4 +1,4 @@
-//! The primitive types and what is said of them.
+//! The primitive types and their properties.
 
 use std::fmt;
 
@@ -68,7 +68,7 @@ impl Primitive {
         found.map(|(primitive, ..)| *primitive)
     }
 
-    /// Bytes on the wire.
+    /// Encoded size in bytes.
     pub const fn size(self) -> usize {
         match self {
             Self::Boolean | Self::Byte | Self::Int8 | Self::UInt8 | Self::Char8 => 1,

@@ -1,19 +1,19 @@
-//! Declared types, and what can be asked of them all.
+//! The graph of declared types.
 
 use super::{Annotations, Applied, Bitset, Declaration, Definition, Member};
 use super::{Struct, Type, TypeIndex};
 use crate::object::TypeIdentifier;
 
-/// Declared types that are made of each other.
+/// Declared types, which refer to each other by index.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TypeGraph {
     declarations: Vec<Option<Declaration>>,
-    /// The minimal identifiers by which the types were put together, if they were: without
-    /// names, those of types that contain each other cannot be found again.
+    /// The minimal identifiers from which the types were resolved, if they were: those of types
+    /// that contain each other cannot be computed without names.
     minimal: Vec<TypeIdentifier>,
 }
 
-/// Of a graph in which a type was reserved and never defined.
+/// The definition of a type that was reserved and never defined.
 const MISSING: &Declaration = &Declaration {
     name: None,
     annotations: Annotations {
@@ -24,20 +24,20 @@ const MISSING: &Declaration = &Declaration {
 };
 
 impl TypeGraph {
-    /// Without any type.
+    /// An empty graph.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes room for a type that others name before it is defined: so types come
-    /// to contain themselves.
+    /// Reserves an index for a type that others name before it is defined, which allows
+    /// recursive types.
     pub fn reserve(&mut self) -> TypeIndex {
         self.minimal.clear();
         self.declarations.push(None);
         TypeIndex(self.declarations.len() as u32 - 1)
     }
 
-    /// Defines a type that there is room for. What it names must be of this graph.
+    /// Defines a reserved type. The types that it names must be of this graph.
     pub fn define(&mut self, index: TypeIndex, name: Option<&str>, definition: Definition) {
         self.minimal.clear();
         if let Some(declaration) = self.declarations.get_mut(index.0 as usize) {
@@ -49,8 +49,7 @@ impl TypeGraph {
         }
     }
 
-    /// Says of a type that is defined what there is beside. What it names must be
-    /// annotations of this graph.
+    /// Sets the annotations of a defined type, which must be annotations of this graph.
     pub fn annotate(&mut self, index: TypeIndex, annotations: Annotations) {
         if let Some(Some(declaration)) = self.declarations.get_mut(index.0 as usize) {
             declaration.annotations = annotations;
@@ -64,19 +63,19 @@ impl TypeGraph {
         index
     }
 
-    /// The declaration of a type. Of a type that was reserved and not defined it is
-    /// an empty bitset without a name.
+    /// The declaration of a type. That of a type reserved and not defined is an empty bitset
+    /// without a name.
     pub fn declaration(&self, index: TypeIndex) -> &Declaration {
         let found = self.declarations.get(index.0 as usize);
         found.and_then(Option::as_ref).unwrap_or(MISSING)
     }
 
-    /// These are the minimal identifiers of all types, by their indices.
+    /// Sets the minimal identifiers of all types, by their indices.
     pub(crate) fn set_minimal(&mut self, identifiers: Vec<TypeIdentifier>) {
         self.minimal = identifiers;
     }
 
-    /// The minimal identifiers of all types, where they are known; else none.
+    /// The minimal identifiers of all types, if they are known.
     pub(crate) fn minimal(&self) -> &[TypeIdentifier] {
         &self.minimal
     }
@@ -103,7 +102,7 @@ impl TypeGraph {
         })
     }
 
-    /// Whether it is an annotation, and no type of data.
+    /// Whether it is an annotation, and not a data type.
     pub fn is_annotation(&self, index: TypeIndex) -> bool {
         matches!(
             self.declaration(index).definition,
@@ -111,10 +110,10 @@ impl TypeGraph {
         )
     }
 
-    /// What a type is once typedefs are looked through.
+    /// The type behind typedefs.
     pub fn resolved<'g>(&'g self, ty: &'g Type) -> &'g Type {
         let mut ty = ty;
-        // More typedefs of typedefs are refused, and they may go in a circle.
+        // Longer chains of typedefs are refused; they may be cyclic.
         for _ in 0..=crate::limits::DEPTH_MAX {
             match ty {
                 Type::Declared(index) => match &self.declaration(*index).definition {
@@ -216,7 +215,7 @@ impl TypeGraph {
         }
     }
 
-    /// A structure and all that it inherits from, ending where that goes in a circle.
+    /// A structure and its bases, ending where that chain is cyclic.
     fn each_level<'g>(&'g self, structure: &'g Struct, mut visit: impl FnMut(&'g Struct)) {
         let mut level = structure;
         visit(level);

@@ -11,8 +11,8 @@ const KIND_ENUM: u8 = 0x40;
 const KIND_STRING8: u8 = 0x20;
 const KIND_STRING16: u8 = 0x21;
 
-/// `AnnotationParameterValue`. Floating point numbers are kept as their bits: a description is
-/// equal to itself, also one with a NaN in it.
+/// `AnnotationParameterValue`. Floating point numbers are kept as bits, so that an object with
+/// a NaN equals itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnnotationValue {
     /// `TK_BOOLEAN`.
@@ -51,7 +51,7 @@ pub enum AnnotationValue {
     String8(Bounded<128>),
     /// `TK_STRING16`, UTF-16 units.
     String16(Vec<u16>),
-    /// Of a kind that the annex did not have in version 1.3.
+    /// A kind that is not in version 1.3 of the annex.
     Extended(u8),
 }
 
@@ -173,9 +173,9 @@ record! {
 
     /// `@verbatim`.
     struct AppliedVerbatim (final) {
-        /// Where it goes.
+        /// Its place in the output.
         placement: Bounded<32>,
-        /// For which language it is.
+        /// The language that it is for.
         language: Bounded<32>,
         /// The text.
         text: String,
@@ -238,7 +238,7 @@ impl MemberAnnotations {
         }
     }
 
-    /// What a graph knows of them: `@unit`, the range, and `@hashid`.
+    /// From the data of a graph: `@unit`, the range, and `@hashid`.
     pub(crate) fn known(&self) -> (Option<String>, Range, Option<String>) {
         match &self.builtin {
             None => (None, Range::default(), None),

@@ -46,7 +46,7 @@ impl MemberFlags {
         self.0 & flag.0 != 0
     }
 
-    /// What the first two bits say; the invalid value counts as the default.
+    /// The value of the first two bits; the invalid one counts as the default.
     pub const fn try_construct(self) -> TryConstruct {
         match self.0 & 3 {
             2 => TryConstruct::UseDefault,
@@ -90,7 +90,7 @@ impl TypeFlags {
         self.0 & flag.0 != 0
     }
 
-    /// The extensibility; `None` when no flag or more than one says it.
+    /// The extensibility; `None` when no flag or more than one is set.
     pub const fn extensibility(self) -> Option<Extensibility> {
         match self.0 & 7 {
             1 => Some(Extensibility::Final),

@@ -1,4 +1,4 @@
-//! The two forms of a type description.
+//! The two forms of a type object.
 
 use std::fmt::Debug;
 
@@ -9,7 +9,7 @@ use super::identifier::{Equivalence, NameHash};
 use crate::graph::Name;
 use crate::wire::{Bounded, Wire, record};
 
-/// How names and annotations look in a form of the description.
+/// The types of names and annotations in one form of type objects.
 #[expect(private_bounds, reason = "there are two forms, and both are here")]
 pub trait Form: Debug + Clone + PartialEq + 'static {
     /// Name and annotations of a member, literal, flag or field.
@@ -27,7 +27,7 @@ pub trait Form: Debug + Clone + PartialEq + 'static {
     /// Name of an annotation.
     type AnnotationName: Part;
 
-    /// Which form it is.
+    /// The form.
     const EQUIVALENCE: Equivalence;
     /// Whether annotations are part of it.
     const IS_ANNOTATED: bool;
@@ -36,40 +36,40 @@ pub trait Form: Debug + Clone + PartialEq + 'static {
 
     /// The detail of a member.
     fn member(name: &Name, annotations: MemberAnnotations) -> Self::MemberDetail;
-    /// What the detail of a member says.
+    /// The contents of the detail of a member.
     fn member_name(detail: &Self::MemberDetail) -> (Name, MemberAnnotations);
     /// The detail of a type.
     fn type_detail(name: Option<&str>, annotations: TypeAnnotations) -> Self::TypeDetail;
-    /// What the detail of a type says.
+    /// The contents of the detail of a type.
     fn type_name(detail: &Self::TypeDetail) -> (Option<String>, TypeAnnotations);
     /// The annotations of a typedef.
     fn alias(annotations: MemberAnnotations) -> Self::MemberAnnotations;
-    /// What the annotations of a typedef say.
+    /// The contents of the annotations of a typedef.
     fn alias_annotations(annotations: &Self::MemberAnnotations) -> MemberAnnotations;
     /// The annotations of a discriminator.
     fn discriminator(annotations: TypeAnnotations) -> Self::TypeAnnotations;
-    /// What the annotations of a discriminator say.
+    /// The contents of the annotations of a discriminator.
     fn discriminator_annotations(annotations: &Self::TypeAnnotations) -> TypeAnnotations;
     /// The name of a parameter.
     fn parameter_name(name: &Name) -> Self::ParameterName;
-    /// What the name of a parameter says.
+    /// The contents of the name of a parameter.
     fn name_of_parameter(name: &Self::ParameterName) -> Name;
     /// The name of an annotation.
     fn annotation_name(name: Option<&str>) -> Self::AnnotationName;
-    /// What the name of an annotation says.
+    /// The contents of the name of an annotation.
     fn name_of_annotation(name: &Self::AnnotationName) -> Option<String>;
 }
 
-/// A part of a description that differs between the forms.
+/// A part of a type object that differs between the forms.
 pub(crate) trait Part: Wire + Debug + Clone + PartialEq + 'static {}
 
 impl<T: Wire + Debug + Clone + PartialEq + 'static> Part for T {}
 
-/// All there is, with names.
+/// The complete form, with names and annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Complete;
 
-/// What assignability needs.
+/// The minimal form: what assignability needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Minimal;
 

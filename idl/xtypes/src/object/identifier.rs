@@ -22,15 +22,15 @@ const MAP_SMALL: u8 = 0xa0;
 const MAP_LARGE: u8 = 0xa1;
 const COMPONENT: u8 = 0xb0;
 
-/// `EquivalenceKind`: which of its forms a hash is of.
+/// `EquivalenceKind`: the form of type objects that a hash refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Equivalence {
     /// `EK_MINIMAL`: what assignability needs.
     Minimal = 0xf1,
-    /// `EK_COMPLETE`: all there is, with names.
+    /// `EK_COMPLETE`: everything, with names.
     Complete = 0xf2,
-    /// `EK_BOTH`: of types whose identifier says everything.
+    /// `EK_BOTH`: for types that the identifier describes completely.
     Both = 0xf3,
 }
 
@@ -39,7 +39,7 @@ pub enum Equivalence {
 pub struct EquivalenceHash(pub [u8; 14]);
 
 impl EquivalenceHash {
-    /// Of these bytes.
+    /// The hash of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         let digest: [u8; 16] = Md5::digest(bytes).into();
         Self(digest.first_chunk().copied().unwrap_or_default())
@@ -63,7 +63,7 @@ impl fmt::Debug for EquivalenceHash {
 pub struct NameHash(pub [u8; 4]);
 
 impl NameHash {
-    /// Of this name.
+    /// The hash of this name.
     pub fn of(name: &str) -> Self {
         let digest: [u8; 16] = Md5::digest(name.as_bytes()).into();
         Self(digest.first_chunk().copied().unwrap_or_default())
@@ -82,7 +82,7 @@ impl fmt::Debug for NameHash {
     }
 }
 
-/// What a collection consists of, in an identifier.
+/// The elements of a collection, in an identifier.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlainElement {
     /// `@try_construct` and `@external`.
@@ -91,10 +91,10 @@ pub struct PlainElement {
     pub identifier: TypeIdentifier,
 }
 
-/// Names a type, or is it.
+/// The identifier of a type, which refers to it or describes it completely.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TypeIdentifier {
-    /// `TK_NONE`: no type, as of a structure that inherits from none.
+    /// `TK_NONE`: no type, such as the missing base of a structure.
     None,
     /// A primitive.
     Primitive(Primitive),
@@ -110,7 +110,7 @@ pub enum TypeIdentifier {
     },
     /// A sequence without annotations; 0 is no bound.
     Sequence {
-        /// [`Equivalence::Both`] when the element's identifier says everything.
+        /// [`Equivalence::Both`] if the identifier of the element describes it completely.
         equivalence: Equivalence,
         /// Elements.
         bound: u32,
@@ -141,7 +141,7 @@ pub enum TypeIdentifier {
     Component(ComponentId),
     /// Any other type.
     Hash(Equivalence, EquivalenceHash),
-    /// Of a kind that the annex did not have in version 1.3.
+    /// A kind that is not in version 1.3 of the annex.
     Extended(u8),
 }
 
@@ -149,19 +149,19 @@ record! {
     /// `StronglyConnectedComponentId`: names one of several types that contain each other.
     #[derive(Copy, Eq, PartialOrd, Ord, Hash)]
     struct ComponentId (appendable) {
-        /// Which form the hash is of.
+        /// The form that the hash refers to.
         equivalence: Equivalence,
         /// Hash of the sequence of all `TypeObject`s, with a hash of zero in it.
         hash: EquivalenceHash,
-        /// How many types they are.
+        /// Number of types in the component.
         length: i32,
-        /// Which of them by the order of their names, from 1; 0 for all of them.
+        /// Index in the component by the order of names, from 1; 0 for the whole component.
         index: i32,
     }
 }
 
 impl TypeIdentifier {
-    /// Whether it says all there is to say about its type.
+    /// Whether it describes its type completely.
     pub fn is_fully_descriptive(&self) -> bool {
         match self {
             Self::None | Self::Primitive(_) | Self::String8 { .. } | Self::String16 { .. } => true,
@@ -172,7 +172,7 @@ impl TypeIdentifier {
         }
     }
 
-    /// Which form the hash is of, in an identifier that is one.
+    /// The form that the hash in it refers to, if it has one.
     pub fn equivalence(&self) -> Option<Equivalence> {
         match self {
             Self::Hash(equivalence, _) => Some(*equivalence),
@@ -184,15 +184,15 @@ impl TypeIdentifier {
     /// Bytes in little endian XCDR2.
     ///
     /// # Errors
-    /// None of a value that comes from here.
+    /// Never for a value that this crate has made.
     pub fn to_bytes(&self) -> Result<Vec<u8>, CdrError> {
         crate::wire::to_bytes(self)
     }
 
-    /// From bytes that nobody has vouched for.
+    /// From untrusted bytes.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The bytes are invalid.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CdrError> {
         crate::wire::from_bytes(bytes)
     }
@@ -384,7 +384,7 @@ impl Wire for TypeIdentifier {
     }
 
     fn get(reader: &mut Reader<'_>) -> Result<Self, CdrError> {
-        // Identifiers nest without delimiters: this is what counts their depth.
+        // Identifiers nest without delimiters, so their depth is counted here.
         let scope = reader.begin(spindle_dds_idl_runtime::Extensibility::Final)?;
         let kind = u8::get(reader)?;
         let identifier = Self::get_kind(kind, reader)?;

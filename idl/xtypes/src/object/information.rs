@@ -14,7 +14,7 @@ const COMPLETE: u32 = 0x1002;
 const LENGTH_CODE_NEXT: u32 = 4 << 28;
 
 record! {
-    /// An identifier and the size of what it stands for.
+    /// An identifier and the size of its object.
     struct SizedIdentifier (appendable) {
         /// The type.
         identifier: TypeIdentifier,
@@ -22,26 +22,26 @@ record! {
         object_size: u32,
     }
 
-    /// A type and all that it is made of.
+    /// A type and its dependencies.
     struct WithDependencies (appendable) {
         /// The type.
         sized: SizedIdentifier,
-        /// How many types it is made of, directly and indirectly; -1 if not known.
+        /// Number of its direct and indirect dependencies; -1 if not known.
         dependent_count: i32,
-        /// Those types, or some of them.
+        /// The dependencies, or some of them.
         dependents: Vec<SizedIdentifier>,
     }
 
-    /// A type's name and its description.
+    /// The identifier and the object of a type.
     struct IdentifiedObject (final) {
         /// The identifier.
         identifier: TypeIdentifier,
-        /// The description.
+        /// The object.
         object: TypeObject,
     }
 }
 
-/// What discovery announces of the type of a topic: XTypes 1.3 §7.6.3.2.2.
+/// The announcement of a topic type in discovery: XTypes 1.3 §7.6.3.2.2.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TypeInformation {
     /// The minimal form.
@@ -54,12 +54,12 @@ impl TypeInformation {
     /// Bytes in little endian XCDR2, without an encapsulation header.
     ///
     /// # Errors
-    /// None of a value that comes from here.
+    /// Never for a value that this crate has made.
     pub fn to_bytes(&self) -> Result<Vec<u8>, CdrError> {
         crate::wire::to_bytes(self)
     }
 
-    /// From bytes that nobody has vouched for.
+    /// From untrusted bytes.
     ///
     /// # Errors
     /// What is wrong with them; both forms must be there.
@@ -68,7 +68,7 @@ impl TypeInformation {
     }
 }
 
-/// A member that was there, or what is missing.
+/// A member that was present, or the error that it is missing.
 fn present<T>(member: Option<T>, reader: &Reader<'_>) -> Result<T, CdrError> {
     member.ok_or_else(|| CdrError::Truncated {
         needed: 1,
@@ -123,11 +123,11 @@ impl TypeObjects {
         crate::wire::to_bytes(&self.0)
     }
 
-    /// From bytes that nobody has vouched for. Nothing is said about whether the
-    /// identifiers are those of the objects: see [`Registry`](crate::Registry).
+    /// From untrusted bytes. Does not check that the identifiers match
+    /// the objects: see [`Registry`](crate::Registry).
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The bytes are invalid.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CdrError> {
         crate::wire::from_bytes(bytes).map(Self)
     }

@@ -1,9 +1,9 @@
 //! `TypeObject`s: XTypes 1.3 §7.3.4 and Annex B.
 //!
-//! Each type exists in two forms: [`Complete`] with all names, and [`Minimal`] with
-//! what assignability needs, names being hashes. The annex writes everything down
-//! twice; here a type of both forms is generic over the [`Form`], which says how
-//! names and annotations look in it.
+//! Each type object exists in two forms: [`Complete`] with all names, and [`Minimal`] with
+//! what assignability needs, with hashes instead of names. The annex defines everything
+//! twice; here the types are generic over the [`Form`], which determines names and
+//! annotations.
 
 mod annotation;
 mod flags;

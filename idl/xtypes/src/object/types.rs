@@ -1,4 +1,4 @@
-//! The types of types: XTypes 1.3 Annex B, each of both forms.
+//! The type objects of each kind of type: XTypes 1.3 Annex B, in both forms.
 
 use spindle_dds_idl_runtime::encode::Encoder;
 use spindle_dds_idl_runtime::{CdrError, Extensibility, Reader};
@@ -18,7 +18,7 @@ record! {
         detail: F::TypeDetail,
     }
 
-    /// What both forms say of a member.
+    /// The common part of a member in both forms.
     struct CommonStructMember (final) {
         /// Member id.
         id: u32,
@@ -52,7 +52,7 @@ record! {
         detail: F::TypeDetail,
     }
 
-    /// What both forms say of a discriminator.
+    /// The common part of a discriminator in both forms.
     struct CommonDiscriminator (final) {
         /// Flags.
         flags: MemberFlags,
@@ -68,7 +68,7 @@ record! {
         annotations: F::TypeAnnotations,
     }
 
-    /// What both forms say of a branch.
+    /// The common part of a branch in both forms.
     struct CommonUnionMember (final) {
         /// Member id.
         id: u32,
@@ -94,15 +94,15 @@ record! {
         flags: TypeFlags,
         /// Name.
         header: UnionHeader<F>,
-        /// What selects a branch.
+        /// The discriminator.
         discriminator: DiscriminatorMember<F>,
         /// Branches in the order of their declaration.
         members: Vec<UnionMember<F>>,
     }
 
-    /// What both forms say of a parameter.
+    /// The common part of a parameter in both forms.
     struct CommonParameter (final) {
-        /// Without a meaning.
+        /// Unused.
         flags: MemberFlags,
         /// Type.
         identifier: TypeIdentifier,
@@ -126,7 +126,7 @@ record! {
 
     /// An annotation that an IDL declares.
     struct AnnotationType<F> (final) {
-        /// Without a meaning.
+        /// Unused.
         flags: TypeFlags,
         /// Name.
         header: AnnotationHeader<F>,
@@ -134,15 +134,15 @@ record! {
         members: Vec<AnnotationParameter<F>>,
     }
 
-    /// What both forms say of a typedef.
+    /// The common part of a typedef in both forms.
     struct CommonAlias (final) {
-        /// Without a meaning.
+        /// Unused.
         flags: MemberFlags,
-        /// What it stands for.
+        /// The type that it names.
         identifier: TypeIdentifier,
     }
 
-    /// What a typedef stands for.
+    /// The type that a typedef names.
     struct AliasBody<F> (appendable) {
         /// The type.
         common: CommonAlias,
@@ -158,15 +158,15 @@ record! {
 
     /// A typedef.
     struct AliasType<F> (final) {
-        /// Without a meaning.
+        /// Unused.
         flags: TypeFlags,
         /// Name.
         header: AliasHeader<F>,
-        /// What it stands for.
+        /// The type that it names.
         body: AliasBody<F>,
     }
 
-    /// What both forms say of an element.
+    /// The common part of an element in both forms.
     struct CommonElement (final) {
         /// Flags.
         flags: MemberFlags,
@@ -190,9 +190,9 @@ record! {
         detail: F::CollectionDetail,
     }
 
-    /// A sequence with annotations: without, its identifier says all.
+    /// A sequence with annotations; one without is described by its identifier.
     struct SequenceType<F> (final) {
-        /// Without a meaning.
+        /// Unused.
         flags: TypeFlags,
         /// Bound.
         header: CollectionHeader<F>,
@@ -210,7 +210,7 @@ record! {
 
     /// An array with annotations.
     struct ArrayType<F> (F) {
-        /// Without a meaning.
+        /// Unused.
         flags: TypeFlags,
         /// Dimensions.
         header: ArrayHeader<F>,
@@ -220,7 +220,7 @@ record! {
 
     /// A map with annotations.
     struct MapType<F> (final) {
-        /// Without a meaning.
+        /// Unused.
         flags: TypeFlags,
         /// Bound.
         header: CollectionHeader<F>,
@@ -230,7 +230,7 @@ record! {
         element: CollectionElement<F>,
     }
 
-    /// What both forms say of a literal.
+    /// The common part of a literal in both forms.
     struct CommonLiteral (appendable) {
         /// Its value.
         value: i32,
@@ -264,11 +264,11 @@ record! {
         literals: Vec<EnumeratedLiteral<F>>,
     }
 
-    /// What both forms say of a bit.
+    /// The common part of a bit in both forms.
     struct CommonBitflag (final) {
-        /// Which bit.
+        /// Bit position.
         position: u16,
-        /// Without a meaning.
+        /// Unused.
         flags: MemberFlags,
     }
 
@@ -290,13 +290,13 @@ record! {
         bits: Vec<Bitflag<F>>,
     }
 
-    /// What both forms say of a bit field.
+    /// The common part of a bit field in both forms.
     struct CommonBitfield (final) {
         /// Least significant bit.
         position: u16,
-        /// Without a meaning.
+        /// Unused.
         flags: MemberFlags,
-        /// How many bits.
+        /// Number of bits.
         bits: u8,
         /// `TypeKind` of the value.
         holder: u8,
@@ -318,7 +318,7 @@ record! {
 
     /// A bitset.
     struct BitsetType<F> (appendable) {
-        /// Without a meaning.
+        /// Unused.
         flags: TypeFlags,
         /// Name.
         header: BitsetHeader<F>,
@@ -336,7 +336,7 @@ macro_rules! definitions {
                 #[doc = concat!("`TypeKind` ", stringify!($kind), ".")]
                 $name($ty<F>),
             )*
-            /// Of a kind that the annex did not have in version 1.3.
+            /// A kind that is not in version 1.3 of the annex.
             Extended(u8),
         }
 
@@ -380,17 +380,17 @@ definitions! {
     0x41 Bitmask BitmaskType,
 }
 
-/// Describes a type, all but the types that it is made of: those it names.
+/// The description of a type, which refers to other types by identifiers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TypeObject {
-    /// In full.
+    /// The complete form.
     Complete(Box<TypeDefinition<Complete>>),
-    /// What assignability needs.
+    /// The minimal form.
     Minimal(Box<TypeDefinition<Minimal>>),
 }
 
 impl TypeObject {
-    /// Bytes in little endian XCDR2: what the hash is of.
+    /// Bytes in little endian XCDR2, from which the hash is computed.
     ///
     /// # Errors
     /// A name of more than 256 bytes or with a NUL.
@@ -398,15 +398,15 @@ impl TypeObject {
         crate::wire::to_bytes(self)
     }
 
-    /// From bytes that nobody has vouched for.
+    /// From untrusted bytes.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The bytes are invalid.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CdrError> {
         crate::wire::from_bytes(bytes)
     }
 
-    /// Which form it is.
+    /// The form.
     pub fn equivalence(&self) -> Equivalence {
         match self {
             Self::Complete(_) => Equivalence::Complete,

@@ -18,7 +18,7 @@ use crate::object::{
 
 type Declared = (Option<String>, Annotations, Definition);
 
-/// Why an object makes no declaration.
+/// The reason why an object is not a valid declaration.
 fn malformed(name: &Option<String>, reason: &'static str) -> TypeError {
     TypeError::Malformed {
         name: name.clone().unwrap_or_default(),
@@ -35,7 +35,7 @@ pub(super) fn element(ty: Type, flags: MemberFlags) -> Element {
     }
 }
 
-/// Whether no value comes twice.
+/// Whether all values are distinct.
 pub(super) fn distinct<T: Hash + Eq>(values: impl Iterator<Item = T>) -> bool {
     let mut seen = HashSet::new();
     values.into_iter().all(|value| seen.insert(value))
@@ -63,7 +63,7 @@ impl Resolver {
         }
     }
 
-    /// Uses of annotations, which will be resolved in turn.
+    /// Uses of annotations, which are queued for resolution.
     fn applied(&mut self, all: Option<Vec<AppliedAnnotation>>) -> Result<Vec<Applied>, TypeError> {
         let one = |applied: AppliedAnnotation| {
             Ok(Applied {
@@ -81,7 +81,7 @@ impl Resolver {
         })
     }
 
-    /// The name of a type, and what is said of it.
+    /// The name of a type, and its annotations.
     fn detail<F: Form>(
         &mut self,
         detail: &F::TypeDetail,
@@ -120,7 +120,7 @@ impl Resolver {
         Ok((name, annotations, Definition::Alias(alias)))
     }
 
-    /// A collection with annotations: a typedef of none of the user's.
+    /// A collection with annotations, as a typedef without a name.
     fn sequence<F: Form>(&mut self, sequence: &SequenceType<F>) -> Result<Declared, TypeError> {
         let common = &sequence.element.common;
         let ty = self.ty(&common.identifier)?;
@@ -238,7 +238,7 @@ impl Resolver {
         })
     }
 
-    /// The name of what has no annotations of the standard, and those that it has.
+    /// The name and the declared annotations of a type or member without standard ones.
     fn named<F: Form>(
         &mut self,
         detail: &F::MemberDetail,

@@ -1,8 +1,8 @@
-//! `TypeObject`s by their identifiers, from wherever they come.
+//! Untrusted `TypeObject`s by their identifiers.
 //!
-//! What is put in is checked against its identifier: the hash must be the object's.
-//! Types that contain each other share a hash, which can be checked once all of
-//! them are there: when they are resolved.
+//! An added object is checked against its identifier, which must be its hash. Types that
+//! contain each other share a hash, which can be checked only once all of them are present:
+//! when they are resolved.
 
 mod convert;
 mod resolve;
@@ -18,7 +18,7 @@ use crate::object::{
 };
 use crate::wire::to_bytes;
 
-/// Why a type cannot be had.
+/// The reason why a type cannot be added or resolved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TypeError {
     /// There is no object for an identifier.
@@ -27,36 +27,36 @@ pub enum TypeError {
         /// The identifier.
         identifier: TypeIdentifier,
     },
-    /// The identifier is not that of the object.
+    /// The identifier does not match the object.
     #[error("the type object is not that of {identifier}")]
     HashMismatch {
         /// The identifier.
         identifier: TypeIdentifier,
     },
-    /// The object says what no IDL can say.
+    /// The object is not a valid type.
     #[error("type {name}: {reason}")]
     Malformed {
         /// The name of the type, or its identifier.
         name: String,
-        /// What is wrong.
+        /// The fault.
         reason: &'static str,
     },
     /// There are more than [`limits::TYPES_MAX`](crate::limits::TYPES_MAX), or they
     /// nest deeper than [`limits::DEPTH_MAX`](crate::limits::DEPTH_MAX).
     #[error("the type is made of too many others, or too deeply")]
     TooLarge,
-    /// The bytes are no type objects.
+    /// The bytes are not type objects.
     #[error(transparent)]
     Cdr(#[from] CdrError),
 }
 
-/// Knows types by their identifiers, in either form.
+/// Type objects by their identifiers, in either form.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
     objects: HashMap<TypeIdentifier, TypeObject>,
 }
 
-/// A type put together: what it is, and the declared types that it is made of.
+/// A resolved type: its use, and the graph of its declared types.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
     /// The declared types.
@@ -66,17 +66,17 @@ pub struct Resolved {
 }
 
 impl Registry {
-    /// Knows nothing yet.
+    /// An empty registry.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many objects it knows.
+    /// Number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// Whether it knows none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
@@ -86,8 +86,8 @@ impl Registry {
         self.objects.get(identifier)
     }
 
-    /// Adds an object. That of a type which contains itself is checked against its
-    /// identifier when it is resolved, any other now.
+    /// Adds an object. The object of a recursive type is checked against its identifier when it
+    /// is resolved, any other now.
     ///
     /// # Errors
     /// [`TypeError::HashMismatch`].
@@ -108,10 +108,10 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds objects as they came from outside.
+    /// Adds objects from untrusted bytes.
     ///
     /// # Errors
-    /// What is wrong with the bytes, or [`TypeError::HashMismatch`].
+    /// The bytes are invalid, or [`TypeError::HashMismatch`].
     pub fn insert_bytes(&mut self, bytes: &[u8]) -> Result<(), TypeError> {
         self.insert_objects(TypeObjects::from_bytes(bytes)?)
     }
@@ -130,7 +130,7 @@ impl Registry {
     /// Adds both forms of all types of a graph.
     ///
     /// # Errors
-    /// None of descriptions that come from here.
+    /// Never for descriptions that this crate has made.
     pub fn insert_graph(
         &mut self,
         graph: &TypeGraph,
@@ -145,11 +145,11 @@ impl Registry {
         Ok(())
     }
 
-    /// Puts a type together from all that it is made of.
+    /// Resolves a type and its dependencies.
     ///
     /// # Errors
-    /// [`TypeError::Unknown`] names the first object that is missing; others say
-    /// what is wrong with those that are there.
+    /// [`TypeError::Unknown`] names the first missing object; other errors are faults of
+    /// present ones.
     pub fn resolve(&self, identifier: &TypeIdentifier) -> Result<Resolved, TypeError> {
         resolve::resolve(self, identifier)
     }
@@ -172,7 +172,7 @@ impl Registry {
         let objects: Vec<TypeObject> = (1..=id.length).map(object).collect::<Result<_, _>>()?;
         let mut bytes = to_bytes(&objects)?;
         clear(&mut bytes, &id.hash);
-        // Cyclone DDS's compiler leaves out the delimiter of the sequence.
+        // Cyclone DDS's compiler omits the delimiter of the sequence.
         let without_delimiter = bytes.get(4..).unwrap_or_default();
         let hashes = [&bytes, without_delimiter].map(EquivalenceHash::of);
         match hashes.contains(&id.hash) {
@@ -182,7 +182,7 @@ impl Registry {
     }
 }
 
-/// Replaces the hash by zeros, as it was before it was known.
+/// Replaces the hash by zeros, as in the hashed objects.
 fn clear(bytes: &mut [u8], hash: &EquivalenceHash) {
     let mut at = 0;
     while let Some(place) = bytes.get_mut(at..at + hash.0.len()) {

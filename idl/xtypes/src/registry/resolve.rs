@@ -66,7 +66,7 @@ impl Resolver {
         }
     }
 
-    /// A use of a type; what it names will be resolved in turn.
+    /// A use of a type; the types that it names are queued for resolution.
     pub(super) fn ty(&mut self, identifier: &TypeIdentifier) -> Result<Type, TypeError> {
         self.ty_within(identifier, DEPTH_MAX)
     }
@@ -114,7 +114,7 @@ impl Resolver {
         Ok(Box::new(super::convert::element(ty, element.flags)))
     }
 
-    /// The place of a declared type in the graph.
+    /// The index of a declared type in the graph.
     pub(super) fn declared(&mut self, identifier: &TypeIdentifier) -> Result<TypeIndex, TypeError> {
         if let Some(index) = self.known.get(identifier) {
             return Ok(*index);
@@ -129,7 +129,7 @@ impl Resolver {
     }
 }
 
-/// An array, if all its dimensions are more than 0, not too many, and it can be counted.
+/// An array, if its dimensions are positive and not too many, and its size does not overflow.
 pub(super) fn array(element: Box<Element>, dimensions: Vec<u32>) -> Option<Type> {
     let mut count: u32 = 1;
     for dimension in &dimensions {
@@ -141,7 +141,7 @@ pub(super) fn array(element: Box<Element>, dimensions: Vec<u32>) -> Option<Type>
     })
 }
 
-/// What can only be said once all types are there.
+/// Checks that are possible only once all types are resolved.
 fn check(graph: &TypeGraph) -> Result<(), TypeError> {
     for index in graph.indices() {
         let declaration = graph.declaration(index);

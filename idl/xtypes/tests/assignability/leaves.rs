@@ -5,7 +5,7 @@ use spindle_dds_xtypes::graph::{Bitmask, Flag};
 use super::*;
 
 #[test]
-fn primitives_are_what_they_are() {
+fn primitives_are_assignable_only_from_themselves() {
     let differs = [
         "T.m: int32 cannot be read from octet",
         "T.m: octet cannot be read from int32",
@@ -82,7 +82,7 @@ fn collections_are_of_the_same() {
     check(&one, &of(Type::array(LONG, [2])), differs);
 }
 
-/// Which no `TypeObject` says, so the minimal form is no match here.
+/// A `TypeObject` has no such flag, so the minimal form does not match here.
 #[test]
 fn enumerations_by_value_alone() {
     use Extensibility::{Appendable, Final};
@@ -107,7 +107,7 @@ fn enumerations_by_value_alone() {
                 "{extensibility:?} {key}"
             );
         }
-        // Values count all the same: of final types and of keys all of them.
+        // Values still count: all of them for final types and keys.
         let more = inner(&[("A", 0), ("B", 1), ("C", 2)], true);
         assert_eq!(
             reads(&old(true), &more),
@@ -208,7 +208,7 @@ fn bitmasks_are_their_integers() {
     );
 }
 
-/// Bounds of keys count, whatever is ignored of other members.
+/// Bounds of keys count, even if those of other members are ignored.
 #[test]
 fn keys_are_no_longer_than_the_reader_takes() {
     let with = |ty: Type| {
@@ -231,7 +231,7 @@ fn keys_are_no_longer_than_the_reader_takes() {
         check(&short, &long, [&differs("5"), ""]);
         check(&short, &unbounded, [&differs("unbounded"), ""]);
         check(&short, &short, ["", ""]);
-        // Of what is no key nothing is asked.
+        // Members that are not keys have no such rule.
         check(&of(bounded(Some(4))), &of(bounded(None)), ["", ""]);
     }
     // Behind a typedef, and in a structure that is a key.

@@ -1,4 +1,4 @@
-//! Which types a reader can read, rule by rule and both ways.
+//! Assignability, rule by rule and in both directions.
 
 mod leaves;
 mod members;
@@ -73,7 +73,7 @@ fn alone(definition: Definition) -> Resolved {
     root(graph, index)
 }
 
-/// A structure with one member `m` of a declared type, both of this extensibility.
+/// A structure with one member `m` of a declared type, both with this extensibility.
 fn around(extensibility: Extensibility, inner: Definition, key: bool) -> Resolved {
     let mut graph = TypeGraph::new();
     let inner = graph.add("m::Inner", inner);
@@ -106,7 +106,7 @@ fn said(reader: &Resolved, writer: &Resolved, consistency: &Consistency) -> Stri
         Representation::Xcdr2,
         consistency,
     );
-    // The minimal form must say the same, but for names.
+    // The minimal form must give the same result, except for names.
     let minimal = [reader, writer].map(minimal);
     let short = assignable(
         Some(&minimal[0]),

@@ -160,8 +160,7 @@ fn something_is_in_common() {
     check(&one, &other, [differs, differs]);
 }
 
-/// What is inside an appendable type must be skippable, which depends on the
-/// representation.
+/// A member of an appendable type must be skippable, which depends on the representation.
 #[test]
 fn inside_others_types_are_delimited() {
     use Extensibility::{Appendable, Final};
@@ -236,7 +235,7 @@ fn unions_by_their_labels() {
 }
 
 #[test]
-fn types_that_contain_themselves_come_to_an_end() {
+fn comparing_recursive_types_terminates() {
     let make = |more: bool| {
         let mut graph = TypeGraph::new();
         let index = graph.reserve();
@@ -270,7 +269,7 @@ fn without_coercion_types_are_the_same() {
         of(Type::sequence(LONG, None)),
     );
     check_with(&consistency, &one, &other, [differs, differs]);
-    // Annotations that do not matter, and names of types, are no difference.
+    // Other annotations, and names of types, do not matter.
     let mut graph = TypeGraph::new();
     let member = Member {
         unit: Some("m".to_owned()),
@@ -312,7 +311,7 @@ fn unknown_types_are_refused_if_asked_for() {
 }
 
 #[test]
-fn nested_keys_do_not_count_where_the_member_is_none() {
+fn nested_keys_do_not_count_if_the_member_is_not_a_key() {
     use Extensibility::Mutable;
     let make = |keyed: bool, key: bool| {
         let mut k = Member::new("k", 0, LONG);
@@ -323,7 +322,7 @@ fn nested_keys_do_not_count_where_the_member_is_none() {
         };
         around(Mutable, structure(Mutable, inner), key)
     };
-    // Nobody asks for `k`, as `m` is no key.
+    // `k` does not count, because `m` is not a key.
     check(&make(true, false), &make(false, false), ["", ""]);
     check(
         &make(true, true),

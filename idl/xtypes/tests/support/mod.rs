@@ -18,7 +18,7 @@ pub struct Vector {
     pub minimal: Vec<u8>,
     /// Identifiers with complete objects.
     pub complete: Vec<u8>,
-    /// Whether components are hashed as the standard says.
+    /// Whether components are hashed by the standard.
     pub standard: bool,
 }
 
@@ -55,7 +55,7 @@ fn parse(text: &str, standard: bool) -> Vec<Vector> {
     vectors.collect()
 }
 
-/// A sequence with its delimiter, and what stands behind it and the padding.
+/// A sequence with its delimiter, and the bytes after it and the padding.
 fn sequence(bytes: &[u8]) -> (&[u8], &[u8]) {
     let length = u32::from_le_bytes(bytes[..4].try_into().expect("four")) as usize + 4;
     (&bytes[..length], &bytes[length.next_multiple_of(4)..])

@@ -1,4 +1,4 @@
-//! xorshift64*: small, seeded, the same everywhere.
+//! xorshift64*: small, seeded, and deterministic.
 
 pub struct Random(u64);
 

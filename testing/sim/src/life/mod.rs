@@ -17,11 +17,13 @@ mod invariants;
 mod member;
 mod plan;
 mod record;
+mod scenario;
 mod shrink;
 mod trace;
 mod world;
 
 pub use plan::{Deed, Legacy, LifePlan};
+pub use scenario::Scenario;
 pub use shrink::shrink;
 pub use trace::Line;
 pub use world::{LifeReport, live, live_traced};

@@ -2,7 +2,7 @@
 
 use spindle_dds_core::limits::{REQUEST_LEN_MAX, SUBGROUPS_MAX};
 use spindle_dds_core::membership::{Endpoint, MemberId};
-use spindle_dds_core::{DeliveryClass, EngineConfig, PlantedBug, RingSpec, SubgroupId, TopicKey};
+use spindle_dds_core::{DeliveryClass, EngineConfig, RingSpec, SubgroupId, TopicKey};
 use spindle_dds_transport::sim::{Rng, SimOptions};
 
 use crate::node::Blunder;
@@ -23,8 +23,6 @@ pub struct LifePlan {
     pub subgroups: usize,
     /// Switches of all engines.
     pub config: EngineConfig,
-    /// A bug in the membership.
-    pub planted: Option<PlantedBug>,
     /// A mistake of the drivers.
     pub blunder: Option<Blunder>,
     /// The network.
@@ -43,6 +41,11 @@ pub struct LifePlan {
     pub crashes: f64,
     /// Chance at each turn that a process stops for a while.
     pub pauses: f64,
+    /// Chance at each turn that what a member sends to another one stands still for a while:
+    /// a one-way cut, after which everything lands late.
+    pub cuts: f64,
+    /// Chance that a thread loses its processor in the middle of a commit.
+    pub preempted: f64,
     /// Chance at each turn that two hosts lose each other.
     pub divisions: f64,
     /// Whether those who lose their majority go on.
@@ -115,6 +118,8 @@ impl LifePlan {
             turns: 1500,
             crashes: 0.0,
             pauses: 0.0,
+            cuts: 0.0,
+            preempted: 0.0,
             divisions: 0.0,
             availability: false,
             joins: 0.0,
@@ -161,7 +166,6 @@ impl LifePlan {
             hosts,
             subgroups: 1 + rng.below(3),
             config,
-            planted: None,
             blunder: None,
             network,
             app_chance: among(&mut rng, &[0.05, 0.2, 0.6]),
@@ -171,6 +175,8 @@ impl LifePlan {
             turns: [1000, 4000, 8000][rng.below(3)],
             crashes: among(&mut rng, &[0.0, 0.0002, 0.001]),
             pauses: among(&mut rng, &[0.0, 0.0, 0.0005]),
+            cuts: 0.0,
+            preempted: 0.0,
             divisions: if hosts > 1 {
                 among(&mut rng, &[0.0, 0.0005])
             } else {
@@ -195,6 +201,8 @@ impl LifePlan {
         plan.config.bounded_deliveries = more.chance(0.8);
         plan.slow = among(&mut more, &[0.0, 0.0, 0.0, 0.2]);
         plan.config.bounds = draw_bounds(&mut more);
+        plan.cuts = among(&mut more, &[0.0, 0.0, 0.0, 0.0005]);
+        plan.preempted = among(&mut more, &[0.0, 0.3]);
         plan
     }
 
@@ -228,7 +236,10 @@ impl LifePlan {
         // A heartbeat is due each third of the limit: who stops for half of it is in time.
         let long = |turns: u64| turns > self.limit / 2;
         let pauses = |(_, deed): &(usize, Deed)| matches!(*deed, Deed::Pause(_, it) if long(it));
-        self.pauses > 0.0 || self.divisions > 0.0 || self.script.iter().any(pauses)
+        self.pauses > 0.0
+            || self.cuts > 0.0
+            || self.divisions > 0.0
+            || self.script.iter().any(pauses)
     }
 
     /// What no view can have, or only some.

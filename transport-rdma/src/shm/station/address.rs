@@ -1,7 +1,7 @@
 //! Where a station listens: a socket in the domain's directory, named after the
 //! process, so that what the dead left is known for that.
 
-use crate::shm::JoinError;
+use crate::shm::SetupError;
 use crate::shm::domain::Domain;
 use crate::shm::process;
 
@@ -19,7 +19,7 @@ pub(super) struct Address {
 
 impl Address {
     /// A new one in this process.
-    pub(super) fn here(id: u128) -> Result<Self, JoinError> {
+    pub(super) fn here(id: u128) -> Result<Self, SetupError> {
         let (pid, start) = (std::process::id(), process::own_start_time()?);
         let (namespace, nonce) = (process::namespace()?, process::random_word()?);
         let name = format!("{namespace}-{pid}-{start}-{nonce:016x}");
@@ -48,7 +48,7 @@ impl Address {
 }
 
 /// Removes the sockets of processes that have ended.
-pub(crate) fn sweep_sockets(domain: &Domain) -> Result<(), JoinError> {
+pub(crate) fn sweep_sockets(domain: &Domain) -> Result<(), SetupError> {
     let here = process::namespace()?;
     domain.sweep_files(SUFFIX, |name| is_of_the_dead(name, here) == Some(true));
     Ok(())

@@ -1,11 +1,11 @@
-//! A participant's place on its host: connections to its peers, one bed to sleep
+//! A participant's row on its host: connections to its peers, one bed to sleep
 //! in, and segments that come and go while it stays.
 //!
 //! ```text
 //!   station A                                             station B
 //!   +-----------------------+    one connection a pair    +--------------+
 //!   | background thread     |<=== hello, messages, rows =>| ...          |
-//!   | bed: sleep word, bells|<--- mapped bell rows ------>| bed          |
+//!   | bed: sleep word, bells|<--- mapped doorbell rows ------>| bed          |
 //!   |                       |                             |              |
 //!   | segment (1,0) control |<--- mapped rows ----------->| segment (1,0)|
 //!   | segment (1,1)         |<--- mapped rows ----------->| segment (1,1)|
@@ -14,21 +14,21 @@
 //!
 //! - `packet`, `address`: what stations say, and where they listen.
 //! - `state`, `shared`: what a station knows, and who shares it.
-//! - `porter`, `dialogue`, `reception`: the background thread, what it reads and
+//! - `io_thread`, `dialogue`, `reception`: the background thread, what it reads and
 //!   writes, and what a hello makes; `calling`: calling others.
 //! - `exchange`, `segment`: making segments; their data path. `prefault`: their memory.
 //! - `bed`: sleeping and waking.
 
 mod address;
-mod bed;
-mod calling;
-mod dialogue;
+mod connecting;
+mod packet_io;
+mod sleep_state;
 
-mod exchange;
+mod hello;
+mod io_thread;
 mod packet;
-mod porter;
-mod prefault;
-mod reception;
+mod row_exchange;
+mod row_prefault;
 mod segment;
 mod shared;
 mod state;
@@ -40,29 +40,29 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use self::address::Address;
+use self::io_thread::IoThread;
 use self::packet::{PART_LEN_MAX, Packet};
-use self::porter::Porter;
 use self::shared::Shared;
-use crate::event::write_event;
-use crate::fabric::{FailureCause, Ring};
-use crate::news::{Event, MESSAGE_LEN_MAX, News, QUEUE_LEN_MAX};
+use crate::eventfd::signal_eventfd;
+use crate::fabric::{FailureCause, WakeReason};
 pub use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::domain::Domain;
 use crate::shm::doorbell::{DoorbellChoice, has_futex_waitv};
-use crate::shm::error::JoinError;
+use crate::shm::error::SetupError;
 use crate::station_error::StationError;
+use crate::station_event::{EventQueue, MESSAGE_LEN_MAX, QUEUE_LEN_MAX, StationEvent};
 
 pub(super) use self::address::sweep_sockets;
 pub use self::segment::ShmSegment;
 
 /// How to open a [`Station`].
 #[derive(Debug, Clone)]
-pub struct StationOptions {
+pub struct HostOptions {
     /// The domain.
     pub domain: u32,
     /// This participant: drawn at random, never used again.
     pub id: u128,
-    /// Where the domain is recorded, as for [`Register::open`](super::Register::open).
+    /// Where the domain is recorded, as for [`DomainRegistry::open`](super::DomainRegistry::open).
     pub directory: Option<PathBuf>,
     /// How it sleeps. `Auto` and `Futex` fall back to events while it has more
     /// than 127 peers.
@@ -73,7 +73,7 @@ pub struct StationOptions {
     pub prefault: bool,
 }
 
-impl StationOptions {
+impl HostOptions {
     /// The defaults for a participant of a domain.
     pub fn new(domain: u32, id: u128) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl StationOptions {
     }
 }
 
-/// A participant's place on its host; outlives views. It has up to 255 peers,
+/// A participant's row on its host; outlives views. It has up to 255 peers,
 /// one background thread, and a socket in the domain's directory until it is
 /// [closed](Self::close) or dropped.
 ///
@@ -103,11 +103,11 @@ pub struct Station {
 impl Station {
     /// Opens it: from here on peers can connect. Waits up to 5 s for the
     /// domain's lock.
-    pub fn open(options: &StationOptions) -> Result<Self, JoinError> {
+    pub fn open(options: &HostOptions) -> Result<Self, SetupError> {
         let domain = Domain::open(options.domain, options.directory.as_deref())?;
         let futexes = match (options.doorbell, has_futex_waitv()) {
             (DoorbellChoice::Event, _) => false,
-            (DoorbellChoice::Futex, false) => return Err(JoinError::NoFutexWaitv),
+            (DoorbellChoice::Futex, false) => return Err(SetupError::NoFutexWaitv),
             (_, there) => there,
         };
         let (shared, listener) = Shared::open(Arc::new(domain), options, futexes)?;
@@ -116,11 +116,11 @@ impl Station {
             thread: Mutex::new(None),
             process: std::process::id(),
         };
-        let porter = Porter::new(Arc::clone(&shared), listener);
+        let io_thread = IoThread::new(Arc::clone(&shared), listener);
         let thread = thread::Builder::new()
             .name("spindle-station".into())
-            .spawn(move || porter.run())
-            .map_err(JoinError::system("starting the thread of a station"))
+            .spawn(move || io_thread.run())
+            .map_err(SetupError::system("starting the thread of a station"))
             .inspect_err(|_| shared.domain.remove(&shared.address.file()))?;
         *station.thread() = Some(thread);
         Ok(station)
@@ -142,7 +142,7 @@ impl Station {
     pub fn connect(&self, address: &[u8], deadline: Instant) -> Result<u128, StationError> {
         let target = Address::read(address)
             .ok_or_else(|| StationError::Address(String::from_utf8_lossy(address).into_owned()))?;
-        calling::connect(&self.shared, &target, deadline)
+        connecting::connect(&self.shared, &target, deadline)
     }
 
     /// Sends a message of at most [`MESSAGE_LEN_MAX`] bytes to a peer that is
@@ -179,7 +179,7 @@ impl Station {
 
     /// What happened next; `None` if nothing does before `timeout` is over, or
     /// somebody has said [`interrupt`](Self::interrupt) since the last call. Who sleeps in a segment's [`park`](crate::Park::park) is woken by events too.
-    pub fn next_event(&self, timeout: Duration) -> Option<Event> {
+    pub fn next_event(&self, timeout: Duration) -> Option<StationEvent> {
         self.shared.news().next(timeout)
     }
 
@@ -211,7 +211,7 @@ impl Station {
         requests: &[SegmentRequest],
         deadline: Instant,
     ) -> Result<Vec<ShmSegment>, StationError> {
-        exchange::segments(&self.shared, requests, deadline)
+        row_exchange::segments(&self.shared, requests, deadline)
     }
 
     /// Throws away what others have handed over for a segment that will not be
@@ -241,7 +241,7 @@ impl Station {
     /// participant any more, and may come back. What it had said is thrown away.
     /// Segments stay as they are; they report it no more.
     pub fn drop_peer(&self, id: u128) {
-        self.shared.state().drop_peer(id, &self.shared.bed);
+        self.shared.state().drop_peer(id, &self.shared.sleep);
         self.shared.kick();
     }
 
@@ -274,27 +274,27 @@ impl Station {
         self.shared.state().link_of(id).is_some()
     }
 
-    pub(crate) fn news(&self) -> &Arc<News> {
+    pub(crate) fn news(&self) -> &Arc<EventQueue> {
         self.shared.news()
     }
 
-    /// What tells its host from others, and the station's place there: see [`host_id`](crate::shm::host_id).
-    pub(crate) fn host_id(&self) -> Result<u128, JoinError> {
+    /// What tells its host from others, and the station's row there: see [`host_id`](crate::shm::host_id).
+    pub(crate) fn host_id(&self) -> Result<u128, SetupError> {
         self.shared.domain.host_id()
     }
 
     /// For those who receive on behalf of this participant by other means: wakes
     /// its sleeper, if it wants to know, and counts that before.
-    pub(crate) fn waker(&self) -> impl Fn(Ring, &AtomicU64) + Send + Sync + use<> {
+    pub(crate) fn waker(&self) -> impl Fn(WakeReason, &AtomicU64) + Send + Sync + use<> {
         let shared = Arc::clone(&self.shared);
-        move |ring, rings| shared.bed.answer(ring, rings)
+        move |reason, wakes| shared.sleep.wake_for_remote(reason, wakes)
     }
 
     /// For tests: makes other stations of this process believe that the process
     /// of this one has ended. Does nothing to other processes.
-    pub fn feign_death(&self) {
+    pub fn pretend_process_ended(&self) {
         // An event descriptor at 0 takes a 1.
-        let _ = write_event(&*self.shared.last_sign);
+        let _ = signal_eventfd(&*self.shared.last_sign);
     }
 }
 

@@ -15,9 +15,9 @@ pub(super) const PART_LEN_MAX: usize = 32 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Packet<'a> {
-    /// First of both sides: who I am, and which of my bell words I ring for
-    /// you. With my bell row, event descriptor and lifeline.
-    Hello { id: u128, bell: u16 },
+    /// First of both pending: who I am, and which of my doorbell words I ring for
+    /// you. With my doorbell row, event descriptor and lifeline.
+    Hello { id: u128, doorbell: u16 },
     /// No. If `already`, because the two are connected or about to be.
     Refused { already: bool, reason: String },
     /// Part of a message.
@@ -44,10 +44,10 @@ impl<'a> Packet<'a> {
     pub(super) fn write(&self) -> Vec<u8> {
         let mut out = [&MAGIC[..], &[VERSION]].concat();
         match self {
-            Self::Hello { id, bell } => {
+            Self::Hello { id, doorbell } => {
                 out.push(1);
                 out.extend(id.to_le_bytes());
-                out.extend(bell.to_le_bytes());
+                out.extend(doorbell.to_le_bytes());
             }
             Self::Refused { already, reason } => {
                 out.extend([2, u8::from(*already)]);
@@ -60,7 +60,7 @@ impl<'a> Packet<'a> {
             Self::Row { key, rank, len } => {
                 out.push(4);
                 out.extend(key.epoch.to_le_bytes());
-                out.extend(key.lane.to_le_bytes());
+                out.extend(key.index.to_le_bytes());
                 out.extend(rank.to_le_bytes());
                 out.extend(len.to_le_bytes());
             }
@@ -85,7 +85,7 @@ impl<'a> Packet<'a> {
         let packet = match u8::from_le_bytes(input.take()?) {
             1 => Self::Hello {
                 id: u128::from_le_bytes(input.take()?),
-                bell: u16::from_le_bytes(input.take()?),
+                doorbell: u16::from_le_bytes(input.take()?),
             },
             2 => Self::Refused {
                 already: input.flag()?,
@@ -98,7 +98,7 @@ impl<'a> Packet<'a> {
             4 => Self::Row {
                 key: SegmentKey {
                     epoch: u64::from_le_bytes(input.take()?),
-                    lane: u32::from_le_bytes(input.take()?),
+                    index: u32::from_le_bytes(input.take()?),
                 },
                 rank: u16::from_le_bytes(input.take()?),
                 len: u64::from_le_bytes(input.take()?),
@@ -138,9 +138,12 @@ mod tests {
     use super::*;
 
     fn packets() -> [Packet<'static>; 5] {
-        let (epoch, lane) = (1 << 40, 7);
+        let (epoch, index) = (1 << 40, 7);
         [
-            Packet::Hello { id: 9, bell: 300 },
+            Packet::Hello {
+                id: 9,
+                doorbell: 300,
+            },
             Packet::Refused {
                 already: true,
                 reason: "no".into(),
@@ -150,7 +153,7 @@ mod tests {
                 bytes: b"abc",
             },
             Packet::Row {
-                key: SegmentKey { epoch, lane },
+                key: SegmentKey { epoch, index },
                 rank: 3,
                 len: 1 << 33,
             },

@@ -4,10 +4,12 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::bed::Contact;
 use super::shared::Shared;
+use super::sleep_state::WakeTarget;
 use crate::counters::PushCounters;
-use crate::fabric::{Berths, Fabric, FabricCounters, Failure, Message, Park, Sleeper, Want};
+use crate::fabric::{
+    Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, Sleeper, WakeInterest,
+};
 use crate::failures::Failures;
 use crate::mapping::Mapping;
 use crate::mem::Region;
@@ -33,7 +35,7 @@ pub struct ShmSegment {
     /// Of these, mine.
     own: Region,
     mappings: Vec<Arc<Mapping>>,
-    contacts: Vec<Option<Arc<Contact>>>,
+    wake_targets: Vec<Option<Arc<WakeTarget>>>,
     fenced: Vec<Mutex<bool>>,
     absent: PeerSet,
     /// Of a control segment.
@@ -42,22 +44,22 @@ pub struct ShmSegment {
 }
 
 /// One member's row.
-pub(super) struct Place {
+pub(super) struct MemberRow {
     mapping: Arc<Mapping>,
     is_real: bool,
-    pub(super) contact: Option<Arc<Contact>>,
+    pub(super) wake_target: Option<Arc<WakeTarget>>,
 }
 
-impl Place {
+impl MemberRow {
     pub(super) fn real(mapping: Arc<Mapping>) -> Self {
         Self {
             mapping,
             is_real: true,
-            contact: None,
+            wake_target: None,
         }
     }
 
-    /// In the place of one that did not come.
+    /// In the row of one that did not come.
     pub(super) fn zeros(mapping: Arc<Mapping>) -> Self {
         Self {
             is_real: false,
@@ -71,26 +73,23 @@ impl ShmSegment {
         shared: Arc<Shared>,
         key: SegmentKey,
         me: Rank,
-        places: Vec<Place>,
+        rows: Vec<MemberRow>,
         failures: Option<Arc<Failures>>,
     ) -> Self {
-        let ranks = (0..).map(Rank).zip(&places);
-        let absent = ranks.filter(|(_, place)| !place.is_real);
-        let rows: Vec<_> = places.iter().map(|place| place.mapping.region()).collect();
+        let ranks = (0..).map(Rank).zip(&rows);
+        let absent = ranks.filter(|(_, row)| !row.is_real);
+        let regions: Vec<_> = rows.iter().map(|row| row.mapping.region()).collect();
         Self {
-            own: rows[me.index()].clone(),
+            own: regions[me.index()].clone(),
             shared,
             key,
             me,
-            rows,
+            rows: regions,
             // Zeros stand still as they are.
-            fenced: places
-                .iter()
-                .map(|place| Mutex::new(!place.is_real))
-                .collect(),
+            fenced: rows.iter().map(|row| Mutex::new(!row.is_real)).collect(),
             absent: absent.map(|(rank, _)| rank).collect(),
-            contacts: places.iter().map(|place| place.contact.clone()).collect(),
-            mappings: places.into_iter().map(|place| place.mapping).collect(),
+            wake_targets: rows.iter().map(|row| row.wake_target.clone()).collect(),
+            mappings: rows.into_iter().map(|row| row.mapping).collect(),
             failures,
             counters: PushCounters::default(),
         }
@@ -106,32 +105,32 @@ impl ShmSegment {
         self.absent
     }
 
-    /// What I have announced last of my sleep, as [`Want::sleep_word`] has it.
+    /// What I have announced last of my sleep, as [`WakeInterest::sleep_word`] has it.
     pub(crate) fn sleep_word(&self) -> u64 {
-        self.shared.bed.sleep_word()
+        self.shared.sleep.sleep_word()
     }
 
     /// A nudge that can wait for a millisecond: nobody is woken for it who is away.
     pub(crate) fn nudge_sleeper(&self) {
-        let bed = &self.shared.bed;
-        if bed.wake_myself_if(|_| true) {
-            bed.counters.nudges.fetch_add(1, Ordering::Relaxed);
+        let sleep = &self.shared.sleep;
+        if sleep.wake_myself_if(|_| true) {
+            sleep.counters.nudges.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Wakes a peer if there is what it sleeps for: data, or acknowledgements, which it may not
     /// wait for.
     #[cold]
-    fn wake(&self, contact: &Contact, fenced: &Fenced, is_data: bool) {
-        let wanted = |want| is_data || want == Want::DataAndAcks;
-        self.shared.bed.ring(contact, fenced, wanted);
+    fn wake_peer(&self, wake_target: &WakeTarget, fenced: &Fenced, is_data: bool) {
+        let wanted = |want| is_data || want == WakeInterest::DataAndAcks;
+        self.shared.sleep.wake_peer(wake_target, fenced, wanted);
     }
 
     /// Wakes my own sleeper, if it has announced.
     fn wake_myself(&self) {
-        let bed = &self.shared.bed;
-        if bed.wake_myself() {
-            bed.counters.nudges.fetch_add(1, Ordering::Relaxed);
+        let sleep = &self.shared.sleep;
+        if sleep.wake_myself() {
+            sleep.counters.nudges.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -190,7 +189,12 @@ impl Fabric for ShmSegment {
     }
 
     #[inline]
-    fn push_message<const N: usize>(&self, message: &Message<'_, N>, to: &PeerSet, peers: usize) {
+    fn push_message<const N: usize>(
+        &self,
+        message: &MessagePush<'_, N>,
+        to: &PeerSet,
+        peers: usize,
+    ) {
         debug_assert_eq!(peers, to.len());
         let row = self.own_row();
         row.store_words(message.header, message.words);
@@ -200,31 +204,31 @@ impl Fabric for ShmSegment {
     }
 
     #[inline]
-    fn ring(&self, data: &PeerSet, acks: &PeerSet) {
-        let fenced = sleep::before_ring();
-        // Those who have contacts, and no more words than that takes.
-        for (at, contacts) in self.contacts.chunks(64).enumerate() {
+    fn wake(&self, data: &PeerSet, acks: &PeerSet) {
+        let fenced = sleep::fence_before_wake();
+        // Those who have wake_targets, and no more words than that takes.
+        for (at, wake_targets) in self.wake_targets.chunks(64).enumerate() {
             let data = data.word(at);
             let mut peers = data | acks.word(at);
             while peers != 0 {
                 let bit = peers.trailing_zeros();
                 peers &= peers - 1;
                 // Nobody is there for me and for those who never were.
-                if let Some(Some(contact)) = contacts.get(bit as usize)
-                    && contact.sleeps(&fenced)
+                if let Some(Some(wake_target)) = wake_targets.get(bit as usize)
+                    && wake_target.sleeps(&fenced)
                 {
-                    self.wake(contact, &fenced, data >> bit & 1 == 1);
+                    self.wake_peer(wake_target, &fenced, data >> bit & 1 == 1);
                 }
             }
         }
     }
 
-    fn announce_sleep(&self, want: Want) {
-        self.shared.bed.announce_sleep(want);
+    fn announce_sleep(&self, want: WakeInterest) {
+        self.shared.sleep.announce_sleep(want);
     }
 
     fn announce_awake(&self) {
-        self.shared.bed.announce_awake();
+        self.shared.sleep.announce_awake();
     }
 
     fn nudge(&self) {
@@ -232,8 +236,8 @@ impl Fabric for ShmSegment {
     }
 
     #[inline]
-    fn nudge_as_owner(&self) {
-        if self.shared.bed.has_announced() {
+    fn nudge_under_lock(&self) {
+        if self.shared.sleep.has_announced() {
             self.wake_myself();
         }
     }
@@ -242,14 +246,14 @@ impl Fabric for ShmSegment {
         // My peers see the store at once: no need for my engine to push it.
         self.store(word, value);
         if to == self.me {
-            let wants_acks = |want| want == Want::DataAndAcks;
-            self.shared.bed.wake_myself_if(wants_acks);
+            let wants_acks = |want| want == WakeInterest::DataAndAcks;
+            self.shared.sleep.wake_myself_if(wants_acks);
         } else {
-            self.ring(&PeerSet::EMPTY, &[to].into_iter().collect());
+            self.wake(&PeerSet::EMPTY, &[to].into_iter().collect());
         }
     }
 
-    fn poll(&self) -> Option<Failure> {
+    fn poll(&self) -> Option<PeerFailure> {
         self.failures.as_ref()?.take()
     }
 
@@ -268,42 +272,42 @@ impl Fabric for ShmSegment {
     }
 
     fn counters(&self) -> FabricCounters {
-        self.counters.read(&self.shared.bed.counters)
+        self.counters.read(&self.shared.sleep.counters)
     }
 }
 
 impl Park for ShmSegment {
     fn park(&self, timeout: Option<Duration>) -> bool {
-        self.shared.bed.park(Sleeper::Keeper, timeout)
+        self.shared.sleep.park(Sleeper::Poller, timeout)
     }
 }
 
-impl Berths for ShmSegment {
-    fn has_guest_berth(&self) -> bool {
-        self.shared.bed.has_guest_berth()
+impl ParkSlots for ShmSegment {
+    fn has_follower_slot(&self) -> bool {
+        self.shared.sleep.has_follower_slot()
     }
 
-    fn note_bells(&self) {
-        self.shared.bed.note_bells();
+    fn note_doorbells(&self) {
+        self.shared.sleep.note_doorbells();
     }
 
-    fn announce_guest(&self, want: Want) -> bool {
-        self.shared.bed.announce_guest(want)
+    fn announce_follower(&self, want: WakeInterest) -> bool {
+        self.shared.sleep.announce_follower(want)
     }
 
-    fn announce_keeper(&self, want: Want) -> bool {
-        self.shared.bed.announce_keeper(want)
+    fn announce_poller(&self, want: WakeInterest) -> bool {
+        self.shared.sleep.announce_poller(want)
     }
 
-    fn announce_away(&self) {
-        self.shared.bed.announce_away();
+    fn announce_leased(&self) {
+        self.shared.sleep.announce_leased();
     }
 
-    fn park_guest(&self, timeout: Option<Duration>) -> bool {
-        self.shared.bed.park(Sleeper::Guest, timeout)
+    fn park_follower(&self, timeout: Option<Duration>) -> bool {
+        self.shared.sleep.park(Sleeper::Follower, timeout)
     }
 
-    fn wake_keeper(&self) {
-        self.shared.bed.wake(Sleeper::Keeper);
+    fn wake_poller(&self) {
+        self.shared.sleep.wake(Sleeper::Poller);
     }
 }

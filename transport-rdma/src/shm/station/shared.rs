@@ -4,22 +4,22 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::StationOptions;
+use super::HostOptions;
 use super::address::Address;
-use super::bed::{BELL_ROW_LEN, Bed};
 use super::packet::Packet;
-use super::prefault::prefault;
+use super::row_prefault::prefault;
+use super::sleep_state::{DOORBELL_ROW_LEN, SleepState};
 use super::state::State;
-use crate::event::write_event;
+use crate::eventfd::signal_eventfd;
 use crate::mapping::{Mapping, Populated};
-use crate::news::News;
 use crate::peers::Rank;
 use crate::segment::SegmentKey;
-use crate::shm::JoinError;
+use crate::shm::SetupError;
 use crate::shm::descriptor;
 use crate::shm::domain::Domain;
 use crate::shm::memory;
 use crate::shm::socket::{self, Deadline};
+use crate::station_event::EventQueue;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 512;
@@ -31,20 +31,20 @@ const LOCK_WITHIN: Duration = Duration::from_secs(5);
 pub(super) struct Shared {
     pub(super) address: Address,
     pub(super) domain: Arc<Domain>,
-    pub(super) bed: Bed,
+    pub(super) sleep: SleepState,
     /// Wakes the background thread.
     kick: OwnedFd,
     /// Rows are to have all their memory from the start.
     prefault: bool,
-    /// What peers get with a hello: my bell row, my event descriptor, a pidfd.
+    /// What peers get with a hello: my doorbell row, my event descriptor, a pidfd.
     row: Arc<OwnedFd>,
     event: Arc<OwnedFd>,
     pidfd: Arc<OwnedFd>,
-    /// Takes the place of the pidfd for stations of this process, which a pidfd
+    /// Takes the row of the pidfd for stations of this process, which a pidfd
     /// of themselves tells nothing.
     pub(super) last_sign: Arc<OwnedFd>,
     /// The same as in the state.
-    news: Arc<News>,
+    news: Arc<EventQueue>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -53,13 +53,13 @@ impl Shared {
     /// With the socket on which it listens.
     pub(super) fn open(
         domain: Arc<Domain>,
-        options: &StationOptions,
+        options: &HostOptions,
         futexes: bool,
-    ) -> Result<(Arc<Self>, OwnedFd), JoinError> {
-        let (own, row) = memory::create_row(BELL_ROW_LEN)?;
+    ) -> Result<(Arc<Self>, OwnedFd), SetupError> {
+        let (own, row) = memory::create_row(DOORBELL_ROW_LEN)?;
         if options.prefault {
             let refused =
-                JoinError::system("prefaulting (spindle.prefault), which needs Linux 5.14");
+                SetupError::system("prefaulting (spindle.prefault), which needs Linux 5.14");
             own.populate(&mut Populated::default(), || true)
                 .map_err(refused)?;
         }
@@ -71,13 +71,13 @@ impl Shared {
         let locked = domain.lock(Deadline::after(LOCK_WITHIN))?;
         super::sweep_sockets(&domain)?;
         let listener = socket::listen(&domain.file_path(&address.file()), BACKLOG)
-            .map_err(JoinError::system("listening for members"))?;
+            .map_err(SetupError::system("listening for members"))?;
         drop(locked);
         let state = State::new();
         let shared = Self {
             address,
             domain,
-            bed: Bed::new(own.region(), Arc::clone(&event), futexes),
+            sleep: SleepState::new(own.region(), Arc::clone(&event), futexes),
             kick,
             prefault: options.prefault,
             row: Arc::new(row),
@@ -99,7 +99,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn news(&self) -> &Arc<News> {
+    pub(super) fn news(&self) -> &Arc<EventQueue> {
         &self.news
     }
 
@@ -114,7 +114,7 @@ impl Shared {
     /// Gives the background thread something to do.
     pub(super) fn kick(&self) {
         // An event descriptor that is full wakes it already.
-        let _ = write_event(&self.kick);
+        let _ = signal_eventfd(&self.kick);
     }
 
     pub(super) fn kicked(&self) -> &OwnedFd {
@@ -141,7 +141,7 @@ impl Shared {
     }
 
     /// My hello to a process, in which it gets one of my bells, and what goes with it.
-    pub(super) fn hello(&self, pid: u32, bell: u16) -> (Vec<u8>, Vec<Arc<OwnedFd>>) {
+    pub(super) fn hello(&self, pid: u32, doorbell: u16) -> (Vec<u8>, Vec<Arc<OwnedFd>>) {
         let id = self.id();
         let lifeline = if pid == std::process::id() {
             &self.last_sign
@@ -149,7 +149,7 @@ impl Shared {
             &self.pidfd
         };
         let fds = [&self.row, &self.event, lifeline].map(Arc::clone);
-        (Packet::Hello { id, bell }.write(), fds.into())
+        (Packet::Hello { id, doorbell }.write(), fds.into())
     }
 
     pub(super) fn forget(&self, key: SegmentKey) {

@@ -12,14 +12,14 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::bed::{BELLS, Bed, Contact};
 use super::packet::Packet;
 use super::shared::say;
+use super::sleep_state::{DOORBELLS, SleepState, WakeTarget};
 use crate::fabric::FailureCause;
 use crate::failures::Control;
 use crate::mem::Region;
-use crate::news::{Event, News, QUEUE_LEN_MAX};
 use crate::segment::SegmentKey;
+use crate::station_event::{EventQueue, QUEUE_LEN_MAX, StationEvent};
 
 /// Most rows of one peer that wait until they are asked for; the oldest epoch
 /// gives way.
@@ -45,14 +45,14 @@ pub(super) enum Role {
     /// Whom I have called; one of my bells is for it.
     Called {
         id: u128,
-        bell: u16,
+        doorbell: u16,
     },
     Member(u128),
 }
 
 /// A connection.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct Connection {
     pub(super) socket: Arc<OwnedFd>,
     pub(super) pid: u32,
     pub(super) role: Role,
@@ -65,7 +65,7 @@ pub(super) struct Link {
     pub(super) rest_until: Option<Instant>,
 }
 
-impl Link {
+impl Connection {
     pub(super) fn new(socket: OwnedFd, pid: u32, role: Role) -> Self {
         Self {
             socket: Arc::new(socket),
@@ -89,7 +89,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for Connection {
     /// Others may have the socket open too: children that this process has forked.
     fn drop(&mut self) {
         let _ = rustix::net::shutdown(&*self.socket, rustix::net::Shutdown::Both);
@@ -121,14 +121,14 @@ pub(super) struct EarlyRow {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) pid: u32,
-    pub(super) contact: Arc<Contact>,
-    /// Its bell row, as long as I listen to it.
+    pub(super) wake_target: Arc<WakeTarget>,
+    /// Its doorbell row, as long as I listen to it.
     pub(super) row: Region,
     /// Readable once it has ended.
     pub(super) lifeline: Arc<OwnedFd>,
     pub(super) life: Life,
     /// Which of my bells is for it.
-    pub(super) bell: u16,
+    pub(super) doorbell: u16,
     pub(super) rows: BTreeMap<SegmentKey, EarlyRow>,
 }
 
@@ -143,26 +143,26 @@ pub(super) enum Answer {
 
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) links: BTreeMap<u64, Link>,
+    pub(super) links: BTreeMap<u64, Connection>,
     next_link: u64,
     pub(super) peers: BTreeMap<u128, Peer>,
     /// Those who are not there and will not come, and why.
     pub(super) absent: BTreeMap<u128, FailureCause>,
     /// Of calls of mine, by whom they were for, until the caller has looked.
     pub(super) answers: BTreeMap<u128, Answer>,
-    pub(super) news: Arc<News>,
+    pub(super) news: Arc<EventQueue>,
     pub(super) controls: Vec<Control>,
     /// Segments that I have asked for and not forgotten.
     pub(super) asked: BTreeSet<SegmentKey>,
     /// Bells that are somebody's. The first is my own.
-    bells: [bool; BELLS],
+    doorbells_taken: [bool; DOORBELLS],
     pub(super) stopped: bool,
 }
 
 impl State {
     pub(super) fn new() -> Self {
-        let mut bells = [false; BELLS];
-        bells[0] = true;
+        let mut doorbells_taken = [false; DOORBELLS];
+        doorbells_taken[0] = true;
         Self {
             links: BTreeMap::new(),
             next_link: 0,
@@ -172,36 +172,36 @@ impl State {
             news: Arc::default(),
             controls: Vec::new(),
             asked: BTreeSet::new(),
-            bells,
+            doorbells_taken,
             stopped: false,
         }
     }
 
-    pub(super) fn add_link(&mut self, link: Link) -> u64 {
+    pub(super) fn add_link(&mut self, link: Connection) -> u64 {
         let number = self.next_link;
         self.next_link += 1;
         self.links.insert(number, link);
         number
     }
 
-    /// A bell that is nobody's; `None` if there are as many peers as can be.
-    pub(super) fn take_bell(&mut self) -> Option<u16> {
-        let free = self.bells.iter().position(|&taken| !taken)?;
-        self.bells[free] = true;
+    /// A doorbell that is nobody's; `None` if there are as many peers as can be.
+    pub(super) fn take_doorbell(&mut self) -> Option<u16> {
+        let free = self.doorbells_taken.iter().position(|&taken| !taken)?;
+        self.doorbells_taken[free] = true;
         Some(free as u16)
     }
 
-    pub(super) fn return_bell(&mut self, bell: u16) {
-        self.bells[usize::from(bell)] = false;
+    pub(super) fn return_doorbell(&mut self, doorbell: u16) {
+        self.doorbells_taken[usize::from(doorbell)] = false;
     }
 
     /// A call of mine has come to an end without a hello.
     pub(super) fn end_call(&mut self, number: u64, answer: Option<Answer>) {
-        let Some(&Role::Called { id, bell }) = self.links.get(&number).map(|link| &link.role)
+        let Some(&Role::Called { id, doorbell }) = self.links.get(&number).map(|link| &link.role)
         else {
             return;
         };
-        self.return_bell(bell);
+        self.return_doorbell(doorbell);
         self.links.remove(&number);
         if let Some(answer) = answer {
             self.answers.insert(id, answer);
@@ -210,13 +210,14 @@ impl State {
 
     /// A call of mine that is under way.
     pub(super) fn call_to(&self, id: u128) -> Option<u64> {
-        let is_call = |link: &Link| matches!(link.role, Role::Called { id: to, .. } if to == id);
+        let is_call =
+            |link: &Connection| matches!(link.role, Role::Called { id: to, .. } if to == id);
         let mut calls = self.links.iter().filter(|(_, link)| is_call(link));
         calls.next().map(|(&number, _)| number)
     }
 
     /// The connection to a peer that is there.
-    pub(super) fn link_of(&mut self, id: u128) -> Option<&mut Link> {
+    pub(super) fn link_of(&mut self, id: u128) -> Option<&mut Connection> {
         match self.peers.get(&id)?.life {
             Life::Open { link } => self.links.get_mut(&link),
             _ => None,
@@ -234,7 +235,7 @@ impl State {
     }
 
     /// A peer is lost for good: everybody who has to know is told.
-    pub(super) fn close_peer(&mut self, id: u128, cause: FailureCause, bed: &Bed) {
+    pub(super) fn close_peer(&mut self, id: u128, cause: FailureCause, sleep: &SleepState) {
         let Some(peer) = self.peers.get_mut(&id) else {
             return;
         };
@@ -244,10 +245,10 @@ impl State {
             Life::Closed(_) => return,
         }
         peer.life = Life::Closed(cause.clone());
-        bed.unhear(&peer.row);
+        sleep.remove_peer(&peer.row);
         Control::tell_all(&mut self.controls, id, &cause);
-        self.news.tell(Event::Closed { id, cause });
-        bed.wake_myself();
+        self.news.tell(StationEvent::Closed { id, cause });
+        sleep.wake_myself();
     }
 
     /// Why a peer is lost, if it is.
@@ -258,8 +259,8 @@ impl State {
         }
     }
 
-    /// Takes a peer out, with its bell and what is left of it.
-    pub(super) fn drop_peer(&mut self, id: u128, bed: &Bed) {
+    /// Takes a peer out, with its doorbell and what is left of it.
+    pub(super) fn drop_peer(&mut self, id: u128, sleep: &SleepState) {
         self.absent.remove(&id);
         let Some(peer) = self.peers.remove(&id) else {
             return;
@@ -269,9 +270,9 @@ impl State {
         {
             say(&link.socket, &Packet::Bye);
         }
-        bed.unhear(&peer.row);
+        sleep.remove_peer(&peer.row);
         self.answers.remove(&id);
-        self.return_bell(peer.bell);
+        self.return_doorbell(peer.doorbell);
         self.news.forget(id);
     }
 
@@ -299,7 +300,7 @@ mod tests {
     #[test]
     fn the_oldest_rows_give_way() {
         let mut kept = BTreeMap::new();
-        let key = |epoch, lane| SegmentKey { epoch, lane };
+        let key = |epoch, index| SegmentKey { epoch, index };
         assert_eq!(keep(&mut kept, key(2, 0), 'a', 2), None);
         assert_eq!(keep(&mut kept, key(1, 9), 'b', 2), None);
         assert_eq!(keep(&mut kept, key(2, 0), 'c', 2), None, "in its place");
@@ -310,10 +311,10 @@ mod tests {
     #[test]
     fn bells_are_given_out_once_and_again_when_they_are_returned() {
         let mut state = State::new();
-        let all: BTreeSet<_> = core::iter::from_fn(|| state.take_bell()).collect();
-        assert_eq!(all.len(), BELLS - 1);
+        let all: BTreeSet<_> = core::iter::from_fn(|| state.take_doorbell()).collect();
+        assert_eq!(all.len(), DOORBELLS - 1);
         assert!(!all.contains(&0), "that is its own");
-        state.return_bell(7);
-        assert_eq!(state.take_bell(), Some(7));
+        state.return_doorbell(7);
+        assert_eq!(state.take_doorbell(), Some(7));
     }
 }

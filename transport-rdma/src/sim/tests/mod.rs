@@ -3,7 +3,7 @@
 mod segments;
 
 use super::{NodeId, Rng, SimFabric, SimNetwork, SimOptions};
-use crate::fabric::{FABRIC_AREA, Fabric, FailureCause, Want};
+use crate::fabric::{FABRIC_AREA, Fabric, FailureCause, WakeInterest};
 use crate::peers::{PeerSet, Rank};
 
 const A: Rank = Rank(0);
@@ -43,8 +43,8 @@ fn run(seed: u64) -> u64 {
             0 => fabric.store(at, value),
             1 => fabric.push(at, 64, &peers),
             2 => fabric.push_word(at, value, &peers),
-            3 => fabric.ring(&peers, &PeerSet::EMPTY),
-            _ => fabric.announce_sleep(Want::Data),
+            3 => fabric.wake(&peers, &PeerSet::EMPTY),
+            _ => fabric.announce_sleep(WakeInterest::Data),
         }
         while rng.chance(0.7) && network.step() {}
     }
@@ -149,7 +149,7 @@ fn every_freedom_is_used() {
     let mut seen = [false; 5];
     for seed in 0..300 {
         let options = SimOptions {
-            spurious_rings: 0.05,
+            spurious_wakes: 0.05,
             ..options(seed as f64 % 2.0)
         };
         let (network, fabrics) = group::<3>(seed, 512, options);
@@ -159,7 +159,7 @@ fn every_freedom_is_used() {
         }
         fabrics[0].push(AT, 32, &both);
         fabrics[0].push_word(AT + 32, 1, &both);
-        fabrics[1].announce_sleep(Want::Data);
+        fabrics[1].announce_sleep(WakeInterest::Data);
         loop {
             let look = |at: &SimFabric| {
                 core::array::from_fn::<_, 5, _>(|word| at.row(A).load(AT + 8 * word))
@@ -174,7 +174,7 @@ fn every_freedom_is_used() {
                 break;
             }
         }
-        seen[4] |= network.rung(NODES[1]);
+        seen[4] |= network.take_wakeup(NODES[1]);
     }
     assert_eq!(seen, [true; 5]);
 }

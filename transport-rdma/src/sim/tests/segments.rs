@@ -2,13 +2,13 @@
 
 use super::super::{NodeId, Rng, SegmentId, SimFabric, SimNetwork, SimOptions};
 use super::{A, AT, B, NODES, group, options, to};
-use crate::fabric::{Fabric, FailureCause, Want};
+use crate::fabric::{Fabric, FailureCause, WakeInterest};
 use crate::peers::{PeerSet, Rank};
 
 const LEN: usize = 512;
 
 /// Nodes 0 and 1 in one more segment.
-fn lane(network: &SimNetwork) -> SegmentId {
+fn data_segment(network: &SimNetwork) -> SegmentId {
     network.open(&[(NODES[0], LEN), (NODES[1], LEN)])
 }
 
@@ -60,8 +60,8 @@ fn run(seed: u64) -> u64 {
                 let peers = (0..fabric.members() as u16).map(Rank).collect();
                 match what {
                     7 => fabric.push(AT, 128, &peers),
-                    8 => fabric.ring(&peers, &PeerSet::EMPTY),
-                    9 => fabric.announce_sleep(Want::Data),
+                    8 => fabric.wake(&peers, &PeerSet::EMPTY),
+                    9 => fabric.announce_sleep(WakeInterest::Data),
                     10 => fabric.fence(Rank(rng.below(fabric.members()) as u16)),
                     _ => fabric.push_word(AT + 8 * rng.below(8), value, &peers),
                 }
@@ -104,10 +104,10 @@ fn the_same_seed_is_the_same_run_and_leaves_nothing_behind() {
 fn queued_writes_wait_until_their_segment_is_opened_or_closed() {
     for opens in [true, false] {
         let (network, [a, b]) = group(1, LEN, options(0.0));
-        let segment = lane(&network);
-        let lane = network.fabric(segment, A);
+        let segment = data_segment(&network);
+        let fabric = network.fabric(segment, A);
         a.push_word(AT, 1, &to(&[B]));
-        lane.push_word(AT, 2, &to(&[B]));
+        fabric.push_word(AT, 2, &to(&[B]));
         a.push_word(AT + 8, 3, &to(&[B]));
         network.settle();
         assert_eq!(network.pending(), 0);
@@ -128,9 +128,9 @@ fn queued_writes_wait_until_their_segment_is_opened_or_closed() {
 #[test]
 fn shared_memory_waits_for_nobody() {
     let (network, [a, b]) = group(1, LEN, options(1.0));
-    let segment = lane(&network);
-    let lane = network.fabric(segment, A);
-    lane.push_word(AT, 2, &to(&[B]));
+    let segment = data_segment(&network);
+    let fabric = network.fabric(segment, A);
+    fabric.push_word(AT, 2, &to(&[B]));
     a.push_word(AT, 3, &to(&[B]));
     network.settle();
     assert_eq!(b.row(A).load(AT), 3);
@@ -142,7 +142,7 @@ fn shared_memory_waits_for_nobody() {
 fn what_was_sent_outlives_the_senders_end() {
     for shared in [0.0, 1.0] {
         let (network, [_a, _b]) = group(1, LEN, options(shared));
-        let segment = lane(&network);
+        let segment = data_segment(&network);
         let (sender, reader) = (network.fabric(segment, A), network.fabric(segment, B));
         sender.store(AT, 5);
         sender.push(AT, 64, &to(&[B]));
@@ -155,7 +155,7 @@ fn what_was_sent_outlives_the_senders_end() {
 #[test]
 fn a_closed_segment_takes_nothing() {
     let (network, [_a, b]) = group(1, LEN, options(0.0));
-    let segment = lane(&network);
+    let segment = data_segment(&network);
     let (sender, reader) = (network.fabric(segment, A), network.fabric(segment, B));
     network.hold(NODES[0], NODES[1], true);
     sender.push_word(AT, 1, &to(&[B]));
@@ -166,11 +166,11 @@ fn a_closed_segment_takes_nothing() {
     assert_eq!((reader.row(A).load(AT), sender.row(B).load(AT)), (0, 0));
     // Its node is as alive as ever.
     b.push_word(AT, 4, &to(&[A]));
-    reader.announce_sleep(Want::Data);
+    reader.announce_sleep(WakeInterest::Data);
     network.settle();
-    sender.ring(&to(&[B]), &PeerSet::EMPTY);
+    sender.wake(&to(&[B]), &PeerSet::EMPTY);
     network.settle();
-    assert!(network.rung(NODES[1]));
+    assert!(network.take_wakeup(NODES[1]));
 }
 
 /// Ranks of a new segment are not those of an old one; a node that was added
@@ -180,10 +180,10 @@ fn a_new_node_finds_out_who_sleeps_and_who_is_dead() {
     for shared in [0.0, 1.0] {
         let (network, [_a, b, _c]) = group(1, LEN, options(shared));
         network.crash(NODES[2]);
-        b.announce_sleep(Want::Data);
+        b.announce_sleep(WakeInterest::Data);
         network.settle();
         let added = network.add_node();
-        assert_eq!((added, network.rung(NODES[1])), (NodeId(3), true));
+        assert_eq!((added, network.take_wakeup(NODES[1])), (NodeId(3), true));
         let members = [added, NODES[2], NODES[1]];
         let segment = network.open_control(&members.map(|node| (node, LEN)));
         let (first, third) = (network.fabric(segment, A), network.fabric(segment, Rank(2)));
@@ -191,11 +191,11 @@ fn a_new_node_finds_out_who_sleeps_and_who_is_dead() {
         let ended = [(Rank(1), FailureCause::ProcessEnded)];
         assert_eq!(polled(&first), ended);
         assert_eq!(polled(&third), ended);
-        network.rung(NODES[1]);
+        network.take_wakeup(NODES[1]);
         first.push_word(AT, 1, &to(&[Rank(2)]));
-        first.ring(&to(&[Rank(2)]), &PeerSet::EMPTY);
+        first.wake(&to(&[Rank(2)]), &PeerSet::EMPTY);
         network.settle();
-        assert!(network.rung(NODES[1]));
+        assert!(network.take_wakeup(NODES[1]));
         assert_eq!(third.row(A).load(AT), 1);
     }
 }
@@ -228,18 +228,18 @@ fn a_ring_ends_the_batch_of_each_pair_that_it_covers() {
         ..options(0.0)
     };
     let (network, [a, b, c]) = group::<3>(1, LEN, options);
-    let lane = lane(&network);
-    let [near, far] = [A, B].map(|rank| network.fabric(lane, rank));
+    let segment = data_segment(&network);
+    let [near, far] = [A, B].map(|rank| network.fabric(segment, rank));
     a.push_word(AT, 1, &to(&[B, Rank(2)]));
     near.push_word(AT, 2, &to(&[B]));
     network.settle();
     assert_eq!((b.row(A).load(AT), far.row(A).load(AT)), (0, 0));
-    near.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+    near.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
     while far.row(A).load(AT) == 0 {
         assert!(network.step());
     }
     assert_eq!((b.row(A).load(AT), c.row(A).load(AT)), (1, 0));
-    a.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+    a.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
     network.settle();
     assert_eq!(c.row(A).load(AT), 1);
 }

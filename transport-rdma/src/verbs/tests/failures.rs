@@ -61,7 +61,7 @@ fn a_cut_is_told_once_also_to_who_sleeps() {
     mine.say(AT, 2);
     let started = Instant::now();
     a.core
-        .announce_sleep(crate::fabric::Want::Data.sleep_word(1));
+        .announce_sleep(crate::fabric::WakeInterest::Data.sleep_word(1));
     wait_until("it is told", || !a.failures().is_empty());
     println!("told after {:?}", started.elapsed());
     std::thread::sleep(Duration::from_millis(300));
@@ -88,7 +88,7 @@ fn a_send_queue_is_never_overrun() {
     let cut = Firewall::between(1, 2);
     for value in 0..WORDS {
         mine.push_word(AT + 8 + 8 * value, value as u64 + 1);
-        mine.segment.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+        mine.segment.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
     }
     let link = a.core.shared().link(b.id).expect("a peer");
     let posted = link.outgoing.poster().as_ref().map(|it| it.posted());

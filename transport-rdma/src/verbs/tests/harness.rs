@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::super::{Core, Hooks, Segment};
-use crate::fabric::{FABRIC_AREA, Ring, Want};
+use crate::fabric::{FABRIC_AREA, WakeInterest, WakeReason};
 use crate::mem::Region;
 use crate::peers::{PeerSet, Rank};
 use crate::rdma::RdmaOptions;
@@ -37,10 +37,10 @@ pub(super) struct Bed {
 }
 
 impl Bed {
-    /// Takes the part of the ringer.
-    fn answer(&self, ring: Ring, counter: &AtomicU64) {
-        let word = sleep::before_ring().epoch(&self.word);
-        if Want::of_sleep_word(word).is_some_and(|want| want.answers(ring)) {
+    /// Takes the part of the waker.
+    fn answer(&self, ring: WakeReason, counter: &AtomicU64) {
+        let word = sleep::fence_before_wake().epoch(&self.word);
+        if WakeInterest::of_sleep_word(word).is_some_and(|want| want.includes(ring)) {
             counter.fetch_add(1, Ordering::Relaxed);
             *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
             self.bell.notify_all();
@@ -48,11 +48,11 @@ impl Bed {
     }
 
     pub(super) fn is_announced(&self) -> bool {
-        Want::of_sleep_word(self.word.load(Ordering::Relaxed)).is_some()
+        WakeInterest::of_sleep_word(self.word.load(Ordering::Relaxed)).is_some()
     }
 
     /// Sleeps until rung, unless `look` finds something. False: for too long.
-    pub(super) fn sleep(&self, core: &Core, want: Want, look: impl Fn() -> bool) -> bool {
+    pub(super) fn sleep(&self, core: &Core, want: WakeInterest, look: impl Fn() -> bool) -> bool {
         *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = false;
         let epoch = (self.word.load(Ordering::Relaxed) >> 2) + 1;
         let word = want.sleep_word(epoch);
@@ -159,13 +159,13 @@ impl Half {
     }
 
     pub(super) fn ring(&self) {
-        self.segment.ring(&self.to, &PeerSet::EMPTY);
+        self.segment.wake(&self.to, &PeerSet::EMPTY);
     }
 
     /// A word, and its ring.
     pub(super) fn say(&self, at: usize, value: u64) {
         self.push_word(at, value);
-        self.ring();
+        self.wake();
     }
 
     /// Until the peer's word is there.
@@ -191,8 +191,8 @@ pub(super) fn pair() -> (Station, Station) {
     (a, b)
 }
 
-pub(super) fn key(epoch: u64, lane: u32) -> SegmentKey {
-    SegmentKey { epoch, lane }
+pub(super) fn key(epoch: u64, index: u32) -> SegmentKey {
+    SegmentKey { epoch, index }
 }
 
 /// Runs a command of the guest; what it says.

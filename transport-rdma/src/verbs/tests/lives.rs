@@ -21,8 +21,8 @@ fn remembered(station: &Station, peer: u128) -> (usize, usize) {
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn a_fence_hides_late_writes_and_the_rest_goes_on() {
     let (a, b) = pair();
-    let mine = [0, 1].map(|lane| a.segment(key(1, lane)));
-    let theirs = [0, 1].map(|lane| b.segment(key(1, lane)));
+    let mine = [0, 1].map(|index| a.segment(key(1, index)));
+    let theirs = [0, 1].map(|index| b.segment(key(1, index)));
     mine[0].say(AT, 1);
     theirs[0].hear(AT, 1);
     theirs[0].segment.fence(theirs[0].peer);

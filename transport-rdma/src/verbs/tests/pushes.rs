@@ -44,7 +44,7 @@ fn guards_vouch_for_what_was_pushed_before() {
             mine.push_word(word, value);
             mine.segment.push(short.start, short.len(), &mine.to);
             mine.push_word(guard, value);
-            mine.segment.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+            mine.segment.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
             // Behind the first there is nothing that it could be posted with.
             if value == 1 {
                 wait_until("the first is complete", || a.core.is_still(b.id));
@@ -75,8 +75,8 @@ fn guards_vouch_for_what_was_pushed_before() {
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn segments_of_a_pair_share_an_order() {
     let (a, b) = pair();
-    let mine = [1, 2].map(|lane| a.segment(key(1, lane)));
-    let theirs = [1, 2].map(|lane| b.segment(key(1, lane)));
+    let mine = [1, 2].map(|index| a.segment(key(1, index)));
+    let theirs = [1, 2].map(|index| b.segment(key(1, index)));
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let mut seen = 0;
@@ -132,7 +132,7 @@ fn an_idle_pair_posts_nothing() {
     for _ in 0..1000 {
         a.core.poll();
         b.core.poll();
-        mine.segment.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+        mine.segment.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
     }
     std::thread::sleep(Duration::from_millis(100));
     let after = posted();
@@ -168,7 +168,7 @@ fn batches_are_few_work_requests() {
         mine.push_word(AT, guard);
         // What is acknowledged in the same step belongs to no batch.
         mine.segment.push(ACKS, 64, &mine.to);
-        mine.segment.ring(&PeerSet::EMPTY, &PeerSet::EMPTY);
+        mine.segment.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
         theirs.hear(AT, guard);
         wait_until("all is complete", || a.core.is_still(b.id));
         let after = counters();

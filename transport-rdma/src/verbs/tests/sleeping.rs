@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::harness::{AT, Netem, key, pair, wait_until};
-use crate::fabric::Want;
+use crate::fabric::WakeInterest;
 use crate::peers::PeerSet;
 
 /// Both sleep between all words. The one that waits too long for its ring has lost it.
@@ -24,7 +24,7 @@ fn no_wake_up_is_lost_when_both_sleep() {
                     while half.copy.load(AT) < turn {
                         station.core.poll();
                         let look = || half.copy.load(AT) >= turn;
-                        let in_time = station.bed.sleep(&station.core, Want::Data, look);
+                        let in_time = station.bed.sleep(&station.core, WakeInterest::Data, look);
                         assert!(in_time, "a wake-up of turn {turn} is lost");
                     }
                     if !first {
@@ -49,7 +49,7 @@ fn no_wake_up_is_lost_when_both_sleep() {
 fn who_pushes_while_its_own_process_sleeps_rings_whatever_it_sees() {
     let (a, b) = pair();
     let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
-    a.core.announce_sleep(Want::Data.sleep_word(1));
+    a.core.announce_sleep(WakeInterest::Data.sleep_word(1));
     // Sleep words are on their way for a while.
     let _late = Netem::on(2, "delay 100ms");
     std::thread::scope(|scope| {
@@ -57,7 +57,7 @@ fn who_pushes_while_its_own_process_sleeps_rings_whatever_it_sees() {
             let (theirs, b) = (&theirs, &b);
             let sleeper = scope.spawn(move || {
                 let look = || theirs.copy.load(AT) >= turn;
-                b.bed.sleep(&b.core, Want::Data, look)
+                b.bed.sleep(&b.core, WakeInterest::Data, look)
             });
             wait_until("it is announced", || b.bed.is_announced());
             std::thread::sleep(Duration::from_millis(10));
@@ -76,10 +76,10 @@ fn acknowledgements_wake_who_wants_them() {
     std::thread::scope(|scope| {
         let sleeper = scope.spawn(|| {
             let look = || theirs.copy.load(AT) == 1;
-            b.bed.sleep(&b.core, Want::DataAndAcks, look)
+            b.bed.sleep(&b.core, WakeInterest::DataAndAcks, look)
         });
         mine.push_word(AT, 1);
-        mine.segment.ring(&PeerSet::EMPTY, &mine.to);
+        mine.segment.wake(&PeerSet::EMPTY, &mine.to);
         while !sleeper.is_finished() {
             a.core.poll();
             std::thread::yield_now();
@@ -100,7 +100,7 @@ fn a_sleep_word_that_comes_late_is_rung_for() {
             let (theirs, b) = (&theirs, &b);
             let sleeper = scope.spawn(move || {
                 let look = || theirs.copy.load(AT) >= turn;
-                b.bed.sleep(&b.core, Want::Data, look)
+                b.bed.sleep(&b.core, WakeInterest::Data, look)
             });
             wait_until("it is announced", || b.bed.is_announced());
             std::thread::sleep(Duration::from_millis(10));

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Instant;
 
 use super::harness::{AGES, Firewall};
-use crate::mixed::{NetworkOptions, PeerWay, RdmaUse, Station, StationOptions};
+use crate::hybrid::{NetworkOptions, PeerPath, RdmaUse, Station, StationOptions};
 use crate::rdma::RdmaOptions;
 use crate::shm;
 
@@ -16,9 +16,9 @@ fn station(node: u8) -> (tempfile::TempDir, Station) {
     let directory = tempfile::Builder::new().permissions(mine).tempdir();
     let directory = directory.expect("a directory");
     let options = StationOptions {
-        host: shm::StationOptions {
+        host: shm::HostOptions {
             directory: Some(directory.path().into()),
-            ..shm::StationOptions::new(0, node.into())
+            ..shm::HostOptions::new(0, node.into())
         },
         network: Some(NetworkOptions {
             listen: ([10, 77, 0, node], 0).into(),
@@ -53,5 +53,5 @@ fn a_trial_in_which_nothing_came_is_no_answer_where_rdma_is_required() {
         let reached = calls.join().expect("no panic");
         assert_eq!(reached.expect("in time"), b.id());
     });
-    assert!(matches!(a.way(b.id()), Some(PeerWay::Rdma(_))));
+    assert!(matches!(a.way(b.id()), Some(PeerPath::Rdma(_))));
 }

@@ -1,4 +1,4 @@
-//! Reading unions of types that are known at run time only.
+//! Decoding of unions of dynamic types.
 
 use spindle_dds_idl_runtime::{CdrError, Reader};
 
@@ -31,7 +31,7 @@ impl Decode<'_> {
     ) -> Result<Value, CdrError> {
         let mut start = *reader;
         match self.union_value(union, reader) {
-            // Whoever only goes behind it can, if something says where that is.
+            // While skipping, an unknown discriminator is no error if the end is known.
             Err(error) if reader.is_skipping() && error.is_unfit() => {
                 start.skip_aggregate(union.1.extensibility, error)?;
                 *reader = start;
@@ -56,7 +56,7 @@ impl Decode<'_> {
                     false => self.discriminator(union, end_is_known, reader)?,
                 };
                 match found {
-                    // Nothing is there, or what follows is of a branch that is not known.
+                    // The member is absent, or belongs to an unknown branch.
                     None => self.default_union(index, reader)?,
                     Some(discriminator) => {
                         let branch = self.branch_in_order(union, &discriminator, reader)?;
@@ -100,9 +100,8 @@ impl Decode<'_> {
         }
     }
 
-    /// Reads a discriminator; `None` says that its default takes the place of what is
-    /// there, and so the default of the union that of all that follows. That can only
-    /// be when the end of the union is known.
+    /// Reads a discriminator; `None` means that its default replaces the value, and so the
+    /// default of the union replaces the rest. That requires a known end of the union.
     fn discriminator(
         self,
         union: &Union,
@@ -110,7 +109,7 @@ impl Decode<'_> {
         reader: &mut Reader<'_>,
     ) -> Result<Option<Value>, CdrError> {
         let what = Use::of(&union.discriminator.ty);
-        // What selects nothing that is known must not be tolerated, even when skipping.
+        // A discriminator without a known branch must not be tolerated, even when skipping.
         let strictly = |reader: &mut Reader<'_>| {
             let place = reader.place();
             let value = self.read(what, reader)?;
@@ -134,7 +133,7 @@ impl Decode<'_> {
         }
     }
 
-    /// The members of a mutable union, the discriminator standing anywhere among them.
+    /// The members of a mutable union, with the discriminator at any position.
     fn union_list(
         self,
         index: TypeIndex,

@@ -1,5 +1,6 @@
 //! A member's applications: they build messages, commit them, and ask what became of them.
 
+use spindle_dds_core::commit_steps::{CommitSteps, IndexTaken};
 use spindle_dds_core::membership::Endpoint;
 use spindle_dds_core::{
     AckWait, Claim, ClaimError, Committed, DeliveryClass, Kind, Meta, SubgroupId,
@@ -26,6 +27,20 @@ pub(super) struct Receipt {
     waiting: Option<AckWait>,
 }
 
+/// A thread that has lost its processor in the middle of a commit.
+pub(super) struct Committing {
+    step: Step,
+    sent: Sent,
+    /// When it has its processor again.
+    until: usize,
+}
+
+/// What it had done by then.
+enum Step {
+    Entered(CommitSteps<SimFabric>),
+    TookIndex(IndexTaken<SimFabric>),
+}
+
 impl Member {
     /// Whether its applications have nothing under way.
     pub(crate) fn is_done(&self) -> bool {
@@ -33,7 +48,8 @@ impl Member {
             .endpoints
             .values()
             .any(|endpoint| endpoint.ring.is_some());
-        let idle = self.building.is_empty() && self.stranded.is_empty();
+        let idle =
+            self.building.is_empty() && self.stranded.is_empty() && self.committing.is_empty();
         idle && (self.left == 0 || !writes)
     }
 
@@ -58,6 +74,9 @@ impl Member {
 
     /// One of its applications does something.
     pub(crate) fn act(&mut self, turn: usize, plan: &LifePlan) {
+        if !self.committing.is_empty() && self.preemption.0.chance(0.5) {
+            return self.go_on_committing(turn, plan);
+        }
         if self.rng.chance(0.3)
             && let Some((subgroup, ring, token, bytes)) = self.stranded.pop_front()
         {
@@ -67,7 +86,7 @@ impl Member {
         match due {
             Some(at) if self.rng.chance(0.7) => {
                 if let Some(building) = self.building.remove(at) {
-                    self.commit(building);
+                    self.commit(building, turn, plan);
                 }
             }
             _ => self.begin(turn, plan),
@@ -133,7 +152,7 @@ impl Member {
         }
     }
 
-    fn commit(&mut self, mut building: Building) {
+    fn commit(&mut self, mut building: Building, turn: usize, plan: &LifePlan) {
         let (by, token) = (self.id, building.token);
         let (subgroup, ring) = (building.claim.lane().subgroup(), building.claim.ring());
         self.facts.push(Fact::Called {
@@ -147,11 +166,69 @@ impl Member {
             return self.facts.push(Fact::NotSent { by, token });
         }
         payload::build(building.claim.bytes(), by, token);
+        let (rng, chance) = &mut self.preemption;
+        if *chance > 0.0 && rng.chance(*chance) {
+            return self.enter_commit(building, turn, plan);
+        }
         self.commit_built(building.claim, token);
     }
 
-    fn commit_built(&mut self, mut claim: Claim<SimFabric>, token: u64) {
+    /// A thread begins to commit, and loses its processor.
+    fn enter_commit(&mut self, mut building: Building, turn: usize, plan: &LifePlan) {
+        let len = building.claim.bytes().len() as u32;
+        let meta = Self::meta(building.token, building.claim.ring().index() as u32);
+        self.committing.push(Committing {
+            step: Step::Entered(CommitSteps::enter(building.claim, len, meta)),
+            sent: Sent {
+                token: building.token,
+                len,
+            },
+            until: turn + self.preemption.0.below(plan.hold_turns),
+        });
+    }
+
+    /// A thread in the middle of a commit has its processor for one step.
+    fn go_on_committing(&mut self, turn: usize, plan: &LifePlan) {
+        let due = self.committing.iter().position(|it| it.until <= turn);
+        let Some(Committing { step, sent, .. }) = due.map(|at| self.committing.remove(at)) else {
+            return;
+        };
+        match step {
+            Step::Entered(steps) => match steps.take_index() {
+                Ok(taken) => {
+                    self.keep_receipt(taken.committed(), sent);
+                    self.committing.push(Committing {
+                        step: Step::TookIndex(taken),
+                        sent,
+                        until: turn + self.preemption.0.below(plan.hold_turns),
+                    });
+                }
+                Err((error, mut steps)) => self.not_committed(error, steps.claim(), sent.token),
+            },
+            Step::TookIndex(taken) => {
+                let lane = self.engine.handle().lane(taken.committed().subgroup);
+                taken.finish();
+                if let Some(lane) = lane {
+                    lane.nudge();
+                }
+            }
+        }
+    }
+
+    /// A commit was refused: what was built is kept for the next lane, if there is one.
+    fn not_committed(&mut self, error: ClaimError, claim: &mut Claim<SimFabric>, token: u64) {
         let by = self.id;
+        match error {
+            ClaimError::Wedged => {
+                let bytes = claim.bytes().to_vec();
+                let entry = (claim.lane().subgroup(), claim.ring(), token, bytes);
+                self.stranded.push_back(entry);
+            }
+            _ => self.facts.push(Fact::NotSent { by, token }),
+        }
+    }
+
+    fn commit_built(&mut self, mut claim: Claim<SimFabric>, token: u64) {
         let len = claim.bytes().len() as u32;
         let ring = claim.ring();
         let meta = Self::meta(token, ring.index() as u32);
@@ -170,12 +247,7 @@ impl Member {
                     claim.lane().nudge();
                 }
             }
-            Err(ClaimError::Wedged) => {
-                let bytes = claim.bytes().to_vec();
-                let entry = (claim.lane().subgroup(), ring, token, bytes);
-                self.stranded.push_back(entry);
-            }
-            Err(_) => self.facts.push(Fact::NotSent { by, token }),
+            Err(error) => self.not_committed(error, &mut claim, token),
         }
     }
 

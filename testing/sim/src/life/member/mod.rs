@@ -14,9 +14,9 @@ use spindle_dds_core::{
     AckWait, Committed, DeliveryClass, Engine, Outcome, Prepared, StopReason, SubgroupId,
 };
 use spindle_dds_transport::sim::{NodeId, Rng, SimFabric};
-use spindle_dds_transport::{Fabric, Want};
+use spindle_dds_transport::{Fabric, WakeInterest};
 
-use self::applications::{Building, Receipt};
+use self::applications::{Building, Committing, Receipt};
 pub(super) use self::recorder::News;
 use self::recorder::Recorder;
 use super::facts::{Fact, LaneKey};
@@ -27,8 +27,8 @@ use crate::node::Blunder;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Awake,
-    Idle(Want),
-    Announced(Want),
+    Idle(WakeInterest),
+    Announced(WakeInterest),
     Asleep,
 }
 
@@ -72,6 +72,10 @@ pub(super) struct Member {
     last: BTreeMap<(SubgroupId, DeliveryClass), Committed>,
     /// What it draws from whether somebody waits for a receipt, and how often.
     patience: (Rng, f64),
+    /// Threads in the middle of a commit.
+    committing: Vec<Committing>,
+    /// What it draws from whether a thread loses its processor there, and how often.
+    preemption: (Rng, f64),
     /// What its applications did, and the world has not seen yet.
     pub(super) facts: Vec<Fact<'static>>,
 }
@@ -94,7 +98,6 @@ impl Member {
                 preparation: plan.limit,
             },
             prefer_availability: plan.availability,
-            planted: plan.planted,
         };
         engine.enter(who.id, first.clone(), rules);
         Self {
@@ -124,6 +127,11 @@ impl Member {
             receipts: Vec::new(),
             last: BTreeMap::new(),
             patience: (Rng::new(plan.seed ^ (who.id.0 as u64) << 20), plan.awaits),
+            committing: Vec::new(),
+            preemption: (
+                Rng::new(plan.seed ^ (who.id.0 as u64) << 30),
+                plan.preempted,
+            ),
             facts: Vec::new(),
         }
     }
@@ -256,7 +264,7 @@ impl Member {
     }
 
     /// Steps; what to be woken for if there was nothing to do.
-    fn step(&mut self, step: Stepped, now: u64) -> Option<Want> {
+    fn step(&mut self, step: Stepped, now: u64) -> Option<WakeInterest> {
         let outcome = step(&self.engine, now)?;
         self.due = outcome.due;
         if outcome.room {

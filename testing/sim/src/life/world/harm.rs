@@ -2,7 +2,7 @@
 
 use spindle_dds_core::SubgroupSpec;
 use spindle_dds_core::membership::{HostId, Member as ViewMember, MemberId};
-use spindle_dds_transport::sim::Rng;
+use spindle_dds_transport::sim::{NodeId, Rng};
 
 use super::World;
 use crate::life::hostile::Target;
@@ -29,6 +29,9 @@ impl World<'_> {
         if self.rng.chance(plan.pauses * malice) {
             let pause = self.rng.below(2 * plan.limit as usize) as u64;
             self.members[at].paused_until = self.now + pause;
+        }
+        if plan.cuts > 0.0 && self.rng.chance(plan.cuts * malice) {
+            self.cut_one_way(at);
         }
         if self.rng.chance(plan.divisions * malice) {
             self.divide();
@@ -128,6 +131,38 @@ impl World<'_> {
                 Deed::Leave(_) => self.members[at].leave(),
                 Deed::Update(_) => self.members[at].update(plan),
                 Deed::Join => {}
+            }
+        }
+    }
+
+    /// What a member sends to another one stands still, for less or for more than the
+    /// heartbeat timeout.
+    fn cut_one_way(&mut self, at: usize) {
+        let from = self.members[at].node;
+        let nodes: Vec<NodeId> = self.nodes.values().copied().collect();
+        let Some(&to) = self.rng.pick(&nodes) else {
+            return;
+        };
+        if to == from {
+            return;
+        }
+        let turns = self.rng.below(2 * self.plan.limit as usize);
+        self.tell(at, |_| format!("is cut off from node {} one way", to.0));
+        self.network.hold(from, to, true);
+        self.cuts.push((self.turn + turns, from, to));
+    }
+
+    /// Cuts that are over: what was on its way lands from now on.
+    pub(super) fn mend_cuts(&mut self) {
+        let (turn, last) = (self.turn, self.plan.turns);
+        let over = |(until, ..): &(usize, NodeId, NodeId)| *until <= turn || turn >= last;
+        let (mended, cut) = core::mem::take(&mut self.cuts).into_iter().partition(over);
+        self.cuts = cut;
+        let mended: Vec<_> = mended;
+        for (_, from, to) in mended {
+            let again = |(_, a, b): &(usize, NodeId, NodeId)| (*a, *b) == (from, to);
+            if !self.cuts.iter().any(again) {
+                self.network.hold(from, to, false);
             }
         }
     }

@@ -151,7 +151,7 @@ impl World<'_> {
     /// Which branch of views somebody goes on with.
     fn ending(&mut self, at: usize, finish: &Finish) -> Result<u64, Finding> {
         let branch = self.members[at].branch;
-        let is_divided = !self.divided.is_empty() || self.plan.pauses > 0.0;
+        let is_divided = !self.divided.is_empty() || self.plan.may_err();
         let proposal = &finish.proposal;
         self.book.tell(&Fact::ViewEnded {
             branch,

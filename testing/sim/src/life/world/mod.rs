@@ -91,6 +91,8 @@ struct World<'a> {
     /// Who wants to join, and whom it has asked.
     joiners: Vec<(ViewMember, MemberId)>,
     divided: Vec<(HostId, HostId)>,
+    /// Until which turn nothing lands that the one node sends to the other.
+    cuts: Vec<(usize, NodeId, NodeId)>,
     course: Course,
     book: Book,
     /// Died while they asked to join: views may have them, but nobody is there.
@@ -122,6 +124,7 @@ impl<'a> World<'a> {
             records: BTreeMap::new(),
             joiners: Vec::new(),
             divided: Vec::new(),
+            cuts: Vec::new(),
             course: Course::default(),
             book: Book::new(plan.availability),
             stillborn: BTreeSet::new(),
@@ -277,6 +280,7 @@ impl<'a> World<'a> {
         for _ in 0..self.rng.below(6) + self.haste {
             self.network.step();
         }
+        self.mend_cuts();
         self.let_in();
         self.follow_script();
         if self.members.is_empty() {
@@ -303,7 +307,7 @@ impl<'a> World<'a> {
         let member = &mut self.members[at];
         let nudged = member.engine.with_sink(|sink| sink.nudges(turn));
         let rung = member.mode == Mode::Asleep
-            && (self.network.rung(member.node) || nudged.unwrap_or_default());
+            && (self.network.take_wakeup(member.node) || nudged.unwrap_or_default());
         member.poll(rung, now);
         member
             .engine

@@ -19,7 +19,7 @@ impl World<'_> {
             member.preparing.is_none()
                 && member.paused_until <= self.now
                 && member.mode == Mode::Asleep
-                && !self.network.is_rung(member.node)
+                && !self.network.is_woken(member.node)
                 && member.is_done()
                 && member.is_content(view)
                 && !member.is_ending_lanes()

@@ -1,0 +1,150 @@
+//! What an endpoint holds, shared by all handles to it.
+
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use spindle_dds_idl_runtime::TopicType;
+
+use super::{EndpointQos, ErasedListener, FactoryCore, Side};
+use crate::choice::{EntityQos, ListenerChoice, QosChoice};
+use crate::discovery::{Entry, Roll};
+use crate::entity::EntityBase;
+use crate::error::{Error, Result};
+use crate::handle::InstanceHandle;
+use crate::lease::check_lease;
+use crate::listener::ListenerSlot;
+use crate::participant::ParticipantCore;
+use crate::representation;
+use crate::topic::{Topic, TopicCore};
+
+/// A writer or a reader.
+pub(crate) struct EndpointCore<S: Side> {
+    pub(crate) base: EntityBase,
+    pub(crate) topic: Arc<TopicCore>,
+    /// Its publisher or subscriber.
+    pub(crate) factory: Weak<FactoryCore<S>>,
+    pub(crate) participant: Weak<ParticipantCore>,
+    /// The endpoints of its participant.
+    roll: Arc<Roll>,
+    /// Unique within the participant.
+    pub(crate) number: u32,
+    qos: Mutex<S::EndpointQos>,
+    pub(crate) listener: ListenerSlot<dyn ErasedListener<S>>,
+    pub(crate) side: S,
+}
+
+impl<S: Side> fmt::Debug for EndpointCore<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(S::ENDPOINT)
+            .field("base", &self.base)
+            .field("side", &self.side)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: Side> EndpointCore<S> {
+    /// Creates an endpoint of `topic` and announces it. `side` makes what its side holds.
+    ///
+    /// # Errors
+    /// As for `DataWriterBuilder::create`.
+    pub(crate) fn create<T: TopicType>(
+        factory: &Arc<FactoryCore<S>>,
+        participant: &Arc<ParticipantCore>,
+        topic: &Topic<T>,
+        qos: QosChoice<S::EndpointQos>,
+        listener: ListenerChoice<dyn ErasedListener<S>>,
+        side: impl FnOnce(&EntityBase, &S::EndpointQos) -> Result<S>,
+    ) -> Result<Arc<Self>> {
+        factory.base.alive()?;
+        topic.core.base.alive()?;
+        if !Arc::ptr_eq(participant, &topic.participant) {
+            let text = "the topic belongs to another participant";
+            return Err(Error::PreconditionNotMet(text.to_owned()));
+        }
+        let topic = &topic.core;
+        let mut qos = qos.resolve(
+            participant,
+            |profile| S::EndpointQos::of_topic(profile, &topic.name),
+            || factory.default_endpoint_qos().clone(),
+        )?;
+        representation::settle::<T>(qos.representation())?;
+        check_lease(qos.liveliness(), participant.config.failure_limit)?;
+        let what = format!("the {} of topic {}", S::ENDPOINT, topic.name);
+        let (base, number) = participant.new_base(S::ENDPOINT_KIND, what);
+        let core = Arc::new(Self {
+            side: side(&base, &qos)?,
+            base,
+            topic: topic.clone(),
+            factory: Arc::downgrade(factory),
+            participant: participant.weak(),
+            roll: participant.roll.clone(),
+            number,
+            qos: Mutex::new(qos),
+            listener: ListenerSlot::default(),
+        });
+        topic.endpoints.fetch_add(1, Ordering::AcqRel);
+        if let Some((mask, listener)) = listener {
+            core.set_listener(mask, Some(listener));
+        }
+        let added = participant.roll.add(number, S::own(core.clone()));
+        // The factory may have been deleted meanwhile.
+        let added = added.and_then(|()| factory.add(core.clone()));
+        added.inspect_err(|_| core.delete())?;
+        Ok(core)
+    }
+
+    pub(crate) fn qos(&self) -> MutexGuard<'_, S::EndpointQos> {
+        self.qos.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// # Errors
+    /// ALREADY_DELETED, IMMUTABLE_POLICY, INCONSISTENT_POLICY, UNSUPPORTED.
+    pub(crate) fn set_qos<T: TopicType>(&self, mut qos: S::EndpointQos) -> Result<()> {
+        self.base.alive()?;
+        qos.check()?;
+        representation::settle::<T>(qos.representation())?;
+        let mut current = self.qos();
+        current.check_change(&qos)?;
+        *current = qos;
+        Ok(())
+    }
+
+    pub(crate) fn set_listener(
+        &self,
+        mask: crate::status::StatusMask,
+        listener: Option<Box<dyn ErasedListener<S>>>,
+    ) {
+        self.base.hears(mask);
+        self.listener.set(mask, listener);
+    }
+
+    /// Its publisher or subscriber.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub(crate) fn factory(&self) -> Result<Arc<FactoryCore<S>>> {
+        self.base.alive()?;
+        let deleted = || Error::AlreadyDeleted(format!("the {} was deleted", S::FACTORY));
+        self.factory.upgrade().ok_or_else(deleted)
+    }
+
+    /// The announcement of an endpoint of the domain.
+    pub(crate) fn announced(&self, endpoint: InstanceHandle) -> Option<Arc<Entry>> {
+        self.roll.entry(endpoint)
+    }
+
+    /// # Errors
+    /// PRECONDITION_NOT_MET while the application has loans or waits for a condition.
+    pub(crate) fn check_deletable(&self) -> Result<()> {
+        S::check_deletable(self)
+    }
+
+    pub(crate) fn delete(&self) {
+        if self.base.delete() {
+            self.topic.endpoints.fetch_sub(1, Ordering::AcqRel);
+            S::stop(self);
+            self.roll.remove(self.number);
+        }
+    }
+}

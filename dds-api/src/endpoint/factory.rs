@@ -1,0 +1,207 @@
+//! What a publisher or subscriber holds, shared by all handles to it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use spindle_dds_idl_runtime::TopicType;
+
+use super::{EndpointCore, EndpointQos, Side};
+use crate::choice::{EntityQos, ListenerChoice, QosChoice, default_qos};
+use crate::entity::EntityBase;
+use crate::error::{Error, Result};
+use crate::handle::InstanceHandle;
+use crate::listener::ListenerSlot;
+use crate::participant::ParticipantCore;
+use crate::status::StatusMask;
+
+/// A publisher or subscriber: the factory of its endpoints, as the standard calls it.
+pub(crate) struct FactoryCore<S: Side> {
+    pub(crate) base: EntityBase,
+    qos: Mutex<S::FactoryQos>,
+    /// For endpoints created without a QoS; `None` until it is set.
+    default_endpoint_qos: Mutex<Option<S::EndpointQos>>,
+    pub(crate) listener: ListenerSlot<S::FactoryListener>,
+    endpoints: Mutex<Vec<Arc<EndpointCore<S>>>>,
+}
+
+impl<S: Side> fmt::Debug for FactoryCore<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(S::FACTORY)
+            .field("base", &self.base)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: Side> FactoryCore<S> {
+    /// Creates a publisher or subscriber.
+    ///
+    /// # Errors
+    /// INCONSISTENT_POLICY, UNSUPPORTED, ALREADY_DELETED; BAD_PARAMETER for an unknown
+    /// profile.
+    pub(crate) fn create(
+        participant: &ParticipantCore,
+        qos: QosChoice<S::FactoryQos>,
+        listener: ListenerChoice<S::FactoryListener>,
+    ) -> Result<Arc<Self>> {
+        participant.base.alive()?;
+        let set = || S::default_factory_qos(&participant.defaults());
+        let qos = qos.resolve(participant, S::factory_qos, set)?;
+        let (base, _) = participant.new_base(S::FACTORY_KIND, format!("the {}", S::FACTORY));
+        let core = Arc::new(Self {
+            base,
+            qos: Mutex::new(qos),
+            default_endpoint_qos: Mutex::default(),
+            listener: ListenerSlot::default(),
+            endpoints: Mutex::default(),
+        });
+        if let Some((mask, listener)) = listener {
+            core.set_listener(mask, Some(listener));
+        }
+        let autoenables = participant.autoenables();
+        participant.add(|entities| {
+            if participant.base.is_enabled() && autoenables {
+                core.base.set_enabled();
+            }
+            S::factories(entities).push(core.clone());
+        })?;
+        Ok(core)
+    }
+
+    pub(crate) fn qos(&self) -> MutexGuard<'_, S::FactoryQos> {
+        self.qos.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// # Errors
+    /// ALREADY_DELETED, IMMUTABLE_POLICY, INCONSISTENT_POLICY, UNSUPPORTED.
+    pub(crate) fn set_qos(&self, qos: S::FactoryQos) -> Result<()> {
+        self.base.alive()?;
+        qos.check()?;
+        let mut current = self.qos();
+        let is_copied = S::COPIES_FACTORY_QOS && !self.endpoints().is_empty();
+        if self.base.is_enabled() || is_copied {
+            current.check_change(&qos)?;
+        }
+        *current = qos;
+        Ok(())
+    }
+
+    pub(crate) fn default_endpoint_qos(&self) -> MutexGuard<'_, Option<S::EndpointQos>> {
+        let default = self.default_endpoint_qos.lock();
+        default.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The QoS of endpoints that are created without one, of a topic that no filter of the
+    /// profile names.
+    pub(crate) fn endpoint_qos(&self, participant: &ParticipantCore) -> S::EndpointQos {
+        let set = self.default_endpoint_qos().clone();
+        let of_profile = |profile: &_| S::EndpointQos::of_topic(profile, "");
+        default_qos(participant.profiles(), of_profile, set)
+    }
+
+    /// # Errors
+    /// INCONSISTENT_POLICY, UNSUPPORTED.
+    pub(crate) fn set_default_endpoint_qos(&self, qos: S::EndpointQos) -> Result<()> {
+        qos.check()?;
+        *self.default_endpoint_qos() = Some(qos);
+        Ok(())
+    }
+
+    pub(crate) fn set_listener(&self, mask: StatusMask, listener: Option<Box<S::FactoryListener>>) {
+        self.base.hears(mask);
+        self.listener.set(mask, listener);
+    }
+
+    pub(crate) fn endpoints(&self) -> MutexGuard<'_, Vec<Arc<EndpointCore<S>>>> {
+        let endpoints = self.endpoints.lock();
+        endpoints.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the handle names it or one of its endpoints.
+    pub(crate) fn contains(&self, handle: InstanceHandle) -> bool {
+        let is_endpoint = |it: &Arc<EndpointCore<S>>| it.base.handle() == handle;
+        self.base.handle() == handle || self.endpoints().iter().any(is_endpoint)
+    }
+
+    /// An endpoint of the topic of this name, if the topic is of type `T`.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub(crate) fn lookup<T: TopicType>(&self, topic: &str) -> Result<Option<Arc<EndpointCore<S>>>> {
+        self.base.alive()?;
+        let endpoints = self.endpoints();
+        let mut of_topic = endpoints.iter().filter(|it| it.topic.name == topic);
+        Ok(of_topic.find(|it| it.topic.is_of::<T>()).cloned())
+    }
+
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub(super) fn add(&self, endpoint: Arc<EndpointCore<S>>) -> Result<()> {
+        let mut endpoints = self.endpoints();
+        self.base.alive()?;
+        endpoints.push(endpoint);
+        Ok(())
+    }
+
+    /// Deletes one of its endpoints.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED; PRECONDITION_NOT_MET when the endpoint belongs to another factory,
+    /// and as for [`EndpointCore::check_deletable`].
+    pub(crate) fn delete_endpoint(&self, endpoint: &Arc<EndpointCore<S>>) -> Result<()> {
+        self.base.alive()?;
+        endpoint.base.alive()?;
+        let mut endpoints = self.endpoints();
+        let mine = endpoints.iter().position(|it| Arc::ptr_eq(it, endpoint));
+        let at = mine.ok_or_else(|| {
+            let (endpoint, factory) = (S::ENDPOINT, S::FACTORY);
+            Error::PreconditionNotMet(format!("the {endpoint} belongs to another {factory}"))
+        })?;
+        endpoint.check_deletable()?;
+        endpoints.remove(at);
+        // Deleting a writer may wait for room.
+        drop(endpoints);
+        endpoint.delete();
+        Ok(())
+    }
+
+    /// Deletes all endpoints, or none if one of them cannot be deleted.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED, and as for [`EndpointCore::check_deletable`].
+    pub(crate) fn delete_endpoints(&self) -> Result<()> {
+        self.base.alive()?;
+        let mut endpoints = self.endpoints();
+        endpoints.iter().try_for_each(|it| it.check_deletable())?;
+        let deleted = std::mem::take(&mut *endpoints);
+        // Deleting a writer may wait for room.
+        drop(endpoints);
+        deleted.iter().for_each(|it| it.delete());
+        Ok(())
+    }
+
+    /// Deletes it if it has no endpoints.
+    ///
+    /// # Errors
+    /// PRECONDITION_NOT_MET.
+    pub(crate) fn delete_empty(&self) -> Result<()> {
+        let endpoints = self.endpoints();
+        if !endpoints.is_empty() {
+            return Err(Error::PreconditionNotMet(format!(
+                "{} has {} {}s; delete them first",
+                self.base.what(),
+                endpoints.len(),
+                S::ENDPOINT
+            )));
+        }
+        self.base.delete();
+        Ok(())
+    }
+
+    /// Deletes it with all its endpoints.
+    pub(crate) fn delete_all(&self) {
+        // Before the endpoints are taken: `add` refuses from now on.
+        self.base.delete();
+        let endpoints = std::mem::take(&mut *self.endpoints());
+        endpoints.iter().for_each(|it| it.delete());
+    }
+}

@@ -1,0 +1,160 @@
+//! The public operations that both sides name alike.
+
+/// The operations that a publisher and a subscriber share. The handle has the fields `core`
+/// and `participant`.
+macro_rules! factory_operations {
+    ($factory:ident, $qos:ident, $listener:ident, $set_qos_doc:literal) => {
+        $crate::entity::entity_operations!($factory);
+
+        impl std::fmt::Debug for $factory {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.core.fmt(f)
+            }
+        }
+
+        impl $factory {
+            /// The participant that it belongs to.
+            pub fn participant(&self) -> $crate::participant::DomainParticipant {
+                $crate::participant::DomainParticipant::of(self.participant.clone())
+            }
+
+            /// Its QoS.
+            ///
+            /// # Errors
+            /// ALREADY_DELETED.
+            pub fn qos(&self) -> $crate::error::Result<$qos> {
+                self.core.base.alive()?;
+                Ok(self.core.qos().clone())
+            }
+
+            #[doc = $set_qos_doc]
+            ///
+            /// # Errors
+            /// IMMUTABLE_POLICY once it is enabled; INCONSISTENT_POLICY, UNSUPPORTED,
+            /// ALREADY_DELETED.
+            pub fn set_qos(&self, qos: $qos) -> $crate::error::Result<()> {
+                self.core.set_qos(qos)
+            }
+
+            /// Sets the listener, and the statuses that it is called for.
+            ///
+            /// # Errors
+            /// ALREADY_DELETED.
+            pub fn set_listener(
+                &self,
+                mask: $crate::status::StatusMask,
+                listener: Option<Box<dyn $listener>>,
+            ) -> $crate::error::Result<()> {
+                self.core.base.alive()?;
+                self.core.set_listener(mask, listener);
+                Ok(())
+            }
+        }
+    };
+}
+
+/// The operations that a writer and a reader share: of the typed handle, and of `$any`, the
+/// handle whose type is not known. Both have the fields `core` and `participant`; the typed
+/// one has `marker` too.
+macro_rules! endpoint_operations {
+    ($endpoint:ident, $any:ident, $core:ty, $qos:ident, $listener:ident, $erase:expr) => {
+        $crate::entity::entity_operations!($endpoint<T>);
+        $crate::entity::entity_operations!($any);
+
+        impl<T> Clone for $endpoint<T> {
+            fn clone(&self) -> Self {
+                Self::new(self.core.clone(), self.participant.clone())
+            }
+        }
+
+        impl<T> std::fmt::Debug for $endpoint<T> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.core.fmt(f)
+            }
+        }
+
+        impl<T> $endpoint<T> {
+            pub(crate) fn new(
+                core: std::sync::Arc<$core>,
+                participant: std::sync::Arc<$crate::participant::ParticipantCore>,
+            ) -> Self {
+                Self {
+                    core,
+                    participant,
+                    marker: std::marker::PhantomData,
+                }
+            }
+
+            /// Its topic (`get_topic`, `get_topicdescription`).
+            pub fn topic(&self) -> $crate::topic::Topic<T> {
+                $crate::topic::Topic::new(self.core.topic.clone(), self.participant.clone())
+            }
+
+            /// Its QoS.
+            ///
+            /// # Errors
+            /// ALREADY_DELETED.
+            pub fn qos(&self) -> $crate::error::Result<$qos> {
+                self.core.base.alive()?;
+                Ok(self.core.qos().clone())
+            }
+
+            /// The same entity without its type.
+            pub fn as_any(&self) -> $any {
+                $any {
+                    core: self.core.clone(),
+                    participant: self.participant.clone(),
+                }
+            }
+        }
+
+        impl<T: spindle_dds_idl_runtime::TopicType> $endpoint<T> {
+            /// Changes the policies that can change after creation; those by which endpoints
+            /// match cannot.
+            ///
+            /// # Errors
+            /// IMMUTABLE_POLICY, INCONSISTENT_POLICY, UNSUPPORTED, ALREADY_DELETED.
+            pub fn set_qos(&self, qos: $qos) -> $crate::error::Result<()> {
+                self.core.set_qos::<T>(qos)
+            }
+
+            /// Sets the listener, and the statuses that it is called for.
+            ///
+            /// # Errors
+            /// ALREADY_DELETED.
+            pub fn set_listener(
+                &self,
+                mask: $crate::status::StatusMask,
+                listener: Option<Box<dyn $listener<T>>>,
+            ) -> $crate::error::Result<()> {
+                self.core.base.alive()?;
+                self.core.set_listener(mask, listener.map($erase));
+                Ok(())
+            }
+        }
+
+        impl $any {
+            /// Its topic.
+            pub fn topic(&self) -> $crate::topic::AnyTopic {
+                $crate::topic::AnyTopic {
+                    core: self.core.topic.clone(),
+                    participant: self.participant.clone(),
+                }
+            }
+
+            /// The handle with its type, if that is `T`.
+            pub fn downcast<T: spindle_dds_idl_runtime::TopicType>(&self) -> Option<$endpoint<T>> {
+                let typed = || $endpoint::new(self.core.clone(), self.participant.clone());
+                self.core.topic.is_of::<T>().then(typed)
+            }
+        }
+
+        impl std::fmt::Debug for $any {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.core.fmt(f)
+            }
+        }
+    };
+}
+
+pub(crate) use {endpoint_operations, factory_operations};

@@ -1,0 +1,86 @@
+//! The two sides of a topic.
+
+use std::fmt;
+use std::sync::Arc;
+
+use spindle_dds_qos::{DataReaderQos, DataRepresentation, DataWriterQos, Liveliness};
+
+use super::{EndpointCore, FactoryCore};
+use crate::choice::EntityQos;
+use crate::discovery::Own;
+use crate::error::Result;
+use crate::handle::EntityKind;
+use crate::listener::DomainParticipantListener;
+use crate::participant::{Defaults, Entities};
+use crate::profiles::QosProfile;
+
+/// The writing or the reading side of a topic: what an endpoint of this side holds beyond
+/// [`EndpointCore`], and how the entities of this side are called.
+pub(crate) trait Side: fmt::Debug + Send + Sync + Sized + 'static {
+    /// "writer" or "reader", for messages.
+    const ENDPOINT: &'static str;
+    const ENDPOINT_KIND: EntityKind;
+    /// "publisher" or "subscriber", for messages.
+    const FACTORY: &'static str;
+    const FACTORY_KIND: EntityKind;
+    /// Whether creating an endpoint copies policies of its factory, which then stay as they are.
+    const COPIES_FACTORY_QOS: bool;
+
+    type EndpointQos: EndpointQos;
+    type FactoryQos: EntityQos + fmt::Debug + Send;
+    type FactoryListener: ?Sized + Send;
+    /// The public handle of an endpoint whose type is not known.
+    type AnyEndpoint;
+    /// A change of status that a listener is told of.
+    type Event;
+
+    fn factory_qos(profile: &QosProfile) -> Self::FactoryQos;
+    fn default_factory_qos(defaults: &Defaults) -> Option<Self::FactoryQos>;
+    fn factories(entities: &mut Entities) -> &mut Vec<Arc<FactoryCore<Self>>>;
+    fn own(endpoint: Arc<EndpointCore<Self>>) -> Own;
+
+    fn call_factory_listener(
+        listener: &mut Self::FactoryListener,
+        endpoint: &Self::AnyEndpoint,
+        event: &Self::Event,
+    );
+    fn call_participant_listener(
+        listener: &mut dyn DomainParticipantListener,
+        endpoint: &Self::AnyEndpoint,
+        event: &Self::Event,
+    );
+
+    /// # Errors
+    /// PRECONDITION_NOT_MET while the application has loans or waits for a condition.
+    fn check_deletable(endpoint: &EndpointCore<Self>) -> Result<()>;
+
+    /// Stops the endpoint, which has just been marked as deleted.
+    fn stop(endpoint: &EndpointCore<Self>);
+}
+
+/// The policies that writers and readers share, as far as their creation looks at them.
+pub(crate) trait EndpointQos: EntityQos + fmt::Debug + Send {
+    fn of_topic(profile: &QosProfile, topic: &str) -> Self;
+    fn representation(&mut self) -> &mut DataRepresentation;
+    fn liveliness(&self) -> &Liveliness;
+}
+
+macro_rules! endpoint_qos {
+    ($($qos:ty: $of_topic:ident),+) => { $(
+        impl EndpointQos for $qos {
+            fn of_topic(profile: &QosProfile, topic: &str) -> Self {
+                profile.$of_topic(topic)
+            }
+
+            fn representation(&mut self) -> &mut DataRepresentation {
+                &mut self.representation
+            }
+
+            fn liveliness(&self) -> &Liveliness {
+                &self.liveliness
+            }
+        }
+    )+ };
+}
+
+endpoint_qos!(DataWriterQos: datawriter_qos, DataReaderQos: datareader_qos);

@@ -1,0 +1,117 @@
+//! Spindle DDS in real processes that fail.
+//!
+//! Each command starts processes of its own, disturbs them, and judges what they saw:
+//!
+//! | command | what happens | what must hold |
+//! |---|---|---|
+//! | `flight` | feeds and displays are killed, stopped, or join late | all displays have the same samples in the same order |
+//! | `churn` | endpoints are created and deleted in a loop | no sample is lost or delivered twice |
+//! | `churn --views` | the same, and participants that join and leave | no process holds more of the system afterwards |
+//! | `isolation` | a participant holds loans, blocks its listener, stops taking | the others go on |
+//!
+//! The verdict is the last line of output, as JSON (for `churn` and `isolation` with `--json`),
+//! and the exit code.
+#![forbid(unsafe_code)]
+
+mod children;
+mod churn;
+mod clock;
+mod flight;
+mod hosts;
+mod isolation;
+mod leaks;
+mod resources;
+mod workers;
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+spindle_dds::include_idl!("exchange");
+spindle_dds::include_idl!("traffic");
+
+/// What to run.
+#[derive(Debug, clap::Subcommand)]
+pub enum Command {
+    /// Feeds decode a recording of Mode S frames and publish what they learn; displays subscribe,
+    /// and prove that all of them saw the same samples in the same order, whatever fails.
+    Flight(Box<flight::Options>),
+    /// Endpoints come and go while others publish: what that costs the others, and that no
+    /// sample is lost.
+    Churn(churn::Options),
+    /// Rates of the others while one participant holds loans, blocks its listener, and stops
+    /// taking.
+    ///
+    /// The writers keep a pace, so that a rate shows how long its topic was held up, and not
+    /// how busy the processors were. With --free topic A keeps none; where there are fewer
+    /// processors than busy threads, its ratio is mostly noise: the less the others do, the
+    /// faster it is.
+    Isolation(isolation::Options),
+    /// A participant of `churn` or `isolation`.
+    #[command(hide = true)]
+    Worker {
+        /// What it is to do, as JSON.
+        job: String,
+    },
+}
+
+/// Why there is no result, or a bad one.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error(transparent)]
+    Recording(#[from] flight::RecordingError),
+    #[error(transparent)]
+    Dds(#[from] spindle_dds::Error),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("{0}")]
+    Run(String),
+    #[error("a sample came out of order: {found} of writer {writer}, not {expected}")]
+    OutOfOrder {
+        writer: u32,
+        found: u64,
+        expected: u64,
+    },
+}
+
+impl Failure {
+    /// The failures of several processes out of `all`: one line for each error, with the
+    /// processes that report it unless all do.
+    fn of_processes<R: Display>(failures: &[(R, String)], all: usize) -> Self {
+        let mut errors: Vec<(&str, Vec<String>)> = Vec::new();
+        for (process, error) in failures {
+            match errors.iter_mut().find(|(known, _)| known == error) {
+                Some((_, processes)) => processes.push(process.to_string()),
+                None => errors.push((error, vec![process.to_string()])),
+            }
+        }
+        let lines = errors
+            .iter()
+            .map(|(error, processes)| match processes.len() == all {
+                true => (*error).to_owned(),
+                false => format!("{}: {error}", processes.join(", ")),
+            });
+        Self::Run(lines.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+/// Runs a command to its end.
+pub fn run(command: Command) -> ExitCode {
+    let outcome = match command {
+        Command::Flight(options) => return flight::run(&options),
+        Command::Churn(options) => match options.views {
+            None => churn::run(&options),
+            Some(views) => leaks::run(&options, views),
+        },
+        Command::Isolation(options) => isolation::run(&options),
+        Command::Worker { job } => return workers::work(&job),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("processes: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Kinds of lives, each drawn from a seed: what the tests, the command line and the mutants
+//! have in common.
+
+use super::plan::LifePlan;
+
+/// A kind of life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scenario {
+    /// Everything by chance, see [`LifePlan::draw`].
+    Any,
+    /// Many write all the time, while members come and crash.
+    Busy,
+    /// Crashes, most of them in the middle of a view change.
+    Crashes,
+    /// Many requests that no view can fulfil.
+    Refusals,
+    /// Short lives in which no member fails, joins or leaves: a heartbeat seldom wakes a
+    /// member that has missed a wake-up.
+    Short,
+    /// Many subgroups, of which few are busy at a time.
+    ManySubgroups,
+    /// Gray failure: members that are suspected while they live and go on sending, by one-way
+    /// cuts and pauses shorter and longer than the heartbeat timeout; threads that lose their
+    /// processor in the middle of a commit.
+    Gray,
+    /// A few members, in whose life nothing happens but messages.
+    Quiet,
+}
+
+impl Scenario {
+    /// All, by their names on the command line.
+    pub const ALL: [(&'static str, Self); 8] = [
+        ("any", Self::Any),
+        ("busy", Self::Busy),
+        ("crashes", Self::Crashes),
+        ("refusals", Self::Refusals),
+        ("short", Self::Short),
+        ("many-subgroups", Self::ManySubgroups),
+        ("gray", Self::Gray),
+        ("quiet", Self::Quiet),
+    ];
+
+    /// The scenario of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find_map(|(its, scenario)| (its == name).then_some(scenario))
+    }
+
+    /// A life of this kind.
+    pub fn draw(self, seed: u64) -> LifePlan {
+        let mut plan = LifePlan::draw(seed);
+        match self {
+            Self::Any => {}
+            Self::Busy => {
+                (plan.crashes, plan.malice) = (0.002, 1.0);
+                (plan.joins, plan.updates) = (0.01, 0.001);
+                (plan.members, plan.members_max) = (4, 20);
+                (plan.app_chance, plan.messages) = (0.6, 500);
+                (plan.hosts, plan.awaits, plan.turns) = (1, 0.5, 4000);
+            }
+            Self::Crashes => (plan.crashes, plan.malice) = (0.001, 100.0),
+            Self::Refusals => (plan.odd, plan.updates, plan.joins) = (0.5, 0.02, 0.01),
+            Self::Short => {
+                (plan.crashes, plan.pauses) = (0.0, 0.0);
+                (plan.joins, plan.leaves, plan.turns) = (0.0, 0.0, 1000);
+            }
+            Self::ManySubgroups => {
+                plan.config.summary_polling = true;
+                (plan.subgroups, plan.hosts) = (40, 1);
+                (plan.members, plan.updates) = (3, 0.02);
+                (plan.app_chance, plan.messages) = (0.2, 60);
+                // A member that prepares a view for long has no subgroups meanwhile.
+                plan.slow = 0.0;
+            }
+            Self::Gray => {
+                (plan.cuts, plan.pauses, plan.malice) = (0.001, 0.0005, 20.0);
+                (plan.preempted, plan.members) = (0.5, plan.members.max(3));
+                (plan.app_chance, plan.messages) = (0.6, 100);
+                (plan.limit, plan.turns) = (2000, 8000);
+            }
+            Self::Quiet => plan = LifePlan::quiet(seed, 3, 5),
+        }
+        plan
+    }
+}

@@ -1,0 +1,96 @@
+//! Calling a peer, from the thread that wants it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use super::address::Address;
+use super::shared::Shared;
+use super::sleep_state::DOORBELLS;
+use super::state::{Answer, Connection, Life, Role, State};
+use crate::shm::error::SetupError;
+use crate::shm::socket;
+use crate::station_error::StationError;
+
+/// Between two calls of a peer that is busy, or calls this one.
+const CALL_AGAIN_AFTER: Duration = Duration::from_millis(5);
+
+/// See [`Station::connect`](super::Station::connect).
+pub(super) fn connect(
+    shared: &Arc<Shared>,
+    target: &Address,
+    deadline: Instant,
+) -> Result<u128, StationError> {
+    let id = target.id;
+    if id == shared.id() {
+        let reason = "it is this station itself".to_owned();
+        return Err(StationError::Refused { id, reason });
+    }
+    let unreachable = |reason: String| Err(StationError::Unreachable { id, reason });
+    let mut excuse = "it did not answer in time".to_owned();
+    let mut state = shared.state();
+    loop {
+        if state.stopped {
+            return Err(StationError::Closed);
+        }
+        match state.peers.get(&id).map(|peer| &peer.life) {
+            Some(Life::Open { .. }) => return Ok(id),
+            Some(Life::Closed(cause)) => return unreachable(cause.to_string()),
+            Some(Life::Closing { .. }) | None => {}
+        }
+        // Of a call of mine that has come to nothing.
+        let mut until = deadline.min(Instant::now() + CALL_AGAIN_AFTER);
+        match state.answers.remove(&id) {
+            Some(Answer::Refused(reason)) => return Err(StationError::Refused { id, reason }),
+            Some(Answer::Lost(reason)) => return unreachable(reason),
+            // Its own call comes, or has come.
+            Some(Answer::Already(reason)) => excuse = reason,
+            None if state.peers.contains_key(&id) => {}
+            None => {
+                if state.call_to(id).is_some() || call(shared, &mut state, target)? {
+                    until = deadline;
+                }
+            }
+        }
+        if Instant::now() >= deadline {
+            if let Some(number) = state.call_to(id) {
+                state.end_call(number, None);
+            }
+            return unreachable(excuse);
+        }
+        state = shared.wait(state, until).0;
+    }
+}
+
+/// Puts a call on its way; false if the peer has too many callers to take it.
+fn call(shared: &Arc<Shared>, state: &mut State, target: &Address) -> Result<bool, StationError> {
+    let id = target.id;
+    let unreachable = |reason: String| StationError::Unreachable { id, reason };
+    let socket = match socket::connect(&shared.domain.file_path(&target.file())) {
+        Ok(socket) => socket,
+        Err(Errno::AGAIN) => return Ok(false),
+        Err(errno) => {
+            let domain = shared.domain.id;
+            return Err(unreachable(format!(
+                "nobody answers at its socket in the directory of domain {domain} here: {errno}"
+            )));
+        }
+    };
+    let (pid, user) = socket::peer(&socket).map_err(SetupError::system("looking at a peer"))?;
+    if user != rustix::process::geteuid().as_raw() {
+        return Err(unreachable(format!("it belongs to user {user}")));
+    }
+    let Some(doorbell) = state.take_doorbell() else {
+        let most = DOORBELLS - 1;
+        return Err(unreachable(format!(
+            "this station has {most} peers already"
+        )));
+    };
+    let mut link = Connection::new(socket, pid, Role::Called { id, doorbell });
+    let (bytes, fds) = shared.hello(pid, doorbell);
+    link.put(bytes, fds);
+    state.add_link(link);
+    shared.kick();
+    Ok(true)
+}

@@ -1,0 +1,136 @@
+//! A hello has come: who is it, and is there one connection with it?
+//!
+//! Both may call each other at the same moment. Then the call of the lower id
+//! counts: who has called and has the lower id refuses the other's call.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use super::packet::Packet;
+use super::shared::{Shared, say};
+use super::sleep_state::{DOORBELL_ROW_LEN, DOORBELLS, WakeTarget};
+use super::state::{Life, Peer, Role, State};
+use crate::mapping::Mapping;
+use crate::shm::descriptor;
+use crate::shm::memory;
+use crate::station_event::StationEvent;
+
+/// Makes a peer of whoever said hello on a connection. The error is for both.
+pub(super) fn welcome(
+    shared: &Shared,
+    state: &mut State,
+    number: u64,
+    id: u128,
+    their_doorbell: u16,
+    fds: Vec<OwnedFd>,
+) -> Result<(), String> {
+    let Some(link) = state.links.get(&number) else {
+        return Ok(());
+    };
+    let (pid, called) = match link.role {
+        Role::Called {
+            id: called,
+            doorbell,
+        } if called == id => (link.pid, Some(doorbell)),
+        Role::Called { id: called, .. } => {
+            return Err(format!(
+                "member {id:032x} answers where member {called:032x} was called"
+            ));
+        }
+        Role::Stranger { .. } => (link.pid, None),
+        Role::Member(_) => return Err("it said hello twice".into()),
+    };
+    if id == shared.id() {
+        return Err(format!("member {id:032x} is this station itself"));
+    }
+    if called.is_none() && is_connecting(shared, state, id) || state.peers.contains_key(&id) {
+        return turn_away(state, number, id);
+    }
+    let (row, event, lifeline) = check(pid, their_doorbell, fds)?;
+    let Some(doorbell) = called.or_else(|| state.take_doorbell()) else {
+        return Err(format!("this station has {} peers already", DOORBELLS - 1));
+    };
+    let row = row.region();
+    shared.sleep.add_peer(&row, their_doorbell);
+    let life = Life::Open { link: number };
+    let peer = Peer {
+        pid,
+        wake_target: Arc::new(WakeTarget::new(row.clone(), event, doorbell)),
+        row,
+        lifeline: Arc::new(lifeline),
+        life,
+        doorbell,
+        rows: BTreeMap::new(),
+    };
+    state.peers.insert(id, peer);
+    state.answers.remove(&id);
+    if let Some(link) = state.links.get_mut(&number) {
+        link.role = Role::Member(id);
+        if called.is_none() {
+            let (bytes, fds) = shared.hello(pid, doorbell);
+            link.put(bytes, fds);
+        }
+    }
+    state.news.tell(StationEvent::Connected { id });
+    shared.sleep.wake_myself();
+    Ok(())
+}
+
+/// Whether a call of mine counts, and not the one that has come.
+fn is_connecting(shared: &Shared, state: &State, id: u128) -> bool {
+    shared.id() < id && state.call_to(id).is_some()
+}
+
+/// There is a connection, or a peer of that id was here before.
+fn turn_away(state: &mut State, number: u64, id: u128) -> Result<(), String> {
+    let life = state.peers.get(&id).map(|peer| (&peer.life, peer.pid));
+    if let Some((Life::Closed(cause), pid)) = life {
+        return Err(format!(
+            "member {id:032x} was process {pid} here, and is lost: {cause}"
+        ));
+    }
+    let reason = match life {
+        Some((_, pid)) => format!("member {id:032x} is connected as process {pid}"),
+        None => format!("member {id:032x} is being called"),
+    };
+    let already = true;
+    if let Some(link) = state.links.get(&number) {
+        say(&link.socket, &Packet::Refused { already, reason });
+    }
+    if matches!(
+        state.links.get(&number).map(|link| &link.role),
+        Some(Role::Called { .. })
+    ) {
+        state.end_call(number, None);
+    } else {
+        state.links.remove(&number);
+    }
+    Ok(())
+}
+
+type Descriptors = (Arc<Mapping>, OwnedFd, OwnedFd);
+
+/// Bell row, event descriptor and lifeline of process `pid`, if they are that.
+fn check(pid: u32, doorbell: u16, fds: Vec<OwnedFd>) -> Result<Descriptors, String> {
+    let fds: [OwnedFd; 3] = fds
+        .try_into()
+        .map_err(|fds: Vec<_>| format!("3 descriptors belong to a hello, not {}", fds.len()))?;
+    let [row, event, lifeline] = fds;
+    if !(1..DOORBELLS).contains(&usize::from(doorbell)) {
+        return Err(format!("there is no doorbell {doorbell}"));
+    }
+    let row = memory::open_lasting_row(&row, pid, DOORBELL_ROW_LEN)
+        .map_err(|error| format!("its doorbell row cannot be used: {error}"))?;
+    if !descriptor::is_event(&event) {
+        return Err("its event descriptor is none, or blocks".into());
+    }
+    let good = match pid == std::process::id() {
+        true => descriptor::is_event(&lifeline),
+        false => descriptor::pid_of(&lifeline) == Some(pid),
+    };
+    if !good {
+        return Err(format!("its lifeline is not that of process {pid}"));
+    }
+    Ok((row, event, lifeline))
+}
