@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::condition::StatusCondition;
-use crate::driver::Bells;
+use crate::driver::Notifier;
 use crate::error::{Error, Result};
 use crate::handle::{Guid, InstanceHandle};
-use crate::status::{Beacon, StatusMask};
+use crate::status::{StatusFlags, StatusMask};
 
 /// Identity, life and statuses of an entity.
 #[derive(Debug)]
@@ -15,17 +15,17 @@ pub(crate) struct EntityBase {
     guid: Guid,
     /// For messages: kind and name.
     what: String,
-    beacon: Arc<Beacon>,
+    status_flags: Arc<StatusFlags>,
     enabled: AtomicBool,
     deleted: AtomicBool,
 }
 
 impl EntityBase {
-    pub(crate) fn new(guid: Guid, what: String, bells: &Arc<Bells>) -> Self {
+    pub(crate) fn new(guid: Guid, what: String, notifier: &Arc<Notifier>) -> Self {
         Self {
             guid,
             what,
-            beacon: Arc::new(Beacon::new(bells.clone())),
+            status_flags: Arc::new(StatusFlags::new(notifier.clone())),
             enabled: AtomicBool::new(false),
             deleted: AtomicBool::new(false),
         }
@@ -43,17 +43,17 @@ impl EntityBase {
         &self.what
     }
 
-    pub(crate) fn beacon(&self) -> &Arc<Beacon> {
-        &self.beacon
+    pub(crate) fn status_flags(&self) -> &Arc<StatusFlags> {
+        &self.status_flags
     }
 
     /// A listener with this mask is about to be set.
     pub(crate) fn hears(&self, mask: StatusMask) {
-        self.beacon.hears(mask);
+        self.status_flags.hears(mask);
     }
 
     pub(crate) fn condition(&self) -> StatusCondition {
-        StatusCondition::new(self.beacon.clone(), self.handle())
+        StatusCondition::new(self.status_flags.clone(), self.handle())
     }
 
     pub(crate) fn is_enabled(&self) -> bool {
@@ -72,7 +72,7 @@ impl EntityBase {
     pub(crate) fn delete(&self) -> bool {
         let first = !self.deleted.swap(true, Ordering::AcqRel);
         if first {
-            self.beacon.end();
+            self.status_flags.end();
         }
         first
     }
@@ -124,7 +124,7 @@ macro_rules! entity_operations {
             /// ALREADY_DELETED.
             pub fn status_changes(&self) -> $crate::error::Result<$crate::status::StatusMask> {
                 self.core.base.alive()?;
-                Ok(self.core.base.beacon().changes())
+                Ok(self.core.base.status_flags().changes())
             }
 
             /// The handle that names this entity in its domain.

@@ -10,7 +10,7 @@ use spindle_dds_idl_runtime::{Representation, TopicType};
 use spindle_dds_qos::TopicQos;
 
 use crate::choice::{EntityQos, ListenerChoice, QosChoice, builder_setters};
-use crate::discovery::OwnType;
+use crate::discovery::LocalType;
 use crate::entity::{EntityBase, entity_operations};
 use crate::error::{Error, Result};
 use crate::lease::check_lease;
@@ -26,31 +26,34 @@ pub(crate) struct TopicCore {
     pub(crate) name: String,
     pub(crate) type_name: &'static str,
     pub(crate) has_key: bool,
-    /// What the type allows to be written in.
+    /// The representations that the type allows.
     representations: &'static [Representation],
-    /// What is announced of its type; `None` of one that XTypes has no words for.
-    pub(crate) ty: Option<OwnType>,
+    /// The announcement of its type; `None` for a type that XTypes cannot describe.
+    pub(crate) ty: Option<LocalType>,
     type_id: TypeId,
     qos: Mutex<TopicQos>,
     pub(crate) listener: ListenerSlot<dyn TopicListener>,
     inconsistent: Mutex<TotalCount>,
-    /// Writers and readers of it.
+    /// The number of its writers and readers.
     pub(crate) endpoints: AtomicUsize,
 }
 
 impl TopicCore {
-    /// Another participant has a topic of this name, and writes or reads it as a type that
-    /// does not go together with this one.
+    /// Another participant writes or reads a topic of this name with an inconsistent type.
     pub(crate) fn found_inconsistent(&self) {
         self.inconsistent
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .add(1);
-        self.base.beacon().raise(StatusMask::INCONSISTENT_TOPIC);
+        self.base
+            .status_flags()
+            .raise(StatusMask::INCONSISTENT_TOPIC);
     }
 
     pub(crate) fn inconsistent_status(&self) -> InconsistentTopicStatus {
-        self.base.beacon().clear(StatusMask::INCONSISTENT_TOPIC);
+        self.base
+            .status_flags()
+            .clear(StatusMask::INCONSISTENT_TOPIC);
         let mut count = self
             .inconsistent
             .lock()
@@ -85,7 +88,7 @@ impl TopicCore {
     }
 }
 
-/// A topic: a name, a type, and the QoS that its endpoints may take over.
+/// A topic: a name, a type, and QoS that its endpoints may copy.
 pub struct Topic<T> {
     pub(crate) core: Arc<TopicCore>,
     pub(crate) participant: Arc<ParticipantCore>,
@@ -170,7 +173,7 @@ impl<T> Topic<T> {
         Ok(())
     }
 
-    /// Puts a listener in, with the statuses that it is for.
+    /// Sets the listener, and the statuses that it is called for.
     ///
     /// # Errors
     /// ALREADY_DELETED.
@@ -185,8 +188,8 @@ impl<T> Topic<T> {
         Ok(())
     }
 
-    /// Participants that were found to have a topic of this name, and to write or read it as
-    /// a type that is not assignable to this one, or this one to it (XTypes 1.3 §7.6.3.4.2).
+    /// Counts the participants that write or read a topic of this name with a type that is not
+    /// assignable to this one, or this one to it (XTypes 1.3 §7.6.3.4.2).
     ///
     /// # Errors
     /// ALREADY_DELETED.
@@ -204,7 +207,7 @@ impl<T> Topic<T> {
     }
 }
 
-/// A topic whose type is not known here.
+/// A topic whose type is not known.
 #[derive(Clone)]
 pub struct AnyTopic {
     pub(crate) core: Arc<TopicCore>,
@@ -298,16 +301,14 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
         representation::check::<T>(&qos.representation)?;
         check_lease(&qos.liveliness, participant.config.failure_limit)?;
         ParticipantConfig::check_topic(&qos.property)?;
-        let described = T::DESCRIPTION.as_ref().map(OwnType::of).transpose();
+        let described = T::DESCRIPTION.as_ref().map(LocalType::of).transpose();
         let ty = described.map_err(|why| {
             let name = T::TYPE_NAME;
-            Error::BadParameter(format!(
-                "the description of type {name} makes no sense: {why}"
-            ))
+            Error::BadParameter(format!("the description of type {name} is invalid: {why}"))
         })?;
         let listener = ListenerSlot::default();
         if let Some((mask, boxed)) = self.listener {
-            participant.bells().hear(mask);
+            participant.notifier().hear(mask);
             listener.set(mask, Some(boxed));
         }
         let name = self.name;

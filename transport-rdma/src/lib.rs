@@ -14,7 +14,6 @@
 //!      |   verbs a queue pair a pair; a push is a write of the device (feature), or
 //!      |   tcp   a connection a pair; a push is a record in it
 //!      +-- sim   all the freedom of the contract, from a seed    (tests)
-//!      +-- timed none of its freedom, and what everything costs  (experiments)
 //!
 //!   mem          what a row is: atomic words, bytes that a word vouches for
 //!   sleep        the one handshake that all backends sleep by, run under loom
@@ -22,8 +21,8 @@
 //! ```
 //!
 //! A backend is a folder: set-up and data path in files of their own. One suite
-//! (`tests/conformance`) runs each clause over each of them but `timed`, in which nothing
-//! fails or sleeps, and over simulators with a planted bug that it has to notice.
+//! (`tests/conformance`) runs each clause over each of them, and over simulators with a
+//! planted bug that it has to notice.
 //!
 //! This crate knows nothing of views, topics or messages.
 
@@ -49,7 +48,6 @@ mod station_error;
 mod station_event;
 pub mod tcp;
 pub mod ticks;
-pub mod timed;
 #[cfg(feature = "verbs")]
 mod verbs;
 #[cfg(not(feature = "verbs"))]

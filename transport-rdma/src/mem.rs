@@ -147,8 +147,8 @@ impl Region {
         unsafe { Self::from_raw(base, len, true, Arc::new(heap)) }
     }
 
-    /// The same memory, not to be written through this handle.
-    pub(crate) fn read_only(&self) -> Self {
+    /// The same memory, which cannot be written through this handle. For backends.
+    pub fn read_only(&self) -> Self {
         Self {
             writable: false,
             ..self.clone()
@@ -262,7 +262,7 @@ impl Region {
     /// Stores a word of the own row with release ordering. Backends only: the
     /// rest of the product stores through [`Fabric::store`](crate::Fabric::store).
     #[inline]
-    pub(crate) fn store(&self, at: usize, value: u64) {
+    pub fn store(&self, at: usize, value: u64) {
         assert!(self.writable, "a peer's row is read-only");
         self.word(at).store(value, Ordering::Release);
     }
@@ -330,8 +330,8 @@ impl Region {
 
     /// Writes `bytes` at `at` into a copy, word by word, on its owner's behalf:
     /// whoever sees one of these words sees all that was written before the
-    /// call. `at` and the length are multiples of 8. Panics when outside.
-    pub(crate) fn copy_in(&self, at: usize, bytes: &[u8]) {
+    /// call. `at` and the length are multiples of 8. Panics when outside. Backends only.
+    pub fn copy_in(&self, at: usize, bytes: &[u8]) {
         assert!(self.writable && at.is_multiple_of(8) && bytes.len().is_multiple_of(8));
         let words = &self.words()[at / 8..(at + bytes.len()) / 8];
         // Pairs with the acquire loads of `load`.

@@ -365,7 +365,7 @@ fn writers_that_are_gone_leave_their_places_to_others() {
         let origin = fixture.origin(index);
         assert!(fixture.cache.writer_gone(origin, false));
         if round % 2 == 0 {
-            // Its sample is there still: nobody else is taken for it.
+            // Its sample is still there, so its index is not reused.
             let (next, _) = fixture.cache.admit(writer(round + 100));
             assert_ne!(next, index);
             let origin = fixture.origin(next);
@@ -452,7 +452,7 @@ fn the_straight_way_leads_where_the_others_do() {
         }
         let [plain, quick] = &mut caches;
         if instances == 1 {
-            // Who names the instance never goes the straight way.
+            // A query for an instance by key does not take the fast path.
             let query = plain.query(usize::MAX, StateMasks::ANY, Whose::Instance(key(0)));
             let mut out = Vec::new();
             plain.cache.take(&query, &mut out);

@@ -10,7 +10,7 @@ mod wait_set;
 use std::sync::Arc;
 
 pub use guard::GuardCondition;
-pub(crate) use observers::{Couch, Observers, Signal, Subject};
+pub(crate) use observers::{DataWaiter, Observers, Signal, Subject};
 pub use read::ReadCondition;
 pub use states::{InstanceStateMask, SampleStateMask, StateMasks, ViewStateMask};
 pub use status::StatusCondition;
@@ -55,14 +55,14 @@ impl Condition {
         }
     }
 
-    /// Where who waits for it can look for itself, if it is for data: in its participant, once
-    /// that is enabled. One thread at a time can do so there: not one that waits for what
-    /// happens now and then.
-    fn couch(&self) -> Option<Arc<dyn Couch>> {
+    /// Where a thread that waits for this condition can step the engine itself: in an enabled
+    /// participant, if the condition depends on data. One thread at a time can do so there, so
+    /// threads that wait for rare events do not.
+    fn data_waiter(&self) -> Option<Arc<dyn DataWaiter>> {
         match self {
             Self::Guard(_) => None,
-            Self::Status(condition) => condition.beacon().couch_for_data(),
-            Self::Read(condition) => condition.beacon().couch(),
+            Self::Status(condition) => condition.status_flags().data_waiter_if_enabled(),
+            Self::Read(condition) => condition.status_flags().data_waiter(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::observers::Observers;
 use super::states::StateMasks;
-use crate::status::Beacon;
+use crate::status::StatusFlags;
 use crate::subscription::ReaderCore;
 
 /// Holds while its reader has a sample in the given states (DDS 1.4 §2.2.2.5.8).
@@ -22,7 +22,7 @@ impl ReadCondition {
         Self(Arc::new(OfReader { reader, masks }))
     }
 
-    /// The states that it looks for.
+    /// The states of samples for which it holds.
     pub fn masks(&self) -> StateMasks {
         self.0.masks
     }
@@ -37,11 +37,11 @@ impl ReadCondition {
     }
 
     pub(super) fn observers(&self) -> &Observers {
-        self.beacon().observers()
+        self.status_flags().observers()
     }
 
-    pub(super) fn beacon(&self) -> &Beacon {
-        self.0.reader.beacon()
+    pub(super) fn status_flags(&self) -> &StatusFlags {
+        self.0.reader.status_flags()
     }
 }
 

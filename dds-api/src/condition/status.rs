@@ -4,53 +4,56 @@ use std::sync::Arc;
 
 use super::observers::Observers;
 use crate::handle::InstanceHandle;
-use crate::status::{Beacon, StatusMask};
+use crate::status::{StatusFlags, StatusMask};
 
-/// Holds while one of its enabled statuses of an entity has changed and was not
-/// read since (DDS 1.4 §2.2.2.1.9).
+/// Holds while one of the enabled statuses of an entity has changed and was not read since
+/// (DDS 1.4 §2.2.2.1.9).
 #[derive(Debug, Clone)]
 pub struct StatusCondition {
-    beacon: Arc<Beacon>,
+    status_flags: Arc<StatusFlags>,
     entity: InstanceHandle,
 }
 
 impl StatusCondition {
-    pub(crate) fn new(beacon: Arc<Beacon>, entity: InstanceHandle) -> Self {
-        Self { beacon, entity }
+    pub(crate) fn new(status_flags: Arc<StatusFlags>, entity: InstanceHandle) -> Self {
+        Self {
+            status_flags,
+            entity,
+        }
     }
 
-    /// The statuses that it looks at; all of them at first.
+    /// The enabled statuses; by default all.
     pub fn enabled_statuses(&self) -> StatusMask {
-        self.beacon.enabled()
+        self.status_flags.enabled()
     }
 
-    /// Chooses the statuses that it looks at.
+    /// Sets the enabled statuses.
     pub fn set_enabled_statuses(&self, statuses: StatusMask) {
-        self.beacon.set_enabled(statuses);
+        self.status_flags.set_enabled(statuses);
     }
 
     /// Whether it holds.
     pub fn trigger_value(&self) -> bool {
-        self.beacon.is_triggered()
+        self.status_flags.is_triggered()
     }
 
-    /// Handle of the entity that it belongs to.
+    /// The handle of its entity.
     pub fn entity(&self) -> InstanceHandle {
         self.entity
     }
 
     pub(super) fn observers(&self) -> &Observers {
-        self.beacon.observers()
+        self.status_flags.observers()
     }
 
-    pub(super) fn beacon(&self) -> &Beacon {
-        &self.beacon
+    pub(super) fn status_flags(&self) -> &StatusFlags {
+        &self.status_flags
     }
 }
 
 impl PartialEq for StatusCondition {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.beacon, &other.beacon)
+        Arc::ptr_eq(&self.status_flags, &other.status_flags)
     }
 }
 

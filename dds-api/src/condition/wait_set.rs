@@ -6,10 +6,41 @@ use std::time::Instant;
 use spindle_dds_qos::Duration;
 
 use super::Condition;
-use super::observers::{Couch, Signal};
+use super::observers::{DataWaiter, Signal};
 use crate::error::{Error, Result};
 
 /// Blocks a thread until a condition holds (DDS 1.4 §2.2.2.1.6).
+///
+/// ```
+/// use spindle_dds::{DomainParticipant, Duration, GuardCondition, StateMasks, WaitSet};
+/// # use spindle_dds_test_types::flight::State;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path().join("domains").display().to_string();
+/// # let participant = DomainParticipant::builder(0);
+/// # let participant = participant.property("spindle.directory", &directory).create()?;
+/// # let topic = participant.topic::<State>("State").create()?;
+/// # let reader = participant.subscriber().create()?.reader(&topic).create()?;
+///
+/// let stop = GuardCondition::new();
+/// let data = reader.read_condition(StateMasks::NOT_READ)?;
+/// let wait_set = WaitSet::new();
+/// wait_set.attach(&stop);
+/// wait_set.attach(&data);
+/// # stop.set_trigger_value(true);
+/// loop {
+///     let active = wait_set.wait(Duration::INFINITE)?;
+///     if active.contains(&(&data).into()) {
+///         let samples = reader.take_w_condition(100, &data)?;
+///         println!("{} samples", samples.len());
+///     }
+///     if active.contains(&(&stop).into()) {
+///         break; // another thread has called stop.set_trigger_value(true)
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 pub struct WaitSet {
     conditions: Mutex<Vec<Condition>>,
@@ -28,7 +59,8 @@ impl WaitSet {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a condition; once is enough. A thread that waits is woken if it holds.
+    /// Attaches a condition; attaching it again has no effect. Wakes a waiting thread if the
+    /// condition holds.
     pub fn attach(&self, condition: impl Into<Condition>) {
         let condition = condition.into();
         let mut conditions = self.conditions();
@@ -40,7 +72,7 @@ impl WaitSet {
         condition.attach(&self.signal);
     }
 
-    /// Takes a condition out.
+    /// Detaches a condition.
     ///
     /// # Errors
     /// PRECONDITION_NOT_MET when it is not attached.
@@ -62,28 +94,33 @@ impl WaitSet {
         self.conditions().clone()
     }
 
-    /// Blocks until at least one condition holds and returns all that do.
+    /// Blocks until at least one condition holds, and returns all that do.
     ///
     /// # Errors
-    /// TIMEOUT; PRECONDITION_NOT_MET when another thread waits already.
+    /// TIMEOUT; PRECONDITION_NOT_MET when another thread waits on the set.
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<Vec<Condition>> {
         let timeout = timeout.into();
         let deadline = timeout
             .as_std()
             .and_then(|span| Instant::now().checked_add(span));
-        let couch = self.conditions().iter().find_map(Condition::couch);
-        if !self.signal.begin(couch.clone()) {
+        let data_waiter = self.conditions().iter().find_map(Condition::data_waiter);
+        if !self.signal.begin(data_waiter.clone()) {
             let text = "another thread waits on this wait-set; give each thread its own";
             return Err(Error::PreconditionNotMet(text.to_owned()));
         }
-        let result = self.wait_begun(couch.as_deref(), deadline);
+        let result = self.wait_begun(data_waiter.as_deref(), deadline);
         self.signal.end();
         result.ok_or_else(|| Error::Timeout(format!("no condition held within {timeout}")))
     }
 
+    /// Whether a thread waits.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.signal.is_waiting()
+    }
+
     fn wait_begun(
         &self,
-        couch: Option<&dyn Couch>,
+        data_waiter: Option<&dyn DataWaiter>,
         deadline: Option<Instant>,
     ) -> Option<Vec<Condition>> {
         loop {
@@ -97,8 +134,8 @@ impl WaitSet {
             if !holding.is_empty() {
                 return Some(holding);
             }
-            let raised = match couch {
-                Some(couch) => couch.wait(&self.signal, deadline),
+            let raised = match data_waiter {
+                Some(data_waiter) => data_waiter.wait(&self.signal, deadline),
                 None => self.signal.wait(deadline),
             };
             if !raised {

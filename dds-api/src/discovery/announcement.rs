@@ -10,14 +10,10 @@ use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupId, TopicKey};
 use spindle_dds_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos};
 use spindle_dds_xtypes::TypeError;
 
-use super::described::{AnnouncedType, INLINE_LEN_MAX, TYPE_LEN_MAX, Types};
-use super::notebook::Noted;
+use super::large_types::LargeTypeRef;
+use super::type_announcement::{AnnouncedType, INLINE_LEN_MAX, TYPE_LEN_MAX, Types};
 use crate::error::{Error, Result};
 use crate::handle::Guid;
-use crate::properties::ParticipantConfig;
-use crate::publication::{PublisherCore, WriterCore};
-use crate::subscription::{ReaderCore, SubscriberCore};
-use crate::topic::TopicCore;
 
 /// Rises with every change of what stands in here, of the layout of rows, or of what makes the
 /// digest of a decision.
@@ -129,32 +125,6 @@ impl ParticipantInfo {
 }
 
 impl Entry {
-    pub(crate) fn of_writer(
-        config: &ParticipantConfig,
-        publisher: &PublisherCore,
-        writer: &WriterCore,
-    ) -> Self {
-        Self::Writer(WriterEntry {
-            endpoint: Endpoint::new(config, writer.base.guid(), &writer.topic),
-            number: writer.number,
-            is_ordered: writer.side.class == DeliveryClass::Ordered,
-            qos: writer.qos().clone(),
-            publisher: publisher.qos().clone(),
-        })
-    }
-
-    pub(crate) fn of_reader(
-        config: &ParticipantConfig,
-        subscriber: &SubscriberCore,
-        reader: &ReaderCore,
-    ) -> Self {
-        Self::Reader(ReaderEntry {
-            endpoint: Endpoint::new(config, reader.base.guid(), &reader.topic),
-            qos: reader.qos().clone(),
-            subscriber: subscriber.qos().clone(),
-        })
-    }
-
     pub(crate) fn endpoint(&self) -> &Endpoint {
         match self {
             Self::Writer(writer) => &writer.endpoint,
@@ -163,7 +133,7 @@ impl Entry {
     }
 
     /// Its type, if that has to be noted before it is announced.
-    pub(super) fn noted_type(&self) -> Option<&Arc<AnnouncedType>> {
+    pub(crate) fn noted_type(&self) -> Option<&Arc<AnnouncedType>> {
         self.endpoint().ty.as_ref().filter(|ty| ty.is_noted())
     }
 
@@ -172,10 +142,10 @@ impl Entry {
     ///
     /// # Errors
     /// OUT_OF_RESOURCES when its QoS is too long.
-    pub(super) fn to_group(
+    pub(crate) fn to_group(
         &self,
         ring: Option<(DeliveryClass, RingSpec)>,
-        noted: Option<Noted>,
+        noted: Option<LargeTypeRef>,
     ) -> Result<GroupEndpoint> {
         let endpoint = self.endpoint();
         let said = to_bytes(self)?;
@@ -257,17 +227,6 @@ impl Entry {
 }
 
 impl Endpoint {
-    fn new(config: &ParticipantConfig, guid: Guid, topic: &TopicCore) -> Self {
-        Self {
-            guid,
-            topic: topic.name.clone(),
-            type_name: topic.type_name.to_owned(),
-            has_key: topic.has_key,
-            subgroup: config.subgroup_of(&topic.name),
-            ty: topic.ty.as_ref().map(|ty| ty.announced.clone()),
-        }
-    }
-
     /// Whether one and the same key has another hash here than there.
     pub(crate) fn hashes_keys_unlike(&self, other: &Self) -> bool {
         match (&self.ty, &other.ty) {

@@ -15,7 +15,7 @@ use spindle_dds_xtypes::object::TypeIdentifier;
 use spindle_dds_xtypes::{Consistency, Mismatch, Resolved, assignable};
 
 use super::announcement::{Entry, ReaderEntry, WriterEntry};
-use super::described::{AnnouncedType, OwnType};
+use super::type_announcement::{AnnouncedType, LocalType};
 
 /// How a writer and a reader stand to each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,7 +144,7 @@ impl Comparisons {
         &mut self,
         own: &Entry,
         other: &Entry,
-        ours: Option<&OwnType>,
+        ours: Option<&LocalType>,
     ) -> Option<Conflict> {
         let (writer, reader) = match (own, other) {
             (Entry::Writer(writer), Entry::Reader(reader))

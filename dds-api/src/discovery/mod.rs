@@ -1,26 +1,23 @@
-//! Who is there, and who meets whom.
+//! What participants announce, and which writers and readers match by it.
 //!
 //! ```text
-//!   Roll: endpoints of this participant --Update--> views of the group
-//!   view begins --> Matcher: Links of readers, matches and lanes of writers, statuses
+//!   local endpoints --Announcement--> views of the group --> Announcement --Match--> endpoints
 //! ```
 //!
-//! A view is agreed by all members, and begins at one place of the order of each
-//! subgroup that it touches: so does a match.
+//! A view is agreed by all members, and begins at one position in the order of each subgroup
+//! that it touches: so does a match. This folder knows nothing of threads, queues or entities.
 
 mod announcement;
-mod described;
-mod matcher;
+pub(crate) mod fuzzing;
+mod large_types;
 mod matching;
-mod notebook;
-mod roll;
-pub(crate) mod strangers;
 #[cfg(test)]
 mod tests;
+mod type_announcement;
 
 pub(crate) use announcement::{
     Endpoint, Entry, PROTOCOL, ParticipantInfo, ReaderEntry, WriterEntry,
 };
-pub(crate) use described::{OwnType, Types};
-pub(crate) use matcher::{Matcher, Route, Routes};
-pub(crate) use roll::{Own, Roll};
+pub(crate) use large_types::LargeTypes;
+pub(crate) use matching::{Comparisons, Match};
+pub(crate) use type_announcement::{LocalType, Types};

@@ -16,17 +16,17 @@ use spindle_dds_xtypes::object::TypeObjects;
 use spindle_dds_xtypes::{Resolved, TypeGraph, describe};
 
 use super::announcement::{Endpoint, Entry, ProtocolViolation, ReaderEntry, WriterEntry};
-use super::described::{OwnType, Types};
+use super::large_types::LargeTypes;
 use super::matching::{Comparisons, Conflict, Match};
-use super::notebook::Notebook;
+use super::type_announcement::{LocalType, Types};
 use crate::handle::Guid;
 
-mod noted;
+mod large_types;
 
 const LONG: Type = Type::Primitive(Primitive::Int32);
 
 /// `m::Outer`, with a member `inner` of a type that has these members.
-fn outer(extensibility: Extensibility, members: Vec<Member>) -> OwnType {
+fn outer(extensibility: Extensibility, members: Vec<Member>) -> LocalType {
     let structure = |members| {
         Definition::Struct(Struct {
             extensibility,
@@ -41,17 +41,17 @@ fn outer(extensibility: Extensibility, members: Vec<Member>) -> OwnType {
     let member = Member::new("inner", 0, Type::Declared(inner));
     let index = graph.add("m::Outer", structure(vec![member]));
     let ty = Type::Declared(index);
-    OwnType::of_resolved(Resolved { graph, ty }).unwrap()
+    LocalType::of_resolved(Resolved { graph, ty }).unwrap()
 }
 
 /// One with so many members of four bytes.
-fn long(members: u32) -> OwnType {
+fn long(members: u32) -> LocalType {
     let member = |id: u32| Member::new(&format!("member_{id}"), id, LONG);
     outer(Extensibility::Mutable, (0..members).map(member).collect())
 }
 
 /// One with a union of so many labels, of four bytes each.
-fn labelled(labels: i32) -> OwnType {
+fn labelled(labels: i32) -> LocalType {
     let branch = |labels: Vec<i32>, default, name: &str, id| Branch {
         labels,
         default,
@@ -75,14 +75,14 @@ fn labelled(labels: i32) -> OwnType {
         ],
     });
     let ty = Type::Declared(graph.add("m::Choice", union));
-    OwnType::of_resolved(Resolved { graph, ty }).unwrap()
+    LocalType::of_resolved(Resolved { graph, ty }).unwrap()
 }
 
 fn text(bound: Option<u32>) -> Vec<Member> {
     vec![Member::new("text", 0, Type::String8(bound))]
 }
 
-fn endpoint(ty: Option<&OwnType>, type_name: &str) -> Endpoint {
+fn endpoint(ty: Option<&LocalType>, type_name: &str) -> Endpoint {
     Endpoint {
         guid: Guid([7; 16]),
         topic: "State".to_owned(),
@@ -93,7 +93,7 @@ fn endpoint(ty: Option<&OwnType>, type_name: &str) -> Endpoint {
     }
 }
 
-fn writer(ty: Option<&OwnType>, type_name: &str) -> WriterEntry {
+fn writer(ty: Option<&LocalType>, type_name: &str) -> WriterEntry {
     let qos = DataWriterQos {
         representation: DataRepresentationId::Xcdr2.into(),
         ..DataWriterQos::default()
@@ -108,7 +108,7 @@ fn writer(ty: Option<&OwnType>, type_name: &str) -> WriterEntry {
 }
 
 fn reader(
-    ty: Option<&OwnType>,
+    ty: Option<&LocalType>,
     type_name: &str,
     type_consistency: TypeConsistencyEnforcement,
 ) -> ReaderEntry {
@@ -132,8 +132,8 @@ fn tell(entry: &Entry) -> (GroupEndpoint, BTreeMap<u64, Note>) {
         }
         Entry::Reader(_) => None,
     };
-    let mut notebook = Notebook::default();
-    let noted = entry.noted_type().map(|ty| notebook.put(1, ty));
+    let mut large_types = LargeTypes::default();
+    let noted = entry.noted_type().map(|ty| large_types.put(1, ty));
     let (noted, notes) = noted.unzip();
     let told = entry.to_group(ring, noted).unwrap();
     (told, notes.into_iter().flatten().collect())
@@ -141,7 +141,7 @@ fn tell(entry: &Entry) -> (GroupEndpoint, BTreeMap<u64, Note>) {
 
 /// What keeps a writer and a reader apart, as both of them see it, once what each announces
 /// has gone through the group.
-fn conflict(writer: &WriterEntry, reader: &ReaderEntry, own: [Option<&OwnType>; 2]) -> String {
+fn conflict(writer: &WriterEntry, reader: &ReaderEntry, own: [Option<&LocalType>; 2]) -> String {
     let through = |entry: &Entry| {
         let (told, notes) = tell(entry);
         Entry::from_group(&told, &notes, &mut Types::default()).unwrap()
@@ -177,8 +177,8 @@ fn conflict(writer: &WriterEntry, reader: &ReaderEntry, own: [Option<&OwnType>; 
 
 #[track_caller]
 fn check(
-    writes: Option<&OwnType>,
-    reads: Option<&OwnType>,
+    writes: Option<&LocalType>,
+    reads: Option<&LocalType>,
     policy: TypeConsistencyEnforcement,
     expected: &str,
 ) {
@@ -265,7 +265,7 @@ fn of_a_topic_in_common_only() {
 fn what_is_too_large_matches_itself_alone() {
     let any = policy(|_| {});
     let (large, larger, small) = (labelled(270_000), labelled(270_001), labelled(3));
-    let told = |ty: &OwnType| {
+    let told = |ty: &LocalType| {
         let (told, notes) = tell(&Entry::Reader(reader(Some(ty), "m::T", any)));
         assert!(notes.is_empty());
         let read = Entry::from_group(&told, &notes, &mut Types::default()).unwrap();
@@ -285,7 +285,7 @@ fn what_is_too_large_matches_itself_alone() {
     check(Some(&few[0]), Some(&few[1]), any, "");
 }
 
-fn announced(ty: &OwnType) -> GroupEndpoint {
+fn announced(ty: &LocalType) -> GroupEndpoint {
     let entry = Entry::Reader(reader(Some(ty), "m::T", policy(|_| {})));
     tell(&entry).0
 }
@@ -341,7 +341,7 @@ fn others_objects_are_refused() {
     let other = outer(Extensibility::Final, text(Some(9)));
     let told = announced(&ty);
     let whole = &told.info;
-    let objects = |ty: &OwnType| {
+    let objects = |ty: &LocalType| {
         let ty = &ty.announced;
         ty.bytes()[ty.bytes_without_objects().len()..].to_vec()
     };

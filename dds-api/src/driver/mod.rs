@@ -1,61 +1,43 @@
 //! The driver: threads, waiting and wake-ups around the engine.
 //!
 //! ```text
-//!   writer thread    Port::claim .. commit -> publish         waits in Room
-//!   polling thread   Session::step -> Sink -> Link (arrivals) -> cache
+//!   writer thread    WriterPort::claim .. commit -> publish     waits in SendWaiters
+//!   polling thread   Session::step -> Sink -> ReaderPort -> cache
 //!                    spins shortly, yields, sleeps in the fabric
-//!   control thread   from view to view; lets newcomers in         called by Desk
-//!   dispatch thread  statuses of entities -> listeners            woken by Bells; where they wait
-//!   waking thread    data -> streams                              for data, as readers do
-//!   reader thread    Inlet::select; in a WaitSet it steps, and sleeps in the fabric, as
-//!                    the guest of the polling thread (Seat); if it polls, it steps (Glances)
+//!   control thread   from view to view; lets newcomers in       woken by ControlQueue
+//!   dispatch thread  statuses of entities -> listeners          woken by Notifier; where they wait
+//!   waking thread    data -> streams                            for data, as readers do
+//!   reader thread    ReaderPort::select; in a WaitSet it steps the engine and sleeps in the
+//!                    fabric, as a follower of the polling thread; if it polls, it steps
 //! ```
 //!
-//! Whoever steps the engine never waits here: the sink pushes onto queues that
-//! have room for all that can be in flight, only tries locks, and wakes threads.
+//! Any of these threads may step the engine. A thread that steps never waits: the sink pushes
+//! onto queues that have room for all that can be in flight, only tries locks, and wakes threads.
+//!
+//! - `send`: a writer's access to the engine. `receive`: from the engine to a reader's cache.
+//! - `waiting`: how threads wait, and are woken. `threads`: what the four threads do.
+//! - `endpoints`: the endpoints of this participant, and what a view means to them.
 
-mod arrival;
-mod bell;
-mod clock;
-mod control;
-mod course;
-mod crew;
-mod desk;
-mod dispatch;
-mod fate;
-mod figures;
-mod glance;
-mod hold;
-mod in_ring;
-mod inlet;
-mod link;
-mod payload;
-mod poll;
-mod port;
-mod reach;
-mod rekey;
-mod room;
-mod seat;
+mod endpoints;
+mod group_status;
+mod receive;
+mod send;
 mod session;
-mod shelf;
-mod sink;
-mod stopwatch;
-mod streams;
-mod wake;
+mod threads;
+mod waiting;
 
-pub(crate) use arrival::Batch;
-pub(crate) use bell::Bells;
-pub(crate) use control::Control;
-pub(crate) use crew::Crew;
-pub(crate) use desk::Desk;
-pub(crate) use dispatch::Targets;
-pub(crate) use fate::{CallOff, Fate};
-pub(crate) use inlet::{Access, Inlet};
-pub(crate) use link::{Farewell, Link, MatchedWriter};
-pub(crate) use payload::Item;
-pub(crate) use port::{Mark, Port};
-pub(crate) use rekey::rekey;
-pub(crate) use session::{Session, Start};
-pub(crate) use shelf::ReaderStatuses;
-pub(crate) use streams::Streams;
-pub(crate) use wake::Sleepers;
+pub(crate) use endpoints::local_endpoints::{LocalEndpoint, LocalEndpoints};
+pub(crate) use group_status::{CancelToken, GroupStatus};
+pub(crate) use receive::payload::Item;
+pub(crate) use receive::reader_port::ReaderPort;
+pub(crate) use receive::reader_state::{Access, ReaderStatuses};
+pub(crate) use receive::rekey::rekey;
+pub(crate) use send::writer_port::{SendPosition, WriterPort};
+pub(crate) use session::{Session, SessionStart};
+pub(crate) use threads::control::ControlThread;
+pub(crate) use threads::control_queue::ControlQueue;
+pub(crate) use threads::dispatch::Dispatcher;
+pub(crate) use threads::spawn::Threads;
+pub(crate) use threads::waking::StreamWaker;
+pub(crate) use waiting::notifier::Notifier;
+pub(crate) use waiting::stream_wakers::StreamWakers;

@@ -8,7 +8,8 @@ use spindle_dds_idl_runtime::TopicType;
 
 use super::{EndpointQos, ErasedListener, FactoryCore, Side};
 use crate::choice::{EntityQos, ListenerChoice, QosChoice};
-use crate::discovery::{Entry, Roll};
+use crate::discovery::Entry;
+use crate::driver::LocalEndpoints;
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
@@ -26,7 +27,7 @@ pub(crate) struct EndpointCore<S: Side> {
     pub(crate) factory: Weak<FactoryCore<S>>,
     pub(crate) participant: Weak<ParticipantCore>,
     /// The endpoints of its participant.
-    roll: Arc<Roll>,
+    local_endpoints: Arc<LocalEndpoints>,
     /// Unique within the participant.
     pub(crate) number: u32,
     qos: Mutex<S::EndpointQos>,
@@ -78,7 +79,7 @@ impl<S: Side> EndpointCore<S> {
             topic: topic.clone(),
             factory: Arc::downgrade(factory),
             participant: participant.weak(),
-            roll: participant.roll.clone(),
+            local_endpoints: participant.local_endpoints.clone(),
             number,
             qos: Mutex::new(qos),
             listener: ListenerSlot::default(),
@@ -87,7 +88,9 @@ impl<S: Side> EndpointCore<S> {
         if let Some((mask, listener)) = listener {
             core.set_listener(mask, Some(listener));
         }
-        let added = participant.roll.add(number, S::own(core.clone()));
+        let added = participant
+            .local_endpoints
+            .add(number, S::own(core.clone()));
         // The factory may have been deleted meanwhile.
         let added = added.and_then(|()| factory.add(core.clone()));
         added.inspect_err(|_| core.delete())?;
@@ -131,7 +134,7 @@ impl<S: Side> EndpointCore<S> {
 
     /// The announcement of an endpoint of the domain.
     pub(crate) fn announced(&self, endpoint: InstanceHandle) -> Option<Arc<Entry>> {
-        self.roll.entry(endpoint)
+        self.local_endpoints.entry(endpoint)
     }
 
     /// # Errors
@@ -144,7 +147,7 @@ impl<S: Side> EndpointCore<S> {
         if self.base.delete() {
             self.topic.endpoints.fetch_sub(1, Ordering::AcqRel);
             S::stop(self);
-            self.roll.remove(self.number);
+            self.local_endpoints.remove(self.number);
         }
     }
 }

@@ -7,7 +7,7 @@ use spindle_dds_qos::{DataReaderQos, DataRepresentation, DataWriterQos, Liveline
 
 use super::{EndpointCore, FactoryCore};
 use crate::choice::EntityQos;
-use crate::discovery::Own;
+use crate::driver::LocalEndpoint;
 use crate::error::Result;
 use crate::handle::EntityKind;
 use crate::listener::DomainParticipantListener;
@@ -37,7 +37,7 @@ pub(crate) trait Side: fmt::Debug + Send + Sync + Sized + 'static {
     fn factory_qos(profile: &QosProfile) -> Self::FactoryQos;
     fn default_factory_qos(defaults: &Defaults) -> Option<Self::FactoryQos>;
     fn factories(entities: &mut Entities) -> &mut Vec<Arc<FactoryCore<Self>>>;
-    fn own(endpoint: Arc<EndpointCore<Self>>) -> Own;
+    fn own(endpoint: Arc<EndpointCore<Self>>) -> LocalEndpoint;
 
     fn call_factory_listener(
         listener: &mut Self::FactoryListener,

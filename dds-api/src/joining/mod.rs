@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   newcomer                         a living member (its sponsor)
-//!   whom to ask: quest
+//!   whom to ask: join_protocol
 //!     nobody lives, and
 //!     it may: found it, be view 1
 //!     else: connect, Ask ----------> does it fit? --no--> Refused
@@ -15,27 +15,29 @@
 //!
 //! If the sponsor ends before that, another one is asked: who asks twice joins once.
 //!
-//! - `quest`: whom a newcomer asks, what it promises, when it founds; no I/O.
-//! - `newcomer`: does what the quest says. `packet`: what is said.
+//! - `join_protocol`: whom a newcomer asks, what it promises, when it founds; no I/O.
+//! - `newcomer`: does what the protocol says. `packet`: what is said.
 //! - `network`: what the properties say of it.
 
+mod join_protocol;
 mod network;
 mod newcomer;
 mod packet;
-mod quest;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Instant;
 
-use spindle_dds_core::CONTROL_ROW_LEN;
 use spindle_dds_transport::hybrid::HybridError;
 use spindle_dds_transport::shm::{SetupError, StationError};
-use spindle_dds_transport::{Rank, RdmaError, SegmentKey, SegmentRequest};
+use spindle_dds_transport::{FABRIC_AREA, Rank, RdmaError, SegmentKey, SegmentRequest};
 
 use self::newcomer::{Joined, Newcomer};
-use crate::driver::{CallOff, Control, Crew, Desk, Session, Sleepers, Start, Targets};
+use crate::driver::{
+    CancelToken, ControlQueue, ControlThread, Dispatcher, Session, SessionStart, StreamWaker,
+    Threads,
+};
 use crate::error::{Error, Result};
 use crate::participant::ParticipantCore;
 use crate::properties::{PREFER_AVAILABILITY, RDMA, pin};
@@ -44,17 +46,17 @@ use crate::properties::{PREFER_AVAILABILITY, RDMA, pin};
 pub(crate) use self::packet::Ask;
 pub(crate) use self::packet::Packet;
 
-/// Gets into the domain's group, or founds it. Blocks until it is in, or `call_off`
+/// Gets into the domain's group, or founds it. Blocks until it is in, or `cancel`
 /// is said.
-pub(crate) fn join(participant: &ParticipantCore, call_off: &CallOff) -> Result<Arc<Session>> {
+pub(crate) fn join(participant: &ParticipantCore, cancel: &CancelToken) -> Result<Arc<Session>> {
     let config = &participant.config;
     warn_of_unused_pins(participant);
     warn_of_two_groups(participant);
     // Before anybody is promised anything.
-    let crew = Crew::muster()?;
-    let roll = &participant.roll;
+    let threads = Threads::spawn()?;
+    let local_endpoints = &participant.local_endpoints;
     let newcomer = Newcomer::new(participant)?;
-    let joined = newcomer.enter(Instant::now() + config.join_timeout, call_off)?;
+    let joined = newcomer.enter(Instant::now() + config.join_timeout, cancel)?;
     let Joined {
         newcomer,
         view,
@@ -70,12 +72,12 @@ pub(crate) fn join(participant: &ParticipantCore, call_off: &CallOff) -> Result<
         key: SegmentKey { epoch: 0, index: 0 },
         members: vec![me.id.0],
         me: Rank(0),
-        row_lens: vec![CONTROL_ROW_LEN],
+        row_lens: vec![FABRIC_AREA],
         control: false,
     };
     let bed = station.segment(&bed, Instant::now()).map_err(unmade)?;
-    let desk = Arc::new(Desk::new(station.clone()));
-    let start = Start {
+    let control_queue = Arc::new(ControlQueue::new(station.clone()));
+    let start = SessionStart {
         id: me.id,
         limit: config.failure_limit,
         prefer_availability: config.prefer_availability,
@@ -83,22 +85,22 @@ pub(crate) fn join(participant: &ParticipantCore, call_off: &CallOff) -> Result<
         engine: config.engine,
         first: view.clone(),
     };
-    let bells = participant.bells().clone();
+    let notifier = participant.notifier().clone();
     let session = Session::new(
         bed,
         start,
-        roll.clone(),
-        participant.fate.clone(),
-        bells,
-        desk,
+        local_endpoints.clone(),
+        participant.group_status.clone(),
+        notifier,
+        control_queue,
     );
     // Listeners are called from now on, and use what contains their entities.
     participant.enable_contained();
-    roll.enter(me.id, &session)?;
-    let control = Control {
+    local_endpoints.enter(me.id, &session)?;
+    let control = ControlThread {
         station,
         register,
-        roll: roll.clone(),
+        local_endpoints: local_endpoints.clone(),
         me: me.id,
         subgroups: config.subgroups,
         limit: config.failure_limit,
@@ -108,14 +110,9 @@ pub(crate) fn join(participant: &ParticipantCore, call_off: &CallOff) -> Result<
         lost: BTreeSet::new(),
         later: VecDeque::new(),
     };
-    let targets = Targets::new(participant.weak(), roll.clone());
-    let sleepers = Sleepers::new(roll.clone());
-    session.begin(
-        crew,
-        control,
-        |session| targets.run(session),
-        |session| sleepers.run(session),
-    );
+    let dispatcher = Dispatcher::new(participant.weak(), local_endpoints.clone());
+    let stream_waker = StreamWaker::new(local_endpoints.clone());
+    threads.begin(&session, control, dispatcher, stream_waker);
     let begun = session.wait_begun();
     begun.inspect_err(|_| session.abandon())?;
     Ok(session)

@@ -1,4 +1,4 @@
-//! A participant that is in no group yet: does what its quest says.
+//! A participant that is in no group yet: does what its protocol says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use spindle_dds_transport::shm::{
     host_id,
 };
 
+use super::join_protocol::{JoinProtocol, Known, Next, NotYet, Patience, Reached, Target};
 use super::network::{self, Contact};
 use super::packet::{Answer, Ask, Packet};
-use super::quest::{Known, Next, NotYet, Patience, Quest, Reached, Target};
 use super::{random_id, refused, unmade};
 use crate::discovery::ParticipantInfo;
-use crate::driver::CallOff;
+use crate::driver::CancelToken;
 use crate::error::{Error, Result};
 use crate::participant::ParticipantCore;
 use crate::properties::{Doorbell, PREFER_AVAILABILITY, SECRET_FILE};
@@ -85,7 +85,7 @@ impl Newcomer {
             address: entry.address.clone(),
             info: info.to_bytes()?,
             updates: 0,
-            endpoints: participant.roll.first()?,
+            endpoints: participant.local_endpoints.first()?,
             notes: Default::default(),
         };
         let directory = config.directory.as_deref();
@@ -108,24 +108,24 @@ impl Newcomer {
     }
 
     /// Until it is in a view, as a member or as the founder.
-    pub(super) fn enter(mut self, deadline: Instant, call_off: &CallOff) -> Result<Joined> {
+    pub(super) fn enter(mut self, deadline: Instant, cancel: &CancelToken) -> Result<Joined> {
         let alone = View::first(self.me.clone());
         let alone = alone.map_err(|error| Error::BadParameter(error.to_string()))?;
         let labels = self.contacts.iter().map(|it| it.label.clone()).collect();
-        let mut quest = Quest::new(labels, self.patience);
+        let mut protocol = JoinProtocol::new(labels, self.patience);
         let since = Instant::now();
         loop {
-            self.go_on(deadline, call_off, &quest)?;
-            self.look(&mut quest)?;
+            self.go_on(deadline, cancel, &protocol)?;
+            self.look(&mut protocol)?;
             let now = since.elapsed();
-            let wait = match quest.next(now) {
+            let wait = match protocol.next(now) {
                 Next::Found => {
                     let entered = self
                         .register
-                        .enter_ignoring(quest.dead())
+                        .enter_ignoring(protocol.dead())
                         .map_err(refused)?;
                     if entered == EnterOutcome::Founded {
-                        self.warn_if_alone(&quest);
+                        self.warn_if_alone(&protocol);
                         return Ok(self.joined(alone, 0));
                     }
                     Duration::ZERO
@@ -134,21 +134,21 @@ impl Newcomer {
                     let reached = self.reach(target, deadline);
                     let now = since.elapsed();
                     // A call that was cut short says less than one before it.
-                    let counts = Instant::now() < deadline || !quest.has_tried(target);
-                    if counts && let Some(id) = quest.reached(now, target, reached) {
-                        self.ask(&mut quest, now, id);
+                    let counts = Instant::now() < deadline || !protocol.has_tried(target);
+                    if counts && let Some(id) = protocol.reached(now, target, reached) {
+                        self.ask(&mut protocol, now, id);
                     }
                     Duration::ZERO
                 }
                 Next::Ask(id) => {
-                    self.ask(&mut quest, now, id);
+                    self.ask(&mut protocol, now, id);
                     Duration::ZERO
                 }
                 Next::Wait(time) => time.min(LISTEN_FOR),
-                Next::Despair => return Err(self.despair(&quest)),
+                Next::GiveUp => return Err(self.despair(&protocol)),
             };
             if let Some(event) = self.station.next_event(wait)
-                && let Some((view, digest)) = self.handle(&mut quest, since.elapsed(), event)?
+                && let Some((view, digest)) = self.handle(&mut protocol, since.elapsed(), event)?
             {
                 return Ok(self.joined(view, digest));
             }
@@ -164,14 +164,19 @@ impl Newcomer {
     }
 
     /// Whether there is still time.
-    fn go_on(&self, deadline: Instant, call_off: &CallOff, quest: &Quest) -> Result<()> {
+    fn go_on(
+        &self,
+        deadline: Instant,
+        cancel: &CancelToken,
+        protocol: &JoinProtocol,
+    ) -> Result<()> {
         let domain = self.domain;
-        if call_off.is_said() {
+        if cancel.is_cancelled() {
             let text = format!("joining domain {domain} was called off");
             return Err(Error::AlreadyDeleted(text));
         }
         if Instant::now() >= deadline {
-            let report = quest.report();
+            let report = protocol.report();
             let mut text =
                 format!("no member of domain {domain} let this participant in: {report}");
             if let (Some(port), Some(at)) = (self.station.missing_port(), self.station.listening())
@@ -185,20 +190,20 @@ impl Newcomer {
         Ok(())
     }
 
-    fn despair(&self, quest: &Quest) -> Error {
+    fn despair(&self, protocol: &JoinProtocol) -> Error {
         Error::NotAllowedBySecurity(format!(
             "nobody of domain {} has the secret of this participant (property {SECRET_FILE}): {}",
             self.domain,
-            quest.report()
+            protocol.report()
         ))
     }
 
-    fn warn_if_alone(&self, quest: &Quest) {
-        if !self.contacts.is_empty() && !quest.has_majority() {
+    fn warn_if_alone(&self, protocol: &JoinProtocol) {
+        if !self.contacts.is_empty() && !protocol.has_majority() {
             tracing::warn!(
                 property = PREFER_AVAILABILITY,
                 domain = self.domain,
-                asked = quest.report(),
+                asked = protocol.report(),
                 "the domain is founded without a majority of its contacts: there may be another \
                  group, and the two never become one"
             );
@@ -206,7 +211,7 @@ impl Newcomer {
     }
 
     /// Takes what the record of this host says.
-    fn look(&mut self, quest: &mut Quest) -> Result<()> {
+    fn look(&mut self, protocol: &mut JoinProtocol) -> Result<()> {
         self.present = match self.register.living_members().map_err(refused)? {
             DomainState::Empty => Vec::new(),
             DomainState::Present(entries) => entries,
@@ -219,7 +224,7 @@ impl Newcomer {
             here: entry.host == host,
             label: label(entry, host),
         });
-        quest.looked(known.collect());
+        protocol.looked(known.collect());
         Ok(())
     }
 
@@ -288,24 +293,24 @@ impl Newcomer {
         last
     }
 
-    fn ask(&self, quest: &mut Quest, now: Duration, id: u128) {
-        let missing = quest.missing();
+    fn ask(&self, protocol: &mut JoinProtocol, now: Duration, id: u128) {
+        let missing = protocol.missing();
         let missing = self.present.iter().filter(|it| missing.contains(&it.id));
         let ask = Packet::Ask(Ask {
             member: self.me.clone(),
-            founds: quest.founds(),
+            founds: protocol.founds(),
             missing: missing.cloned().collect(),
         });
         if let Err(error) = self.station.send(id, &ask.write()) {
             // Why it is lost, if it is, comes as an event.
-            quest.lost(now, id, &error.to_string());
+            protocol.lost(now, id, &error.to_string());
         }
     }
 
     /// Returns the view that has this newcomer, and the digest of what decided on it.
     fn handle(
         &mut self,
-        quest: &mut Quest,
+        protocol: &mut JoinProtocol,
         now: Duration,
         event: StationEvent,
     ) -> Result<Option<(View, u64)>> {
@@ -314,15 +319,15 @@ impl Newcomer {
             StationEvent::Closed { id, cause } => {
                 self.views.remove(&id);
                 self.station.drop_peer(id);
-                quest.lost(now, id, &cause.to_string());
+                protocol.lost(now, id, &cause.to_string());
                 return Ok(None);
             }
             StationEvent::Message { from, bytes } => (from, bytes),
         };
         match Packet::read(&bytes) {
             Ok(Packet::Ask(ask)) => {
-                self.look(quest)?;
-                let said = quest.asked(now, from, ask.founds);
+                self.look(protocol)?;
+                let said = protocol.asked(now, from, ask.founds);
                 self.send(from, &Packet::NotYet(self.answer(said, &ask.missing)));
             }
             Ok(Packet::NotYet(answer)) => {
@@ -332,10 +337,10 @@ impl Newcomer {
                     is_out: answer.is_out,
                     reason: answer.reason,
                 };
-                quest.not_yet(now, from, said, &dead);
+                protocol.not_yet(now, from, said, &dead);
             }
             Ok(Packet::Welcome { digest, last, part }) => {
-                if !quest.is_welcome_by(from) {
+                if !protocol.is_welcome_by(from) {
                     self.views.remove(&from);
                     return Ok(None);
                 }
@@ -345,11 +350,11 @@ impl Newcomer {
                     return Ok(self.view(&bytes).map(|view| (view, digest)));
                 }
             }
-            Ok(Packet::Refused(reason)) if quest.is_asking(from) => {
+            Ok(Packet::Refused(reason)) if protocol.is_asking(from) => {
                 return Err(Error::Error(reason));
             }
-            Err(reason) if quest.is_asking(from) => return Err(Error::Error(reason)),
-            Ok(Packet::Tell) => {
+            Err(reason) if protocol.is_asking(from) => return Err(Error::Error(reason)),
+            Ok(Packet::StatusRequest) => {
                 let why = "it is in no group yet".to_owned();
                 self.send(from, &Packet::Refused(why));
             }

@@ -28,7 +28,7 @@ pub(crate) enum Packet {
     /// I am in no group either.
     NotYet(Answer),
     /// How are you? Of one who does not want to be let in.
-    Tell,
+    StatusRequest,
     /// A part of the answer: [`ParticipantFigures`](crate::monitor::ParticipantFigures).
     Told { last: bool, part: Vec<u8> },
 }
@@ -94,7 +94,7 @@ impl Packet {
                 dead.for_each(|id| out.extend(id.to_le_bytes()));
                 out.extend(answer.reason.as_bytes());
             }
-            Self::Tell => out.push(5),
+            Self::StatusRequest => out.push(5),
             Self::Told { last, part } => {
                 out.extend([6, u8::from(*last)]);
                 out.extend(part);
@@ -143,7 +143,7 @@ impl Packet {
             2 => read_welcome(rest),
             3 => Some(Self::Refused(String::from_utf8_lossy(rest).into_owned())),
             4 => read_answer(rest).map(Self::NotYet),
-            5 => rest.is_empty().then_some(Self::Tell),
+            5 => rest.is_empty().then_some(Self::StatusRequest),
             6 => read_told(rest),
             _ => None,
         };
@@ -259,7 +259,7 @@ mod tests {
                 dead: [5, u128::MAX].into(),
                 reason: "it waits".to_owned(),
             }),
-            Packet::Tell,
+            Packet::StatusRequest,
             Packet::Told {
                 last: false,
                 part: b"{}".to_vec(),

@@ -4,7 +4,7 @@
 //!   Monitor                                a participant
 //!   the domain's record on this host:
 //!   who lives here
-//!   connect to its station, Tell --------> control thread: gathers what was counted
+//!   connect to its station, StatusRequest --------> control thread: gathers what was counted
 //!   ParticipantFigures <------------------ Told
 //! ```
 //!

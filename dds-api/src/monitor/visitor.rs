@@ -152,7 +152,7 @@ fn ask(
             station.drop_peer(entry.id);
             error.to_string()
         })?;
-    let sent = station.send(id, &Packet::Tell.write());
+    let sent = station.send(id, &Packet::StatusRequest.write());
     sent.map_err(|error| error.to_string())
 }
 
@@ -228,7 +228,7 @@ mod tests {
             assert!(error.contains(words), "{error}");
         };
         check(&[b"".to_vec()], "makes no sense");
-        check(&[Packet::Tell.write()], "makes no sense");
+        check(&[Packet::StatusRequest.write()], "makes no sense");
         check(&Packet::told(b"{}"), "makes no sense");
         check(&Packet::told(b"{\"version\":1}"), "makes no sense");
         check(&[Packet::Refused("no".to_owned()).write()], "no");

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use spindle_dds_qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
 
 use super::lifecycle::Lifecycle;
-use crate::discovery::Roll;
-use crate::driver::{Bells, Fate, Session};
+use crate::driver::{GroupStatus, LocalEndpoints, Notifier, Session};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::{EntityKind, Guid};
@@ -28,10 +27,10 @@ pub(crate) struct ParticipantCore {
     pub(super) qos: Mutex<DomainParticipantQos>,
     profiles: Profiles,
     defaults: Mutex<Defaults>,
-    bells: Arc<Bells>,
-    pub(crate) fate: Arc<Fate>,
+    notifier: Arc<Notifier>,
+    pub(crate) group_status: Arc<GroupStatus>,
     /// Its endpoints.
-    pub(crate) roll: Arc<Roll>,
+    pub(crate) local_endpoints: Arc<LocalEndpoints>,
     entities: Mutex<Entities>,
     numbers: AtomicU32,
     lifecycle: Lifecycle,
@@ -80,19 +79,19 @@ impl ParticipantCore {
         profiles: Profiles,
     ) -> Arc<Self> {
         let guid = Guid::new_participant();
-        let bells = Arc::<Bells>::default();
+        let notifier = Arc::<Notifier>::default();
         let what = format!("the participant of domain {domain_id}");
         Arc::new_cyclic(|myself| Self {
-            base: EntityBase::new(guid, what, &bells),
+            base: EntityBase::new(guid, what, &notifier),
             domain_id,
-            fate: Arc::default(),
-            roll: Arc::new(Roll::new(config.clone())),
+            group_status: Arc::default(),
+            local_endpoints: Arc::new(LocalEndpoints::new(config.clone())),
             config,
             listener: Arc::default(),
             qos: Mutex::new(qos),
             profiles,
             defaults: Mutex::default(),
-            bells,
+            notifier,
             entities: Mutex::default(),
             numbers: AtomicU32::new(1),
             lifecycle: Lifecycle::new(),
@@ -112,8 +111,8 @@ impl ParticipantCore {
         self.entities.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn bells(&self) -> &Arc<Bells> {
-        &self.bells
+    pub(crate) fn notifier(&self) -> &Arc<Notifier> {
+        &self.notifier
     }
 
     pub(crate) fn weak(&self) -> Weak<Self> {
@@ -124,7 +123,7 @@ impl ParticipantCore {
     pub(crate) fn new_base(&self, kind: EntityKind, what: String) -> (EntityBase, u32) {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let guid = self.base.guid().entity(kind, number);
-        (EntityBase::new(guid, what, &self.bells), number)
+        (EntityBase::new(guid, what, &self.notifier), number)
     }
 
     /// Adds to what it contains, unless it is deleted by now.
@@ -159,10 +158,10 @@ impl ParticipantCore {
     /// Joins the group of its domain, or founds it, and starts the threads. Blocks
     /// until it is in, or somebody closes the participant.
     pub(crate) fn enable(&self) -> Result<()> {
-        let Some(call_off) = self.lifecycle.begin_enabling()? else {
+        let Some(cancel) = self.lifecycle.begin_enabling()? else {
             return Ok(());
         };
-        let joined = crate::joining::join(self, &call_off);
+        let joined = crate::joining::join(self, &cancel);
         self.lifecycle.end_enabling(joined, || {
             // First: what is added from now on is enabled by whoever adds it.
             self.base.set_enabled();
@@ -197,6 +196,11 @@ impl ParticipantCore {
                 Ok(())
             }
         }
+    }
+
+    /// Whether a thread is enabling it.
+    pub(crate) fn is_enabling(&self) -> bool {
+        self.lifecycle.is_enabling()
     }
 
     /// Whether what it creates is enabled at once.
@@ -245,7 +249,7 @@ impl Drop for ParticipantCore {
         if let Some(session) = self.lifecycle.session() {
             session.abandon();
         }
-        self.roll.leave();
+        self.local_endpoints.leave();
         super::factory::forget(self.base.guid());
     }
 }

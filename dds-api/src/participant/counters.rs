@@ -38,7 +38,7 @@ impl ParticipantCounters {
             engine: session.handle().counters(),
             fabric: session.handle().traffic(),
             wake_ups: session.wake_ups(),
-            view: session.desk().view().map_or(0, |view| view.id),
+            view: session.control_queue().view().map_or(0, |view| view.id),
         }
     }
 }

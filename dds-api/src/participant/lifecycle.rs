@@ -16,14 +16,14 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::driver::{CallOff, Session};
+use crate::driver::{CancelToken, Session};
 use crate::error::{Error, Result};
 
 #[derive(Debug)]
 enum Stage {
     Disabled,
     /// A thread is about to join.
-    Enabling(CallOff),
+    Enabling(CancelToken),
     Enabled(Arc<Session>),
     Closing,
     Closed,
@@ -56,14 +56,18 @@ impl Lifecycle {
         }
     }
 
+    pub(super) fn is_enabling(&self) -> bool {
+        matches!(*self.stage(), Stage::Enabling(_))
+    }
+
     /// The calling thread joins. `None` when there is no need.
-    pub(super) fn begin_enabling(&self) -> Result<Option<CallOff>> {
+    pub(super) fn begin_enabling(&self) -> Result<Option<CancelToken>> {
         let mut stage = self.stage();
         match *stage {
             Stage::Disabled => {
-                let call_off = CallOff::default();
-                *stage = Stage::Enabling(call_off.clone());
-                Ok(Some(call_off))
+                let cancel = CancelToken::default();
+                *stage = Stage::Enabling(cancel.clone());
+                Ok(Some(cancel))
             }
             Stage::Enabling(_) => {
                 let text = "another thread is enabling this participant";
@@ -118,8 +122,8 @@ impl Lifecycle {
         let mut stage = self.stage();
         let (next, session) = match &*stage {
             Stage::Disabled => (Stage::Closed, None),
-            Stage::Enabling(call_off) => {
-                call_off.say();
+            Stage::Enabling(cancel) => {
+                cancel.say();
                 (Stage::Closing, None)
             }
             Stage::Enabled(session) => (Stage::Closing, Some(session.clone())),

@@ -34,6 +34,25 @@ pub use self::factory::DomainParticipantFactory;
 /// Cheap to clone. When the last handle to it and to its entities is gone, it
 /// leaves its group as [`close`](Self::close) does, as far as that goes without
 /// blocking.
+///
+/// ```
+/// use spindle_dds::DomainParticipant;
+/// # use spindle_dds_test_types::flight::State; // in your crate: include_idl!("flight")
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path().join("domains").display().to_string();
+///
+/// let participant = DomainParticipant::builder(0)
+///     # .property("spindle.directory", &directory)
+///     .create()?;
+/// let topic = participant.topic::<State>("State").create()?;
+/// let writer = participant.publisher().create()?.writer(&topic).create()?;
+/// let reader = participant.subscriber().create()?.reader(&topic).create()?;
+/// assert_eq!(writer.topic().name(), reader.topic().name());
+/// participant.close()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct DomainParticipant {
     pub(crate) core: Arc<ParticipantCore>,
@@ -354,12 +373,12 @@ impl DomainParticipant {
     /// NOT_ENABLED, ALREADY_DELETED; ERROR when the group failed.
     pub fn peers(&self) -> Result<Vec<Peer>> {
         let session = self.core.ready()?;
-        session.fate().check()?;
-        let view = session.desk().view();
+        session.group_status().check()?;
+        let view = session.control_queue().view();
         let members = view.iter().flat_map(|view| &view.members);
         let peer = |member| {
             let guid = ParticipantInfo::of(member).ok()?.guid;
-            let way = session.desk().way(member.id)?;
+            let way = session.control_queue().way(member.id)?;
             Some(Peer { guid, way })
         };
         Ok(members.filter_map(peer).collect())
@@ -367,8 +386,8 @@ impl DomainParticipant {
 
     fn others(&self) -> Result<Vec<Guid>> {
         let session = self.core.ready()?;
-        session.fate().check()?;
-        let view = session.desk().view();
+        session.group_status().check()?;
+        let view = session.control_queue().view();
         let members = view.iter().flat_map(|view| &view.members);
         let guids = members.filter_map(|member| Some(ParticipantInfo::of(member).ok()?.guid));
         Ok(guids

@@ -62,7 +62,7 @@ impl WriterCore {
         *refused_before = refused.into_iter().map(|(reader, _)| reader).collect();
         drop(statuses);
         if !raised.is_empty() {
-            self.base.beacon().raise(raised);
+            self.base.status_flags().raise(raised);
         }
     }
 
@@ -83,7 +83,9 @@ impl WriterCore {
     }
 
     pub(crate) fn matched_status(&self) -> PublicationMatchedStatus {
-        self.base.beacon().clear(StatusMask::PUBLICATION_MATCHED);
+        self.base
+            .status_flags()
+            .clear(StatusMask::PUBLICATION_MATCHED);
         let matched = &mut self.statuses().matched;
         let (total_count, total_count_change) = matched.ever.read();
         let (current_count, current_count_change) = matched.now.read();
@@ -98,7 +100,7 @@ impl WriterCore {
 
     pub(crate) fn incompatible_status(&self) -> OfferedIncompatibleQosStatus {
         self.base
-            .beacon()
+            .status_flags()
             .clear(StatusMask::OFFERED_INCOMPATIBLE_QOS);
         let incompatible = &mut self.statuses().incompatible;
         let (total_count, total_count_change) = incompatible.count.read();

@@ -1,13 +1,13 @@
-//! Statuses: which there are, what they say, and where they are kept.
+//! Communication statuses (DDS 1.4 §2.2.4.1).
 
-mod beacon;
 mod counts;
 mod mask;
+mod status_flags;
 mod values;
 
-pub(crate) use beacon::Beacon;
 pub(crate) use counts::{IncompatibleCounts, LivelinessCounts, MatchCounts, TotalCount};
 pub use mask::StatusMask;
+pub(crate) use status_flags::StatusFlags;
 pub use values::{
     InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
     OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,

@@ -11,8 +11,8 @@ use super::erased::{ReaderEvent, call};
 use super::{AnyDataReader, SubscriberCore};
 use crate::cache::Cache;
 use crate::condition::StateMasks;
-use crate::discovery::Own;
-use crate::driver::{Inlet, Streams, rekey};
+use crate::driver::LocalEndpoint;
+use crate::driver::{ReaderPort, StreamWakers, rekey};
 use crate::endpoint::{EndpointCore, Side};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
@@ -20,14 +20,14 @@ use crate::handle::EntityKind;
 use crate::listener::{DomainParticipantListener, SubscriberListener};
 use crate::participant::{Defaults, Entities, ParticipantCore};
 use crate::profiles::QosProfile;
-use crate::status::{Beacon, StatusMask};
+use crate::status::{StatusFlags, StatusMask};
 use crate::wire::Wire;
 
 pub(crate) type ReaderCore = EndpointCore<ReaderSide>;
 
 pub(crate) struct ReaderSide {
-    pub(crate) inlet: Arc<Inlet<Wire>>,
-    pub(crate) streams: Arc<Streams>,
+    pub(crate) port: Arc<ReaderPort<Wire>>,
+    pub(crate) streams: Arc<StreamWakers>,
     /// `notify_datareaders` was called: skip `on_data_on_readers` once.
     pub(super) skips_data_on_readers: AtomicBool,
 }
@@ -35,7 +35,7 @@ pub(crate) struct ReaderSide {
 impl fmt::Debug for ReaderSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReaderSide")
-            .field("inlet", &self.inlet)
+            .field("port", &self.port)
             .finish_non_exhaustive()
     }
 }
@@ -53,12 +53,22 @@ impl ReaderSide {
             && presentation.access_scope >= PresentationAccessScope::Topic;
         let mut cache = Cache::new(qos.history, qos.resource_limits, ordered);
         cache.set_holds_back(qos.reliability.kind == ReliabilityKind::Reliable);
-        let beacons = [base.beacon().clone(), subscriber.base.beacon().clone()];
-        let streams = Arc::new(Streams::new(participant.bells().clone()));
-        let fate = participant.fate.clone();
-        let inlet = Inlet::new(cache, config, rekey::<T>, beacons, streams.clone(), fate);
+        let status_flags = [
+            base.status_flags().clone(),
+            subscriber.base.status_flags().clone(),
+        ];
+        let streams = Arc::new(StreamWakers::new(participant.notifier().clone()));
+        let group_status = participant.group_status.clone();
+        let port = ReaderPort::new(
+            cache,
+            config,
+            rekey::<T>,
+            status_flags,
+            streams.clone(),
+            group_status,
+        );
         Ok(Self {
-            inlet: Arc::new(inlet),
+            port: Arc::new(port),
             streams,
             skips_data_on_readers: AtomicBool::new(false),
         })
@@ -90,8 +100,8 @@ impl Side for ReaderSide {
         &mut entities.subscribers
     }
 
-    fn own(reader: Arc<ReaderCore>) -> Own {
-        Own::Reader(reader)
+    fn own(reader: Arc<ReaderCore>) -> LocalEndpoint {
+        LocalEndpoint::Reader(reader)
     }
 
     fn call_factory_listener(
@@ -112,7 +122,7 @@ impl Side for ReaderSide {
 
     fn check_deletable(reader: &ReaderCore) -> Result<()> {
         reader.check_no_loans()?;
-        if reader.beacon().observers().are_waiting() {
+        if reader.status_flags().observers().are_waiting() {
             return Err(Error::PreconditionNotMet(format!(
                 "a thread waits for a condition of {}; wake it first",
                 reader.base.what()
@@ -122,31 +132,33 @@ impl Side for ReaderSide {
     }
 
     fn stop(reader: &ReaderCore) {
-        reader.side.inlet.close();
-        // Streams end.
+        reader.side.port.close();
+        // StreamWakers end.
         reader.side.streams.notify();
     }
 }
 
 impl ReaderCore {
-    pub(crate) fn beacon(&self) -> &Arc<Beacon> {
-        self.base.beacon()
+    pub(crate) fn status_flags(&self) -> &Arc<StatusFlags> {
+        self.base.status_flags()
     }
 
     pub(crate) fn has_samples(&self, masks: &StateMasks) -> bool {
-        self.base.is_deleted() || self.base.is_enabled() && self.side.inlet.has(masks)
+        self.base.is_deleted() || self.base.is_enabled() && self.side.port.has(masks)
     }
 
-    /// Has the engine step for who has found nothing. Whether anything has come.
+    /// Steps the engine once, after a read found nothing. Whether anything has arrived.
     pub(crate) fn glance(&self) -> bool {
-        self.beacon().couch().is_some_and(|couch| couch.glance())
+        self.status_flags()
+            .data_waiter()
+            .is_some_and(|data_waiter| data_waiter.glance())
     }
 
-    /// Statuses that tell of data have been dealt with.
+    /// Clears the statuses that announce data.
     pub(crate) fn clear_data_available(&self) {
-        self.beacon().clear(StatusMask::DATA_AVAILABLE);
+        self.status_flags().clear(StatusMask::DATA_AVAILABLE);
         self.side
-            .inlet
+            .port
             .subscriber()
             .clear(StatusMask::DATA_ON_READERS);
     }
@@ -154,7 +166,7 @@ impl ReaderCore {
     /// # Errors
     /// PRECONDITION_NOT_MET while collections of samples have not been returned.
     pub(crate) fn check_no_loans(&self) -> Result<()> {
-        match self.side.inlet.loans() {
+        match self.side.port.loans() {
             0 => Ok(()),
             loans => Err(Error::PreconditionNotMet(format!(
                 "{} has {loans} collections of samples out; drop them first",

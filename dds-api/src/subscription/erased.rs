@@ -93,7 +93,7 @@ impl ReaderCore {
         });
         if statuses.contains(StatusMask::DATA_AVAILABLE) && !self.on_readers(&reader, &subscriber) {
             tell(StatusMask::DATA_AVAILABLE, &|| {
-                self.beacon().clear(StatusMask::DATA_AVAILABLE);
+                self.status_flags().clear(StatusMask::DATA_AVAILABLE);
                 ReaderEvent::DataAvailable
             });
         }
@@ -113,7 +113,7 @@ impl ReaderCore {
         if !subscriber.listener.wants(status) && !participant.listener.wants(status) {
             return false;
         }
-        subscriber.base.beacon().clear(status);
+        subscriber.base.status_flags().clear(status);
         let subscriber = Subscriber {
             core: subscriber.clone(),
             participant: participant.clone(),

@@ -18,7 +18,7 @@ impl ReaderCore {
         writer: InstanceHandle,
     ) -> Result<PublicationBuiltinTopicData> {
         let is_matched = |statuses: &mut ReaderStatuses| statuses.writers.contains(&writer);
-        let matched = self.side.inlet.with_statuses(is_matched);
+        let matched = self.side.port.with_statuses(is_matched);
         let entry = self.announced(writer).filter(|_| matched);
         match entry.as_deref() {
             Some(Entry::Writer(entry)) => Ok(entry.into()),
@@ -30,8 +30,8 @@ impl ReaderCore {
     }
 
     pub(crate) fn matched_status(&self) -> SubscriptionMatchedStatus {
-        self.beacon().clear(StatusMask::SUBSCRIPTION_MATCHED);
-        self.side.inlet.with_statuses(|statuses| {
+        self.status_flags().clear(StatusMask::SUBSCRIPTION_MATCHED);
+        self.side.port.with_statuses(|statuses| {
             let (total_count, total_count_change) = statuses.matched.ever.read();
             let (current_count, current_count_change) = statuses.matched.now.read();
             SubscriptionMatchedStatus {
@@ -45,8 +45,8 @@ impl ReaderCore {
     }
 
     pub(crate) fn liveliness_status(&self) -> LivelinessChangedStatus {
-        self.beacon().clear(StatusMask::LIVELINESS_CHANGED);
-        self.side.inlet.with_statuses(|statuses| {
+        self.status_flags().clear(StatusMask::LIVELINESS_CHANGED);
+        self.side.port.with_statuses(|statuses| {
             let (alive_count, alive_count_change) = statuses.liveliness.alive.read();
             let (not_alive_count, not_alive_count_change) = statuses.liveliness.not_alive.read();
             LivelinessChangedStatus {
@@ -60,8 +60,9 @@ impl ReaderCore {
     }
 
     pub(crate) fn incompatible_status(&self) -> RequestedIncompatibleQosStatus {
-        self.beacon().clear(StatusMask::REQUESTED_INCOMPATIBLE_QOS);
-        self.side.inlet.with_statuses(|statuses| {
+        self.status_flags()
+            .clear(StatusMask::REQUESTED_INCOMPATIBLE_QOS);
+        self.side.port.with_statuses(|statuses| {
             let (total_count, total_count_change) = statuses.incompatible.count.read();
             RequestedIncompatibleQosStatus {
                 total_count,
@@ -73,8 +74,8 @@ impl ReaderCore {
     }
 
     pub(crate) fn lost_status(&self) -> SampleLostStatus {
-        self.beacon().clear(StatusMask::SAMPLE_LOST);
-        self.side.inlet.with_statuses(|statuses| {
+        self.status_flags().clear(StatusMask::SAMPLE_LOST);
+        self.side.port.with_statuses(|statuses| {
             let (total_count, total_count_change) = statuses.lost.read();
             SampleLostStatus {
                 total_count,
@@ -84,8 +85,8 @@ impl ReaderCore {
     }
 
     pub(crate) fn rejected_status(&self) -> SampleRejectedStatus {
-        self.beacon().clear(StatusMask::SAMPLE_REJECTED);
-        self.side.inlet.with_statuses(|statuses| {
+        self.status_flags().clear(StatusMask::SAMPLE_REJECTED);
+        self.side.port.with_statuses(|statuses| {
             let (total_count, total_count_change) = statuses.rejected.read();
             SampleRejectedStatus {
                 total_count,

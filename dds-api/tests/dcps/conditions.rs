@@ -2,9 +2,11 @@
 
 use std::thread;
 
-use spindle_dds::{Error, SampleStateMask, StateMasks, StatusMask, ViewStateMask, WaitSet};
+use spindle_dds::{
+    Error, SampleStateMask, StateMasks, StatusMask, ViewStateMask, WaitSet, testing,
+};
 
-use crate::meeting::{Meeting, PATIENCE, enable, reader, state, wait_in, writer};
+use crate::meeting::{Meeting, PATIENCE, enable, reader, state, until, wait_in, writer};
 
 #[test]
 fn reading_makes_conditions_hold_for_others() {
@@ -32,8 +34,8 @@ fn reading_makes_conditions_hold_for_others() {
         waits.attach(&condition);
         thread::scope(|scope| {
             let waiting = wait_in(scope, &waits, PATIENCE);
-            // Both are in the cache by now, and the waiter is asleep.
-            thread::sleep(std::time::Duration::from_millis(20));
+            // Both samples are in the cache by now.
+            until("it waits", || testing::is_waiting(&waits));
             let one = if takes {
                 reader.take(1)
             } else {

@@ -5,8 +5,8 @@ use spindle_dds::{Duration, Error, RejectedReason};
 
 use crate::flight::Blob;
 use crate::meeting::{
-    Meeting, enable, keep_all_reader, reader, reader_with, reliable_writer, state, take, writer,
-    writer_with,
+    Meeting, enable, keep_all_reader, reader, reader_with, reliable_writer, state, take, until,
+    writer, writer_with,
 };
 
 fn small_ring(max_blocking_ms: u64) -> DataWriterQos {
@@ -246,17 +246,23 @@ fn a_best_effort_writer_finds_the_room_that_readers_gave_back() {
     let sent = (1..1_000).take_while(|&number| !write(number).was_dropped());
     let sent = sent.last().expect("room for more than one");
     assert!(sent < 999, "the loan holds nothing");
-    // The participant of the writer is asleep by then.
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    // Nothing wakes the writer's participant from now on.
+    until("it sleeps", || {
+        let steps = || {
+            let counters = participants[0].counters().expect("enabled").engine;
+            counters.steps + counters.idle_steps
+        };
+        let before = steps();
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        steps() == before
+    });
     drop(held);
     let numbers = take(&reader, sent as usize, |sample| {
         sample.data().expect("data").number
     });
     assert_eq!(numbers, (1..=sent).collect::<Vec<_>>());
     // What is given back shows when the reader's participant has said so.
-    let found = (0..10_000).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(1));
+    until("the writer finds the room", || {
         !write(sent + 1).was_dropped()
     });
-    assert!(found, "all room is free, and the writer finds none");
 }

@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds::{DomainParticipant, Error, ParticipantBuilder, PeerPath, ReturnCode};
+use spindle_dds::{DomainParticipant, Error, ParticipantBuilder, PeerPath, ReturnCode, testing};
 
-use crate::meeting::{Meeting, reader, state, take, wait_for_members, writer};
+use crate::meeting::{Meeting, reader, state, take, until, wait_for_members, writer};
 
 /// So many hosts, each with a place where it listens.
 struct Hosts {
@@ -64,7 +64,7 @@ fn two_hosts_have_one_order() {
     let readers = participants.each_ref().map(|it| reader(it, "State"));
     // The second one waits for the first.
     let second = enable(&participants[1]);
-    thread::sleep(Duration::from_millis(50));
+    until("it joins", || testing::is_enabling(&participants[1]));
     participants[0].enable().expect("it founds the group");
     is_in(&second);
     wait_for_members(&participants, 2);

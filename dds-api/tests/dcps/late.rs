@@ -6,12 +6,13 @@ use std::thread;
 use spindle_dds::qos::Reliability;
 use spindle_dds::{
     DataReader, DataWriter, Duration, Error, StatusMask, SubscriptionMatchedStatus, WaitSet,
+    testing,
 };
 
 use crate::flight::State;
 use crate::meeting::{
-    Meeting, PATIENCE, enable, reader, reliable_writer, state, take, take_some, wait_until, writer,
-    writer_with,
+    Meeting, PATIENCE, enable, reader, reliable_writer, state, take, take_some, until, wait_until,
+    writer, writer_with,
 };
 
 fn matched(reader: &DataReader<State>) -> SubscriptionMatchedStatus {
@@ -291,7 +292,9 @@ fn a_write_that_waits_ends_with_its_writer() {
     let error = thread::scope(|scope| {
         let writing =
             scope.spawn(|| (0..).find_map(|number| written.write(&state(1, number)).err()));
-        thread::sleep(std::time::Duration::from_millis(20));
+        until("it waits for room", || {
+            testing::waiting_writers(&participants[0]) == Ok(1)
+        });
         participants[0].close().expect("it leaves");
         writing.join().expect("it ends")
     });

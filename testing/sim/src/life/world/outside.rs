@@ -46,7 +46,7 @@ impl World<'_> {
             .or_insert_with(|| network.open_control(&rows));
         let me = view.rank(id).unwrap_or(Rank(0));
         let mut lanes = Vec::new();
-        for lane in view.lanes.iter().filter(|lane| lane.epoch == view.id) {
+        for lane in view.subgroups.iter().filter(|lane| lane.epoch == view.id) {
             let Some(place) = lane.members.iter().position(|rank| *rank == me) else {
                 continue;
             };
@@ -60,7 +60,7 @@ impl World<'_> {
         Prepared {
             control: network.fabric(control, me),
             view,
-            lanes,
+            subgroups: lanes,
         }
     }
 

@@ -1,0 +1,419 @@
+//! The endpoints of this participant, and what the group has to be told of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use spindle_dds_core::membership::{Endpoint as GroupEndpoint, MemberId, Note, Notes, Update};
+use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupId, TopicKey};
+
+use crate::discovery::{Endpoint, Entry, LargeTypes, ReaderEntry, WriterEntry};
+use crate::driver::send::writer_port::WriterPort;
+use crate::driver::session::Session;
+use crate::error::{Error, Result};
+use crate::handle::{Guid, InstanceHandle};
+use crate::properties::ParticipantConfig;
+use crate::publication::{PublisherCore, WriterCore};
+use crate::subscription::{ReaderCore, SubscriberCore};
+use crate::topic::TopicCore;
+
+/// An endpoint of this participant.
+#[derive(Debug, Clone)]
+pub(crate) enum LocalEndpoint {
+    Writer(Arc<WriterCore>),
+    Reader(Arc<ReaderCore>),
+}
+
+/// All of them, by their numbers. Its lock is held for moments, and nothing else
+/// is locked while it is.
+pub(crate) struct LocalEndpoints {
+    config: ParticipantConfig,
+    state: Mutex<State>,
+    /// Rises when an endpoint comes or goes.
+    generation: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    own: BTreeMap<u64, LocalEndpoint>,
+    /// Those that the group knows, or is being told of.
+    told: BTreeSet<u64>,
+    /// Changes that the group has not been asked for.
+    updates: Vec<Update>,
+    /// How many there have been.
+    count: u64,
+    /// What it has noted.
+    large_types: LargeTypes,
+    /// Once it is in a group.
+    group: Option<(MemberId, Weak<Session>)>,
+    /// Where the view has topics, and in which process it is said.
+    topics: BTreeMap<String, (u32, u32)>,
+    /// The endpoints that it has.
+    known: BTreeMap<Guid, Arc<Entry>>,
+}
+
+/// Bytes of endpoints that a participant comes with; others follow.
+const FIRST_LEN_MAX: usize = 32 << 10;
+
+impl fmt::Debug for LocalEndpoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalEndpoints")
+            .field("generation", &self.generation)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LocalEndpoint {
+    /// What is announced of it, and the ring that it asks for; `None` if it is deleted.
+    fn announce(
+        &self,
+        config: &ParticipantConfig,
+    ) -> Option<(Entry, Option<(DeliveryClass, RingSpec)>)> {
+        Some(match self {
+            Self::Writer(writer) => {
+                let publisher = writer.factory.upgrade()?;
+                let size = writer.side.ring_size;
+                let ring = RingSpec::at_least(size.messages, size.bytes);
+                let ring = Some((writer.side.class, ring));
+                (writer_entry(config, &publisher, writer), ring)
+            }
+            Self::Reader(reader) => {
+                let subscriber = reader.factory.upgrade()?;
+                (reader_entry(config, &subscriber, reader), None)
+            }
+        })
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Writer(_) => "writer",
+            Self::Reader(_) => "reader",
+        }
+    }
+
+    pub(crate) fn topic(&self) -> &TopicCore {
+        match self {
+            Self::Writer(writer) => &writer.topic,
+            Self::Reader(reader) => &reader.topic,
+        }
+    }
+
+    /// From now on it can be used.
+    fn enable(&self, config: &ParticipantConfig, session: &Arc<Session>) {
+        match self {
+            Self::Writer(writer) => {
+                let topic = &writer.topic.name;
+                let subgroup = SubgroupId(config.subgroup_of(topic));
+                let ring = writer.side.class;
+                let topic = TopicKey::of_name(topic);
+                writer.connect(WriterPort::new(session.clone(), subgroup, ring, topic));
+            }
+            Self::Reader(reader) => reader.base.set_enabled(),
+        }
+    }
+}
+
+impl LocalEndpoints {
+    pub(crate) fn new(config: ParticipantConfig) -> Self {
+        Self {
+            config,
+            state: Mutex::default(),
+            generation: AtomicU64::new(0),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether somebody came or went: another number than before.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    fn changed(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// In which subgroup a topic is.
+    pub(crate) fn subgroup_of(&self, topic: &str) -> u32 {
+        self.config.subgroup_of(topic)
+    }
+
+    /// All there are.
+    pub(crate) fn all(&self) -> Vec<LocalEndpoint> {
+        self.state().own.values().cloned().collect()
+    }
+
+    /// The same with their numbers.
+    pub(crate) fn numbered(&self) -> BTreeMap<u64, LocalEndpoint> {
+        self.state().own.clone()
+    }
+
+    /// A new endpoint. In a group, it can be used at once, and the group is told.
+    ///
+    /// # Errors
+    /// ERROR when the others have its topic in another subgroup; OUT_OF_RESOURCES
+    /// when too much would have to be announced.
+    pub(crate) fn add(&self, number: u32, own: LocalEndpoint) -> Result<()> {
+        let number = u64::from(number);
+        let mut state = self.state();
+        let session = state.session();
+        if let Some(session) = &session {
+            if let Some((entry, ring)) = own.announce(&self.config) {
+                state.check(&entry)?;
+                state.put(number, &entry, ring)?;
+            }
+            own.enable(&self.config, session);
+        }
+        state.own.insert(number, own);
+        drop(state);
+        self.changed();
+        if let Some(session) = session {
+            session.control_queue().call();
+            session.notifier().listeners.ring();
+            session.notifier().wakers.ring();
+        }
+        Ok(())
+    }
+
+    /// An endpoint is deleted.
+    pub(crate) fn remove(&self, number: u32) {
+        let number = u64::from(number);
+        let mut state = self.state();
+        let removed = state.own.remove(&number);
+        let session = state.session();
+        if removed.is_some() && session.is_some() {
+            state.remove(number);
+        }
+        drop(state);
+        drop(removed);
+        self.changed();
+        if let Some(session) = session {
+            session.control_queue().call();
+            session.notifier().listeners.ring();
+            session.notifier().wakers.ring();
+        }
+    }
+
+    /// Those endpoints with which this participant comes into a group: as many as
+    /// fit in what its sponsor asks for. A newcomer has noted nothing.
+    pub(crate) fn first(&self) -> Result<BTreeMap<u64, GroupEndpoint>> {
+        let mut state = self.state();
+        let mut first = BTreeMap::new();
+        let mut len = 0;
+        for (number, own) in &state.own {
+            let Some((entry, ring)) = own.announce(&self.config) else {
+                continue;
+            };
+            if entry.noted_type().is_some() {
+                continue;
+            }
+            let endpoint = entry.to_group(ring, None)?;
+            len += endpoint.info.len() + 64;
+            if len > FIRST_LEN_MAX {
+                break;
+            }
+            first.insert(*number, endpoint);
+        }
+        state.told = first.keys().copied().collect();
+        Ok(first)
+    }
+
+    /// It is in a group, which is told of what came and went since
+    /// [`first`](Self::first). All endpoints can be used.
+    pub(crate) fn enter(&self, me: MemberId, session: &Arc<Session>) -> Result<()> {
+        let mut state = self.state();
+        state.group = Some((me, Arc::downgrade(session)));
+        let gone = state.told.iter().filter(|it| !state.own.contains_key(it));
+        let gone: Vec<u64> = gone.copied().collect();
+        gone.into_iter().for_each(|number| state.remove(number));
+        let new = state.own.iter().filter(|(it, _)| !state.told.contains(it));
+        let new: Vec<(u64, LocalEndpoint)> = new.map(|(it, own)| (*it, own.clone())).collect();
+        for (number, own) in new {
+            if let Some((entry, ring)) = own.announce(&self.config) {
+                state.put(number, &entry, ring)?;
+            }
+        }
+        let all = state.own.values();
+        all.for_each(|own| own.enable(&self.config, session));
+        drop(state);
+        self.changed();
+        Ok(())
+    }
+
+    /// Nothing is told any more.
+    pub(crate) fn leave(&self) {
+        let mut state = self.state();
+        state.group = None;
+        state.updates.clear();
+        state.large_types = LargeTypes::default();
+        let own = std::mem::take(&mut state.own);
+        drop(state);
+        drop(own);
+        self.changed();
+    }
+
+    /// What the group has to be asked for, in order.
+    pub(crate) fn take_updates(&self) -> Vec<Update> {
+        std::mem::take(&mut self.state().updates)
+    }
+
+    /// The group does not take these endpoints, or what is noted for them, now or later: they
+    /// match with nobody, and whoever uses them is told why.
+    pub(crate) fn refused(&self, update: &Update, why: &str) {
+        let mut state = self.state();
+        let notes = update.notes.put.iter().map(|(note, _)| *note);
+        let without: BTreeSet<u64> = notes.flat_map(|it| state.large_types.users(it)).collect();
+        // Nobody could make sense of them.
+        without.iter().for_each(|number| state.remove(*number));
+        drop(state);
+        let put = update.put.iter().map(|(number, _)| *number);
+        for number in put.chain(without) {
+            // Deleted meanwhile, or not.
+            let Some(own) = self.state().own.get(&number).cloned() else {
+                continue;
+            };
+            let topic = &own.topic().name;
+            let text = format!(
+                "the group refuses the {} on topic {topic}: {why}",
+                own.kind()
+            );
+            tracing::warn!(topic, number, why, "the group refuses an endpoint");
+            match own {
+                LocalEndpoint::Writer(writer) => writer.refuse(text),
+                LocalEndpoint::Reader(reader) => reader.side.port.refuse(text),
+            }
+        }
+    }
+
+    /// A view has begun, which has these topics in these subgroups, and these endpoints.
+    pub(crate) fn set_known(
+        &self,
+        topics: BTreeMap<String, (u32, u32)>,
+        known: BTreeMap<Guid, Arc<Entry>>,
+    ) {
+        let mut state = self.state();
+        state.topics = topics;
+        let before = std::mem::replace(&mut state.known, known);
+        drop(state);
+        drop(before);
+    }
+
+    /// What is known of an endpoint of the domain, if the view has it.
+    pub(crate) fn entry(&self, handle: InstanceHandle) -> Option<Arc<Entry>> {
+        self.state().known.get(&handle.guid()?).cloned()
+    }
+
+    /// Whether somebody's endpoint goes together with those that the group has.
+    ///
+    /// # Errors
+    /// ERROR, and why not.
+    pub(crate) fn check(&self, entry: &Entry) -> Result<()> {
+        self.state().check(entry)
+    }
+}
+
+impl State {
+    fn session(&self) -> Option<Arc<Session>> {
+        self.group.as_ref()?.1.upgrade()
+    }
+
+    /// An endpoint is announced, and noted before if its type takes that.
+    fn put(
+        &mut self,
+        number: u64,
+        entry: &Entry,
+        ring: Option<(DeliveryClass, RingSpec)>,
+    ) -> Result<()> {
+        let noted = entry.noted_type().map(|ty| {
+            let (noted, notes) = self.large_types.put(number, ty);
+            notes.into_iter().for_each(|note| self.note(note));
+            noted
+        });
+        let endpoint = entry.to_group(ring, noted);
+        let endpoint = endpoint.inspect_err(|_| self.remove(number))?;
+        self.tell(|update| update.put.push((number, endpoint)));
+        Ok(())
+    }
+
+    /// Each is a request of its own: as many as a row has room for are done at once.
+    fn note(&mut self, note: (u64, Note)) {
+        self.tell(|update| update.notes.put.push(note));
+    }
+
+    fn remove(&mut self, number: u64) {
+        let forget = self.large_types.remove(number);
+        self.tell(|update| {
+            update.remove.push(number);
+            update.notes.remove = forget;
+        });
+    }
+
+    fn tell(&mut self, say: impl FnOnce(&mut Update)) {
+        let Some((member, _)) = self.group else {
+            return;
+        };
+        self.count += 1;
+        let mut update = Update {
+            member,
+            number: self.count,
+            put: Vec::new(),
+            remove: Vec::new(),
+            notes: Notes::default(),
+        };
+        say(&mut update);
+        self.updates.push(update);
+    }
+
+    fn check(&self, entry: &Entry) -> Result<()> {
+        let endpoint = entry.endpoint();
+        match self.topics.get(&endpoint.topic) {
+            Some((subgroup, pid)) if *subgroup != endpoint.subgroup => Err(Error::Error(format!(
+                "topic {topic} is in subgroup {subgroup} at process {pid} and would be in {}: pin \
+                 it to the same with spindle.topic.{topic}.subgroup",
+                endpoint.subgroup,
+                topic = endpoint.topic,
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn writer_entry(
+    config: &ParticipantConfig,
+    publisher: &PublisherCore,
+    writer: &WriterCore,
+) -> Entry {
+    Entry::Writer(WriterEntry {
+        endpoint: endpoint(config, writer.base.guid(), &writer.topic),
+        number: writer.number,
+        is_ordered: writer.side.class == DeliveryClass::Ordered,
+        qos: writer.qos().clone(),
+        publisher: publisher.qos().clone(),
+    })
+}
+
+fn reader_entry(
+    config: &ParticipantConfig,
+    subscriber: &SubscriberCore,
+    reader: &ReaderCore,
+) -> Entry {
+    Entry::Reader(ReaderEntry {
+        endpoint: endpoint(config, reader.base.guid(), &reader.topic),
+        qos: reader.qos().clone(),
+        subscriber: subscriber.qos().clone(),
+    })
+}
+
+fn endpoint(config: &ParticipantConfig, guid: Guid, topic: &TopicCore) -> Endpoint {
+    Endpoint {
+        guid,
+        topic: topic.name.clone(),
+        type_name: topic.type_name.to_owned(),
+        has_key: topic.has_key,
+        subgroup: config.subgroup_of(&topic.name),
+        ty: topic.ty.as_ref().map(|ty| ty.announced.clone()),
+    }
+}

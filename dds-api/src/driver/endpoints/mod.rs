@@ -1,0 +1,4 @@
+//! The endpoints of this participant, and what each view means to them.
+
+pub(super) mod local_endpoints;
+pub(super) mod view_matcher;

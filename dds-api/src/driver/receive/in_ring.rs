@@ -1,0 +1,319 @@
+//! Samples of a reader that still lie in the rings of their senders.
+
+use std::sync::Arc;
+
+use spindle_dds_core::{DeliveryClass, SubgroupHandle};
+use spindle_dds_transport::{Fabric, Rank};
+
+use crate::cache::{Cache, EntryRef};
+use crate::driver::receive::payload::{Payload, Pool};
+use crate::driver::receive::reader_epoch::MatchedWriters;
+
+/// Samples of one ring of one sender, oldest first.
+#[derive(Debug)]
+struct InRing<F: Fabric> {
+    lane: Arc<SubgroupHandle<F>>,
+    sender: Rank,
+    ring: DeliveryClass,
+    entries: Entries,
+}
+
+/// In the order in which they came: a ring, whose room is a power of two.
+#[derive(Debug)]
+pub(crate) struct Entries {
+    places: Box<[EntryRef]>,
+    /// Counts of those that came, and of those of them that are gone.
+    end: usize,
+    first: usize,
+}
+
+impl Entries {
+    /// With room for so many.
+    fn new(len_max: usize) -> Self {
+        let len = len_max.next_power_of_two();
+        Self {
+            places: vec![EntryRef::NONE; len].into(),
+            end: 0,
+            first: 0,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.end == self.first
+    }
+
+    fn clear(&mut self) {
+        (self.end, self.first) = (0, 0);
+    }
+
+    fn front(&self) -> Option<EntryRef> {
+        let is_there = !self.is_empty();
+        is_there.then(|| self.places[self.first & (self.places.len() - 1)])
+    }
+
+    fn pop(&mut self) -> Option<EntryRef> {
+        let front = self.front()?;
+        self.first += 1;
+        if self.is_empty() {
+            self.clear();
+        }
+        Some(front)
+    }
+
+    /// How many more it takes.
+    fn room(&self) -> usize {
+        self.places.len() - (self.end - self.first)
+    }
+
+    /// Where the next ones go, one behind the other: as many as there is room for before the
+    /// places begin again.
+    #[inline]
+    pub(crate) fn vacant(&mut self) -> &mut [EntryRef] {
+        let at = self.end & (self.places.len() - 1);
+        let room = self.room();
+        let vacant = self.places.get_mut(at..).unwrap_or_default();
+        let len = vacant.len().min(room);
+        &mut vacant[..len]
+    }
+
+    /// So many stand there now, of those that are [`vacant`](Self::vacant).
+    #[inline]
+    pub(crate) fn came(&mut self, entries: usize) {
+        debug_assert!(entries <= self.room());
+        self.end += entries;
+    }
+
+    /// One more, for which there is room.
+    fn push(&mut self, entry: EntryRef) {
+        debug_assert!(self.room() > 0);
+        self.places[self.end & (self.places.len() - 1)] = entry;
+        self.end += 1;
+    }
+
+    /// There is room, if there was none.
+    #[cold]
+    fn grow(&mut self) {
+        let mut grown = Self::new(2 * self.places.len());
+        while let Some(entry) = self.pop() {
+            grown.push(entry);
+        }
+        *self = grown;
+    }
+}
+
+/// Those of all rings.
+#[derive(Debug)]
+pub(crate) struct InRings<F: Fabric> {
+    rings: Vec<InRing<F>>,
+    /// Which of these the last sample was of: the next one is often of the same.
+    last: usize,
+    /// There was more to copy, or samples of lanes that have ended were left.
+    linger: bool,
+}
+
+/// Bytes that are copied out of rings at once.
+const RELIEVE_BYTES_MAX: usize = 4 << 20;
+
+impl<F: Fabric> Default for InRings<F> {
+    fn default() -> Self {
+        Self {
+            rings: Vec::new(),
+            last: 0,
+            linger: false,
+        }
+    }
+}
+
+impl<F: Fabric> InRing<F> {
+    #[inline]
+    fn is(&self, (lane, sender, ring): (&SubgroupHandle<F>, Rank, DeliveryClass)) -> bool {
+        self.sender == sender && self.ring == ring && std::ptr::eq(&*self.lane, lane)
+    }
+
+    #[cold]
+    fn make_room(&mut self, cache: &mut Cache<Payload<F>>) {
+        self.pass_taken(cache);
+        if self.entries.room() == 0 {
+            self.entries.grow();
+        }
+    }
+
+    /// Forgets the oldest as far as they were taken or replaced meanwhile.
+    fn pass_taken(&mut self, cache: &mut Cache<Payload<F>>) {
+        while let Some(oldest) = self.entries.front()
+            && cache.payload_mut(oldest).is_none()
+        {
+            self.entries.pop();
+        }
+    }
+}
+
+impl<F: Fabric> InRings<F> {
+    /// Samples may come by this ring, which holds so many at most.
+    pub(crate) fn add(
+        &mut self,
+        lane: &Arc<SubgroupHandle<F>>,
+        sender: Rank,
+        ring: DeliveryClass,
+        len_max: usize,
+    ) {
+        let is_here = |it: &InRing<F>| {
+            let same = it.sender == sender && it.ring == ring;
+            same && Arc::ptr_eq(&it.lane, lane)
+        };
+        if !self.rings.iter().any(is_here) {
+            self.rings.push(InRing {
+                lane: lane.clone(),
+                sender,
+                ring,
+                entries: Entries::new(len_max),
+            });
+        }
+    }
+
+    /// The next samples to be kept come by this ring.
+    #[inline]
+    pub(crate) fn come_to(&mut self, whose: (&SubgroupHandle<F>, Rank, DeliveryClass)) {
+        let is_same = |it: &InRing<F>| it.is(whose);
+        if !self.rings.get(self.last).is_some_and(is_same) {
+            self.last = self.rings.iter().position(is_same).unwrap_or(usize::MAX);
+        }
+    }
+
+    /// Where samples are noted that the cache keeps from now on, one at least: `None` if they
+    /// come by no ring that is known here.
+    #[inline]
+    pub(crate) fn kept(&mut self, cache: &mut Cache<Payload<F>>) -> Option<&mut Entries> {
+        let ring = self.rings.get_mut(self.last)?;
+        if ring.entries.room() == 0 {
+            ring.make_room(cache);
+        }
+        Some(&mut ring.entries)
+    }
+
+    /// The cache keeps that sample.
+    pub(crate) fn keep(&mut self, entry: EntryRef, cache: &mut Cache<Payload<F>>) {
+        if let Some(kept) = self.kept(cache) {
+            kept.push(entry);
+        }
+    }
+
+    /// The cache is empty.
+    pub(crate) fn are_taken(&mut self) {
+        self.rings.iter_mut().for_each(|it| it.entries.clear());
+    }
+
+    /// Forgets the rings, too.
+    pub(crate) fn clear(&mut self) {
+        self.rings.clear();
+        self.linger = false;
+    }
+
+    /// Whether it is to be relieved, whatever arrives.
+    pub(crate) fn linger(&self) -> bool {
+        self.linger
+    }
+
+    /// Copies the oldest samples out of rings of which more than `span_max`
+    /// parts of 256 are held here, and all out of those of lanes that have ended; a few
+    /// megabytes at most: the lock is not held for long. Returns whether there is more
+    /// to copy. `now` is whose samples go into the cache, `last` the lane that goes on.
+    pub(crate) fn relieve(
+        &mut self,
+        cache: &mut Cache<Payload<F>>,
+        pool: &mut Pool,
+        [now, last]: [&MatchedWriters<F>; 2],
+        span_max: u32,
+    ) -> bool {
+        let mut budget = RELIEVE_BYTES_MAX;
+        let mut any_ended = false;
+        for of_ring in &mut self.rings {
+            of_ring.pass_taken(cache);
+            let InRing {
+                lane,
+                sender,
+                ring,
+                entries,
+            } = of_ring;
+            let ended = !last.is_of(lane);
+            any_ended |= ended;
+            // Of a ring, all is 256 parts.
+            let is_above = || span_max < 256 && lane.held_parts(*ring, *sender) > span_max;
+            while !entries.is_empty() && (ended || is_above()) {
+                if budget == 0 {
+                    self.linger = true;
+                    return true;
+                }
+                let Some(oldest) = entries.pop() else {
+                    break;
+                };
+                if let Some(payload) = cache.payload_mut(oldest) {
+                    budget = budget.saturating_sub(payload.bytes().len());
+                    // At once: the next look at the ring counts it.
+                    drop(pool.copy_out(payload));
+                }
+            }
+        }
+        if any_ended || self.linger {
+            let rings = &mut self.rings;
+            rings.retain(|it| now.is_of(&it.lane) || !it.entries.is_empty());
+            self.linger = rings.iter().any(|it| !last.is_of(&it.lane));
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::EntryRef;
+
+    #[test]
+    fn entries_go_round_and_grow_in_order() {
+        let mut entries = Entries::new(3);
+        let (mut next, mut oldest) = (0, 0);
+        // So many come, and so many go: over the end, and beyond the room.
+        for (come, go) in [(3, 2), (3, 3), (4, 1), (9, 5), (2, 9), (1, 0)] {
+            for _ in 0..come {
+                if entries.room() == 0 {
+                    entries.grow();
+                }
+                entries.push(EntryRef::test(next));
+                next += 1;
+            }
+            for _ in 0..go {
+                assert_eq!(entries.pop(), Some(EntryRef::test(oldest)));
+                oldest += 1;
+            }
+            assert_eq!(
+                entries.front(),
+                (oldest < next).then(|| EntryRef::test(oldest))
+            );
+        }
+        entries.clear();
+        assert_eq!(entries.pop(), None);
+    }
+
+    #[test]
+    fn entries_are_noted_where_they_are_vacant_and_come_in_order() {
+        let mut entries = Entries::new(4);
+        let (mut next, mut oldest) = (0, 0);
+        // What is vacant in one piece, before so many go: up to the end of the places, then
+        // up to the oldest.
+        for (vacant, go) in [(4, 0), (0, 3), (3, 3), (1, 1), (3, 4), (4, 4)] {
+            let places = entries.vacant();
+            assert_eq!(places.len(), vacant);
+            for place in places {
+                *place = EntryRef::test(next);
+                next += 1;
+            }
+            entries.came(vacant);
+            for _ in 0..go {
+                assert_eq!(entries.pop(), Some(EntryRef::test(oldest)));
+                oldest += 1;
+            }
+        }
+        assert_eq!((next, oldest), (15, 15));
+        assert_eq!(entries.pop(), None);
+    }
+}

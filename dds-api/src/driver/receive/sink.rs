@@ -1,0 +1,203 @@
+//! The layer above the engine: hands deliveries to readers. Never waits for one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use spindle_dds_core::membership::{OutReason, View};
+use spindle_dds_core::{Delivery, Event, Handle, Kind, Run, SubgroupId};
+use spindle_dds_transport::Fabric;
+
+use super::routes::{Route, Routes};
+use crate::driver::endpoints::view_matcher::ViewMatcher;
+use crate::driver::group_status::GroupStatus;
+use crate::driver::receive::delivery_timer::DeliveryTimer;
+use crate::driver::threads::control_queue::{ControlEvent, ControlQueue};
+use crate::driver::waiting::notifier::Notifier;
+use crate::wire::Wire;
+
+/// What the engine tells.
+pub(crate) struct Sink {
+    matcher: ViewMatcher,
+    routes: Routes,
+    group_status: Arc<GroupStatus>,
+    notifier: Arc<Notifier>,
+    control_queue: Arc<ControlQueue>,
+    view: Option<Arc<View>>,
+    timer: DeliveryTimer,
+    /// Routes by which something arrived in this batch.
+    touched: Vec<usize>,
+}
+
+impl fmt::Debug for Sink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sink")
+            .field("matcher", &self.matcher)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Sink {
+    pub(crate) fn new(
+        matcher: ViewMatcher,
+        group_status: Arc<GroupStatus>,
+        notifier: Arc<Notifier>,
+        control_queue: Arc<ControlQueue>,
+    ) -> Self {
+        Self {
+            matcher,
+            routes: Routes::default(),
+            group_status,
+            notifier,
+            control_queue,
+            view: None,
+            touched: Vec::new(),
+            timer: DeliveryTimer::default(),
+        }
+    }
+
+    /// Before the first view.
+    pub(crate) fn set_handle(&mut self, handle: Handle<Wire>) {
+        self.matcher.set_handle(handle);
+    }
+
+    /// Nothing is going on. Returns whether there is more to do.
+    pub(crate) fn relieve(&self) -> bool {
+        self.routes.all().any(|route| route.port.relieve())
+    }
+
+    /// Whether some ring is nearly full of samples that its readers want to
+    /// stay there, and how often those have asked for samples.
+    pub(crate) fn tight(&self) -> Option<u64> {
+        let routes = self.routes.all();
+        let tight = routes.filter_map(|route| route.port.selects_if_tight(&route.link));
+        tight.reduce(u64::wrapping_add)
+    }
+
+    /// The same as before: nobody takes them.
+    pub(crate) fn neglect(&self, before: u64) {
+        if self.tight() == Some(before) {
+            let routes = self.routes.all();
+            let tight = routes.filter(|it| it.port.selects_if_tight(&it.link).is_some());
+            tight.for_each(|route| route.port.neglect());
+        }
+    }
+
+    /// What was timed so far. For a while from now on deliveries are timed.
+    pub(crate) fn time_deliveries(&mut self) -> &DeliveryTimer {
+        self.timer.run();
+        &self.timer
+    }
+
+    fn begin(&mut self, view: Arc<View>) {
+        self.routes = self.matcher.view_begun(&view);
+        let readers = self.routes.all().count();
+        self.touched.reserve(readers);
+        self.control_queue.begun(view.clone());
+        self.view = Some(view);
+    }
+
+    /// Messages of a topic that has one reader here go straight to it, if nothing is in the
+    /// way; those of a topic that has none, as a participant's own mostly are, to nobody.
+    /// Whether any did.
+    #[inline]
+    fn hand_over(&mut self, topic: (SubgroupId, u64), run: &mut Run<'_, Wire>) -> bool {
+        let readers = self.routes.of(topic.0, topic.1);
+        if readers.len() > 1 || self.timer.is_running() {
+            return false;
+        }
+        if readers.is_empty() {
+            return run.skip(|header| header.topic == topic.1).messages > 0;
+        }
+        let at = readers.start;
+        let Route {
+            port, link, batch, ..
+        } = self.routes.route(at);
+        let any = port.accept_run(link, topic.1, run, batch);
+        if any && batch.is_touched_first() {
+            self.touched.push(at);
+        }
+        any
+    }
+
+    fn stopped(&mut self, reason: OutReason) {
+        let failed = reason != OutReason::Left;
+        if failed {
+            let text = format!("the group has stopped: {reason}");
+            self.group_status.fail(text);
+        } else {
+            self.group_status.close();
+        }
+        self.routes.all().for_each(|route| route.port.failed());
+        self.notifier.listeners.ring();
+        self.control_queue.put(ControlEvent::Stopped);
+    }
+}
+
+impl spindle_dds_core::Sink<Wire> for Sink {
+    fn deliver(&mut self, delivery: &Delivery<'_, Wire>) {
+        let subgroup = delivery.lane.subgroup();
+        if self.timer.is_running() && delivery.header.kind == Kind::Data {
+            let is_own = delivery.sender == delivery.lane.fabric().me();
+            self.timer.record(is_own, delivery.header.timestamp);
+        }
+        for at in self.routes.of(subgroup, delivery.header.topic) {
+            let Route {
+                port, link, batch, ..
+            } = self.routes.route(at);
+            port.accept(link, delivery, batch);
+            if batch.is_touched_first() {
+                self.touched.push(at);
+            }
+        }
+    }
+
+    fn deliver_run(&mut self, run: &mut Run<'_, Wire>) {
+        let subgroup = run.lane().subgroup();
+        while let Some(header) = run.peek() {
+            let topic = header.topic;
+            if !self.hand_over((subgroup, topic), run)
+                && let Some(delivery) = run.next()
+            {
+                self.deliver(&delivery);
+            }
+        }
+    }
+
+    fn batch_end(&mut self) {
+        for at in self.touched.drain(..) {
+            self.routes.settle(at);
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        // What has come by the routes of now goes by them, whatever the event makes of them.
+        self.batch_end();
+        match event {
+            Event::LaneEnded { subgroup, end, .. } => self.matcher.lane_ended(subgroup, end),
+            Event::Decide(decision) => self.control_queue.put(ControlEvent::Decide(decision)),
+            Event::Refused { request, why } => self
+                .control_queue
+                .put(ControlEvent::Refused { request, why }),
+            Event::ViewEnded(finish) => {
+                let old = self.view.as_ref().map_or(&[][..], |view| &view.members);
+                let expelled = self.matcher.view_ended(&finish, old);
+                self.control_queue.put(ControlEvent::Ended {
+                    digest: finish.proposal.digest(&finish.next),
+                    next: finish.next,
+                    expelled,
+                });
+            }
+            Event::ViewBegun(view) => self.begin(view),
+            Event::Stopped(reason) => self.stopped(reason),
+        }
+    }
+
+    fn is_reading(&self, subgroup: SubgroupId) -> bool {
+        self.routes.has(subgroup)
+    }
+
+    fn is_ready(&self, subgroup: SubgroupId) -> bool {
+        let mut routes = self.routes.at(subgroup).iter();
+        routes.all(|route| route.port.is_ready(&route.link))
+    }
+}

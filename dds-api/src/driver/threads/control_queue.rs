@@ -1,0 +1,181 @@
+//! What the control thread has to do, and who waits until it is done.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use spindle_dds_core::membership::{Decision, MemberId, Request, View};
+use spindle_dds_transport::hybrid::{PeerPath, Station};
+
+/// Something for the control thread.
+#[derive(Debug)]
+pub(crate) enum ControlEvent {
+    /// To be decided in the domain's record.
+    Decide(Decision),
+    /// Something that was asked for cannot be done.
+    Refused { request: Request, why: String },
+    /// A view has ended.
+    Ended {
+        next: Arc<View>,
+        /// Of the decision that made it.
+        digest: u64,
+        /// Who failed, and why.
+        expelled: Vec<(MemberId, String)>,
+    },
+    /// It is over.
+    Stopped,
+    /// The application wants to leave.
+    Leave,
+}
+
+/// Where others leave it. Its locks are held for moments.
+pub(crate) struct ControlQueue {
+    news: Mutex<VecDeque<ControlEvent>>,
+    /// Whose wait for events is interrupted by news; `None` when it is closed.
+    station: RwLock<Option<Arc<Station>>>,
+    stage: Mutex<Stage>,
+    changed: Condvar,
+    /// Subgroups came or went since somebody asked.
+    lanes: AtomicBool,
+    /// Members of the view that began last.
+    members: AtomicUsize,
+    /// Requests to join that were accepted.
+    join_requests: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Stage {
+    /// The view that began last.
+    view: Option<Arc<View>>,
+    /// This participant is in no group any more.
+    ended: bool,
+}
+
+impl fmt::Debug for ControlQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ControlQueue")
+            .field("stage", &self.stage)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ControlQueue {
+    pub(crate) fn new(station: Arc<Station>) -> Self {
+        Self {
+            news: Mutex::default(),
+            station: RwLock::new(Some(station)),
+            stage: Mutex::default(),
+            changed: Condvar::new(),
+            lanes: AtomicBool::new(false),
+            members: AtomicUsize::new(0),
+            join_requests: AtomicU64::new(0),
+        }
+    }
+
+    /// A request to join was accepted.
+    pub(crate) fn count_join_request(&self) {
+        self.join_requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn join_requests(&self) -> u64 {
+        self.join_requests.load(Ordering::Relaxed)
+    }
+
+    /// How what this participant pushes to another member goes; `None` if there is no such
+    /// member here, or this one has closed.
+    pub(crate) fn way(&self, member: MemberId) -> Option<PeerPath> {
+        let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
+        station.as_ref()?.path(member.0)
+    }
+
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn put(&self, news: ControlEvent) {
+        let queue = self.news.lock();
+        queue
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_back(news);
+        self.lanes.store(true, Ordering::Release);
+        self.call();
+    }
+
+    pub(crate) fn take(&self) -> Option<ControlEvent> {
+        let queue = self.news.lock();
+        queue.unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    /// The control thread looks at what there is to do.
+    pub(crate) fn call(&self) {
+        let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(station) = &*station {
+            station.interrupt();
+        }
+    }
+
+    /// The station is closed, with whoever has its last handle.
+    pub(crate) fn close(&self) {
+        let mut station = self.station.write().unwrap_or_else(PoisonError::into_inner);
+        *station = None;
+    }
+
+    /// A view has begun.
+    pub(crate) fn begun(&self, view: Arc<View>) {
+        self.members.store(view.members.len(), Ordering::Relaxed);
+        self.stage().view = Some(view);
+        self.lanes.store(true, Ordering::Release);
+        self.changed.notify_all();
+    }
+
+    /// The view that began last.
+    pub(crate) fn view(&self) -> Option<Arc<View>> {
+        self.stage().view.clone()
+    }
+
+    /// How many members that has.
+    pub(crate) fn members(&self) -> usize {
+        self.members.load(Ordering::Relaxed)
+    }
+
+    /// This participant is in no group any more.
+    pub(crate) fn ended(&self) {
+        self.stage().ended = true;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.stage().ended
+    }
+
+    /// Whether lanes came or went since this was asked last.
+    pub(crate) fn lanes_changed(&self) -> bool {
+        self.lanes.load(Ordering::Acquire) && self.lanes.swap(false, Ordering::AcqRel)
+    }
+
+    /// Blocks until a view has begun, or it has ended before that; false then.
+    pub(crate) fn wait_begun(&self) -> bool {
+        let stage = self.stage();
+        let waits = |stage: &mut Stage| stage.view.is_none() && !stage.ended;
+        let stage = self.changed.wait_while(stage, waits);
+        let stage = stage.unwrap_or_else(PoisonError::into_inner);
+        stage.view.is_some()
+    }
+
+    /// Blocks until it has ended; false if it has not within `patience`.
+    pub(crate) fn wait_ended(&self, patience: Duration) -> bool {
+        let end = Instant::now() + patience;
+        let mut stage = self.stage();
+        while !stage.ended {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.changed.wait_timeout(stage, left);
+            stage = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}

@@ -1,0 +1,101 @@
+//! How a participant stands, gathered when somebody asks.
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use spindle_dds_core::Figures;
+use spindle_dds_core::membership::{Member, MemberId};
+
+use crate::discovery::ParticipantInfo;
+use crate::driver::endpoints::local_endpoints::{LocalEndpoint, LocalEndpoints};
+use crate::driver::session::Session;
+use crate::monitor::{Latencies, MemberFigures, ParticipantFigures, TopicFigures, VERSION};
+
+pub(crate) fn of(
+    session: &Session,
+    local_endpoints: &LocalEndpoints,
+    me: MemberId,
+) -> ParticipantFigures {
+    let view = session.control_queue().view();
+    let members = view.iter().flat_map(|view| &view.members);
+    let members: Vec<MemberFigures> = members.map(|it| member(session, it)).collect();
+    let engine = session.engine().figures();
+    let [latency_own, latency_others] = latencies(session);
+    ParticipantFigures {
+        version: VERSION,
+        pid: std::process::id(),
+        member: name(me),
+        taken_at_ns: session.now(),
+        view: view.as_ref().map_or(0, |view| view.id),
+        members,
+        fabric: session.handle().traffic(),
+        wake_ups: session.wake_ups(),
+        topics: topics(local_endpoints, &engine),
+        waits: session.send_waiters().figures(),
+        latency_own,
+        latency_others,
+        engine,
+    }
+}
+
+/// What a member is called.
+fn name(id: MemberId) -> String {
+    format!("{:032x}", id.0)
+}
+
+fn member(session: &Session, member: &Member) -> MemberFigures {
+    let info = ParticipantInfo::of(member).ok();
+    MemberFigures {
+        member: name(member.id),
+        pid: info.map_or(0, |info| info.pid),
+        host: format!("{:032x}", member.host.0),
+        way: session.control_queue().way(member.id),
+    }
+}
+
+fn latencies(session: &Session) -> [Latencies; 2] {
+    loop {
+        let timed = session.engine().with_sink(|sink| {
+            let watch = sink.time_deliveries();
+            watch.latencies().map(Clone::clone)
+        });
+        match timed {
+            Some(timed) => return timed,
+            // Somebody steps, for some microseconds.
+            None => thread::yield_now(),
+        }
+    }
+}
+
+fn topics(local_endpoints: &LocalEndpoints, engine: &Figures) -> Vec<TopicFigures> {
+    let mut topics: BTreeMap<String, TopicFigures> = BTreeMap::new();
+    for (number, own) in local_endpoints.numbered() {
+        let name = match &own {
+            LocalEndpoint::Writer(writer) => &writer.topic.name,
+            LocalEndpoint::Reader(reader) => &reader.topic.name,
+        };
+        let topic = topics.entry(name.clone()).or_insert_with(|| TopicFigures {
+            topic: name.clone(),
+            subgroup: local_endpoints.subgroup_of(name),
+            ..TopicFigures::default()
+        });
+        match own {
+            LocalEndpoint::Writer(_) => {
+                topic.writers += 1;
+                let mut known = engine.writers.iter();
+                if let Some(known) = known.find(|it| u64::from(it.writer) == number) {
+                    topic.sent += known.messages;
+                    topic.sent_bytes += known.bytes;
+                }
+            }
+            LocalEndpoint::Reader(reader) => {
+                topic.readers += 1;
+                let [samples, bytes] = reader.side.port.arrived();
+                topic.received += samples;
+                topic.received_bytes += bytes;
+                topic.full_readers += u32::from(reader.side.port.is_full());
+            }
+        }
+    }
+    topics.into_values().collect()
+}

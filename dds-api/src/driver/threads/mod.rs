@@ -1,0 +1,11 @@
+//! The four threads of a participant: polling, control, dispatch, waking.
+
+pub(super) mod control;
+pub(super) mod control_queue;
+pub(super) mod dispatch;
+mod figures;
+pub(super) mod join;
+pub(super) mod polling;
+mod reachability;
+pub(super) mod spawn;
+pub(super) mod waking;

@@ -1,0 +1,124 @@
+//! The threads of a participant: all there before it joins a group.
+
+use std::io;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Weak};
+use std::thread::{self, JoinHandle};
+
+use super::control::ControlThread;
+use super::dispatch::Dispatcher;
+use super::polling;
+use super::waking::StreamWaker;
+use crate::condition::DataWaiter;
+use crate::driver::session::Session;
+use crate::error::{Error, Result};
+
+/// What a thread is there for.
+type Task = Box<dyn FnOnce() + Send>;
+
+/// Threads that wait for their tasks. Dropped before [`begin`](Self::begin),
+/// they end without having done anything: what cannot be started is found out
+/// before anybody is promised anything.
+#[derive(Debug)]
+pub(crate) struct Threads(Vec<(Sender<Task>, JoinHandle<()>)>);
+
+impl Threads {
+    /// Starts the polling, the control, the dispatch and the waking thread, in this
+    /// order.
+    pub(crate) fn spawn() -> Result<Self> {
+        Self::of(
+            [
+                "spindle-poll",
+                "spindle-control",
+                "spindle-dispatch",
+                "spindle-wake",
+            ]
+            .map(named),
+        )
+    }
+
+    fn of<const N: usize>(builders: [thread::Builder; N]) -> Result<Self> {
+        let started: io::Result<Vec<_>> = builders.into_iter().map(start).collect();
+        started
+            .map(Self)
+            .map_err(|error| Error::OutOfResources(format!("no thread can be started: {error}")))
+    }
+
+    /// Each thread begins with what it does for this session.
+    pub(crate) fn begin(
+        self,
+        session: &Arc<Session>,
+        control: ControlThread,
+        dispatcher: Dispatcher,
+        stream_waker: StreamWaker,
+    ) {
+        let [polling, controlling, dispatching, waking] = [0; 4].map(|_| session.clone());
+        let data_waiter: Weak<dyn DataWaiter> =
+            Arc::downgrade(&(session.clone() as Arc<dyn DataWaiter>));
+        session.notifier().set_data_waiter(data_waiter);
+        let limits = session.followers().backoff_limits();
+        *session.threads() = self.run([
+            Box::new(move || polling::run(&polling, limits)),
+            Box::new(move || control.run(&controlling)),
+            Box::new(move || dispatcher.run(&dispatching)),
+            Box::new(move || stream_waker.run(&waking)),
+        ]);
+    }
+
+    fn run<const N: usize>(self, tasks: [Task; N]) -> Vec<JoinHandle<()>> {
+        debug_assert_eq!(self.0.len(), N);
+        let threads = self.0.into_iter().zip(tasks);
+        let running = threads.map(|((sender, thread), task)| {
+            // The thread waits for nothing else.
+            let _ = sender.send(task);
+            thread
+        });
+        running.collect()
+    }
+}
+
+fn named(name: &str) -> thread::Builder {
+    thread::Builder::new().name(name.to_owned())
+}
+
+fn start(builder: thread::Builder) -> io::Result<(Sender<Task>, JoinHandle<()>)> {
+    let (sender, tasks) = mpsc::channel::<Task>();
+    let thread = builder.spawn(move || {
+        if let Ok(task) = tasks.recv() {
+            task();
+        }
+    })?;
+    Ok((sender, thread))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::join::join;
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    #[test]
+    fn a_thread_that_fails_to_start_starts_nothing() {
+        // Whoever is the last cannot be had: no machine has so much memory.
+        let impossible = named("spindle-test").stack_size(usize::MAX / 4);
+        let failed = Threads::of([named("spindle-test"), impossible]);
+        assert!(
+            matches!(&failed, Err(Error::OutOfResources(text)) if text.contains("thread")),
+            "{failed:?}"
+        );
+    }
+
+    #[test]
+    fn each_has_one_task_or_none() {
+        let done = Arc::new(AtomicBool::new(false));
+        let task = done.clone();
+        let threads = Threads::of([named("spindle-test")]).unwrap();
+        let threads = threads.run([Box::new(move || task.store(true, Ordering::SeqCst))]);
+        join(threads, Duration::MAX);
+        assert!(done.load(Ordering::SeqCst));
+        let (sender, thread) = start(named("spindle-test")).unwrap();
+        drop(sender);
+        thread.join().unwrap();
+    }
+}

@@ -1,0 +1,81 @@
+//! The waking thread: wakes streams.
+//!
+//! A [`Waker`] is user code like a listener, so the polling thread does not
+//! call it. But it returns at once, and a listener may block as long as it
+//! likes: streams have a thread of their own, which no listener holds up.
+//! Where streams wait for data, it looks for that itself, as a thread in a WaitSet does (see
+//! [`crate::driver::waiting::followers`]). (Threads that wait on a WaitSet are woken by whoever changes something: that
+//! is no user code.)
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Waker;
+
+use crate::driver::endpoints::local_endpoints::{LocalEndpoint, LocalEndpoints};
+use crate::driver::session::Session;
+use crate::driver::waiting::poll_on_read::this_thread_calls_back;
+use crate::subscription::ReaderCore;
+
+/// The readers of a participant.
+#[derive(Debug)]
+pub(crate) struct StreamWaker {
+    local_endpoints: Arc<LocalEndpoints>,
+}
+
+impl StreamWaker {
+    pub(crate) fn new(local_endpoints: Arc<LocalEndpoints>) -> Self {
+        Self { local_endpoints }
+    }
+
+    /// Runs until the participant leaves. Allocates only when endpoints came or went.
+    pub(crate) fn run(self, session: &Session) {
+        let notifier = session.notifier();
+        let bell = &notifier.wakers;
+        bell.begin(notifier.data_waiter());
+        this_thread_calls_back();
+        let mut spare = Vec::new();
+        let mut readers = Vec::new();
+        let mut generation = None;
+        loop {
+            bell.signal().reset();
+            if session.is_stopping() {
+                break;
+            }
+            // Before the look: the last word of a reader that goes is said by then.
+            let now = Some(self.local_endpoints.generation());
+            let due = readers
+                .iter()
+                .filter(|reader: &&Arc<ReaderCore>| reader.side.streams.is_due());
+            let woken = due.map(|reader| wake(reader, &mut spare)).count();
+            if generation != now {
+                generation = now;
+                readers = self.readers();
+            } else if woken == 0 {
+                session.wait_as(bell.signal(), notifier.has_streams());
+            }
+        }
+        bell.end();
+        // StreamWakers find out that it is over.
+        readers.iter().for_each(|reader| wake(reader, &mut spare));
+    }
+
+    fn readers(&self) -> Vec<Arc<ReaderCore>> {
+        let own = self.local_endpoints.all().into_iter();
+        let readers = own.filter_map(|own| match own {
+            LocalEndpoint::Reader(reader) => Some(reader),
+            LocalEndpoint::Writer(_) => None,
+        });
+        readers.collect()
+    }
+}
+
+/// Wakes the streams of a reader; `spare` saves an allocation.
+fn wake(reader: &ReaderCore, spare: &mut Vec<Waker>) {
+    reader.side.streams.take(spare);
+    for waker in spare.drain(..) {
+        // A waker that panics is user code that failed: the others are woken.
+        if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
+            tracing::error!("a waker panicked");
+        }
+    }
+}

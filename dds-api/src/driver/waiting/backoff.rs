@@ -1,0 +1,83 @@
+//! How often a thread steps in vain before it sleeps.
+
+use std::hint;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::properties::WaitPolicy;
+
+/// How often a thread looks again before it sleeps: to wake it takes who does longer than much
+/// of what it waits for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BackoffLimits {
+    pub(crate) spins: u32,
+    pub(crate) yields: u32,
+}
+
+impl BackoffLimits {
+    /// More polling threads than cores is normal: `balanced` yields whenever it has found
+    /// nothing, which where nobody else wants the processor is a look with a pause, and where
+    /// somebody does leaves it to who has something to do. Even `spin` yields soon, and ends
+    /// after some milliseconds.
+    pub(crate) const fn of(policy: WaitPolicy) -> Self {
+        let (spins, yields) = match policy {
+            WaitPolicy::Balanced => (0, 32),
+            WaitPolicy::Spin => (500, 10_000),
+            WaitPolicy::Block => (0, 0),
+        };
+        Self { spins, yields }
+    }
+}
+
+/// A yield lasts for as long as others want the processor: however many there may be, they end
+/// after this.
+const YIELDS_FOR: Duration = Duration::from_millis(5);
+
+/// Backoff in vain, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Backoff {
+    vain: u32,
+    yields_since: Option<Instant>,
+}
+
+impl Backoff {
+    /// One more. Whether to look again, rather than to sleep: spins, or yields, first.
+    pub(crate) fn again(&mut self, limits: BackoffLimits) -> bool {
+        self.vain += 1;
+        if self.vain <= limits.spins {
+            hint::spin_loop();
+            return true;
+        }
+        if self.vain > limits.spins + limits.yields {
+            return false;
+        }
+        let since = self.yields_since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= YIELDS_FOR {
+            return false;
+        }
+        thread::yield_now();
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_are_so_many_or_end_in_time() {
+        let few = BackoffLimits {
+            spins: 3,
+            yields: 2,
+        };
+        let mut backoff = Backoff::default();
+        assert_eq!((0..9).take_while(|_| backoff.again(few)).count(), 5);
+        let endless = BackoffLimits {
+            spins: 0,
+            yields: u32::MAX,
+        };
+        let (mut backoff, begun) = (Backoff::default(), Instant::now());
+        while backoff.again(endless) {}
+        assert!(begun.elapsed() >= YIELDS_FOR);
+    }
+}

@@ -1,0 +1,90 @@
+//! The streams of a reader that wait for data.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use crate::driver::waiting::notifier::Notifier;
+
+/// Who is to be woken when data comes. Costs whoever brings it a look at one
+/// word while no stream waits.
+pub(crate) struct StreamWakers {
+    wakers: Mutex<Vec<Waker>>,
+    /// Somebody waits. Changed under the lock.
+    waiting: AtomicBool,
+    /// Something came since they were woken last.
+    due: AtomicBool,
+    notifier: Arc<Notifier>,
+}
+
+impl fmt::Debug for StreamWakers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamWakers")
+            .field("waiting", &self.waiting)
+            .field("due", &self.due)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StreamWakers {
+    pub(crate) fn new(notifier: Arc<Notifier>) -> Self {
+        Self {
+            wakers: Mutex::default(),
+            waiting: AtomicBool::new(false),
+            due: AtomicBool::new(false),
+            notifier,
+        }
+    }
+
+    fn wakers(&self) -> MutexGuard<'_, Vec<Waker>> {
+        self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A stream wants to be woken once; it looks for data once more afterwards.
+    pub(crate) fn register(&self, waker: &Waker) {
+        // User code: cloned, and dropped if it is known, without the lock.
+        let waker = waker.clone();
+        self.notifier.stream();
+        let mut wakers = self.wakers();
+        let known = wakers.iter().any(|known| known.will_wake(&waker));
+        let spare = if known {
+            Some(waker)
+        } else {
+            wakers.push(waker);
+            None
+        };
+        self.waiting.store(true, Ordering::SeqCst);
+        drop(wakers);
+        drop(spare);
+        // Pairs with the fence in `notify`: either the stream is seen there, or
+        // its second look sees the data.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whether a stream waits.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst)
+    }
+
+    /// There is something new, or there never will be. Never waits.
+    pub(crate) fn notify(&self) {
+        fence(Ordering::SeqCst);
+        if self.waiting.load(Ordering::SeqCst) {
+            self.due.store(true, Ordering::SeqCst);
+            self.notifier.wakers.ring();
+        }
+    }
+
+    /// Whether they are to be woken. Waking thread.
+    pub(crate) fn is_due(&self) -> bool {
+        self.due.load(Ordering::SeqCst) && self.due.swap(false, Ordering::SeqCst)
+    }
+
+    /// Those that wait, into an empty list. Waking thread.
+    pub(crate) fn take(&self, into: &mut Vec<Waker>) {
+        let mut wakers = self.wakers();
+        std::mem::swap(&mut *wakers, into);
+        self.waiting.store(false, Ordering::SeqCst);
+    }
+}
