@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{Decision, Finish, MemberId, OutReason, Request, View};
-use spindle_dds_core::{Delivery, Event, Held, Run, Sink, SubgroupId};
+use spindle_dds_core::{Delivery, EngineEvent, Held, MessageRun, Sink, SubgroupId};
 use spindle_dds_transport::sim::{Rng, SimFabric};
 
 use crate::life::facts::{Delivered, LaneKey, Sent};
@@ -171,7 +171,7 @@ impl Sink<SimFabric> for Recorder {
     }
 
     /// Takes some of it, and leaves the rest.
-    fn deliver_run(&mut self, run: &mut Run<'_, SimFabric>) {
+    fn deliver_run(&mut self, run: &mut MessageRun<'_, SimFabric>) {
         run.each(
             5,
             |next| next.timestamp % 3 != 0,
@@ -183,9 +183,9 @@ impl Sink<SimFabric> for Recorder {
         self.untold.clear();
     }
 
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: EngineEvent) {
         let news = match event {
-            Event::LaneEnded {
+            EngineEvent::LaneEnded {
                 subgroup,
                 epoch,
                 end,
@@ -201,14 +201,14 @@ impl Sink<SimFabric> for Recorder {
                     digest,
                 }
             }
-            Event::Decide(decision) => News::Decide(decision),
-            Event::Refused { request, why } => News::Refused(request, why),
-            Event::ViewEnded(finish) => News::ViewEnded(finish),
-            Event::ViewBegun(view) => {
+            EngineEvent::Decide(decision) => News::Decide(decision),
+            EngineEvent::Refused { request, why } => News::Refused(request, why),
+            EngineEvent::ViewEnded(finish) => News::ViewEnded(finish),
+            EngineEvent::ViewBegun(view) => {
                 self.begin(&view);
                 News::ViewBegun(view)
             }
-            Event::Stopped(reason) => News::Stopped(reason),
+            EngineEvent::Stopped(reason) => News::Stopped(reason),
         };
         self.news.push(news);
     }

@@ -1,0 +1,217 @@
+//! Where everything stands in a row.
+//!
+//! ```text
+//!   a lane's row:  fabric area
+//!                  acks     received_num, received[n], delivered_num,
+//!                           released[n], released_unordered[n], ready
+//!                  digests  count, 8 x (position, digest)
+//!                  if I send there, for each of my rings:
+//!                           guard | headers | payload
+//! ```
+//!
+//! Blocks are aligned to [`ROW_ALIGN`]. All words count up from 0, as
+//! exclusive ends: a zeroed row promises nothing. A member that does not send
+//! has no ring. The layout is a pure function of the lane, so every member
+//! computes every row's.
+
+use spindle_dds_transport::memory::ROW_ALIGN;
+use spindle_dds_transport::{FABRIC_AREA, Rank};
+
+use crate::limits::{DIGESTS_KEPT, HEADER_LEN};
+use crate::spec::{RingSpec, SpecError, SubgroupSpec};
+
+/// The layout of every row of a lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentLayout {
+    rows: Vec<RowLayout>,
+}
+
+/// The layout of one row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RowLayout {
+    pub(crate) len: usize,
+    pub(crate) columns: Columns,
+}
+
+/// A member's columns: byte offsets in its row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Columns {
+    /// `received_num` of the other senders; the counts for each sender follow it.
+    pub(crate) received_num: usize,
+    /// `delivered_num`; `released` of both rings and `ready` follow it.
+    pub(crate) delivered_num: usize,
+    pub(crate) senders: usize,
+    /// Number of checkpoints taken; the last eight follow it.
+    pub(crate) digest_count: usize,
+    pub(crate) rings: [Option<RingColumns>; 2],
+}
+
+impl Columns {
+    pub(crate) const fn received(&self, sender: usize) -> usize {
+        self.received_num + 8 + sender * 8
+    }
+
+    /// Bytes of the received block: what a receive batch pushes.
+    pub(crate) const fn received_len(&self) -> usize {
+        8 + self.senders * 8
+    }
+
+    pub(crate) const fn released(&self, ring: usize, sender: usize) -> usize {
+        self.delivered_num + 8 + (ring * self.senders + sender) * 8
+    }
+
+    /// Bytes of the delivered block: what a delivery batch pushes.
+    pub(crate) const fn delivered_len(&self) -> usize {
+        8 + 2 * self.senders * 8 + 8
+    }
+
+    /// Whether the member is ready for the lane's messages: 0 or 1.
+    pub(crate) const fn ready(&self) -> usize {
+        self.released(2, 0)
+    }
+
+    pub(crate) const fn digest_slot(&self, checkpoint: u64) -> usize {
+        self.digest_count + 8 + (checkpoint % DIGESTS_KEPT) as usize * 16
+    }
+}
+
+/// A ring in its sender's row: byte offsets and sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RingColumns {
+    pub(crate) guard: usize,
+    pub(crate) headers: usize,
+    pub(crate) payload: usize,
+    pub(crate) spec: RingSpec,
+}
+
+impl RingColumns {
+    /// Offset of the header of the `real`th real message of the ring.
+    pub(crate) const fn header(&self, real: u64) -> usize {
+        self.headers + self.slot(real) * HEADER_LEN
+    }
+
+    /// How many headers stand one behind the other from that one on.
+    pub(crate) const fn stretch(&self, real: u64) -> u64 {
+        self.spec.messages as u64 - self.slot(real) as u64
+    }
+
+    pub(crate) const fn slot(&self, real: u64) -> usize {
+        (real & (self.spec.messages as u64 - 1)) as usize
+    }
+}
+
+impl SegmentLayout {
+    /// Computes the layout of a lane.
+    pub fn new(spec: &SubgroupSpec) -> Result<Self, SpecError> {
+        spec.check()?;
+        let rows = (0..spec.members.len())
+            .map(|place| row(spec, Rank(place as u16)))
+            .collect();
+        Ok(Self { rows })
+    }
+
+    /// Bytes of each member's row, by place: what the segment has to provide.
+    pub fn row_lens(&self) -> Vec<usize> {
+        self.rows.iter().map(|row| row.len).collect()
+    }
+
+    pub(crate) fn columns(&self, place: Rank) -> &Columns {
+        &self.rows[place.index()].columns
+    }
+}
+
+fn row(spec: &SubgroupSpec, place: Rank) -> RowLayout {
+    let mut len = FABRIC_AREA;
+    let mut block = |bytes: usize| {
+        let at = len;
+        len += bytes.next_multiple_of(ROW_ALIGN);
+        at
+    };
+    let senders = spec.senders.len();
+    let received_num = block(8 + senders * 8);
+    let delivered_num = block(8 + 2 * senders * 8 + 8);
+    let digest_count = block(8 + DIGESTS_KEPT as usize * 16);
+    let mine = spec.senders.iter().find(|sender| sender.rank == place);
+    let rings = [0, 1].map(|ring| {
+        let spec = mine?.rings[ring]?;
+        Some(RingColumns {
+            guard: block(8),
+            headers: block(spec.messages as usize * HEADER_LEN),
+            payload: block(spec.memory() as usize),
+            spec,
+        })
+    });
+    RowLayout {
+        columns: Columns {
+            received_num,
+            delivered_num,
+            senders,
+            digest_count,
+            rings,
+        },
+        len,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{SubgroupId, TopicKey};
+    use crate::spec::SenderSpec;
+
+    fn lane() -> SubgroupSpec {
+        let ring = Some(RingSpec {
+            messages: 4,
+            bytes: 256,
+        });
+        let sender = |place, rings| SenderSpec {
+            rank: Rank(place),
+            rings,
+        };
+        SubgroupSpec {
+            subgroup: SubgroupId(3),
+            epoch: 1,
+            base: 0,
+            members: vec![Rank(0), Rank(4), Rank(2)],
+            senders: vec![sender(0, [ring, ring]), sender(1, [None, ring])],
+            topics: vec![],
+        }
+    }
+
+    #[test]
+    fn the_layout_is_this_one() {
+        let layout = SegmentLayout::new(&lane()).unwrap();
+        insta::assert_debug_snapshot!(layout);
+    }
+
+    #[test]
+    fn lanes_that_cannot_be_are_refused() {
+        let check = |change: &dyn Fn(&mut SubgroupSpec)| {
+            let mut spec = lane();
+            change(&mut spec);
+            SegmentLayout::new(&spec).unwrap_err().to_string()
+        };
+        let ring = |messages, bytes| Some(RingSpec { messages, bytes });
+        let errors = [
+            check(&|lane| lane.members.clear()),
+            check(&|lane| lane.members = (0..257).map(Rank).collect()),
+            check(&|lane| lane.members[1] = Rank(2)),
+            check(&|lane| lane.senders.reverse()),
+            check(&|lane| lane.senders[1].rank = Rank(3)),
+            check(&|lane| lane.senders[0].rings[0] = ring(3, 256)),
+            check(&|lane| lane.senders[0].rings[0] = ring(4, 64)),
+            check(&|lane| lane.senders[0].rings[0] = ring(4, 136)),
+            check(&|lane| lane.topics = vec![TopicKey(7), TopicKey(7)]),
+        ];
+        insta::assert_debug_snapshot!(errors);
+    }
+
+    #[test]
+    fn the_order_ends_behind_what_anybody_has_taken() {
+        let mut lane = lane();
+        lane.base = 100;
+        lane.senders[1].rings[0] = lane.senders[0].rings[0];
+        let ends = [[0, 0], [1, 0], [0, 1], [2, 1], [2, 3]].map(|counts| lane.end(&counts));
+        assert_eq!(ends, [100, 101, 102, 103, 106]);
+    }
+}
