@@ -281,7 +281,6 @@ const HOMONYMS: &[(&[&str], &str)] = &[
         &["Result"],
         "Rust's habit: the alias with the crate's own error",
     ),
-    (&["PlantedBug"], "the same: a bug for a harness to find"),
 ];
 
 /// The names of public types that a source file declares.
