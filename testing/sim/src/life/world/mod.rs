@@ -300,7 +300,7 @@ impl<'a> World<'a> {
         }
         let (turn, now) = (self.turn, self.now);
         if let Some((view, _)) = member.preparing.take_if(|(_, when)| *when <= now) {
-            let prepared = self.prepare(at, view);
+            let prepared = self.prepare(at, view)?;
             let installed = self.members[at].install(prepared);
             installed.map_err(|error| ("X2", error))?;
         }

@@ -10,6 +10,7 @@ use spindle_dds_transport::sim::SimFabric;
 
 use super::World;
 use crate::life::record::DomainRecord;
+use crate::violation::Finding;
 
 impl World<'_> {
     /// Newcomers ask somebody, and somebody else if that one is gone.
@@ -31,7 +32,7 @@ impl World<'_> {
     }
 
     /// Segments are made by whoever comes first.
-    pub(super) fn prepare(&mut self, at: usize, view: Arc<View>) -> Prepared<SimFabric> {
+    pub(super) fn prepare(&mut self, at: usize, view: Arc<View>) -> Result<Prepared<SimFabric>, Finding> {
         let id = self.members[at].id;
         let node = |rank: &Rank| self.nodes[&view.members[rank.index()].id];
         let ranks: Vec<Rank> = (0..view.members.len() as u16).map(Rank).collect();
@@ -50,18 +51,18 @@ impl World<'_> {
             let Some(place) = lane.members.iter().position(|rank| *rank == me) else {
                 continue;
             };
-            let lens = Layout::new(lane).map(|layout| layout.row_lens());
-            let lens = lens.unwrap_or_default();
+            let layout = Layout::new(lane).map_err(|error| ("X2", error.to_string()))?;
+            let lens = layout.row_lens();
             let rows: Vec<_> = lane.members.iter().map(node).zip(lens).collect();
             let key = self.members[at].lane_key(lane.subgroup, lane.epoch);
             let segment = *self.lanes.entry(key).or_insert_with(|| network.open(&rows));
             lanes.push((lane.subgroup, network.fabric(segment, Rank(place as u16))));
         }
-        Prepared {
+        Ok(Prepared {
             control: network.fabric(control, me),
             view,
             subgroups: lanes,
-        }
+        })
     }
 
     /// The compare-and-set in the domain's record on the host. Across hosts the
