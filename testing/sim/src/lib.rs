@@ -28,7 +28,9 @@ mod recorder;
 mod violation;
 mod world;
 
-pub use life::{Deed, Legacy, LifePlan, LifeReport, Line, Scenario, live, live_traced, shrink};
+pub use life::{
+    Action, LifePlan, LifeReport, Line, PreviousGroup, Scenario, live, live_traced, shrink,
+};
 pub use node::Blunder;
 pub use plan::{GroupPlan, Plan, SenderPlan};
 pub use recorder::{Record, SentMessage};

@@ -1,4 +1,4 @@
-//! The layer above a member's engine: what it is handed goes to the world as news.
+//! The layer above a member's engine: records what the engine delivers and reports.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,20 +9,20 @@ use spindle_dds_core::{Delivery, Event, Held, Run, Sink, StopReason, SubgroupId}
 use spindle_dds_transport::sim::{Rng, SimFabric};
 
 use crate::invariants::told;
-use crate::life::facts::{Delivered, LaneKey, Sent};
-use crate::life::invariants::payload;
+use crate::life::facts::{Delivered, EpochKey, Sent};
+use crate::life::invariants::payload_integrity;
 use crate::life::plan::LifePlan;
 use crate::violation::Finding;
 
-/// For so many turns a layer above is ready for the messages of a new lane, or not.
+/// Turns for which the layer above is ready for the messages of a new epoch, or is not.
 const SPELL: usize = 50;
 
-/// What a member tells the world, in order.
+/// What the engine has delivered or reported, in order.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum SinkEvent {
     Delivered(Delivered),
-    LaneEnded {
-        lane: LaneKey,
+    EpochEnded {
+        lane: EpochKey,
         end: u64,
         digest: u64,
     },
@@ -43,28 +43,28 @@ struct Loan {
 
 /// The layer above the engine.
 pub(crate) struct Recorder {
-    pub(crate) news: Vec<News>,
-    /// With messages of a batch that has not ended.
+    pub(crate) events: Vec<SinkEvent>,
+    /// Subgroups with deliveries of a batch that has not ended.
     untold: BTreeSet<SubgroupId>,
     loans: Vec<Loan>,
-    /// Who is at which place, by lane.
-    places: BTreeMap<LaneKey, Vec<MemberId>>,
+    /// Members by place, of each epoch.
+    places: BTreeMap<EpochKey, Vec<MemberId>>,
     rng: Rng,
     hold_chance: f64,
     hold_turns: usize,
     turn: usize,
     me: MemberId,
     plan: LifePlan,
-    /// Subgroups for whose lanes it has been ready.
+    /// Subgroups for whose present epoch it has been ready.
     ready: RefCell<BTreeSet<SubgroupId>>,
-    /// It was not ready, and may be at this turn; 0 if it was.
+    /// The turn at which it may be ready, after it was not; 0 if it was.
     asks_again_at: Cell<usize>,
 }
 
 impl Recorder {
     pub(super) fn new(me: MemberId, plan: &LifePlan, rng: Rng) -> Self {
         Self {
-            news: Vec::new(),
+            events: Vec::new(),
             untold: BTreeSet::new(),
             loans: Vec::new(),
             places: BTreeMap::new(),
@@ -79,14 +79,14 @@ impl Recorder {
         }
     }
 
-    /// Whether it takes messages of a new lane now: for a while it does, for a while not.
-    fn is_in_the_mood(&self, subgroup: SubgroupId) -> bool {
+    /// Whether it takes messages of a new epoch now.
+    fn is_ready_now(&self, subgroup: SubgroupId) -> bool {
         let spell = self.turn / SPELL;
         let seed = self.plan.seed ^ (self.me.0 as u64) << 40 ^ u64::from(subgroup.0) << 32;
-        self.turn >= self.plan.turns || !Rng::new(seed ^ spell as u64).chance(self.plan.shy)
+        self.turn >= self.plan.turns || !Rng::new(seed ^ spell as u64).chance(self.plan.unready)
     }
 
-    /// Whether it wakes the engine: it may be ready by now.
+    /// Whether it wakes the engine, as it may be ready by now.
     pub(crate) fn nudges(&mut self, turn: usize) -> bool {
         self.turn = turn;
         let due = (1..=turn).contains(&self.asks_again_at.get());
@@ -96,10 +96,10 @@ impl Recorder {
         due
     }
 
-    /// Nothing is left to do.
+    /// The engine has nothing left to do.
     pub(super) fn is_at_rest(&mut self) {
         if let Err(finding) = told(&self.untold) {
-            self.news.push(News::Wrong(finding));
+            self.events.push(SinkEvent::Wrong(finding));
         }
     }
 
@@ -107,9 +107,9 @@ impl Recorder {
         if self.plan.is_hostile(loan.sender) || self.plan.is_hostile(self.me) {
             return;
         }
-        let read = payload::check(loan.held.bytes(), loan.sender, loan.token);
+        let read = payload_integrity::check(loan.held.bytes(), loan.sender, loan.token);
         if let Err(what) = read {
-            self.news.push(News::Wrong(("M3", what)));
+            self.events.push(SinkEvent::Wrong(("M3", what)));
         }
     }
 
@@ -141,10 +141,10 @@ impl Sink<SimFabric> for Recorder {
         let places = self.places.get(&lane);
         let Some(&sender) = places.and_then(|places| places.get(delivery.sender.index())) else {
             let what = format!("a message of nobody in {lane:?}");
-            return self.news.push(News::Wrong(("A1", what)));
+            return self.events.push(SinkEvent::Wrong(("A1", what)));
         };
         let token = delivery.header.timestamp as u64;
-        self.news.push(News::Delivered(Delivered {
+        self.events.push(SinkEvent::Delivered(Delivered {
             lane,
             ring: delivery.ring,
             sender,
@@ -170,7 +170,7 @@ impl Sink<SimFabric> for Recorder {
         }
     }
 
-    /// Takes some of it, and leaves the rest.
+    /// Takes some of the run, and leaves the rest.
     fn deliver_run(&mut self, run: &mut Run<'_, SimFabric>) {
         run.each(
             5,
@@ -184,7 +184,7 @@ impl Sink<SimFabric> for Recorder {
     }
 
     fn event(&mut self, event: Event) {
-        let news = match event {
+        let events = match event {
             Event::LaneEnded {
                 subgroup,
                 epoch,
@@ -195,23 +195,23 @@ impl Sink<SimFabric> for Recorder {
                     self.is_at_rest();
                 }
                 self.ready.borrow_mut().remove(&subgroup);
-                News::LaneEnded {
+                SinkEvent::EpochEnded {
                     lane: (subgroup, epoch, 0),
                     end,
                     digest,
                 }
             }
-            Event::Decide(decision) => News::Decide(decision),
-            Event::Refused { request, why } => News::Refused(request, why),
-            Event::ViewEnded(finish) => News::ViewEnded(finish),
+            Event::Decide(decision) => SinkEvent::Decide(decision),
+            Event::Refused { request, why } => SinkEvent::Refused(request, why),
+            Event::ViewEnded(finish) => SinkEvent::ViewEnded(finish),
             Event::ViewBegun(view) => {
                 self.begin(&view);
-                News::ViewBegun(view)
+                SinkEvent::ViewBegun(view)
             }
-            Event::Stopped(reason) => News::Stopped(reason),
+            Event::Stopped(reason) => SinkEvent::Stopped(reason),
             Event::MemberLeft { .. } | Event::SenderLeft { .. } => return,
         };
-        self.news.push(news);
+        self.events.push(events);
     }
 
     fn is_reading(&self, _: SubgroupId) -> bool {
@@ -219,7 +219,7 @@ impl Sink<SimFabric> for Recorder {
     }
 
     fn is_ready(&self, subgroup: SubgroupId) -> bool {
-        let is_ready = self.is_in_the_mood(subgroup);
+        let is_ready = self.is_ready_now(subgroup);
         if is_ready {
             self.ready.borrow_mut().insert(subgroup);
         } else {
