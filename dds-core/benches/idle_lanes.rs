@@ -10,15 +10,19 @@
 // The crate under test has no clock; who measures it needs one.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+#[path = "../tests/view/mod.rs"]
+mod view;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use spindle_dds_core::membership::CONTROL_ROW_LEN;
 use spindle_dds_core::{
-    CONTROL_ROW_LEN, Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind, Layout, Meta,
-    RingSpec, SenderSpec, Sink, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
+    Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind, Layout, Meta, RingSpec, SenderSpec,
+    Sink, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
 };
-use spindle_dds_transport::Rank;
 use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
+use spindle_dds_transport::{FABRIC_AREA, Rank};
 
 struct Nothing;
 
@@ -66,18 +70,27 @@ fn pair(idle: u32, config: EngineConfig) -> (SimNetwork, [Node; 2]) {
         ..SimOptions::default()
     };
     let (network, controls) = SimNetwork::group(1, &[CONTROL_ROW_LEN; 2], options);
-    let nodes: Vec<_> = controls
-        .into_iter()
-        .map(|control| Engine::new(control, config, Nothing))
-        .collect();
-    for spec in (0..=idle).map(lane) {
-        let lens = Layout::new(&spec).expect("a lane").row_lens();
+    let specs: Vec<_> = (0..=idle).map(lane).collect();
+    let segment_of = |spec: &SubgroupSpec| {
+        let lens = Layout::new(spec).expect("a lane").row_lens();
         let ends: Vec<_> = [0, 1].map(NodeId).into_iter().zip(lens).collect();
-        let segment = network.open(&ends);
-        for (rank, node) in (0..).map(Rank).zip(&nodes) {
-            let added = node.add_lane(&spec, network.fabric(segment, rank));
-            added.expect("a lane");
+        network.open(&ends)
+    };
+    let segments: Vec<_> = specs.iter().map(segment_of).collect();
+    let view = view::view_of(2, specs);
+    let engine = |(control, rank): (SimFabric, u16)| {
+        let own = network.open(&[(NodeId(rank.into()), FABRIC_AREA)]);
+        let engine = Engine::new(network.fabric(own, Rank(0)), config, Nothing);
+        let mine = segments.iter().map(|it| network.fabric(*it, Rank(rank)));
+        view::begin_view(&engine, &view, control, mine);
+        engine
+    };
+    let nodes: Vec<_> = controls.into_iter().zip(0..).map(engine).collect();
+    for _ in 0..2 {
+        for node in &nodes {
+            node.step(0);
         }
+        network.settle();
     }
     let Ok(nodes) = nodes.try_into() else {
         unreachable!("two")

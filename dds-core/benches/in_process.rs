@@ -15,8 +15,8 @@ use std::thread;
 use std::time::Instant;
 
 use spindle_dds_core::{
-    ClaimError, Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind, Meta, RingSpec,
-    SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
+    ClaimError, Delivery, DeliveryClass, Engine, Event, Kind, Meta, RingSpec, SenderSpec, Sink,
+    SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::hybrid::{HybridSegment, Station};
 use spindle_dds_transport::{Fabric, Park, Rank};
@@ -71,26 +71,13 @@ fn group(members: usize) -> (Vec<Station>, Vec<Arc<Node>>) {
         }],
         topics: vec![TopicKey::of_name("bench")],
     };
-    let lanes = [lane];
-    let node = |(rank, segments): (usize, Vec<HybridSegment>)| {
-        let mut segments = segments.into_iter();
-        let (Some(control), Some(segment)) = (segments.next(), segments.next()) else {
-            unreachable!("control and lane");
-        };
-        let sink = Touch {
-            reading: rank > 0,
-            touched: Arc::default(),
-            count: 0,
-        };
-        let engine = Engine::new(control, EngineConfig::SPINDLE, sink);
-        engine.add_lane(&lanes[0], segment).expect("a lane");
-        Arc::new(engine)
+    let sink = |rank| Touch {
+        reading: rank > 0,
+        touched: Arc::default(),
+        count: 0,
     };
-    let (stations, segments) = stations::segments(&vec![0; members], &lanes);
-    (
-        stations,
-        segments.into_iter().enumerate().map(node).collect(),
-    )
+    let (stations, engines) = stations::engines(&vec![0; members], &[lane], sink);
+    (stations, engines.into_iter().map(Arc::new).collect())
 }
 
 fn receive(node: &Node, messages: u64) {

@@ -9,7 +9,7 @@ use spindle_dds_transport::Fabric;
 use crate::config::PlantedBug;
 use crate::header::{Header, Kind};
 use crate::ids::{DeliveryClass, SubgroupId};
-use crate::lane::{ENDED, LEAVING, OPEN, SubgroupHandle, WEDGED};
+use crate::lane::{ENDED, OPEN, SubgroupHandle, WEDGED};
 use crate::layout::RingColumns;
 use crate::limits::HEADER_LEN;
 use crate::outbox::{Place, Reserved, SendRing};
@@ -34,9 +34,6 @@ pub enum ClaimError {
     /// The subgroup changes its members: the next lane takes claims.
     #[error("the subgroup is changing its members")]
     Wedged,
-    /// This participant is leaving.
-    #[error("leaving the group")]
-    Leaving,
     /// The group has stopped.
     #[error("the group has stopped")]
     Stopped,
@@ -47,7 +44,6 @@ impl ClaimError {
     pub(crate) fn of_status(status: u32) -> Result<(), Self> {
         match status {
             OPEN => Ok(()),
-            LEAVING => Err(Self::Leaving),
             WEDGED | ENDED => Err(Self::Wedged),
             _ => Err(Self::Stopped),
         }

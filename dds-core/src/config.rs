@@ -126,8 +126,6 @@ pub enum PlantedBug {
     WildGuard,
     /// A member takes other lengths into its digest than the others.
     WrongDigest,
-    /// A sender that has left is waited for.
-    LeaverNotForgotten,
     /// A lane begins when this member is ready, whatever the others are.
     BeginsAlone,
     /// A message is committed in a lane that is wedged.
@@ -139,8 +137,6 @@ pub enum PlantedBug {
     StopsAtHole,
     /// Where a lane ends, the layer above is not told that the batch does.
     EndsUntold,
-    /// A member leaves while it holds messages in the rings of others.
-    LeavesHolding,
     /// Whatever is committed is taken for received by all.
     HastyReceipt,
     /// What was committed in a lane that is wedged is taken for received by all.

@@ -84,13 +84,11 @@ impl<F: Fabric> Participant<F> {
         }
     }
 
-    /// No lane takes claims any more. Whether commits may still be under way.
-    pub(crate) fn close(&self, status: u32) -> bool {
+    /// No lane takes claims any more.
+    pub(crate) fn close(&self, status: u32) {
         let mut table = self.table();
         table.status = table.status.max(status);
-        let lanes = table.lanes.values();
-        lanes.clone().for_each(|lane| lane.close(status));
-        lanes.clone().any(|lane| lane.gate.is_busy())
+        table.lanes.values().for_each(|lane| lane.close(status));
     }
 }
 
@@ -131,8 +129,7 @@ impl<F: Fabric> Handle<F> {
         all
     }
 
-    /// Whether lanes to come will take claims: not when this participant leaves,
-    /// or the group has stopped. For writers that wait for a lane. Takes a short lock.
+    /// Whether lanes to come will take claims: not when the group has stopped. For writers that wait for a lane. Takes a short lock.
     pub fn check(&self) -> Result<(), ClaimError> {
         ClaimError::of_status(self.0.table().status)
     }

@@ -7,8 +7,6 @@
 //!                  digests  count, 8 x (position, digest)
 //!                  if I send there, for each of my rings:
 //!                           guard | headers | payload
-//!
-//!   a control row: fabric area | left
 //! ```
 //!
 //! Blocks are aligned to [`ROW_ALIGN`]. All words count up from 0, as
@@ -21,13 +19,6 @@ use spindle_dds_transport::{FABRIC_AREA, Rank};
 
 use crate::limits::{DIGESTS_KEPT, HEADER_LEN};
 use crate::spec::{RingSpec, SpecError, SubgroupSpec};
-
-/// Byte offset, in a control row, of the word by which a member says that it has
-/// left for good: its guards in all lanes are final. 0 or 1.
-pub(crate) const LEFT_WORD: usize = FABRIC_AREA;
-
-/// Bytes of a row of the control segment.
-pub const CONTROL_ROW_LEN: usize = LEFT_WORD + ROW_ALIGN;
 
 /// The layout of every row of a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use crate::engine::{Engine, Event, Look, Sink, State, StopReason};
+use crate::engine::{Engine, Event, Look, Sink, State};
 use crate::group::{Found, SubgroupState, Trouble};
 use crate::handle::Participant;
 use crate::ids::SubgroupId;
@@ -126,6 +126,19 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         self.participant().control.nudge();
     }
 
+    /// The members that this one suspects in its view, and why.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn suspects(&self) -> Vec<(Rank, String)> {
+        let state = self.state();
+        match state.views.as_ref().map(|views| &views.phase) {
+            Some(Phase::In(membership)) => {
+                let suspects = membership.suspects();
+                suspects.map(|(rank, why)| (rank, why.to_owned())).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// The view of this participant; `None` between two views.
     pub fn view(&self) -> Option<Arc<View>> {
         let state = self.state();
@@ -228,7 +241,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         if let Some(views) = &mut self.views {
             views.phase = Phase::Out;
         }
-        self.stop(participant, StopReason::Out(reason));
+        self.stop(participant, reason);
     }
 
     fn install(
@@ -279,27 +292,21 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         for (subgroup, segment) in subgroups {
             let spec = view.subgroup(subgroup);
             let spec = spec.ok_or(SpecError::Segment(subgroup))?;
-            Subgroups::new(participant, self).open(spec, segment, false)?;
+            Subgroups::new(participant, self).open(spec, segment)?;
         }
         self.sink().event(Event::ViewBegun(view));
         Ok(())
     }
 
-    /// A member's row violates the protocol: it is suspected. Without views the group stops.
-    pub(crate) fn trouble(
-        &mut self,
-        participant: &Participant<F>,
-        rank: Rank,
-        cause: &str,
-    ) -> bool {
+    /// Suspects a member whose row violates the protocol.
+    pub(crate) fn suspect(&mut self, participant: &Participant<F>, rank: Rank, cause: &str) {
         let Some(mut views) = self.views.take() else {
-            return false;
+            return;
         };
         if let Phase::In(membership) = &mut views.phase {
             membership.suspect(rank, cause, &mut Subgroups::new(participant, self));
         }
         self.views = Some(views);
-        true
     }
 }
 
@@ -329,7 +336,7 @@ impl<F: Fabric, S: Sink<F>> SubgroupEnds for Subgroups<'_, F, S> {
             match group.freeze(&mut context) {
                 Ok(Some(frozen)) => counts.push(Trim {
                     subgroup: group.id(),
-                    counts: frozen.ordered().to_vec(),
+                    counts: frozen,
                 }),
                 // The membership freezes subgroups that are wedged.
                 Ok(None) => {}

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use gungraun::prelude::*;
 use spindle_dds_core::{
-    Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind, Meta, RingSpec, SenderSpec, Sink,
-    SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
+    Delivery, DeliveryClass, Engine, Event, Kind, Meta, RingSpec, SenderSpec, Sink, SubgroupHandle,
+    SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::hybrid::{HybridSegment, Station};
@@ -107,20 +107,11 @@ impl World {
     fn with_lanes(size: u32, lanes: u32) -> Self {
         let subgroups = SUBGROUP.0..SUBGROUP.0 + lanes;
         let lanes: Vec<_> = subgroups.map(|it| lane(SubgroupId(it))).collect();
-        let (stations, segments) = stations::segments(&[0; 2], &lanes);
-        let node = |(rank, segments): (usize, Vec<HybridSegment>)| {
-            let mut segments = segments.into_iter();
-            let sink = Touch { reading: rank > 0 };
-            let control = segments.next().expect("a control segment");
-            let engine = Engine::new(control, EngineConfig::SPINDLE, sink);
-            for (lane, segment) in lanes.iter().zip(segments) {
-                engine.add_lane(lane, segment).expect("a lane");
-            }
-            engine
-        };
-        let mut nodes = segments.into_iter().enumerate().map(node);
+        let (stations, nodes) =
+            stations::engines(&[0; 2], &lanes, |rank| Touch { reading: rank > 0 });
+        let mut nodes = nodes.into_iter();
         let (Some(sender), Some(receiver)) = (nodes.next(), nodes.next()) else {
-            unreachable!("two segments");
+            unreachable!("two engines");
         };
         let lane = sender.handle().lane(SUBGROUP).expect("a lane");
         let world = Self {

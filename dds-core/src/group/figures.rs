@@ -115,17 +115,10 @@ impl<F: Fabric> SubgroupState<F> {
         self.spec.members[place.index()].0
     }
 
-    /// The members that are there, by place.
-    fn present(&self) -> impl Iterator<Item = Rank> + '_ {
-        let members = (0..).map(Rank).zip(&self.members);
-        let present = members.filter(|(_, member)| !member.left);
-        present.map(|(place, _)| place)
-    }
-
     /// Those for whom `value` is the least, if that is below `end`.
     fn least(&self, end: u64, value: impl Fn(Rank) -> Option<u64>) -> Vec<u16> {
-        let values: Vec<(Rank, u64)> = self
-            .present()
+        let places = (0..self.members.len() as u16).map(Rank);
+        let values: Vec<(Rank, u64)> = places
             .filter_map(|place| Some((place, value(place)?)))
             .collect();
         let least = values.iter().map(|(_, value)| *value).min();

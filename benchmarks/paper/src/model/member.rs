@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::network::{TimedFabric, TimedNetwork};
+use crate::network::{Spent, TimedFabric, TimedNetwork};
+use spindle_dds_core::membership::View;
 use spindle_dds_core::{DeliveryClass, Engine, SubgroupHandle, SubgroupId};
 
 use super::application::{Application, Tried};
 use super::constants::LOCK;
 use super::experiment::{Experiment, Lock};
 use super::receiver::Receiver;
+use super::view::begin_view;
 use super::world::Broken;
 
 /// Predicates of a subgroup that take the paper's lock in a pass.
@@ -19,6 +21,8 @@ pub(super) struct Member {
     network: TimedNetwork,
     pub(super) engine: Engine<TimedFabric, Receiver>,
     pub(super) lanes: Vec<Arc<SubgroupHandle<TimedFabric>>>,
+    /// What had been spent on each when the experiment began.
+    spent_before: Vec<Spent>,
     pub(super) applications: Vec<Application>,
     lock: Lock,
     /// Subgroups in which anything is sent.
@@ -53,17 +57,17 @@ pub(super) struct Next {
 impl Member {
     pub(super) fn new(
         network: TimedNetwork,
-        control: TimedFabric,
+        (own, control): (TimedFabric, TimedFabric),
         segments: Vec<TimedFabric>,
-        experiment: &Experiment,
+        (experiment, view): (&Experiment, &Arc<View>),
     ) -> Result<Self, Broken> {
         let node = usize::from(spindle_dds_transport::Fabric::me(&control).0);
         let receiver = Receiver::new(network.clone(), node, experiment);
-        let engine = Engine::new(control, experiment.config, receiver);
-        let mut lanes = Vec::new();
-        for (subgroup, segment) in segments.into_iter().enumerate() {
-            lanes.push(engine.add_lane(&experiment.lane(subgroup), segment)?);
-        }
+        let engine = Engine::new(own, experiment.config, receiver);
+        begin_view(&engine, view, control, segments);
+        let subgroups = (0..experiment.subgroups as u32).map(SubgroupId);
+        let lanes = subgroups.map(|it| engine.handle().lane(it).ok_or(Broken::Experiment));
+        let lanes = lanes.collect::<Result<Vec<_>, _>>()?;
         let mut applications = Vec::new();
         if node < experiment.senders.of(experiment.members)
             && let Some(wait_ns) = experiment.wait_ns(node)
@@ -76,6 +80,7 @@ impl Member {
             node,
             network,
             engine,
+            spent_before: Vec::new(),
             lanes,
             applications,
             lock: experiment.lock,
@@ -86,6 +91,28 @@ impl Member {
             idle_ns: 0,
             lock_ns: 0,
         })
+    }
+
+    /// The experiment begins.
+    pub(super) fn begin(&mut self, at: u64) {
+        self.network.wait_until(self.node, at);
+        self.spent_before = self.lanes.iter().map(|it| it.fabric().spent()).collect();
+    }
+
+    /// What the experiment has spent on a subgroup.
+    pub(super) fn spent(&self, subgroup: usize) -> Spent {
+        let (now, before) = (
+            self.lanes[subgroup].fabric().spent(),
+            self.spent_before[subgroup],
+        );
+        Spent {
+            requests: now.requests - before.requests,
+            writes: now.writes - before.writes,
+            wire_bytes: now.wire_bytes - before.wire_bytes,
+            posting_ns: now.posting_ns - before.posting_ns,
+            looking_ns: now.looking_ns - before.looking_ns,
+            rising_ns: now.rising_ns - before.rising_ns,
+        }
     }
 
     /// One pass of the polling thread.

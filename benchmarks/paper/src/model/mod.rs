@@ -37,6 +37,8 @@ mod member;
 mod receiver;
 #[cfg(test)]
 mod tests;
+#[path = "../../../../dds-core/tests/view/mod.rs"]
+mod view;
 mod world;
 
 pub(crate) use experiment::{Delay, Delayed, Experiment, Lock, MESSAGES_MAX, Senders, Slots};

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::network::{TimedFabric, TimedNetwork};
-use spindle_dds_core::{Delivery, Event, Sink, StopReason, SubgroupId};
+use spindle_dds_core::membership::OutReason;
+use spindle_dds_core::{Delivery, Event, Sink, SubgroupId};
 
 use super::constants::{DELIVER, RECEIVE, copy_ns};
 use super::experiment::Experiment;
@@ -27,7 +28,7 @@ pub(super) struct Receiver {
     pub(super) done_at: Option<u64>,
     /// From claim to delivery of my own messages.
     pub(super) latencies: Vec<u64>,
-    pub(super) stopped: Option<StopReason>,
+    pub(super) stopped: Option<OutReason>,
 }
 
 /// What came of one subgroup.

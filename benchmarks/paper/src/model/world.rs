@@ -5,13 +5,15 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use crate::network::{Charge, Costs, Measure, Spent, TimedNetwork};
-use spindle_dds_core::{CONTROL_ROW_LEN, ClaimError, Layout, RingSpec, SpecError, StopReason};
+use spindle_dds_core::membership::{CONTROL_ROW_LEN, OutReason};
+use spindle_dds_core::{ClaimError, Layout, RingSpec, SpecError};
 use spindle_dds_transport::{FABRIC_AREA, Rank};
 
 use super::constants::{COSTS, RECEIVE};
 use super::experiment::{Experiment, MESSAGES_MAX, STAND_IN, Slots};
 use super::measured::{Batches, Measured};
 use super::member::{Member, Next};
+use super::view::view_of;
 
 /// Bytes of a message header, as [`Layout`] has them.
 const HEADER_LEN: usize = spindle_dds_core::limits::HEADER_LEN;
@@ -35,7 +37,7 @@ pub(crate) enum Broken {
     Owned,
     /// An engine stopped.
     #[error(transparent)]
-    Stopped(#[from] StopReason),
+    Stopped(#[from] OutReason),
     /// Nothing is under way, and not all is delivered.
     #[error("after {at} ns nothing happens any more; member {member} has delivered {delivered}")]
     Stalled {
@@ -68,6 +70,7 @@ struct World {
     /// When, which call, whose, what.
     tasks: BinaryHeap<Reverse<(u64, u64, usize, Task)>>,
     number: u64,
+    began_ns: u64,
     now: u64,
 }
 
@@ -111,7 +114,10 @@ impl World {
             },
         );
         let plain = Arc::new(|_: Rank, _: usize, len: usize| Charge::Write(len as u64));
+        let own = free.segment(&vec![FABRIC_AREA; nodes], plain.clone());
         let control = free.segment(&vec![CONTROL_ROW_LEN; nodes], plain);
+        let specs = (0..experiment.subgroups).map(|at| experiment.lane(at));
+        let view = view_of(nodes, specs.collect());
         let mut segments: Vec<Vec<_>> = (0..nodes).map(|_| Vec::new()).collect();
         for subgroup in 0..experiment.subgroups {
             let layout = Layout::new(&experiment.lane(subgroup))?;
@@ -130,17 +136,48 @@ impl World {
                 segments.push(fabric);
             }
         }
-        let members = control
+        let members = own
             .into_iter()
+            .zip(control)
             .zip(segments)
-            .map(|(control, segments)| Member::new(network.clone(), control, segments, experiment));
-        Ok(Self {
+            .map(|(fabrics, segments)| {
+                Member::new(network.clone(), fabrics, segments, (experiment, &view))
+            });
+        let mut world = Self {
             members: members.collect::<Result<_, _>>()?,
             network,
             tasks: BinaryHeap::new(),
             number: 0,
+            began_ns: 0,
             now: 0,
-        })
+        };
+        world.begin(&free)?;
+        Ok(world)
+    }
+
+    /// All members say that they are ready for messages. The experiment begins when all know it.
+    fn begin(&mut self, free: &TimedNetwork) -> Result<(), Broken> {
+        let is_ready = |member: &Member| {
+            let lanes = member.engine.figures().lanes;
+            lanes.iter().all(|lane| lane.unready.is_empty())
+        };
+        while !self.members.iter().all(is_ready) {
+            for member in &self.members {
+                member.engine.step(0).ok_or(Broken::Owned)?;
+            }
+            while free.due().is_some() {
+                free.land();
+            }
+            while self.network.due().is_some() {
+                self.network.land();
+            }
+        }
+        let nodes = 0..self.members.len();
+        self.began_ns = nodes.map(|node| self.network.now(node)).max().unwrap_or(0);
+        for member in &mut self.members {
+            member.begin(self.began_ns);
+        }
+        Ok(())
     }
 
     fn add(&mut self, at: u64, member: usize, task: Task) {
@@ -161,10 +198,10 @@ impl World {
     fn pass(&mut self) -> Result<(), Broken> {
         let mut open = self.members.len();
         for member in 0..self.members.len() {
-            self.add(0, member, Task::Step);
+            self.add(self.began_ns, member, Task::Step);
             for which in 0..self.members[member].applications.len() {
                 self.members[member].applications[which].has_turn = true;
-                self.add(0, member, Task::Turn(which));
+                self.add(self.began_ns, member, Task::Turn(which));
             }
         }
         while open > 0 {
@@ -246,7 +283,7 @@ impl World {
         let parts: Vec<Part> = self
             .members
             .iter()
-            .map(|member| Part::of(member, experiment))
+            .map(|member| Part::of(member, experiment, self.began_ns))
             .collect();
         let mean =
             |of: &dyn Fn(&Part) -> f64| parts.iter().map(of).sum::<f64>() / parts.len() as f64;
@@ -318,7 +355,7 @@ struct Part {
 }
 
 impl Part {
-    fn of(member: &Member, experiment: &Experiment) -> Self {
+    fn of(member: &Member, experiment: &Experiment, began_ns: u64) -> Self {
         let sink = |sink: &mut super::receiver::Receiver| {
             let active = sink.lanes.iter().take(experiment.active);
             let delivering: u64 = active.map(|lane| lane.spent_ns).sum();
@@ -329,22 +366,17 @@ impl Part {
             )
         };
         let (done_at, delivering, latencies) = member.engine.with_sink(sink).unwrap_or_default();
-        let spent = |lanes: &[Arc<_>]| {
-            let spent = lanes
-                .iter()
-                .map(|lane: &Arc<spindle_dds_core::SubgroupHandle<_>>| {
-                    let fabric: &crate::network::TimedFabric = lane.fabric();
-                    fabric.spent()
-                });
+        let spent = |lanes: usize| {
+            let spent = (0..lanes).map(|at| member.spent(at));
             spent.fold(Spent::default(), add)
         };
-        let active = spent(&member.lanes[..experiment.active]);
+        let active = spent(experiment.active);
         // Passes that found nothing looked at all subgroups alike.
         let idle = member.idle_ns * experiment.active as u64 / experiment.subgroups as u64;
         let waited: u64 = member.applications.iter().map(|one| one.waited_ns).sum();
         Self {
-            seconds: done_at as f64 / 1e9,
-            spent: spent(&member.lanes),
+            seconds: done_at.saturating_sub(began_ns) as f64 / 1e9,
+            spent: spent(experiment.subgroups),
             active_ns: active.posting_ns
                 + active.looking_ns
                 + active.rising_ns

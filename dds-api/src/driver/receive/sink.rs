@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{OutReason, View};
-use spindle_dds_core::{Delivery, Event, Handle, Kind, Run, StopReason, SubgroupId};
+use spindle_dds_core::{Delivery, Event, Handle, Kind, Run, SubgroupId};
 use spindle_dds_transport::Fabric;
 
 use super::routes::{Route, Routes};
@@ -119,8 +119,8 @@ impl Sink {
         any
     }
 
-    fn stopped(&mut self, reason: StopReason) {
-        let failed = reason != StopReason::Out(OutReason::Left);
+    fn stopped(&mut self, reason: OutReason) {
+        let failed = reason != OutReason::Left;
         if failed {
             let text = format!("the group has stopped: {reason}");
             self.group_status.fail(text);
@@ -189,8 +189,6 @@ impl spindle_dds_core::Sink<Wire> for Sink {
             }
             Event::ViewBegun(view) => self.begin(view),
             Event::Stopped(reason) => self.stopped(reason),
-            // Of groups that are formed once.
-            Event::MemberLeft { .. } | Event::SenderLeft { .. } => {}
         }
     }
 

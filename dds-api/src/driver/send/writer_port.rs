@@ -496,7 +496,7 @@ impl WriterPort {
             ClaimError::TooLarge { len, max } => too_large(len, max),
             ClaimError::NoRoom => Error::Timeout(error.to_string()),
             ClaimError::NotASender => Error::Error(error.to_string()),
-            ClaimError::Wedged | ClaimError::Leaving | ClaimError::Stopped => self
+            ClaimError::Wedged | ClaimError::Stopped => self
                 .ended()
                 .unwrap_or_else(|| Error::Error(error.to_string())),
         }

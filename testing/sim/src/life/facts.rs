@@ -1,7 +1,7 @@
 //! What happens in a life, as the checkers are told.
 
-use spindle_dds_core::membership::{MemberId, Proposal, Request, View};
-use spindle_dds_core::{DeliveryClass, StopReason, SubgroupId};
+use spindle_dds_core::membership::{MemberId, OutReason, Proposal, Request, View};
+use spindle_dds_core::{DeliveryClass, SubgroupId};
 
 /// A subgroup epoch: subgroup, epoch, and the branch of views that it was made in.
 pub(crate) type EpochKey = (SubgroupId, u64, u64);
@@ -90,7 +90,7 @@ pub(crate) enum Fact<'a> {
     /// A member stopped.
     Stopped {
         member: MemberId,
-        reason: &'a StopReason,
+        reason: &'a OutReason,
         standing: Standing,
     },
     /// At rest: the view has applied this many updates of the member.

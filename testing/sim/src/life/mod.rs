@@ -21,6 +21,7 @@ mod shrink;
 mod trace;
 mod world;
 
+pub use member::Blunder;
 pub use plan::{Action, LifePlan, PreviousGroup};
 pub use scenario::Scenario;
 pub use shrink::shrink;

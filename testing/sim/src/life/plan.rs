@@ -2,11 +2,10 @@
 
 use spindle_dds_core::limits::{REQUEST_LEN_MAX, SUBGROUPS_MAX};
 use spindle_dds_core::membership::{Endpoint, MemberId};
-use spindle_dds_core::{DeliveryClass, EngineConfig, RingSpec, SubgroupId, TopicKey};
+use spindle_dds_core::{Bounds, DeliveryClass, EngineConfig, RingSpec, SubgroupId, TopicKey};
 use spindle_dds_transport::sim::{Rng, SimOptions};
 
-use crate::node::Blunder;
-use crate::plan::draw_bounds;
+use super::member::Blunder;
 
 /// A life before it begins. Change it to narrow a seed down.
 #[derive(Debug, Clone)]
@@ -64,6 +63,12 @@ pub struct LifePlan {
     pub unready: f64,
     /// Chance that an application waits until all members have its message.
     pub ack_waits: f64,
+    /// Chance that a message is as large as its ring takes.
+    pub large: f64,
+    /// Chance that a message is shorter than its claim.
+    pub partial: f64,
+    /// Chance that a member reads nothing: it only writes.
+    pub mute: f64,
     /// Words that are forged in the rows of hostile members (every other one), in all. Hostile
     /// members crash at the end of the turns with faults.
     pub hostile: usize,
@@ -132,6 +137,9 @@ impl LifePlan {
             notes: 0.0,
             unready: 0.0,
             ack_waits: 0.0,
+            large: 0.0,
+            partial: 0.0,
+            mute: 0.0,
             hostile: 0,
             slow: 0.0,
             fault_bias: 1.0,
@@ -194,6 +202,9 @@ impl LifePlan {
             notes: 0.0,
             unready: among(&mut more, &[0.0, 0.0, 0.3, 0.9]),
             ack_waits: among(&mut more, &[0.0, 0.2, 1.0]),
+            large: 0.0,
+            partial: 0.0,
+            mute: 0.0,
             hostile: 0,
             slow: 0.0,
             fault_bias: among(&mut rng, &[1.0, 20.0, 100.0]),
@@ -208,6 +219,10 @@ impl LifePlan {
         plan.config.bounds = draw_bounds(&mut more);
         plan.cuts = among(&mut more, &[0.0, 0.0, 0.0, 0.0005]);
         plan.preempted = among(&mut more, &[0.0, 0.3]);
+        plan.config.batched_upcalls = more.chance(0.8);
+        plan.large = among(&mut more, &[0.0, 0.1, 0.5]);
+        plan.partial = among(&mut more, &[0.0, 0.3]);
+        plan.mute = among(&mut more, &[0.0, 0.0, 0.3]);
         plan
     }
 
@@ -229,6 +244,11 @@ impl LifePlan {
     /// The id of the participant that was created after this many others.
     pub(super) fn id(&self, born: usize) -> MemberId {
         MemberId((self.previous.members + born) as u128 + 1)
+    }
+
+    /// Whether a member reads what it is delivered.
+    pub(super) fn reads(&self, id: MemberId) -> bool {
+        !Rng::new(self.seed ^ (id.0 as u64) << 8).chance(self.mute)
     }
 
     /// Whether words of a member's row are forged.
@@ -280,5 +300,15 @@ impl LifePlan {
             ring: kind[rng.below(kind.len())],
             info: vec![7; rng.below(30)],
         }
+    }
+}
+
+/// Rings of lives hold little: most bounds are such that something is left behind them.
+fn draw_bounds(rng: &mut Rng) -> Bounds {
+    let (step, per_sender, batch) = [(1, 0, 1), (1, 0, 4), (2, 1, 9), (32, 4, 128)][rng.below(4)];
+    Bounds {
+        step,
+        per_sender,
+        batch,
     }
 }

@@ -2,26 +2,26 @@
 //! `recorder`.
 
 mod applications;
+mod blunder;
 mod recorder;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{
-    Detection, Endpoint, Member as ViewMember, MemberId, Notes, Request, Rules, Update, View,
+    Detection, Endpoint, Member as ViewMember, MemberId, Notes, OutReason, Request, Rules, Update,
+    View,
 };
-use spindle_dds_core::{
-    AckWait, Committed, DeliveryClass, Engine, Outcome, Prepared, StopReason, SubgroupId,
-};
+use spindle_dds_core::{AckWait, Committed, DeliveryClass, Engine, Outcome, Prepared, SubgroupId};
 use spindle_dds_transport::sim::{NodeId, Rng, SimFabric};
 use spindle_dds_transport::{Fabric, WakeInterest};
 
 use self::applications::{Building, Committing, Receipt};
+pub use self::blunder::Blunder;
 use self::recorder::Recorder;
 pub(super) use self::recorder::SinkEvent;
 use super::facts::{EpochKey, Fact};
 use super::plan::LifePlan;
-use crate::node::Blunder;
 
 /// State of a member's polling thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(super) struct Member {
     pub(super) paused_until: u64,
     pub(super) is_down: bool,
     /// Why it stopped, if it did.
-    pub(super) stopped: Option<StopReason>,
+    pub(super) stopped: Option<OutReason>,
     /// The next view, and the turn at which it is installed.
     pub(super) preparing: Option<(Arc<View>, u64)>,
     pub(super) view: Option<Arc<View>>,
@@ -60,6 +60,8 @@ pub(super) struct Member {
     rng: Rng,
     /// Generator of invalid requests.
     odds: Rng,
+    /// What it draws the lengths of messages from that are large, or less than their claims.
+    lengths: Rng,
     endpoints: BTreeMap<u64, Endpoint>,
     left: usize,
     tokens: u64,
@@ -118,6 +120,7 @@ impl Member {
             is_leaving: false,
             rng: rng.fork(),
             odds: Rng::new(plan.seed ^ identity.id.0 as u64),
+            lengths: Rng::new(plan.seed ^ (identity.id.0 as u64) << 12),
             endpoints: identity.endpoints.clone(),
             left: plan.messages,
             tokens: 0,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use spindle_dds_core::membership::{Finish, MemberId, RemovalReason, Request, View};
-use spindle_dds_core::{DeliveryClass, StopReason};
+use spindle_dds_core::DeliveryClass;
+use spindle_dds_core::membership::{Finish, MemberId, OutReason, RemovalReason, Request, View};
 
 use super::World;
 use crate::life::facts::{EpochKey, Fact, Standing};
@@ -213,7 +213,7 @@ impl World<'_> {
         }
     }
 
-    fn stopped(&mut self, at: usize, reason: StopReason) -> Result<(), Finding> {
+    fn stopped(&mut self, at: usize, reason: OutReason) -> Result<(), Finding> {
         let id = self.members[at].id;
         let record = self.records.get(&self.hosts[&id]);
         let standing = Standing {
