@@ -6,8 +6,8 @@ use spindle_dds_qos::Liveliness;
 
 use crate::error::{Error, Result};
 
-/// Whoever fails is found out within `failure_limit`, and the others need a while to
-/// agree on going on without it: a lease has to be twice as long.
+/// A failure is detected within `failure_limit`, and the others need time to
+/// agree on a view without the member: a lease has to be twice as long.
 ///
 /// # Errors
 /// UNSUPPORTED, with both numbers.

@@ -37,7 +37,7 @@ use std::time::Duration;
 use spindle_dds_core::limits::{
     RING_BYTES_MAX, RING_BYTES_MIN, RING_MESSAGES_MAX, RING_MESSAGES_MIN, SUBGROUPS_MAX,
 };
-use spindle_dds_core::{EngineConfig, SWITCHES, Switch, TopicKey};
+use spindle_dds_core::{EngineConfig, EngineSwitch, SWITCHES, TopicKey};
 use spindle_dds_qos::{Properties, Property};
 use spindle_dds_transport::RdmaOptions;
 use spindle_dds_transport::hybrid::RdmaUse;
@@ -395,7 +395,7 @@ fn pins(properties: &Properties, subgroups: u64) -> Result<BTreeMap<String, u32>
 }
 
 /// What a property switches in the engine.
-fn switch(name: &str) -> Option<&'static Switch> {
+fn switch(name: &str) -> Option<&'static EngineSwitch> {
     let name = name.strip_prefix(ENGINE_PREFIX)?;
     SWITCHES.iter().find(|switch| switch.name == name)
 }

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::CONTROL_ROW_LEN;
 use spindle_dds_core::{
-    Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind, Layout, Meta, RingSpec, SenderSpec,
-    Sink, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
+    CommitMeta, Delivery, DeliveryClass, Engine, EngineConfig, EngineEvent, MessageKind, RingSpec,
+    SegmentLayout, SenderSpec, Sink, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
 use spindle_dds_transport::{FABRIC_AREA, Rank};
@@ -31,8 +31,8 @@ impl Sink<SimFabric> for Nothing {
 
     fn batch_end(&mut self) {}
 
-    fn event(&mut self, event: Event) {
-        if let Event::Stopped(reason) = event {
+    fn event(&mut self, event: EngineEvent) {
+        if let EngineEvent::Stopped(reason) = event {
             panic!("{reason}");
         }
     }
@@ -72,7 +72,7 @@ fn pair(idle: u32, config: EngineConfig) -> (SimNetwork, [Node; 2]) {
     let (network, controls) = SimNetwork::group(1, &[CONTROL_ROW_LEN; 2], options);
     let specs: Vec<_> = (0..=idle).map(lane).collect();
     let segment_of = |spec: &SubgroupSpec| {
-        let lens = Layout::new(spec).expect("a lane").row_lens();
+        let lens = SegmentLayout::new(spec).expect("a lane").row_lens();
         let ends: Vec<_> = [0, 1].map(NodeId).into_iter().zip(lens).collect();
         network.open(&ends)
     };
@@ -101,8 +101,8 @@ fn pair(idle: u32, config: EngineConfig) -> (SimNetwork, [Node; 2]) {
 /// A message, on its way to its receiver and back to its sender.
 fn turn(network: &SimNetwork, nodes: &[Node], lane: &Arc<SubgroupHandle<SimFabric>>) {
     let mut claim = lane.claim(DeliveryClass::Ordered, 64).expect("room");
-    let meta = Meta {
-        kind: Kind::Data,
+    let meta = CommitMeta {
+        kind: MessageKind::Data,
         flags: 0,
         encapsulation: 1,
         writer: 0,

@@ -15,8 +15,8 @@ use std::thread;
 use std::time::Instant;
 
 use spindle_dds_core::{
-    ClaimError, Delivery, DeliveryClass, Engine, Event, Kind, Meta, RingSpec, SenderSpec, Sink,
-    SubgroupId, SubgroupSpec, TopicKey,
+    ClaimError, CommitMeta, Delivery, DeliveryClass, Engine, EngineEvent, MessageKind, RingSpec,
+    SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::hybrid::{HybridSegment, Station};
 use spindle_dds_transport::{Fabric, Park, Rank};
@@ -42,8 +42,8 @@ impl Sink<HybridSegment> for Touch {
 
     fn batch_end(&mut self) {}
 
-    fn event(&mut self, event: Event) {
-        if let Event::Stopped(reason) = event {
+    fn event(&mut self, event: EngineEvent) {
+        if let EngineEvent::Stopped(reason) = event {
             panic!("{reason}");
         }
     }
@@ -113,8 +113,8 @@ fn receive(node: &Node, messages: u64) {
 
 fn send(node: &Node, messages: u64, size: u32) {
     let lane = node.handle().lane(SUBGROUP).expect("a lane");
-    let meta = Meta {
-        kind: Kind::Data,
+    let meta = CommitMeta {
+        kind: MessageKind::Data,
         flags: 0,
         encapsulation: 1,
         writer: 0,

@@ -59,7 +59,7 @@ impl Bounds {
 
 /// A switch by its name, which is that of its field.
 #[derive(Debug, Clone, Copy)]
-pub struct Switch {
+pub struct EngineSwitch {
     /// Its name.
     pub name: &'static str,
     at: fn(&mut EngineConfig) -> &mut bool,
@@ -67,12 +67,12 @@ pub struct Switch {
 
 macro_rules! switches {
     ($($name:ident),+ $(,)?) => {
-        [$(Switch { name: stringify!($name), at: |config| &mut config.$name }),+]
+        [$(EngineSwitch { name: stringify!($name), at: |config| &mut config.$name }),+]
     };
 }
 
 /// All switches of [`EngineConfig`]: what tunes an engine by name knows no others.
-pub const SWITCHES: &[Switch] = &switches![
+pub const SWITCHES: &[EngineSwitch] = &switches![
     send_batching,
     receive_batching,
     delivery_batching,
@@ -84,7 +84,7 @@ pub const SWITCHES: &[Switch] = &switches![
     variable_lengths,
 ];
 
-impl Switch {
+impl EngineSwitch {
     /// Whether it is on.
     pub fn is_on(&self, config: &EngineConfig) -> bool {
         let mut copy = *config;

@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, WakeInterest};
 
-use crate::claim::{Claim, ClaimError, Meta};
+use crate::claim::{Claim, ClaimError, CommitMeta};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::counters::bump;
-use crate::group::{Context, Progress, Run, Seen, SubgroupState, Trouble};
-use crate::handle::{Handle, Participant};
+use crate::group::{Context, MessageRun, Progress, Seen, SubgroupState, Trouble};
+use crate::handle::{EngineHandle, Participant};
 use crate::held::Delivery;
 use crate::ids::SubgroupId;
 use crate::lane::{STOPPED, SubgroupHandle};
@@ -35,7 +35,7 @@ pub trait Sink<F: Fabric> {
 
     /// Messages of one sender that are next. Whatever is not taken of them is
     /// [`deliver`](Self::deliver)ed afterwards: for those who take many at once more cheaply.
-    fn deliver_run(&mut self, run: &mut Run<'_, F>) {
+    fn deliver_run(&mut self, run: &mut MessageRun<'_, F>) {
         let _ = run;
     }
 
@@ -46,7 +46,7 @@ pub trait Sink<F: Fabric> {
 
     /// Something happened to the group. Stands in order with the deliveries of
     /// the subgroup it names.
-    fn event(&mut self, event: Event);
+    fn event(&mut self, event: EngineEvent);
 
     /// Whether somebody here reads topics of the subgroup: only then its own
     /// messages are worth waking up for. Changes with a view at most.
@@ -64,7 +64,7 @@ pub trait Sink<F: Fabric> {
 
 /// What happens to a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum EngineEvent {
     /// A lane has ended; everything in it has been delivered. The subgroup goes
     /// on, if it does, in a lane that begins at `end`.
     LaneEnded {
@@ -112,7 +112,7 @@ pub struct Position {
 
 /// What a step did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outcome {
+pub struct StepOutcome {
     /// Whether anything was received, sent or delivered.
     pub progress: bool,
     /// Whether room came back to a ring of mine.
@@ -178,8 +178,8 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     }
 
     /// Access for the participant's threads.
-    pub fn handle(&self) -> Handle<F> {
-        Handle(self.participant.clone())
+    pub fn handle(&self) -> EngineHandle<F> {
+        EngineHandle(self.participant.clone())
     }
 
     pub(crate) fn participant(&self) -> &Participant<F> {
@@ -201,7 +201,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// allocates nothing once warm, makes no system call but what the fabric
     /// needs to push and to wake sleepers. Without progress, there is nothing to do in any
     /// lane: this is the look before one sleeps.
-    pub fn step(&self, now: u64) -> Option<Outcome> {
+    pub fn step(&self, now: u64) -> Option<StepOutcome> {
         self.step_as(now, Look::Whole)
     }
 
@@ -209,11 +209,11 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// lanes in which nothing has happened of late it looks at one, and at another the next
     /// time, so that it costs the same however many there are; and at the view every few
     /// times, while nobody has said anything there. Nobody may sleep on it.
-    pub fn step_briefly(&self, now: u64) -> Option<Outcome> {
+    pub fn step_briefly(&self, now: u64) -> Option<StepOutcome> {
         self.step_as(now, Look::Brief)
     }
 
-    fn step_as(&self, now: u64, look: Look) -> Option<Outcome> {
+    fn step_as(&self, now: u64, look: Look) -> Option<StepOutcome> {
         let mut state = self.try_state()?;
         let outcome = state.step(&self.participant, now, look);
         let counters = &self.participant.common.counters;
@@ -235,7 +235,12 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// Commits a claim and publishes it, and what was committed before; if somebody is
     /// stepping, makes sure that whoever steps, or sleeps, does. Which message of its ring it
     /// is: [`Claim::committed`] makes a receipt of that.
-    pub fn send(&self, claim: &mut Claim<F>, used: u32, meta: &Meta) -> Result<u64, ClaimError> {
+    pub fn send(
+        &self,
+        claim: &mut Claim<F>,
+        used: u32,
+        meta: &CommitMeta,
+    ) -> Result<u64, ClaimError> {
         let Some(mut state) = self.try_state() else {
             let index = claim.finish(used, meta)?;
             self.leave_commit(claim.lane());
@@ -279,7 +284,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
 }
 
 impl<F: Fabric, S: Sink<F>> State<F, S> {
-    fn step(&mut self, participant: &Participant<F>, now: u64, look: Look) -> Outcome {
+    fn step(&mut self, participant: &Participant<F>, now: u64, look: Look) -> StepOutcome {
         let mut progress = Progress::default();
         let mut due = 0;
         if !self.stopped {
@@ -288,7 +293,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             progress.any |= changed;
             due = when;
         }
-        Outcome {
+        StepOutcome {
             progress: progress.is_any(),
             room: progress.room,
             stable: progress.stable,
@@ -450,7 +455,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         participant: &Participant<F>,
         claim: &mut Claim<F>,
         used: u32,
-        meta: &Meta,
+        meta: &CommitMeta,
     ) -> Result<(u64, WakeInterest), ClaimError> {
         let Some(at) = self.wake_lane(claim.lane()) else {
             return Ok((claim.finish(used, meta)?, WakeInterest::Data));
@@ -470,7 +475,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         self.stopped = true;
         participant.close(STOPPED);
         self.end_batches();
-        self.sink.event(Event::Stopped(reason));
+        self.sink.event(EngineEvent::Stopped(reason));
     }
 
     /// No step follows: what has been delivered, the layer above is told.

@@ -27,7 +27,7 @@ use crate::gate::Gate;
 use crate::handle::Common;
 use crate::ids::{DeliveryClass, SubgroupId};
 use crate::inbox::ReleaseTracker;
-use crate::layout::{Columns, Layout, RingColumns};
+use crate::layout::{Columns, RingColumns, SegmentLayout};
 use crate::outbox::{ReserveError, Reserved, SendRing};
 use crate::rest::Rest;
 use crate::spec::{SpecError, SubgroupSpec};
@@ -105,7 +105,7 @@ impl<F: Fabric> SubgroupHandle<F> {
     pub(crate) fn new(
         fabric: F,
         spec: &SubgroupSpec,
-        layout: &Layout,
+        layout: &SegmentLayout,
         common: Arc<Common>,
         config: EngineConfig,
     ) -> Result<Self, SpecError> {

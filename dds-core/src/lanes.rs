@@ -10,7 +10,7 @@ use crate::group::{Context, SubgroupState};
 use crate::handle::Participant;
 use crate::ids::SubgroupId;
 use crate::lane::SubgroupHandle;
-use crate::layout::Layout;
+use crate::layout::SegmentLayout;
 use crate::spec::{SpecError, SubgroupSpec};
 
 /// The lanes of an engine between two of its steps: where they are added, and
@@ -64,7 +64,7 @@ impl<'a, F: Fabric, S: Sink<F>> Subgroups<'a, F, S> {
         spec: &SubgroupSpec,
         segment: F,
     ) -> Result<Arc<SubgroupHandle<F>>, SpecError> {
-        let layout = Layout::new(spec)?;
+        let layout = SegmentLayout::new(spec)?;
         if self.at(spec.subgroup).is_ok() {
             return Err(SpecError::Occupied(spec.subgroup));
         }
@@ -81,7 +81,7 @@ impl<'a, F: Fabric, S: Sink<F>> Subgroups<'a, F, S> {
     /// Delivers what is below the cut, the same at all who go on: `trim` has the
     /// least count that any of them reported, for each sender in order. Whatever
     /// was received of the unordered rings is delivered too. Ends the lane, and
-    /// says so in an [`Event::LaneEnded`](crate::Event::LaneEnded).
+    /// says so in an [`EngineEvent::LaneEnded`](crate::EngineEvent::LaneEnded).
     pub(crate) fn finish(
         &mut self,
         subgroup: SubgroupId,

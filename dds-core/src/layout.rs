@@ -22,7 +22,7 @@ use crate::spec::{RingSpec, SpecError, SubgroupSpec};
 
 /// The layout of every row of a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct SegmentLayout {
     rows: Vec<RowLayout>,
 }
 
@@ -100,7 +100,7 @@ impl RingColumns {
     }
 }
 
-impl Layout {
+impl SegmentLayout {
     /// Computes the layout of a lane.
     pub fn new(spec: &SubgroupSpec) -> Result<Self, SpecError> {
         spec.check()?;
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_layout_is_this_one() {
-        let layout = Layout::new(&lane()).unwrap();
+        let layout = SegmentLayout::new(&lane()).unwrap();
         insta::assert_debug_snapshot!(layout);
     }
 
@@ -189,7 +189,7 @@ mod tests {
         let check = |change: &dyn Fn(&mut SubgroupSpec)| {
             let mut spec = lane();
             change(&mut spec);
-            Layout::new(&spec).unwrap_err().to_string()
+            SegmentLayout::new(&spec).unwrap_err().to_string()
         };
         let ring = |messages, bytes| Some(RingSpec { messages, bytes });
         let errors = [

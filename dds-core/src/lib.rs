@@ -60,20 +60,20 @@ mod sync;
 mod turn;
 mod views;
 
-pub use claim::{Claim, ClaimError, Committed, Meta, Refused};
+pub use claim::{Claim, ClaimError, CommitMeta, Committed, RefusedCommit};
 #[cfg(feature = "planted")]
 pub use config::PlantedBug;
-pub use config::{Bounds, EngineConfig, SWITCHES, Switch};
+pub use config::{Bounds, EngineConfig, EngineSwitch, SWITCHES};
 pub use counters::{BATCH_BUCKETS, BatchHistogram, Counters, Traffic};
-pub use engine::{Engine, Event, Outcome, Position, Sink};
+pub use engine::{Engine, EngineEvent, Position, Sink, StepOutcome};
 pub use figures::{Figures, WriterFigures};
-pub use group::{EpochPhase, Handed, RingFigures, Run, SubgroupFigures, Wait};
-pub use handle::{AckWait, Handle};
-pub use header::{Header, Kind};
+pub use group::{DeliveryWait, EpochPhase, MessageRun, RingFigures, RunTotals, SubgroupFigures};
+pub use handle::{AckWait, EngineHandle};
+pub use header::{Header, MessageKind};
 pub use held::{Delivery, Held};
 pub use ids::{DeliveryClass, SubgroupId, TopicKey};
 pub use lane::SubgroupHandle;
-pub use layout::Layout;
+pub use layout::SegmentLayout;
 pub use spec::{RingSpec, SenderSpec, SpecError, SubgroupSpec};
 pub use stream::ProtocolViolation;
-pub use views::{InstallError, Prepared};
+pub use views::{InstallError, PreparedView};

@@ -1,10 +1,10 @@
 //! From view to view: applies the decisions of the membership to the subgroups.
 //!
 //! ```text
-//!   Membership::step --Decide--> Event::Decide --driver--> Engine::decided
-//!                    --Finish--> subgroups delivered up to the trims, Event::ViewEnded
+//!   Membership::step --Decide--> EngineEvent::Decide --driver--> Engine::decided
+//!                    --Finish--> subgroups delivered up to the trims, EngineEvent::ViewEnded
 //!                                --driver prepares segments--> Engine::install
-//!                    --Out-----> Event::Stopped
+//!                    --Out-----> EngineEvent::Stopped
 //! ```
 //!
 //! Between the end of a view and the installation of the next one, subgroups that are not touched
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use crate::engine::{Engine, Event, Look, Sink, State};
+use crate::engine::{Engine, EngineEvent, Look, Sink, State};
 use crate::group::{Found, SubgroupState, Trouble};
 use crate::handle::Participant;
 use crate::ids::SubgroupId;
@@ -47,7 +47,7 @@ enum Phase<F> {
 
 /// Segments of a view and its subgroups, prepared by the driver.
 #[derive(Debug)]
-pub struct Prepared<F> {
+pub struct PreparedView<F> {
     /// The view.
     pub view: Arc<View>,
     /// Its control segment, with rows of [`CONTROL_ROW_LEN`] bytes.
@@ -88,9 +88,9 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         });
     }
 
-    /// Installs the first view, or the one that [`Event::ViewEnded`] announced. Allocates; waits
+    /// Installs the first view, or the one that [`EngineEvent::ViewEnded`] announced. Allocates; waits
     /// for a step that is under way.
-    pub fn install(&self, prepared: Prepared<F>) -> Result<(), InstallError> {
+    pub fn install(&self, prepared: PreparedView<F>) -> Result<(), InstallError> {
         let mut state = self.state();
         let installed = state.install(self.participant(), prepared);
         drop(state);
@@ -99,7 +99,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         installed
     }
 
-    /// Makes a request to the leader. It stays open until a view fulfils it, or [`Event::Refused`]
+    /// Makes a request to the leader. It stays open until a view fulfils it, or [`EngineEvent::Refused`]
     /// reports its refusal.
     pub fn request(&self, request: Request) {
         let mut state = self.state();
@@ -112,7 +112,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         self.participant().control.nudge();
     }
 
-    /// The driver's answer to [`Event::Decide`]: whether the domain goes on with that view, or why
+    /// The driver's answer to [`EngineEvent::Decide`]: whether the domain goes on with that view, or why
     /// it does not.
     pub fn decided(&self, answer: Result<(), String>) {
         let mut state = self.state();
@@ -178,7 +178,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let changed = action.is_some();
         match action {
             None => {}
-            Some(Action::Decide(decision)) => self.sink().event(Event::Decide(decision)),
+            Some(Action::Decide(decision)) => self.sink().event(EngineEvent::Decide(decision)),
             Some(Action::Finish(finish)) => {
                 let phase = self.end_view(participant, membership, finish);
                 views.phase = phase;
@@ -223,9 +223,9 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let requests = membership.take_requests();
         let next = finish.next.clone();
         for (request, why) in membership.take_refused() {
-            self.sink().event(Event::Refused { request, why });
+            self.sink().event(EngineEvent::Refused { request, why });
         }
-        self.sink().event(Event::ViewEnded(finish));
+        self.sink().event(EngineEvent::ViewEnded(finish));
         if !going_on {
             self.go_out(participant, OutReason::Left);
             return Phase::Out;
@@ -247,9 +247,9 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     fn install(
         &mut self,
         participant: &Participant<F>,
-        prepared: Prepared<F>,
+        prepared: PreparedView<F>,
     ) -> Result<(), InstallError> {
-        let Prepared {
+        let PreparedView {
             view,
             control,
             subgroups,
@@ -294,7 +294,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             let spec = spec.ok_or(SpecError::Segment(subgroup))?;
             Subgroups::new(participant, self).open(spec, segment)?;
         }
-        self.sink().event(Event::ViewBegun(view));
+        self.sink().event(EngineEvent::ViewBegun(view));
         Ok(())
     }
 

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use spindle_dds_core::{
-    ClaimError, Delivery, DeliveryClass, Engine, Event, Handle, Kind, Meta, RingSpec, SenderSpec,
-    Sink, SubgroupId, SubgroupSpec, TopicKey,
+    ClaimError, CommitMeta, Delivery, DeliveryClass, Engine, EngineEvent, EngineHandle,
+    MessageKind, RingSpec, SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::{Fabric, Park, Rank, WakeInterest};
 
@@ -38,8 +38,8 @@ impl<F: Fabric> Sink<F> for Reader {
 
     fn batch_end(&mut self) {}
 
-    fn event(&mut self, event: Event) {
-        if let Event::Stopped(reason) = event {
+    fn event(&mut self, event: EngineEvent) {
+        if let EngineEvent::Stopped(reason) = event {
             panic!("{reason}");
         }
     }
@@ -71,7 +71,7 @@ fn lane(members: usize) -> SubgroupSpec {
 }
 
 /// Commits the next message, if there is room.
-fn send<F: Fabric>(handle: &Handle<F>, index: u32) -> bool {
+fn send<F: Fabric>(handle: &EngineHandle<F>, index: u32) -> bool {
     let len = len_of(index) as u32;
     let lane = handle.lane(SUBGROUP).expect("a lane");
     let mut claim = match lane.claim(DeliveryClass::Ordered, len) {
@@ -82,8 +82,8 @@ fn send<F: Fabric>(handle: &Handle<F>, index: u32) -> bool {
     let (head, rest) = claim.bytes().split_at_mut(4);
     head.copy_from_slice(&index.to_le_bytes());
     rest.fill(index as u8);
-    let meta = Meta {
-        kind: Kind::Data,
+    let meta = CommitMeta {
+        kind: MessageKind::Data,
         flags: 0,
         encapsulation: 1,
         writer: 0,

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 
 use spindle_dds_core::membership::CONTROL_ROW_LEN;
 use spindle_dds_core::{
-    Claim, ClaimError, Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind, Layout, Meta,
-    RingSpec, SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
+    Claim, ClaimError, CommitMeta, Delivery, DeliveryClass, Engine, EngineConfig, EngineEvent,
+    MessageKind, RingSpec, SegmentLayout, SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
 use spindle_dds_transport::{
@@ -115,15 +115,15 @@ impl<F: Fabric> Sink<F> for Nobody {
 
     fn batch_end(&mut self) {}
 
-    fn event(&mut self, _: Event) {}
+    fn event(&mut self, _: EngineEvent) {}
 
     fn is_reading(&self, _: SubgroupId) -> bool {
         self.reads
     }
 }
 
-const META: Meta = Meta {
-    kind: Kind::Data,
+const META: CommitMeta = CommitMeta {
+    kind: MessageKind::Data,
     flags: 0,
     encapsulation: 1,
     writer: 0,
@@ -151,7 +151,7 @@ fn pair(reads: bool, config: EngineConfig) -> (SimNetwork, [Engine<Noted, Nobody
     };
     let options = SimOptions::default();
     let (network, controls) = SimNetwork::group(1, &[CONTROL_ROW_LEN; 2], options);
-    let lens = Layout::new(&spec).expect("a lane").row_lens();
+    let lens = SegmentLayout::new(&spec).expect("a lane").row_lens();
     let rows: Vec<_> = (0..).map(NodeId).zip(lens).collect();
     let segment = network.open(&rows);
     let view = view::view_of(2, vec![spec]);

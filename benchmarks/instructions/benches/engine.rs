@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use gungraun::prelude::*;
 use spindle_dds_core::{
-    Delivery, DeliveryClass, Engine, Event, Kind, Meta, RingSpec, SenderSpec, Sink, SubgroupHandle,
-    SubgroupId, SubgroupSpec, TopicKey,
+    CommitMeta, Delivery, DeliveryClass, Engine, EngineEvent, MessageKind, RingSpec, SenderSpec,
+    Sink, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::hybrid::{HybridSegment, Station};
@@ -31,8 +31,8 @@ const WARM_UP: usize = 40;
 /// More steps than it takes until a lane is hardly looked at any more.
 const LOOKS_IN_VAIN: usize = 2000;
 
-const META: Meta = Meta {
-    kind: Kind::Data,
+const META: CommitMeta = CommitMeta {
+    kind: MessageKind::Data,
     flags: 0,
     encapsulation: 1,
     writer: 0,
@@ -58,8 +58,8 @@ impl Sink<HybridSegment> for Touch {
 
     fn batch_end(&mut self) {}
 
-    fn event(&mut self, event: Event) {
-        if let Event::Stopped(reason) = event {
+    fn event(&mut self, event: EngineEvent) {
+        if let EngineEvent::Stopped(reason) = event {
             panic!("{reason}");
         }
     }

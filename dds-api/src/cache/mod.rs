@@ -21,7 +21,7 @@ mod query;
 mod tests;
 mod writers;
 
-use spindle_dds_core::Kind;
+use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_qos::{History, HistoryKind, ResourceLimits};
 
@@ -38,7 +38,7 @@ use writers::Writers;
 /// What arrives.
 #[derive(Debug)]
 pub(crate) struct Arrived<P> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: MessageKind,
     pub(crate) key: KeyHash,
     /// Kept with the sample, for its `SampleInfo`.
     pub(crate) origin: Origin,
@@ -128,7 +128,7 @@ impl<P> Cache<P> {
     /// Offers a message to the cache; `evicted` gets the payload that a newer sample replaces.
     pub(crate) fn offer(&mut self, arrived: Arrived<P>, evicted: &mut impl FnMut(P)) -> Offer<P> {
         match arrived.kind {
-            Kind::Data => self.offer_data(arrived, evicted),
+            MessageKind::Data => self.offer_data(arrived, evicted),
             _ => match self.change_state(&arrived) {
                 Ok(changed) => Offer::State {
                     changed,
@@ -186,8 +186,14 @@ impl<P> Cache<P> {
     /// Disposes of or unregisters an instance. Whether its state has changed; unregistering an
     /// unknown instance changes nothing.
     fn change_state(&mut self, arrived: &Arrived<P>) -> Result<bool, RejectedReason> {
-        let disposes = matches!(arrived.kind, Kind::Dispose | Kind::DisposeUnregister);
-        let unregisters = matches!(arrived.kind, Kind::Unregister | Kind::DisposeUnregister);
+        let disposes = matches!(
+            arrived.kind,
+            MessageKind::Dispose | MessageKind::DisposeUnregister
+        );
+        let unregisters = matches!(
+            arrived.kind,
+            MessageKind::Unregister | MessageKind::DisposeUnregister
+        );
         let at = match self.instances.find(arrived.key) {
             Some(at) => at,
             None if disposes => {

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use spindle_dds_core::membership::{Detection, MemberId, Rules, View};
-use spindle_dds_core::{Engine, EngineConfig, Handle, Outcome};
+use spindle_dds_core::{Engine, EngineConfig, EngineHandle, StepOutcome};
 use spindle_dds_transport::{Fabric, ParkSlots};
 
 use crate::driver::endpoints::local_endpoints::LocalEndpoints;
@@ -29,7 +29,7 @@ use crate::wire::Wire;
 /// What threads and writers of an enabled participant share.
 pub(crate) struct Session {
     engine: Engine<Wire, Sink>,
-    handle: Handle<Wire>,
+    handle: EngineHandle<Wire>,
     send_waiters: SendWaiters,
     /// Whoever gives no sign of life for so long is taken for failed.
     limit: Duration,
@@ -124,10 +124,11 @@ impl Session {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn handle(&self) -> &Handle<Wire> {
+    pub(crate) fn handle(&self) -> &EngineHandle<Wire> {
         &self.handle
     }
 
+    #[inline]
     pub(crate) fn engine(&self) -> &Engine<Wire, Sink> {
         &self.engine
     }
@@ -217,18 +218,18 @@ impl Session {
     }
 
     /// One step of the engine, by any thread. `None` when another one steps.
-    pub(crate) fn step(&self) -> Option<Outcome> {
+    pub(crate) fn step(&self) -> Option<StepOutcome> {
         self.step_at(self.now())
     }
 
     /// The same for who looks again at once, and does not sleep on it.
-    pub(crate) fn step_briefly(&self) -> Option<Outcome> {
+    pub(crate) fn step_briefly(&self) -> Option<StepOutcome> {
         self.step_briefly_at(self.now())
     }
 
     /// One step of those of who goes on and on, and `woke` just now: then what woke it may be
     /// in any lane.
-    pub(crate) fn step_on(&self, woke: bool) -> Option<Outcome> {
+    pub(crate) fn step_on(&self, woke: bool) -> Option<StepOutcome> {
         match woke {
             true => self.step(),
             false => self.step_briefly(),
@@ -236,17 +237,17 @@ impl Session {
     }
 
     /// [`step_briefly`](Self::step_briefly), with the engine's time.
-    pub(crate) fn step_briefly_at(&self, now: u64) -> Option<Outcome> {
+    pub(crate) fn step_briefly_at(&self, now: u64) -> Option<StepOutcome> {
         self.heed(self.engine.step_briefly(now)?)
     }
 
     /// One step, with the engine's time.
-    pub(crate) fn step_at(&self, now: u64) -> Option<Outcome> {
+    pub(crate) fn step_at(&self, now: u64) -> Option<StepOutcome> {
         self.heed(self.engine.step(now)?)
     }
 
     /// Lets threads that wait know what a step has brought them.
-    fn heed(&self, outcome: Outcome) -> Option<Outcome> {
+    fn heed(&self, outcome: StepOutcome) -> Option<StepOutcome> {
         if outcome.stopped || self.control_queue.lanes_changed() {
             self.send_waiters.wake_all();
         } else if outcome.room || outcome.stable {

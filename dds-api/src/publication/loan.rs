@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use spindle_dds_core::Kind;
+use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::{KeyHash, Slot};
 
 use super::core::WriterCore;
@@ -57,7 +57,7 @@ impl<T> Slot for Loan<T> {
             return Err(Error::IllegalOperation("the loan is finished".to_owned()));
         };
         let timestamp = slot.timestamp.unwrap_or_else(source_timestamp);
-        slot.publish(used, Kind::Data, key, timestamp)
+        slot.publish(used, MessageKind::Data, key, timestamp)
     }
 }
 

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_queue::ArrayQueue;
 use crossbeam_utils::atomic::AtomicCell;
-use spindle_dds_core::Kind;
+use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::KeyHash;
 
 use super::core::WriterCore;
@@ -247,12 +247,12 @@ impl WriterCore {
         self: &Arc<Self>,
         len: usize,
         encode: impl FnOnce(&mut [u8]) -> Result<usize>,
-        kind: Kind,
+        kind: MessageKind,
         key: KeyHash,
         timestamp: i64,
     ) -> Result<Receipt> {
         let purpose = match kind {
-            Kind::Unregister | Kind::DisposeUnregister => Purpose::Unregister,
+            MessageKind::Unregister | MessageKind::DisposeUnregister => Purpose::Unregister,
             _ => Purpose::Sample(Some(key)),
         };
         let mut slot = self.side.pool.take(self);

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use spindle_dds_core::{Claim, DeliveryClass, Kind, Meta};
+use spindle_dds_core::{Claim, CommitMeta, DeliveryClass, MessageKind};
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_qos::Duration;
 
@@ -116,11 +116,11 @@ impl LoanSlot {
     pub(super) fn publish(
         &mut self,
         used: usize,
-        kind: Kind,
+        kind: MessageKind,
         key: KeyHash,
         timestamp: i64,
     ) -> Result<Receipt> {
-        let writer = self.writer.as_ref().ok_or_else(no_writer)?;
+        let writer = self.writer.as_deref().ok_or_else(no_writer)?;
         let claim = match &mut self.claim {
             Some(claim) if !self.is_dropped => claim,
             _ => return Ok(writer.drop_sample()),
@@ -136,7 +136,7 @@ impl LoanSlot {
             },
         };
         let port = writer.port()?;
-        let meta = Meta {
+        let meta = CommitMeta {
             kind,
             flags: 0,
             encapsulation: writer.side.encapsulation.0,
@@ -175,14 +175,14 @@ impl LoanSlot {
 fn settle(
     limits: &Limits,
     permit: Option<SamplePermit>,
-    kind: Kind,
+    kind: MessageKind,
     key: KeyHash,
     sent: SendPosition,
 ) {
     if let Some(permit) = permit {
         permit.sent(sent);
     }
-    if let Kind::Unregister | Kind::DisposeUnregister = kind {
+    if let MessageKind::Unregister | MessageKind::DisposeUnregister = kind {
         limits.unregister(key);
     }
 }

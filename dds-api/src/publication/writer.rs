@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use spindle_dds_core::Kind;
+use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DataWriterQos, Duration};
 
@@ -215,7 +215,7 @@ impl<T: TopicType> DataWriter<T> {
         self.core.write(
             sample.size(representation),
             |bytes| Ok(sample.encode(representation, bytes)?),
-            Kind::Data,
+            MessageKind::Data,
             sample.key_hash(),
             timestamp,
         )
@@ -249,9 +249,9 @@ impl<T: TopicType> DataWriter<T> {
     /// As for [`write`](Self::write).
     pub fn unregister_instance_w_timestamp(&self, key: &T, timestamp: i64) -> Result<Receipt> {
         let kind = if self.core.autodisposes() {
-            Kind::DisposeUnregister
+            MessageKind::DisposeUnregister
         } else {
-            Kind::Unregister
+            MessageKind::Unregister
         };
         self.write_key(key, kind, timestamp)
     }
@@ -269,10 +269,10 @@ impl<T: TopicType> DataWriter<T> {
     /// # Errors
     /// As for [`write`](Self::write).
     pub fn dispose_w_timestamp(&self, key: &T, timestamp: i64) -> Result<Receipt> {
-        self.write_key(key, Kind::Dispose, timestamp)
+        self.write_key(key, MessageKind::Dispose, timestamp)
     }
 
-    fn write_key(&self, key: &T, kind: Kind, timestamp: i64) -> Result<Receipt> {
+    fn write_key(&self, key: &T, kind: MessageKind, timestamp: i64) -> Result<Receipt> {
         let representation = self.core.side.representation;
         self.core.write(
             key.key_size(representation),

@@ -1,4 +1,4 @@
-//! Room, and who waits for it.
+//! Room in rings and caches, and waiting for it.
 
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, Reliability, ResourceLimits};
 use spindle_dds::{Duration, Error, RejectedReason};
@@ -70,7 +70,7 @@ fn a_keep_all_reader_that_stops_taking_blocks_its_writers_only() {
 }
 
 #[test]
-fn samples_that_are_held_cost_nobody_anything_by_default() {
+fn samples_that_are_held_hold_up_no_writer_by_default() {
     let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writer = writer_with(&participants[0], "State", small_ring(60_000));
@@ -173,7 +173,7 @@ fn too_large_is_told_with_both_sizes() {
     for _ in 0..20 {
         writer
             .write(&blob)
-            .expect("nobody reads it, so there is room");
+            .expect("it has no reader, so there is room");
     }
 }
 
@@ -203,7 +203,7 @@ fn waiting_for_acknowledgments_ends_or_times_out() {
 }
 
 #[test]
-fn a_best_effort_reader_that_is_full_rejects_and_holds_nobody_back() {
+fn a_best_effort_reader_that_is_full_rejects_and_holds_up_no_writer() {
     let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writer = writer_with(&participants[0], "State", small_ring(60_000));
@@ -214,9 +214,7 @@ fn a_best_effort_reader_that_is_full_rejects_and_holds_nobody_back() {
     let reader = reader_with(&participants[1], "State", qos);
     enable(&participants);
     for number in 0..100 {
-        writer
-            .write(&state(1, number))
-            .expect("nobody is waited for");
+        writer.write(&state(1, number)).expect("it does not wait");
     }
     crate::meeting::wait_until(reader.status_condition().expect("alive"), || {
         let rejected = reader.sample_rejected_status().expect("alive");

@@ -102,7 +102,7 @@ fn two_hosts_have_one_order() {
 }
 
 #[test]
-fn who_has_nothing_to_do_sleeps_across_hosts_too() {
+fn idle_participants_sleep_across_hosts_too() {
     let hosts = Hosts::new(2);
     let participants = [0, 0, 1].map(|at| hosts.participant(at, 1));
     let writers = participants.each_ref().map(|it| writer(it, "State"));
@@ -122,11 +122,11 @@ fn who_has_nothing_to_do_sleeps_across_hosts_too() {
             thread::sleep(Duration::from_millis(200));
             steps() == before
         });
-        assert!(rests, "somebody steps all the time");
+        assert!(rests, "a participant steps all the time");
         writer.write(&state(1, number)).expect("sent");
         for reader in &readers {
             let numbers = take(reader, 1, |sample| sample.data().expect("data").number);
-            assert_eq!(numbers, [number], "nobody oversleeps");
+            assert_eq!(numbers, [number], "a sleeper is woken");
         }
     }
 }
@@ -164,12 +164,12 @@ fn the_first_contact_waits_for_a_majority() {
 }
 
 #[test]
-fn nobody_founds_but_the_first_contact() {
+fn only_the_first_contact_founds_a_domain() {
     let hosts = Hosts::new(2);
     let builder = hosts.builder(1, 2);
     let hasty = builder.property("spindle.join.timeout_ms", "200");
     let hasty = hasty.create().expect("a participant");
-    let error = hasty.enable().expect_err("nobody founds");
+    let error = hasty.enable().expect_err("it may not found");
     assert!(matches!(error, Error::Timeout(_)), "{error}");
     let text = error.to_string();
     let first = format!("first contact {}: nobody answers", hosts.contacts[0]);

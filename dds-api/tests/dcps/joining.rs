@@ -53,7 +53,7 @@ fn a_join_that_times_out_can_be_repeated() {
         .create()
         .expect("a participant");
     let known = reader(&hasty, "State");
-    let error = hasty.enable().expect_err("nobody answers");
+    let error = hasty.enable().expect_err("there is no answer");
     assert!(matches!(error, Error::Timeout(_)), "{error}");
     assert!(!hasty.is_enabled() && !known.is_enabled());
     std::fs::remove_file(record).expect("it is there");

@@ -27,7 +27,7 @@ impl Meeting {
         }
     }
 
-    /// Made by whoever comes first, for this user alone.
+    /// Created by the first participant, for this user alone.
     pub(crate) fn directory(&self) -> String {
         let directory = self.directory.path().join("domains");
         directory.to_str().expect("UTF-8").to_owned()

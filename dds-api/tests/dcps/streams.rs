@@ -1,4 +1,4 @@
-//! Samples as streams: who wakes them, who does not, and how they end.
+//! Samples as streams: what wakes them, what holds them up, and how they end.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -172,7 +172,7 @@ impl DataReaderListener<State> for Panics {
 }
 
 #[test]
-fn a_listener_that_panics_stops_nobody() {
+fn a_listener_that_panics_does_not_stop_others() {
     let meeting = Meeting::new();
     let participant = meeting.participant();
     let writers = ["State", "Other"].map(|topic| writer(&participant, topic));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::run::{Course, Handed, Order, Run, Source};
+use super::run::{Course, MessageRun, Order, RunTotals, Source};
 use super::{Context, Found, SubgroupState, Trouble};
 use crate::config::{Bounds, EngineConfig, PlantedBug};
 use crate::counters::bump;
@@ -195,7 +195,7 @@ impl<F: Fabric> SubgroupState<F> {
             inbox,
             tickets: &self.tickets,
         };
-        let mut run = Run {
+        let mut run = MessageRun {
             source,
             stream,
             course: Course {
@@ -210,7 +210,7 @@ impl<F: Fabric> SubgroupState<F> {
             },
             left: most,
             skips: batched && delivery_batching,
-            handed: Handed::default(),
+            handed: RunTotals::default(),
             behind: 0,
             is_out: false,
         };

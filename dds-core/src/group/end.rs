@@ -18,7 +18,7 @@ use spindle_dds_transport::{Fabric, Rank};
 
 use super::{Context, Phase, Sender, SubgroupState, Trouble};
 use crate::config::PlantedBug;
-use crate::engine::{Event, Sink};
+use crate::engine::{EngineEvent, Sink};
 use crate::ids::DeliveryClass;
 use crate::lane::{ENDED, WEDGED};
 use crate::stream::ReceiveCursor;
@@ -125,7 +125,7 @@ impl<F: Fabric> SubgroupState<F> {
         self.deliver_unordered(&lane, context);
         lane.close(ENDED);
         let end = self.spec.end(trim);
-        context.sink.event(Event::LaneEnded {
+        context.sink.event(EngineEvent::LaneEnded {
             subgroup: self.id(),
             epoch: self.spec.epoch,
             end,

@@ -28,18 +28,18 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
-pub use figures::{EpochPhase, RingFigures, SubgroupFigures, Wait};
+pub use figures::{DeliveryWait, EpochPhase, RingFigures, SubgroupFigures};
 pub(crate) use rest::Seen;
-pub use run::{Handed, Run};
+pub use run::{MessageRun, RunTotals};
 
-use crate::claim::{Claim, ClaimError, Meta};
+use crate::claim::{Claim, ClaimError, CommitMeta};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::digest::Digest;
 use crate::engine::{Position, Sink};
 use crate::held::Tickets;
 use crate::ids::{DeliveryClass, SubgroupId};
 use crate::lane::SubgroupHandle;
-use crate::layout::{Columns, Layout};
+use crate::layout::{Columns, SegmentLayout};
 use crate::outgoing::{Outgoing, WriterSeqs};
 use crate::pushes::Pushes;
 use crate::spec::{SenderSpec, SubgroupSpec};
@@ -170,7 +170,11 @@ pub(crate) struct Context<'a, S> {
 }
 
 impl<F: Fabric> SubgroupState<F> {
-    pub(crate) fn new(lane: Arc<SubgroupHandle<F>>, spec: SubgroupSpec, layout: &Layout) -> Self {
+    pub(crate) fn new(
+        lane: Arc<SubgroupHandle<F>>,
+        spec: SubgroupSpec,
+        layout: &SegmentLayout,
+    ) -> Self {
         let me = lane.fabric.me();
         let places = || (0..spec.members.len() as u16).map(Rank);
         let stream = |ring: DeliveryClass, sender: usize| {
@@ -325,7 +329,7 @@ impl<F: Fabric> SubgroupState<F> {
     pub(crate) fn send_claim<S>(
         &mut self,
         claim: &mut Claim<F>,
-        (used, meta): (u32, &Meta),
+        (used, meta): (u32, &CommitMeta),
         context: &mut Context<'_, S>,
     ) -> Result<u64, ClaimError> {
         let place = claim.finish_owned(used)?;

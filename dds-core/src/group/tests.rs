@@ -4,10 +4,10 @@ use spindle_dds_transport::FABRIC_AREA;
 use spindle_dds_transport::sim::{NodeId, SegmentId, SimFabric, SimNetwork, SimOptions};
 
 use super::*;
-use crate::claim::{ClaimError, Committed, Meta};
-use crate::engine::{Engine, Event};
+use crate::claim::{ClaimError, CommitMeta, Committed};
+use crate::engine::{Engine, EngineEvent};
 use crate::handle::Common;
-use crate::header::{Header, Kind};
+use crate::header::{Header, MessageKind};
 use crate::held::{Delivery, Held};
 use crate::lanes::{SubgroupError, Subgroups};
 use crate::limits::{DIGEST_EVERY, DIGESTS_KEPT, HEADER_LEN, MESSAGE_INDEX_MAX};
@@ -50,7 +50,7 @@ impl Sink<SimFabric> for Log {
     }
 
     /// Takes some of it, and leaves the rest.
-    fn deliver_run(&mut self, run: &mut Run<'_, SimFabric>) {
+    fn deliver_run(&mut self, run: &mut MessageRun<'_, SimFabric>) {
         if self.skips {
             run.skip(|_| true);
         }
@@ -65,8 +65,8 @@ impl Sink<SimFabric> for Log {
         self.upcalls += 1;
     }
 
-    fn event(&mut self, event: Event) {
-        if let Event::LaneEnded { end, digest, .. } = event {
+    fn event(&mut self, event: EngineEvent) {
+        if let EngineEvent::LaneEnded { end, digest, .. } = event {
             self.ended = Some((end, digest));
         }
     }
@@ -109,7 +109,7 @@ fn network(members: u16, seed: u64, options: SimOptions) -> (SimNetwork, Vec<Sim
 }
 
 fn open(network: &SimNetwork, spec: &SubgroupSpec) -> SegmentId {
-    let lens = Layout::new(spec).expect("a lane").row_lens();
+    let lens = SegmentLayout::new(spec).expect("a lane").row_lens();
     let nodes = spec.members.iter().map(|rank| NodeId(rank.index()));
     network.open(&nodes.zip(lens).collect::<Vec<_>>())
 }
@@ -186,8 +186,8 @@ fn log<R>(node: &Node, f: impl FnOnce(&mut Log) -> R) -> R {
     node.with_sink(f).expect("nobody steps")
 }
 
-const META: Meta = Meta {
-    kind: Kind::Data,
+const META: CommitMeta = CommitMeta {
+    kind: MessageKind::Data,
     flags: 0,
     encapsulation: 1,
     writer: 0,
@@ -228,7 +228,7 @@ fn refused(ring: DeliveryClass, lies: &[Lie], reach: u64) -> bool {
         segment,
     } = World::new(3, EngineConfig::SPINDLE);
     let liar = network.fabric(segment, Rank(1));
-    let layout = Layout::new(&spec(3)).expect("a lane");
+    let layout = SegmentLayout::new(&spec(3)).expect("a lane");
     let rings = layout.columns(Rank(1)).rings;
     let columns = rings[ring.index()].as_ref().expect("a sender");
     let to: PeerSet = [Rank(0), Rank(2)].into_iter().collect();
@@ -274,7 +274,7 @@ fn message(index: u64) -> Header {
         index,
         offset: 0,
         len: 0,
-        kind: Kind::Data,
+        kind: MessageKind::Data,
         flags: 0,
         encapsulation: 1,
         writer: 0,
@@ -324,7 +324,7 @@ fn who_acknowledges_what_nobody_can_have_sent_is_named() {
             nodes,
             segment,
         } = World::new(3, EngineConfig::SPINDLE);
-        let layout = Layout::new(&spec(3)).expect("a lane");
+        let layout = SegmentLayout::new(&spec(3)).expect("a lane");
         let word = layout.columns(Rank(1)).received_num;
         network.forge(segment, Rank(1), word, received_num);
         network.settle();
@@ -352,7 +352,7 @@ fn room_that_comes_back_is_told_though_a_member_is_broken() {
     drop(held);
     world.network.settle();
     world.nodes[2].step(0);
-    let layout = Layout::new(&spec(3)).expect("a lane");
+    let layout = SegmentLayout::new(&spec(3)).expect("a lane");
     let ring = layout.columns(Rank(1)).rings[DeliveryClass::Ordered.index()];
     let guard = ring.as_ref().expect("a sender").guard;
     world.network.forge(world.segment, Rank(1), guard, 1 << 40);
@@ -431,7 +431,7 @@ fn nulls_are_not_acknowledged() {
     // What the second has received of the others, as a member knows it.
     let second_has = |member: usize| {
         let lane = nodes[member].handle().lane(SUBGROUP).expect("a lane");
-        let layout = Layout::new(&spec(4)).expect("a lane");
+        let layout = SegmentLayout::new(&spec(4)).expect("a lane");
         let columns = layout.columns(Rank(1));
         [0, 2, 3].map(|sender| lane.fabric.row(Rank(1)).load(columns.received(sender)))
     };
@@ -459,7 +459,7 @@ struct Order {
 
 impl Order {
     fn new(spec: &SubgroupSpec, segment: SimFabric) -> Self {
-        let layout = Layout::new(spec).expect("a lane");
+        let layout = SegmentLayout::new(spec).expect("a lane");
         let config = EngineConfig::SPINDLE;
         let lane = SubgroupHandle::new(segment, spec, &layout, Arc::new(Common::new()), config);
         let lane = Arc::new(lane.expect("a lane"));
@@ -677,7 +677,7 @@ fn nonsense_found_at_the_end_of_a_lane_is_a_suspicion() {
         &world.nodes[0],
         world.network.fabric(world.segment, Rank(1)),
     );
-    let columns = Layout::new(&spec(2)).expect("a lane");
+    let columns = SegmentLayout::new(&spec(2)).expect("a lane");
     let guard = columns.columns(Rank(1)).rings[0]
         .as_ref()
         .expect("a sender");
@@ -711,7 +711,7 @@ fn what_comes_after_the_freeze_is_not_acknowledged() {
     world.run(&[0, 2]);
     assert_eq!(freeze(honest), Ok(frozen.clone()));
     let lane = honest.handle().lane(SUBGROUP).expect("a lane");
-    let layout = Layout::new(&spec(3)).expect("a lane");
+    let layout = SegmentLayout::new(&spec(3)).expect("a lane");
     let told = lane
         .fabric
         .row(Rank(0))

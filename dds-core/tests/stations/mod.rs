@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::CONTROL_ROW_LEN;
-use spindle_dds_core::{Engine, EngineConfig, Layout, Sink, SubgroupSpec};
+use spindle_dds_core::{Engine, EngineConfig, SegmentLayout, Sink, SubgroupSpec};
 use spindle_dds_transport::hybrid::{HybridSegment, NetworkOptions, Station, StationOptions};
 use spindle_dds_transport::{FABRIC_AREA, Rank, SegmentKey, SegmentRequest, shm};
 
@@ -109,7 +109,7 @@ fn requests(members: usize, me: usize, lanes: &[SubgroupSpec]) -> Vec<SegmentReq
         row_lens,
         control: lane == 0,
     };
-    let rows = |lane| Layout::new(lane).expect("a lane").row_lens();
+    let rows = |lane| SegmentLayout::new(lane).expect("a lane").row_lens();
     let lanes = (1..).zip(lanes).map(|(at, lane)| request(at, rows(lane)));
     let control = request(0, vec![CONTROL_ROW_LEN; members]);
     std::iter::once(control).chain(lanes).collect()

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{Detection, HostId, Member, MemberId, Rules, View};
-use spindle_dds_core::{Engine, Prepared, Sink, SubgroupSpec};
+use spindle_dds_core::{Engine, PreparedView, Sink, SubgroupSpec};
 use spindle_dds_transport::{Fabric, Rank};
 
 /// A view of so many members of one host, with these subgroups, ascending by id.
@@ -53,7 +53,7 @@ pub(crate) fn begin_view<F: Fabric, S: Sink<F>>(
         .subgroups
         .iter()
         .filter(|spec| spec.members.contains(&me));
-    let prepared = Prepared {
+    let prepared = PreparedView {
         view: view.clone(),
         control,
         subgroups: mine.map(|spec| spec.subgroup).zip(segments).collect(),

@@ -6,8 +6,9 @@ mod view;
 
 use spindle_dds_core::membership::{CONTROL_ROW_LEN, OutReason};
 use spindle_dds_core::{
-    ClaimError, Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind, Layout, Meta, RingSpec,
-    SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey, limits,
+    ClaimError, CommitMeta, Delivery, DeliveryClass, Engine, EngineConfig, EngineEvent,
+    MessageKind, RingSpec, SegmentLayout, SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
+    limits,
 };
 use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
 use spindle_dds_transport::{FABRIC_AREA, Rank};
@@ -31,8 +32,8 @@ impl Sink<SimFabric> for Counter {
 
     fn batch_end(&mut self) {}
 
-    fn event(&mut self, event: Event) {
-        if let Event::Stopped(reason) = event {
+    fn event(&mut self, event: EngineEvent) {
+        if let EngineEvent::Stopped(reason) = event {
             self.stopped = Some(reason);
         }
     }
@@ -66,7 +67,7 @@ fn group(configs: &[EngineConfig]) -> (SimNetwork, Vec<Node>) {
     };
     let control = vec![CONTROL_ROW_LEN; configs.len()];
     let (network, controls) = SimNetwork::group(1, &control, SimOptions::default());
-    let lens = Layout::new(&lane).expect("a lane").row_lens();
+    let lens = SegmentLayout::new(&lane).expect("a lane").row_lens();
     let rows: Vec<_> = (0..).map(NodeId).zip(lens).collect();
     let segment = network.open(&rows);
     let view = view::view_of(configs.len(), vec![lane]);
@@ -93,8 +94,8 @@ fn send_some(node: &Node, writer_seq: &mut u64) -> bool {
             Err(ClaimError::NoRoom | ClaimError::Stopped) => return any,
             Err(error) => panic!("{error}"),
         };
-        let meta = Meta {
-            kind: Kind::Data,
+        let meta = CommitMeta {
+            kind: MessageKind::Data,
             flags: 0,
             encapsulation: 1,
             writer: 0,

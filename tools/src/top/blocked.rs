@@ -1,7 +1,7 @@
 //! Participants that are blocked, and by which others.
 
 use serde::Serialize;
-use spindle_dds::monitor::{ParticipantFigures, SubgroupFigures, Wait, WaitFigures};
+use spindle_dds::monitor::{DeliveryWait, ParticipantFigures, SubgroupFigures, WaitFigures};
 
 use super::scene::Names;
 
@@ -135,7 +135,7 @@ impl Comparison<'_> {
         if before.wait.is_none() || before.delivered_num != subgroup.delivered_num {
             return None;
         }
-        let Wait {
+        let DeliveryWait {
             messages,
             senders,
             acknowledgements,

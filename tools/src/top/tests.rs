@@ -6,8 +6,8 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use spindle_dds::Error;
 use spindle_dds::monitor::{
-    Counters, DeliveryClass, EpochPhase, Figures, MemberFigures, ParticipantFigures, RingFigures,
-    Seen, SubgroupFigures, TopicFigures, Traffic, VERSION, Wait, WaitFigures,
+    Counters, DeliveryClass, DeliveryWait, EpochPhase, Figures, MemberFigures, ParticipantFigures,
+    RingFigures, Seen, SubgroupFigures, TopicFigures, Traffic, VERSION, WaitFigures,
 };
 
 use super::blocked::What;
@@ -162,7 +162,7 @@ fn held_up(seconds: u64, all: &mut [ParticipantFigures]) {
 fn unacknowledged(_: u64, all: &mut [ParticipantFigures]) {
     let lane = &mut all[2].engine.lanes[0];
     lane.delivered_num = 1500;
-    lane.wait = Some(Wait {
+    lane.wait = Some(DeliveryWait {
         messages: 12,
         senders: vec![],
         acknowledgements: vec![1],

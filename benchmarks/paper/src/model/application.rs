@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::network::TimedFabric;
-use spindle_dds_core::{ClaimError, DeliveryClass, Kind, Meta, SubgroupHandle, TopicKey};
+use spindle_dds_core::{
+    ClaimError, CommitMeta, DeliveryClass, MessageKind, SubgroupHandle, TopicKey,
+};
 
 use super::constants::{SEND, copy_ns};
 use super::experiment::{Experiment, STAND_IN};
@@ -102,8 +104,8 @@ impl Application {
             }
             Err(error) => return Err(error),
         };
-        let meta = Meta {
-            kind: Kind::Data,
+        let meta = CommitMeta {
+            kind: MessageKind::Data,
             flags: 0,
             encapsulation: 1,
             writer: 0,

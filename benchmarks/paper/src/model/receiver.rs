@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::network::{TimedFabric, TimedNetwork};
 use spindle_dds_core::membership::OutReason;
-use spindle_dds_core::{Delivery, Event, Sink, SubgroupId};
+use spindle_dds_core::{Delivery, EngineEvent, Sink, SubgroupId};
 
 use super::constants::{DELIVER, RECEIVE, copy_ns};
 use super::experiment::Experiment;
@@ -99,8 +99,8 @@ impl Sink<TimedFabric> for Receiver {
         }
     }
 
-    fn event(&mut self, event: Event) {
-        if let Event::Stopped(reason) = event {
+    fn event(&mut self, event: EngineEvent) {
+        if let EngineEvent::Stopped(reason) = event {
             self.stopped = Some(reason);
         }
     }

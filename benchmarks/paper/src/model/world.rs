@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::network::{Charge, Costs, Measure, Spent, TimedNetwork};
 use spindle_dds_core::membership::{CONTROL_ROW_LEN, OutReason};
-use spindle_dds_core::{ClaimError, Layout, RingSpec, SpecError};
+use spindle_dds_core::{ClaimError, RingSpec, SegmentLayout, SpecError};
 use spindle_dds_transport::{FABRIC_AREA, Rank};
 
 use super::constants::{COSTS, RECEIVE};
@@ -15,7 +15,7 @@ use super::measured::{Batches, Measured};
 use super::member::{Member, Next};
 use super::view::view_of;
 
-/// Bytes of a message header, as [`Layout`] has them.
+/// Bytes of a message header, as [`SegmentLayout`] has them.
 const HEADER_LEN: usize = spindle_dds_core::limits::HEADER_LEN;
 
 /// Why a run has no result.
@@ -120,7 +120,7 @@ impl World {
         let view = view_of(nodes, specs.collect());
         let mut segments: Vec<Vec<_>> = (0..nodes).map(|_| Vec::new()).collect();
         for subgroup in 0..experiment.subgroups {
-            let layout = Layout::new(&experiment.lane(subgroup))?;
+            let layout = SegmentLayout::new(&experiment.lane(subgroup))?;
             let row_lens = layout.row_lens();
             let fabrics = network.segment(
                 &row_lens,

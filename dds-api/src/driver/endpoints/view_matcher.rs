@@ -5,7 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{Finish, Member, MemberId, RemovalReason, View};
-use spindle_dds_core::{DeliveryClass, Handle, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey};
+use spindle_dds_core::{
+    DeliveryClass, EngineHandle, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
+};
 use spindle_dds_transport::Rank;
 
 use super::local_endpoints::{LocalEndpoint, LocalEndpoints};
@@ -28,7 +30,7 @@ type Name = (MemberId, u64);
 pub(crate) struct ViewMatcher {
     local_endpoints: Arc<LocalEndpoints>,
     me: MemberId,
-    handle: Option<Handle<Wire>>,
+    handle: Option<EngineHandle<Wire>>,
     known: BTreeMap<Name, Arc<Entry>>,
     pids: BTreeMap<MemberId, u32>,
     /// Readers of this participant that a view has.
@@ -76,7 +78,7 @@ impl ViewMatcher {
     }
 
     /// Where it finds lanes: before the first view.
-    pub(crate) fn set_handle(&mut self, handle: Handle<Wire>) {
+    pub(crate) fn set_handle(&mut self, handle: EngineHandle<Wire>) {
         self.handle = Some(handle);
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use spindle_dds_core::{Delivery, Held, Kind};
+use spindle_dds_core::{Delivery, Held, MessageKind};
 use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
 use spindle_dds_transport::{Fabric, Rank};
 
@@ -128,7 +128,7 @@ pub(crate) struct DeliveryPoint {
 
 #[derive(Debug)]
 pub(crate) struct Message<F: Fabric> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: MessageKind,
     pub(crate) key: KeyHash,
     pub(crate) origin: Origin,
     pub(crate) held: Held<F>,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{OutReason, View};
-use spindle_dds_core::{Delivery, Event, Handle, Kind, Run, SubgroupId};
+use spindle_dds_core::{Delivery, EngineEvent, EngineHandle, MessageKind, MessageRun, SubgroupId};
 use spindle_dds_transport::Fabric;
 
 use super::routes::{Route, Routes};
@@ -56,7 +56,7 @@ impl Sink {
     }
 
     /// Before the first view.
-    pub(crate) fn set_handle(&mut self, handle: Handle<Wire>) {
+    pub(crate) fn set_handle(&mut self, handle: EngineHandle<Wire>) {
         self.matcher.set_handle(handle);
     }
 
@@ -100,7 +100,7 @@ impl Sink {
     /// way; those of a topic that has none, as a participant's own mostly are, to nobody.
     /// Whether any did.
     #[inline]
-    fn hand_over(&mut self, topic: (SubgroupId, u64), run: &mut Run<'_, Wire>) -> bool {
+    fn hand_over(&mut self, topic: (SubgroupId, u64), run: &mut MessageRun<'_, Wire>) -> bool {
         let readers = self.routes.of(topic.0, topic.1);
         if readers.len() > 1 || self.timer.is_running() {
             return false;
@@ -136,7 +136,7 @@ impl Sink {
 impl spindle_dds_core::Sink<Wire> for Sink {
     fn deliver(&mut self, delivery: &Delivery<'_, Wire>) {
         let subgroup = delivery.lane.subgroup();
-        if self.timer.is_running() && delivery.header.kind == Kind::Data {
+        if self.timer.is_running() && delivery.header.kind == MessageKind::Data {
             let is_own = delivery.sender == delivery.lane.fabric().me();
             self.timer.record(is_own, delivery.header.timestamp);
         }
@@ -151,7 +151,7 @@ impl spindle_dds_core::Sink<Wire> for Sink {
         }
     }
 
-    fn deliver_run(&mut self, run: &mut Run<'_, Wire>) {
+    fn deliver_run(&mut self, run: &mut MessageRun<'_, Wire>) {
         let subgroup = run.lane().subgroup();
         while let Some(header) = run.peek() {
             let topic = header.topic;
@@ -169,16 +169,16 @@ impl spindle_dds_core::Sink<Wire> for Sink {
         }
     }
 
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: EngineEvent) {
         // What has come by the routes of now goes by them, whatever the event makes of them.
         self.batch_end();
         match event {
-            Event::LaneEnded { subgroup, end, .. } => self.matcher.lane_ended(subgroup, end),
-            Event::Decide(decision) => self.control_queue.put(ControlEvent::Decide(decision)),
-            Event::Refused { request, why } => self
+            EngineEvent::LaneEnded { subgroup, end, .. } => self.matcher.lane_ended(subgroup, end),
+            EngineEvent::Decide(decision) => self.control_queue.put(ControlEvent::Decide(decision)),
+            EngineEvent::Refused { request, why } => self
                 .control_queue
                 .put(ControlEvent::Refused { request, why }),
-            Event::ViewEnded(finish) => {
+            EngineEvent::ViewEnded(finish) => {
                 let old = self.view.as_ref().map_or(&[][..], |view| &view.members);
                 let expelled = self.matcher.view_ended(&finish, old);
                 self.control_queue.put(ControlEvent::Ended {
@@ -187,8 +187,8 @@ impl spindle_dds_core::Sink<Wire> for Sink {
                     expelled,
                 });
             }
-            Event::ViewBegun(view) => self.begin(view),
-            Event::Stopped(reason) => self.stopped(reason),
+            EngineEvent::ViewBegun(view) => self.begin(view),
+            EngineEvent::Stopped(reason) => self.stopped(reason),
         }
     }
 

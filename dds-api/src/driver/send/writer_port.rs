@@ -15,7 +15,8 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use spindle_dds_core::{
-    Claim, ClaimError, Committed, DeliveryClass, Kind, Meta, SubgroupHandle, SubgroupId, TopicKey,
+    Claim, ClaimError, CommitMeta, Committed, DeliveryClass, MessageKind, SubgroupHandle,
+    SubgroupId, TopicKey,
 };
 use spindle_dds_qos::Duration;
 
@@ -391,7 +392,7 @@ impl WriterPort {
         &self,
         claim: &mut Claim<Wire>,
         used: usize,
-        meta: &Meta,
+        meta: &CommitMeta,
         patience: impl FnOnce() -> Option<Duration>,
     ) -> Result<Option<u64>> {
         let used = u32::try_from(used).unwrap_or(u32::MAX);
@@ -406,7 +407,7 @@ impl WriterPort {
         &self,
         claim: &mut Claim<Wire>,
         used: u32,
-        meta: &Meta,
+        meta: &CommitMeta,
         patience: Option<Duration>,
         mut refused: ClaimError,
     ) -> Result<Option<u64>> {
@@ -437,8 +438,8 @@ impl WriterPort {
             // No view has had the writer.
             return;
         }
-        let meta = Meta {
-            kind: Kind::Control,
+        let meta = CommitMeta {
+            kind: MessageKind::Control,
             flags: WRITER_DELETED | if disposes { DISPOSES } else { 0 },
             encapsulation: 0,
             writer: number,

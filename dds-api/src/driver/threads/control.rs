@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{self, CONTROL_ROW_LEN, Member, MemberId, Request, View};
-use spindle_dds_core::{Layout, Prepared, SubgroupId};
+use spindle_dds_core::{PreparedView, SegmentLayout, SubgroupId};
 use spindle_dds_transport::hybrid::{HybridError, Station};
 use spindle_dds_transport::shm::{self, DomainRegistry, MemberEntry, StationEvent};
 use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest};
@@ -175,7 +175,7 @@ impl ControlThread {
     /// Prepares it with the newcomers in it. Who asks meanwhile is welcomed: whoever let
     /// it in may have failed before it could say so. Who has died on this host, or closed,
     /// and never called, is given up.
-    fn prepare_and_welcome(&mut self, next: &Arc<View>) -> Result<Prepared<Wire>> {
+    fn prepare_and_welcome(&mut self, next: &Arc<View>) -> Result<PreparedView<Wire>> {
         let is_over = AtomicBool::new(false);
         let (prepared, later) = thread::scope(|scope| {
             let this = &*self;
@@ -226,7 +226,7 @@ impl ControlThread {
         }
     }
 
-    fn prepare(&self, next: &Arc<View>) -> Result<Prepared<Wire>> {
+    fn prepare(&self, next: &Arc<View>) -> Result<PreparedView<Wire>> {
         let deadline = Instant::now() + self.limit;
         let me = next.rank(self.me).unwrap_or(Rank(0));
         // Who is not reached is not waited for: the others will hear of it in the view.
@@ -265,7 +265,8 @@ impl ControlThread {
             let Some(place) = lane.members.iter().position(|rank| *rank == me) else {
                 continue;
             };
-            let layout = Layout::new(lane).map_err(|error| Error::Error(error.to_string()))?;
+            let layout =
+                SegmentLayout::new(lane).map_err(|error| Error::Error(error.to_string()))?;
             requests.push(SegmentRequest {
                 key: SegmentKey {
                     epoch: next.id,
@@ -282,7 +283,7 @@ impl ControlThread {
         let mut segments = segments.into_iter();
         let control = segments.next();
         let subgroups = requests[1..].iter().map(|it| SubgroupId(it.key.index));
-        Ok(Prepared {
+        Ok(PreparedView {
             view: next.clone(),
             control: control.ok_or_else(|| Error::Error("no control segment".to_owned()))?,
             subgroups: subgroups.zip(segments).collect(),

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use spindle_dds_core::Outcome;
+use spindle_dds_core::StepOutcome;
 use spindle_dds_transport::WakeInterest;
 
 /// How many it takes.
@@ -63,8 +63,8 @@ impl EmptyReads {
 
     /// Whether who polls has found for a while that what has come waits for other readers, who
     /// may have no processor.
-    fn is_held_up(&self, found: Option<Outcome>) -> bool {
-        let waits = |it: Outcome| !it.progress && it.want == WakeInterest::DataAndAcks;
+    fn is_held_up(&self, found: Option<StepOutcome>) -> bool {
+        let waits = |it: StepOutcome| !it.progress && it.want == WakeInterest::DataAndAcks;
         let held_up = match found.is_some_and(waits) {
             true => self.held_up.load(Ordering::Relaxed).saturating_add(1),
             false => 0,
@@ -79,7 +79,7 @@ impl EmptyReads {
     }
 
     /// Whether it leaves its processor to others, after what it has found.
-    pub(crate) fn leaves(&self, found: Option<Outcome>, is_crowded: bool) -> bool {
+    pub(crate) fn leaves(&self, found: Option<StepOutcome>, is_crowded: bool) -> bool {
         let progress = found.is_some_and(|it| it.progress);
         self.flows.store(progress, Ordering::Relaxed);
         self.is_held_up(found) || is_crowded && !progress
@@ -136,8 +136,8 @@ mod tests {
         assert!(!empty_reads.nobody_waits());
     }
 
-    fn found(progress: bool, want: WakeInterest) -> Outcome {
-        Outcome {
+    fn found(progress: bool, want: WakeInterest) -> StepOutcome {
+        StepOutcome {
             progress,
             room: false,
             stable: false,

@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::Outcome;
+use spindle_dds_core::StepOutcome;
 use spindle_dds_transport::{Fabric, ParkSlots, WakeInterest};
 
 use super::backoff::Backoff;
@@ -189,7 +189,12 @@ impl Session {
     }
 
     /// False where it cannot be woken.
-    fn sleep_as_guest(&self, signal: &Signal, outcome: Outcome, deadline: Option<Instant>) -> bool {
+    fn sleep_as_guest(
+        &self,
+        signal: &Signal,
+        outcome: StepOutcome,
+        deadline: Option<Instant>,
+    ) -> bool {
         let fabric = self.handle().fabric();
         if self.upkeep() != Some(false) {
             return true;

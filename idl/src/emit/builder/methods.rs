@@ -356,7 +356,7 @@ impl<'e, 's> Methods<'e, 's> {
             quote! {
                 build: impl for<'p> ::core::ops::FnOnce(
                     #builder<#part>,
-                ) -> ::core::result::Result<#builder<#part, #rt::Complete>, #error>,
+                ) -> ::core::result::Result<#builder<#part, #rt::Ready>, #error>,
             },
             quote!(append_composite::<#path, #shape, _>(build)),
         )

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use spindle_dds_core::{Delivery, Kind, Run};
+use spindle_dds_core::{Delivery, MessageKind, MessageRun};
 use spindle_dds_transport::Fabric;
 
 use super::{ReaderPort, SPAN_MAX_RING};
@@ -29,7 +29,7 @@ impl<F: Fabric> ReaderPort<F> {
         if batch.is_full() {
             self.settle(link, batch);
         }
-        if delivery.header.kind == Kind::Control {
+        if delivery.header.kind == MessageKind::Control {
             if let Some(gone) = says_gone(link, delivery) {
                 batch.push(gone);
             }
@@ -48,7 +48,7 @@ impl<F: Fabric> ReaderPort<F> {
         &self,
         link: &ReaderEpoch<F>,
         topic: u64,
-        run: &mut Run<'_, F>,
+        run: &mut MessageRun<'_, F>,
         batch: &mut ArrivalBatch<F>,
     ) -> bool {
         if !batch.is_empty() || link.matched.rekeys || !self.takes_in() {

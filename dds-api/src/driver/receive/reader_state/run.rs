@@ -1,6 +1,6 @@
 //! The straight way of samples into the cache: from the engine, with nothing in between.
 
-use spindle_dds_core::{Header, Kind, Run};
+use spindle_dds_core::{Header, MessageKind, MessageRun};
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_transport::Fabric;
 
@@ -23,7 +23,7 @@ impl<F: Fabric> ReaderState<F> {
         span_max: Option<u32>,
         link: &ReaderEpoch<F>,
         topic: u64,
-        run: &mut Run<'_, F>,
+        run: &mut MessageRun<'_, F>,
         batch: &mut ArrivalBatch<F>,
     ) -> bool {
         if !self.cursor.is_at(link) || self.has_arrivals() {
@@ -70,7 +70,7 @@ impl<F: Fabric> ReaderState<F> {
         (topic, key): (u64, KeyHash),
         by: &Known<'_>,
         max: u64,
-        run: &mut Run<'_, F>,
+        run: &mut MessageRun<'_, F>,
         batch: &mut ArrivalBatch<F>,
     ) -> u64 {
         let Self {
@@ -124,7 +124,12 @@ impl<F: Fabric> ReaderState<F> {
 
     /// The next sample, which may be refused, replace another, or be of a new instance.
     #[inline(never)]
-    fn take_next(&mut self, by: &Known<'_>, run: &mut Run<'_, F>, batch: &mut ArrivalBatch<F>) {
+    fn take_next(
+        &mut self,
+        by: &Known<'_>,
+        run: &mut MessageRun<'_, F>,
+        batch: &mut ArrivalBatch<F>,
+    ) {
         let Some(delivery) = run.next() else { return };
         let header = delivery.header;
         by.linked.came_at(header.timestamp);
@@ -153,5 +158,5 @@ struct Known<'l> {
 }
 
 fn is_sample(header: &Header, topic: u64) -> bool {
-    header.topic == topic && header.kind == Kind::Data
+    header.topic == topic && header.kind == MessageKind::Data
 }

@@ -3,7 +3,7 @@
 use spindle_dds_core::commit_steps::{CommitSteps, IndexTaken};
 use spindle_dds_core::membership::Endpoint;
 use spindle_dds_core::{
-    AckWait, Claim, ClaimError, Committed, DeliveryClass, Kind, Meta, SubgroupId,
+    AckWait, Claim, ClaimError, CommitMeta, Committed, DeliveryClass, MessageKind, SubgroupId,
 };
 use spindle_dds_transport::sim::SimFabric;
 
@@ -150,9 +150,9 @@ impl Member {
         max.map_or(small, |max| self.lengths.below(max as usize + 1) as u32)
     }
 
-    fn meta(token: u64, writer: u32) -> Meta {
-        Meta {
-            kind: Kind::Data,
+    fn meta(token: u64, writer: u32) -> CommitMeta {
+        CommitMeta {
+            kind: MessageKind::Data,
             flags: 0,
             encapsulation: 1,
             writer,

@@ -12,7 +12,9 @@ use spindle_dds_core::membership::{
     Detection, Endpoint, Member as ViewMember, MemberId, Notes, OutReason, Request, Rules, Update,
     View,
 };
-use spindle_dds_core::{AckWait, Committed, DeliveryClass, Engine, Outcome, Prepared, SubgroupId};
+use spindle_dds_core::{
+    AckWait, Committed, DeliveryClass, Engine, PreparedView, StepOutcome, SubgroupId,
+};
 use spindle_dds_transport::sim::{NodeId, Rng, SimFabric};
 use spindle_dds_transport::{Fabric, WakeInterest};
 
@@ -33,7 +35,7 @@ pub(super) enum Mode {
 }
 
 /// A way to step an engine.
-type Stepped = fn(&Engine<SimFabric, Recorder>, u64) -> Option<Outcome>;
+type Stepped = fn(&Engine<SimFabric, Recorder>, u64) -> Option<StepOutcome>;
 
 /// A process.
 pub(super) struct Member {
@@ -222,7 +224,7 @@ impl Member {
     }
 
     /// Begins the view that it has prepared.
-    pub(super) fn install(&mut self, prepared: Prepared<SimFabric>) -> Result<(), String> {
+    pub(super) fn install(&mut self, prepared: PreparedView<SimFabric>) -> Result<(), String> {
         let view = prepared.view.clone();
         self.engine
             .install(prepared)

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{Decision, Finish, MemberId, OutReason, Request, View};
-use spindle_dds_core::{Delivery, Event, Held, Run, Sink, SubgroupId};
+use spindle_dds_core::{Delivery, EngineEvent, Held, MessageRun, Sink, SubgroupId};
 use spindle_dds_transport::sim::{Rng, SimFabric};
 
 use crate::life::facts::{Delivered, EpochKey, Sent};
@@ -171,7 +171,7 @@ impl Sink<SimFabric> for Recorder {
     }
 
     /// Takes some of the run, and leaves the rest.
-    fn deliver_run(&mut self, run: &mut Run<'_, SimFabric>) {
+    fn deliver_run(&mut self, run: &mut MessageRun<'_, SimFabric>) {
         run.each(
             5,
             |next| next.timestamp % 3 != 0,
@@ -183,9 +183,9 @@ impl Sink<SimFabric> for Recorder {
         self.untold.clear();
     }
 
-    fn event(&mut self, event: Event) {
-        let events = match event {
-            Event::LaneEnded {
+    fn event(&mut self, event: EngineEvent) {
+        let reported = match event {
+            EngineEvent::LaneEnded {
                 subgroup,
                 epoch,
                 end,
@@ -201,16 +201,16 @@ impl Sink<SimFabric> for Recorder {
                     digest,
                 }
             }
-            Event::Decide(decision) => SinkEvent::Decide(decision),
-            Event::Refused { request, why } => SinkEvent::Refused(request, why),
-            Event::ViewEnded(finish) => SinkEvent::ViewEnded(finish),
-            Event::ViewBegun(view) => {
+            EngineEvent::Decide(decision) => SinkEvent::Decide(decision),
+            EngineEvent::Refused { request, why } => SinkEvent::Refused(request, why),
+            EngineEvent::ViewEnded(finish) => SinkEvent::ViewEnded(finish),
+            EngineEvent::ViewBegun(view) => {
                 self.begin(&view);
                 SinkEvent::ViewBegun(view)
             }
-            Event::Stopped(reason) => SinkEvent::Stopped(reason),
+            EngineEvent::Stopped(reason) => SinkEvent::Stopped(reason),
         };
-        self.events.push(events);
+        self.events.push(reported);
     }
 
     fn is_reading(&self, _: SubgroupId) -> bool {

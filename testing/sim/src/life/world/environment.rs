@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{CONTROL_ROW_LEN, Decision, MemberId, Request, View};
-use spindle_dds_core::{Layout, Prepared};
+use spindle_dds_core::{PreparedView, SegmentLayout};
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::sim::SimFabric;
 
@@ -35,7 +35,7 @@ impl World<'_> {
         &mut self,
         at: usize,
         view: Arc<View>,
-    ) -> Result<Prepared<SimFabric>, Finding> {
+    ) -> Result<PreparedView<SimFabric>, Finding> {
         let id = self.members[at].id;
         let node = |rank: &Rank| self.nodes[&view.members[rank.index()].id];
         let ranks: Vec<Rank> = (0..view.members.len() as u16).map(Rank).collect();
@@ -54,14 +54,14 @@ impl World<'_> {
             let Some(place) = lane.members.iter().position(|rank| *rank == me) else {
                 continue;
             };
-            let layout = Layout::new(lane).map_err(|error| ("X2", error.to_string()))?;
+            let layout = SegmentLayout::new(lane).map_err(|error| ("X2", error.to_string()))?;
             let lens = layout.row_lens();
             let rows: Vec<_> = lane.members.iter().map(node).zip(lens).collect();
             let key = self.members[at].lane_key(lane.subgroup, lane.epoch);
             let segment = *self.lanes.entry(key).or_insert_with(|| network.open(&rows));
             lanes.push((lane.subgroup, network.fabric(segment, Rank(place as u16))));
         }
-        Ok(Prepared {
+        Ok(PreparedView {
             control: network.fabric(control, me),
             view,
             subgroups: lanes,
