@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use spindle_dds_transport::Fabric;
 
-use crate::config::PlantedBug;
 use crate::header::{Header, MessageKind};
 use crate::ids::{DeliveryClass, SubgroupId};
 use crate::lane::{ENDED, OPEN, SubgroupHandle, WEDGED};
@@ -250,9 +249,7 @@ impl<F: Fabric> Claim<F> {
     /// message indexes are used up; the claim is withdrawn then.
     #[inline(always)]
     fn place(&self, status: u32, used: u32) -> Result<Option<Place>, ClaimError> {
-        if !self.lane.config.plants(PlantedBug::CommitAfterWedge) {
-            ClaimError::of_status(status)?;
-        }
+        ClaimError::of_status(status)?;
         match &self.lane.outboxes[self.ring.index()] {
             Some(outbox) if self.is_open => {
                 Ok(outbox.commit(&self.reserved, used.min(self.reserved.len)))

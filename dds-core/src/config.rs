@@ -1,5 +1,7 @@
 //! How an engine works: every Spindle optimisation with its switch.
 
+use crate::rest::LOOKS_TO_SLEEP;
+
 /// Switches of the engine. All on is Spindle; all off is the baseline that
 /// the paper measures against (Spindle §III).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +30,9 @@ pub struct EngineConfig {
     pub variable_lengths: bool,
     /// Of bounded deliveries. No switch: a harness draws others.
     pub bounds: Bounds,
-    /// A bug, for a harness to find.
-    #[cfg(feature = "planted")]
-    pub planted: Option<PlantedBug>,
+    /// Looks in vain after which a resting subgroup is looked at less often. No switch: a harness,
+    /// whose runs are short, sets fewer.
+    pub looks_to_sleep: u32,
 }
 
 /// How many messages of a lane are delivered before something else is done.
@@ -97,70 +99,7 @@ impl EngineSwitch {
     }
 }
 
-/// Bugs that a harness can plant in an engine, if it is built with them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(feature = "planted"), expect(unreachable_pub))]
-pub enum PlantedBug {
-    /// The guard is pushed before the headers and payload that it vouches for.
-    GuardFirst,
-    /// A receiver takes everything up to the guard as nulls before it looks
-    /// for the header that lies behind the first null.
-    NullsBeforeHeaders,
-    /// What is delivered and not held is not told to its sender.
-    MissingRelease,
-    /// The sender frees the message behind the last released one too.
-    ReleaseTooFar,
-    /// A message is delivered when it is received here, not when all have it.
-    DeliverUnstable,
-    /// Of one who sends it is believed that it has received what others send.
-    ImpliesTooMuch,
-    /// Of one whose last is a null it is not asked whether others have received its messages.
-    SilentNotAwaited,
-    /// What has been received is said at every step, though nothing is new.
-    AcksForEver,
-    /// Nulls fill up one round less than they should.
-    NullsTooFew,
-    /// Nulls are sent in answer to nulls of the same round, for ever.
-    NullsForEver,
-    /// A guard claims more messages than anybody can have sent.
-    WildGuard,
-    /// A member takes other lengths into its digest than the others.
-    WrongDigest,
-    /// A lane begins when this member is ready, whatever the others are.
-    BeginsAlone,
-    /// A message is committed in a lane that is wedged.
-    CommitAfterWedge,
-    /// What failed members send is received, and acknowledged, after the counts
-    /// have been reported.
-    AckAfterFreeze,
-    /// A lane ends at the first message that is missing, at some members.
-    StopsAtHole,
-    /// Where a lane ends, the layer above is not told that the batch does.
-    EndsUntold,
-    /// Whatever is committed is taken for received by all.
-    HastyReceipt,
-    /// What was committed in a lane that is wedged is taken for received by all.
-    ReceiptByWedge,
-    /// Nobody is told that what was committed in an earlier lane has been received by all.
-    ForgetsReceipt,
-    /// What comes in a lane at rest is not noticed.
-    RestsForEver,
-    /// What threads of this participant leave in a lane at rest is not noticed.
-    NotStirred,
-    /// Who goes to sleep looks at no more lanes at rest before than at any other time.
-    SleepsOnAGlance,
-}
-
 impl EngineConfig {
-    pub(crate) const fn plants(&self, bug: PlantedBug) -> bool {
-        #[cfg(feature = "planted")]
-        if let Some(planted) = self.planted {
-            return planted as u8 == bug as u8;
-        }
-        let _ = bug;
-        false
-    }
-
     /// Everything on.
     pub const SPINDLE: Self = Self {
         send_batching: true,
@@ -173,8 +112,7 @@ impl EngineConfig {
         summary_polling: true,
         variable_lengths: true,
         bounds: Bounds::SPINDLE,
-        #[cfg(feature = "planted")]
-        planted: None,
+        looks_to_sleep: LOOKS_TO_SLEEP,
     };
 
     /// Everything off.
@@ -189,8 +127,7 @@ impl EngineConfig {
         summary_polling: false,
         variable_lengths: false,
         bounds: Bounds::SPINDLE,
-        #[cfg(feature = "planted")]
-        planted: None,
+        looks_to_sleep: LOOKS_TO_SLEEP,
     };
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use spindle_dds_transport::{Fabric, WakeInterest};
 
 use crate::claim::{Claim, ClaimError, CommitMeta};
-use crate::config::{EngineConfig, PlantedBug};
+use crate::config::EngineConfig;
 use crate::counters::bump;
 use crate::group::{Context, MessageRun, Progress, Seen, SubgroupState, Trouble};
 use crate::handle::{EngineHandle, Participant};
@@ -340,9 +340,8 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             self.step_group(participant, awake, progress);
             at = awake + 1;
         }
-        let hasty = self.config.plants(PlantedBug::SleepsOnAGlance);
-        if progress.is_any() || hasty {
-            if self.rota.is_time_to_look() || hasty {
+        if progress.is_any() {
+            if self.rota.is_time_to_look() {
                 self.take_turn(participant, Kind::Resting, progress);
             }
             return;

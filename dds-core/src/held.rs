@@ -6,7 +6,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use spindle_dds_transport::mem::expect_read;
+use spindle_dds_transport::memory::expect_read;
 use spindle_dds_transport::{Fabric, Rank};
 
 use crate::header::Header;

@@ -22,7 +22,7 @@ use crossbeam_utils::CachePadded;
 use spindle_dds_transport::{Fabric, Rank};
 
 use crate::claim::{Claim, ClaimError, Committed};
-use crate::config::{EngineConfig, PlantedBug};
+use crate::config::EngineConfig;
 use crate::gate::Gate;
 use crate::handle::Common;
 use crate::ids::{DeliveryClass, SubgroupId};
@@ -215,12 +215,8 @@ impl<F: Fabric> SubgroupHandle<F> {
             return false;
         }
         let status = self.gate.status();
-        let wedge_does = self.config.plants(PlantedBug::ReceiptByWedge) && status == WEDGED;
-        if self.config.plants(PlantedBug::HastyReceipt) || wedge_does {
-            return true;
-        }
         if message.epoch < self.epoch || status == ENDED {
-            return !self.config.plants(PlantedBug::ForgetsReceipt);
+            return true;
         }
         match (message.ring, self.my_order) {
             (DeliveryClass::Ordered, Some(at)) => {
@@ -300,8 +296,7 @@ impl<F: Fabric> SubgroupHandle<F> {
 
     /// The same, where the fabric was nudged or rung after the work was left: both fence.
     fn stir(&self) {
-        let stirs = !self.config.plants(PlantedBug::NotStirred);
-        if stirs && self.rest.interrupt(&self.common.stirred) {
+        if self.rest.interrupt(&self.common.stirred) {
             // What was nudged before may have slept on, or looked, without seeing it.
             self.fabric.nudge();
         }

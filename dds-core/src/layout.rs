@@ -14,7 +14,7 @@
 //! has no ring. The layout is a pure function of the lane, so every member
 //! computes every row's.
 
-use spindle_dds_transport::mem::ROW_ALIGN;
+use spindle_dds_transport::memory::ROW_ALIGN;
 use spindle_dds_transport::{FABRIC_AREA, Rank};
 
 use crate::limits::{DIGESTS_KEPT, HEADER_LEN};

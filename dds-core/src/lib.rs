@@ -41,7 +41,7 @@ mod header;
 mod held;
 mod ids;
 mod inbox;
-#[cfg(feature = "planted")]
+#[doc(hidden)]
 pub mod landmarks;
 mod lane;
 mod lanes;
@@ -61,8 +61,6 @@ mod turn;
 mod views;
 
 pub use claim::{Claim, ClaimError, CommitMeta, Committed, RefusedCommit};
-#[cfg(feature = "planted")]
-pub use config::PlantedBug;
 pub use config::{Bounds, EngineConfig, EngineSwitch, SWITCHES};
 pub use counters::{BATCH_BUCKETS, BatchHistogram, Counters, Traffic};
 pub use engine::{Engine, EngineEvent, Position, Sink, StepOutcome};

@@ -2,7 +2,6 @@
 
 use spindle_dds_transport::{Fabric, MessagePush};
 
-use crate::config::{EngineConfig, PlantedBug};
 use crate::header::{Header, WRITER_SEQ_WORD};
 use crate::layout::RingColumns;
 use crate::limits::{GRANULE, HEADER_LEN};
@@ -67,14 +66,13 @@ impl WriterSeqs {
 
 /// What to send at most.
 #[derive(Debug)]
-pub(crate) struct SendOrder<'a> {
+pub(crate) struct SendOrder {
     /// Real messages.
     pub(crate) limit: u64,
     /// Messages to fill up to with nulls.
     pub(crate) null_target: u64,
     /// Nothing is pushed behind it before the flush.
     pub(crate) is_last: bool,
-    pub(crate) config: &'a EngineConfig,
 }
 
 /// A contiguous run of bytes to push.
@@ -122,7 +120,7 @@ impl Outgoing {
         fabric: &F,
         outbox: &SendRing,
         seqs: &mut WriterSeqs,
-        order: &SendOrder<'_>,
+        order: &SendOrder,
         pushes: &mut Pushes,
     ) -> (u64, u64) {
         let before = self.published;
@@ -162,9 +160,6 @@ impl Outgoing {
         if sent + nulls == 0 {
             return (0, 0);
         }
-        if order.config.plants(PlantedBug::GuardFirst) {
-            pushes.word(fabric, self.columns.guard, self.published.index);
-        }
         let mut ranges = [(0, 0); 3];
         let mut runs = 0;
         for run in [payload, wrapped, headers] {
@@ -173,8 +168,7 @@ impl Outgoing {
                 runs += 1;
             }
         }
-        let wild = u64::from(order.config.plants(PlantedBug::WildGuard)) << 40;
-        let (ranges, guard) = (&ranges[..runs], self.published.index + wild);
+        let (ranges, guard) = (&ranges[..runs], self.published.index);
         if order.is_last {
             pushes.last_batch(fabric, ranges, self.columns.guard, guard);
         } else {

@@ -145,12 +145,7 @@ pub(crate) enum Kind {
 pub(crate) const STEPS_A_LOOK: u32 = 4;
 /// Looks in vain until a lane that dozes is fast asleep: who spins takes some tenths of a
 /// millisecond for them.
-pub(crate) const LOOKS_TO_SLEEP: u32 = if cfg!(feature = "planted") {
-    // Lives in the simulator are short.
-    3
-} else {
-    1024
-};
+pub(crate) const LOOKS_TO_SLEEP: u32 = 1024;
 
 impl ActiveSet {
     /// All lanes are awake; there are so many.

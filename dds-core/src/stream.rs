@@ -7,7 +7,6 @@ use std::ptr::NonNull;
 
 use spindle_dds_transport::Region;
 
-use crate::config::{EngineConfig, PlantedBug};
 use crate::header::{Header, WORDS};
 use crate::inbox::ReleaseTracker;
 use crate::layout::RingColumns;
@@ -115,7 +114,6 @@ impl ReceiveCursor {
         guard: u64,
         reach: u64,
         limit: u64,
-        config: &EngineConfig,
     ) -> Result<u64, ProtocolViolation> {
         if guard < self.count {
             return Err(ProtocolViolation::CounterFell);
@@ -126,7 +124,6 @@ impl ReceiveCursor {
         self.begin_anew();
         let before = self.real;
         let messages = self.headers.len() as u64;
-        let hasty = config.plants(PlantedBug::NullsBeforeHeaders);
         let memory = self.columns.spec.memory();
         // It only rises: what it was is enough, for as long as there is room by that.
         let mut released = inbox.released_real();
@@ -144,7 +141,7 @@ impl ReceiveCursor {
                 }
                 // A stale header carries less, one that is not vouched for more.
                 let index_end = words.load(0);
-                if index_end <= count || index_end > guard || hasty && index_end != count + 1 {
+                if index_end <= count || index_end > guard {
                     count = guard;
                     break 'stretches;
                 }
@@ -284,8 +281,7 @@ mod tests {
                 sent += 1;
             }
             let was_empty = stream.waiting() == 0;
-            let received =
-                stream.receive(row, &inbox, sent, sent, u64::MAX, &EngineConfig::SPINDLE);
+            let received = stream.receive(row, &inbox, sent, sent, u64::MAX);
             assert_eq!(received, Ok(come));
             assert_eq!(stream.waiting(), sent - taken);
             if was_empty {
@@ -333,7 +329,7 @@ mod tests {
                 let header = Header::test(index, 0, 8);
                 fabric.store_words(COLUMNS.header(real), &header.to_words());
             }
-            let taken = stream.receive(row, &inbox, guard, guard, u64::MAX, &EngineConfig::SPINDLE);
+            let taken = stream.receive(row, &inbox, guard, guard, u64::MAX);
             assert_eq!(taken, Ok(reals.len() as u64));
         };
         let all = |stream: &ReceiveCursor| -> Vec<_> {
@@ -371,7 +367,7 @@ mod tests {
             let header = Header::test(sent - 1, 0, 8);
             fabric.store_words(COLUMNS.header(sent - 1), &header.to_words());
             let limit = u64::MAX;
-            let taken = stream.receive(row, inbox, sent, sent, limit, &EngineConfig::SPINDLE);
+            let taken = stream.receive(row, inbox, sent, sent, limit);
             while let Some((real, &header)) = stream.front() {
                 let place = inbox.place(real);
                 place.hold_first();

@@ -349,10 +349,10 @@ impl<F: Fabric, S: Sink<F>> SubgroupEnds for Subgroups<'_, F, S> {
     }
 
     fn fence(&mut self, member: Rank) {
-        let (groups, mut context) = self.split();
+        let (groups, _) = self.split();
         for group in groups {
             if let Some(place) = group.place(member) {
-                group.fence(place, &mut context);
+                group.fence(place);
             }
         }
     }

@@ -172,7 +172,7 @@ fn only_the_first_contact_founds_a_domain() {
     let error = hasty.enable().expect_err("it may not found");
     assert!(matches!(error, Error::Timeout(_)), "{error}");
     let text = error.to_string();
-    let first = format!("first contact {}: nobody answers", hosts.contacts[0]);
+    let first = format!("first contact {}: no station answers", hosts.contacts[0]);
     assert!(text.contains(&first), "{text}");
     assert!(
         text.contains("nobody founds the domain until it runs"),

@@ -9,7 +9,6 @@
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::{Context, SubgroupState};
-use crate::config::PlantedBug;
 use crate::engine::Sink;
 use crate::lane::SubgroupHandle;
 use crate::sync::Ordering;
@@ -34,12 +33,10 @@ impl<F: Fabric> SubgroupState<F> {
         }
         let members = (0..).map(Rank).zip(&self.members);
         let mut others = members.filter(|(place, _)| *place != me);
-        let alone = context.config.plants(PlantedBug::BeginsAlone);
         let all = self.is_ready
-            && (alone
-                || others.all(|(place, member)| {
-                    !member.fenced && fabric.row(place).load(member.columns.ready()) == 1
-                }));
+            && others.all(|(place, member)| {
+                !member.fenced && fabric.row(place).load(member.columns.ready()) == 1
+            });
         if all {
             // Nothing is handed over with it: whoever claims meets the ring's own words.
             lane.begun.store(true, Ordering::Relaxed);

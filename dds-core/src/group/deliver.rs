@@ -6,7 +6,7 @@ use spindle_dds_transport::{Fabric, Rank};
 
 use super::run::{Course, MessageRun, Order, RunTotals, Source};
 use super::{Context, Found, SubgroupState, Trouble};
-use crate::config::{Bounds, EngineConfig, PlantedBug};
+use crate::config::{Bounds, EngineConfig};
 use crate::counters::bump;
 use crate::digest::Digest;
 use crate::engine::Sink;
@@ -115,27 +115,22 @@ impl<F: Fabric> SubgroupState<F> {
         (header.index == seq / n).then_some(Next { seq, order, until })
     }
 
-    /// What is left below the cut, and not behind `last`, stable or not.
+    /// What is left below the cut, stable or not.
     /// Nothing is said of it any more.
     pub(super) fn deliver_trimmed<S: Sink<F>>(
         &mut self,
         lane: &Arc<SubgroupHandle<F>>,
         trim: &[u64],
-        last: u64,
         context: &mut Context<'_, S>,
     ) {
         let before = self.delivered;
-        while let Some(next) = self.next_in_order(Some(trim))
-            && next.seq <= last
-        {
+        while let Some(next) = self.next_in_order(Some(trim)) {
             let at = self.ordered[next.order];
             let only = (next.seq + 1, &mut 1);
             self.hand_over(DeliveryClass::Ordered, at, only, lane, context);
         }
         self.count_delivered(before);
-        if !context.config.plants(PlantedBug::EndsUntold) {
-            self.end_batch(context);
-        }
+        self.end_batch(context);
     }
 
     /// The next message; below the cut, if there is one.
@@ -206,7 +201,6 @@ impl<F: Fabric> SubgroupState<F> {
             },
             order: Order {
                 digest: is_ordered.then_some(&mut self.digest),
-                wrong: context.config.plants(PlantedBug::WrongDigest).into(),
             },
             left: most,
             skips: batched && delivery_batching,
@@ -306,9 +300,6 @@ impl<F: Fabric> SubgroupState<F> {
         for ring in DeliveryClass::BOTH.map(DeliveryClass::index) {
             for (at, inbox) in lane.inboxes[ring].iter().enumerate() {
                 let Some(inbox) = inbox else { continue };
-                if context.config.plants(PlantedBug::MissingRelease) {
-                    continue;
-                }
                 // Who lets go of messages accounts for that itself.
                 let passed = inbox.passed();
                 if self.accounted[ring][at] != passed {
@@ -330,11 +321,7 @@ impl<F: Fabric> SubgroupState<F> {
 
     /// Takes room back that all members have released; of somebody whose row is
     /// not read any more nobody knows it. Whether there was any.
-    pub(super) fn reclaim<S>(
-        &mut self,
-        lane: &SubgroupHandle<F>,
-        context: &Context<'_, S>,
-    ) -> bool {
+    pub(super) fn reclaim(&mut self, lane: &SubgroupHandle<F>) -> bool {
         let fabric = &lane.fabric;
         let Some(mine) = lane.mine else {
             return false;
@@ -366,8 +353,7 @@ impl<F: Fabric> SubgroupState<F> {
                 // somebody may wait for just these.
                 room = true;
             }
-            let too_far = u64::from(context.config.plants(PlantedBug::ReleaseTooFar));
-            room |= outbox.reclaim(released + too_far);
+            room |= outbox.reclaim(released);
         }
         room
     }

@@ -17,7 +17,6 @@
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::{Context, Phase, Sender, SubgroupState, Trouble};
-use crate::config::PlantedBug;
 use crate::engine::{EngineEvent, Sink};
 use crate::ids::DeliveryClass;
 use crate::lane::{ENDED, WEDGED};
@@ -56,7 +55,7 @@ impl<F: Fabric> SubgroupState<F> {
         }
         if self.phase == Phase::Wedged {
             let lane = &self.lane.clone();
-            self.receive_own(lane, context)?;
+            self.receive_own(lane)?;
             self.receive(lane, context)?;
             self.phase = Phase::Frozen;
         }
@@ -76,18 +75,17 @@ impl<F: Fabric> SubgroupState<F> {
 
     /// Nothing more is read of the member's row: what had come of it is received
     /// now. It does not take part in the lane's end.
-    pub(crate) fn fence<S>(&mut self, place: Rank, context: &mut Context<'_, S>) {
+    pub(crate) fn fence(&mut self, place: Rank) {
         let lane = &self.lane.clone();
         let me = lane.fabric.me();
-        let goes_on = context.config.plants(PlantedBug::AckAfterFreeze);
-        if place == me || self.members[place.index()].fenced || goes_on {
+        if place == me || self.members[place.index()].fenced {
             return;
         }
         lane.fabric.fence(place);
         if self.phase != Phase::Frozen {
             // How far that member can have come, my own messages say. Nothing is wrong with
             // my own row; if it were, the next step tells.
-            let _ = self.receive_own(lane, context);
+            let _ = self.receive_own(lane);
         }
         if self.phase != Phase::Frozen
             && let Ok(at) = self
@@ -96,7 +94,7 @@ impl<F: Fabric> SubgroupState<F> {
         {
             for ring in DeliveryClass::BOTH {
                 // Where it makes no sense, it ends.
-                let _ = self.receive_ring(lane, (at, ring), u64::MAX, &mut 0, context);
+                let _ = self.receive_ring(lane, (at, ring), u64::MAX, &mut 0);
             }
         }
         let _ = self.heed_ack(lane, place);
@@ -120,8 +118,7 @@ impl<F: Fabric> SubgroupState<F> {
             return false;
         }
         let lane = self.lane.clone();
-        let last = self.last_in_order(trim, context);
-        self.deliver_trimmed(&lane, trim, last, context);
+        self.deliver_trimmed(&lane, trim, context);
         self.deliver_unordered(&lane, context);
         lane.close(ENDED);
         let end = self.spec.end(trim);
@@ -132,20 +129,6 @@ impl<F: Fabric> SubgroupState<F> {
             digest: self.digest.value(),
         });
         true
-    }
-
-    /// The place in the order behind which nothing is delivered. None is but the
-    /// planted one.
-    fn last_in_order<S>(&self, trim: &[u64], context: &Context<'_, S>) -> u64 {
-        let stops = context.config.plants(PlantedBug::StopsAtHole);
-        if !stops || self.lane.fabric.me() == Rank(0) {
-            return u64::MAX;
-        }
-        let n = self.ordered.len() as u64;
-        let first_hole = (0..)
-            .zip(&self.ordered)
-            .map(|(at, &sender)| trim[sender] * n + at);
-        first_hole.min().unwrap_or(u64::MAX)
     }
 }
 

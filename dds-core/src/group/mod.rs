@@ -33,7 +33,7 @@ pub(crate) use rest::Seen;
 pub use run::{MessageRun, RunTotals};
 
 use crate::claim::{Claim, ClaimError, CommitMeta};
-use crate::config::{EngineConfig, PlantedBug};
+use crate::config::EngineConfig;
 use crate::digest::Digest;
 use crate::engine::{Position, Sink};
 use crate::held::Tickets;
@@ -285,7 +285,7 @@ impl<F: Fabric> SubgroupState<F> {
             // Nothing is delivered until the lane ends, or opens again.
             self.end_batch(context);
         }
-        if self.phase == Phase::Frozen && !context.config.plants(PlantedBug::AckAfterFreeze) {
+        if self.phase == Phase::Frozen {
             return Ok(());
         }
         // Room first: between a message that comes and its reader, who may be stepping for it,
@@ -293,21 +293,21 @@ impl<F: Fabric> SubgroupState<F> {
         if self.phase == Phase::Open {
             self.release(lane, context);
             progress.room = self.begin(lane, context);
-            progress.room |= self.reclaim(lane, context);
+            progress.room |= self.reclaim(lane);
         }
         // A sender's own receipt is implied by its guard. Before that of others: how far they
         // can have come, my own messages say.
-        self.receive_own(lane, context)?;
+        self.receive_own(lane)?;
         progress.any |= self.receive(lane, context)?;
         if self.send(lane, context) {
             progress.any = true;
-            self.receive_own(lane, context)?;
+            self.receive_own(lane)?;
         }
         self.acknowledge(lane, context);
         if self.phase != Phase::Open {
             return Ok(());
         }
-        progress.stable = self.find_stable(lane, context)?;
+        progress.stable = self.find_stable(lane)?;
         progress.any |= self.deliver_ordered(lane, context);
         progress.any |= self.deliver_unordered(lane, context);
         self.compare_digests(lane)
@@ -334,11 +334,9 @@ impl<F: Fabric> SubgroupState<F> {
     ) -> Result<u64, ClaimError> {
         let place = claim.finish_owned(used)?;
         let (lane, ring) = (claim.lane(), claim.ring().index());
-        let planted = context.config.plants(PlantedBug::GuardFirst)
-            || context.config.plants(PlantedBug::WildGuard);
         match &mut self.outgoing[ring] {
             // Who waits for nulls behind it is not kept waiting by this.
-            Some(outgoing) if outgoing.is_next(place) && !planted => {
+            Some(outgoing) if outgoing.is_next(place) => {
                 context.pushes.address(&self.others, self.peers);
                 let header = claim.header(place, used, meta);
                 let len = header.len.into();

@@ -3,7 +3,6 @@
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::{Context, Found, Phase, Sender, SubgroupState, Trouble};
-use crate::config::{EngineConfig, PlantedBug};
 use crate::counters::{LiveCounters, bump};
 use crate::ids::DeliveryClass;
 use crate::lane::SubgroupHandle;
@@ -31,7 +30,7 @@ impl<F: Fabric> SubgroupState<F> {
             let all = batching || self.phase != Phase::Open;
             let limit = if all { u64::MAX } else { 1 };
             for ring in DeliveryClass::BOTH {
-                let received = self.receive_ring(lane, (at, ring), limit, &mut reach, context)?;
+                let received = self.receive_ring(lane, (at, ring), limit, &mut reach)?;
                 if let Some(messages) = received {
                     taken += messages;
                     any = true;
@@ -86,13 +85,12 @@ impl<F: Fabric> SubgroupState<F> {
     /// Takes what a sender's guard vouches for; `None` when there is nothing new.
     /// `ordered_reach` is as of this pass: computing it once is enough, unless
     /// somebody releases meanwhile.
-    pub(super) fn receive_ring<S>(
+    pub(super) fn receive_ring(
         &mut self,
         lane: &SubgroupHandle<F>,
         (at, ring): (usize, DeliveryClass),
         limit: u64,
         ordered_reach: &mut u64,
-        context: &Context<'_, S>,
     ) -> Result<Option<u64>, Trouble> {
         let place = self.senders[at].rank;
         let row = lane.fabric.row(place);
@@ -127,7 +125,7 @@ impl<F: Fabric> SubgroupState<F> {
         let Some(stream) = &mut self.senders[at].streams[ring.index()] else {
             return Ok(None);
         };
-        let taken = stream.receive(row, inbox, guard, reach, limit, context.config);
+        let taken = stream.receive(row, inbox, guard, reach, limit);
         taken.map(Some).map_err(|what| Trouble {
             place,
             what: Found::ProtocolViolation(what),
@@ -136,11 +134,7 @@ impl<F: Fabric> SubgroupState<F> {
 
     /// Takes what my guards vouch for: messages that committing threads have published since
     /// the last pass wait for it.
-    pub(super) fn receive_own<S>(
-        &mut self,
-        lane: &SubgroupHandle<F>,
-        context: &Context<'_, S>,
-    ) -> Result<(), Trouble> {
+    pub(super) fn receive_own(&mut self, lane: &SubgroupHandle<F>) -> Result<(), Trouble> {
         let Some(mine) = lane.mine else { return Ok(()) };
         for ring in DeliveryClass::BOTH.map(DeliveryClass::index) {
             let (Some(stream), Some(outgoing), Some(inbox)) = (
@@ -154,7 +148,7 @@ impl<F: Fabric> SubgroupState<F> {
             if guard != stream.count() {
                 let place = lane.fabric.me();
                 let row = lane.fabric.row(place);
-                let taken = stream.receive(row, inbox, guard, guard, u64::MAX, context.config);
+                let taken = stream.receive(row, inbox, guard, guard, u64::MAX);
                 taken.map_err(|what| Trouble {
                     place,
                     what: Found::ProtocolViolation(what),
@@ -172,9 +166,7 @@ impl<F: Fabric> SubgroupState<F> {
         context: &mut Context<'_, S>,
     ) -> bool {
         if context.config.null_sends && self.phase == Phase::Open {
-            self.null_target = self
-                .null_target
-                .max(self.nulls_wanted(lane, context.config));
+            self.null_target = self.null_target.max(self.nulls_wanted(lane));
         }
         self.send_rings(lane, context, false)
     }
@@ -197,7 +189,6 @@ impl<F: Fabric> SubgroupState<F> {
             // Once the lane is wedged, nobody waits for anybody.
             null_target: if open { self.null_target } else { 0 },
             is_last,
-            config: context.config,
         };
         let mut any = false;
         for (outgoing, outbox) in self.outgoing.iter_mut().zip(&lane.outboxes) {
@@ -220,7 +211,7 @@ impl<F: Fabric> SubgroupState<F> {
     /// How many messages I must have sent so that nobody waits for me: on
     /// receiving message `k` of sender `j`, senders before it fill up through
     /// round `k`, senders behind it through round `k - 1` (Spindle §III-B).
-    fn nulls_wanted(&self, lane: &SubgroupHandle<F>, config: &EngineConfig) -> u64 {
+    fn nulls_wanted(&self, lane: &SubgroupHandle<F>) -> u64 {
         let Some(mine) = lane.my_order else { return 0 };
         let mut wanted = 0;
         for (place, &at) in self.ordered.iter().enumerate() {
@@ -237,12 +228,6 @@ impl<F: Fabric> SubgroupState<F> {
             } else {
                 count.saturating_sub(1)
             });
-            if config.plants(PlantedBug::NullsForEver) {
-                wanted = wanted.max(count + 1);
-            }
-        }
-        if config.plants(PlantedBug::NullsTooFew) {
-            wanted = wanted.saturating_sub(1);
         }
         wanted.min(MESSAGE_INDEX_MAX)
     }
@@ -308,18 +293,14 @@ impl<F: Fabric> SubgroupState<F> {
                 changed |= stream.newest() > told;
             }
         }
-        if changed || context.config.plants(PlantedBug::AcksForEver) {
+        if changed {
             let (at, len) = (lane.columns.received_num, lane.columns.received_len());
             context.pushes.acks(fabric, at, len);
         }
     }
 
     /// Position below which every member has received all messages.
-    pub(super) fn find_stable<S>(
-        &mut self,
-        lane: &SubgroupHandle<F>,
-        context: &Context<'_, S>,
-    ) -> Result<bool, Trouble> {
+    pub(super) fn find_stable(&mut self, lane: &SubgroupHandle<F>) -> Result<bool, Trouble> {
         let me = lane.fabric.me();
         let mut stable = self.received_num;
         for place in (0..self.members.len() as u16).map(Rank) {
@@ -330,10 +311,7 @@ impl<F: Fabric> SubgroupState<F> {
             if !member.fenced {
                 self.heed_ack(lane, place)?;
             }
-            let too_much = context.config.plants(PlantedBug::ImpliesTooMuch)
-                && self.senders.iter().any(|sender| sender.rank == place);
-            let implied = self.sends_all(place) || too_much;
-            if !implied && !context.config.plants(PlantedBug::DeliverUnstable) {
+            if !self.sends_all(place) {
                 stable = stable.min(self.received_by(place, stable));
             }
         }
@@ -370,10 +348,6 @@ impl<F: Fabric> SubgroupState<F> {
         let row = lane.fabric.row(place);
         let lacks = (0..n).zip(&self.ordered).filter_map(|(order, &at)| {
             let stream = stream(order)?;
-            let is_silent = stream.newest() < stream.count();
-            if is_silent && lane.config.plants(PlantedBug::SilentNotAwaited) {
-                return None;
-            }
             let received = row.load(member.columns.received(at));
             Some(stream.first_from(received)? * n + order)
         });

@@ -3,10 +3,8 @@
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::{Context, Phase, SubgroupState};
-use crate::config::PlantedBug;
 use crate::ids::DeliveryClass;
 use crate::outbox::SendRing;
-use crate::rest::LOOKS_TO_SLEEP;
 
 /// Where a lane stands between awake and at rest.
 #[derive(Debug, Default)]
@@ -81,13 +79,14 @@ impl<F: Fabric> SubgroupState<F> {
         let fabric = &self.lane.fabric;
         let differs = |it: &Watched| fabric.row(it.place).load(it.word) != it.value;
         let repose = &mut self.repose;
-        if repose.watched.iter().any(differs) && !context.config.plants(PlantedBug::RestsForEver) {
+        if repose.watched.iter().any(differs) {
             return Seen::News;
         }
         // Beyond that, it stays asleep.
-        if repose.looks < LOOKS_TO_SLEEP {
+        let most = context.config.looks_to_sleep;
+        if repose.looks < most {
             repose.looks += 1;
-            if repose.looks == LOOKS_TO_SLEEP {
+            if repose.looks == most {
                 return Seen::FallsAsleep;
             }
         }

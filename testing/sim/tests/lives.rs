@@ -1,11 +1,9 @@
 //! Lives of groups under the simulator: seeds without a violation, scripts, a
-//! crash at every step of a change of views, planted bugs found.
+//! crash at every step of a change of views.
 
 use std::thread;
 
-use spindle_dds_core::PlantedBug;
 use spindle_dds_sim::{Action, Blunder, LifePlan, Scenario, Violation, live};
-use spindle_dds_transport::sim;
 
 /// So many, as they take their time: much is written in them.
 const BUSY_LIVES: u64 = 8;
@@ -333,47 +331,6 @@ fn what_busy_applications_are_promised_is_kept() {
     );
 }
 
-/// Nothing goes wrong but what applications are told: only their history shows it.
-#[test]
-fn bugs_of_receipts_are_found() {
-    for (bug, properties) in [
-        (PlantedBug::HastyReceipt, &["C1", "C6"][..]),
-        (PlantedBug::ReceiptByWedge, &["C1", "C6"]),
-        (PlantedBug::ForgetsReceipt, &["C7"]),
-    ] {
-        let plans = drawn_from(Scenario::Busy, 200, |plan| plan.config.planted = Some(bug));
-        let Some(violation) = first_violation(&plans) else {
-            panic!("{bug:?} was not found");
-        };
-        println!("{bug:?}: {violation}");
-        assert!(properties.contains(&violation.property), "{violation}");
-    }
-}
-
-/// Bugs of the engine that runs of one view find, lives find too.
-#[test]
-fn bugs_of_the_engine_are_found() {
-    for (bug, properties) in [
-        (PlantedBug::GuardFirst, ANY),
-        (PlantedBug::NullsBeforeHeaders, ANY),
-        (PlantedBug::MissingRelease, &["L4"]),
-        (PlantedBug::ReleaseTooFar, &["A1", "M3", "V10"]),
-        (PlantedBug::DeliverUnstable, &["A4"]),
-        (PlantedBug::ImpliesTooMuch, &["A4"]),
-        (PlantedBug::SilentNotAwaited, &["A4"]),
-        (PlantedBug::NullsTooFew, ANY),
-        (PlantedBug::NullsForEver, ANY),
-        (PlantedBug::WildGuard, ANY),
-    ] {
-        let plans = drawn(200, |plan| plan.config.planted = Some(bug));
-        let Some(violation) = first_violation(&plans) else {
-            panic!("{bug:?} was not found");
-        };
-        println!("{bug:?}: {violation}");
-        assert!(properties.contains(&violation.property), "{violation}");
-    }
-}
-
 #[track_caller]
 fn must_be_found(what: &str, properties: &[&str], plans: &[LifePlan]) {
     let Some(violation) = first_violation(plans) else {
@@ -393,55 +350,8 @@ fn blunders_of_the_driver_are_found() {
     }
 }
 
-/// What breaks the contract of the fabric breaks the promises of the group. (Torn words
-/// need counters above 2^32: the conformance suite has them, and fences that leak.)
-#[test]
-fn bugs_of_the_fabric_are_found() {
-    for (bug, properties) in [
-        (sim::PlantedBug::LostPush, ANY),
-        (sim::PlantedBug::LateWord, ANY),
-        (sim::PlantedBug::MergedPush, ANY),
-        (sim::PlantedBug::Overtaking, ANY),
-        (sim::PlantedBug::OvertakingSegments, ANY),
-        (sim::PlantedBug::StoresOutOfOrder, ANY),
-        (sim::PlantedBug::UnopenedLost, ANY),
-        (sim::PlantedBug::RingWithoutFence, &["L2"]),
-        (sim::PlantedBug::SleepNotAnnounced, &["L2"]),
-        (sim::PlantedBug::EpochNotAnswered, &["L2"]),
-    ] {
-        let plans = drawn_from(Scenario::Short, 400, |plan| {
-            plan.network = plan.network.clone().plant(bug)
-        });
-        must_be_found(&format!("{bug:?}"), properties, &plans);
-    }
-}
-
 #[test]
 fn no_lane_is_forgotten_among_many() {
     let found = first_violation(&drawn_from(Scenario::ManySubgroups, 60, |_| {}));
     assert_eq!(found.map(|violation| violation.to_string()), None);
-    // Who forgets a lane is caught by messages that never come, or that nobody sees out. That
-    // is rare: each change of views looks at all lanes again.
-    for bug in [PlantedBug::RestsForEver, PlantedBug::NotStirred] {
-        let plans = drawn_from(Scenario::ManySubgroups, 500, |plan| {
-            plan.config.planted = Some(bug);
-        });
-        must_be_found(
-            &format!("{bug:?}"),
-            &["L2", "L4", "L7", "C7", "V10"],
-            &plans,
-        );
-    }
-}
-
-/// What is said at every step is seen once all are at rest.
-#[test]
-fn pushes_without_a_message_are_found() {
-    let plan = |seed| {
-        let mut plan = LifePlan::quiet(seed, 3, 5);
-        plan.config.planted = Some(PlantedBug::AcksForEver);
-        plan
-    };
-    let plans: Vec<_> = (0..20).map(plan).collect();
-    must_be_found("AcksForEver", &["I8"], &plans);
 }
