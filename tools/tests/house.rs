@@ -185,8 +185,12 @@ fn each_property_has_a_checker_and_a_mutant() {
             "no mutant violates {id}"
         );
     }
-    let contract = fs::read_to_string(root().join("transport-rdma/src/fabric.rs"));
-    let contract = contract.expect("the contract of the fabric");
+    let mut files = Vec::new();
+    sources(&root().join("transport-rdma/src"), &mut files);
+    let contract: String = files
+        .iter()
+        .map(|file| fs::read_to_string(file).expect("a source file"))
+        .collect();
     for id in &mutants {
         // A clause of the fabric, or a property of lives.
         let is_known = match id.starts_with('F') {

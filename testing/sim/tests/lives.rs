@@ -8,11 +8,6 @@ use spindle_dds_sim::{Action, Blunder, LifePlan, Scenario, Violation, live};
 /// So many, as they take their time: much is written in them.
 const BUSY_LIVES: u64 = 8;
 
-/// What a group loses by a bug below everything: which of it, depends on the life.
-const ANY: &[&str] = &[
-    "A1", "A2", "A3", "C1", "C3", "J4", "L2", "L3", "M3", "V5", "V6", "V10",
-];
-
 /// Lives `plans` on two threads; the first violation, if any.
 fn first_violation(plans: &[LifePlan]) -> Option<Violation> {
     let half = |invalid_requests: usize| {
