@@ -11,8 +11,8 @@
 
 use spindle_dds_transport::Fabric;
 
-use crate::claim::{Claim, ClaimError, CommitMeta, Committed};
-use crate::outbox::Place;
+use crate::subgroup::claim::{Claim, ClaimError, CommitMeta, Committed};
+use crate::subgroup::send_ring::Place;
 
 /// A commit that is under way; until it is finished, its subgroup cannot be wedged.
 #[derive(Debug)]

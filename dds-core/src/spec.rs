@@ -67,11 +67,6 @@ impl RingSpec {
         self.bytes.next_power_of_two()
     }
 
-    /// Bytes of each message's part, where all take the same.
-    pub(crate) fn slot_len(self) -> u64 {
-        (self.memory() / u64::from(self.messages)).max(GRANULE as u64)
-    }
-
     /// As large as either.
     pub(crate) fn larger(self, other: Self) -> Self {
         Self {

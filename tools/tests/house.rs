@@ -235,33 +235,6 @@ fn nothing_is_left_for_later_in_silence() {
     }
 }
 
-#[test]
-fn the_readme_shows_the_programs_that_run() {
-    let read = |path: &str| fs::read_to_string(root().join(path)).expect("a file of the project");
-    let readme = read("README.md");
-    for name in ["publisher", "subscriber"] {
-        let program = read(&format!("examples/hello/{name}.rs"));
-        let shown = program
-            .split_once("#![forbid(unsafe_code)]")
-            .expect("the head of a program")
-            .1;
-        assert!(
-            readme.contains(shown.trim()),
-            "the README shows another {name}"
-        );
-    }
-    let table = read("dds-api/src/properties.rs");
-    for row in table
-        .lines()
-        .filter_map(|line| line.strip_prefix("//! | `"))
-    {
-        assert!(
-            readme.contains(row),
-            "the README's table of properties lacks: {row}"
-        );
-    }
-}
-
 /// The library crates whose public types have one name each: folder and name.
 const LIBRARIES: &[&str] = &[
     "dds-api",
@@ -316,7 +289,6 @@ const HOMONYMS: &[(&[&str], &str)] = &[
         &["Result"],
         "Rust's habit: the alias with the crate's own error",
     ),
-    (&["PlantedBug"], "the same: a bug for a harness to find"),
 ];
 
 /// The names of public types that a source file declares.
@@ -379,7 +351,7 @@ const WORDS: [&str; 3] = [
     concat!("some", "body"),
 ];
 /// Lines in which they may occur: lower it with each that goes, and never raise it.
-const WORDS_MAX: usize = 499;
+const WORDS_MAX: usize = 498;
 
 fn texts(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).expect("a folder").flatten() {

@@ -169,7 +169,8 @@ impl LifePlan {
             config.send_batching = rng.chance(0.5);
             config.receive_batching = rng.chance(0.5);
             config.delivery_batching = rng.chance(0.5);
-            config.late_pushes = rng.chance(0.5);
+            // A switch that is gone: the same seed goes on being the same life.
+            rng.chance(0.5);
         }
         let mut plan = Self {
             seed,

@@ -134,8 +134,8 @@ fn claims_16(found: &Found<Rounds>) -> Vec<Claim> {
             section: "ours",
             text: "All members send: throughput at least that of one sender",
             paper: "–",
-            why: "With fewer processors than members, each message more to receive, acknowledge \
-                  and fill up for takes the time of somebody else.",
+            why: "With fewer processors than members, each further message to receive and \
+                  acknowledge, and each null, takes processor time from other members.",
         }
         .with(all()),
     ]
