@@ -34,7 +34,7 @@ pub struct EngineConfig {
 pub struct Bounds {
     /// A step delivers so many at most, or [`per_sender`](Self::per_sender) of each sender if
     /// that is more: the more there are, the fewer are of any one, whose room goes back.
-    /// What nobody here reads ([`Run::skip`](crate::Run::skip)) does not count.
+    /// Messages that are not read here ([`MessageRun::skip`](crate::MessageRun::skip)) do not count.
     pub step: u64,
     /// Of each sender.
     pub per_sender: u64,
@@ -129,7 +129,7 @@ impl Default for EngineConfig {
 mod tests {
     use super::*;
 
-    /// Whoever adds a field and forgets its switch leaves it on here.
+    /// A field that is added without its switch stays on here.
     #[test]
     fn all_switches_off_are_the_baseline() {
         let mut config = EngineConfig::SPINDLE;

@@ -110,7 +110,7 @@ impl Pushes {
         self.list.push(Push::Range { at, len });
     }
 
-    /// A word of a digest, which goes out with the value given here and wakes nobody.
+    /// A word of a digest, which goes out with the value given here and wakes no sleeper.
     pub(crate) fn digest_word(&mut self, word: usize, value: u64) {
         self.common.counters.digests.add(self.peers, 8);
         self.list.push(Push::Word { word, value });
@@ -133,7 +133,7 @@ impl Pushes {
         }
     }
 
-    /// Issues everything and rings once, if only for nobody: a fabric may hold
+    /// Issues everything and rings once, even for an empty set: a fabric may hold
     /// pushes back until then. Whether there was anything.
     #[inline]
     pub(crate) fn flush<F: Fabric>(&mut self, fabric: &F) -> bool {
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_wake_nobody_leave_with_the_flush() {
+    fn words_that_wake_no_sleeper_leave_with_the_flush() {
         let options = SimOptions {
             shared_pairs: 0.0,
             held_batches: 1.0,

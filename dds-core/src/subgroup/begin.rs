@@ -38,7 +38,7 @@ impl<F: Fabric> SubgroupState<F> {
                 !member.fenced && fabric.row(place).load(member.columns.ready()) == 1
             });
         if all {
-            // Nothing is handed over with it: whoever claims meets the ring's own words.
+            // Nothing is handed over with it: a claim synchronizes by the ring's own words.
             lane.begun.store(true, Ordering::Relaxed);
         }
         all

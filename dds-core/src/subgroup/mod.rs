@@ -365,7 +365,7 @@ impl<F: Fabric> SubgroupState<F> {
     }
 
     /// Whether acknowledgements of others would let this member go on with
-    /// something that somebody waits for.
+    /// something that is waited for.
     pub(crate) fn wants_acks<S: Sink<F>>(&self, sink: &S) -> bool {
         let me = self.lane.fabric.me();
         self.phase == Phase::Open

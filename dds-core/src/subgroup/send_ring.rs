@@ -1,7 +1,7 @@
 //! The sending side of a ring: claim, commit, withdraw, null-fill, publish, reclaim.
 //!
-//! Any thread of the participant claims and commits; one (whoever steps the
-//! engine) publishes and reclaims. Nobody takes a lock.
+//! Any thread of the participant claims and commits; one (the thread that
+//! steps the engine) publishes and reclaims. No lock is taken.
 //!
 //! ```text
 //!   payload   |  free  | extent | extent | extent |  free  |     oldest first
@@ -73,7 +73,7 @@ struct Extent {
     granules: AtomicU64,
 }
 
-/// A reserved extent. Whoever holds it ends it by `commit` or `withdraw`.
+/// A reserved extent. Its holder ends it by `commit` or `withdraw`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reserved {
     ticket: u32,
@@ -277,8 +277,8 @@ impl SendRing {
         if span.saturating_sub(shorter) > rest_max {
             let begin = reserved.end.wrapping_sub(span);
             let ticket = reserved.ticket.wrapping_add(1);
-            // Relaxed failure: somebody claimed behind us, the extent keeps its
-            // size. Tickets only rise, so equality means that nobody did.
+            // Relaxed failure: another thread claimed behind us, the extent keeps its
+            // size. Tickets only rise, so equality means that none did.
             let shrunk = self.head.compare_exchange(
                 pack(reserved.end, ticket),
                 pack(begin.wrapping_add(shorter), ticket),
@@ -313,7 +313,7 @@ impl SendRing {
     }
 
     /// Where in the payload ring an extent of `len` bytes would begin, and how many real
-    /// messages (modulo 2^16) come before it, unless somebody else is faster.
+    /// messages (modulo 2^16) come before it, unless another thread is faster.
     #[inline]
     pub(crate) fn expected(&self, len: u32) -> (usize, u64) {
         let (end, _) = unpack(self.head.load(Ordering::Relaxed));
@@ -340,7 +340,7 @@ impl SendRing {
             return 0;
         }
         let filled = target << REAL_BITS | published.real & REAL_MASK;
-        // Fails exactly when somebody has committed since: no retry is wanted.
+        // Fails exactly when a thread has committed since: no retry is wanted.
         match self
             .next
             .compare_exchange(expected, filled, Ordering::AcqRel, Ordering::Relaxed)
