@@ -13,13 +13,13 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::gate::Gate;
-use crate::header::Header;
-use crate::inbox::ReleaseTracker;
-use crate::lane::TicketCount;
-use crate::outbox::{Published, SendRing};
-use crate::rest::{Rest, Stirred};
+use crate::engine::active_set::{Rest, Stirred};
 use crate::spec::RingSpec;
+use crate::subgroup::gate::Gate;
+use crate::subgroup::handle::TicketCount;
+use crate::subgroup::header::Header;
+use crate::subgroup::release_tracker::ReleaseTracker;
+use crate::subgroup::send_ring::{Published, SendRing};
 use crate::sync::{AtomicU64, Ordering, fence};
 
 const RING: RingSpec = RingSpec {
@@ -50,7 +50,7 @@ unsafe impl Send for DeliveryClass {}
 impl DeliveryClass {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            outbox: SendRing::new(&RING, false),
+            outbox: SendRing::new(&RING),
             bytes: Default::default(),
             headers: Default::default(),
         })

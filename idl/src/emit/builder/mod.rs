@@ -32,14 +32,14 @@ impl Emitter<'_> {
         let how = match subject.is_mutable() {
             true => {
                 "
- Members are written when they are given, in any order. One that is given no value
- has its `@default`; if it has none and is not optional, publishing is an error."
+ Members are written when they are set, in any order. A member that is not set has
+ its `@default`; if it has none and is not optional, publishing is an error."
             }
             false => {
                 "
- Members of fixed size have a `set_` method, and their defaults until then;
+ Members of fixed size start with their defaults and have a `set_` method;
  the others are written in the order of their declaration, each by the
- method of its name, which leads to the next stage."
+ method of its name, which returns the next stage."
             }
         };
         let how = how.lines().map(|line| quote!(#[doc = #line]));

@@ -22,7 +22,7 @@ impl Emitter<'_> {
             branches.map(|(arm, field)| methods.appenders(field, &self.next(cases, arm)));
         let none = cases.empty.iter().map(|empty| self.no_branch(cases, empty));
         let composite = self.union_composite(cases);
-        let doc = format!(" Builds one [`{name}`] in place: choose a branch, and it is complete.");
+        let doc = format!(" Builds one [`{name}`] in place: writing a branch completes it.");
         quote! {
             #[doc = #doc]
             #[derive(Debug)]
