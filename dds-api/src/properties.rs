@@ -21,7 +21,7 @@
 //! | `spindle.rdma.gid_index` | participant | index of the GID, 0 to 255 | RoCE v2 with the address of `spindle.listen`, else with any IPv4 address, else any; 0 on InfiniBand |
 //! | `spindle.rdma.mtu` | participant | path MTU: 256, 512, 1024, 2048 or 4096; of two participants the smaller holds | the port's active one |
 //! | `spindle.prefer_availability` | participant | `true`: members that are cut off from the majority go on, and the first contact founds without a majority after `spindle.failure.limit_ms`: there may be several groups then, which never become one again. Give all the same | `false` |
-//! | `spindle.engine.<switch>` | participant | for measuring alone: `false` turns off one of `send_batching`, `receive_batching`, `delivery_batching`, `bounded_deliveries`, `null_sends`, `late_pushes`, `batched_upcalls`, `summary_polling`, `variable_lengths`. Without `null_sends` a writer that is silent stops the others of its subgroup; without `variable_lengths` each sample takes a slot, which is the memory of the ring / `spindle.ring.messages`, and none is larger | `true` |
+//! | `spindle.engine.<switch>` | participant | for measuring alone: `false` turns off one of `send_batching`, `receive_batching`, `delivery_batching`, `bounded_deliveries`, `null_sends`, `batched_upcalls`, `summary_polling`. Without `null_sends` a writer that is silent stops the others of its subgroup | `true` |
 //! | `spindle.reader.storage` | participant, reader | `copy`: taken samples are copies; `ring`: they stay where their writer built them until given back | `copy` |
 //! | `spindle.reader.untrusted_peers` | participant, reader | `true`: samples are copied before they are looked at, for peers that may alter what they have sent | `false` |
 //!

@@ -48,6 +48,10 @@ impl<F: Fabric> CommitSteps<F> {
 
     /// Takes the next index. Refused, with the claim still open, where the subgroup was not
     /// open when the thread entered.
+    #[expect(
+        clippy::result_large_err,
+        reason = "the claim is given back, for the harness alone"
+    )]
     pub fn take_index(mut self) -> Result<IndexTaken<F>, (ClaimError, Self)> {
         match self.claim.take_place(self.status, self.used) {
             Ok(place) => Ok(IndexTaken { steps: self, place }),

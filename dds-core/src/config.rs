@@ -18,16 +18,10 @@ pub struct EngineConfig {
     pub bounded_deliveries: bool,
     /// Fill up with nulls when another sender is ahead (§III-B).
     pub null_sends: bool,
-    /// Push at the end of a step, else as soon as each word changes (§III-C).
-    pub late_pushes: bool,
     /// Tell the layer above once a batch, else after each message (§III-D).
     pub batched_upcalls: bool,
     /// Look into lanes at rest only when something has changed there, else at every step.
     pub summary_polling: bool,
-    /// A message takes, and pushes, as much payload as it has; else a slot of fixed size,
-    /// as in the paper: the bytes of its ring, divided by its messages, which no message
-    /// can exceed (§II-B).
-    pub variable_lengths: bool,
     /// Of bounded deliveries. No switch: a harness draws others.
     pub bounds: Bounds,
     /// Looks in vain after which a resting subgroup is looked at less often. No switch: a harness,
@@ -40,7 +34,7 @@ pub struct EngineConfig {
 pub struct Bounds {
     /// A step delivers so many at most, or [`per_sender`](Self::per_sender) of each sender if
     /// that is more: the more there are, the fewer are of any one, whose room goes back.
-    /// What nobody here reads ([`Run::skip`](crate::Run::skip)) does not count.
+    /// Messages that are not read here ([`MessageRun::skip`](crate::MessageRun::skip)) do not count.
     pub step: u64,
     /// Of each sender.
     pub per_sender: u64,
@@ -80,10 +74,8 @@ pub const SWITCHES: &[EngineSwitch] = &switches![
     delivery_batching,
     bounded_deliveries,
     null_sends,
-    late_pushes,
     batched_upcalls,
     summary_polling,
-    variable_lengths,
 ];
 
 impl EngineSwitch {
@@ -107,10 +99,8 @@ impl EngineConfig {
         delivery_batching: true,
         bounded_deliveries: true,
         null_sends: true,
-        late_pushes: true,
         batched_upcalls: true,
         summary_polling: true,
-        variable_lengths: true,
         bounds: Bounds::SPINDLE,
         looks_to_sleep: LOOKS_TO_SLEEP,
     };
@@ -122,10 +112,8 @@ impl EngineConfig {
         delivery_batching: false,
         bounded_deliveries: false,
         null_sends: false,
-        late_pushes: false,
         batched_upcalls: false,
         summary_polling: false,
-        variable_lengths: false,
         bounds: Bounds::SPINDLE,
         looks_to_sleep: LOOKS_TO_SLEEP,
     };
@@ -141,7 +129,7 @@ impl Default for EngineConfig {
 mod tests {
     use super::*;
 
-    /// Whoever adds a field and forgets its switch leaves it on here.
+    /// A field that is added without its switch stays on here.
     #[test]
     fn all_switches_off_are_the_baseline() {
         let mut config = EngineConfig::SPINDLE;

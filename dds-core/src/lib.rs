@@ -2,7 +2,7 @@
 //! order, opportunistic batching, null-sends, delivery levels.
 //!
 //! ```text
-//!   threads of the participant          whoever steps            the lane's rows
+//!   threads of the participant          the thread that steps    the rows of the subgroup
 //!
 //!   SubgroupHandle::claim -> build in place
 //!   Claim::commit ----> SendRing ------> send predicate ---------> guard, headers, payload

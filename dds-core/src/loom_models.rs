@@ -50,7 +50,7 @@ unsafe impl Send for DeliveryClass {}
 impl DeliveryClass {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            outbox: SendRing::new(&RING, false),
+            outbox: SendRing::new(&RING),
             bytes: Default::default(),
             headers: Default::default(),
         })

@@ -185,11 +185,19 @@ fn each_property_has_a_checker_and_a_mutant() {
             "no mutant violates {id}"
         );
     }
+    let mut files = Vec::new();
+    sources(&root().join("transport-rdma/src"), &mut files);
+    let contract: String = files
+        .iter()
+        .map(|file| fs::read_to_string(file).expect("a source file"))
+        .collect();
     for id in &mutants {
-        assert!(
-            listed.contains(&id.as_str()),
-            "a mutant violates {id}, which is not in the docs"
-        );
+        // A clause of the fabric, or a property of lives.
+        let is_known = match id.starts_with('F') {
+            true => contract.contains(id.as_str()),
+            false => listed.contains(&id.as_str()),
+        };
+        assert!(is_known, "a mutant violates {id}, which is not in the docs");
     }
     for finding in code
         .split("Err((\"")
@@ -343,7 +351,7 @@ const WORDS: [&str; 3] = [
     concat!("some", "body"),
 ];
 /// Lines in which they may occur: lower it with each that goes, and never raise it.
-const WORDS_MAX: usize = 498;
+const WORDS_MAX: usize = 210;
 
 fn texts(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).expect("a folder").flatten() {

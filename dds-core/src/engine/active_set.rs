@@ -19,7 +19,7 @@
 //!     +--- a noted word differs: looked at by a whole step that has moved nothing else;
 //!     |                          by a brief one, where it dozes, or it is its turn
 //!     +--- stirred by a thread:  looked at by every step
-//!     +--- changed by whoever owns the engine (published, wedged, fenced, ...)
+//!     +--- changed by the owner of the engine (published, wedged, fenced, ...)
 //! ```
 //!
 //! *What lanes at rest cost.* Who steps again and again, because it spins or has enough to
@@ -42,7 +42,7 @@
 //! own the engine. Comparing what is here anyway needs nothing of the fabric: F1 to F7
 //! say when a word changes, and nobody has to say it again.
 //!
-//! *Nobody is overslept.* A whole step that says that nothing moved has compared all words of
+//! *No change is missed.* A whole step that says that nothing moved has compared all words of
 //! all lanes at rest, so the second look of who goes to sleep is a look at all lanes. The
 //! words are noted before the last pass: a change that this pass did not see is a
 //! difference. A thread of this participant leaves its work, fences (every nudge does) and
@@ -84,7 +84,7 @@ impl Rest {
         self.0.store(false, Ordering::Relaxed);
     }
 
-    /// Whether it lasts: nobody has interrupted it.
+    /// Whether it lasts: no thread has interrupted it.
     pub(crate) fn lasts(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -16,7 +16,7 @@ use crate::sync::{AtomicBool, Ordering};
 
 /// Tries of who waits, until it yields its processor between them.
 const TRIES_AT_ONCE: u32 = 100;
-/// Tries until it sleeps between them: whoever has the turn may need the processor, and have
+/// Tries until it sleeps between them: the holder may need the processor, and have
 /// too low a priority to get it by a yield.
 const TRIES_AWAKE: u32 = 200;
 /// How long it sleeps. A step takes some microseconds.

@@ -31,7 +31,7 @@ pub struct WriterFigures {
 
 impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// How it stands between two steps. Waits for a step that is under way, and holds up
-    /// the next one for some microseconds: to be called when somebody asks.
+    /// the next one for some microseconds: to be called when figures are asked for.
     pub fn figures(&self) -> Figures {
         let state = self.state();
         let mut lanes: Vec<SubgroupFigures> =

@@ -22,7 +22,7 @@ pub(crate) struct Common {
     pub(crate) ack_waiters: CachePadded<AtomicU32>,
     /// Something was left in a lane at rest.
     pub(crate) stirred: Stirred,
-    /// Somebody has committed and found the engine being stepped, since a step began.
+    /// A thread has committed and found the engine being stepped, since a step began.
     pub(crate) left_commits: AtomicBool,
 }
 
@@ -145,7 +145,7 @@ impl<F: Fabric> EngineHandle<F> {
     }
 
     /// Whether a committing thread has found the engine being stepped, and left its message
-    /// to whoever steps next: it has nudged, which wakes who sleeps. To be asked by who ends
+    /// to the next step: it has nudged, which wakes a sleeper. To be asked by a thread that ends
     /// its steps without sleeping, after a fence (SeqCst).
     pub fn has_left_commits(&self) -> bool {
         self.0.common.left_commits.load(Ordering::Relaxed)

@@ -1,6 +1,6 @@
 //! The engine: evaluates the predicates, changes its own row, pushes last.
 //!
-//! A state machine without thread, clock or I/O of its own. Whoever calls
+//! A state machine without thread, clock or I/O of its own. The thread that calls
 //! [`Engine::step`] owns it for the length of the step, by a lock that is only
 //! ever tried and never held across user code or a wait: the polling thread of
 //! a participant, a committing thread that publishes by itself, or the
@@ -37,7 +37,7 @@ use crate::subgroup::{Context, MessageRun, Progress, Seen, SubgroupState, Troubl
 use crate::sync::Ordering;
 
 /// The layer above: what the engine hands messages and events to. Called by
-/// whoever steps, in order; must not block, and must not call the engine.
+/// the thread that steps, in order; must not block, and must not call the engine.
 pub trait Sink<F: Fabric> {
     /// The next message. Its bytes stay valid beyond the call only when held.
     fn deliver(&mut self, delivery: &Delivery<'_, F>);
@@ -57,7 +57,7 @@ pub trait Sink<F: Fabric> {
     /// the subgroup it names.
     fn event(&mut self, event: EngineEvent);
 
-    /// Whether somebody here reads topics of the subgroup: only then its own
+    /// Whether topics of the subgroup are read here: only then its own
     /// messages are worth waking up for. Changes with a view at most.
     fn is_reading(&self, subgroup: SubgroupId) -> bool;
 
@@ -138,7 +138,7 @@ pub struct StepOutcome {
 
 /// At which lanes at rest a step looks that moves nothing. Of those that do, each
 /// [`STEPS_A_LOOK`](crate::engine::active_set::STEPS_A_LOOK)th looks at one. A brief one may also pass over
-/// the view, where nobody has said anything.
+/// the view, where no member has said anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
     /// All.
@@ -174,7 +174,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
             groups: Vec::new(),
             rota: ActiveSet::default(),
             sink,
-            pushes: Pushes::new(config.late_pushes, participant.common.clone()),
+            pushes: Pushes::new(participant.common.clone()),
             seqs: WriterSeqs::default(),
             config,
             stopped: false,
@@ -217,7 +217,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// The same for who steps again at once, whether there was something to do or not: of
     /// lanes in which nothing has happened of late it looks at one, and at another the next
     /// time, so that it costs the same however many there are; and at the view every few
-    /// times, while nobody has said anything there. Nobody may sleep on it.
+    /// times, while no member has said anything there. It is no reason to sleep.
     pub fn step_briefly(&self, now: u64) -> Option<StepOutcome> {
         self.step_as(now, Look::Brief)
     }
@@ -241,8 +241,8 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         lane.nudge();
     }
 
-    /// Commits a claim and publishes it, and what was committed before; if somebody is
-    /// stepping, makes sure that whoever steps, or sleeps, does. Which message of its ring it
+    /// Commits a claim and publishes it, and what was committed before; if another thread is
+    /// stepping, makes sure that the next step does. Which message of its ring it
     /// is: [`Claim::committed`] makes a receipt of that.
     pub fn send(
         &self,

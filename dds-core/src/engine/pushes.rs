@@ -5,7 +5,6 @@ use std::sync::Arc;
 use spindle_dds_transport::{Fabric, MessagePush, PeerSet};
 
 use crate::engine::handle::Common;
-use crate::limits::HEADER_LEN;
 use crate::subgroup::header::WORDS;
 
 /// A list of pushes to one set of peers after another. Kept between steps, so
@@ -16,7 +15,6 @@ pub(crate) struct Pushes {
     /// Where they go, and how many these are.
     to: PeerSet,
     peers: usize,
-    late: bool,
     /// Since the last ring: pushes, and those for which sleepers are woken.
     issued: bool,
     data: bool,
@@ -32,12 +30,11 @@ enum Push {
 }
 
 impl Pushes {
-    pub(crate) fn new(late: bool, common: Arc<Common>) -> Self {
+    pub(crate) fn new(common: Arc<Common>) -> Self {
         Self {
             list: Vec::with_capacity(64),
             to: PeerSet::EMPTY,
             peers: 0,
-            late,
             issued: false,
             data: false,
             acks: false,
@@ -60,26 +57,18 @@ impl Pushes {
     }
 
     /// A word that vouches for what was pushed before: wakes those who sleep for data.
-    pub(crate) fn word<F: Fabric>(&mut self, fabric: &F, word: usize, value: u64) {
+    pub(crate) fn word(&mut self, word: usize, value: u64) {
         self.data = true;
         self.common.counters.data.add(self.peers, 8);
         self.list.push(Push::Word { word, value });
-        self.unless_late(fabric);
     }
 
     /// Ranges, which are offsets and lengths, and the word that vouches for them.
-    pub(crate) fn batch<F: Fabric>(
-        &mut self,
-        fabric: &F,
-        ranges: &[(usize, usize)],
-        word: usize,
-        value: u64,
-    ) {
+    pub(crate) fn batch(&mut self, ranges: &[(usize, usize)], word: usize, value: u64) {
         for (at, len) in ranges {
             self.range_later(*at, *len);
-            self.unless_late(fabric);
         }
-        self.word(fabric, word, value);
+        self.word(word, value);
     }
 
     /// The same as the last pushes before the flush, issued without being collected.
@@ -91,9 +80,6 @@ impl Pushes {
         word: usize,
         value: u64,
     ) {
-        if !self.late {
-            return self.batch(fabric, ranges, word, value);
-        }
         self.issue(fabric);
         (self.issued, self.data) = (true, true);
         let bytes = ranges.iter().fold(8, |sum, (_, len)| sum + len);
@@ -108,9 +94,6 @@ impl Pushes {
     /// The same of a message whose header is not in the row yet.
     #[inline]
     pub(crate) fn last_message<F: Fabric>(&mut self, fabric: &F, message: &MessagePush<'_, WORDS>) {
-        if !self.late {
-            return self.message(fabric, message);
-        }
         self.issue(fabric);
         (self.issued, self.data) = (true, true);
         fabric.push_message(message, &self.to, self.peers);
@@ -120,33 +103,17 @@ impl Pushes {
             .add_all(self.peers * message.pushes(), self.peers * message.bytes());
     }
 
-    #[cold]
-    fn message<F: Fabric>(&mut self, fabric: &F, message: &MessagePush<'_, WORDS>) {
-        fabric.store_words(message.header, message.words);
-        let ranges = [message.payload, (message.header, HEADER_LEN)];
-        let ranges = &ranges[usize::from(message.payload.1 == 0)..];
-        self.batch(fabric, ranges, message.guard, message.count);
-    }
-
     /// Acknowledgements: wakes those who sleep for them.
-    pub(crate) fn acks<F: Fabric>(&mut self, fabric: &F, at: usize, len: usize) {
+    pub(crate) fn acks(&mut self, at: usize, len: usize) {
         self.acks = true;
         self.common.counters.acks.add(self.peers, len);
         self.list.push(Push::Range { at, len });
-        self.unless_late(fabric);
     }
 
-    /// A word of a digest, which goes out with the value given here and wakes nobody.
-    pub(crate) fn digest_word<F: Fabric>(&mut self, fabric: &F, word: usize, value: u64) {
+    /// A word of a digest, which goes out with the value given here and wakes no sleeper.
+    pub(crate) fn digest_word(&mut self, word: usize, value: u64) {
         self.common.counters.digests.add(self.peers, 8);
         self.list.push(Push::Word { word, value });
-        self.unless_late(fabric);
-    }
-
-    fn unless_late<F: Fabric>(&mut self, fabric: &F) {
-        if !self.late {
-            self.issue(fabric);
-        }
     }
 
     #[inline]
@@ -166,7 +133,7 @@ impl Pushes {
         }
     }
 
-    /// Issues everything and rings once, if only for nobody: a fabric may hold
+    /// Issues everything and rings once, even for an empty set: a fabric may hold
     /// pushes back until then. Whether there was anything.
     #[inline]
     pub(crate) fn flush<F: Fabric>(&mut self, fabric: &F) -> bool {
@@ -191,24 +158,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_wake_nobody_leave_with_the_flush() {
+    fn words_that_wake_no_sleeper_leave_with_the_flush() {
         let options = SimOptions {
             shared_pairs: 0.0,
             held_batches: 1.0,
             ..SimOptions::default()
         };
-        for late in [false, true] {
-            let (network, fabrics) = SimNetwork::group(1, &[512; 2], options.clone());
-            let [from, to] = &fabrics[..] else {
-                unreachable!("a fabric for each")
-            };
-            let mut pushes = Pushes::new(late, Arc::new(Common::new()));
-            pushes.address(&[Rank(1)].into_iter().collect(), 1);
-            pushes.digest_word(from, FABRIC_AREA, 7);
-            pushes.flush(from);
-            network.settle();
-            assert_eq!(to.row(Rank(0)).load(FABRIC_AREA), 7);
-            assert_eq!(from.counters().peer_wakes, 0);
-        }
+        let (network, fabrics) = SimNetwork::group(1, &[512; 2], options);
+        let [from, to] = &fabrics[..] else {
+            unreachable!("a fabric for each")
+        };
+        let mut pushes = Pushes::new(Arc::new(Common::new()));
+        pushes.address(&[Rank(1)].into_iter().collect(), 1);
+        pushes.digest_word(FABRIC_AREA, 7);
+        pushes.flush(from);
+        network.settle();
+        assert_eq!(to.row(Rank(0)).load(FABRIC_AREA), 7);
+        assert_eq!(from.counters().peer_wakes, 0);
     }
 }

@@ -1,4 +1,4 @@
-//! The lanes of an engine, for whoever decides on the members of subgroups.
+//! The subgroups of an engine, for the views that decide on their members.
 
 use std::fmt;
 use std::sync::Arc;

@@ -29,7 +29,7 @@ impl<F: Fabric> SubgroupState<F> {
             self.is_ready = true;
             fabric.store(lane.columns.ready(), 1);
             let (at, len) = (lane.columns.delivered_num, lane.columns.delivered_len());
-            context.pushes.acks(fabric, at, len);
+            context.pushes.acks(at, len);
         }
         let members = (0..).map(Rank).zip(&self.members);
         let mut others = members.filter(|(place, _)| *place != me);
@@ -38,7 +38,7 @@ impl<F: Fabric> SubgroupState<F> {
                 !member.fenced && fabric.row(place).load(member.columns.ready()) == 1
             });
         if all {
-            // Nothing is handed over with it: whoever claims meets the ring's own words.
+            // Nothing is handed over with it: a claim synchronizes by the ring's own words.
             lane.begun.store(true, Ordering::Relaxed);
         }
         all

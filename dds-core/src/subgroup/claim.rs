@@ -16,7 +16,7 @@ use crate::subgroup::send_ring::{Place, Reserved, SendRing};
 /// Why a claim was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimError {
-    /// Not now: all room is taken by messages that somebody has not released.
+    /// Not now: all room is taken by messages that some member has not released.
     #[error("no room in the ring now")]
     NoRoom,
     /// Never: a message takes at most half of its ring's memory.
@@ -167,7 +167,7 @@ impl<F: Fabric> Claim<F> {
         self.is_open = false;
         if let Some((outbox, _)) = self.parts() {
             outbox.withdraw(&self.reserved);
-            // Somebody may wait for this room. (The nudge fences before it looks.)
+            // A thread may wait for this room. (The nudge fences before it looks.)
             self.lane.nudge();
         }
     }
@@ -229,7 +229,7 @@ impl<F: Fabric> Claim<F> {
         Ok(place.ok_or(ClaimError::Stopped)?.index)
     }
 
-    /// The first part of the same, by whoever owns the engine: nobody closes the lane and
+    /// The first part of the same, by the owner of the engine: no thread closes the subgroup and
     /// takes what is committed for complete meanwhile. To be followed by what
     /// [`header`](Self::header) gives, written or published.
     #[inline]
@@ -269,7 +269,7 @@ impl<F: Fabric> Claim<F> {
             flags: meta.flags,
             encapsulation: meta.encapsulation,
             writer: meta.writer,
-            // Whoever publishes, in order, makes the number of it.
+            // The publishing thread, which goes in order, makes the number of it.
             writer_seq: meta.skipped.into(),
             timestamp: meta.timestamp,
             topic: meta.topic,

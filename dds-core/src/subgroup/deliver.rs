@@ -240,7 +240,7 @@ impl<F: Fabric> SubgroupState<F> {
         self.delivered.0 - self.told
     }
 
-    /// Tells the sink, if there is anything to tell. Whoever tells after each message has told.
+    /// Tells the sink, if there is anything to tell. Where each message is told, all is told.
     pub(crate) fn end_batch<S: Sink<F>>(&mut self, context: &mut Context<'_, S>) {
         if self.untold() > 0 && context.config.batched_upcalls {
             bump(&self.lane.common.counters.upcalls, 1);
@@ -315,12 +315,12 @@ impl<F: Fabric> SubgroupState<F> {
         }
         if changed {
             let (at, len) = (lane.columns.delivered_num, lane.columns.delivered_len());
-            context.pushes.acks(fabric, at, len);
+            context.pushes.acks(at, len);
         }
     }
 
-    /// Takes room back that all members have released; of somebody whose row is
-    /// not read any more nobody knows it. Whether there was any.
+    /// Takes room back that all members have released; of a member whose row is
+    /// not read any more it is unknown. Whether there was any.
     pub(super) fn reclaim(&mut self, lane: &SubgroupHandle<F>) -> bool {
         let fabric = &lane.fabric;
         let Some(mine) = lane.mine else {
@@ -350,7 +350,7 @@ impl<F: Fabric> SubgroupState<F> {
                 // Pairs with the acquire in `SubgroupHandle::released`.
                 lane.released[ring].store(released, Ordering::Release);
                 // Also without room, behind a message that is still being built:
-                // somebody may wait for just these.
+                // a thread may wait for just these.
                 room = true;
             }
             room |= outbox.reclaim(released);
@@ -364,16 +364,15 @@ impl<F: Fabric> SubgroupState<F> {
         lane: &SubgroupHandle<F>,
         context: &mut Context<'_, S>,
     ) {
-        let fabric = &lane.fabric;
         let pushes = &mut *context.pushes;
         self.digest.checkpoint(seq, |number, value| {
             let slot = lane.columns.digest_slot(number);
             // As words, whose values are those of now: a range may be fetched
             // when its slot is used again. Stored and sent in this order, so that
-            // whoever reads a slot that is used again reads a later count then.
-            pushes.digest_word(fabric, slot, Digest::position(number));
-            pushes.digest_word(fabric, slot + 8, value);
-            pushes.digest_word(fabric, lane.columns.digest_count, number + 1);
+            // a reader of a slot that is used again reads a later count then.
+            pushes.digest_word(slot, Digest::position(number));
+            pushes.digest_word(slot + 8, value);
+            pushes.digest_word(lane.columns.digest_count, number + 1);
         });
     }
 

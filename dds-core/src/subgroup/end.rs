@@ -1,7 +1,7 @@
 //! How a lane ends: wedged, frozen, cut, and delivered up to the cut.
 //!
 //! ```text
-//!   wedge   nobody commits any more; the guards are final
+//!   wedge   commits are refused; the guards are final
 //!   freeze  once all who go on are wedged: what their guards vouch for is
 //!           received; the counts do not change any more
 //!   finish  once all who go on have agreed on the least of their counts: what
@@ -12,7 +12,7 @@
 //! every cut; and what remains below the cut has all been received by everybody
 //! who goes on. So all end with the same order, of which everybody who does not
 //! go on has delivered a beginning. Holes, left by those who failed, are
-//! skipped: nobody finds out what would have stood there.
+//! skipped: what would have stood there is lost.
 
 use spindle_dds_transport::{Fabric, Rank};
 
@@ -32,7 +32,7 @@ impl<F: Fabric> SubgroupState<F> {
         }
         self.phase = Phase::Wedged;
         self.lane.close(WEDGED);
-        // After the status: whoever commits from now on sees it.
+        // After the status: a commit that begins now sees it.
         if self.lane.gate.is_busy() {
             return false;
         }

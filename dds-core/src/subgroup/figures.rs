@@ -20,7 +20,7 @@ pub struct SubgroupFigures {
     /// How far it is on its way to its end.
     pub phase: EpochPhase,
     /// Members of which it is not known that they are ready for its messages: until all
-    /// are, nobody finds room. Empty once it has begun.
+    /// are, no sender finds room. Empty once it has begun.
     pub unready: Vec<u16>,
     /// Positions in its order, counted from its beginning: below, all is received here.
     pub received_num: u64,

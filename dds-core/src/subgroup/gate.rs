@@ -1,6 +1,6 @@
 //! Whether a lane takes commits, and whether one is under way.
 //!
-//! Whoever commits counts itself, then looks at the status; whoever closes the
+//! A committing thread counts itself, then looks at the status; the thread that closes the
 //! gate sets the status, then looks at the count. So either the commit is
 //! refused, or the closer finds it under way (a model of loom checks it).
 
@@ -13,7 +13,7 @@ pub(crate) struct Gate {
     inside: AtomicU32,
 }
 
-/// Somebody inside, until it is dropped.
+/// A commit that is under way, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Inside<'a>(&'a Gate);
 
@@ -56,11 +56,11 @@ impl Gate {
 
     /// The end of an [`Inside`] that was forgotten.
     pub(crate) fn leave(&self) {
-        // SeqCst: what was done inside is visible to who finds nobody there.
+        // SeqCst: what was done inside is visible to a thread that finds the gate empty.
         self.inside.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether somebody is inside. To be asked after `close`.
+    /// Whether a commit is under way. To be asked after `close`.
     pub(crate) fn is_busy(&self) -> bool {
         order_seq_cst();
         self.inside.load(Ordering::SeqCst) != 0

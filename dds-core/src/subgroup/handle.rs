@@ -88,15 +88,15 @@ impl TicketCount {
         Self(AtomicU64::new(0))
     }
 
-    /// Whether there was none: then whoever takes these leaves a count of the `Arc` for them.
+    /// Whether there was none: then the taker of these leaves a count of the `Arc` for them.
     pub(crate) fn take(&self, tickets: u64) -> bool {
         // Relaxed, as for a count of an `Arc`: the caller keeps the lane alive.
         self.0.fetch_add(tickets, Ordering::Relaxed) == 0
     }
 
-    /// Whether these were the last: then whoever gives them gives up such a count.
+    /// Whether these were the last: then the giver gives up such a count.
     pub(crate) fn give(&self, tickets: u64) -> bool {
-        // AcqRel: whoever gives the last one back comes after all uses of the others.
+        // AcqRel: giving the last one back comes after all uses of the others.
         self.0.fetch_sub(tickets, Ordering::AcqRel) == tickets
     }
 }
@@ -129,9 +129,7 @@ impl<F: Fabric> SubgroupHandle<F> {
             subgroup: spec.subgroup,
             epoch: spec.epoch,
             base: spec.base,
-            outboxes: columns
-                .rings
-                .map(|ring| Some(SendRing::new(&ring?.spec, !config.variable_lengths))),
+            outboxes: columns.rings.map(|ring| Some(SendRing::new(&ring?.spec))),
             inboxes: DeliveryClass::BOTH.map(|ring| {
                 rings[ring.index()]
                     .iter()
@@ -248,7 +246,7 @@ impl<F: Fabric> SubgroupHandle<F> {
     /// How far the messages of this participant's ring have been released by all
     /// members: their room is this participant's again. The exclusive end of their
     /// indexes, nulls counted; it only rises. 0 where this participant does not
-    /// send; without end once the lane has ended, where nobody needs room.
+    /// send; without end once the lane has ended, where no room is needed.
     pub fn released(&self, ring: DeliveryClass) -> u64 {
         if self.gate.status() == ENDED {
             return u64::MAX;
@@ -287,7 +285,7 @@ impl<F: Fabric> SubgroupHandle<F> {
     }
 
     /// For a thread that has left work for the engine here (a commit that it does not
-    /// publish by itself, say): makes sure that whoever steps, or sleeps, does it. A system
+    /// publish by itself, say): makes sure that the next step does it. A system
     /// call only when the engine sleeps.
     pub fn nudge(&self) {
         self.fabric.nudge();
@@ -350,7 +348,7 @@ impl<F> SubgroupHandle<F> {
     /// Gives tickets back.
     ///
     /// # Safety
-    /// That many were taken of the lane, and nobody else gives them back. `lane` is where an
+    /// That many were taken of the lane, and no other call gives them back. `lane` is where an
     /// `Arc` of it points; without tickets, it may point nowhere.
     pub(crate) unsafe fn give_tickets(lane: NonNull<Self>, tickets: u64) {
         if tickets == 0 {
@@ -359,7 +357,7 @@ impl<F> SubgroupHandle<F> {
         // SAFETY: the tickets keep it alive so far.
         let count = &unsafe { lane.as_ref() }.tickets;
         if count.give(tickets) {
-            // SAFETY: the count that whoever took the first one left here. If somebody takes
+            // SAFETY: the count that the taker of the first one left here. If a thread takes
             // others meanwhile, there is one more count for these.
             unsafe { Arc::decrement_strong_count(lane.as_ptr()) };
         }

@@ -70,7 +70,7 @@ pub struct Header {
 }
 
 /// Index of the word that holds the writer sequence number: it is filled in
-/// last, by whoever publishes, in order.
+/// last, by the publishing thread, in order.
 pub(crate) const WRITER_SEQ_WORD: usize = 3;
 
 pub(crate) const WORDS: usize = HEADER_LEN / 8;

@@ -16,7 +16,7 @@ use crate::subgroup::release_tracker::{Place, ReleaseTracker};
 
 /// A received message that stays in its sender's ring until this is dropped.
 ///
-/// It keeps its lane alive by a ticket of it (`SubgroupHandle::take_tickets`): whoever takes, or
+/// It keeps its lane alive by a ticket of it (`SubgroupHandle::take_tickets`): a thread that takes, or
 /// gives back, many of them at once touches the word that threads share once.
 pub struct Held<F: Fabric> {
     lane: NonNull<SubgroupHandle<F>>,
@@ -145,7 +145,7 @@ impl<F: Fabric> Drop for Run<F> {
             let lane = unsafe { self.lane.as_ref() };
             lane.account(self.ring, self.sender as usize);
         }
-        // SAFETY: these were taken over in `leave`, and nobody else gives them back.
+        // SAFETY: these were taken over in `leave`, and no other call gives them back.
         unsafe { SubgroupHandle::give_tickets(self.lane, self.tickets) };
     }
 }
@@ -167,7 +167,7 @@ impl<F> Tickets<F> {
         }
     }
 
-    /// The lane, with one ticket, which whoever gets it has to give back.
+    /// The lane, with one ticket, which the caller has to give back.
     #[inline]
     fn take(&self) -> NonNull<SubgroupHandle<F>> {
         let spare = match self.spare.get() {
@@ -187,7 +187,7 @@ impl<F> Tickets<F> {
 
 impl<F> Drop for Tickets<F> {
     fn drop(&mut self) {
-        // SAFETY: these were taken in `take`, and given to nobody.
+        // SAFETY: these were taken in `take`, and none of them was handed on.
         unsafe { SubgroupHandle::give_tickets(pointer(&self.lane), self.spare.get()) };
     }
 }
@@ -231,7 +231,7 @@ pub struct Delivery<'a, F: Fabric> {
     /// Where it is accounted for.
     pub(crate) place: Place<'a>,
     pub(crate) tickets: &'a Tickets<F>,
-    /// Somebody holds it.
+    /// It is held.
     pub(crate) is_held: Cell<bool>,
 }
 

@@ -222,10 +222,7 @@ impl<F: Fabric> SubgroupState<F> {
             ordered: (0..senders.len())
                 .filter(|&at| senders[at].streams[0].is_some())
                 .collect(),
-            outgoing: lane
-                .columns
-                .rings
-                .map(|ring| Some(Outgoing::new(ring?, !lane.config.variable_lengths))),
+            outgoing: lane.columns.rings.map(|ring| Some(Outgoing::new(ring?))),
             received_num: 0,
             delivered_num: 0,
             stable: 0,
@@ -368,7 +365,7 @@ impl<F: Fabric> SubgroupState<F> {
     }
 
     /// Whether acknowledgements of others would let this member go on with
-    /// something that somebody waits for.
+    /// something that is waited for.
     pub(crate) fn wants_acks<S: Sink<F>>(&self, sink: &S) -> bool {
         let me = self.lane.fabric.me();
         self.phase == Phase::Open

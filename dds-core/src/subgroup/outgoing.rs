@@ -15,8 +15,6 @@ pub(crate) struct Outgoing {
     pub(crate) published: Published,
     /// Bytes of payload published.
     pub(crate) bytes: u64,
-    /// Payload is pushed in multiples of this.
-    unit: usize,
 }
 
 /// What this participant's writers have published.
@@ -100,16 +98,11 @@ impl Run {
 }
 
 impl Outgoing {
-    /// With `slots`, a message's payload is pushed with all of its slot.
-    pub(crate) fn new(columns: RingColumns, slots: bool) -> Self {
+    pub(crate) fn new(columns: RingColumns) -> Self {
         Self {
             columns,
             published: Published::default(),
             bytes: 0,
-            unit: match slots {
-                true => columns.spec.slot_len() as usize,
-                false => GRANULE,
-            },
         }
     }
 
@@ -143,7 +136,7 @@ impl Outgoing {
             fabric.store(at + WRITER_SEQ_WORD * 8, seq);
             self.bytes += len;
             let begin = self.columns.payload + offset as usize * GRANULE;
-            if let Some(done) = payload.extend(begin, self.pushed_len(len as usize)) {
+            if let Some(done) = payload.extend(begin, (len as usize).next_multiple_of(GRANULE)) {
                 pushes.range_later(done.at, done.len);
             }
             if let Some(done) = headers.extend(at, HEADER_LEN) {
@@ -172,7 +165,7 @@ impl Outgoing {
         if order.is_last {
             pushes.last_batch(fabric, ranges, self.columns.guard, guard);
         } else {
-            pushes.batch(fabric, ranges, self.columns.guard, guard);
+            pushes.batch(ranges, self.columns.guard, guard);
         }
         (sent, nulls)
     }
@@ -198,7 +191,7 @@ impl Outgoing {
         words[WRITER_SEQ_WORD] = seqs.next(header.writer, header.writer_seq, header.len.into());
         let payload = self.columns.payload + header.offset as usize;
         let message = MessagePush {
-            payload: (payload, self.pushed_len(header.len as usize)),
+            payload: (payload, (header.len as usize).next_multiple_of(GRANULE)),
             header: self.columns.header(self.published.real),
             words: &words,
             guard: self.columns.guard,
@@ -210,15 +203,6 @@ impl Outgoing {
             real: self.published.real + 1,
         };
         pushes.last_message(fabric, &message);
-    }
-
-    /// A slot goes out as it is, even for a message without payload.
-    #[inline]
-    fn pushed_len(&self, len: usize) -> usize {
-        match self.unit {
-            GRANULE => len.next_multiple_of(GRANULE),
-            slot => slot,
-        }
     }
 }
 

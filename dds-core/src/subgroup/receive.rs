@@ -62,7 +62,7 @@ impl<F: Fabric> SubgroupState<F> {
     ///
     /// Who keeps to the protocol may have followed a guard that jumped, as far as it
     /// could tell, which others do not see any more. So nothing above is followed, but
-    /// only who is further than that by `slack` is to blame. When a lane ends, nobody
+    /// only a member that is further than that by `slack` is to blame. When an epoch ends, no member
     /// follows anybody, and all that is not to blame is received.
     fn reach(&self, lane: &SubgroupHandle<F>) -> u64 {
         let me = lane.fabric.me();
@@ -186,7 +186,7 @@ impl<F: Fabric> SubgroupState<F> {
             } else {
                 1
             },
-            // Once the lane is wedged, nobody waits for anybody.
+            // Once the epoch is wedged, no sender is waited for.
             null_target: if open { self.null_target } else { 0 },
             is_last,
         };
@@ -208,7 +208,7 @@ impl<F: Fabric> SubgroupState<F> {
         any
     }
 
-    /// How many messages I must have sent so that nobody waits for me: on
+    /// How many messages this member must have sent so that none waits for it: on
     /// receiving message `k` of sender `j`, senders before it fill up through
     /// round `k`, senders behind it through round `k - 1` (Spindle §III-B).
     fn nulls_wanted(&self, lane: &SubgroupHandle<F>) -> u64 {
@@ -295,7 +295,7 @@ impl<F: Fabric> SubgroupState<F> {
         }
         if changed {
             let (at, len) = (lane.columns.received_num, lane.columns.received_len());
-            context.pushes.acks(fabric, at, len);
+            context.pushes.acks(at, len);
         }
     }
 
@@ -325,8 +325,8 @@ impl<F: Fabric> SubgroupState<F> {
 
     /// Place below which a member has received all messages, if that is below `end`, up to
     /// which everything has been received here. Nulls that are known here it may lack: what
-    /// they say, that there is no message, nobody has to be told twice. So who is silent
-    /// delays others by one way less, and nobody says that it has received a null.
+    /// they say, that there is no message, need not be told twice. So who is silent
+    /// delays others by one way less, and nulls are not acknowledged.
     pub(super) fn received_by(&self, place: Rank, end: u64) -> u64 {
         let lane = &self.lane;
         let member = &self.members[place.index()];
@@ -389,7 +389,7 @@ fn tell<F: Fabric>(fabric: &F, word: usize, value: u64) -> u64 {
     told
 }
 
-/// Bookkeeping of a publication, by whoever publishes.
+/// Bookkeeping of a publication, by the publishing thread.
 pub(super) fn count_publication(counters: &LiveCounters, sent: u64, nulls: u64, bytes: u64) {
     if nulls > 0 {
         bump(&counters.nulls, nulls);

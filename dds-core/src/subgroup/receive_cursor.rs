@@ -39,7 +39,7 @@ pub enum ProtocolViolation {
     /// A counter fell.
     #[error("a counter of its row fell")]
     CounterFell,
-    /// A guard stands where nobody can have come yet.
+    /// A guard is above what can have been sent.
     #[error("a guard of its row claims more messages than can have been sent")]
     GuardTooFar,
     /// A header has an unknown kind, or payload outside of its ring.
@@ -105,8 +105,8 @@ impl ReceiveCursor {
     }
 
     /// Takes what `guard` vouches for, at most `limit` real messages. Returns
-    /// how many real messages were taken. Nobody who keeps to the protocol has a
-    /// guard above `reach`.
+    /// how many real messages were taken. No guard of a member that keeps
+    /// to the protocol is above `reach`.
     pub(crate) fn receive(
         &mut self,
         row: &Region,
@@ -351,9 +351,9 @@ mod tests {
         assert_eq!(all(&stream), Vec::from_iter((0..14).map(found)));
     }
 
-    /// Whoever overwrites what is held, or waits, is named.
+    /// A sender that overwrites what is held, or waits, violates the protocol.
     #[test]
-    fn who_overruns_its_ring_is_named() {
+    fn overrunning_a_ring_is_a_violation() {
         let (_network, fabrics) = SimNetwork::group(1, &[1024], SimOptions::default());
         let [fabric] = &fabrics[..] else {
             unreachable!("one fabric")

@@ -5,7 +5,7 @@
 //! layer above may hold some (a loan, a sample it cannot take yet). `released`
 //! is the index of the oldest message that is not passed or still held. Any
 //! thread may let go of a message; who lets go first does the accounting for
-//! all who let go meanwhile, so nobody waits and nothing is forgotten.
+//! all who let go meanwhile, so no thread waits and nothing is forgotten.
 
 use crossbeam_utils::CachePadded;
 
@@ -68,14 +68,14 @@ struct Passed {
     all: AtomicU64,
 }
 
-/// Written by whoever accounts.
+/// Written by the thread that accounts.
 #[derive(Debug)]
 struct Released {
     /// Real messages.
     real: AtomicU64,
     /// The column's value.
     all: AtomicU64,
-    /// Requests to account; whoever raises it from 0 accounts until it is 0 again.
+    /// Requests to account; the thread that raises it from 0 accounts until it is 0 again.
     requests: AtomicU32,
 }
 

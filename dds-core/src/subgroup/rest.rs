@@ -69,7 +69,7 @@ impl<F: Fabric> SubgroupState<F> {
         }
     }
 
-    /// Whether somebody has left work in it, and said so.
+    /// Whether a thread has left work in it, and said so.
     pub(crate) fn is_stirred(&self) -> bool {
         !self.lane.rest.lasts()
     }

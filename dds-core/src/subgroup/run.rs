@@ -15,7 +15,7 @@ use crate::subgroup::held::{Delivery, Tickets};
 use crate::subgroup::receive_cursor::ReceiveCursor;
 use crate::subgroup::release_tracker::{Place, ReleaseTracker};
 
-/// What is next in the order, all of one ring of one sender: whoever takes it one by one
+/// What is next in the order, all of one ring of one sender: a sink that takes it one by one
 /// keeps what it needs for all of it.
 pub struct MessageRun<'a, F: Fabric> {
     pub(super) source: Source<'a, F>,
@@ -24,7 +24,7 @@ pub struct MessageRun<'a, F: Fabric> {
     pub(super) order: Order<'a>,
     /// Messages that it may still have.
     pub(super) left: u64,
-    /// Those that nobody reads do not count among them.
+    /// Those that are not read do not count among them.
     pub(super) skips: bool,
     pub(super) handed: RunTotals,
     /// The place behind the last of these.
@@ -221,7 +221,7 @@ impl<F: Fabric> MessageRun<'_, F> {
         handed
     }
 
-    /// Passes the next messages by, for as long as they are `unread`: nobody here reads them. How
+    /// Passes the next messages by, for as long as they are `unread` here. How
     /// much that was. Other work does not wait for it, so a step passes by as many as there are.
     #[inline]
     pub fn skip(&mut self, unread: impl FnMut(&Header) -> bool) -> RunTotals {

@@ -1,7 +1,7 @@
 //! The sending side of a ring: claim, commit, withdraw, null-fill, publish, reclaim.
 //!
-//! Any thread of the participant claims and commits; one (whoever steps the
-//! engine) publishes and reclaims. Nobody takes a lock.
+//! Any thread of the participant claims and commits; one (the thread that
+//! steps the engine) publishes and reclaims. No lock is taken.
 //!
 //! ```text
 //!   payload   |  free  | extent | extent | extent |  free  |     oldest first
@@ -65,8 +65,6 @@ pub(crate) struct SendRing {
     granules_in_flight: u32,
     /// Of the largest extent.
     granules_max: u32,
-    /// Granules of an extent where all have one size.
-    slot: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -75,7 +73,7 @@ struct Extent {
     granules: AtomicU64,
 }
 
-/// A reserved extent. Whoever holds it ends it by `commit` or `withdraw`.
+/// A reserved extent. Its holder ends it by `commit` or `withdraw`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reserved {
     ticket: u32,
@@ -133,16 +131,10 @@ const fn unpack(word: u64) -> (u32, u32) {
 }
 
 impl SendRing {
-    /// `slots`: each extent takes its part of the ring, whatever is asked for.
-    pub(crate) fn new(spec: &RingSpec, slots: bool) -> Self {
+    pub(crate) fn new(spec: &RingSpec) -> Self {
         let messages = spec.messages as usize;
         let granules = (spec.memory() / GRANULE as u64) as u32;
-        let slot = slots.then(|| (spec.slot_len() / GRANULE as u64) as u32);
-        // Slots divide the memory.
-        let granules_in_flight = match slots {
-            true => granules,
-            false => (spec.bytes / GRANULE as u64) as u32,
-        };
+        let granules_in_flight = (spec.bytes / GRANULE as u64) as u32;
         let extent = || Extent {
             state: AtomicU64::new(BUILDING),
             granules: AtomicU64::new(0),
@@ -155,8 +147,7 @@ impl SendRing {
             ready: (0..messages).map(|_| AtomicU64::new(0)).collect(),
             granules,
             granules_in_flight,
-            granules_max: slot.unwrap_or(granules / 2),
-            slot,
+            granules_max: granules / 2,
         }
     }
 
@@ -184,7 +175,6 @@ impl SendRing {
         if need > self.granules_max {
             return Err(ReserveError::TooLarge);
         }
-        let need = self.slot.unwrap_or(need);
         let most = match need > self.granules_in_flight / 8 {
             true => self.granules,
             false => self.granules_in_flight,
@@ -282,14 +272,13 @@ impl SendRing {
         let mut span = reserved.span;
         let (shorter, rest_max) = match state {
             WITHDRAWN => (0, 0),
-            _ if self.slot.is_some() => (span, 0),
             _ => (reserved.skipped + used.div_ceil(GRANULE as u32), REST_MAX),
         };
         if span.saturating_sub(shorter) > rest_max {
             let begin = reserved.end.wrapping_sub(span);
             let ticket = reserved.ticket.wrapping_add(1);
-            // Relaxed failure: somebody claimed behind us, the extent keeps its
-            // size. Tickets only rise, so equality means that nobody did.
+            // Relaxed failure: another thread claimed behind us, the extent keeps its
+            // size. Tickets only rise, so equality means that none did.
             let shrunk = self.head.compare_exchange(
                 pack(reserved.end, ticket),
                 pack(begin.wrapping_add(shorter), ticket),
@@ -324,7 +313,7 @@ impl SendRing {
     }
 
     /// Where in the payload ring an extent of `len` bytes would begin, and how many real
-    /// messages (modulo 2^16) come before it, unless somebody else is faster.
+    /// messages (modulo 2^16) come before it, unless another thread is faster.
     #[inline]
     pub(crate) fn expected(&self, len: u32) -> (usize, u64) {
         let (end, _) = unpack(self.head.load(Ordering::Relaxed));
@@ -351,7 +340,7 @@ impl SendRing {
             return 0;
         }
         let filled = target << REAL_BITS | published.real & REAL_MASK;
-        // Fails exactly when somebody has committed since: no retry is wanted.
+        // Fails exactly when a thread has committed since: no retry is wanted.
         match self
             .next
             .compare_exchange(expected, filled, Ordering::AcqRel, Ordering::Relaxed)
@@ -400,7 +389,7 @@ mod tests {
     use super::*;
 
     fn outbox(messages: u32, bytes: u64) -> SendRing {
-        SendRing::new(&RingSpec { messages, bytes }, false)
+        SendRing::new(&RingSpec { messages, bytes })
     }
 
     #[test]
@@ -483,31 +472,6 @@ mod tests {
         assert_eq!(outbox.reserve(593), Err(ReserveError::Full));
         assert_eq!(sent(592).0, 1024);
         assert!(outbox.reclaim(end));
-    }
-
-    #[test]
-    fn slots_are_alike() {
-        let spec = RingSpec {
-            messages: 4,
-            bytes: 256,
-        };
-        let outbox = SendRing::new(&spec, true);
-        assert_eq!(outbox.len_max(), 64);
-        assert_eq!(outbox.reserve(65), Err(ReserveError::TooLarge));
-        let first = outbox.reserve(64).unwrap();
-        let place = outbox.commit(&first, 1).unwrap();
-        outbox.written(place);
-        let second = outbox.reserve(0).unwrap();
-        assert_eq!(
-            (first.offset(), second.offset()),
-            (0, 64),
-            "nothing is given back"
-        );
-        assert_eq!(outbox.in_use(), (2, 128));
-        outbox.withdraw(&second);
-        assert_eq!(outbox.reserve(1).unwrap().offset(), 64);
-        assert!(outbox.reclaim(place.index + 1));
-        assert_eq!(outbox.in_use(), (1, 64));
     }
 
     #[test]

@@ -34,8 +34,6 @@ struct Log {
     skips: bool,
     is_full: bool,
     upcalls: u64,
-    /// Ranges that had been pushed when it was handed the last message.
-    pushed: u64,
     held: Vec<Held<SimFabric>>,
 }
 
@@ -43,7 +41,6 @@ impl Sink<SimFabric> for Log {
     fn deliver(&mut self, delivery: &Delivery<'_, SimFabric>) {
         let number = delivery.header.writer_seq;
         self.order.push((delivery.sender, number));
-        self.pushed = delivery.lane.fabric().counters().pushes;
         if self.holds {
             self.held.push(delivery.hold());
         }
@@ -470,7 +467,7 @@ impl Order {
     /// Takes so many checkpoints in one step.
     fn take_checkpoints(&mut self, count: u64) {
         let Self { lane, group } = self;
-        let mut pushes = Pushes::new(true, lane.common.clone());
+        let mut pushes = Pushes::new(lane.common.clone());
         pushes.address(&group.others, group.peers);
         let mut context = Context {
             config: &EngineConfig::SPINDLE,

@@ -26,7 +26,7 @@ use crate::wire::Wire;
 /// An endpoint of the group: whose, and its number there.
 type Name = (MemberId, u64);
 
-/// Goes from view to view. On the engine's thread, between two steps.
+/// Goes from view to view. By the thread that steps the engine, between two steps.
 pub(crate) struct ViewMatcher {
     local_endpoints: Arc<LocalEndpoints>,
     me: MemberId,

@@ -33,7 +33,7 @@ impl<F: Fabric> Arrival<F> {
     }
 }
 
-/// Arrivals of a batch, on the engine's thread, before they go on to a reader.
+/// Arrivals of a batch, by the thread that steps the engine, before they go on to a reader.
 pub(crate) struct ArrivalBatch<F: Fabric> {
     arrivals: VecDeque<Arrival<F>>,
     /// Messages among those that came since it was asked, and the bytes of their payload.

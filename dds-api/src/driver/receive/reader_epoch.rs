@@ -2,7 +2,7 @@
 //! and the queue of what comes from them.
 //!
 //! ```text
-//!   engine's thread   pushes here --------------------------> sets `next`, pushes there
+//!   stepping thread   pushes here --------------------------> sets `next`, pushes there
 //!   reader's side     pops here until it is empty and there is a next one, goes there
 //! ```
 //!
@@ -73,7 +73,7 @@ pub(crate) struct EpochWriter {
     writer: MatchedWriter,
     /// Source timestamp of its last message.
     timestamp: AtomicI64,
-    /// Nothing of it is taken any more. The engine's thread alone.
+    /// Nothing of it is taken any more. The thread that steps the engine alone.
     gone: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! Where samples come in: between the engine's thread and a reader.
+//! Where samples come in: between the thread that steps the engine and a reader.
 //!
 //! The engine *tries* the reader's lock to put samples that follow each other straight into
 //! the cache (`accept_run`). What comes otherwise (for several readers of a topic, what is no
@@ -59,7 +59,7 @@ pub(crate) struct ReaderPort<F: Fabric> {
     closed: AtomicBool,
     /// The group does not take the reader, and why.
     refused: OnceLock<String>,
-    /// What has arrived so far, and the bytes of its payload. The engine's thread alone.
+    /// What has arrived so far, and the bytes of its payload. The thread that steps the engine alone.
     arrived: [AtomicU64; 2],
     /// How often samples were asked for, or given back.
     selects: AtomicU64,

@@ -155,21 +155,6 @@ fn without_nulls_the_others_wait_for_a_silent_sender() {
 }
 
 #[test]
-fn early_pushes_go_out_before_the_step_is_over() {
-    let pushed_at_delivery = |config| {
-        let (world, [_, receiver]) = after(of_one_sender(2, config), 1);
-        assert_eq!(
-            receiver.acks.pushes, 3,
-            "one to be ready, one for the message, one for its room"
-        );
-        log(&world.nodes[1], |log| log.pushed)
-    };
-    assert_eq!(pushed_at_delivery(EngineConfig::SPINDLE), 1, "to be ready");
-    let early = without(|config| config.late_pushes = false);
-    assert_eq!(pushed_at_delivery(early), 2, "the acknowledgement, too");
-}
-
-#[test]
 fn unbatched_upcalls_are_one_a_message() {
     let (world, counters) = after(of_one_sender(2, EngineConfig::SPINDLE), 4);
     assert_eq!(counters.map(|it| it.upcalls), [1, 1]);
@@ -180,27 +165,19 @@ fn unbatched_upcalls_are_one_a_message() {
     assert_eq!(log(&world.nodes[1], |log| log.upcalls), 4);
 }
 
-/// With rings of 4 messages and 128 bytes a slot has 32, a message 16.
+/// Each message pushes as much payload as it has.
 #[test]
-fn slots_push_what_they_do_not_use() {
-    let slots = without(|it| it.variable_lengths = false);
+fn a_batch_pushes_payload_headers_and_guard() {
     let (_, [sender, receiver]) = after(World::new(2, EngineConfig::SPINDLE), 4);
-    let (_, [in_slots, _]) = after(World::new(2, slots), 4);
-    assert_eq!([sender.sent_bytes, in_slots.sent_bytes], [64, 64]);
-    // Payload, headers, guard; and the other's guard has nulls alone.
+    assert_eq!(sender.sent_bytes, 64);
+    // The other member's guard has nulls alone.
     let headers = 4 * HEADER_LEN as u64;
     assert_eq!(
         (sender.data.pushes, sender.data.bytes),
         (3, 64 + headers + 8)
     );
-    assert_eq!(in_slots.data.bytes, 128 + headers + 8);
     assert_eq!((receiver.data.pushes, receiver.data.bytes), (1, 8));
     assert!(receiver.acks.pushes > 0 && receiver.acks.bytes >= receiver.acks.pushes * 8);
-    let world = World::new(2, slots);
-    let lane = world.nodes[0].handle().lane(SUBGROUP).expect("a lane");
-    assert_eq!(lane.message_len_max(DeliveryClass::Ordered), Some(32));
-    let refused = lane.claim(DeliveryClass::Ordered, 33).err();
-    assert_eq!(refused, Some(ClaimError::TooLarge { len: 33, max: 32 }));
 }
 
 /// Of three members the last holds what it is handed.

@@ -1,4 +1,4 @@
-//! What the engine's thread does to a reader: nothing waits.
+//! What the thread that steps the engine does to a reader: nothing waits.
 
 use std::sync::atomic::{Ordering, fence};
 

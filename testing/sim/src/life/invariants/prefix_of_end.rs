@@ -1,5 +1,5 @@
-//! V6: nobody has delivered more of a lane, or other messages, than those who ended it:
-//! who is left behind has a beginning.
+//! V6: no member has delivered more of an epoch, or other messages, than the members that ended it:
+//! a member that is left behind has delivered a prefix.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,21 +7,21 @@ use spindle_dds_core::DeliveryClass;
 use spindle_dds_core::membership::MemberId;
 
 use super::Invariant;
-use crate::life::facts::{Fact, LaneKey};
+use crate::life::facts::{EpochKey, Fact};
 
 /// Positions, senders, tokens.
 type Order = Vec<(u64, MemberId, u64)>;
 
-pub(super) struct NoneAhead {
-    /// Where views branch, it shows in the end only which way somebody goes.
+pub(super) struct PrefixOfEnd {
+    /// Where views branch, the branch of a member is known only at the end.
     may_branch: bool,
-    orders: BTreeMap<(LaneKey, MemberId), Order>,
+    orders: BTreeMap<(EpochKey, MemberId), Order>,
     /// By the branch that goes on.
-    ends: BTreeMap<(LaneKey, u64), Order>,
-    ended: BTreeSet<(LaneKey, MemberId)>,
+    ends: BTreeMap<(EpochKey, u64), Order>,
+    ended: BTreeSet<(EpochKey, MemberId)>,
 }
 
-impl NoneAhead {
+impl PrefixOfEnd {
     pub(super) fn new(may_branch: bool) -> Self {
         Self {
             may_branch,
@@ -31,35 +31,35 @@ impl NoneAhead {
         }
     }
 
-    fn check(&self, lane: LaneKey, who: MemberId, order: &Order) -> Result<(), String> {
-        if self.ended.contains(&(lane, who)) {
+    fn check(&self, lane: EpochKey, member: MemberId, order: &Order) -> Result<(), String> {
+        if self.ended.contains(&(lane, member)) {
             return Ok(());
         }
         let mut ends = self.ends.range((lane, 0)..=(lane, u64::MAX));
         match ends.find(|(_, end)| !end.starts_with(order)) {
             None => Ok(()),
             Some((_, end)) => Err(format!(
-                "{who} has {} messages of {lane:?}: no beginning of the {} that it ended with",
+                "{member} has {} messages of {lane:?}: no beginning of the {} that it ended with",
                 order.len(),
                 end.len()
             )),
         }
     }
 
-    fn check_lane(&self, lane: LaneKey) -> Result<(), String> {
+    fn check_lane(&self, lane: EpochKey) -> Result<(), String> {
         let first = MemberId(0);
         let last = MemberId(u128::MAX);
         let mut orders = self.orders.range((lane, first)..=(lane, last));
-        orders.try_for_each(|((_, who), order)| self.check(lane, *who, order))
+        orders.try_for_each(|((_, member), order)| self.check(lane, *member, order))
     }
 }
 
-impl Invariant for NoneAhead {
+impl Invariant for PrefixOfEnd {
     fn id(&self) -> &'static str {
         "V6"
     }
 
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::Delivered { to, what, .. } if what.ring == DeliveryClass::Ordered => {
                 let order = self.orders.entry((what.lane, to)).or_default();
@@ -67,10 +67,10 @@ impl Invariant for NoneAhead {
                 let end = self.ends.get(&(what.lane, 0));
                 let ahead = end.is_some_and(|end| end.get(order.len() - 1) != order.last());
                 if ahead && !self.may_branch {
-                    return Err(format!("{to} was handed {what:?} beyond the lane's end"));
+                    return Err(format!("{to} was handed {what:?} beyond the epoch's end"));
                 }
             }
-            Fact::LaneEnded { at, lane, next, .. } => {
+            Fact::EpochEnded { at, lane, next, .. } => {
                 self.ended.insert((lane, at));
                 let order = self.orders.get(&(lane, at)).cloned().unwrap_or_default();
                 let is_first = self.ends.insert((lane, next), order).is_none();
@@ -79,8 +79,8 @@ impl Invariant for NoneAhead {
                 }
             }
             Fact::Over => {
-                for ((lane, who), order) in &self.orders {
-                    self.check(*lane, *who, order)?;
+                for ((lane, member), order) in &self.orders {
+                    self.check(*lane, *member, order)?;
                 }
             }
             _ => {}
@@ -103,12 +103,12 @@ mod tests {
             delivered(B, &second),
         ];
         let early = [more[0], more[1], more[2], ended(A, 2)];
-        last_violates(NoneAhead::new(false), &early);
+        last_violates(PrefixOfEnd::new(false), &early);
         let late = [more[0], ended(A, 2), more[1], more[2]];
-        last_violates(NoneAhead::new(false), &late);
+        last_violates(PrefixOfEnd::new(false), &late);
         let in_the_end = [more[0], ended(A, 2), more[1], more[2], Fact::Over];
-        last_violates(NoneAhead::new(true), &in_the_end);
+        last_violates(PrefixOfEnd::new(true), &in_the_end);
         let other = [more[0], ended(A, 2), delivered(B, &second)];
-        last_violates(NoneAhead::new(false), &other);
+        last_violates(PrefixOfEnd::new(false), &other);
     }
 }

@@ -1,4 +1,4 @@
-//! V4, one sequence of views: nobody sees another view of the same number.
+//! V4, one sequence of views: no two views have one number.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use crate::life::facts::Fact;
 
 /// By number and branch.
 #[derive(Default)]
-pub(super) struct OneView(BTreeMap<(u64, u64), View>);
+pub(super) struct ViewSequence(BTreeMap<(u64, u64), View>);
 
-impl Invariant for OneView {
+impl Invariant for ViewSequence {
     fn id(&self) -> &'static str {
         "V4"
     }
 
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         let Fact::ViewKnown { branch, view } = *fact else {
             return Ok(());
         };
@@ -43,6 +43,6 @@ mod tests {
             known(0, one),
             known(0, other),
         ];
-        last_violates(OneView::default(), &facts);
+        last_violates(ViewSequence::default(), &facts);
     }
 }

@@ -1,6 +1,5 @@
-//! C3: whatever its application knows of it, a message of the order is handed to all
-//! survivors that were members then or to none of them, and to whomever it is handed, once,
-//! in one place of the order.
+//! C3, atomicity: an ordered message is delivered to all survivors that were members then or to
+//! none, whatever its application knows of it; and once to each, at one position.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +7,7 @@ use spindle_dds_core::DeliveryClass;
 use spindle_dds_core::membership::MemberId;
 
 use super::history::{History, OperationId};
-use crate::life::facts::LaneKey;
+use crate::life::facts::EpochKey;
 
 pub(super) fn check(history: &History, living: &BTreeSet<MemberId>) -> Result<(), String> {
     one_place(history)?;
@@ -17,14 +16,15 @@ pub(super) fn check(history: &History, living: &BTreeSet<MemberId>) -> Result<()
         let Some((lane, _)) = operation.committed() else {
             continue;
         };
-        // Those who go by one branch; who has not ended the lane is in it with all others.
+        // Among members of one branch; a member that has not ended the epoch is in it with all
+        // others.
         let mut by_branch = BTreeMap::new();
-        for (who, branch) in history.witnesses(lane, living) {
-            let has = history.has(who, *id);
-            let (first, expected) = *by_branch.entry(branch).or_insert((who, has));
+        for (member, branch) in history.witnesses(lane, living) {
+            let has = history.has(member, *id);
+            let (first, expected) = *by_branch.entry(branch).or_insert((member, has));
             if has != expected {
                 return Err(format!(
-                    "{id:?} was handed to {first}: {expected}, to {who}: {has}; {operation:?}"
+                    "{id:?} was handed to {first}: {expected}, to {member}: {has}; {operation:?}"
                 ));
             }
         }
@@ -32,9 +32,9 @@ pub(super) fn check(history: &History, living: &BTreeSet<MemberId>) -> Result<()
     Ok(())
 }
 
-/// Nobody is handed a message twice, or elsewhere than the others.
+/// Checks that no message is delivered twice, or at two positions.
 fn one_place(history: &History) -> Result<(), String> {
-    let mut places: BTreeMap<OperationId, (LaneKey, u64)> = BTreeMap::new();
+    let mut places: BTreeMap<OperationId, (EpochKey, u64)> = BTreeMap::new();
     for (to, all) in &history.delivered {
         let mut had = BTreeSet::new();
         for what in all {

@@ -1,4 +1,4 @@
-//! When all is at rest, and what is to be true then.
+//! When all is at rest, and what must be true then.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,9 @@ impl World<'_> {
             let Some(view) = &member.view else {
                 return false;
             };
-            let here = |who: &ViewMember| up().any(|it| it.id == who.id && same(it, member));
+            let here = |participant: &ViewMember| {
+                up().any(|it| it.id == participant.id && same(it, member))
+            };
             let alone = self.plan.availability || same(member, first);
             calm(member, view) && alone && view.members.iter().all(here)
         };
@@ -44,8 +46,8 @@ impl World<'_> {
         self.let_go()?;
         self.check_room()?;
         self.check_quiescence()?;
-        self.book.tell(&Fact::Over)?;
-        self.book.judge(Some(&self.survivors()))
+        self.checkers.tell(&Fact::Over)?;
+        self.checkers.judge(Some(&self.survivors()))
     }
 
     fn up(&self) -> impl Iterator<Item = &Member> {
@@ -56,15 +58,14 @@ impl World<'_> {
         self.up().map(|member| member.id).collect()
     }
 
-    /// What has come about by itself: nobody is stepped for it, who would find what a lost
-    /// wake-up has kept from it.
+    /// Checks what must hold without another step, which would find what a lost wake-up has missed.
     fn check_rest(&mut self) -> Result<(), Finding> {
         let up = self.members.iter().filter(|member| member.is_up());
         for member in up {
             let Some(view) = &member.view else { continue };
             for member in &view.members {
                 let (of, updates) = (member.id, member.updates);
-                self.book.tell(&Fact::Settled { of, updates })?;
+                self.checkers.tell(&Fact::Settled { of, updates })?;
             }
             for lane in &view.subgroups {
                 let key = member.lane_key(lane.subgroup, lane.epoch);
@@ -73,17 +74,17 @@ impl World<'_> {
                 if ids.contains(&member.id) {
                     ids.retain(|id| self.plan.reads(*id));
                     let (lane, members) = (key, &ids[..]);
-                    self.book.tell(&Fact::LaneAtRest { lane, members })?;
+                    self.checkers.tell(&Fact::EpochAtRest { lane, members })?;
                 }
             }
         }
         // A member that does not read is in no hurry to deliver what it sent itself.
         let mut survivors = self.survivors();
         survivors.retain(|id| self.plan.reads(*id));
-        self.book.judge(Some(&survivors))
+        self.checkers.judge(Some(&survivors))
     }
 
-    /// What is held comes back to its senders, which take notice.
+    /// Returns all loans to their senders.
     fn let_go(&mut self) -> Result<(), Finding> {
         let turn = self.turn;
         for member in &self.members {
@@ -97,7 +98,7 @@ impl World<'_> {
             self.network.settle();
         }
         for at in 0..self.members.len() {
-            self.read_news(at)?;
+            self.read_events(at)?;
         }
         Ok(())
     }
@@ -106,7 +107,7 @@ impl World<'_> {
         let up = self.members.iter().filter(|member| member.is_up());
         for member in up {
             for fact in member.rings_at_rest(self.now) {
-                self.book.tell(&fact)?;
+                self.checkers.tell(&fact)?;
             }
         }
         Ok(())
@@ -117,8 +118,8 @@ impl World<'_> {
         let up = self.members.iter().filter(|member| member.is_up());
         for member in up {
             member.engine.step(self.now);
-            let (who, pushes) = (member.id, self.network.pending());
-            self.book.tell(&Fact::Woken { who, pushes })?;
+            let (member, pushes) = (member.id, self.network.pending());
+            self.checkers.tell(&Fact::Woken { member, pushes })?;
         }
         Ok(())
     }

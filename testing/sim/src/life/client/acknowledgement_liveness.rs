@@ -1,5 +1,5 @@
-//! C7, liveness: an application that lives, and waits until all have its message, is told
-//! so in the end; and every call returns.
+//! C7, liveness: a living application that waits until all members have its message is told so in
+//! the end; and every call returns.
 
 use std::collections::BTreeSet;
 

@@ -1,12 +1,12 @@
-//! V10: nobody is out without a cause: it left, was expelled, lost its majority, or was
-//! refused.
+//! V10: a member stops only for a cause: it left, was expelled, lost its majority, or was
+//! refused by the record.
 
 use spindle_dds_core::membership::OutReason;
 
 use super::Invariant;
 use crate::life::facts::{Fact, Standing};
 
-pub(super) struct Causes;
+pub(super) struct ExitCauses;
 
 fn is_cause(reason: &OutReason, standing: Standing) -> bool {
     match reason {
@@ -19,18 +19,18 @@ fn is_cause(reason: &OutReason, standing: Standing) -> bool {
     }
 }
 
-impl Invariant for Causes {
+impl Invariant for ExitCauses {
     fn id(&self) -> &'static str {
         "V10"
     }
 
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::Stopped {
-                who,
+                member,
                 reason,
                 standing,
-            } if !is_cause(reason, standing) => Err(format!("{who} stopped: {reason}")),
+            } if !is_cause(reason, standing) => Err(format!("{member} stopped: {reason}")),
             _ => Ok(()),
         }
     }
@@ -44,13 +44,13 @@ mod tests {
     use super::*;
 
     fn check(reason: OutReason, allowed: Standing, wrong: Standing) {
-        let (who, reason) = (A, &reason);
+        let (member, reason) = (A, &reason);
         let stopped = |standing| Fact::Stopped {
-            who,
+            member,
             reason,
             standing,
         };
-        last_violates(Causes, &[stopped(allowed), stopped(wrong)]);
+        last_violates(ExitCauses, &[stopped(allowed), stopped(wrong)]);
     }
 
     #[test]
@@ -73,12 +73,12 @@ mod tests {
         check(OutReason::Refused(String::new()), beaten, none);
         let subgroup = SubgroupId(0);
         let reason = &OutReason::Behind { subgroup };
-        let (who, standing) = (A, lost);
+        let (member, standing) = (A, lost);
         let behind = Fact::Stopped {
-            who,
+            member,
             reason,
             standing,
         };
-        last_violates(Causes, &[behind]);
+        last_violates(ExitCauses, &[behind]);
     }
 }

@@ -1,5 +1,4 @@
-//! What lies outside of the processes: who lets newcomers in, who makes segments, and the
-//! domain's records.
+//! What lies outside of the processes: admission of newcomers, segments, and the domain's records.
 
 use std::sync::Arc;
 
@@ -10,10 +9,11 @@ use spindle_dds_transport::sim::SimFabric;
 
 use super::World;
 use crate::life::record::DomainRecord;
+use crate::violation::Finding;
 
 impl World<'_> {
-    /// Newcomers ask somebody, and somebody else if that one is gone.
-    pub(super) fn let_in(&mut self) {
+    /// A newcomer asks a member, and another one if that member is gone.
+    pub(super) fn sponsor_newcomers(&mut self) {
         let up: Vec<usize> = (0..self.members.len())
             .filter(|&at| self.members[at].is_up() && !self.members[at].is_leaving)
             .collect();
@@ -30,8 +30,12 @@ impl World<'_> {
         }
     }
 
-    /// Segments are made by whoever comes first.
-    pub(super) fn prepare(&mut self, at: usize, view: Arc<View>) -> PreparedView<SimFabric> {
+    /// The first member to prepare a segment makes it.
+    pub(super) fn prepare(
+        &mut self,
+        at: usize,
+        view: Arc<View>,
+    ) -> Result<PreparedView<SimFabric>, Finding> {
         let id = self.members[at].id;
         let node = |rank: &Rank| self.nodes[&view.members[rank.index()].id];
         let ranks: Vec<Rank> = (0..view.members.len() as u16).map(Rank).collect();
@@ -50,22 +54,22 @@ impl World<'_> {
             let Some(place) = lane.members.iter().position(|rank| *rank == me) else {
                 continue;
             };
-            let lens = SegmentLayout::new(lane).map(|layout| layout.row_lens());
-            let lens = lens.unwrap_or_default();
+            let layout = SegmentLayout::new(lane).map_err(|error| ("X2", error.to_string()))?;
+            let lens = layout.row_lens();
             let rows: Vec<_> = lane.members.iter().map(node).zip(lens).collect();
             let key = self.members[at].lane_key(lane.subgroup, lane.epoch);
             let segment = *self.lanes.entry(key).or_insert_with(|| network.open(&rows));
             lanes.push((lane.subgroup, network.fabric(segment, Rank(place as u16))));
         }
-        PreparedView {
+        Ok(PreparedView {
             control: network.fabric(control, me),
             view,
             subgroups: lanes,
-        }
+        })
     }
 
-    /// The compare-and-set in the domain's record on the host. Across hosts the
-    /// majority has decided; the record is for those who come.
+    /// Compare-and-set in the host's record. With several hosts the majority has decided, and the
+    /// record only serves newcomers.
     pub(super) fn decide(&mut self, at: usize, decision: &Decision) {
         let Decision { next, digest } = decision;
         let member = &self.members[at];
@@ -79,19 +83,19 @@ impl World<'_> {
             _ => self.note(at, next, *digest),
         };
         self.members[at].engine.decided(answer);
-        // The most delicate moment: it is decided, and nobody knows.
+        // Crashes are likeliest here: the view is decided, and no member has been told.
         let plan = self.plan;
         let running = self.turn < plan.turns;
         if running
             && self
                 .rng
-                .chance((10.0 * plan.crashes * plan.malice).min(0.3))
+                .chance((10.0 * plan.crashes * plan.fault_bias).min(0.3))
         {
             self.end(at);
         }
     }
 
-    /// What was decided elsewhere comes into the record of a member's host.
+    /// Notes a decision in the record of a member's host.
     pub(super) fn note(&mut self, at: usize, view: &Arc<View>, digest: u64) -> Result<(), String> {
         let by = self.members[at].id;
         let host = self.hosts[&by];

@@ -1,28 +1,28 @@
-//! V3: nothing of a lane is delivered after its end.
+//! V3: nothing of an epoch is delivered after its end.
 
 use std::collections::BTreeSet;
 
 use spindle_dds_core::membership::MemberId;
 
 use super::Invariant;
-use crate::life::facts::{Fact, LaneKey};
+use crate::life::facts::{EpochKey, Fact};
 
-/// For whom which lane is over.
+/// Epochs that have ended, by member.
 #[derive(Default)]
-pub(super) struct NoneLater(BTreeSet<(LaneKey, MemberId)>);
+pub(super) struct NothingAfterEnd(BTreeSet<(EpochKey, MemberId)>);
 
-impl Invariant for NoneLater {
+impl Invariant for NothingAfterEnd {
     fn id(&self) -> &'static str {
         "V3"
     }
 
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
-            Fact::LaneEnded { at, lane, .. } => {
+            Fact::EpochEnded { at, lane, .. } => {
                 self.0.insert((lane, at));
             }
             Fact::Delivered { to, what, .. } if self.0.contains(&(what.lane, to)) => {
-                return Err(format!("{to} was handed {what:?} after the lane's end"));
+                return Err(format!("{to} was handed {what:?} after the epoch's end"));
             }
             _ => {}
         }
@@ -39,6 +39,6 @@ mod tests {
     fn it_can_be_violated() {
         let what = message(A, 1, 0);
         let facts = [ended(A, 1), delivered(B, &what), delivered(A, &what)];
-        last_violates(NoneLater::default(), &facts);
+        last_violates(NothingAfterEnd::default(), &facts);
     }
 }

@@ -1,6 +1,6 @@
-//! V5: all who end a view, or a lane, end it alike: by one proposal, with one order,
-//! position and digest. Where availability is preferred and hosts are divided, this holds
-//! in each branch of views.
+//! V5: all members that end a view or an epoch end it alike: by one proposal, with one order,
+//! position and digest. Where availability is preferred and hosts are divided, this holds in each
+//! branch of views.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use spindle_dds_core::DeliveryClass;
 use spindle_dds_core::membership::{MemberId, Proposal};
 
 use super::Invariant;
-use crate::life::facts::{Delivered, Fact, LaneKey};
+use crate::life::facts::{Delivered, EpochKey, Fact};
 
-/// So many messages, and a hash of which.
+/// Number of messages, and a hash over them.
 type Order = (usize, u64);
 
-pub(super) struct OneEnding {
+pub(super) struct SameEnd {
     may_branch: bool,
-    /// How views end first, by number and branch.
+    /// The first proposal that ended each view, by number and branch.
     views: BTreeMap<(u64, u64), Proposal>,
-    /// What members have of lanes.
-    orders: BTreeMap<(LaneKey, MemberId), Order>,
-    /// How lanes end, by the branch that goes on: position, digest, order.
-    lanes: BTreeMap<(LaneKey, u64), (u64, u64, Order)>,
+    /// What members have delivered of epochs.
+    orders: BTreeMap<(EpochKey, MemberId), Order>,
+    /// Ends of epochs, by the branch that goes on: position, digest, order.
+    lanes: BTreeMap<(EpochKey, u64), (u64, u64, Order)>,
 }
 
-impl OneEnding {
+impl SameEnd {
     pub(super) fn new(may_branch: bool) -> Self {
         Self {
             may_branch,
@@ -43,12 +43,12 @@ impl OneEnding {
     }
 }
 
-impl Invariant for OneEnding {
+impl Invariant for SameEnd {
     fn id(&self) -> &'static str {
         "V5"
     }
 
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::ViewEnded {
                 branch,
@@ -67,7 +67,7 @@ impl Invariant for OneEnding {
             Fact::Delivered { to, what, .. } if what.ring == DeliveryClass::Ordered => {
                 self.deliver(to, what);
             }
-            Fact::LaneEnded {
+            Fact::EpochEnded {
                 at,
                 lane,
                 next,
@@ -111,14 +111,14 @@ mod tests {
             is_divided,
         };
         let together = [ends(one, false), ends(one, false), ends(other, false)];
-        last_violates(OneEnding::new(false), &together);
+        last_violates(SameEnd::new(false), &together);
         let divided = [ends(one, false), ends(other, true), ends(other, false)];
-        last_violates(OneEnding::new(true), &divided);
+        last_violates(SameEnd::new(true), &divided);
     }
 
     #[test]
     fn it_can_be_violated_by_lanes() {
-        last_violates(OneEnding::new(false), &[ended(A, 4), ended(B, 5)]);
+        last_violates(SameEnd::new(false), &[ended(A, 4), ended(B, 5)]);
         let (one, other) = (message(A, 1, 0), message(A, 2, 0));
         let unlike = [
             delivered(A, &one),
@@ -126,14 +126,14 @@ mod tests {
             ended(A, 4),
             ended(B, 4),
         ];
-        last_violates(OneEnding::new(false), &unlike);
-        let digest = Fact::LaneEnded {
+        last_violates(SameEnd::new(false), &unlike);
+        let digest = Fact::EpochEnded {
             at: B,
             lane: LANE,
             next: 0,
             position: 4,
             digest: 8,
         };
-        last_violates(OneEnding::new(true), &[ended(A, 4), digest]);
+        last_violates(SameEnd::new(true), &[ended(A, 4), digest]);
     }
 }

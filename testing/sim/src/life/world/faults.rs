@@ -1,4 +1,4 @@
-//! What is done to members: by chance, by the script, and to rows by those who are hostile.
+//! Faults of members, at random and by the script, and forged rows of hostile members.
 
 use spindle_dds_core::SubgroupSpec;
 use spindle_dds_core::membership::{HostId, Member as ViewMember, MemberId};
@@ -7,37 +7,37 @@ use spindle_dds_transport::sim::{NodeId, Rng};
 use super::World;
 use crate::life::hostile::Target;
 use crate::life::member::Member;
-use crate::life::plan::Deed;
+use crate::life::plan::Action;
 
 impl World<'_> {
-    pub(super) fn do_harm(&mut self, at: usize) {
+    pub(super) fn inject_faults(&mut self, at: usize) {
         let plan = self.plan;
         let member = &mut self.members[at];
         let changing =
-            member.preparing.is_some() || self.course.is_changing(member.view.as_deref());
-        let malice = if changing { plan.malice } else { 1.0 };
+            member.preparing.is_some() || self.branches.is_changing(member.view.as_deref());
+        let fault_bias = if changing { plan.fault_bias } else { 1.0 };
         if !member.is_up() {
             if self.rng.chance(plan.joins) && self.nodes.len() < plan.members_max {
-                let newcomer = self.born();
+                let newcomer = self.new_participant();
                 self.joiners.push((newcomer, MemberId(0)));
             }
             return;
         }
-        if self.rng.chance(plan.crashes * malice) {
+        if self.rng.chance(plan.crashes * fault_bias) {
             return self.end(at);
         }
-        if self.rng.chance(plan.pauses * malice) {
+        if self.rng.chance(plan.pauses * fault_bias) {
             let pause = self.rng.below(2 * plan.limit as usize) as u64;
             self.members[at].paused_until = self.now + pause;
         }
-        if plan.cuts > 0.0 && self.rng.chance(plan.cuts * malice) {
+        if plan.cuts > 0.0 && self.rng.chance(plan.cuts * fault_bias) {
             self.cut_one_way(at);
         }
-        if self.rng.chance(plan.divisions * malice) {
+        if self.rng.chance(plan.divisions * fault_bias) {
             self.divide();
         }
         if self.rng.chance(plan.joins) && self.nodes.len() < plan.members_max {
-            let newcomer = self.born();
+            let newcomer = self.new_participant();
             self.joiners.push((newcomer, MemberId(0)));
         }
         let member = &mut self.members[at];
@@ -49,7 +49,7 @@ impl World<'_> {
         }
     }
 
-    pub(super) fn be_hostile(&mut self, at: usize) {
+    pub(super) fn forge_rows(&mut self, at: usize) {
         let member = &self.members[at];
         let (true, Some(view)) = (self.plan.is_hostile(member.id), &member.view) else {
             return;
@@ -70,12 +70,12 @@ impl World<'_> {
             control: self.controls[&(view.id, member.branch)],
             lanes: lanes.collect(),
         };
-        let taste = self.plan.seed as usize + member.id.0 as usize * 7;
-        self.hostility.act(&self.network, &target, taste);
+        let preference = self.plan.seed as usize + member.id.0 as usize * 7;
+        self.forger.act(&self.network, &target, preference);
     }
 
-    /// What they have done stays done.
-    pub(super) fn end_hostilities(&mut self) {
+    /// Hostile members crash; what they have forged stays.
+    pub(super) fn end_hostile_members(&mut self) {
         let hostile = |member: &Member| self.plan.is_hostile(member.id) && member.is_up();
         let all = self.members.iter();
         let all: Vec<usize> = (0..)
@@ -86,60 +86,60 @@ impl World<'_> {
         for at in all {
             self.end(at);
         }
-        let stays = |(who, _): &(ViewMember, MemberId)| !self.plan.is_hostile(who.id);
+        let stays = |(joiner, _): &(ViewMember, MemberId)| !self.plan.is_hostile(joiner.id);
         let (joiners, gone) = core::mem::take(&mut self.joiners)
             .into_iter()
             .partition(stays);
         self.joiners = joiners;
         let gone: Vec<(ViewMember, MemberId)> = gone;
-        self.stillborn
-            .extend(gone.into_iter().map(|(who, _)| who.id));
+        self.died_joining
+            .extend(gone.into_iter().map(|(joiner, _)| joiner.id));
     }
 
     pub(super) fn follow_script(&mut self) {
         let plan = self.plan;
         let now = self.turn;
         let due = plan.script.iter().filter(|(turn, _)| *turn == now);
-        for (_, deed) in due {
-            let who = match *deed {
-                Deed::Join => {
-                    let newcomer = self.born();
+        for (_, action) in due {
+            let number = match *action {
+                Action::Join => {
+                    let newcomer = self.new_participant();
                     self.joiners.push((newcomer, MemberId(0)));
                     continue;
                 }
-                Deed::Crash(who) | Deed::Pause(who, _) | Deed::Leave(who) | Deed::Update(who) => {
-                    who
-                }
+                Action::Crash(number)
+                | Action::Pause(number, _)
+                | Action::Leave(number)
+                | Action::Update(number) => number,
             };
-            let id = plan.id(who);
+            let id = plan.id(number);
             let at = self.members.iter().position(|member| member.id == id);
             let Some(at) = at else {
-                // It has not been let in, and now it never will be.
-                if *deed == Deed::Crash(who) {
+                // It has not joined, and never will.
+                if *action == Action::Crash(number) {
                     self.joiners.retain(|(joiner, _)| joiner.id != id);
-                    self.stillborn.insert(id);
+                    self.died_joining.insert(id);
                 }
                 continue;
             };
             if !self.members[at].is_up() {
                 continue;
             }
-            match deed {
-                Deed::Crash(_) => {}
-                deed => self.tell(at, |_| format!("{deed:?}")),
+            match action {
+                Action::Crash(_) => {}
+                action => self.tell(at, |_| format!("{action:?}")),
             }
-            match *deed {
-                Deed::Crash(_) => self.end(at),
-                Deed::Pause(_, turns) => self.members[at].paused_until = self.now + turns,
-                Deed::Leave(_) => self.members[at].leave(),
-                Deed::Update(_) => self.members[at].update(plan),
-                Deed::Join => {}
+            match *action {
+                Action::Crash(_) => self.end(at),
+                Action::Pause(_, turns) => self.members[at].paused_until = self.now + turns,
+                Action::Leave(_) => self.members[at].leave(),
+                Action::Update(_) => self.members[at].update(plan),
+                Action::Join => {}
             }
         }
     }
 
-    /// What a member sends to another one stands still, for less or for more than the
-    /// heartbeat timeout.
+    /// Holds up what a member sends to another one, for less or more than the heartbeat timeout.
     fn cut_one_way(&mut self, at: usize) {
         let from = self.members[at].node;
         let nodes: Vec<NodeId> = self.nodes.values().copied().collect();
@@ -155,7 +155,7 @@ impl World<'_> {
         self.cuts.push((self.turn + turns, from, to));
     }
 
-    /// Cuts that are over: what was on its way lands from now on.
+    /// Ends cuts that are over: what was held up lands from now on.
     pub(super) fn mend_cuts(&mut self) {
         let (turn, last) = (self.turn, self.plan.turns);
         let over = |(until, ..): &(usize, NodeId, NodeId)| *until <= turn || turn >= last;
@@ -170,7 +170,7 @@ impl World<'_> {
         }
     }
 
-    /// Two hosts lose each other, for good.
+    /// Two hosts lose each other for good.
     fn divide(&mut self) {
         let host = |rng: &mut Rng, count| HostId(rng.below(count) as u128);
         let a = host(&mut self.rng, self.plan.hosts);

@@ -1,5 +1,4 @@
-//! Where everything that happens is told: to the invariants, and to the history of the
-//! applications.
+//! Passes every fact of a life to the invariants, and to the history of the applications.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +9,9 @@ use super::facts::Fact;
 use super::invariants::{self, Invariant};
 use crate::violation::Finding;
 
-/// Who has to be told.
-pub(super) struct Book {
-    /// Whoever is hostile may do to itself what it likes, and to its messages.
+/// All checkers of a life.
+pub(super) struct Checkers {
+    /// Hostile members: what they do to themselves and to their messages does not count.
     hostile: BTreeSet<MemberId>,
     invariants: Vec<Box<dyn Invariant>>,
     history: History,
@@ -22,7 +21,7 @@ pub(super) struct Book {
     pub(super) committed: usize,
 }
 
-impl Book {
+impl Checkers {
     pub(super) fn new(may_branch: bool, only: Option<&str>) -> Self {
         Self {
             hostile: BTreeSet::new(),
@@ -34,22 +33,22 @@ impl Book {
         }
     }
 
-    /// What this member does, and says, does not count.
-    pub(super) fn is_hostile(&mut self, who: MemberId) {
-        self.hostile.insert(who);
+    /// Facts of this member do not count.
+    pub(super) fn is_hostile(&mut self, member: MemberId) {
+        self.hostile.insert(member);
     }
 
-    /// Something has happened.
+    /// Records a fact.
     pub(super) fn tell(&mut self, fact: &Fact<'_>) -> Result<(), Finding> {
         match *fact {
             Fact::Committed { .. } => self.committed += 1,
-            Fact::Delivered { .. } if !self.is_spoilt(fact) => self.delivered += 1,
+            Fact::Delivered { .. } if !self.concerns_hostile(fact) => self.delivered += 1,
             _ => {}
         }
         if self.hostile.is_empty() {
-            return self.pass_on(fact);
+            return self.notify(fact);
         }
-        if self.is_spoilt(fact) {
+        if self.concerns_hostile(fact) {
             return Ok(());
         }
         let counts = |id: &MemberId| !self.hostile.contains(id);
@@ -57,33 +56,33 @@ impl Book {
             Fact::Delivered { to, what, lacking } => {
                 let lacking: Vec<_> = lacking.iter().copied().filter(counts).collect();
                 let lacking = &lacking;
-                self.pass_on(&Fact::Delivered { to, what, lacking })
+                self.notify(&Fact::Delivered { to, what, lacking })
             }
-            Fact::LaneAtRest { lane, members } => {
+            Fact::EpochAtRest { lane, members } => {
                 let members: Vec<_> = members.iter().copied().filter(counts).collect();
                 let members = &members;
-                self.pass_on(&Fact::LaneAtRest { lane, members })
+                self.notify(&Fact::EpochAtRest { lane, members })
             }
-            // The messages of the hostile are in it.
-            Fact::LaneEnded {
+            // It covers messages of hostile members.
+            Fact::EpochEnded {
                 at,
                 lane,
                 next,
                 position,
                 ..
-            } => self.pass_on(&Fact::LaneEnded {
+            } => self.notify(&Fact::EpochEnded {
                 at,
                 lane,
                 next,
                 position,
                 digest: 0,
             }),
-            _ => self.pass_on(fact),
+            _ => self.notify(fact),
         }
     }
 
-    /// Whether it is of hostile members only, or of their messages.
-    fn is_spoilt(&self, fact: &Fact<'_>) -> bool {
+    /// Whether a fact concerns only hostile members or their messages.
+    fn concerns_hostile(&self, fact: &Fact<'_>) -> bool {
         let hostile = |id: MemberId| self.hostile.contains(&id);
         match *fact {
             Fact::Called { by, .. }
@@ -93,23 +92,23 @@ impl Book {
             | Fact::Abandoned { by, .. }
             | Fact::Acknowledged { by, .. } => hostile(by),
             Fact::Delivered { to, what, .. } => hostile(to) || hostile(what.sender),
-            Fact::LaneEnded { at, .. } | Fact::ViewBegun { at, .. } => hostile(at),
-            Fact::Stopped { who, .. } => hostile(who),
+            Fact::EpochEnded { at, .. } | Fact::ViewBegun { at, .. } => hostile(at),
+            Fact::Stopped { member, .. } => hostile(member),
             Fact::ViewEnded { .. }
             | Fact::ViewKnown { .. }
             | Fact::Refused { .. }
             | Fact::Settled { .. }
-            | Fact::LaneAtRest { .. }
+            | Fact::EpochAtRest { .. }
             | Fact::RingAtRest { .. }
             | Fact::Woken { .. }
             | Fact::Over => false,
         }
     }
 
-    fn pass_on(&mut self, fact: &Fact<'_>) -> Result<(), Finding> {
-        self.history.heed(fact);
+    fn notify(&mut self, fact: &Fact<'_>) -> Result<(), Finding> {
+        self.history.observe(fact);
         for invariant in &mut self.invariants {
-            let held = invariant.heed(fact);
+            let held = invariant.observe(fact);
             let counts = self.only.as_deref().is_none_or(|id| id == invariant.id());
             if let (Err(what), true) = (held, counts) {
                 return Err((invariant.id(), what));
@@ -118,13 +117,12 @@ impl Book {
         Ok(())
     }
 
-    /// Operations that were acknowledged, that were refused, and of which neither is known.
+    /// Numbers of operations that were acknowledged, refused, and unknown.
     pub(super) fn outcomes(&self) -> [usize; 3] {
         self.history.outcomes()
     }
 
-    /// Judges the history of the applications: in its middle, or, with those who live in
-    /// the end, as a whole.
+    /// Judges the history of the applications: halfway, or as a whole with the survivors.
     pub(super) fn judge(&self, survivors: Option<&BTreeSet<MemberId>>) -> Result<(), Finding> {
         client::judge(&self.history, survivors, self.only.as_deref())
     }

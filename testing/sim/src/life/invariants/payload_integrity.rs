@@ -1,10 +1,9 @@
-//! M3, no torn or reused bytes: a payload reads as it was built, when delivered and again
-//! when let go, also by who has left, and after its lane has ended.
+//! M3, no torn or reused bytes: a payload reads as it was built, when it is delivered and when it
+//! is let go, also after its sender has left or its epoch has ended.
 
 use spindle_dds_core::membership::MemberId;
 
-/// A function of who sent it and its token, so that bytes of another message are told
-/// at once.
+/// A function of sender and token, so that bytes of another message are detected.
 fn byte(sender: MemberId, token: u64, at: usize) -> u8 {
     let word = (sender.0 as u64).rotate_left(40) ^ token.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (word.rotate_left(17) >> (at % 8 * 8)) as u8 ^ at as u8
@@ -17,7 +16,7 @@ pub(in crate::life) fn build(bytes: &mut [u8], sender: MemberId, token: u64) {
     }
 }
 
-/// Whether these are the bytes of that message.
+/// Checks that these are the bytes of that message.
 pub(in crate::life) fn check(bytes: &[u8], sender: MemberId, token: u64) -> Result<(), String> {
     let wrong = |(at, it): &(usize, &u8)| **it != byte(sender, token, *at);
     match bytes.iter().enumerate().find(wrong) {

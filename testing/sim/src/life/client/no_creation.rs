@@ -1,4 +1,4 @@
-//! C4: nobody is handed what no application has asked to be sent, there, by that ring.
+//! C4: only messages that an application asked for are delivered, in that subgroup and ring.
 
 use super::history::History;
 

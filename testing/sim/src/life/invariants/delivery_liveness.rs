@@ -1,4 +1,4 @@
-//! L2, liveness: in a lane that goes on, all that was committed in it is delivered at every
+//! L2, liveness: in an epoch that goes on, every committed message is delivered to every
 //! member.
 
 use std::collections::BTreeMap;
@@ -7,22 +7,22 @@ use spindle_dds_core::DeliveryClass;
 use spindle_dds_core::membership::MemberId;
 
 use super::Invariant;
-use crate::life::facts::{Fact, LaneKey};
+use crate::life::facts::{EpochKey, Fact};
 
 #[derive(Default)]
-pub(super) struct Complete {
+pub(super) struct DeliveryLiveness {
     /// How many messages, by lane, ring and sender.
-    sent: BTreeMap<(LaneKey, DeliveryClass, MemberId), usize>,
+    sent: BTreeMap<(EpochKey, DeliveryClass, MemberId), usize>,
     /// By lane, ring, receiver and sender.
-    taken: BTreeMap<(LaneKey, DeliveryClass, MemberId, MemberId), usize>,
+    taken: BTreeMap<(EpochKey, DeliveryClass, MemberId, MemberId), usize>,
 }
 
-impl Invariant for Complete {
+impl Invariant for DeliveryLiveness {
     fn id(&self) -> &'static str {
         "L2"
     }
 
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::Committed { by, lane, ring, .. } => {
                 *self.sent.entry((lane, ring, by)).or_default() += 1;
@@ -31,7 +31,7 @@ impl Invariant for Complete {
                 let key = (what.lane, what.ring, to, what.sender);
                 *self.taken.entry(key).or_default() += 1;
             }
-            Fact::LaneAtRest { lane, members } => {
+            Fact::EpochAtRest { lane, members } => {
                 let first = (lane, DeliveryClass::Ordered, MemberId(0));
                 let last = (lane, DeliveryClass::Unordered, MemberId(u128::MAX));
                 for (&(_, ring, sender), sent) in self.sent.range(first..=last) {
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn it_can_be_violated() {
         let what = message(A, 1, 0);
-        let at_rest = |members| Fact::LaneAtRest {
+        let at_rest = |members| Fact::EpochAtRest {
             lane: LANE,
             members,
         };
@@ -71,6 +71,6 @@ mod tests {
             at_rest(&[A]),
             at_rest(&[A, B]),
         ];
-        last_violates(Complete::default(), &facts);
+        last_violates(DeliveryLiveness::default(), &facts);
     }
 }
