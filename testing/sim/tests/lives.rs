@@ -10,8 +10,8 @@ const BUSY_LIVES: u64 = 8;
 
 /// Lives `plans` on two threads; the first violation, if any.
 fn first_violation(plans: &[LifePlan]) -> Option<Violation> {
-    let half = |invalid_requests: usize| {
-        let mut plans = plans.iter().skip(invalid_requests).step_by(2);
+    let half = |first: usize| {
+        let mut plans = plans.iter().skip(first).step_by(2);
         plans.find_map(|plan| live(plan).err())
     };
     thread::scope(|scope| {
