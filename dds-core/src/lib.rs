@@ -29,6 +29,7 @@ extern crate self as spindle_dds_core;
 #[doc(hidden)]
 pub mod commit_steps;
 mod config;
+mod counters;
 mod engine;
 mod ids;
 #[doc(hidden)]
@@ -37,17 +38,19 @@ pub mod limits;
 #[cfg(all(test, loom))]
 mod loom_models;
 pub mod membership;
+mod sink;
 mod spec;
 mod subgroup;
 mod sync;
 
 pub use config::{Bounds, EngineConfig, EngineSwitch, SWITCHES};
-pub use engine::counters::{BATCH_BUCKETS, BatchHistogram, Counters, Traffic};
+pub use counters::{BATCH_BUCKETS, BatchHistogram, Counters, Traffic};
 pub use engine::figures::{Figures, WriterFigures};
 pub use engine::handle::{AckWait, EngineHandle};
 pub use engine::views::{InstallError, PreparedView};
-pub use engine::{Engine, EngineEvent, Position, Sink, StepOutcome};
+pub use engine::{Engine, StepOutcome};
 pub use ids::{DeliveryClass, SubgroupId, TopicKey};
+pub use sink::{EngineEvent, Sink};
 pub use spec::{RingSpec, SenderSpec, SpecError, SubgroupSpec};
 pub use subgroup::claim::{Claim, ClaimError, CommitMeta, Committed, RefusedCommit};
 pub use subgroup::handle::SubgroupHandle;
@@ -55,4 +58,6 @@ pub use subgroup::header::{Header, MessageKind};
 pub use subgroup::held::{Delivery, Held};
 pub use subgroup::layout::SegmentLayout;
 pub use subgroup::receive_cursor::ProtocolViolation;
-pub use subgroup::{DeliveryWait, EpochPhase, MessageRun, RingFigures, RunTotals, SubgroupFigures};
+pub use subgroup::{
+    DeliveryWait, EpochPhase, MessageRun, Position, RingFigures, RunTotals, SubgroupFigures,
+};

@@ -13,11 +13,11 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::engine::active_set::{Rest, Stirred};
 use crate::spec::RingSpec;
 use crate::subgroup::gate::Gate;
 use crate::subgroup::handle::TicketCount;
 use crate::subgroup::header::Header;
+use crate::subgroup::idle_flag::{IdleFlag, LeftWork};
 use crate::subgroup::release_tracker::ReleaseTracker;
 use crate::subgroup::send_ring::{Published, SendRing};
 use crate::sync::{AtomicU64, Ordering, fence};
@@ -332,18 +332,18 @@ fn loom_whoever_lets_go_accounts_for_all() {
 fn lay_to_rest(fence_of_engine: fn()) {
     model(move || {
         use loom::sync::atomic::{AtomicU64, fence};
-        let subgroup = Arc::new((Rest::new(), Stirred::new(), [0, 0].map(AtomicU64::new)));
+        let subgroup = Arc::new((IdleFlag::new(), LeftWork::new(), [0, 0].map(AtomicU64::new)));
         let threads = [0, 1].map(|at| {
             let subgroup = subgroup.clone();
             thread::spawn(move || {
-                let (rest, stirred, work) = &*subgroup;
+                let (rest, left_work, work) = &*subgroup;
                 work[at].store(1, Ordering::Release);
                 // As every nudge does.
                 fence(Ordering::SeqCst);
-                rest.interrupt(stirred);
+                rest.interrupt(left_work);
             })
         });
-        let (rest, stirred, work) = &*subgroup;
+        let (rest, left_work, work) = &*subgroup;
         rest.begin_with(fence_of_engine);
         let seen = work
             .each_ref()
@@ -351,7 +351,7 @@ fn lay_to_rest(fence_of_engine: fn()) {
         for thread in threads {
             thread.join().unwrap();
         }
-        let told = stirred.take();
+        let told = left_work.take();
         assert_eq!(told, !rest.lasts(), "who is told finds the epoch");
         assert!(seen == [true; 2] || told, "{seen:?}");
     });
@@ -375,17 +375,17 @@ fn loom_finds_a_rest_without_a_fence() {
 fn loom_an_epoch_rises_and_rests_again() {
     model(|| {
         use loom::sync::atomic::{AtomicU64, fence};
-        let subgroup = Arc::new((Rest::new(), Stirred::new(), AtomicU64::new(0)));
+        let subgroup = Arc::new((IdleFlag::new(), LeftWork::new(), AtomicU64::new(0)));
         let thread = {
             let subgroup = subgroup.clone();
             thread::spawn(move || {
-                let (rest, stirred, work) = &*subgroup;
+                let (rest, left_work, work) = &*subgroup;
                 work.store(1, Ordering::Release);
                 fence(Ordering::SeqCst);
-                rest.interrupt(stirred);
+                rest.interrupt(left_work);
             })
         };
-        let (rest, stirred, work) = &*subgroup;
+        let (rest, left_work, work) = &*subgroup;
         rest.begin();
         let mut seen = work.load(Ordering::Acquire) == 1;
         rest.end();
@@ -393,7 +393,7 @@ fn loom_an_epoch_rises_and_rests_again() {
         rest.begin();
         seen |= work.load(Ordering::Acquire) == 1;
         thread.join().unwrap();
-        assert!(seen || stirred.take() && !rest.lasts());
+        assert!(seen || left_work.take() && !rest.lasts());
     });
 }
 

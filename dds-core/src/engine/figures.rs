@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::Fabric;
 
-use crate::engine::counters::Counters;
-use crate::engine::{Engine, Sink};
+use crate::counters::Counters;
+use crate::engine::Engine;
+use crate::sink::Sink;
 use crate::subgroup::{SubgroupFigures, SubgroupState};
 
 /// All that an engine tells of itself.

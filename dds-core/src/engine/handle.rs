@@ -4,43 +4,19 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crossbeam_utils::CachePadded;
 use spindle_dds_transport::{Fabric, FabricCounters};
 
-use crate::engine::active_set::Stirred;
-use crate::engine::counters::{Counters, LiveCounters};
+use crate::counters::Counters;
 use crate::ids::SubgroupId;
 use crate::subgroup::claim::ClaimError;
 use crate::subgroup::handle::{OPEN, SubgroupHandle};
-use crate::sync::{AtomicBool, AtomicU32, Ordering};
-
-/// What all epochs of a participant share.
-#[derive(Debug)]
-pub(crate) struct Common {
-    pub(crate) counters: LiveCounters,
-    /// Threads of the driver that wait for acknowledgements: on a line of their own.
-    pub(crate) ack_waiters: CachePadded<AtomicU32>,
-    /// Something was left in an epoch at rest.
-    pub(crate) stirred: Stirred,
-    /// A thread has committed and found the engine being stepped, since a step began.
-    pub(crate) left_commits: AtomicBool,
-}
-
-impl Common {
-    pub(crate) fn new() -> Self {
-        Self {
-            counters: LiveCounters::new(),
-            ack_waiters: CachePadded::new(AtomicU32::new(0)),
-            stirred: Stirred::new(),
-            left_commits: AtomicBool::new(false),
-        }
-    }
-}
+use crate::subgroup::shared::Shared;
+use crate::sync::Ordering;
 
 /// A participant, as its threads see it.
 pub(crate) struct Participant<F> {
     pub(crate) control: F,
-    pub(crate) common: Arc<Common>,
+    pub(crate) common: Arc<Shared>,
     table: Mutex<Table<F>>,
 }
 
@@ -57,7 +33,7 @@ impl<F: Fabric> Participant<F> {
     pub(crate) fn new(control: F) -> Self {
         Self {
             control,
-            common: Arc::new(Common::new()),
+            common: Arc::new(Shared::new()),
             table: Mutex::new(Table {
                 subgroups: BTreeMap::new(),
                 status: OPEN,
@@ -178,7 +154,7 @@ fn add_pushes(sum: &mut FabricCounters, more: &FabricCounters) {
 }
 
 /// See [`EngineHandle::waiting_for_acks`].
-pub struct AckWait(Arc<Common>);
+pub struct AckWait(Arc<Shared>);
 
 impl fmt::Debug for AckWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

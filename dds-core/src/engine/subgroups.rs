@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use spindle_dds_transport::Fabric;
 
+use crate::engine::State;
 use crate::engine::handle::Participant;
-use crate::engine::{Sink, State};
 use crate::ids::SubgroupId;
+use crate::sink::Sink;
 use crate::spec::{SpecError, SubgroupSpec};
 use crate::subgroup::handle::SubgroupHandle;
 use crate::subgroup::layout::SegmentLayout;

@@ -16,12 +16,13 @@ use spindle_dds_transport::{Fabric, Rank};
 
 use crate::engine::handle::Participant;
 use crate::engine::subgroups::Subgroups;
-use crate::engine::{Engine, EngineEvent, Look, Sink, State};
+use crate::engine::{Engine, Look, State};
 use crate::ids::SubgroupId;
 use crate::membership::{
     Action, Finish, MemberId, Membership, OutReason, Request, Rules, SubgroupEnds, Touched, Trim,
     View,
 };
+use crate::sink::{EngineEvent, Sink};
 use crate::spec::SpecError;
 use crate::subgroup::{Found, SubgroupState, Trouble};
 

@@ -9,7 +9,7 @@
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::{Context, SubgroupState};
-use crate::engine::Sink;
+use crate::sink::Sink;
 use crate::subgroup::handle::SubgroupHandle;
 use crate::sync::Ordering;
 

@@ -17,8 +17,8 @@
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::{Context, Phase, Sender, SubgroupState, Trouble};
-use crate::engine::{EngineEvent, Sink};
 use crate::ids::DeliveryClass;
+use crate::sink::{EngineEvent, Sink};
 use crate::subgroup::handle::{ENDED, WEDGED};
 use crate::subgroup::receive_cursor::ReceiveCursor;
 

@@ -8,6 +8,17 @@ use crate::ids::DeliveryClass;
 use crate::subgroup::receive_cursor::ReceiveCursor;
 use crate::sync::Ordering;
 
+/// How far a member is in a subgroup's order: exclusive ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// All messages below are received by all.
+    pub stable: u64,
+    /// Everything below is delivered here.
+    pub delivered_num: u64,
+    /// Digest of what is delivered here.
+    pub digest: u64,
+}
+
 /// An epoch at one moment, as one member sees it. Members are named by their ranks in the view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubgroupFigures {

@@ -22,15 +22,15 @@ use crossbeam_utils::CachePadded;
 use spindle_dds_transport::{Fabric, Rank};
 
 use crate::config::EngineConfig;
-use crate::engine::active_set::Rest;
-use crate::engine::handle::Common;
 use crate::ids::{DeliveryClass, SubgroupId};
 use crate::spec::{SpecError, SubgroupSpec};
 use crate::subgroup::claim::{Claim, ClaimError, Committed};
 use crate::subgroup::gate::Gate;
+use crate::subgroup::idle_flag::IdleFlag;
 use crate::subgroup::layout::{Columns, RingColumns, SegmentLayout};
 use crate::subgroup::release_tracker::ReleaseTracker;
 use crate::subgroup::send_ring::{ReserveError, Reserved, SendRing};
+use crate::subgroup::shared::Shared;
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 pub(crate) const OPEN: u32 = 0;
@@ -45,7 +45,7 @@ pub struct SubgroupHandle<F> {
     epoch: u64,
     base: u64,
     pub(crate) fabric: F,
-    pub(crate) common: Arc<Common>,
+    pub(crate) common: Arc<Shared>,
     pub(crate) config: EngineConfig,
     /// My columns.
     pub(crate) columns: Columns,
@@ -73,7 +73,7 @@ pub struct SubgroupHandle<F> {
     /// `OPEN`, `WEDGED`, `ENDED` or `STOPPED`, and commits under way.
     pub(crate) gate: Gate,
     /// Whether the engine looks into it at each step.
-    pub(crate) rest: Rest,
+    pub(crate) rest: IdleFlag,
     /// Where it stands in the engine's list, if that has not changed since it was looked up.
     pub(crate) listed_at: AtomicU64,
     /// Tickets that are out: while there is any, they have one count of the `Arc` together.
@@ -106,7 +106,7 @@ impl<F: Fabric> SubgroupHandle<F> {
         fabric: F,
         spec: &SubgroupSpec,
         layout: &SegmentLayout,
-        common: Arc<Common>,
+        common: Arc<Shared>,
         config: EngineConfig,
     ) -> Result<Self, SpecError> {
         let lens = layout.row_lens();
@@ -149,7 +149,7 @@ impl<F: Fabric> SubgroupHandle<F> {
             changes: AtomicU64::new(0),
             begun: AtomicBool::new(false),
             gate: Gate::new(),
-            rest: Rest::new(),
+            rest: IdleFlag::new(),
             listed_at: AtomicU64::new(0),
             tickets: CachePadded::new(TicketCount::new()),
             columns,
@@ -294,7 +294,7 @@ impl<F: Fabric> SubgroupHandle<F> {
 
     /// The same, where the fabric was nudged or rung after the work was left: both fence.
     fn wake_if_idle(&self) {
-        if self.rest.interrupt(&self.common.stirred) {
+        if self.rest.interrupt(&self.common.left_work) {
             // What was nudged before may have slept on, or looked, without seeing it.
             self.fabric.nudge();
         }

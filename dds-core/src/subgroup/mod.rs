@@ -25,13 +25,16 @@ pub(crate) mod handle;
 pub(crate) mod header;
 pub(crate) mod held;
 mod idle;
+pub(crate) mod idle_flag;
 pub(crate) mod layout;
 pub(crate) mod outgoing;
+pub(crate) mod pushes;
 mod receive;
 pub(crate) mod receive_cursor;
 pub(crate) mod release_tracker;
 mod run;
 pub(crate) mod send_ring;
+pub(crate) mod shared;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -39,14 +42,13 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
-pub use figures::{DeliveryWait, EpochPhase, RingFigures, SubgroupFigures};
+pub use figures::{DeliveryWait, EpochPhase, Position, RingFigures, SubgroupFigures};
 pub(crate) use idle::Seen;
 pub use run::{MessageRun, RunTotals};
 
 use crate::config::EngineConfig;
-use crate::engine::pushes::Pushes;
-use crate::engine::{Position, Sink};
 use crate::ids::{DeliveryClass, SubgroupId};
+use crate::sink::Sink;
 use crate::spec::{SenderSpec, SubgroupSpec};
 use crate::subgroup::claim::{Claim, ClaimError, CommitMeta};
 use crate::subgroup::digest::Digest;
@@ -54,6 +56,7 @@ use crate::subgroup::handle::SubgroupHandle;
 use crate::subgroup::held::Tickets;
 use crate::subgroup::layout::{Columns, SegmentLayout};
 use crate::subgroup::outgoing::{Outgoing, WriterSeqs};
+use crate::subgroup::pushes::Pushes;
 use crate::subgroup::receive_cursor::{ProtocolViolation, ReceiveCursor};
 
 /// The engine's state of one epoch.

@@ -2,10 +2,10 @@
 
 use spindle_dds_transport::{Fabric, MessagePush};
 
-use crate::engine::pushes::Pushes;
 use crate::limits::{GRANULE, HEADER_LEN};
 use crate::subgroup::header::{Header, WRITER_SEQ_WORD};
 use crate::subgroup::layout::RingColumns;
+use crate::subgroup::pushes::Pushes;
 use crate::subgroup::send_ring::{Place, Published, SendRing};
 
 /// The engine's side of one of its own rings.

@@ -3,7 +3,7 @@
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::{Context, Found, Phase, Sender, SubgroupState, Trouble};
-use crate::engine::counters::{LiveCounters, bump};
+use crate::counters::{LiveCounters, bump};
 use crate::ids::DeliveryClass;
 use crate::limits::MESSAGE_INDEX_MAX;
 use crate::subgroup::handle::SubgroupHandle;

@@ -4,15 +4,16 @@ use spindle_dds_transport::FABRIC_AREA;
 use spindle_dds_transport::sim::{NodeId, SegmentId, SimFabric, SimNetwork, SimOptions};
 
 use super::*;
-use crate::engine::handle::Common;
+use crate::engine::Engine;
 use crate::engine::subgroups::{SubgroupError, Subgroups};
-use crate::engine::{Engine, EngineEvent};
 use crate::limits::{DIGEST_EVERY, DIGESTS_KEPT, HEADER_LEN, MESSAGE_INDEX_MAX};
 use crate::membership::{CONTROL_ROW_LEN, SubgroupEnds, Touched};
+use crate::sink::EngineEvent;
 use crate::spec::{RingSpec, SenderSpec};
 use crate::subgroup::claim::{ClaimError, CommitMeta, Committed};
 use crate::subgroup::header::{Header, MessageKind};
 use crate::subgroup::held::{Delivery, Held};
+use crate::subgroup::shared::Shared;
 
 use Lie::{Message, Nulls};
 
@@ -464,7 +465,7 @@ impl Order {
     fn new(spec: &SubgroupSpec, segment: SimFabric) -> Self {
         let layout = SegmentLayout::new(spec).expect("a subgroup");
         let config = EngineConfig::SPINDLE;
-        let subgroup = SubgroupHandle::new(segment, spec, &layout, Arc::new(Common::new()), config);
+        let subgroup = SubgroupHandle::new(segment, spec, &layout, Arc::new(Shared::new()), config);
         let subgroup = Arc::new(subgroup.expect("a subgroup"));
         let group = SubgroupState::new(subgroup.clone(), spec.clone(), &layout);
         Self { subgroup, group }

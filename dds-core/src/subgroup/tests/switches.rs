@@ -1,7 +1,7 @@
 //! Each switch does what it says: seen in what the engine counts.
 
 use super::*;
-use crate::engine::counters::Counters;
+use crate::counters::Counters;
 use crate::subgroup::{EpochPhase, SubgroupFigures};
 
 /// Members of which the first alone sends.

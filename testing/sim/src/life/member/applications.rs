@@ -218,7 +218,10 @@ impl Member {
                         until: turn + self.preemption.0.below(plan.hold_turns),
                     });
                 }
-                Err((error, mut steps)) => self.not_committed(error, steps.claim(), sent),
+                Err(refused) => {
+                    let (error, mut steps) = *refused;
+                    self.not_committed(error, steps.claim(), sent);
+                }
             },
             Step::TookIndex(taken) => {
                 let subgroup = self.engine.handle().subgroup(taken.committed().subgroup);

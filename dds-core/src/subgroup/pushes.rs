@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, MessagePush, PeerSet};
 
-use crate::engine::handle::Common;
 use crate::subgroup::header::WORDS;
+use crate::subgroup::shared::Shared;
 
 /// A list of pushes to one set of peers after another. Kept between steps, so
 /// that it allocates only while it grows.
@@ -20,7 +20,7 @@ pub(crate) struct Pushes {
     data: bool,
     acks: bool,
     /// Where they are counted.
-    common: Arc<Common>,
+    common: Arc<Shared>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ enum Push {
 }
 
 impl Pushes {
-    pub(crate) fn new(common: Arc<Common>) -> Self {
+    pub(crate) fn new(common: Arc<Shared>) -> Self {
         Self {
             list: Vec::with_capacity(64),
             to: PeerSet::EMPTY,
@@ -168,7 +168,7 @@ mod tests {
         let [from, to] = &fabrics[..] else {
             unreachable!("a fabric for each")
         };
-        let mut pushes = Pushes::new(Arc::new(Common::new()));
+        let mut pushes = Pushes::new(Arc::new(Shared::new()));
         pushes.address(&[Rank(1)].into_iter().collect(), 1);
         pushes.digest_word(FABRIC_AREA, 7);
         pushes.flush(from);
