@@ -1,14 +1,21 @@
-//! The flags between the engine, which lets a subgroup go idle, and the threads that leave work
-//! in it. [`active_set`](crate::engine::active_set) says why no work is missed.
+//! The flags between the engine, which lets an epoch go idle, and the threads that leave work
+//! in it.
+//!
+//! ```text
+//!   engine   set the flag | fence | look for work in one more pass
+//!   thread   leave work   | fence | look at the flag: if set, clear it and set `LeftWork`
+//! ```
+//!
+//! Invariant: either the thread sees the flag, or the pass sees the work. A loom model checks it;
+//! [`active_set`](crate::engine::active_set) says why no other change is missed.
 
 use crate::sync::{AtomicBool, Ordering, fence};
 
-/// Whether the engine has laid an epoch to rest: between it and the threads that leave work
-/// in the epoch.
+/// Whether the engine lets an epoch be idle: shared with the threads that leave work in the epoch.
 #[derive(Debug)]
 pub(crate) struct IdleFlag(AtomicBool);
 
-/// Whether an epoch at rest was stirred: one for all epochs of a participant.
+/// Whether work was left in an idle epoch: one flag for all epochs of a participant.
 #[derive(Debug)]
 pub(crate) struct LeftWork(AtomicBool);
 
@@ -17,36 +24,36 @@ impl IdleFlag {
         Self(AtomicBool::new(false))
     }
 
-    /// The engine looks once more after this, and then no more.
+    /// Sets the flag. The engine makes one more pass after this, and then only polls.
     pub(crate) fn begin(&self) {
         self.begin_with(|| fence(Ordering::SeqCst));
     }
 
-    /// [`Self::begin`] with a fence of the caller's: loom's planted bug.
+    /// [`Self::begin`] with the caller's fence: loom plants a bug with it.
     pub(crate) fn begin_with(&self, fence: impl FnOnce()) {
         self.0.store(true, Ordering::Relaxed);
         fence();
     }
 
-    /// The engine looks at each step again.
+    /// Clears the flag: the engine evaluates the epoch at each step again.
     pub(crate) fn end(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
 
-    /// Whether it lasts: no thread has interrupted it.
+    /// Whether the flag is still set, that is, no thread has interrupted it.
     pub(crate) fn lasts(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Work was left in the epoch, and a sequentially consistent fence came after. Whether
-    /// the engine has to be nudged to see it.
+    /// Called after work was left in the epoch and a sequentially consistent fence. Returns whether
+    /// the engine must be nudged to see the work.
     pub(crate) fn interrupt(&self, left_work: &LeftWork) -> bool {
-        // Who finds that somebody else has interrupted it leaves the rest to that one: the
-        // engine has still to begin the pass that comes of it.
+        // If another thread has interrupted it already, that thread nudges, and the pass that
+        // follows has still to begin.
         let resting = self.0.load(Ordering::Relaxed);
         if resting {
             self.0.store(false, Ordering::Relaxed);
-            // Release: pairs with the acquire in `take`; the engine finds the epoch.
+            // Release: pairs with the acquire in `take`, so that the engine finds the epoch.
             left_work.0.store(true, Ordering::Release);
         }
         resting
@@ -58,9 +65,9 @@ impl LeftWork {
         Self(AtomicBool::new(false))
     }
 
-    /// Whether epochs were stirred since this was asked last.
+    /// Whether work was left in an idle epoch since the last call.
     pub(crate) fn take(&self) -> bool {
-        // Without a write to a shared line where nothing was.
+        // Avoids a write to a shared cache line when there is nothing.
         self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::AcqRel)
     }
 }

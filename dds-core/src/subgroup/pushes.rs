@@ -1,4 +1,6 @@
-//! Pushes of a step: collected, and issued last, in order.
+//! The pushes of a step, collected and issued at the end, in order.
+//!
+//! Invariant: a word that covers other bytes (a guard) is pushed after them, to the same peers.
 
 use std::sync::Arc;
 
@@ -7,19 +9,22 @@ use spindle_dds_transport::{Fabric, MessagePush, PeerSet};
 use crate::subgroup::header::WORDS;
 use crate::subgroup::shared::Shared;
 
-/// A list of pushes to one set of peers after another. Kept between steps, so
-/// that it allocates only while it grows.
+/// A list of pushes to one set of peers. Kept between steps, so that it allocates only while it
+/// grows.
 #[derive(Debug)]
 pub(crate) struct Pushes {
     list: Vec<Push>,
-    /// Where they go, and how many these are.
+    /// The peers that pushes go to.
     to: PeerSet,
+    /// Number of peers in `to`.
     peers: usize,
-    /// Since the last ring: pushes, and those for which sleepers are woken.
+    /// Whether anything was issued since the last doorbell.
     issued: bool,
+    /// Whether data was pushed since then, for which sleepers are woken.
     data: bool,
+    /// Whether acknowledgements were pushed since then, for which sleepers are woken.
     acks: bool,
-    /// Where they are counted.
+    /// Has the counters.
     common: Arc<Shared>,
 }
 
@@ -42,28 +47,28 @@ impl Pushes {
         }
     }
 
-    /// Following pushes, until the next flush, go to `to`, who are so many: whoever pushes
-    /// again and again does not count them each time.
+    /// Directs the following pushes, until the next flush, to `to`. `peers` is its size, so that a
+    /// frequent caller need not count it.
     #[inline]
     pub(crate) fn address(&mut self, to: &PeerSet, peers: usize) {
         debug_assert!(self.list.is_empty() && peers == to.len());
         (self.to, self.peers) = (*to, peers);
     }
 
-    /// A range, issued with the next push at the latest.
+    /// Collects a range, issued with the next push at the latest.
     pub(crate) fn range_later(&mut self, at: usize, len: usize) {
         self.common.counters.data.add(self.peers, len);
         self.list.push(Push::Range { at, len });
     }
 
-    /// A word that vouches for what was pushed before: wakes those who sleep for data.
+    /// Collects a word that covers what was pushed before. Wakes members that sleep for data.
     pub(crate) fn word(&mut self, word: usize, value: u64) {
         self.data = true;
         self.common.counters.data.add(self.peers, 8);
         self.list.push(Push::Word { word, value });
     }
 
-    /// Ranges, which are offsets and lengths, and the word that vouches for them.
+    /// Collects ranges (offset and length) and the word that covers them.
     pub(crate) fn batch(&mut self, ranges: &[(usize, usize)], word: usize, value: u64) {
         for (at, len) in ranges {
             self.range_later(*at, *len);
@@ -71,7 +76,8 @@ impl Pushes {
         self.word(word, value);
     }
 
-    /// The same as the last pushes before the flush, issued without being collected.
+    /// Like [`batch`](Self::batch), for the last pushes before the flush: issued without
+    /// collecting.
     #[inline]
     pub(crate) fn last_batch<F: Fabric>(
         &mut self,
@@ -91,7 +97,7 @@ impl Pushes {
         fabric.push_guarded(ranges, word, value, &self.to);
     }
 
-    /// The same of a message whose header is not in the row yet.
+    /// The same for a message whose header is not in the row yet.
     #[inline]
     pub(crate) fn last_message<F: Fabric>(&mut self, fabric: &F, message: &MessagePush<'_, WORDS>) {
         self.issue(fabric);
@@ -103,14 +109,14 @@ impl Pushes {
             .add_all(self.peers * message.pushes(), self.peers * message.bytes());
     }
 
-    /// Acknowledgements: wakes those who sleep for them.
+    /// Collects acknowledgements. Wakes members that sleep for them.
     pub(crate) fn acks(&mut self, at: usize, len: usize) {
         self.acks = true;
         self.common.counters.acks.add(self.peers, len);
         self.list.push(Push::Range { at, len });
     }
 
-    /// A word of a digest, which goes out with the value given here and wakes no sleeper.
+    /// Collects a word of a digest with the value given here. Wakes no sleeper.
     pub(crate) fn digest_word(&mut self, word: usize, value: u64) {
         self.common.counters.digests.add(self.peers, 8);
         self.list.push(Push::Word { word, value });
@@ -133,8 +139,8 @@ impl Pushes {
         }
     }
 
-    /// Issues everything and rings once, even for an empty set: a fabric may hold
-    /// pushes back until then. Whether there was anything.
+    /// Issues everything and wakes sleepers once. Called even for an empty set, because a fabric
+    /// may delay pushes until then. Returns whether anything was pushed.
     #[inline]
     pub(crate) fn flush<F: Fabric>(&mut self, fabric: &F) -> bool {
         self.issue(fabric);

@@ -1,4 +1,4 @@
-//! What all subgroups of a participant share.
+//! State that all epochs of a participant share.
 
 use crossbeam_utils::CachePadded;
 
@@ -6,15 +6,16 @@ use crate::counters::LiveCounters;
 use crate::subgroup::idle_flag::LeftWork;
 use crate::sync::{AtomicBool, AtomicU32};
 
-/// What all epochs of a participant share.
+/// State that all epochs of a participant share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) counters: LiveCounters,
-    /// Threads of the driver that wait for acknowledgements: on a line of their own.
+    /// Number of driver threads that wait for acknowledgements. On a cache line of its own.
     pub(crate) ack_waiters: CachePadded<AtomicU32>,
-    /// Something was left in an epoch at rest.
+    /// Set when work was left in an idle epoch.
     pub(crate) left_work: LeftWork,
-    /// A thread has committed and found the engine being stepped, since a step began.
+    /// Set when a thread committed while another thread stepped the engine. Cleared as a step
+    /// begins.
     pub(crate) left_commits: AtomicBool,
 }
 
