@@ -45,7 +45,7 @@ impl LargeTypes {
         user: u64,
         ty: &Arc<AnnouncedType>,
     ) -> (LargeTypeRef, Vec<(u64, Note)>) {
-        if let Some(page) = self.entries.iter_mut().find(|entry| entry.ty == *ty) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.ty == *ty) {
             entry.users.insert(user);
             return (entry.noted, Vec::new());
         }
