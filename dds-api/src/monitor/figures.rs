@@ -25,15 +25,9 @@ pub struct ParticipantFigures {
     pub view: u64,
     /// The members of that view by rank: the first is the leader.
     pub members: Vec<MemberFigures>,
-<<<<<<< HEAD
     /// The counters of its engine, and the state of its subgroups.
     pub engine: Figures,
     /// The counters of the fabric, over all subgroups.
-=======
-    /// What its engine has done, and how its epochs stand.
-    pub engine: Figures,
-    /// What the fabric has done, over all its epochs.
->>>>>>> main
     pub fabric: FabricCounters,
     /// How often the polling thread woke up.
     pub wake_ups: u64,

@@ -23,11 +23,7 @@ pub struct Peer {
 pub struct ParticipantCounters {
     /// Counters of the engine: messages sent, nulls, received, delivered; steps; batches.
     pub engine: Counters,
-<<<<<<< HEAD
     /// Counters of the fabric, over all subgroups: pushes, bytes, doorbells, sleeps.
-=======
-    /// Of the fabric, over all epochs: pushes, bytes, doorbells rung, sleeps.
->>>>>>> main
     pub fabric: FabricCounters,
     /// How often the polling thread woke up.
     pub wake_ups: u64,
