@@ -228,7 +228,7 @@ impl Session {
     }
 
     /// One step of those of who goes on and on, and `woke` just now: then what woke it may be
-    /// in any lane.
+    /// in any epoch.
     pub(crate) fn step_on(&self, woke: bool) -> Option<StepOutcome> {
         match woke {
             true => self.step(),
@@ -248,12 +248,14 @@ impl Session {
 
     /// Lets threads that wait know what a step has brought them.
     fn heed(&self, outcome: StepOutcome) -> Option<StepOutcome> {
-        if outcome.stopped || self.control_queue.lanes_changed() {
+        if outcome.stopped || self.control_queue.subgroups_changed() {
             self.send_waiters.wake_all();
         } else if outcome.room || outcome.stable {
             self.send_waiters.wake_changed(|subgroup| {
-                let lane = self.handle.lane(subgroup);
-                lane.map_or(0, |lane| lane.epoch().rotate_left(32) ^ lane.changes())
+                let subgroup = self.handle.subgroup(subgroup);
+                subgroup.map_or(0, |subgroup| {
+                    subgroup.epoch().rotate_left(32) ^ subgroup.changes()
+                })
             });
         }
         Some(outcome)

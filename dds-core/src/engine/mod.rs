@@ -429,7 +429,9 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     /// Ends all open batches, as no step follows.
     fn end_batches(&mut self) {
         let (subgroups, mut context) = self.split();
-        subgroups.iter_mut().for_each(|it| it.end_batch(&mut context));
+        subgroups
+            .iter_mut()
+            .for_each(|it| it.end_batch(&mut context));
     }
 }
 

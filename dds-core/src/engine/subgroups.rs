@@ -33,9 +33,11 @@ pub(crate) struct Subgroups<'a, F: Fabric, S> {
 pub(crate) enum SubgroupError {
     /// This member has no epoch of the subgroup.
     #[error("subgroup {0} has no epoch here")]
-    NoEpoch(SubgroupId),
+    NotOpen(SubgroupId),
     /// Its counts may still change, or this member has received less than the trim.
-    #[error("the epoch of subgroup {0} is not frozen, or has received less than is to be delivered")]
+    #[error(
+        "the epoch of subgroup {0} is not frozen, or has received less than is to be delivered"
+    )]
     NotReceived(SubgroupId),
 }
 
@@ -57,7 +59,7 @@ impl<'a, F: Fabric, S: Sink<F>> Subgroups<'a, F, S> {
     fn at(&self, subgroup: SubgroupId) -> Result<usize, SubgroupError> {
         let mut subgroups = self.state.subgroups.iter();
         let at = subgroups.position(|it| it.id() == subgroup);
-        at.ok_or(SubgroupError::NoEpoch(subgroup))
+        at.ok_or(SubgroupError::NotOpen(subgroup))
     }
 
     /// Opens an epoch. Its ordered ring takes claims when all members are ready.

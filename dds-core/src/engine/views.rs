@@ -326,7 +326,10 @@ impl<F: Fabric, S: Sink<F>> SubgroupEnds for Subgroups<'_, F, S> {
     fn wedge(&mut self, which: &Touched) -> bool {
         let (subgroups, mut context) = self.split();
         let mut done = true;
-        for subgroup in subgroups.iter_mut().filter(|subgroup| which.contains(subgroup.id())) {
+        for subgroup in subgroups
+            .iter_mut()
+            .filter(|subgroup| which.contains(subgroup.id()))
+        {
             done &= subgroup.wedge(&mut context);
         }
         done
@@ -334,7 +337,9 @@ impl<F: Fabric, S: Sink<F>> SubgroupEnds for Subgroups<'_, F, S> {
 
     fn freeze(&mut self, which: &Touched) -> Result<Vec<Trim>, (Rank, String)> {
         let (subgroups, mut context) = self.split();
-        let touched = subgroups.iter_mut().filter(|subgroup| which.contains(subgroup.id()));
+        let touched = subgroups
+            .iter_mut()
+            .filter(|subgroup| which.contains(subgroup.id()));
         let mut counts = Vec::new();
         for subgroup in touched {
             match subgroup.freeze(&mut context) {

@@ -35,7 +35,7 @@ pub(crate) struct ViewMatcher {
     pids: BTreeMap<MemberId, u32>,
     /// Readers of this participant that a view has.
     linked: BTreeMap<u64, Linked>,
-    /// Where lanes have ended since the view before.
+    /// Where epochs have ended since the view before.
     ends: BTreeMap<SubgroupId, u64>,
     /// Who has left since then, on purpose.
     left: BTreeSet<MemberId>,
@@ -77,13 +77,13 @@ impl ViewMatcher {
         }
     }
 
-    /// Where it finds lanes: before the first view.
+    /// Where it finds epochs: before the first view.
     pub(crate) fn set_handle(&mut self, handle: EngineHandle<Wire>) {
         self.handle = Some(handle);
     }
 
-    /// A lane has ended at this position.
-    pub(crate) fn lane_ended(&mut self, subgroup: SubgroupId, end: u64) {
+    /// An epoch has ended at this position.
+    pub(crate) fn epoch_ended(&mut self, subgroup: SubgroupId, end: u64) {
         self.ends.insert(subgroup, end);
     }
 
@@ -120,17 +120,17 @@ impl ViewMatcher {
             let Some(entry) = self.known.get(&(self.me, *number)).cloned() else {
                 continue;
             };
-            let subgroup = SubgroupId(entry.endpoint().subgroup);
-            let lane = self.handle.as_ref().and_then(|it| it.lane(subgroup));
-            let (Some(lane), Some(spec)) = (lane, view.subgroup(subgroup)) else {
+            let id = SubgroupId(entry.endpoint().subgroup);
+            let subgroup = self.handle.as_ref().and_then(|it| it.subgroup(id));
+            let (Some(subgroup), Some(spec)) = (subgroup, view.subgroup(id)) else {
                 continue;
             };
             match (endpoint, &*entry) {
                 (LocalEndpoint::Writer(writer), Entry::Writer(entry)) => {
-                    self.match_writer(writer, entry, lane);
+                    self.match_writer(writer, entry, subgroup);
                 }
                 (LocalEndpoint::Reader(reader), Entry::Reader(entry)) => {
-                    self.match_reader(*number, reader, entry, lane, spec, view);
+                    self.match_reader(*number, reader, entry, subgroup, spec, view);
                 }
                 _ => {}
             }
@@ -182,7 +182,7 @@ impl ViewMatcher {
         &mut self,
         writer: &WriterCore,
         entry: &WriterEntry,
-        lane: Arc<SubgroupHandle<Wire>>,
+        subgroup: Arc<SubgroupHandle<Wire>>,
     ) {
         let mut matched = Vec::new();
         let mut refused = Vec::new();
@@ -198,7 +198,7 @@ impl ViewMatcher {
             }
         }
         writer.meet(matched, refused);
-        writer.enter_epoch(lane);
+        writer.enter_epoch(subgroup);
     }
 
     fn match_reader(
@@ -206,7 +206,7 @@ impl ViewMatcher {
         number: u64,
         reader: &ReaderCore,
         entry: &ReaderEntry,
-        lane: Arc<SubgroupHandle<Wire>>,
+        subgroup: Arc<SubgroupHandle<Wire>>,
         spec: &SubgroupSpec,
         view: &View,
     ) {
@@ -253,7 +253,7 @@ impl ViewMatcher {
         };
         let end = self.ends.get(&spec.subgroup).copied();
         old.end(end, |handle| stays.contains(&handle), departure);
-        let link = Arc::new(old.follow(&lane, matched, refused, &sizes));
+        let link = Arc::new(old.follow(&subgroup, matched, refused, &sizes));
         old.set_next(link.clone());
         reader.side.port.go_on();
         let linked = Linked {
@@ -307,7 +307,7 @@ impl ViewMatcher {
     }
 }
 
-/// The place of a member in a lane.
+/// The place of a member in an epoch.
 fn place(spec: &SubgroupSpec, view: &View, member: MemberId) -> Option<Rank> {
     let rank = view.rank(member)?;
     let place = spec.members.iter().position(|it| *it == rank)?;

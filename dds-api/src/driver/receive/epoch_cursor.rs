@@ -10,7 +10,7 @@ use crate::driver::receive::reader_epoch::{MatchedWriters, ReaderEpoch};
 
 /// What is next for a reader.
 pub(crate) enum EpochItem<F: Fabric> {
-    /// To go on with the writers of the next lane.
+    /// To go on with the writers of the next epoch.
     Enter(Arc<MatchedWriters<F>>),
     Arrival(Arrival<F>),
 }
@@ -55,7 +55,7 @@ impl<F: Fabric> EpochCursor<F> {
         self.is_behind() || self.link.next().is_some() || !self.link.arrivals.is_empty()
     }
 
-    /// What is next, in this lane or the one after it.
+    /// What is next, in this epoch or the one after it.
     pub(crate) fn next(&mut self) -> Option<EpochItem<F>> {
         if let Some(step) = self.backlog.pop_front() {
             return Some(step);
@@ -69,7 +69,7 @@ impl<F: Fabric> EpochCursor<F> {
         Some(EpochItem::Enter(self.link.matched.clone()))
     }
 
-    /// Links that lead on are emptied: they would keep their queues, one for each lane.
+    /// Links that lead on are emptied: they would keep their queues, one for each epoch.
     pub(crate) fn catch_up(&mut self) {
         while let Some(next) = self.link.next().cloned() {
             while let Some(arrival) = self.link.arrivals.pop() {

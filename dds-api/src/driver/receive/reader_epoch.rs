@@ -1,4 +1,4 @@
-//! What lies between the engine and a reader in one lane: the writers that match,
+//! What lies between the engine and a reader in one epoch: the writers that match,
 //! and the queue of what comes from them.
 //!
 //! ```text
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! So what is told of a match has its place in the order of samples, and neither
-//! side waits for the other. A link alone keeps nothing of its lane: what lies in its
+//! side waits for the other. A link alone keeps nothing of its epoch: what lies in its
 //! queue does.
 
 use std::fmt;
@@ -25,19 +25,19 @@ use crate::cache::Origin;
 use crate::driver::receive::arrival::{Arrival, ArrivalBatch, DeliveryPoint, Departure, Message};
 use crate::handle::InstanceHandle;
 
-/// A reader's side of one lane.
+/// A reader's side of one epoch.
 pub(crate) struct ReaderEpoch<F: Fabric> {
     pub(crate) arrivals: ArrayQueue<Arrival<F>>,
     pub(crate) matched: Arc<MatchedWriters<F>>,
     next: OnceLock<Arc<Self>>,
 }
 
-/// Who is matched in a lane.
+/// Who is matched in an epoch.
 pub(crate) struct MatchedWriters<F: Fabric> {
     /// Subgroups that the reader has had before: 0 while no view has it.
     pub(crate) number: u64,
     epoch: Option<u64>,
-    lane: Weak<SubgroupHandle<F>>,
+    subgroup: Weak<SubgroupHandle<F>>,
     /// By place and number.
     writers: Box<[EpochWriter]>,
     /// Writers that have gone before, and that the others have not taken out yet.
@@ -55,7 +55,7 @@ pub(crate) struct MatchedWriters<F: Fabric> {
 /// A writer that a reader accepts samples from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MatchedWriter {
-    /// Place of its member in the lane.
+    /// Place of its member in the epoch.
     pub(crate) place: Rank,
     /// Its own number in its participant.
     pub(crate) number: u32,
@@ -91,7 +91,7 @@ impl<F: Fabric> ReaderEpoch<F> {
         let matched = MatchedWriters {
             number: 0,
             epoch: None,
-            lane: Weak::new(),
+            subgroup: Weak::new(),
             writers: Box::default(),
             gone: Vec::new(),
             refusals: Vec::new(),
@@ -106,12 +106,12 @@ impl<F: Fabric> ReaderEpoch<F> {
         }
     }
 
-    /// The one after this, in a new lane. `sizes` are messages that the rings of these
+    /// The one after this, in a new epoch. `sizes` are messages that the rings of these
     /// writers hold, each ring once. A writer that is gone already, and that the others
     /// have not taken out yet, stays gone.
     pub(crate) fn follow(
         &self,
-        lane: &Arc<SubgroupHandle<F>>,
+        subgroup: &Arc<SubgroupHandle<F>>,
         mut writers: Vec<MatchedWriter>,
         refused: Vec<(InstanceHandle, Vec<PolicyId>)>,
         sizes: &[usize],
@@ -140,8 +140,8 @@ impl<F: Fabric> ReaderEpoch<F> {
         let len_max = sizes.iter().sum::<usize>() + writers.len() + 1;
         let matched = MatchedWriters {
             number: old.number + 1,
-            epoch: Some(lane.epoch()),
-            lane: Arc::downgrade(lane),
+            epoch: Some(subgroup.epoch()),
+            subgroup: Arc::downgrade(subgroup),
             refusals: new.map(|(_, policies)| policies.clone()).collect(),
             refused: refused.into_iter().map(|(handle, _)| handle).collect(),
             gone,
@@ -170,9 +170,9 @@ impl<F: Fabric> ReaderEpoch<F> {
         self.matched.epoch
     }
 
-    /// Its lane, if that has not ended or something of it is still held.
-    pub(crate) fn lane(&self) -> Option<Arc<SubgroupHandle<F>>> {
-        self.matched.lane()
+    /// Its epoch, if that has not ended or something of it is still held.
+    pub(crate) fn subgroup(&self) -> Option<Arc<SubgroupHandle<F>>> {
+        self.matched.subgroup()
     }
 
     /// Holds a delivered message, and counts it in the batch. `None` if its writer is not
@@ -263,7 +263,7 @@ impl<F: Fabric> ReaderEpoch<F> {
         Some(self.goes(writer, at, Departure::Left { disposes }))
     }
 
-    /// Those that `stays` does not know any more go where the lane ends, in the way that
+    /// Those that `stays` does not know any more go where the epoch ends, in the way that
     /// `departure` says. Whether there are any.
     pub(crate) fn end(
         &self,
@@ -308,13 +308,13 @@ impl<F: Fabric> MatchedWriters<F> {
         self.writers.iter().find(|it| it.writer.handle == handle)
     }
 
-    pub(crate) fn lane(&self) -> Option<Arc<SubgroupHandle<F>>> {
-        self.lane.upgrade()
+    pub(crate) fn subgroup(&self) -> Option<Arc<SubgroupHandle<F>>> {
+        self.subgroup.upgrade()
     }
 
-    /// Whether this is its lane.
-    pub(crate) fn is_of(&self, lane: &Arc<SubgroupHandle<F>>) -> bool {
-        std::ptr::eq(self.lane.as_ptr(), Arc::as_ptr(lane))
+    /// Whether this is its epoch.
+    pub(crate) fn is_of(&self, subgroup: &Arc<SubgroupHandle<F>>) -> bool {
+        std::ptr::eq(self.subgroup.as_ptr(), Arc::as_ptr(subgroup))
     }
 }
 

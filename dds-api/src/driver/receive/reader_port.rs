@@ -51,8 +51,8 @@ pub(crate) struct ReaderPort<F: Fabric> {
     blocked: AtomicBool,
     /// There is another link.
     goes_on: AtomicBool,
-    /// Number of the lane whose samples go into the cache now.
-    lane: AtomicU64,
+    /// Number of the epoch whose samples go into the cache now.
+    epoch: AtomicU64,
     /// It was not ready when it was asked.
     held_off: AtomicBool,
     /// The reader is deleted.
@@ -102,7 +102,7 @@ impl<F: Fabric> ReaderPort<F> {
             bare: AtomicBool::new(false),
             blocked: AtomicBool::new(false),
             goes_on: AtomicBool::new(false),
-            lane: AtomicU64::new(0),
+            epoch: AtomicU64::new(0),
             held_off: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             refused: OnceLock::new(),
@@ -235,20 +235,20 @@ impl<F: Fabric> ReaderPort<F> {
         self.reader.raise(changed);
     }
 
-    /// The lane that it has come to may make it ready for the last one.
+    /// The epoch that it has come to may make it ready for the last one.
     fn came_to(&self, state: &ReaderState<F>) {
         // By whoever has the lock alone.
-        if self.lane.load(Ordering::Relaxed) == state.lane() {
+        if self.epoch.load(Ordering::Relaxed) == state.epoch() {
             return;
         }
-        self.lane.store(state.lane(), Ordering::Release);
+        self.epoch.store(state.epoch(), Ordering::Release);
         fence(Ordering::SeqCst);
-        // A lane that is gone has another behind it, to which this comes then.
+        // An epoch that is gone has another behind it, to which this comes then.
         if self.held_off.load(Ordering::Acquire)
-            && let Some(lane) = state.link().lane()
+            && let Some(subgroup) = state.link().subgroup()
             && self.held_off.swap(false, Ordering::AcqRel)
         {
-            lane.nudge();
+            subgroup.nudge();
         }
     }
 

@@ -109,25 +109,26 @@ impl<F: Fabric> ReaderState<F> {
         self.cursor.link()
     }
 
-    /// Number of the lane whose arrivals go into the cache now.
-    pub(crate) fn lane(&self) -> u64 {
+    /// Number of the epoch whose arrivals go into the cache now.
+    pub(crate) fn epoch(&self) -> u64 {
         self.matched.number
     }
 
-    /// Goes on with the writers of the next lane. Returns the statuses that changed.
+    /// Goes on with the writers of the next epoch. Returns the statuses that changed.
     fn enter(&mut self, matched: Arc<MatchedWriters<F>>) -> StatusMask {
         let mut changed = StatusMask::NONE;
         self.writers.clear();
-        let lane = matched.lane();
+        let subgroup = matched.subgroup();
         for writer in matched.writers() {
             let (index, is_new) = self.cache.admit(writer.handle);
             self.writers.push(index);
             if is_new {
                 changed |= self.writer_came(index, writer.handle);
             }
-            if let Some(lane) = &lane {
+            if let Some(subgroup) = &subgroup {
                 let len_max = matched.ring_max;
-                self.in_rings.add(lane, writer.place, writer.ring, len_max);
+                self.in_rings
+                    .add(subgroup, writer.place, writer.ring, len_max);
             }
         }
         for policies in &matched.refusals {
@@ -185,7 +186,7 @@ impl<F: Fabric> ReaderState<F> {
     }
 
     /// Sees to it that no ring is held above `span_max`, and that nothing stays where it is
-    /// of lanes that have ended: one more may have only where it `may_go_on`.
+    /// of epochs that have ended: one more may have only where it `may_go_on`.
     fn relieve_if_due(&mut self, span_max: Option<u32>, may_go_on: bool) {
         if span_max.is_some() || may_go_on || self.in_rings.linger() {
             self.relieve(span_max.unwrap_or(u32::MAX));
@@ -233,7 +234,7 @@ impl<F: Fabric> ReaderState<F> {
         self.waiting.is_some() || self.cursor.has_any()
     }
 
-    /// What comes next, in this lane or the one after it.
+    /// What comes next, in this epoch or the one after it.
     fn next_arrival(&mut self, changed: &mut StatusMask) -> Option<Arrival<F>> {
         if let Some(message) = self.waiting.take() {
             return Some(Arrival::Message(message));
@@ -263,7 +264,7 @@ impl<F: Fabric> ReaderState<F> {
             origin,
             held,
         } = message;
-        let whose = (held.lane(), held.sender(), held.ring());
+        let whose = (held.subgroup(), held.sender(), held.class());
         self.in_rings.come_to(whose);
         let arrived = Arrived {
             kind,
@@ -346,7 +347,7 @@ impl<F: Fabric> ReaderState<F> {
         changed
     }
 
-    /// See [`InRings::relieve`], of the rings of lanes that the reader has come to.
+    /// See [`InRings::relieve`], of the rings of epochs that the reader has come to.
     pub(crate) fn relieve(&mut self, span_max: u32) -> bool {
         let Self { cache, pool, .. } = self;
         let [now, last] = [&self.matched, &self.cursor.link().matched];

@@ -260,19 +260,19 @@ impl ControlThread {
             row_lens: vec![CONTROL_ROW_LEN; everybody.len()],
             control: true,
         }];
-        // A newcomer enters lanes that are as new as itself.
-        for lane in next.subgroups.iter().filter(|lane| lane.epoch == next.id) {
-            let Some(place) = lane.members.iter().position(|rank| *rank == me) else {
+        // A newcomer enters epochs that are as new as itself.
+        for spec in next.subgroups.iter().filter(|spec| spec.epoch == next.id) {
+            let Some(place) = spec.members.iter().position(|rank| *rank == me) else {
                 continue;
             };
             let layout =
-                SegmentLayout::new(lane).map_err(|error| Error::Error(error.to_string()))?;
+                SegmentLayout::new(spec).map_err(|error| Error::Error(error.to_string()))?;
             requests.push(SegmentRequest {
                 key: SegmentKey {
                     epoch: next.id,
-                    index: lane.subgroup.0,
+                    index: spec.subgroup.0,
                 },
-                members: ids(&lane.members),
+                members: ids(&spec.members),
                 me: Rank(place as u16),
                 row_lens: layout.row_lens(),
                 control: false,

@@ -38,7 +38,7 @@ pub(crate) struct ControlQueue {
     stage: Mutex<Stage>,
     changed: Condvar,
     /// Subgroups came or went since somebody asked.
-    lanes: AtomicBool,
+    subgroups: AtomicBool,
     /// Members of the view that began last.
     members: AtomicUsize,
     /// Requests to join that were accepted.
@@ -68,7 +68,7 @@ impl ControlQueue {
             station: RwLock::new(Some(station)),
             stage: Mutex::default(),
             changed: Condvar::new(),
-            lanes: AtomicBool::new(false),
+            subgroups: AtomicBool::new(false),
             members: AtomicUsize::new(0),
             join_requests: AtomicU64::new(0),
         }
@@ -99,7 +99,7 @@ impl ControlQueue {
         queue
             .unwrap_or_else(PoisonError::into_inner)
             .push_back(news);
-        self.lanes.store(true, Ordering::Release);
+        self.subgroups.store(true, Ordering::Release);
         self.call();
     }
 
@@ -126,7 +126,7 @@ impl ControlQueue {
     pub(crate) fn begun(&self, view: Arc<View>) {
         self.members.store(view.members.len(), Ordering::Relaxed);
         self.stage().view = Some(view);
-        self.lanes.store(true, Ordering::Release);
+        self.subgroups.store(true, Ordering::Release);
         self.changed.notify_all();
     }
 
@@ -150,9 +150,9 @@ impl ControlQueue {
         self.stage().ended
     }
 
-    /// Whether lanes came or went since this was asked last.
-    pub(crate) fn lanes_changed(&self) -> bool {
-        self.lanes.load(Ordering::Acquire) && self.lanes.swap(false, Ordering::AcqRel)
+    /// Whether epochs came or went since this was asked last.
+    pub(crate) fn subgroups_changed(&self) -> bool {
+        self.subgroups.load(Ordering::Acquire) && self.subgroups.swap(false, Ordering::AcqRel)
     }
 
     /// Blocks until a view has begun, or it has ended before that; false then.

@@ -105,11 +105,11 @@ impl<F: Fabric> ReaderPort<F> {
         self.look();
     }
 
-    /// Whether it may be given the messages of the lane that this is of: not while
-    /// it has not come through those of several lanes before.
+    /// Whether it may be given the messages of the epoch that this is of: not while
+    /// it has not come through those of several epochs before.
     pub(crate) fn is_ready(&self, link: &ReaderEpoch<F>) -> bool {
         let is_near = || {
-            let behind = link.matched.number - self.lane.load(Ordering::Acquire);
+            let behind = link.matched.number - self.epoch.load(Ordering::Acquire);
             behind <= LANES_BEHIND_MAX
         };
         if is_near() {
@@ -146,8 +146,8 @@ impl<F: Fabric> ReaderPort<F> {
         if self.config.storage != Storage::Ring {
             return None;
         }
-        let lane = link.lane()?;
-        let held = |writer: &MatchedWriter| lane.held_parts(writer.ring, writer.place);
+        let subgroup = link.subgroup()?;
+        let held = |writer: &MatchedWriter| subgroup.held_parts(writer.ring, writer.place);
         let mut writers = link.matched.writers();
         let tight = writers.any(|writer| held(writer) > SPAN_MAX_RING);
         tight.then(|| self.selects.load(Ordering::Relaxed))

@@ -29,7 +29,7 @@ impl<F: Fabric> ReaderState<F> {
         if !self.cursor.is_at(link) || self.has_arrivals() {
             return false;
         }
-        let whose = (run.lane(), run.sender(), run.ring());
+        let whose = (run.subgroup(), run.sender(), run.class());
         self.in_rings.come_to(whose);
         let mut left = BATCH_MAX as u64;
         let mut of = None::<Known<'_>>;
