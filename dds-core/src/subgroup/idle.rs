@@ -88,7 +88,7 @@ impl<F: Fabric> SubgroupState<F> {
             return Seen::News;
         }
         // After that many polls, it stays at the lower rate.
-        let most = context.config.looks_to_sleep;
+        let most = context.config.polls_until_cold;
         if idle.unchanged_polls < most {
             idle.unchanged_polls += 1;
             if idle.unchanged_polls == most {

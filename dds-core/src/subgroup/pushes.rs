@@ -1,6 +1,4 @@
-//! The pushes of a step, collected and issued at the end, in order.
-//!
-//! Invariant: a word that covers other bytes (a guard) is pushed after them, to the same peers.
+//! Pushes of a step: collected, and issued in order at its end.
 
 use std::sync::Arc;
 
@@ -9,23 +7,23 @@ use spindle_dds_transport::{Fabric, MessagePush, PeerSet};
 use crate::subgroup::header::WORDS;
 use crate::subgroup::shared::Shared;
 
-/// A list of pushes to one set of peers. Kept between steps, so that it allocates only while it
-/// grows.
+/// A list of pushes to one set of peers after another. Kept between steps, so
+/// that it allocates only while it grows.
 #[derive(Debug)]
 pub(crate) struct Pushes {
     list: Vec<Push>,
-    /// The peers that pushes go to.
+    /// Receivers of the pushes.
     to: PeerSet,
-    /// Number of peers in `to`.
+    /// Number of members of `to`.
     peers: usize,
-    /// Whether anything was issued since the last doorbell.
+    /// Whether anything was issued since the last flush.
     issued: bool,
-    /// Whether data was pushed since then, for which sleepers are woken.
+    /// Whether pushes since the last flush wake receivers that sleep for data.
     data: bool,
-    /// Whether acknowledgements were pushed since then, for which sleepers are woken.
+    /// Whether they wake receivers that sleep for acknowledgements.
     acks: bool,
-    /// Has the counters.
-    common: Arc<Shared>,
+    /// Has the counters of the pushes.
+    shared: Arc<Shared>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +33,7 @@ enum Push {
 }
 
 impl Pushes {
-    pub(crate) fn new(common: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
             list: Vec::with_capacity(64),
             to: PeerSet::EMPTY,
@@ -43,32 +41,32 @@ impl Pushes {
             issued: false,
             data: false,
             acks: false,
-            common,
+            shared,
         }
     }
 
-    /// Directs the following pushes, until the next flush, to `to`. `peers` is its size, so that a
-    /// frequent caller need not count it.
+    /// Sets the receivers of the pushes until the next flush. `peers` is their number, which the
+    /// caller knows, so that it is not counted for each message.
     #[inline]
     pub(crate) fn address(&mut self, to: &PeerSet, peers: usize) {
         debug_assert!(self.list.is_empty() && peers == to.len());
         (self.to, self.peers) = (*to, peers);
     }
 
-    /// Collects a range, issued with the next push at the latest.
+    /// Pushes a range, together with the next push at the latest.
     pub(crate) fn range_later(&mut self, at: usize, len: usize) {
-        self.common.counters.data.add(self.peers, len);
+        self.shared.counters.data.add(self.peers, len);
         self.list.push(Push::Range { at, len });
     }
 
-    /// Collects a word that covers what was pushed before. Wakes members that sleep for data.
+    /// Pushes a guard, which makes the pushes before it valid. Wakes receivers that sleep for data.
     pub(crate) fn word(&mut self, word: usize, value: u64) {
         self.data = true;
-        self.common.counters.data.add(self.peers, 8);
+        self.shared.counters.data.add(self.peers, 8);
         self.list.push(Push::Word { word, value });
     }
 
-    /// Collects ranges (offset and length) and the word that covers them.
+    /// Pushes ranges (offset, length) in bytes, and their guard.
     pub(crate) fn batch(&mut self, ranges: &[(usize, usize)], word: usize, value: u64) {
         for (at, len) in ranges {
             self.range_later(*at, *len);
@@ -76,8 +74,7 @@ impl Pushes {
         self.word(word, value);
     }
 
-    /// Like [`batch`](Self::batch), for the last pushes before the flush: issued without
-    /// collecting.
+    /// [`batch`](Self::batch) as the last pushes before the flush: issued without being collected.
     #[inline]
     pub(crate) fn last_batch<F: Fabric>(
         &mut self,
@@ -90,35 +87,35 @@ impl Pushes {
         (self.issued, self.data) = (true, true);
         let bytes = ranges.iter().fold(8, |sum, (_, len)| sum + len);
         let pushes = ranges.len() + 1;
-        let counters = &self.common.counters;
+        let counters = &self.shared.counters;
         counters
             .data
             .add_all(self.peers * pushes, self.peers * bytes);
         fabric.push_guarded(ranges, word, value, &self.to);
     }
 
-    /// The same for a message whose header is not in the row yet.
+    /// [`last_batch`](Self::last_batch) for one message whose header is not in the row yet.
     #[inline]
     pub(crate) fn last_message<F: Fabric>(&mut self, fabric: &F, message: &MessagePush<'_, WORDS>) {
         self.issue(fabric);
         (self.issued, self.data) = (true, true);
         fabric.push_message(message, &self.to, self.peers);
-        let counters = &self.common.counters;
+        let counters = &self.shared.counters;
         counters
             .data
             .add_all(self.peers * message.pushes(), self.peers * message.bytes());
     }
 
-    /// Collects acknowledgements. Wakes members that sleep for them.
+    /// Pushes acknowledgements. Wakes receivers that sleep for them.
     pub(crate) fn acks(&mut self, at: usize, len: usize) {
         self.acks = true;
-        self.common.counters.acks.add(self.peers, len);
+        self.shared.counters.acks.add(self.peers, len);
         self.list.push(Push::Range { at, len });
     }
 
-    /// Collects a word of a digest with the value given here. Wakes no sleeper.
+    /// Pushes a word of a digest with the given value. Wakes no receiver.
     pub(crate) fn digest_word(&mut self, word: usize, value: u64) {
-        self.common.counters.digests.add(self.peers, 8);
+        self.shared.counters.digests.add(self.peers, 8);
         self.list.push(Push::Word { word, value });
     }
 
@@ -139,14 +136,14 @@ impl Pushes {
         }
     }
 
-    /// Issues everything and wakes sleepers once. Called even for an empty set, because a fabric
-    /// may delay pushes until then. Returns whether anything was pushed.
+    /// Issues all pushes and wakes their receivers once, even for an empty set: a fabric may hold
+    /// pushes back until then. Returns whether there was anything.
     #[inline]
     pub(crate) fn flush<F: Fabric>(&mut self, fabric: &F) -> bool {
         self.issue(fabric);
         let issued = core::mem::take(&mut self.issued);
         if issued {
-            let those = |are_rung: &mut bool| match core::mem::take(are_rung) {
+            let those = |are_woken: &mut bool| match core::mem::take(are_woken) {
                 true => &self.to,
                 false => &PeerSet::EMPTY,
             };

@@ -1,4 +1,4 @@
-//! State that all epochs of a participant share.
+//! State that all subgroups of a participant share.
 
 use crossbeam_utils::CachePadded;
 
@@ -6,16 +6,15 @@ use crate::counters::LiveCounters;
 use crate::subgroup::idle_flag::LeftWork;
 use crate::sync::{AtomicBool, AtomicU32};
 
-/// State that all epochs of a participant share.
+/// State that all subgroups of a participant and its threads share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) counters: LiveCounters,
-    /// Number of driver threads that wait for acknowledgements. On a cache line of its own.
+    /// Number of the driver's threads that wait for acknowledgements. On a cache line of its own.
     pub(crate) ack_waiters: CachePadded<AtomicU32>,
-    /// Set when work was left in an idle epoch.
+    /// Whether work was left in an idle subgroup.
     pub(crate) left_work: LeftWork,
-    /// Set when a thread committed while another thread stepped the engine. Cleared as a step
-    /// begins.
+    /// Whether a thread has committed and found the engine locked, since the last step began.
     pub(crate) left_commits: AtomicBool,
 }
 
