@@ -14,7 +14,7 @@
 //!
 //! The participants of a domain on this host are one group. Who is enabled joins it,
 //! or founds it; writers and readers come and go at any time; who dies is expelled and
-//! the others go on. [`properties`] lists what can be tuned.
+//! the others go on. docs/configuration.md lists the [`properties`].
 #![forbid(unsafe_code)]
 
 mod builtin;

@@ -1,5 +1,5 @@
-//! For tests that show where things are, and for measurements that step by hand; no part
-//! of the product's face.
+//! For tests that look into memory, and for measurements that step by hand. Not part of the public
+//! API.
 
 use std::sync::Arc;
 
@@ -36,8 +36,8 @@ pub fn loan<T>(writer: &DataWriter<T>, len: usize) -> Result<Loan<T>> {
     writer.slot(len, None)
 }
 
-/// While this lives, the polling thread of a participant stands still, and whoever has
-/// this steps in its place. Heartbeats fall silent meanwhile, but for those of the steps.
+/// While this lives, the polling thread of a participant is paused, and the owner of this value
+/// steps in its place. Heartbeats are sent only by these steps.
 #[derive(Debug)]
 pub struct ByHand(Arc<Session>);
 
@@ -48,7 +48,7 @@ impl ByHand {
     /// NOT_ENABLED, ALREADY_DELETED.
     pub fn new(participant: &DomainParticipant) -> Result<Self> {
         let session = participant.core.ready()?;
-        session.take_hold(true);
+        session.pause_polling(true);
         Ok(Self(session))
     }
 
@@ -60,12 +60,12 @@ impl ByHand {
 
 impl Drop for ByHand {
     fn drop(&mut self) {
-        self.0.release();
+        self.0.resume_polling();
     }
 }
 
-/// While this lives, the polling thread of a participant stands still, and nothing comes but
-/// by threads that look for themselves.
+/// While this lives, the polling thread of a participant is paused: data comes only by threads that
+/// step themselves.
 #[derive(Debug)]
 pub struct Still(Arc<Session>);
 
@@ -77,13 +77,13 @@ impl Still {
     /// NOT_ENABLED, ALREADY_DELETED.
     pub fn new(participant: &DomainParticipant) -> Result<Self> {
         let session = participant.core.ready()?;
-        session.take_hold(false);
+        session.pause_polling(false);
         Ok(Self(session))
     }
 }
 
 impl Drop for Still {
     fn drop(&mut self) {
-        self.0.release();
+        self.0.resume_polling();
     }
 }

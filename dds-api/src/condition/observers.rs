@@ -128,7 +128,7 @@ impl Signal {
     /// Never waits.
     pub(crate) fn raise(&self) {
         self.raised.store(true, Ordering::SeqCst);
-        // Pairs with the one behind `data_waiter`: either the waiter sees that it is raised, or
+        // Pairs with the one in `set_polls_itself`: either the waiter sees that it is raised, or
         // where it sleeps is seen here.
         fence(Ordering::SeqCst);
         let polls_itself = self.polls_itself.load(Ordering::SeqCst);
@@ -144,7 +144,7 @@ impl Signal {
     }
 
     /// From now on its waiter is woken on its data_waiter, or by its thread.
-    pub(crate) fn data_waiter(&self, polls_itself: bool) {
+    pub(crate) fn set_polls_itself(&self, polls_itself: bool) {
         self.polls_itself.store(polls_itself, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }

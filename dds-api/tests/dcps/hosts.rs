@@ -169,13 +169,13 @@ fn nobody_founds_but_the_first_contact() {
     let builder = hosts.builder(1, 2);
     let hasty = builder.property("spindle.join.timeout_ms", "200");
     let hasty = hasty.create().expect("a participant");
-    let error = hasty.enable().expect_err("nobody founds");
+    let error = hasty.enable().expect_err("the domain is not founded");
     assert!(matches!(error, Error::Timeout(_)), "{error}");
     let text = error.to_string();
     let first = format!("first contact {}: nobody answers", hosts.contacts[0]);
     assert!(text.contains(&first), "{text}");
     assert!(
-        text.contains("nobody founds the domain until it runs"),
+        text.contains("the domain is not founded until it runs"),
         "{text}"
     );
 }

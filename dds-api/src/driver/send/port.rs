@@ -388,7 +388,7 @@ impl Port {
         patience: impl FnOnce() -> Option<Duration>,
     ) -> Result<Option<u64>> {
         let used = u32::try_from(used).unwrap_or(u32::MAX);
-        match self.session.send(claim, used, meta) {
+        match self.session.engine().send(claim, used, meta) {
             Ok(index) => Ok(Some(index)),
             Err(error) => self.commit_later(claim, used, meta, patience(), error),
         }
@@ -416,7 +416,7 @@ impl Port {
             };
             next.bytes().copy_from_slice(built);
             *claim = next;
-            match self.session.send(claim, used, meta) {
+            match self.session.engine().send(claim, used, meta) {
                 Ok(index) => return Ok(Some(index)),
                 Err(error) => refused = error,
             }

@@ -9,7 +9,7 @@ use self::world::{Plan, World};
 use super::*;
 
 const NOW: Duration = Duration::ZERO;
-const PATIENCE: Patience = Patience {
+const PATIENCE: JoinTimeouts = JoinTimeouts {
     answer: Duration::from_secs(6),
     majority: None,
 };
@@ -35,10 +35,10 @@ fn promise() -> NotYet {
 /// The first of so many contacts, asked by nobody, with these answers of the others.
 fn first(contacts: usize, promises: &[bool]) -> JoinProtocol {
     let mut protocol = newcomer(contacts);
-    assert_eq!(protocol.next(NOW), Next::Reach(Target::Contact(0)));
+    assert_eq!(protocol.next(NOW), Next::Connect(Target::Contact(0)));
     protocol.reached(NOW, Target::Contact(0), Reached::Myself);
     for (at, promises) in (1..).zip(promises) {
-        assert_eq!(protocol.next(NOW), Next::Reach(Target::Contact(at)));
+        assert_eq!(protocol.next(NOW), Next::Connect(Target::Contact(at)));
         let id = at as u128;
         assert_eq!(
             protocol.reached(NOW, Target::Contact(at), Reached::Peer(id)),
@@ -59,9 +59,9 @@ fn without_contacts_it_founds_if_nobody_lives() {
     let mut protocol = newcomer(0);
     assert_eq!(protocol.next(NOW), Next::Found);
     protocol.looked(vec![member(1, true)]);
-    assert_eq!(protocol.next(NOW), Next::Reach(Target::Recorded(1)));
+    assert_eq!(protocol.next(NOW), Next::Connect(Target::Recorded(1)));
     protocol.looked(vec![member(2, false)]);
-    assert_eq!(protocol.next(NOW), Next::Reach(Target::Recorded(2)));
+    assert_eq!(protocol.next(NOW), Next::Connect(Target::Recorded(2)));
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn those_of_its_host_are_asked_and_nobody_else() {
     let mut protocol = newcomer(2);
     protocol.looked(vec![member(1, false), member(2, true)]);
     let target = Target::Recorded(2);
-    assert_eq!(protocol.next(NOW), Next::Reach(target));
-    protocol.reached(NOW, target, Reached::Nobody("gone".into()));
+    assert_eq!(protocol.next(NOW), Next::Connect(target));
+    protocol.reached(NOW, target, Reached::Unreachable("gone".into()));
     assert!(matches!(protocol.next(NOW), Next::Wait(_)));
 }
 
@@ -94,8 +94,12 @@ fn the_first_contact_founds_with_a_strict_majority() {
 #[test]
 fn whoever_is_asked_before_all_have_been_does_not_count() {
     let mut protocol = first(3, &[true]);
-    assert_eq!(protocol.next(NOW), Next::Reach(Target::Contact(2)));
-    protocol.reached(NOW, Target::Contact(2), Reached::Nobody("refused".into()));
+    assert_eq!(protocol.next(NOW), Next::Connect(Target::Contact(2)));
+    protocol.reached(
+        NOW,
+        Target::Contact(2),
+        Reached::Unreachable("refused".into()),
+    );
     assert_eq!(protocol.next(NOW), Next::Found);
     protocol.lost(NOW, 1, "reset");
     assert_ne!(
@@ -108,7 +112,7 @@ fn whoever_is_asked_before_all_have_been_does_not_count() {
 #[test]
 fn only_the_first_contact_founds() {
     let mut protocol = newcomer(2);
-    for (at, reached) in [Reached::Nobody("refused".into()), Reached::Myself]
+    for (at, reached) in [Reached::Unreachable("refused".into()), Reached::Myself]
         .into_iter()
         .enumerate()
     {
@@ -117,7 +121,7 @@ fn only_the_first_contact_founds() {
     assert!(matches!(protocol.next(NOW), Next::Wait(_)));
     let report = protocol.report();
     assert!(
-        report.contains("first contact 10.0.0.0:7400: refused: nobody founds the domain"),
+        report.contains("first contact 10.0.0.0:7400: refused: the domain is not founded"),
         "{report}"
     );
 }
@@ -126,7 +130,7 @@ fn only_the_first_contact_founds() {
 fn availability_is_preferred_if_somebody_says_so() {
     let after = Duration::from_secs(3);
     let mut protocol = first(2, &[false]);
-    protocol.patience.majority = Some(after);
+    protocol.timeouts.majority = Some(after);
     assert_ne!(protocol.next(NOW), Next::Found);
     assert_eq!(protocol.next(after), Next::Found);
     assert!(!protocol.has_majority());
@@ -139,7 +143,7 @@ fn who_has_promised_goes_nowhere_else() {
     protocol.reached(NOW, Target::Contact(1), Reached::Peer(9));
     assert!(protocol.is_welcome_by(9));
     let late = PATIENCE.answer;
-    assert_eq!(protocol.next(late), Next::Reach(Target::Contact(0)));
+    assert_eq!(protocol.next(late), Next::Connect(Target::Contact(0)));
     assert!(protocol.is_welcome_by(9), "later too");
     assert!(!protocol.asked(NOW, 7, false).promises);
     assert!(protocol.asked(NOW, 7, true).promises);
@@ -149,7 +153,7 @@ fn who_has_promised_goes_nowhere_else() {
     assert_eq!(protocol.next(ASK_AGAIN_AFTER), Next::Ask(7));
     assert!(protocol.is_welcome_by(7));
     protocol.lost(NOW, 7, "reset");
-    assert_eq!(protocol.next(NOW), Next::Reach(Target::Contact(0)));
+    assert_eq!(protocol.next(NOW), Next::Connect(Target::Contact(0)));
 }
 
 #[test]
@@ -179,7 +183,7 @@ fn members_of_other_hosts_are_dead_when_somebody_there_says_so() {
     protocol.looked(known.clone());
     for id in [1, 2] {
         let target = Target::Recorded(id);
-        assert_eq!(protocol.next(NOW), Next::Reach(target));
+        assert_eq!(protocol.next(NOW), Next::Connect(target));
         assert_eq!(protocol.missing(), (id..=2).collect());
         protocol.reached(NOW, target, Reached::Peer(10 + id));
         protocol.not_yet(
@@ -204,15 +208,19 @@ fn one_that_does_not_answer_is_asked_again_after_others() {
     protocol.reached(NOW, Target::Contact(0), Reached::Peer(1));
     assert_eq!(protocol.next(NOW), Next::Wait(PATIENCE.answer));
     let late = PATIENCE.answer;
-    assert_eq!(protocol.next(late), Next::Reach(Target::Contact(1)));
-    protocol.reached(late, Target::Contact(1), Reached::Nobody("refused".into()));
+    assert_eq!(protocol.next(late), Next::Connect(Target::Contact(1)));
+    protocol.reached(
+        late,
+        Target::Contact(1),
+        Reached::Unreachable("refused".into()),
+    );
     assert_eq!(protocol.next(late + CALL_AGAIN_AFTER), Next::Ask(1));
     let report = protocol.report();
     assert!(report.contains("did not answer"), "{report}");
 }
 
 fn stranger() -> Reached {
-    Reached::Stranger("it has another secret".into())
+    Reached::OtherSecret("it has another secret".into())
 }
 
 #[test]
@@ -220,8 +228,8 @@ fn it_gives_up_when_all_have_another_secret() {
     let mut protocol = newcomer(2);
     protocol.reached(NOW, Target::Contact(0), stranger());
     let second = Target::Contact(1);
-    assert_eq!(protocol.next(NOW), Next::Reach(second), "it may answer");
-    protocol.reached(NOW, second, Reached::Nobody("refused".into()));
+    assert_eq!(protocol.next(NOW), Next::Connect(second), "it may answer");
+    protocol.reached(NOW, second, Reached::Unreachable("refused".into()));
     assert!(
         matches!(protocol.next(NOW), Next::Wait(_)),
         "it may come yet"
@@ -242,12 +250,12 @@ fn members_that_may_live_have_to_refuse_too() {
         let mut protocol = newcomer(1);
         protocol.looked(vec![member(3, here)]);
         protocol.reached(NOW, Target::Contact(0), stranger());
-        assert_eq!(protocol.next(NOW), Next::Reach(Target::Recorded(3)));
+        assert_eq!(protocol.next(NOW), Next::Connect(Target::Recorded(3)));
     }
     let mut protocol = newcomer(1);
     protocol.looked(vec![member(3, false)]);
     protocol.reached(NOW, Target::Recorded(3), stranger());
-    assert_eq!(protocol.next(NOW), Next::Reach(Target::Contact(0)));
+    assert_eq!(protocol.next(NOW), Next::Connect(Target::Contact(0)));
     protocol.reached(NOW, Target::Contact(0), stranger());
     assert_eq!(protocol.next(NOW), Next::GiveUp);
 }
@@ -259,7 +267,7 @@ fn who_is_a_contact_itself_gives_up_as_well() {
     protocol.reached(NOW, Target::Contact(1), stranger());
     assert_eq!(protocol.next(NOW), Next::GiveUp);
     let after = Duration::from_secs(3);
-    protocol.patience.majority = Some(after);
+    protocol.timeouts.majority = Some(after);
     assert!(
         matches!(protocol.next(NOW), Next::Wait(_)),
         "it founds later"

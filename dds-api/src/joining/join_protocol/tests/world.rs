@@ -9,14 +9,14 @@ use super::super::*;
 /// What a run is like.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Plan {
-    /// Planted: hosts lose their records with each crash.
+    /// A fault of the environment: hosts lose their records with each crash.
     pub(super) hosts_forget: bool,
-    /// Planted: each contact believes that it is the first.
+    /// A fault of the configuration: each contact believes that it is the first.
     pub(super) all_found: bool,
     /// Several processes of a host are to listen at one contact: one of them does, or for a
     /// while none.
     pub(super) shared: bool,
-    /// Planted: who does not get its port when it starts never does.
+    /// A fault of the environment: a participant that does not get its port at the start never does.
     pub(super) tries_once: bool,
 }
 
@@ -224,7 +224,7 @@ impl World {
         self.origins.insert(id, place);
         let contacts = (0..self.listening.len()).map(|at| at.to_string());
         let contacts = contacts.collect();
-        let patience = Patience {
+        let patience = JoinTimeouts {
             answer: Duration::from_millis(30),
             majority: self.plan.all_found.then_some(Duration::ZERO),
         };
@@ -359,7 +359,7 @@ impl World {
             Next::Wait(_) => None,
             Next::GiveUp => return self.give_up(place),
             Next::Ask(id) => Some(id),
-            Next::Reach(target) => {
+            Next::Connect(target) => {
                 let first = all_found && target == Target::Contact(0);
                 let what = if first {
                     Reached::Myself
@@ -369,10 +369,10 @@ impl World {
                 if let (Target::Contact(at), Some(process)) =
                     (target, &mut self.nodes[place].process)
                 {
-                    let is_strange = matches!(what, Reached::Stranger(_));
+                    let has_other_secret = matches!(what, Reached::OtherSecret(_));
                     process
                         .called
-                        .insert(at, is_strange || what == Reached::Myself);
+                        .insert(at, has_other_secret || what == Reached::Myself);
                 }
                 let (_, protocol) = self.protocol(place).expect("a newcomer");
                 protocol.reached(now, target, what)
@@ -414,20 +414,20 @@ impl World {
             return Reached::Myself;
         }
         let Some(id) = there.filter(|id| self.is_up(*id)) else {
-            return Reached::Nobody("nobody".into());
+            return Reached::Unreachable("nobody".into());
         };
         let there = self.origins[&id];
         let process = self.nodes[there].process.as_ref();
         let has_secret = process.is_some_and(|it| it.has_secret);
         let mut waiting = self.sent.get(&(id, me)).into_iter().flatten();
         if !self.reaches(place, there) || waiting.any(|it| matches!(it, Packet::Lost)) {
-            return Reached::Nobody("lost".into());
+            return Reached::Unreachable("lost".into());
         }
         let mine = self.nodes[place].process.as_ref().map(|it| it.has_secret);
         let is_here = self.nodes[place].host == self.nodes[there].host;
         // Nobody asks for it on one host.
         if !is_here && mine != Some(has_secret) {
-            return Reached::Stranger("it has another secret".into());
+            return Reached::OtherSecret("it has another secret".into());
         }
         self.connected.insert(pair(me, id));
         Reached::Peer(id)
