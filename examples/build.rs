@@ -3,5 +3,8 @@
 use spindle_dds_idl::{BuildError, Builder};
 
 fn main() -> Result<(), BuildError> {
-    Builder::new().file("idl/hello.idl").generate()
+    for name in ["hello", "flight", "keyed", "waitset", "loans", "chat"] {
+        Builder::new().file(format!("idl/{name}.idl")).generate()?;
+    }
+    Ok(())
 }

@@ -1,5 +1,5 @@
-//! What is known of entities of the domain: the data types of the standard's built-in
-//! topics (DDS 1.4 §2.2.5, XTypes 1.3 §7.6.3.2). The topics themselves are not built.
+//! What is announced of the entities of a domain: the data types of the standard's built-in
+//! topics (DDS 1.4 §2.2.5, XTypes 1.3 §7.6.3.2). The topics themselves are not implemented.
 
 use spindle_dds_qos::{
     DataRepresentation, Deadline, DestinationOrder, Durability, DurabilityService, GroupData,
@@ -14,7 +14,7 @@ use crate::handle::Guid;
 /// A participant (`ParticipantBuiltinTopicData`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ParticipantBuiltinTopicData {
-    /// Which one.
+    /// Its identity.
     pub key: Guid,
     /// Empty: USER_DATA is not announced yet, and refused.
     pub user_data: UserData,
@@ -25,9 +25,9 @@ macro_rules! endpoint_data {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Default)]
         pub struct $name {
-            /// Which one.
+            /// Its identity.
             pub key: Guid,
-            /// Of which participant.
+            /// Its participant.
             pub participant_key: Guid,
             /// Name of its topic.
             pub topic_name: String,
@@ -45,8 +45,8 @@ macro_rules! endpoint_data {
             pub topic_data: TopicData,
             /// GROUP_DATA of its publisher or subscriber.
             pub group_data: GroupData,
-            /// The identifiers of its type (XTypes 1.3 §7.6.3.2), without the list of what
-            /// that is made of; `None` of a type that XTypes has no words for.
+            /// The identifiers of its type (XTypes 1.3 §7.6.3.2), without its dependencies;
+            /// `None` for a type that XTypes cannot describe.
             pub type_information: Option<TypeInformation>,
         }
 

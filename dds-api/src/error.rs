@@ -2,26 +2,25 @@
 
 use std::fmt;
 
-/// What every operation of this crate returns.
+/// The result of the operations of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation did not do what it was asked to (DDS 1.4 §2.2.1.1).
+/// Why an operation failed (DDS 1.4 §2.2.1.1).
 ///
-/// Each variant is one of the standard's return codes; the text says what was
-/// wrong, where, and what would be right.
+/// Each variant is one of the standard's return codes; the text says what is wrong, where, and
+/// what would be right.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// `RETCODE_ERROR`: something failed that has no code of its own, for
-    /// instance because a member of the group died.
+    /// `RETCODE_ERROR`: a failure that has no code of its own, for instance of the group.
     #[error("{0}")]
     Error(String),
-    /// `RETCODE_UNSUPPORTED`: an optional behaviour that is not built.
+    /// `RETCODE_UNSUPPORTED`: a behaviour that is not implemented.
     #[error("unsupported: {0}")]
     Unsupported(String),
     /// `RETCODE_BAD_PARAMETER`: a value that is wrong by itself.
     #[error("bad parameter: {0}")]
     BadParameter(String),
-    /// `RETCODE_PRECONDITION_NOT_MET`: not in this state of affairs.
+    /// `RETCODE_PRECONDITION_NOT_MET`: not in the present state of the entity.
     #[error("precondition not met: {0}")]
     PreconditionNotMet(String),
     /// `RETCODE_OUT_OF_RESOURCES`: a limit is reached.
@@ -36,27 +35,27 @@ pub enum Error {
     /// `RETCODE_INCONSISTENT_POLICY`: policies that contradict each other.
     #[error("inconsistent policy: {0}")]
     InconsistentPolicy(String),
-    /// `RETCODE_ALREADY_DELETED`: the entity is gone.
+    /// `RETCODE_ALREADY_DELETED`: the entity was deleted.
     #[error("already deleted: {0}")]
     AlreadyDeleted(String),
-    /// `RETCODE_TIMEOUT`: time was over first.
+    /// `RETCODE_TIMEOUT`: the time given was not enough.
     #[error("timeout: {0}")]
     Timeout(String),
-    /// `RETCODE_NO_DATA`: nothing there now. No allocation: it is the end of every
-    /// loop that takes.
+    /// `RETCODE_NO_DATA`: no samples now. It allocates nothing, because every loop that takes
+    /// samples ends with it.
     #[error("no data: {0}")]
     NoData(&'static str),
     /// `RETCODE_ILLEGAL_OPERATION`: not for this kind of entity, or not here.
     #[error("illegal operation: {0}")]
     IllegalOperation(String),
-    /// `RETCODE_NOT_ALLOWED_BY_SECURITY`: who asks has not shown that it may (the code is
-    /// that of DDS Security).
+    /// `RETCODE_NOT_ALLOWED_BY_SECURITY`: the caller is not authorized (a code of DDS
+    /// Security).
     #[error("not allowed by security: {0}")]
     NotAllowedBySecurity(String),
 }
 
 impl Error {
-    /// The standard's number for it.
+    /// The standard's return code.
     pub const fn return_code(&self) -> ReturnCode {
         match self {
             Self::Error(_) => ReturnCode::Error,
@@ -75,12 +74,12 @@ impl Error {
         }
     }
 
-    /// Whether this only says that there is nothing to take now.
+    /// Whether it is NO_DATA.
     pub const fn is_no_data(&self) -> bool {
         matches!(self, Self::NoData(_))
     }
 
-    /// Whether this only says that time was over.
+    /// Whether it is TIMEOUT.
     pub const fn is_timeout(&self) -> bool {
         matches!(self, Self::Timeout(_))
     }

@@ -1,4 +1,4 @@
-//! Identities: of entities, and of instances and entities as handles.
+//! Identities of entities, and handles of entities and instances.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -13,7 +13,7 @@ use spindle_dds_idl_runtime::KeyHash;
 pub struct Guid(pub [u8; 16]);
 
 impl Guid {
-    /// A participant that differs from every other one, here and elsewhere.
+    /// A new, unique participant.
     pub(crate) fn new_participant() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(1);
         let mut hasher = RandomState::new().build_hasher();
@@ -54,9 +54,9 @@ pub(crate) enum EntityKind {
     Participant = 0xc1,
 }
 
-/// Names an instance of a topic, or an entity, within this process (the
-/// standard's `InstanceHandle_t`). Two handles of one thing are equal wherever
-/// they come from; they have a total order, by which instances are walked.
+/// Names an instance of a topic, or an entity (the standard's `InstanceHandle_t`). Two handles
+/// are equal if they name the same thing, wherever they come from. They have a total order, in
+/// which `take_next_instance` visits instances.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct InstanceHandle {
     kind: HandleKind,
@@ -72,7 +72,7 @@ enum HandleKind {
 }
 
 impl InstanceHandle {
-    /// Names nothing (`HANDLE_NIL`); comes before all others.
+    /// Names nothing (`HANDLE_NIL`); less than all others.
     pub const NIL: Self = Self {
         kind: HandleKind::Nil,
         value: [0; 16],

@@ -6,8 +6,8 @@ use spindle_dds_qos::Liveliness;
 
 use crate::error::{Error, Result};
 
-/// A failure is detected within `failure_limit`, and the other members need time to agree on the
-/// next view: a lease has to be at least twice as long.
+/// A failure is detected within `failure_limit`, and the others need time to
+/// agree on a view without the member: a lease has to be twice as long.
 ///
 /// # Errors
 /// UNSUPPORTED, with both numbers.
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_is_at_least_twice_the_heartbeat_timeout() {
+    fn a_lease_is_twice_the_limit_or_longer() {
         let check = |lease: spindle_dds_qos::Duration| {
             let liveliness = Liveliness {
                 lease_duration: lease,

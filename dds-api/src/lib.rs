@@ -12,9 +12,9 @@
 //! from IDL: `spindle-dds-idl` compiles it in a `build.rs`, [`include_idl!`]
 //! brings it in.
 //!
-//! The participants of a domain on this host are one group. Who is enabled joins it,
-//! or founds it; writers and readers come and go at any time; who dies is expelled and
-//! the others go on. docs/configuration.md lists the [`properties`].
+//! The participants of a domain form a group. A participant that is enabled joins the group, or
+//! founds it. Writers and readers may be created and deleted at any time. A participant that
+//! fails is expelled, and the others go on. [`properties`] lists what can be configured.
 #![forbid(unsafe_code)]
 
 mod builtin;

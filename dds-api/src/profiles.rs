@@ -7,7 +7,7 @@ use spindle_dds_qos::QosProvider;
 
 use crate::error::{Error, Result};
 
-/// The profiles of its files, and which of them is the default.
+/// The profiles of its DDS-XML files, and the default among them.
 #[derive(Debug, Default)]
 pub(crate) struct Profiles {
     provider: Option<QosProvider>,
@@ -15,7 +15,7 @@ pub(crate) struct Profiles {
 }
 
 impl Profiles {
-    /// Loads the files as one; the default profile has to be among what they hold.
+    /// Loads the files as one. `default` names one of their profiles.
     pub(crate) fn load(files: &[PathBuf], default: Option<String>) -> Result<Self> {
         let provider = match files {
             [] => None,

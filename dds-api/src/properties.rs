@@ -15,7 +15,7 @@ use std::time::Duration;
 use spindle_dds_core::limits::{
     RING_BYTES_MAX, RING_BYTES_MIN, RING_MESSAGES_MAX, RING_MESSAGES_MIN, SUBGROUPS_MAX,
 };
-use spindle_dds_core::{EngineConfig, SWITCHES, Switch, TopicKey};
+use spindle_dds_core::{EngineConfig, EngineSwitch, SWITCHES, TopicKey};
 use spindle_dds_qos::Properties;
 use spindle_dds_transport::RdmaOptions;
 use spindle_dds_transport::hybrid::RdmaUse;
@@ -366,7 +366,7 @@ fn pins(properties: &Properties, subgroups: u64) -> Result<BTreeMap<String, u32>
 }
 
 /// The engine switch that a property sets.
-fn switch(name: &str) -> Option<&'static Switch> {
+fn switch(name: &str) -> Option<&'static EngineSwitch> {
     let name = name.strip_prefix(ENGINE_PREFIX)?;
     SWITCHES.iter().find(|switch| switch.name == name)
 }

@@ -1,18 +1,18 @@
-//! DATA_REPRESENTATION, and what a type allows of it: `@data_representation`, XTypes 1.3
-//! §7.3.1.2 and §7.6.3.1.1.
+//! DATA_REPRESENTATION, and the representations that a type allows (`@data_representation`,
+//! XTypes 1.3 §7.3.1.2 and §7.6.3.1.1).
 
 use spindle_dds_idl_runtime::{Representation, TopicType};
 use spindle_dds_qos::{DataRepresentation, DataRepresentationId};
 
 use crate::error::{Error, Result};
 
-/// Refuses a policy that lists what the type is not to be written in. (What is listed and
-/// not built at all has been refused before.)
+/// Refuses a policy that lists a representation that the type does not allow. (Those that are
+/// not supported at all have been refused before.)
 pub(crate) fn check<T: TopicType>(policy: &DataRepresentation) -> Result<()> {
     check_allowed(T::TYPE_NAME, T::REPRESENTATIONS, policy)
 }
 
-/// As [`check`], of the type of this name, which allows these.
+/// As [`check`], for a type of this name that allows these representations.
 pub(crate) fn check_allowed(
     type_name: &str,
     allowed: &[Representation],
@@ -30,8 +30,8 @@ pub(crate) fn check_allowed(
     )))
 }
 
-/// As [`check`]; a policy that lists nothing comes to list what the type has instead of
-/// the default, if it does not allow that.
+/// As [`check`]. If the policy lists nothing, and the type does not allow the default
+/// representation, the policy is set to the first one that the type allows.
 pub(crate) fn settle<T: TopicType>(policy: &mut DataRepresentation) -> Result<()> {
     check::<T>(policy)?;
     if let Some(first) = T::REPRESENTATIONS.first().map(|first| id(*first))

@@ -1,16 +1,18 @@
-//! For tests that look into memory, and for measurements that step by hand. Not part of the public
-//! API.
+//! For tests, which observe what an application cannot, and for measurements that step the
+//! engine by hand. No part of the public interface.
 
 use std::sync::Arc;
 
+use crate::condition::WaitSet;
 pub use crate::discovery::fuzzing::{Announced, announce, meet};
 use crate::driver::Session;
 use crate::error::Result;
 use crate::participant::DomainParticipant;
 use crate::publication::{DataWriter, Loan};
+use crate::subscription::DataReader;
 use spindle_dds_transport::{Fabric, Rank};
 
-/// Address and length of each row that this participant sees in its lanes.
+/// Address and length of each row that this participant sees in its subgroups.
 ///
 /// # Errors
 /// NOT_ENABLED, ALREADY_DELETED.
@@ -33,11 +35,44 @@ pub fn rows(participant: &DomainParticipant) -> Result<Vec<(usize, usize)>> {
 /// # Errors
 /// Those of [`DataWriter::loan`].
 pub fn loan<T>(writer: &DataWriter<T>, len: usize) -> Result<Loan<T>> {
-    writer.slot(len, None)
+    Loan::reserve(&writer.core, len, None)
 }
 
-/// While this lives, the polling thread of a participant is paused, and the owner of this value
-/// steps in its place. Heartbeats are sent only by these steps.
+/// Whether a thread is in `enable` of the participant and has not joined yet.
+pub fn is_enabling(participant: &DomainParticipant) -> bool {
+    participant.core.is_enabling()
+}
+
+/// Requests to join the group that the participant has accepted so far.
+///
+/// # Errors
+/// NOT_ENABLED, ALREADY_DELETED.
+pub fn join_requests(participant: &DomainParticipant) -> Result<u64> {
+    Ok(participant.core.ready()?.control_queue().join_requests())
+}
+
+/// Threads that wait for room in the rings of the participant, or within RESOURCE_LIMITS of
+/// its writers.
+///
+/// # Errors
+/// NOT_ENABLED, ALREADY_DELETED.
+pub fn waiting_writers(participant: &DomainParticipant) -> Result<u64> {
+    let waits = participant.core.ready()?.send_waiters().figures();
+    Ok(waits.iter().map(|subgroup| subgroup.waiting).sum())
+}
+
+/// Whether a thread waits on the wait-set.
+pub fn is_waiting(wait_set: &WaitSet) -> bool {
+    wait_set.is_waiting()
+}
+
+/// Whether a stream of the reader waits to be woken.
+pub fn has_waiting_stream<T>(reader: &DataReader<T>) -> bool {
+    reader.core.side.streams.is_waited_for()
+}
+
+/// While this lives, the polling thread of a participant stands still, and the owner of this
+/// value steps in its place. Heartbeats are sent only by those steps.
 #[derive(Debug)]
 pub struct ByHand(Arc<Session>);
 
@@ -64,8 +99,8 @@ impl Drop for ByHand {
     }
 }
 
-/// While this lives, the polling thread of a participant is paused: data comes only by threads that
-/// step themselves.
+/// While this lives, the polling thread of a participant stands still: data arrives only
+/// through threads that step the engine themselves.
 #[derive(Debug)]
 pub struct Still(Arc<Session>);
 

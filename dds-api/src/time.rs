@@ -1,10 +1,10 @@
-//! Points in time.
+//! Deadlines of operations that block.
 
 use std::time::{Duration as Span, Instant};
 
 use spindle_dds_qos::Duration;
 
-/// When to give up; never, for an infinite duration.
+/// The end of a wait; `None` for an infinite one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline(Option<Instant>);
 
@@ -17,7 +17,7 @@ impl Deadline {
         )
     }
 
-    /// What is left; `None` when it is over, `Some(None)` when it never is.
+    /// The time left; `None` if it is over, `Some(None)` if it is infinite.
     pub(crate) fn left(self) -> Option<Option<Span>> {
         let Some(end) = self.0 else {
             return Some(None);
@@ -26,12 +26,12 @@ impl Deadline {
         (!left.is_zero()).then_some(Some(left))
     }
 
-    /// So much later.
+    /// The deadline, later by this span.
     pub(crate) fn later_by(self, span: Span) -> Self {
         Self(self.0.and_then(|end| end.checked_add(span)))
     }
 
-    /// The same as a duration: zero when it is over.
+    /// The time left as a duration: zero if it is over.
     pub(crate) fn remaining(self) -> Duration {
         match self.left() {
             None => Duration::ZERO,

@@ -26,21 +26,20 @@ pub(crate) struct TopicCore {
     pub(crate) name: String,
     pub(crate) type_name: &'static str,
     pub(crate) has_key: bool,
-    /// What the type allows to be written in.
+    /// The representations that the type allows.
     representations: &'static [Representation],
-    /// What is announced of its type; `None` of one that XTypes has no words for.
+    /// The announcement of its type; `None` for a type that XTypes cannot describe.
     pub(crate) ty: Option<LocalType>,
     type_id: TypeId,
     qos: Mutex<TopicQos>,
     pub(crate) listener: ListenerSlot<dyn TopicListener>,
     inconsistent: Mutex<TotalCount>,
-    /// Writers and readers of it.
+    /// The number of its writers and readers.
     pub(crate) endpoints: AtomicUsize,
 }
 
 impl TopicCore {
-    /// Another participant has a topic of this name, and writes or reads it as a type that
-    /// does not go together with this one.
+    /// Another participant writes or reads a topic of this name with an inconsistent type.
     pub(crate) fn found_inconsistent(&self) {
         self.inconsistent
             .lock()
@@ -89,7 +88,7 @@ impl TopicCore {
     }
 }
 
-/// A topic: a name, a type, and the QoS that its endpoints may take over.
+/// A topic: a name, a type, and QoS that its endpoints may copy.
 pub struct Topic<T> {
     pub(crate) core: Arc<TopicCore>,
     pub(crate) participant: Arc<ParticipantCore>,
@@ -174,7 +173,7 @@ impl<T> Topic<T> {
         Ok(())
     }
 
-    /// Puts a listener in, with the statuses that it is for.
+    /// Sets the listener, and the statuses that it is called for.
     ///
     /// # Errors
     /// ALREADY_DELETED.
@@ -189,8 +188,8 @@ impl<T> Topic<T> {
         Ok(())
     }
 
-    /// Participants that were found to have a topic of this name, and to write or read it as
-    /// a type that is not assignable to this one, or this one to it (XTypes 1.3 §7.6.3.4.2).
+    /// Counts the participants that write or read a topic of this name with a type that is not
+    /// assignable to this one, or this one to it (XTypes 1.3 §7.6.3.4.2).
     ///
     /// # Errors
     /// ALREADY_DELETED.
@@ -208,7 +207,7 @@ impl<T> Topic<T> {
     }
 }
 
-/// A topic whose type is not known here.
+/// A topic whose type is not known.
 #[derive(Clone)]
 pub struct AnyTopic {
     pub(crate) core: Arc<TopicCore>,
@@ -305,9 +304,7 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
         let described = T::DESCRIPTION.as_ref().map(LocalType::of).transpose();
         let ty = described.map_err(|why| {
             let name = T::TYPE_NAME;
-            Error::BadParameter(format!(
-                "the description of type {name} makes no sense: {why}"
-            ))
+            Error::BadParameter(format!("the description of type {name} is invalid: {why}"))
         })?;
         let listener = ListenerSlot::default();
         if let Some((mask, boxed)) = self.listener {

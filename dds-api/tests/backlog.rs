@@ -1,18 +1,18 @@
-//! A reader that takes nothing, while lanes come and go: it holds no more and no more
-//! memory, its writer waits, and nothing is lost.
+//! A reader that takes nothing while subgroup epochs come and go: its memory does not grow, its
+//! writer waits, and no sample is lost.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, History, Reliability, ResourceLimits};
-use spindle_dds::{DataReader, DataWriter, DomainParticipant};
+use spindle_dds::{DataReader, DataWriter, DomainParticipant, testing};
 
 use spindle_dds_test_types::flight::State;
 
 const RING_MESSAGES: u32 = 4096;
-/// The lane that the reader is in, and as many behind it as it may be late.
-const LANES: u32 = 3;
+/// The epoch that the reader is in, and the epochs that it may be behind.
+const EPOCHS: u32 = 3;
 const CHANGES: usize = 100;
 
 /// Rows that are mapped in this process, and megabytes that it uses.
@@ -100,17 +100,20 @@ fn what_waits_for_a_reader_does_not_grow_with_the_lanes() {
         for change in 0..CHANGES {
             let other = subscriber.reader(&there).create().expect("a reader");
             wait_for_readers(&writer, 2);
-            // The lane behind the first takes messages; were it over before the writer's
-            // turn comes, the reader would be too late for all others.
+            // The second epoch takes messages. If it ended before the writer's first message
+            // in it, the reader would be too far behind for all later ones.
             let end = Instant::now() + Duration::from_secs(60);
             while written.load(Ordering::SeqCst) <= RING_MESSAGES {
-                assert!(Instant::now() < end, "the next lane takes nothing");
+                assert!(Instant::now() < end, "the next epoch takes nothing");
                 thread::sleep(Duration::from_micros(100));
             }
             subscriber.delete_datareader(&other).expect("no samples");
             wait_for_readers(&writer, 1);
-            // It may fill what it has.
-            thread::sleep(Duration::from_millis(2));
+            // It has filled what it may.
+            while testing::waiting_writers(&participants[0]) == Ok(0) {
+                assert!(Instant::now() < end, "the writer finds room for ever");
+                thread::sleep(Duration::from_micros(100));
+            }
             if change == 9 {
                 before = memory();
             }
@@ -127,13 +130,13 @@ fn what_waits_for_a_reader_does_not_grow_with_the_lanes() {
         (taken, before, after, count)
     });
     let (taken, before, after, count) = waited;
-    // In each lane's ring, and one in the cache, that was copied.
-    let most = LANES * RING_MESSAGES + 1;
+    // A ring in each epoch, and one sample in the cache, which was copied.
+    let most = EPOCHS * RING_MESSAGES + 1;
     assert!(
         count > RING_MESSAGES && count <= most,
         "{count} samples wait, {most} is the most"
     );
-    // Of the last lane the others may not have let go yet.
+    // Others may still hold memory of the last epoch.
     let grown = after[0] > before[0] + 4 || after[1] > before[1] + 20;
     assert!(!grown, "{before:?} rows and megabytes became {after:?}");
     let all: Vec<u32> = (0..written.load(Ordering::SeqCst)).collect();

@@ -29,7 +29,7 @@ impl Member {
             .property("spindle.directory", directory)
             .property("spindle.ring.messages", "16")
             .property("spindle.ring.bytes", RING)
-            // Both topics in one subgroup, whose lane each change replaces.
+            // Both topics in one subgroup, whose epoch each change replaces.
             .property("spindle.topic.State.subgroup", "1")
             .property("spindle.topic.Blob.subgroup", "1")
             .disabled()

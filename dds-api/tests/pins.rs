@@ -1,5 +1,5 @@
-//! What is logged of topics that are pinned and not there. Its own binary: who is told
-//! of a log line is decided once for the process.
+//! Warnings about topics that are pinned and do not exist. A binary of its own: `tracing`
+//! decides once for the process which subscriber gets a log line.
 
 mod warnings;
 

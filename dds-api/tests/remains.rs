@@ -17,9 +17,9 @@ fn held() -> [usize; 3] {
 }
 
 #[test]
-fn nothing_remains_of_who_has_left() {
+fn nothing_remains_of_a_participant_that_left() {
     check(|participant| participant.close().expect("it leaves"));
-    // Who is dropped leaves, too, without anybody waiting for that.
+    // A participant that is dropped leaves, too, in the background.
     check(|_| ());
 }
 
@@ -51,7 +51,7 @@ fn check(leave: impl Fn(&DomainParticipant)) {
         writer
             .write(&spindle_dds_test_types::flight::State::default())
             .expect("sent");
-        // One draft is idle when the writer is deleted; of two, somebody has a loan by then.
+        // One slot is in the pool when the writer is deleted; two are loans.
         let loans = [0; 3].map(|_| writer.loan_with(512).expect("room"));
         let [finished, late @ ..] = loans;
         drop(finished);
@@ -63,7 +63,7 @@ fn check(leave: impl Fn(&DomainParticipant)) {
         }
     }
     let before = before.expect("ten rounds");
-    // Who stays hears of the last one's end a moment later.
+    // The participant that stays learns of the last one's end a moment later.
     let has_grown = |after: &[usize; 3]| {
         let mut both = before.iter().zip(after);
         both.any(|(before, after)| *after > before + 12)

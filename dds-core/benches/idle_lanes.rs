@@ -10,15 +10,19 @@
 // The crate under test has no clock; who measures it needs one.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+#[path = "../tests/view/mod.rs"]
+mod view;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use spindle_dds_core::membership::CONTROL_ROW_LEN;
 use spindle_dds_core::{
-    CONTROL_ROW_LEN, Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind, Layout, Meta,
-    RingSpec, SenderSpec, Sink, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
+    CommitMeta, Delivery, DeliveryClass, Engine, EngineConfig, EngineEvent, MessageKind, RingSpec,
+    SegmentLayout, SenderSpec, Sink, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
 };
-use spindle_dds_transport::Rank;
 use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
+use spindle_dds_transport::{FABRIC_AREA, Rank};
 
 struct Nothing;
 
@@ -27,8 +31,8 @@ impl Sink<SimFabric> for Nothing {
 
     fn batch_end(&mut self) {}
 
-    fn event(&mut self, event: Event) {
-        if let Event::Stopped(reason) = event {
+    fn event(&mut self, event: EngineEvent) {
+        if let EngineEvent::Stopped(reason) = event {
             panic!("{reason}");
         }
     }
@@ -66,18 +70,27 @@ fn pair(idle: u32, config: EngineConfig) -> (SimNetwork, [Node; 2]) {
         ..SimOptions::default()
     };
     let (network, controls) = SimNetwork::group(1, &[CONTROL_ROW_LEN; 2], options);
-    let nodes: Vec<_> = controls
-        .into_iter()
-        .map(|control| Engine::new(control, config, Nothing))
-        .collect();
-    for spec in (0..=idle).map(lane) {
-        let lens = Layout::new(&spec).expect("a lane").row_lens();
+    let specs: Vec<_> = (0..=idle).map(lane).collect();
+    let segment_of = |spec: &SubgroupSpec| {
+        let lens = SegmentLayout::new(spec).expect("a lane").row_lens();
         let ends: Vec<_> = [0, 1].map(NodeId).into_iter().zip(lens).collect();
-        let segment = network.open(&ends);
-        for (rank, node) in (0..).map(Rank).zip(&nodes) {
-            let added = node.add_lane(&spec, network.fabric(segment, rank));
-            added.expect("a lane");
+        network.open(&ends)
+    };
+    let segments: Vec<_> = specs.iter().map(segment_of).collect();
+    let view = view::view_of(2, specs);
+    let engine = |(control, rank): (SimFabric, u16)| {
+        let own = network.open(&[(NodeId(rank.into()), FABRIC_AREA)]);
+        let engine = Engine::new(network.fabric(own, Rank(0)), config, Nothing);
+        let mine = segments.iter().map(|it| network.fabric(*it, Rank(rank)));
+        view::begin_view(&engine, &view, control, mine);
+        engine
+    };
+    let nodes: Vec<_> = controls.into_iter().zip(0..).map(engine).collect();
+    for _ in 0..2 {
+        for node in &nodes {
+            node.step(0);
         }
+        network.settle();
     }
     let Ok(nodes) = nodes.try_into() else {
         unreachable!("two")
@@ -88,8 +101,8 @@ fn pair(idle: u32, config: EngineConfig) -> (SimNetwork, [Node; 2]) {
 /// A message, on its way to its receiver and back to its sender.
 fn turn(network: &SimNetwork, nodes: &[Node], lane: &Arc<SubgroupHandle<SimFabric>>) {
     let mut claim = lane.claim(DeliveryClass::Ordered, 64).expect("room");
-    let meta = Meta {
-        kind: Kind::Data,
+    let meta = CommitMeta {
+        kind: MessageKind::Data,
         flags: 0,
         encapsulation: 1,
         writer: 0,

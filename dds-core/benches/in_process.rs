@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Instant;
 
 use spindle_dds_core::{
-    ClaimError, Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind, Meta, RingSpec,
+    ClaimError, CommitMeta, Delivery, DeliveryClass, Engine, EngineEvent, MessageKind, RingSpec,
     SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::hybrid::{HybridSegment, Station};
@@ -42,8 +42,8 @@ impl Sink<HybridSegment> for Touch {
 
     fn batch_end(&mut self) {}
 
-    fn event(&mut self, event: Event) {
-        if let Event::Stopped(reason) = event {
+    fn event(&mut self, event: EngineEvent) {
+        if let EngineEvent::Stopped(reason) = event {
             panic!("{reason}");
         }
     }
@@ -71,26 +71,13 @@ fn group(members: usize) -> (Vec<Station>, Vec<Arc<Node>>) {
         }],
         topics: vec![TopicKey::of_name("bench")],
     };
-    let lanes = [lane];
-    let node = |(rank, segments): (usize, Vec<HybridSegment>)| {
-        let mut segments = segments.into_iter();
-        let (Some(control), Some(segment)) = (segments.next(), segments.next()) else {
-            unreachable!("control and lane");
-        };
-        let sink = Touch {
-            reading: rank > 0,
-            touched: Arc::default(),
-            count: 0,
-        };
-        let engine = Engine::new(control, EngineConfig::SPINDLE, sink);
-        engine.add_lane(&lanes[0], segment).expect("a lane");
-        Arc::new(engine)
+    let sink = |rank| Touch {
+        reading: rank > 0,
+        touched: Arc::default(),
+        count: 0,
     };
-    let (stations, segments) = stations::segments(&vec![0; members], &lanes);
-    (
-        stations,
-        segments.into_iter().enumerate().map(node).collect(),
-    )
+    let (stations, engines) = stations::engines(&vec![0; members], &[lane], sink);
+    (stations, engines.into_iter().map(Arc::new).collect())
 }
 
 fn receive(node: &Node, messages: u64) {
@@ -126,8 +113,8 @@ fn receive(node: &Node, messages: u64) {
 
 fn send(node: &Node, messages: u64, size: u32) {
     let lane = node.handle().lane(SUBGROUP).expect("a lane");
-    let meta = Meta {
-        kind: Kind::Data,
+    let meta = CommitMeta {
+        kind: MessageKind::Data,
         flags: 0,
         encapsulation: 1,
         writer: 0,

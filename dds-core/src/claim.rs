@@ -7,9 +7,9 @@ use std::sync::Arc;
 use spindle_dds_transport::Fabric;
 
 use crate::config::PlantedBug;
-use crate::header::{Header, Kind};
+use crate::header::{Header, MessageKind};
 use crate::ids::{DeliveryClass, SubgroupId};
-use crate::lane::{ENDED, LEAVING, OPEN, SubgroupHandle, WEDGED};
+use crate::lane::{ENDED, OPEN, SubgroupHandle, WEDGED};
 use crate::layout::RingColumns;
 use crate::limits::HEADER_LEN;
 use crate::outbox::{Place, Reserved, SendRing};
@@ -34,9 +34,6 @@ pub enum ClaimError {
     /// The subgroup changes its members: the next lane takes claims.
     #[error("the subgroup is changing its members")]
     Wedged,
-    /// This participant is leaving.
-    #[error("leaving the group")]
-    Leaving,
     /// The group has stopped.
     #[error("the group has stopped")]
     Stopped,
@@ -47,7 +44,6 @@ impl ClaimError {
     pub(crate) fn of_status(status: u32) -> Result<(), Self> {
         match status {
             OPEN => Ok(()),
-            LEAVING => Err(Self::Leaving),
             WEDGED | ENDED => Err(Self::Wedged),
             _ => Err(Self::Stopped),
         }
@@ -56,9 +52,9 @@ impl ClaimError {
 
 /// What a commit says of its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Meta {
+pub struct CommitMeta {
     /// What the message means to its instance.
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// For the layer above.
     pub flags: u8,
     /// RTPS encapsulation identifier of the payload.
@@ -90,7 +86,7 @@ pub struct Committed {
 }
 
 /// A commit that was refused, and the claim with what was built in it.
-pub struct Refused<F: Fabric> {
+pub struct RefusedCommit<F: Fabric> {
     /// Why.
     pub error: ClaimError,
     /// To be copied from: into a claim of the subgroup's next lane when this one
@@ -98,9 +94,9 @@ pub struct Refused<F: Fabric> {
     pub claim: Claim<F>,
 }
 
-impl<F: Fabric> fmt::Debug for Refused<F> {
+impl<F: Fabric> fmt::Debug for RefusedCommit<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Refused")
+        f.debug_struct("RefusedCommit")
             .field("error", &self.error)
             .finish_non_exhaustive()
     }
@@ -213,17 +209,17 @@ impl<F: Fabric> Claim<F> {
     /// first `used` bytes. The message is on its way once this returns; it is
     /// visible to others when the engine has published it. Lock-free.
     ///
-    /// A lane that is wedged gives the claim back, see [`Refused`].
-    pub fn commit(mut self, used: u32, meta: &Meta) -> Result<Committed, Refused<F>> {
+    /// A lane that is wedged gives the claim back, see [`RefusedCommit`].
+    pub fn commit(mut self, used: u32, meta: &CommitMeta) -> Result<Committed, RefusedCommit<F>> {
         match self.finish(used, meta) {
             Ok(index) => Ok(self.committed(index)),
-            Err(error) => Err(Refused { error, claim: self }),
+            Err(error) => Err(RefusedCommit { error, claim: self }),
         }
     }
 
     /// As [`commit`](Self::commit), for those who have a use for its lane afterwards. Once
     /// it has succeeded, the claim is of no more use, but for its [`committed`](Self::committed).
-    pub fn finish(&mut self, used: u32, meta: &Meta) -> Result<u64, ClaimError> {
+    pub fn finish(&mut self, used: u32, meta: &CommitMeta) -> Result<u64, ClaimError> {
         let (status, inside) = self.lane.gate.enter();
         let place = self.place(status, used)?;
         if let Some(place) = place {
@@ -267,7 +263,7 @@ impl<F: Fabric> Claim<F> {
 
     /// The header of a place that was taken.
     #[inline]
-    pub(crate) fn header(&self, place: Place, used: u32, meta: &Meta) -> Header {
+    pub(crate) fn header(&self, place: Place, used: u32, meta: &CommitMeta) -> Header {
         Header {
             index: place.index,
             offset: self.reserved.offset(),

@@ -11,7 +11,7 @@
 
 use spindle_dds_transport::Fabric;
 
-use crate::claim::{Claim, ClaimError, Committed, Meta};
+use crate::claim::{Claim, ClaimError, CommitMeta, Committed};
 use crate::outbox::Place;
 
 /// A commit that is under way; until it is finished, its subgroup cannot be wedged.
@@ -22,7 +22,7 @@ pub struct CommitSteps<F: Fabric> {
     status: u32,
     /// Bytes of payload.
     used: u32,
-    meta: Meta,
+    meta: CommitMeta,
 }
 
 /// A commit that has taken its index.
@@ -34,7 +34,7 @@ pub struct IndexTaken<F: Fabric> {
 
 impl<F: Fabric> CommitSteps<F> {
     /// Enters the gate of the claim's subgroup.
-    pub fn enter(claim: Claim<F>, used: u32, meta: Meta) -> Self {
+    pub fn enter(claim: Claim<F>, used: u32, meta: CommitMeta) -> Self {
         let (status, inside) = claim.lane().gate.enter();
         // Left by `drop`.
         std::mem::forget(inside);

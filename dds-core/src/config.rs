@@ -59,7 +59,7 @@ impl Bounds {
 
 /// A switch by its name, which is that of its field.
 #[derive(Debug, Clone, Copy)]
-pub struct Switch {
+pub struct EngineSwitch {
     /// Its name.
     pub name: &'static str,
     at: fn(&mut EngineConfig) -> &mut bool,
@@ -67,12 +67,12 @@ pub struct Switch {
 
 macro_rules! switches {
     ($($name:ident),+ $(,)?) => {
-        [$(Switch { name: stringify!($name), at: |config| &mut config.$name }),+]
+        [$(EngineSwitch { name: stringify!($name), at: |config| &mut config.$name }),+]
     };
 }
 
 /// All switches of [`EngineConfig`]: what tunes an engine by name knows no others.
-pub const SWITCHES: &[Switch] = &switches![
+pub const SWITCHES: &[EngineSwitch] = &switches![
     send_batching,
     receive_batching,
     delivery_batching,
@@ -84,7 +84,7 @@ pub const SWITCHES: &[Switch] = &switches![
     variable_lengths,
 ];
 
-impl Switch {
+impl EngineSwitch {
     /// Whether it is on.
     pub fn is_on(&self, config: &EngineConfig) -> bool {
         let mut copy = *config;
@@ -124,26 +124,8 @@ pub enum PlantedBug {
     NullsForEver,
     /// A guard claims more messages than anybody can have sent.
     WildGuard,
-    /// A member whose row names members that there are not is believed.
-    BelievesSets,
     /// A member takes other lengths into its digest than the others.
     WrongDigest,
-    /// A sender that has left is waited for.
-    LeaverNotForgotten,
-    /// A member reports its counts before all have stopped sending.
-    ReportBeforeWedge,
-    /// A new leader acts before all suspect the old ones.
-    HastyTakeover,
-    /// A new leader makes a proposal of its own instead of the one that was repeated.
-    ForgetsEcho,
-    /// Who prepares a view for longer than a heartbeat may stand still is taken for failed.
-    ForgetsPreparation,
-    /// The leader cuts the orders by what it has itself.
-    OwnTrim,
-    /// The leader leaves out in silence what can never be done.
-    ForgetsRefusal,
-    /// The leader commits before all have repeated its proposal.
-    CommitsUnrepeated,
     /// A lane begins when this member is ready, whatever the others are.
     BeginsAlone,
     /// A message is committed in a lane that is wedged.
@@ -155,8 +137,6 @@ pub enum PlantedBug {
     StopsAtHole,
     /// Where a lane ends, the layer above is not told that the batch does.
     EndsUntold,
-    /// A member leaves while it holds messages in the rings of others.
-    LeavesHolding,
     /// Whatever is committed is taken for received by all.
     HastyReceipt,
     /// What was committed in a lane that is wedged is taken for received by all.

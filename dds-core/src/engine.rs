@@ -9,24 +9,20 @@
 use std::fmt;
 use std::sync::Arc;
 
-use spindle_dds_transport::{Fabric, FailureCause, PeerSet, Rank, WakeInterest};
+use spindle_dds_transport::{Fabric, WakeInterest};
 
-use crate::claim::{Claim, ClaimError, Meta};
+use crate::claim::{Claim, ClaimError, CommitMeta};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::counters::bump;
-use crate::group::{Context, Found, Progress, Run, Seen, SubgroupState, Trouble};
-use crate::handle::{Handle, Participant};
+use crate::group::{Context, MessageRun, Progress, Seen, SubgroupState, Trouble};
+use crate::handle::{EngineHandle, Participant};
 use crate::held::Delivery;
-use crate::ids::{DeliveryClass, SubgroupId};
-use crate::lane::{LEAVING, STOPPED, SubgroupHandle};
-use crate::lanes::Subgroups;
-use crate::layout::{CONTROL_ROW_LEN, LEFT_WORD};
+use crate::ids::SubgroupId;
+use crate::lane::{STOPPED, SubgroupHandle};
 use crate::membership::{Decision, Finish, OutReason, Request, View};
 use crate::outgoing::WriterSeqs;
 use crate::pushes::Pushes;
 use crate::rest::{ActiveSet, Kind};
-use crate::spec::{SpecError, SubgroupSpec};
-use crate::stream::ProtocolViolation;
 use crate::sync::Ordering;
 use crate::turn::{EngineLock, Owner};
 use crate::views::{Views, describe};
@@ -39,7 +35,7 @@ pub trait Sink<F: Fabric> {
 
     /// Messages of one sender that are next. Whatever is not taken of them is
     /// [`deliver`](Self::deliver)ed afterwards: for those who take many at once more cheaply.
-    fn deliver_run(&mut self, run: &mut Run<'_, F>) {
+    fn deliver_run(&mut self, run: &mut MessageRun<'_, F>) {
         let _ = run;
     }
 
@@ -50,7 +46,7 @@ pub trait Sink<F: Fabric> {
 
     /// Something happened to the group. Stands in order with the deliveries of
     /// the subgroup it names.
-    fn event(&mut self, event: Event);
+    fn event(&mut self, event: EngineEvent);
 
     /// Whether somebody here reads topics of the subgroup: only then its own
     /// messages are worth waking up for. Changes with a view at most.
@@ -68,27 +64,7 @@ pub trait Sink<F: Fabric> {
 
 /// What happens to a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// A member has left for good, on purpose. What it sent is still being delivered.
-    MemberLeft {
-        /// Who.
-        rank: Rank,
-    },
-    /// A sender that has left: its last message of this ring has been
-    /// delivered. On the ordered ring every member is told at the same position.
-    SenderLeft {
-        /// Where.
-        subgroup: SubgroupId,
-        /// In which ring.
-        ring: DeliveryClass,
-        /// Who: its place in the lane.
-        sender: Rank,
-        /// Where the farewell stands: right behind the sender's last message
-        /// of this ring, counted as positions of messages are.
-        position: u64,
-        /// Source timestamp of that last message; 0 when there was none.
-        timestamp: i64,
-    },
+pub enum EngineEvent {
     /// A lane has ended; everything in it has been delivered. The subgroup goes
     /// on, if it does, in a lane that begins at `end`.
     LaneEnded {
@@ -120,48 +96,7 @@ pub enum Event {
     /// The view has begun.
     ViewBegun(Arc<View>),
     /// The group has stopped; nothing is delivered any more.
-    Stopped(StopReason),
-}
-
-/// Why a group stopped.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum StopReason {
-    /// A member failed without leaving.
-    #[error("member {rank} failed: {cause}")]
-    PeerFailed {
-        /// Who.
-        rank: Rank,
-        /// How it is known.
-        cause: FailureCause,
-    },
-    /// A member's row makes no sense.
-    #[error("member {rank} is broken: {what}")]
-    PeerNonsense {
-        /// Who.
-        rank: Rank,
-        /// What was found.
-        what: ProtocolViolation,
-    },
-    /// This participant is out of the sequence of views.
-    #[error(transparent)]
-    Out(#[from] OutReason),
-    /// Two members delivered different orders.
-    #[error(
-        "subgroup {subgroup}: the order up to position {position} has digest {mine:016x} here and \
-         {theirs:016x} at member {rank}"
-    )]
-    Disagreement {
-        /// Where.
-        subgroup: SubgroupId,
-        /// Position of the checkpoint.
-        position: u64,
-        /// My digest there.
-        mine: u64,
-        /// The member that differs.
-        rank: Rank,
-        /// Its digest there.
-        theirs: u64,
-    },
+    Stopped(OutReason),
 }
 
 /// How far a member is in a subgroup's order: exclusive ends.
@@ -177,7 +112,7 @@ pub struct Position {
 
 /// What a step did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outcome {
+pub struct StepOutcome {
     /// Whether anything was received, sent or delivered.
     pub progress: bool,
     /// Whether room came back to a ring of mine.
@@ -216,37 +151,24 @@ pub(crate) struct State<F, S> {
     sink: S,
     pushes: Pushes,
     pub(crate) seqs: WriterSeqs,
-    /// Members that neither left nor failed, me excluded.
-    present: PeerSet,
     stopped: bool,
-    left: bool,
     /// Its part in the sequence of views, if it takes part.
     pub(crate) views: Option<Views<F>>,
 }
 
 impl<F: Fabric, S: Sink<F>> Engine<F, S> {
-    /// An engine without lanes, over a control segment whose rows have at least
-    /// [`CONTROL_ROW_LEN`] bytes.
-    pub fn new(control: F, config: EngineConfig, sink: S) -> Self {
-        let me = control.me();
-        let members = (0..control.members() as u16).map(Rank);
-        debug_assert!(
-            members
-                .clone()
-                .all(|rank| control.row(rank).len() >= CONTROL_ROW_LEN)
-        );
-        let present = members.filter(|rank| *rank != me).collect();
-        let participant = Participant::new(control);
+    /// An engine without lanes, which sleeps in a segment that this participant has to itself:
+    /// its threads are woken there.
+    pub fn new(own: F, config: EngineConfig, sink: S) -> Self {
+        let participant = Participant::new(own);
         let state = State {
             groups: Vec::new(),
             rota: ActiveSet::default(),
             sink,
             pushes: Pushes::new(config.late_pushes, participant.common.clone()),
             seqs: WriterSeqs::default(),
-            present,
             config,
             stopped: false,
-            left: false,
             views: None,
         };
         Self {
@@ -256,8 +178,8 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     }
 
     /// Access for the participant's threads.
-    pub fn handle(&self) -> Handle<F> {
-        Handle(self.participant.clone())
+    pub fn handle(&self) -> EngineHandle<F> {
+        EngineHandle(self.participant.clone())
     }
 
     pub(crate) fn participant(&self) -> &Participant<F> {
@@ -274,31 +196,12 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         self.state.try_take()
     }
 
-    /// Opens a lane over a segment whose rows have at least the lengths of the
-    /// lane's [`Layout`](crate::Layout). Allocates all that the lane will need;
-    /// waits for a step that is under way.
-    pub fn add_lane(
-        &self,
-        spec: &SubgroupSpec,
-        segment: F,
-    ) -> Result<Arc<SubgroupHandle<F>>, SpecError> {
-        let mut state = self.state();
-        Subgroups::new(&self.participant, &mut state).add(spec, segment)
-    }
-
-    /// Runs `change` on the lanes between two steps. `None` when another thread
-    /// is stepping.
-    pub fn with_lanes<R>(&self, change: impl FnOnce(&mut Subgroups<'_, F, S>) -> R) -> Option<R> {
-        let mut state = self.try_state()?;
-        Some(change(&mut Subgroups::new(&self.participant, &mut state)))
-    }
-
     /// One pass over all predicates, at `now` nanoseconds of a clock that does
     /// not go back. `None` when another thread is stepping. Never blocks,
     /// allocates nothing once warm, makes no system call but what the fabric
     /// needs to push and to wake sleepers. Without progress, there is nothing to do in any
     /// lane: this is the look before one sleeps.
-    pub fn step(&self, now: u64) -> Option<Outcome> {
+    pub fn step(&self, now: u64) -> Option<StepOutcome> {
         self.step_as(now, Look::Whole)
     }
 
@@ -306,11 +209,11 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// lanes in which nothing has happened of late it looks at one, and at another the next
     /// time, so that it costs the same however many there are; and at the view every few
     /// times, while nobody has said anything there. Nobody may sleep on it.
-    pub fn step_briefly(&self, now: u64) -> Option<Outcome> {
+    pub fn step_briefly(&self, now: u64) -> Option<StepOutcome> {
         self.step_as(now, Look::Brief)
     }
 
-    fn step_as(&self, now: u64, look: Look) -> Option<Outcome> {
+    fn step_as(&self, now: u64, look: Look) -> Option<StepOutcome> {
         let mut state = self.try_state()?;
         let outcome = state.step(&self.participant, now, look);
         let counters = &self.participant.common.counters;
@@ -332,7 +235,12 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// Commits a claim and publishes it, and what was committed before; if somebody is
     /// stepping, makes sure that whoever steps, or sleeps, does. Which message of its ring it
     /// is: [`Claim::committed`] makes a receipt of that.
-    pub fn send(&self, claim: &mut Claim<F>, used: u32, meta: &Meta) -> Result<u64, ClaimError> {
+    pub fn send(
+        &self,
+        claim: &mut Claim<F>,
+        used: u32,
+        meta: &CommitMeta,
+    ) -> Result<u64, ClaimError> {
         let Some(mut state) = self.try_state() else {
             let index = claim.finish(used, meta)?;
             self.leave_commit(claim.lane());
@@ -345,19 +253,6 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
             claim.lane().fabric.nudge_under_lock();
         }
         Ok(index)
-    }
-
-    /// Says that this member leaves after what it has committed. Idempotent;
-    /// true once all is published and the word is given: then nobody expects
-    /// anything of this member any more. False: step and try again. It does not
-    /// leave while it holds messages of others: their senders would reuse the
-    /// room under it.
-    pub fn leave(&self) -> bool {
-        if self.participant.close(LEAVING) {
-            return false;
-        }
-        self.try_state()
-            .is_some_and(|mut state| state.leave(&self.participant))
     }
 
     /// Runs `f` on the sink between two steps. `None` when another thread is stepping.
@@ -389,30 +284,16 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
 }
 
 impl<F: Fabric, S: Sink<F>> State<F, S> {
-    fn step(&mut self, participant: &Participant<F>, now: u64, look: Look) -> Outcome {
+    fn step(&mut self, participant: &Participant<F>, now: u64, look: Look) -> StepOutcome {
         let mut progress = Progress::default();
         let mut due = 0;
-        // Nobody waits for who has left: its copies may be overwritten any time.
-        if !self.stopped && !self.left {
-            let failure = if self.views.is_none() {
-                self.look_for_leavers(participant);
-                self.poll_failures(participant)
-            } else {
-                Ok(())
-            };
-            // What was received before a failure is still worth its delivery.
-            let stepped = self.step_groups(participant, look, &mut progress);
-            if let (Err(reason), _) | (Ok(()), Err(reason)) = (stepped, failure) {
-                self.stop(participant, reason);
-                progress.any = true;
-            }
-            if !self.stopped {
-                let (changed, when) = self.step_views(participant, now, look);
-                progress.any |= changed;
-                due = when;
-            }
+        if !self.stopped {
+            self.step_groups(participant, look, &mut progress);
+            let (changed, when) = self.step_views(participant, now, look);
+            progress.any |= changed;
+            due = when;
         }
-        Outcome {
+        StepOutcome {
             progress: progress.is_any(),
             room: progress.room,
             stable: progress.stable,
@@ -443,12 +324,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
 
     /// Those that are awake; and others, at fewer of which it looks if there is enough to do
     /// as it is.
-    fn step_groups(
-        &mut self,
-        participant: &Participant<F>,
-        look: Look,
-        progress: &mut Progress,
-    ) -> Result<(), StopReason> {
+    fn step_groups(&mut self, participant: &Participant<F>, look: Look, progress: &mut Progress) {
         // Before the first look: who leaves more meanwhile says so again.
         if participant.common.left_commits.load(Ordering::Relaxed) {
             participant
@@ -461,15 +337,15 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         }
         let mut at = 0;
         while let Some(awake) = self.rota.next(at, Kind::Awake) {
-            self.step_group(participant, awake, progress)?;
+            self.step_group(participant, awake, progress);
             at = awake + 1;
         }
         let hasty = self.config.plants(PlantedBug::SleepsOnAGlance);
         if progress.is_any() || hasty {
-            return match self.rota.is_time_to_look() || hasty {
-                true => self.take_turn(participant, Kind::Resting, progress),
-                false => Ok(()),
-            };
+            if self.rota.is_time_to_look() || hasty {
+                self.take_turn(participant, Kind::Resting, progress);
+            }
+            return;
         }
         let kind = match look {
             Look::Whole => Kind::Resting,
@@ -477,53 +353,35 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         };
         at = 0;
         while let Some(resting) = self.rota.next(at, kind) {
-            self.look_at(participant, resting, progress)?;
+            self.look_at(participant, resting, progress);
             at = resting + 1;
         }
-        match look {
-            Look::Whole => Ok(()),
-            Look::Brief => self.take_turn(participant, Kind::Asleep, progress),
+        if look == Look::Brief {
+            self.take_turn(participant, Kind::Asleep, progress);
         }
     }
 
     /// Looks at the lane of a kind whose turn it is.
-    fn take_turn(
-        &mut self,
-        participant: &Participant<F>,
-        kind: Kind,
-        progress: &mut Progress,
-    ) -> Result<(), StopReason> {
-        match self.rota.take_turn(kind) {
-            Some(resting) => self.look_at(participant, resting, progress),
-            None => Ok(()),
+    fn take_turn(&mut self, participant: &Participant<F>, kind: Kind, progress: &mut Progress) {
+        if let Some(resting) = self.rota.take_turn(kind) {
+            self.look_at(participant, resting, progress);
         }
     }
 
     /// Whether there is news in a lane at rest: then it is stepped.
-    fn look_at(
-        &mut self,
-        participant: &Participant<F>,
-        resting: usize,
-        progress: &mut Progress,
-    ) -> Result<(), StopReason> {
+    fn look_at(&mut self, participant: &Participant<F>, resting: usize, progress: &mut Progress) {
         let (groups, context) = self.split();
         match groups[resting].look(&context) {
             Seen::News => {
                 self.rota.wake(resting);
-                return self.step_group(participant, resting, progress);
+                self.step_group(participant, resting, progress);
             }
             Seen::FallsAsleep => self.rota.put_to_sleep(resting),
             Seen::Nothing => {}
         }
-        Ok(())
     }
 
-    fn step_group(
-        &mut self,
-        participant: &Participant<F>,
-        at: usize,
-        progress: &mut Progress,
-    ) -> Result<(), StopReason> {
+    fn step_group(&mut self, participant: &Participant<F>, at: usize, progress: &mut Progress) {
         let (groups, mut context) = self.split();
         let group = &mut groups[at];
         match group.step(&mut context, progress) {
@@ -532,7 +390,6 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
                     let wants_acks = group.wants_acks(&*context.sink);
                     self.rota.lay(at, wants_acks);
                 }
-                Ok(())
             }
             Err(trouble) => self.blame(participant, at, trouble),
         }
@@ -561,26 +418,16 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         self.rota.wants_acks() || awake.any(|at| self.groups[at].wants_acks(&self.sink))
     }
 
-    /// A member of a lane is broken: it is suspected, or all is over.
-    fn blame(
-        &mut self,
-        participant: &Participant<F>,
-        at: usize,
-        trouble: Trouble,
-    ) -> Result<(), StopReason> {
-        let group = &self.groups[at];
-        let rank = group.spec.members[trouble.place.index()];
-        let reason = reason(group, trouble);
-        if self.trouble(participant, rank, &describe(trouble.what)) {
-            Ok(())
-        } else {
-            Err(reason)
-        }
+    /// What stands in the row of a member of a lane breaks the protocol: the member is suspected.
+    #[cold]
+    fn blame(&mut self, participant: &Participant<F>, at: usize, trouble: Trouble) {
+        let rank = self.groups[at].spec.members[trouble.place.index()];
+        self.suspect(participant, rank, &describe(trouble.what));
     }
 
     /// Where a lane stands that can be published in. What is, waits for its delivery.
     fn wake_lane(&mut self, lane: &Arc<SubgroupHandle<F>>) -> Option<usize> {
-        if self.stopped || self.left {
+        if self.stopped {
             return None;
         }
         let at = self.find(lane)?;
@@ -608,7 +455,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         participant: &Participant<F>,
         claim: &mut Claim<F>,
         used: u32,
-        meta: &Meta,
+        meta: &CommitMeta,
     ) -> Result<(u64, WakeInterest), ClaimError> {
         let Some(at) = self.wake_lane(claim.lane()) else {
             return Ok((claim.finish(used, meta)?, WakeInterest::Data));
@@ -620,110 +467,21 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         Ok((index, want(participant, wants_acks)))
     }
 
-    /// Members that have left say so in their rows, after their last guards.
-    fn look_for_leavers(&mut self, participant: &Participant<F>) {
-        for rank in self.present.iter() {
-            if participant.control.row(rank).load(LEFT_WORD) == 1 {
-                self.present.remove(rank);
-                self.wake_lanes();
-                for group in &mut self.groups {
-                    if let Some(place) = group.place(rank) {
-                        group.member_left(place, &self.config);
-                    }
-                }
-                self.sink.event(Event::MemberLeft { rank });
-            }
-        }
-    }
-
-    fn poll_failures(&mut self, participant: &Participant<F>) -> Result<(), StopReason> {
-        let control = &participant.control;
-        let mut first = Ok(());
-        while let Some(failure) = control.poll() {
-            let rank = failure.peer;
-            // Its last words may have come with the news of its end.
-            if self.present.contains(rank) && control.row(rank).load(LEFT_WORD) != 1 {
-                self.fence(participant, rank);
-                first = first.and(Err(StopReason::PeerFailed {
-                    rank,
-                    cause: failure.cause,
-                }));
-            }
-        }
-        first
-    }
-
-    /// Those who left or failed before the last lane was added do so in it too.
-    pub(crate) fn settle_last(&mut self, participant: &Participant<F>) {
-        let (me, present, config) = (participant.control.me(), self.present, self.config);
-        self.wake_lanes();
-        let (groups, mut context) = self.split();
-        let Some(group) = groups.last_mut() else {
-            return;
-        };
-        for (rank, place) in group.spec.members.clone().into_iter().zip((0..).map(Rank)) {
-            if rank == me || present.contains(rank) {
-                continue;
-            }
-            if participant.control.row(rank).load(LEFT_WORD) == 1 {
-                group.member_left(place, &config);
-            } else {
-                group.fence(place, &mut context);
-            }
-        }
-    }
-
-    /// Nothing more is read of a member's rows.
-    pub(crate) fn fence(&mut self, participant: &Participant<F>, rank: Rank) {
-        self.wake_lanes();
-        let (groups, mut context) = self.split();
-        for group in groups {
-            if let Some(place) = group.place(rank) {
-                group.fence(place, &mut context);
-            }
-        }
-        participant.control.fence(rank);
-        self.present.remove(rank);
-    }
-
     pub(crate) fn sink(&mut self) -> &mut S {
         &mut self.sink
     }
 
-    pub(crate) fn stop(&mut self, participant: &Participant<F>, reason: StopReason) {
+    pub(crate) fn stop(&mut self, participant: &Participant<F>, reason: OutReason) {
         self.stopped = true;
         participant.close(STOPPED);
         self.end_batches();
-        self.sink.event(Event::Stopped(reason));
+        self.sink.event(EngineEvent::Stopped(reason));
     }
 
     /// No step follows: what has been delivered, the layer above is told.
     fn end_batches(&mut self) {
         let (groups, mut context) = self.split();
         groups.iter_mut().for_each(|it| it.end_batch(&mut context));
-    }
-
-    fn leave(&mut self, participant: &Participant<F>) -> bool {
-        if self.left || self.stopped {
-            return true;
-        }
-        self.wake_lanes();
-        let (groups, mut context) = self.split();
-        for group in groups {
-            group.publish(&group.lane.clone(), &mut context);
-        }
-        let careless = self.config.plants(PlantedBug::LeavesHolding);
-        let ready =
-            |group: &SubgroupState<F>| group.is_published() && (careless || !group.is_holding());
-        let ready = self.groups.iter().all(ready);
-        if ready {
-            self.left = true;
-            self.end_batches();
-            self.pushes.address(&self.present, self.present.len());
-            self.pushes.word(&participant.control, LEFT_WORD, 1);
-            self.pushes.flush(&participant.control);
-        }
-        ready
     }
 }
 
@@ -733,24 +491,6 @@ fn want<F: Fabric>(participant: &Participant<F>, wants_acks: bool) -> WakeIntere
         WakeInterest::DataAndAcks
     } else {
         WakeInterest::Data
-    }
-}
-
-fn reason<F: Fabric>(group: &SubgroupState<F>, trouble: Trouble) -> StopReason {
-    let rank = group.spec.members[trouble.place.index()];
-    match trouble.what {
-        Found::ProtocolViolation(what) => StopReason::PeerNonsense { rank, what },
-        Found::Disagreement {
-            position,
-            mine,
-            theirs,
-        } => StopReason::Disagreement {
-            subgroup: group.id(),
-            position,
-            mine,
-            rank,
-            theirs,
-        },
     }
 }
 

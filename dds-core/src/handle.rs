@@ -84,27 +84,25 @@ impl<F: Fabric> Participant<F> {
         }
     }
 
-    /// No lane takes claims any more. Whether commits may still be under way.
-    pub(crate) fn close(&self, status: u32) -> bool {
+    /// No lane takes claims any more.
+    pub(crate) fn close(&self, status: u32) {
         let mut table = self.table();
         table.status = table.status.max(status);
-        let lanes = table.lanes.values();
-        lanes.clone().for_each(|lane| lane.close(status));
-        lanes.clone().any(|lane| lane.gate.is_busy())
+        table.lanes.values().for_each(|lane| lane.close(status));
     }
 }
 
 /// Access to an engine for the threads of its participant: lanes, counters.
 /// Cheap to clone.
-pub struct Handle<F>(pub(crate) Arc<Participant<F>>);
+pub struct EngineHandle<F>(pub(crate) Arc<Participant<F>>);
 
-impl<F> Clone for Handle<F> {
+impl<F> Clone for EngineHandle<F> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<F: Fabric> Handle<F> {
+impl<F: Fabric> EngineHandle<F> {
     /// The lane of a subgroup; `None` while there is none, because the old one
     /// has ended and the next one is not here yet, or because this participant
     /// is no member. Takes a short lock: writers keep what they got until it
@@ -131,8 +129,7 @@ impl<F: Fabric> Handle<F> {
         all
     }
 
-    /// Whether lanes to come will take claims: not when this participant leaves,
-    /// or the group has stopped. For writers that wait for a lane. Takes a short lock.
+    /// Whether lanes to come will take claims: not when the group has stopped. For writers that wait for a lane. Takes a short lock.
     pub fn check(&self) -> Result<(), ClaimError> {
         ClaimError::of_status(self.0.table().status)
     }
@@ -165,9 +162,9 @@ impl<F: Fabric> Handle<F> {
     }
 }
 
-impl<F> fmt::Debug for Handle<F> {
+impl<F> fmt::Debug for EngineHandle<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handle").finish_non_exhaustive()
+        f.debug_struct("EngineHandle").finish_non_exhaustive()
     }
 }
 
@@ -177,7 +174,7 @@ fn add_pushes(sum: &mut FabricCounters, more: &FabricCounters) {
     sum.bytes_pushed += more.bytes_pushed;
 }
 
-/// See [`Handle::waiting_for_acks`].
+/// See [`EngineHandle::waiting_for_acks`].
 pub struct AckWait(Arc<Common>);
 
 impl fmt::Debug for AckWait {

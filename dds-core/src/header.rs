@@ -15,7 +15,7 @@ use crate::limits::{GRANULE, HEADER_LEN};
 /// What a message means to its instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum MessageKind {
     /// A sample.
     Data = 1,
     /// The instance is disposed of; the payload is the key.
@@ -28,7 +28,7 @@ pub enum Kind {
     Control = 5,
 }
 
-impl Kind {
+impl MessageKind {
     const fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {
             1 => Self::Data,
@@ -51,7 +51,7 @@ pub struct Header {
     /// Payload length in bytes.
     pub len: u32,
     /// What it is.
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// For the layer above; 0 today.
     pub flags: u8,
     /// RTPS encapsulation identifier of the payload.
@@ -81,7 +81,7 @@ impl Header {
         index: 0,
         offset: 0,
         len: 0,
-        kind: Kind::Control,
+        kind: MessageKind::Control,
         flags: 0,
         encapsulation: 0,
         writer: 0,
@@ -144,7 +144,7 @@ impl Header {
             index: words[0].checked_sub(1)?,
             offset,
             len,
-            kind: Kind::from_byte(words[2] as u8)?,
+            kind: MessageKind::from_byte(words[2] as u8)?,
             flags: (words[2] >> 8) as u8,
             encapsulation: (words[2] >> 16) as u16,
             writer: (words[2] >> 32) as u32,
@@ -165,7 +165,7 @@ mod tests {
             index: 0x0102_0304_0506_0708,
             offset: 0x10 * 16,
             len: 0x21,
-            kind: Kind::Dispose,
+            kind: MessageKind::Dispose,
             flags: 0x31,
             encapsulation: 0x4142,
             writer: 0x5152_5354,

@@ -6,7 +6,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use spindle_dds_transport::mem::expect_read;
+use spindle_dds_transport::memory::expect_read;
 use spindle_dds_transport::{Fabric, Rank};
 
 use crate::header::Header;
@@ -52,15 +52,20 @@ impl<F: Fabric> Held<F> {
     /// The payload, in place, aligned to 16.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `Delivery::hold` found these bytes in a row of the lane, which keeps its
-        // rows mapped where they are. Vouched for by the guard that covered their header,
-        // loaded with acquire before that was taken. Not changed while this
-        // lives: `released` stays at or below this message, its owner reuses
-        // the extent only above it (members of the same user keep to the
-        // protocol), and this member does not leave while it holds a message
-        // (`Engine::leave`): nobody would wait for its `released` any more.
-        // Who takes another member for failed wedges its lanes, and takes no
-        // room back in a wedged lane.
+        // SAFETY: `Delivery::hold` found these bytes in a row of the lane's segment, and the
+        // ticket of this keeps the lane, which keeps its rows mapped where they are. The guard
+        // that covered their header was loaded with acquire before, so they are whole. They do
+        // not change while this lives:
+        // - Only their sender writes to them, and it reuses the extent in this epoch alone: the
+        //   next epoch of the subgroup has another segment (`Engine::install`).
+        // - It reuses it once `released` of every member of the epoch is above this message
+        //   (`SubgroupState::reclaim`). A member's list of members is that of the epoch: who
+        //   leaves, crashes or is expelled ends the epoch, and is waited for until then.
+        // - `released` in this member's row stays at or below this message until it is let go
+        //   (`ReleaseTracker`), whether this member is in the view still or not: nothing else
+        //   writes it, and other participants of the user keep to the protocol.
+        // - A sender that suspects this member fences its row first, and reclaims nothing
+        //   while a member is fenced; nor does it in an epoch that is wedged or has ended.
         unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.len as usize) }
     }
 

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use spindle_dds_transport::Rank;
 
-use crate::layout::Layout;
+use crate::layout::SegmentLayout;
 use crate::limits::HEADER_LEN;
 use crate::membership::control_landmarks;
 use crate::spec::{SpecError, SubgroupSpec};
@@ -43,7 +43,7 @@ pub fn of_lane(
     spec: &SubgroupSpec,
     place: Rank,
 ) -> Result<Vec<(Landmark, Range<usize>)>, SpecError> {
-    let layout = Layout::new(spec)?;
+    let layout = SegmentLayout::new(spec)?;
     let columns = layout.columns(place);
     let block = |at: usize, len: usize| at..at + len;
     let mut all = vec![

@@ -7,8 +7,7 @@
 //!
 //! ```text
 //!   OPEN --wedge--> WEDGED --freeze, finish--> ENDED      claims go to the next lane
-//!     \---leave---> LEAVING                               no claims any more
-//!      \--stop----> STOPPED                               neither
+//!     \--stop----> STOPPED                                no claims any more
 //! ```
 //!
 //! Claims and held messages keep their lane's memory alive, whatever becomes of it.
@@ -28,17 +27,16 @@ use crate::gate::Gate;
 use crate::handle::Common;
 use crate::ids::{DeliveryClass, SubgroupId};
 use crate::inbox::ReleaseTracker;
-use crate::layout::{Columns, Layout, RingColumns};
+use crate::layout::{Columns, RingColumns, SegmentLayout};
 use crate::outbox::{ReserveError, Reserved, SendRing};
 use crate::rest::Rest;
 use crate::spec::{SpecError, SubgroupSpec};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 pub(crate) const OPEN: u32 = 0;
-pub(crate) const LEAVING: u32 = 1;
-pub(crate) const WEDGED: u32 = 2;
-pub(crate) const ENDED: u32 = 3;
-pub(crate) const STOPPED: u32 = 4;
+pub(crate) const WEDGED: u32 = 1;
+pub(crate) const ENDED: u32 = 2;
+pub(crate) const STOPPED: u32 = 3;
 
 /// One subgroup in one epoch: where a participant claims, and asks what has
 /// become of its messages.
@@ -72,7 +70,7 @@ pub struct SubgroupHandle<F> {
     pub(crate) changes: AtomicU64,
     /// All members are ready for messages: until then the ordered ring has no room.
     pub(crate) begun: AtomicBool,
-    /// `OPEN`, `LEAVING`, `WEDGED`, `ENDED` or `STOPPED`, and commits under way.
+    /// `OPEN`, `WEDGED`, `ENDED` or `STOPPED`, and commits under way.
     pub(crate) gate: Gate,
     /// Whether the engine looks into it at each step.
     pub(crate) rest: Rest,
@@ -107,10 +105,9 @@ impl<F: Fabric> SubgroupHandle<F> {
     pub(crate) fn new(
         fabric: F,
         spec: &SubgroupSpec,
-        layout: &Layout,
+        layout: &SegmentLayout,
         common: Arc<Common>,
         config: EngineConfig,
-        begun: bool,
     ) -> Result<Self, SpecError> {
         let lens = layout.row_lens();
         let fits = fabric.members() == lens.len()
@@ -152,7 +149,7 @@ impl<F: Fabric> SubgroupHandle<F> {
             stable: AtomicU64::new(0),
             released: [AtomicU64::new(0), AtomicU64::new(0)],
             changes: AtomicU64::new(0),
-            begun: AtomicBool::new(begun),
+            begun: AtomicBool::new(false),
             gate: Gate::new(),
             rest: Rest::new(),
             listed_at: AtomicU64::new(0),

@@ -7,8 +7,6 @@
 //!                  digests  count, 8 x (position, digest)
 //!                  if I send there, for each of my rings:
 //!                           guard | headers | payload
-//!
-//!   a control row: fabric area | left
 //! ```
 //!
 //! Blocks are aligned to [`ROW_ALIGN`]. All words count up from 0, as
@@ -16,22 +14,15 @@
 //! has no ring. The layout is a pure function of the lane, so every member
 //! computes every row's.
 
-use spindle_dds_transport::mem::ROW_ALIGN;
+use spindle_dds_transport::memory::ROW_ALIGN;
 use spindle_dds_transport::{FABRIC_AREA, Rank};
 
 use crate::limits::{DIGESTS_KEPT, HEADER_LEN};
 use crate::spec::{RingSpec, SpecError, SubgroupSpec};
 
-/// Byte offset, in a control row, of the word by which a member says that it has
-/// left for good: its guards in all lanes are final. 0 or 1.
-pub(crate) const LEFT_WORD: usize = FABRIC_AREA;
-
-/// Bytes of a row of the control segment.
-pub const CONTROL_ROW_LEN: usize = LEFT_WORD + ROW_ALIGN;
-
 /// The layout of every row of a lane.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct SegmentLayout {
     rows: Vec<RowLayout>,
 }
 
@@ -109,7 +100,7 @@ impl RingColumns {
     }
 }
 
-impl Layout {
+impl SegmentLayout {
     /// Computes the layout of a lane.
     pub fn new(spec: &SubgroupSpec) -> Result<Self, SpecError> {
         spec.check()?;
@@ -189,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_layout_is_this_one() {
-        let layout = Layout::new(&lane()).unwrap();
+        let layout = SegmentLayout::new(&lane()).unwrap();
         insta::assert_debug_snapshot!(layout);
     }
 
@@ -198,7 +189,7 @@ mod tests {
         let check = |change: &dyn Fn(&mut SubgroupSpec)| {
             let mut spec = lane();
             change(&mut spec);
-            Layout::new(&spec).unwrap_err().to_string()
+            SegmentLayout::new(&spec).unwrap_err().to_string()
         };
         let ring = |messages, bytes| Some(RingSpec { messages, bytes });
         let errors = [

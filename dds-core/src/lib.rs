@@ -22,6 +22,10 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("Spindle DDS runs on Linux (kernel 5.10 or newer, x86-64 or aarch64) only");
 
+// Tests share files with those that stand outside of the crate.
+#[cfg(all(test, not(loom)))]
+extern crate self as spindle_dds_core;
+
 mod claim;
 #[doc(hidden)]
 pub mod commit_steps;
@@ -56,21 +60,20 @@ mod sync;
 mod turn;
 mod views;
 
-pub use claim::{Claim, ClaimError, Committed, Meta, Refused};
+pub use claim::{Claim, ClaimError, CommitMeta, Committed, RefusedCommit};
 #[cfg(feature = "planted")]
 pub use config::PlantedBug;
-pub use config::{Bounds, EngineConfig, SWITCHES, Switch};
+pub use config::{Bounds, EngineConfig, EngineSwitch, SWITCHES};
 pub use counters::{BATCH_BUCKETS, BatchHistogram, Counters, Traffic};
-pub use engine::{Engine, Event, Outcome, Position, Sink, StopReason};
+pub use engine::{Engine, EngineEvent, Position, Sink, StepOutcome};
 pub use figures::{Figures, WriterFigures};
-pub use group::{Counts, EpochPhase, Handed, RingFigures, Run, SubgroupFigures, Wait};
-pub use handle::{AckWait, Handle};
-pub use header::{Header, Kind};
+pub use group::{DeliveryWait, EpochPhase, MessageRun, RingFigures, RunTotals, SubgroupFigures};
+pub use handle::{AckWait, EngineHandle};
+pub use header::{Header, MessageKind};
 pub use held::{Delivery, Held};
 pub use ids::{DeliveryClass, SubgroupId, TopicKey};
 pub use lane::SubgroupHandle;
-pub use lanes::{SubgroupError, Subgroups};
-pub use layout::{CONTROL_ROW_LEN, Layout};
+pub use layout::SegmentLayout;
 pub use spec::{RingSpec, SenderSpec, SpecError, SubgroupSpec};
 pub use stream::ProtocolViolation;
-pub use views::{InstallError, Prepared};
+pub use views::{InstallError, PreparedView};

@@ -139,7 +139,7 @@ impl Outgoing {
             let words: [u64; WRITER_SEQ_WORD + 1] = row.copy_words(at);
             let (offset, len) = (words[1] & 0xffff_ffff, words[1] >> 32);
             // The number of the message, in place of how many it skips.
-            // (As `Meta` has it, in 32 bits, whatever became of the row.)
+            // (As `CommitMeta` has it, in 32 bits, whatever became of the row.)
             let skipped = u64::from(words[WRITER_SEQ_WORD] as u32);
             let seq = seqs.next((words[2] >> 32) as u32, skipped, len);
             fabric.store(at + WRITER_SEQ_WORD * 8, seq);

@@ -32,8 +32,6 @@ pub(crate) struct ReceiveCursor {
     headers: Box<[Header]>,
     /// All below it were delivered when it was set: who keeps up uses few of the places.
     first: u64,
-    /// Source timestamp of the message before that one; 0 before there is one.
-    timestamp: i64,
 }
 
 /// What makes no sense in a peer's row.
@@ -69,7 +67,6 @@ impl ReceiveCursor {
             delivered: 0,
             headers,
             first: 0,
-            timestamp: 0,
         }
     }
 
@@ -182,7 +179,7 @@ impl ReceiveCursor {
     /// Where nothing waits, the next message takes the first place again.
     fn begin_anew(&mut self) {
         if self.delivered == self.real {
-            (self.timestamp, self.first) = (self.last_timestamp(), self.real);
+            self.first = self.real;
         }
     }
 
@@ -225,14 +222,6 @@ impl ReceiveCursor {
         let run = self.headers.get(at..).unwrap_or_default();
         let waiting = (self.real - self.delivered) as usize;
         (&run[..run.len().min(waiting)], &mut self.delivered)
-    }
-
-    /// Source timestamp of the last message that was delivered; 0 before there is one.
-    pub(crate) fn last_timestamp(&self) -> i64 {
-        if self.delivered == self.first {
-            return self.timestamp;
-        }
-        self.headers[self.place(self.delivered - 1)].timestamp
     }
 
     /// Real messages that are received and not delivered.
@@ -290,10 +279,7 @@ mod tests {
         let mut first_places = Vec::new();
         for (come, go) in [(3, 2), (3, 1), (1, 4), (2, 1), (1, 2), (4, 4)] {
             for _ in 0..come {
-                let header = Header {
-                    timestamp: 100 + sent as i64,
-                    ..Header::test(sent, 0, 8)
-                };
+                let header = Header::test(sent, 0, 8);
                 fabric.store_words(COLUMNS.header(sent), &header.to_words());
                 sent += 1;
             }
@@ -318,7 +304,6 @@ mod tests {
                     *delivered += 1;
                     taken += 1;
                 }
-                assert_eq!(stream.last_timestamp(), 99 + taken as i64);
             }
             inbox.pass(taken);
             inbox.release(|_| ());
@@ -329,8 +314,6 @@ mod tests {
         };
         assert_eq!(first, last, "who keeps up uses the same places");
         assert_eq!(stream.waiting_run().0, []);
-        stream.begin_anew();
-        assert_eq!(stream.last_timestamp(), 113);
     }
 
     /// Real messages are found among nulls, over the end of the places.

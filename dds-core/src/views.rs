@@ -1,30 +1,31 @@
-//! From view to view: what the membership decides, done to the lanes.
+//! From view to view: applies the decisions of the membership to the subgroups.
 //!
 //! ```text
-//!   Membership::step --Decide--> Event::Decide --driver--> Engine::decided
-//!                    --Finish--> lanes delivered up to the trims, Event::ViewEnded
+//!   Membership::step --Decide--> EngineEvent::Decide --driver--> Engine::decided
+//!                    --Finish--> subgroups delivered up to the trims, EngineEvent::ViewEnded
 //!                                --driver prepares segments--> Engine::install
-//!                    --Out-----> Event::Stopped
+//!                    --Out-----> EngineEvent::Stopped
 //! ```
 //!
-//! Between the end of a view and the next one's beginning, lanes that were not
-//! touched go on; of the touched ones there are none.
+//! Between the end of a view and the installation of the next one, subgroups that are not touched
+//! go on; the epochs of the touched ones have ended.
 
 use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use crate::engine::{Engine, Event, Look, Sink, State, StopReason};
+use crate::engine::{Engine, EngineEvent, Look, Sink, State};
 use crate::group::{Found, SubgroupState, Trouble};
 use crate::handle::Participant;
 use crate::ids::SubgroupId;
 use crate::lanes::Subgroups;
 use crate::membership::{
-    Action, Finish, LaneEnds, MemberId, Membership, OutReason, Request, Rules, Touched, Trim, View,
+    Action, Finish, MemberId, Membership, OutReason, Request, Rules, SubgroupEnds, Touched, Trim,
+    View,
 };
 use crate::spec::SpecError;
 
-/// A participant in the sequence of views.
+/// A participant's part in the sequence of views.
 pub(crate) struct Views<F> {
     id: MemberId,
     rules: Rules,
@@ -34,47 +35,46 @@ pub(crate) struct Views<F> {
 enum Phase<F> {
     /// In a view.
     In(Box<Membership<F>>),
-    /// The next one is being prepared. What is carried over into it.
+    /// Between two views: the next one, and what is carried over into it.
     Between {
         next: Arc<View>,
         suspected: Vec<(MemberId, String)>,
         requests: Vec<Request>,
     },
-    /// It is out.
+    /// Not in the group any more.
     Out,
 }
 
-/// What a view and its lanes stand on, prepared by the driver.
+/// Segments of a view and its subgroups, prepared by the driver.
 #[derive(Debug)]
-pub struct Prepared<F> {
+pub struct PreparedView<F> {
     /// The view.
     pub view: Arc<View>,
     /// Its control segment, with rows of [`CONTROL_ROW_LEN`] bytes.
     ///
     /// [`CONTROL_ROW_LEN`]: crate::membership::CONTROL_ROW_LEN
     pub control: F,
-    /// Segments of the lanes that begin with this view and have this participant
-    /// as a member.
-    pub lanes: Vec<(SubgroupId, F)>,
+    /// Segments of the subgroups whose epoch begins with this view and that this participant is in.
+    pub subgroups: Vec<(SubgroupId, F)>,
 }
 
 /// Why a view cannot be installed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InstallError {
-    /// It is not the one that was agreed, or this participant is not in it.
+    /// It is not the view that was agreed, or this participant is not in it.
     #[error("view {0} is not this participant's next one")]
     NotNext(u64),
-    /// The control segment is not one of this view.
+    /// The control segment does not fit the view.
     #[error("the control segment is not one of view {0}")]
     Control(u64),
-    /// A lane's segment.
+    /// A subgroup's segment does not fit.
     #[error(transparent)]
     SubgroupHandle(#[from] SpecError),
 }
 
 impl<F: Fabric, S: Sink<F>> Engine<F, S> {
-    /// Begins as member `id` of a sequence of views, with the view `first`. What is
-    /// prepared for it goes to [`install`](Self::install).
+    /// Begins as member `id` with the view `first`. What the driver prepares for it goes to
+    /// [`install`](Self::install).
     pub fn enter(&self, id: MemberId, first: Arc<View>, rules: Rules) {
         let mut state = self.state();
         state.views = Some(Views {
@@ -88,19 +88,19 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         });
     }
 
-    /// Begins the view that was announced by [`Event::ViewEnded`], or is the
-    /// first. Allocates what it needs; waits for a step that is under way.
-    pub fn install(&self, prepared: Prepared<F>) -> Result<(), InstallError> {
+    /// Installs the first view, or the one that [`EngineEvent::ViewEnded`] announced. Allocates; waits
+    /// for a step that is under way.
+    pub fn install(&self, prepared: PreparedView<F>) -> Result<(), InstallError> {
         let mut state = self.state();
         let installed = state.install(self.participant(), prepared);
         drop(state);
-        // Between two views a sleeper waits for nothing: no heartbeat was due.
+        // A thread that sleeps between two views has no heartbeat to wake for.
         self.participant().control.nudge();
         installed
     }
 
-    /// Asks the leader for something. It is asked for until a view has it, or it is
-    /// refused by [`Event::Refused`].
+    /// Makes a request to the leader. It stays open until a view fulfils it, or [`EngineEvent::Refused`]
+    /// reports its refusal.
     pub fn request(&self, request: Request) {
         let mut state = self.state();
         match state.views.as_mut().map(|views| &mut views.phase) {
@@ -112,8 +112,8 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         self.participant().control.nudge();
     }
 
-    /// The driver's answer to [`Event::Decide`]: whether the domain goes on with
-    /// that view, or why not.
+    /// The driver's answer to [`EngineEvent::Decide`]: whether the domain goes on with that view, or why
+    /// it does not.
     pub fn decided(&self, answer: Result<(), String>) {
         let mut state = self.state();
         let Some(Phase::In(membership)) = state.views.as_mut().map(|views| &mut views.phase) else {
@@ -126,7 +126,20 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         self.participant().control.nudge();
     }
 
-    /// The view that this participant is in; `None` between two.
+    /// The members that this one suspects in its view, and why.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn suspects(&self) -> Vec<(Rank, String)> {
+        let state = self.state();
+        match state.views.as_ref().map(|views| &views.phase) {
+            Some(Phase::In(membership)) => {
+                let suspects = membership.suspects();
+                suspects.map(|(rank, why)| (rank, why.to_owned())).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The view of this participant; `None` between two views.
     pub fn view(&self) -> Option<Arc<View>> {
         let state = self.state();
         match state.views.as_ref().map(|views| &views.phase) {
@@ -137,8 +150,8 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
 }
 
 impl<F: Fabric, S: Sink<F>> State<F, S> {
-    /// The membership's part of a step. Returns whether anything changed, and
-    /// when it wants to be stepped again.
+    /// The membership's part of a step. Returns whether anything changed, and the time of the next
+    /// step in nanoseconds.
     pub(crate) fn step_views(
         &mut self,
         participant: &Participant<F>,
@@ -148,11 +161,11 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         if look == Look::Brief
             && let Some(views) = &mut self.views
             && let Phase::In(membership) = &mut views.phase
-            && membership.may_pass_over()
+            && membership.may_skip_step()
         {
             return (false, membership.due());
         }
-        // Out of the state while it is stepped: it looks at the lanes.
+        // Taken out of the state, as a step of the membership borrows the subgroups.
         let Some(mut views) = self.views.take() else {
             return (false, 0);
         };
@@ -165,7 +178,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let changed = action.is_some();
         match action {
             None => {}
-            Some(Action::Decide(decision)) => self.sink().event(Event::Decide(decision)),
+            Some(Action::Decide(decision)) => self.sink().event(EngineEvent::Decide(decision)),
             Some(Action::Finish(finish)) => {
                 let phase = self.end_view(participant, membership, finish);
                 views.phase = phase;
@@ -181,7 +194,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         (changed, due)
     }
 
-    /// Delivers what the trims leave of the touched lanes, and ends them.
+    /// Delivers the touched subgroups up to the trims, and ends their epochs.
     fn end_view(
         &mut self,
         participant: &Participant<F>,
@@ -190,12 +203,12 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     ) -> Phase<F> {
         let me = membership.view().members[membership.me().index()].id;
         let going_on = finish.next.rank(me).is_some();
-        let mut lanes = Subgroups::new(participant, self);
-        for subgroup in lanes.touched(&finish.touched) {
+        let mut subgroups = Subgroups::new(participant, self);
+        for subgroup in subgroups.touched(&finish.touched) {
             let mut trims = finish.proposal.trims.iter();
             let trim = trims.find(|trim| trim.subgroup == subgroup);
             let counts = trim.map_or(&[][..], |trim| &trim.counts);
-            if lanes.finish(subgroup, counts).is_err() {
+            if subgroups.finish(subgroup, counts).is_err() {
                 // It would deliver less than the others.
                 let reason = OutReason::Behind { subgroup };
                 self.go_out(participant, reason);
@@ -210,9 +223,9 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let requests = membership.take_requests();
         let next = finish.next.clone();
         for (request, why) in membership.take_refused() {
-            self.sink().event(Event::Refused { request, why });
+            self.sink().event(EngineEvent::Refused { request, why });
         }
-        self.sink().event(Event::ViewEnded(finish));
+        self.sink().event(EngineEvent::ViewEnded(finish));
         if !going_on {
             self.go_out(participant, OutReason::Left);
             return Phase::Out;
@@ -228,18 +241,18 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         if let Some(views) = &mut self.views {
             views.phase = Phase::Out;
         }
-        self.stop(participant, StopReason::Out(reason));
+        self.stop(participant, reason);
     }
 
     fn install(
         &mut self,
         participant: &Participant<F>,
-        prepared: Prepared<F>,
+        prepared: PreparedView<F>,
     ) -> Result<(), InstallError> {
-        let Prepared {
+        let PreparedView {
             view,
             control,
-            lanes,
+            subgroups,
         } = prepared;
         let Some(views) = self.views.as_mut() else {
             return Err(InstallError::NotNext(view.id));
@@ -270,48 +283,42 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         views.phase = Phase::In(Box::new(membership));
         // Subgroups that go on know their members by the new ranks from now on.
         for group in &mut self.groups {
-            if let Some(spec) = view.lane(group.id()) {
+            if let Some(spec) = view.subgroup(group.id()) {
                 group.spec = spec.clone();
                 group.reopen();
             }
         }
         self.wake_lanes();
-        for (subgroup, segment) in lanes {
-            let spec = view.lane(subgroup);
+        for (subgroup, segment) in subgroups {
+            let spec = view.subgroup(subgroup);
             let spec = spec.ok_or(SpecError::Segment(subgroup))?;
-            Subgroups::new(participant, self).open(spec, segment, false)?;
+            Subgroups::new(participant, self).open(spec, segment)?;
         }
-        self.sink().event(Event::ViewBegun(view));
+        self.sink().event(EngineEvent::ViewBegun(view));
         Ok(())
     }
 
-    /// A member's row makes no sense in a lane. Without views the group stops.
-    pub(crate) fn trouble(
-        &mut self,
-        participant: &Participant<F>,
-        rank: Rank,
-        cause: &str,
-    ) -> bool {
+    /// Suspects a member whose row violates the protocol.
+    pub(crate) fn suspect(&mut self, participant: &Participant<F>, rank: Rank, cause: &str) {
         let Some(mut views) = self.views.take() else {
-            return false;
+            return;
         };
         if let Phase::In(membership) = &mut views.phase {
             membership.suspect(rank, cause, &mut Subgroups::new(participant, self));
         }
         self.views = Some(views);
-        true
     }
 }
 
 impl<F: Fabric, S: Sink<F>> Subgroups<'_, F, S> {
-    /// The subgroups of the lanes that a change replaces.
+    /// The subgroups that a change replaces.
     fn touched(&self, which: &Touched) -> Vec<SubgroupId> {
         let ids = self.groups().iter().map(SubgroupState::id);
         ids.filter(|id| which.contains(*id)).collect()
     }
 }
 
-impl<F: Fabric, S: Sink<F>> LaneEnds for Subgroups<'_, F, S> {
+impl<F: Fabric, S: Sink<F>> SubgroupEnds for Subgroups<'_, F, S> {
     fn wedge(&mut self, which: &Touched) -> bool {
         let (groups, mut context) = self.split();
         let mut done = true;
@@ -329,9 +336,9 @@ impl<F: Fabric, S: Sink<F>> LaneEnds for Subgroups<'_, F, S> {
             match group.freeze(&mut context) {
                 Ok(Some(frozen)) => counts.push(Trim {
                     subgroup: group.id(),
-                    counts: frozen.ordered().to_vec(),
+                    counts: frozen,
                 }),
-                // Whoever asks has seen to it that it is wedged.
+                // The membership freezes subgroups that are wedged.
                 Ok(None) => {}
                 Err(Trouble { place, what }) => {
                     return Err((group.spec.members[place.index()], describe(what)));
@@ -351,7 +358,7 @@ impl<F: Fabric, S: Sink<F>> LaneEnds for Subgroups<'_, F, S> {
     }
 }
 
-/// What was found in a member's row, in words.
+/// Describes what was found in a member's row.
 pub(crate) fn describe(found: Found) -> String {
     match found {
         Found::ProtocolViolation(what) => what.to_string(),

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use spindle_dds_core::{
-    ClaimError, Delivery, DeliveryClass, Engine, EngineConfig, Event, Handle, Kind, Meta, RingSpec,
-    SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
+    ClaimError, CommitMeta, Delivery, DeliveryClass, Engine, EngineEvent, EngineHandle,
+    MessageKind, RingSpec, SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::{Fabric, Park, Rank, WakeInterest};
 
@@ -38,8 +38,8 @@ impl<F: Fabric> Sink<F> for Reader {
 
     fn batch_end(&mut self) {}
 
-    fn event(&mut self, event: Event) {
-        if let Event::Stopped(reason) = event {
+    fn event(&mut self, event: EngineEvent) {
+        if let EngineEvent::Stopped(reason) = event {
             panic!("{reason}");
         }
     }
@@ -71,7 +71,7 @@ fn lane(members: usize) -> SubgroupSpec {
 }
 
 /// Commits the next message, if there is room.
-fn send<F: Fabric>(handle: &Handle<F>, index: u32) -> bool {
+fn send<F: Fabric>(handle: &EngineHandle<F>, index: u32) -> bool {
     let len = len_of(index) as u32;
     let lane = handle.lane(SUBGROUP).expect("a lane");
     let mut claim = match lane.claim(DeliveryClass::Ordered, len) {
@@ -82,8 +82,8 @@ fn send<F: Fabric>(handle: &Handle<F>, index: u32) -> bool {
     let (head, rest) = claim.bytes().split_at_mut(4);
     head.copy_from_slice(&index.to_le_bytes());
     rest.fill(index as u8);
-    let meta = Meta {
-        kind: Kind::Data,
+    let meta = CommitMeta {
+        kind: MessageKind::Data,
         flags: 0,
         encapsulation: 1,
         writer: 0,
@@ -97,9 +97,14 @@ fn send<F: Fabric>(handle: &Handle<F>, index: u32) -> bool {
 }
 
 /// One member, until all are through.
-fn take_part<F: Park>(node: &Engine<F, Reader>, through: &AtomicUsize, wake_all: impl Fn()) {
+fn take_part<F: Park>(
+    node: &Engine<F, Reader>,
+    members: usize,
+    through: &AtomicUsize,
+    wake_all: impl Fn(),
+) {
     let handle = node.handle();
-    let (fabric, members) = (handle.fabric(), handle.fabric().members());
+    let fabric = handle.fabric();
     let all = u64::from(MESSAGES) * members as u64;
     let (mut sent, mut done) = (0, false);
     while through.load(Ordering::SeqCst) < members {
@@ -145,34 +150,23 @@ impl<W: Fn()> Drop for Alarm<'_, W> {
     }
 }
 
-/// Each member's control segment and lane.
-fn check<F: Park>(fabrics: Vec<[F; 2]>) {
-    let lane = lane(fabrics.len());
-    let node = |[control, segment]: [F; 2]| {
-        let received = Received::default();
-        let sink = Reader(Arc::clone(&received));
-        let node = Engine::new(control, EngineConfig::SPINDLE, sink);
-        node.add_lane(&lane, segment).expect("a lane");
-        (node, received)
-    };
-    let nodes: Vec<_> = fabrics.into_iter().map(node).collect();
+fn check(hosts: &[usize]) {
+    let histories: Vec<Received> = hosts.iter().map(|_| Received::default()).collect();
+    let sink = |rank: usize| Reader(Arc::clone(&histories[rank]));
+    let (_stations, nodes) = stations::engines(hosts, &[lane(hosts.len())], sink);
     let through = AtomicUsize::new(0);
-    let wake_all = || {
-        nodes
-            .iter()
-            .for_each(|(node, _)| node.handle().fabric().nudge())
-    };
+    let wake_all = || nodes.iter().for_each(|node| node.handle().fabric().nudge());
     thread::scope(|scope| {
-        for (node, _) in &nodes {
+        for node in &nodes {
             scope.spawn(|| {
                 let _alarm = Alarm(&through, wake_all);
-                take_part(node, &through, wake_all);
+                take_part(node, hosts.len(), &through, wake_all);
             });
         }
     });
-    let histories: Vec<_> = nodes
+    let histories: Vec<_> = histories
         .iter()
-        .map(|(_, seen)| seen.lock().expect("no panic"))
+        .map(|seen| seen.lock().expect("no panic"))
         .collect();
     for history in &histories {
         assert!(**history == *histories[0], "two orders");
@@ -183,27 +177,18 @@ fn check<F: Park>(fabrics: Vec<[F; 2]>) {
     }
 }
 
-fn check_over(hosts: &[usize]) {
-    let (_stations, segments) = stations::segments(hosts, &[lane(hosts.len())]);
-    let segments = segments.into_iter().map(|both| {
-        let both: Result<[_; 2], _> = both.try_into();
-        both.expect("control and lane")
-    });
-    check(segments.collect());
-}
-
 #[test]
 fn one_order_over_shared_memory() {
-    check_over(&[0, 0, 0]);
+    check(&[0, 0, 0]);
 }
 
 /// Two segments for each member, in the same streams.
 #[test]
 fn one_order_over_streams() {
-    check_over(&[0, 1, 2]);
+    check(&[0, 1, 2]);
 }
 
 #[test]
 fn one_order_over_a_mixture() {
-    check_over(&[0, 1, 1, 0]);
+    check(&[0, 1, 1, 0]);
 }

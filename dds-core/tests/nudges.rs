@@ -3,15 +3,18 @@
 // The crate under test has no locks; who looks on needs one.
 #![allow(clippy::disallowed_types)]
 
+mod view;
+
 use std::sync::{Arc, Mutex};
 
+use spindle_dds_core::membership::CONTROL_ROW_LEN;
 use spindle_dds_core::{
-    CONTROL_ROW_LEN, Claim, ClaimError, Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind,
-    Layout, Meta, RingSpec, SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
+    Claim, ClaimError, CommitMeta, Delivery, DeliveryClass, Engine, EngineConfig, EngineEvent,
+    MessageKind, RingSpec, SegmentLayout, SenderSpec, Sink, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
 use spindle_dds_transport::{
-    Fabric, FabricCounters, PeerFailure, PeerSet, Rank, Region, WakeInterest,
+    FABRIC_AREA, Fabric, FabricCounters, PeerFailure, PeerSet, Rank, Region, WakeInterest,
 };
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
@@ -112,15 +115,15 @@ impl<F: Fabric> Sink<F> for Nobody {
 
     fn batch_end(&mut self) {}
 
-    fn event(&mut self, _: Event) {}
+    fn event(&mut self, _: EngineEvent) {}
 
     fn is_reading(&self, _: SubgroupId) -> bool {
         self.reads
     }
 }
 
-const META: Meta = Meta {
-    kind: Kind::Data,
+const META: CommitMeta = CommitMeta {
+    kind: MessageKind::Data,
     flags: 0,
     encapsulation: 1,
     writer: 0,
@@ -148,9 +151,10 @@ fn pair(reads: bool, config: EngineConfig) -> (SimNetwork, [Engine<Noted, Nobody
     };
     let options = SimOptions::default();
     let (network, controls) = SimNetwork::group(1, &[CONTROL_ROW_LEN; 2], options);
-    let lens = Layout::new(&spec).expect("a lane").row_lens();
+    let lens = SegmentLayout::new(&spec).expect("a lane").row_lens();
     let rows: Vec<_> = (0..).map(NodeId).zip(lens).collect();
     let segment = network.open(&rows);
+    let view = view::view_of(2, vec![spec]);
     let all = [Calls::default(), Calls::default()];
     let mut controls = controls.into_iter();
     let engines = all.each_ref().map(|calls| {
@@ -160,10 +164,18 @@ fn pair(reads: bool, config: EngineConfig) -> (SimNetwork, [Engine<Noted, Nobody
         };
         let control = noted(controls.next().expect("two members"));
         let segment = noted(network.fabric(segment, control.me()));
-        let engine = Engine::new(control, config, Nobody { reads });
-        engine.add_lane(&spec, segment).expect("a lane");
+        let own = network.open(&[(NodeId(control.me().index()), FABRIC_AREA)]);
+        let own = noted(network.fabric(own, Rank(0)));
+        let engine = Engine::new(own, config, Nobody { reads });
+        view::begin_view(&engine, &view, control, [segment]);
         engine
     });
+    for _ in 0..2 {
+        for engine in &engines {
+            engine.step(0);
+        }
+        network.settle();
+    }
     let [calls, _] = all;
     (network, engines, calls)
 }
@@ -224,26 +236,8 @@ fn who_only_sends_wakes_nobody_for_its_own_messages() {
     assert!(!before.iter().any(nudges), "{sent:?}");
 }
 
-/// No message or null of the other one comes any more that has it say what it has received: only
-/// what the rest say of its own does.
-#[test]
-fn the_last_of_several_senders_is_woken_for_acknowledgements() {
-    let (network, [engine, other], calls) = pair(false, EngineConfig::SPINDLE);
-    let mut claim = claim(&engine);
-    engine.send(&mut claim, 16, &META).expect("a commit");
-    let outcome = engine.step(0).expect("nobody else steps");
-    assert_eq!(outcome.want, WakeInterest::Data, "the other one answers");
-    assert!(other.leave());
-    network.settle();
-    engine.step(0).expect("nobody else steps");
-    claim.renew(16).expect("room");
-    calls.lock().expect("no panic").clear();
-    engine.send(&mut claim, 16, &META).expect("a commit");
-    let sent = calls.lock().expect("no panic").clone();
-    assert_eq!(sent.last(), Some(&Call::NudgeAsOwner), "{sent:?}");
-}
-
-/// The same where the other one is there, and sends no nulls.
+/// No null of the other one comes that has it say what it has received: only what the rest say
+/// of its own messages does.
 #[test]
 fn who_is_answered_by_no_nulls_is_woken_for_acknowledgements() {
     let config = EngineConfig {

@@ -48,7 +48,7 @@ pub(crate) type Doc = Option<Rc<[String]>>;
 #[derive(Debug, Clone)]
 pub(crate) struct Annotation {
     /// Written in a comment after the annotated declaration.
-    pub(crate) behind: bool,
+    pub(crate) is_in_comment: bool,
     pub(crate) name: ScopedName,
     pub(crate) arguments: Arguments,
     pub(crate) span: Span,

@@ -94,20 +94,20 @@ pub(crate) struct Sink {
 #[derive(Debug)]
 struct Finding {
     severity: Severity,
-    place: Place,
+    place: Origin,
     message: String,
     hint: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum Origin {
     Span(Span),
     File(PathBuf),
 }
 
 impl Sink {
     pub(crate) fn error(&mut self, span: Span, message: impl Into<String>) {
-        self.push(Severity::Error, Place::Span(span), message.into(), None);
+        self.push(Severity::Error, Origin::Span(span), message.into(), None);
     }
 
     pub(crate) fn error_hint(
@@ -118,7 +118,7 @@ impl Sink {
     ) {
         self.push(
             Severity::Error,
-            Place::Span(span),
+            Origin::Span(span),
             message.into(),
             Some(hint.into()),
         );
@@ -139,7 +139,7 @@ impl Sink {
     }
 
     pub(crate) fn warning(&mut self, span: Span, message: impl Into<String>) {
-        self.push(Severity::Warning, Place::Span(span), message.into(), None);
+        self.push(Severity::Warning, Origin::Span(span), message.into(), None);
     }
 
     pub(crate) fn warning_hint(
@@ -150,7 +150,7 @@ impl Sink {
     ) {
         self.push(
             Severity::Warning,
-            Place::Span(span),
+            Origin::Span(span),
             message.into(),
             Some(hint.into()),
         );
@@ -158,7 +158,7 @@ impl Sink {
 
     /// A finding about a file without text, such as an unreadable one.
     pub(crate) fn file_error(&mut self, path: &Path, message: impl Into<String>) {
-        let place = Place::File(path.to_path_buf());
+        let place = Origin::File(path.to_path_buf());
         self.push(Severity::Error, place, message.into(), None);
     }
 
@@ -174,8 +174,8 @@ impl Sink {
     /// All findings in the order of the files and of the text in them.
     pub(crate) fn finish(mut self, sources: &Sources) -> Vec<Diagnostic> {
         self.findings.sort_by_key(|finding| match &finding.place {
-            Place::Span(span) => (span.file.0, span.start),
-            Place::File(_) => (usize::MAX, 0),
+            Origin::Span(span) => (span.file.0, span.start),
+            Origin::File(_) => (usize::MAX, 0),
         });
         let mut all: Vec<_> = self
             .findings
@@ -208,7 +208,7 @@ impl Sink {
         all
     }
 
-    fn push(&mut self, severity: Severity, place: Place, message: String, hint: Option<String>) {
+    fn push(&mut self, severity: Severity, place: Origin, message: String, hint: Option<String>) {
         self.errors += usize::from(severity == Severity::Error);
         let same = |one: &Finding| one.place == place && one.message == message;
         if self.findings.iter().any(same) {
@@ -243,8 +243,8 @@ impl Finding {
             hint,
         } = self;
         let span = match place {
-            Place::Span(span) => span,
-            Place::File(file) => {
+            Origin::Span(span) => span,
+            Origin::File(file) => {
                 let (line, column, width) = (0, 0, 1);
                 let source_line = String::new();
                 return Diagnostic {

@@ -61,12 +61,12 @@ const ANONYMOUS: &str = "Anonymous Types";
 const ANY: &str = "Any";
 const ANNOTATIONS: &str = "Annotations";
 const INTERFACES: &str = "Interfaces - Basic";
-const FIELD: &str = "No IDL 4.2, found in the field";
+const FIELD: &str = "Not IDL 4.2, found in existing files";
 const OTHER: &str = "CORBA, CCM, value types, templates";
 
 /// All of IDL 4.2.
 pub const TABLE: &[Row] = &[
-    done(CORE, "module M", "pub mod M, one tree a compilation"),
+    done(CORE, "module M", "pub mod M, one tree per compilation"),
     done(CORE, "const T NAME", "pub const NAME: T"),
     done(CORE, "const string NAME", "pub const NAME: &str"),
     done(CORE, "const wstring NAME", "pub const NAME: &str"),
@@ -78,7 +78,7 @@ pub const TABLE: &[Row] = &[
         "long double",
         "runtime::LongDouble, its bits: no arithmetic",
     ),
-    done(CORE, "char", "u8: one byte, of whatever code page"),
+    done(CORE, "char", "u8: one byte of any code page"),
     done(CORE, "wchar", "u16: one UTF-16 unit"),
     done(CORE, "boolean, octet", "bool, u8"),
     done(
@@ -120,7 +120,7 @@ pub const TABLE: &[Row] = &[
     done(
         CORE,
         "union U switch (D)",
-        "pub enum U with a variant Name(T) a branch: Name(D, T) where several values of D \
+        "pub enum U with one variant Name(T) per branch: Name(D, T) where several values of D \
          select it, Empty(D) where none is selected",
     ),
     done(CORE, "typedef T A", "pub type A = T"),
@@ -138,12 +138,12 @@ pub const TABLE: &[Row] = &[
     done(
         EXTENDED,
         "map<K, V>, map<K, V, N>",
-        "BTreeMap<K, V>; a key that comes twice is an error",
+        "BTreeMap<K, V>; a duplicate key is an error",
     ),
     done(
         EXTENDED,
         "bitset B",
-        "pub struct B with one field a bit field, checked on writing",
+        "pub struct B with one field per bit field, checked on writing",
     ),
     done(
         EXTENDED,
@@ -173,7 +173,7 @@ pub const TABLE: &[Row] = &[
     done(
         ANNOTATIONS,
         "@default(v)",
-        "Default, and what absent members read as",
+        "Default, and the value of absent members",
     ),
     done(ANNOTATIONS, "@default_literal", "#[default]"),
     done(ANNOTATIONS, "@value(n)", "the wire form of a literal"),
@@ -191,14 +191,14 @@ pub const TABLE: &[Row] = &[
     done(
         ANNOTATIONS,
         "@optional",
-        "Option<T>; its @default is what a new value has, not what absence reads as",
+        "Option<T>; its @default applies to new values, not to absent members",
     ),
     done(ANNOTATIONS, "@external", "Box<T>"),
     done(ANNOTATIONS, "@must_understand", "the flag on the wire"),
     done(
         ANNOTATIONS,
         "@range, @min, @max",
-        "checked on writing and reading; the default is the allowed number next to 0",
+        "checked on writing and reading; the default is the allowed number nearest to 0",
     ),
     done(
         ANNOTATIONS,
@@ -213,18 +213,18 @@ pub const TABLE: &[Row] = &[
     done(
         ANNOTATIONS,
         "@try_construct",
-        "what reading does with values out of bounds, of members and of elements",
+        "how reading treats values out of bounds, for members and elements",
     ),
     done(
         ANNOTATIONS,
         "@non_serialized",
-        "a field that is not written, and has its default when read",
+        "a field that is not serialized, and has its default when read",
     ),
     done(ANNOTATIONS, "@position", "bits of a bitmask"),
     done(
         ANNOTATIONS,
         "@data_representation",
-        "TopicType::REPRESENTATIONS: writers and readers of others are refused",
+        "TopicType::REPRESENTATIONS: endpoints with other ones are refused",
     ),
     done(
         ANNOTATIONS,
@@ -234,23 +234,19 @@ pub const TABLE: &[Row] = &[
     done(
         ANNOTATIONS,
         "@ignore_literal_names",
-        "assignability of the type as it was compiled; others are not told",
+        "assignability of the compiled type; not announced to others",
     ),
     done(
         ANNOTATIONS,
         "@annotation declarations",
-        "no code: what is said by them is in the TypeObjects",
+        "no code: their uses are in the TypeObjects",
     ),
-    done(
-        ANNOTATIONS,
-        "@oneway",
-        "as the keyword: a method like others",
-    ),
+    done(ANNOTATIONS, "@oneway", "as the keyword: an ordinary method"),
     planned(ANNOTATIONS, "@service, @ami", "DDS-RPC"),
     done(
         INTERFACES,
         "interface I : Base",
-        "pub trait I: Base, a type Arc<dyn I>; what is declared inside in pub mod IScope",
+        "pub trait I: Base, a type Arc<dyn I>; inner declarations in pub mod IScope",
     ),
     done(
         INTERFACES,
@@ -265,8 +261,8 @@ pub const TABLE: &[Row] = &[
     done(
         FIELD,
         "long id; //@key",
-        "annotations in comments behind a declaration (XTypes 1.0, Connext DDS) as before it, \
-         and a warning for each file",
+        "annotations in comments after a declaration (XTypes 1.0, Connext DDS), \
+         with a warning per file",
     ),
     done(
         FIELD,
@@ -282,12 +278,12 @@ pub const TABLE: &[Row] = &[
     done(
         FIELD,
         "a literal of several enums",
-        "each where a value of its enum is wanted, or as Enum::LITERAL",
+        "each where a value of its enum is expected, or as Enum::LITERAL",
     ),
     done(
         FIELD,
         "a type inside a member",
-        "a type beside the one around",
+        "a type beside the enclosing one",
     ),
     planned(
         OTHER,

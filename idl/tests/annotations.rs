@@ -1,4 +1,4 @@
-//! What annotations say of types is in their descriptions, as XTypes 1.3 Annex B has it.
+//! Type objects contain the annotations of types in the form of XTypes 1.3 Annex B.
 
 use spindle_dds_idl::model::{Model, TypeId};
 use spindle_dds_idl::type_object::TypeDescriptions;
@@ -15,8 +15,7 @@ fn model(text: &str) -> Model {
     model.expect("compiles").clone()
 }
 
-/// The type of this name with all that it is made of, as somebody puts it together who was
-/// given the complete objects; its first type is it.
+/// The type as resolved from its complete objects; it is the first of the graph.
 fn read(found: &TypeDescriptions, id: TypeId) -> Resolved {
     let objects = found.objects(id).expect("is described");
     let bytes = objects.to_bytes().expect("they fit");
@@ -82,10 +81,10 @@ fn bytes(hex: &str) -> Vec<u8> {
     bytes.collect::<Result<_, _>>().expect("hexadecimal")
 }
 
-/// Byte by byte as the annex says: an annotation in both forms, and the head of a structure
-/// that it is applied to.
+/// Byte by byte by the annex: an annotation in both forms, and the head of a structure with a
+/// use of it.
 #[test]
-fn annotations_are_written_as_the_annex_has_them() {
+fn annotations_have_the_bytes_of_the_annex() {
     let model =
         model("@annotation Level { long value default 7; }; @Level(3) struct S { long x; };");
     let found = TypeDescriptions::of(&model).expect("names are short");
@@ -148,9 +147,9 @@ const ALL: &str = "
     struct Loop { @m::Level(11) sequence<Loop> inner; };
 ";
 
-/// What was said is read again, and describes itself by the same hash.
+/// Annotations survive encoding and resolution, and the type keeps its hash.
 #[test]
-fn what_is_said_of_types_is_read_again() {
+fn annotations_of_types_are_resolved_again() {
     let model = model(ALL);
     let found = TypeDescriptions::of(&model).expect("names are short");
     let read = |name: &str| {
@@ -223,8 +222,8 @@ fn what_is_said_of_types_is_read_again() {
     assert_eq!(said, ["after-declaration", "c++", "// first"]);
 }
 
-/// An annotation is read with its parameters and their defaults, and what has none has a
-/// value that stands for nothing.
+/// An annotation is resolved with its parameters and their defaults; a parameter without a
+/// default has a zero or empty value.
 #[test]
 fn defaults_of_parameters_are_described() {
     let model = model(ALL);
@@ -256,10 +255,10 @@ fn defaults_of_parameters_are_described() {
     assert_eq!(default("wide"), AnnotationValue::String16(Vec::new()));
 }
 
-/// Annex B: parameters by name, or by its hash where that is all there is, values by the hash
-/// of the parameter, uses by the identifier of the annotation.
+/// Annex B: parameters are ordered by name, or by its hash in the minimal form, values by the
+/// hash of the parameter, uses by the identifier of the annotation.
 #[test]
-fn everything_stands_in_its_order() {
+fn parameters_values_and_uses_are_in_the_order_of_the_annex() {
     let model = model(ALL);
     let found = TypeDescriptions::of(&model).expect("names are short");
     let graph = found.graph();
@@ -308,10 +307,10 @@ fn everything_stands_in_its_order() {
     assert!(values.is_sorted_by(|one, other| one.name_hash < other.name_hash));
 }
 
-/// Annotations say nothing that assignability asks for: the minimal form, which is what is
-/// announced, is the same without them, and names none of them.
+/// Annotations do not affect assignability: the minimal form, which is announced, is the same
+/// without them, and refers to none of them.
 #[test]
-fn the_minimal_form_knows_nothing_of_annotations() {
+fn the_minimal_form_has_no_annotations() {
     let annotated = model(ALL);
     let mut plain = annotated.clone();
     for decl in &mut plain.types {

@@ -1,4 +1,4 @@
-//! The builder as a `build.rs` uses it.
+//! The builder as used in a build script.
 
 use std::path::PathBuf;
 use std::{fs, io};
@@ -23,7 +23,7 @@ impl Scratch {
 }
 
 #[test]
-fn generates_one_file_from_all_that_is_read() {
+fn generates_one_file_from_all_files_read() {
     let scratch = Scratch::new("builder_generates").expect("writes");
     let main = scratch.write(
         "main.idl",
@@ -59,7 +59,7 @@ fn generates_one_file_from_all_that_is_read() {
 }
 
 #[test]
-fn files_that_are_built_in_are_not_watched() {
+fn built_in_files_are_not_watched() {
     let scratch = Scratch::new("builder_built_in").expect("writes");
     let main = scratch.write(
         "main.idl",

@@ -1,4 +1,4 @@
-//! What is said about a file, and where.
+//! Diagnostics of files, with positions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::location::Location;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -17,15 +17,15 @@ pub enum Severity {
     Warning,
 }
 
-/// One remark about a file. Shown as `file:line:column: error: message`.
+/// One diagnostic about a file. Shown as `file:line:column: error: message`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// Where.
+    /// The position.
     #[serde(flatten)]
     pub location: Location,
-    /// How bad.
+    /// The severity.
     pub severity: Severity,
-    /// What is wrong and, where it is known, what would be right.
+    /// The fault and, if known, the correction.
     pub message: String,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct At {
     pub(crate) column: u32,
 }
 
-/// The remarks about one file, in the making.
+/// The diagnostics about one file so far.
 #[derive(Debug)]
 pub(crate) struct Report {
     file: Arc<str>,
@@ -63,7 +63,7 @@ impl Report {
         }
     }
 
-    /// A report that drops what it is told, for reading again what was checked before.
+    /// A report that drops its input, for reading checked text again.
     pub(crate) fn silent(file: Arc<str>) -> Self {
         Self {
             silent: true,
@@ -79,7 +79,7 @@ impl Report {
         self.add(at, Severity::Warning, message.into());
     }
 
-    /// Whether further remarks are dropped.
+    /// Whether further diagnostics are dropped.
     pub(crate) fn is_full(&self) -> bool {
         self.silent || self.diagnostics.len() > DIAGNOSTICS_MAX
     }
@@ -122,7 +122,7 @@ impl Report {
     }
 }
 
-/// Text of a file as a message shows it: quoted, on one line, and not too long.
+/// Text of a file for a message: quoted, on one line, and truncated.
 pub(crate) fn quote(text: &str) -> String {
     let mut shown: String = text.chars().take(QUOTED_CHARS_MAX).collect();
     if shown.len() < text.len() {
@@ -131,7 +131,7 @@ pub(crate) fn quote(text: &str) -> String {
     format!("'{}'", shown.escape_debug())
 }
 
-/// The one of `known` that `word` was probably meant to be, as the end of a message.
+/// The end of a message that suggests the element of `known` most similar to `word`.
 pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     if word.len() > QUOTED_CHARS_MAX {
         return String::new();
@@ -150,7 +150,7 @@ pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a s
     }
 }
 
-/// How many letters must be put in, taken out or changed, whatever their case.
+/// Levenshtein's distance, ignoring case.
 fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();

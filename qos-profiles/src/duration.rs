@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A span of time as DDS counts it: whole seconds and nanoseconds, or infinite
+/// A span of time in the units of DDS: whole seconds and nanoseconds, or infinite
 /// (DDS 1.4 §2.3.2, `Duration_t`).
 ///
 /// It is never negative, its nanoseconds are below 10^9 unless it is infinite,
@@ -19,7 +19,7 @@ pub struct Duration {
     nanosec: u32,
 }
 
-/// The two numbers given for a [`Duration`] do not make one.
+/// The two numbers are not a [`Duration`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "{sec} s and {nanosec} ns make no duration: seconds start at 0, nanoseconds end at 999999999"
@@ -71,7 +71,7 @@ impl Duration {
         Self::from_std(std::time::Duration::from_nanos(nanos))
     }
 
-    /// Takes over a duration of the standard library; more than `i32::MAX`
+    /// Converts a duration of the standard library; more than `i32::MAX`
     /// seconds is infinite.
     pub const fn from_std(duration: std::time::Duration) -> Self {
         if duration.as_secs() > i32::MAX as u64 {
@@ -127,7 +127,7 @@ impl fmt::Display for Duration {
     }
 }
 
-/// How a duration travels: the two members of `Duration_t` by their names.
+/// The serialized form: the two members of `Duration_t` by their names.
 #[derive(Serialize, Deserialize)]
 struct Fields {
     sec: i32,

@@ -1,36 +1,36 @@
 //! The QoS of DDS: policy types, the rules among them, and DDS-XML read into them.
 //!
-//! An application says how its data are to be delivered by setting *policies* on
-//! entities: whether samples may get lost, how many are kept, who may write what.
+//! An application controls the delivery of its data by *policies* on entities:
+//! whether samples may get lost, how many are kept, which writers may write.
 //! This crate has a type for each of the 22 policies of DDS 1.4 and the two of
 //! DDS-XTypes 1.3, with the standard's names and defaults; a structure of them for
-//! each kind of entity ([`DataWriterQos`], [`DataReaderQos`], ...); and one answer
-//! for each question that the standard asks of them:
+//! each kind of entity ([`DataWriterQos`], [`DataReaderQos`], ...); and one function
+//! for each check of the standard:
 //!
 //! | question | answer |
 //! |---|---|
-//! | do the policies of an entity go together? | `check_consistency`: INCONSISTENT_POLICY |
+//! | are the policies of an entity consistent? | `check_consistency`: INCONSISTENT_POLICY |
 //! | may an enabled entity change to them? | `check_mutable`: IMMUTABLE_POLICY |
 //! | does a writer's offer satisfy a reader's request? | [`incompatible`], [`Partition::matches`] |
-//! | is all that they ask for built? | `unsupported`: UNSUPPORTED |
+//! | is everything that they request supported? | `unsupported`: UNSUPPORTED |
 //!
 //! QoS can be written in the program, or kept in files in the OMG's format DDS-XML
-//! and looked up by name. A QoS from a file remembers where each policy was set, so
-//! that whoever refuses it can name the line.
+//! and looked up by name. A QoS from a file records where each policy was set, so
+//! that an error can name the line.
 //!
 //! ```text
 //!   fleet.xml ──┐
 //!   radar.xml ──┼─▶ QosProvider ──profile("Fleet::Critical")──▶ QosProfile
 //!               │        │                                          │ datawriter_qos("Track")
 //!               ▼        ▼                                          ▼
-//!        LoadError: every remark        check(): all that     DataWriterQos
-//!        as file:line:column            is to be said          ├ policies, defaults filled in
+//!        LoadError: all diagnostics     check(): all          DataWriterQos
+//!        as file:line:column            diagnostics            ├ policies, defaults filled in
 //!                                                              └ origins: policy ─▶ file, line
 //! ```
 //!
 //! The crate knows nothing of entities, types, transports or the order of messages:
-//! it does not act on a policy, it only says what the policy is. It opens no file but
-//! those it is told to read, starts no thread, and reads no clock or environment.
+//! it does not act on policies. It opens only the files that it is given, starts no
+//! thread, and reads no clock or environment.
 //!
 //! # Example
 //!

@@ -1,4 +1,4 @@
-//! Where in a file something was said, and which policy was set there.
+//! Positions in files, and the policies that were set there.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,9 +29,8 @@ impl fmt::Display for Location {
 
 /// The places in XML files where the policies of one entity QoS were last set.
 ///
-/// It rides along inside each entity QoS so that a refusal can name the line.
-/// It is no part of the value: two QoS are equal whatever their origins, and it
-/// does not travel.
+/// Each entity QoS contains it so that an error can name the line. It is not part of
+/// the value: QoS with different origins are equal, and it is not serialized.
 #[derive(Debug, Clone, Default)]
 pub struct Origins {
     set: BTreeMap<PolicyId, Location>,
@@ -66,7 +65,7 @@ impl Origins {
         &self.refused
     }
 
-    /// Takes over what `other` knows of `policies`.
+    /// Copies the origins of `policies` from `other`.
     pub(crate) fn copy(&mut self, other: &Self, policies: &[PolicyId]) {
         for &policy in policies {
             match other.get(policy) {
@@ -77,7 +76,7 @@ impl Origins {
     }
 }
 
-/// Always equal: where a policy was set is no part of what it says.
+/// Always equal: the origin of a policy is not part of its value.
 impl PartialEq for Origins {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -634,7 +634,7 @@ mod not_built {
                 => &["TRANSPORT_PRIORITY is not supported yet: value 3, which no transport reads \
                       yet"];
             DataWriterQos: user_data = UserData { value: vec![1] }
-                => &["USER_DATA is not supported yet: 1 bytes that nobody can read yet"];
+                => &["USER_DATA is not supported yet: 1 bytes that no built-in topic shows yet"];
             SubscriberQos: entity_factory = EntityFactory { autoenable_created_entities: false }
                 => &["ENTITY_FACTORY is not supported yet: autoenable_created_entities false"];
             DataReaderQos: time_based_filter = second.into()

@@ -1,16 +1,15 @@
 # shellcheck shell=bash
 # Faults of the guest's network: sourced by scripts that run in it, as root.
 #
-#   node_loss I LOSS [DELAY]   what leaves node I is lost and late, as `node_loss 2 2% 2ms`;
+#   node_loss I LOSS [DELAY]   loses and delays packets that node I sends: `node_loss 2 2% 2ms`;
 #                              `node_loss I 0%` ends it
-#   cut_off I                  nothing comes from or to node I any more, but from itself
-#   cut_between I J            nothing passes from I to J, and from J to I
-#   heal I                     ends what was cut of I
-#   heal_all                   ends all that was cut
+#   cut_off I                  drops packets from and to node I
+#   cut_between I J            drops packets between I and J
+#   heal I                     ends all cuts of I
+#   heal_all                   ends all cuts
 #
-# Packets are dropped in the bridge, so both sides learn of it by silence, as they would
-# if a cable broke: not by an error of their own network layer, at which Soft-RoCE would
-# try again at once, without end. Needs tc (iproute2) and nft (nftables).
+# Packets are dropped in the bridge, so both sides notice only silence, as with a broken cable,
+# and no error of their own network layer, after which Soft-RoCE would retry without end. Needs tc (iproute2) and nft (nftables).
 
 node_loss() {
     modprobe sch_netem || return
@@ -18,11 +17,11 @@ node_loss() {
         tc qdisc del dev "n$1" root 2>/dev/null || true
         return 0
     fi
-    # The limit is of packets that wait: none is lost for being late.
+    # The limit counts delayed packets: none must be lost because of it.
     tc qdisc replace dev "n$1" root netem limit 100000 loss "$2" delay "${3:-0ms}"
 }
 
-# A rule for each pair of ports, with a name to end it by.
+# Adds a rule, with a comment by which heal finds it.
 drop() {
     if ! nft list table bridge spindle >/dev/null 2>&1; then
         nft 'add table bridge spindle' || return

@@ -1,17 +1,17 @@
 # shellcheck shell=bash disable=SC2154 # cache and here are rdma-vm's
-# What is prepared once for each kernel, and kept: sourced by rdma-vm.
+# What is prepared once for each kernel and cached: sourced by rdma-vm.
 #
 #   $cache/<kernel>/vmlinux            Debian's kernel, uncompressed
-#   $cache/<kernel>/lib/modules        its modules, which become the guest's
-#   $cache/<kernel>/initramfs.<sum>    busybox, the modules of the guest and guest-init,
-#                                      whose sum it is
+#   $cache/<kernel>/lib/modules        its modules, for the guest
+#   $cache/<kernel>/initramfs.<sum>    busybox, the guest's modules and guest-init, whose
+#                                      checksum is in the name
 #
-# Each gets its name when it is whole: what is half-made is never found.
+# Each gets its name when it is complete, so that a partial one is never used.
 
-# In the order of what needs what; those that they need come before them.
+# Each after the modules that it needs.
 guest_modules=(virtio_pci virtio_console 9p 9pnet_virtio overlay veth bridge rdma_ucm rdma_rxe)
 
-# Ends with what to install if something is missing.
+# Exits with a list of packages to install if something is missing.
 check_host() {
     local missing=() needed command package
     [[ $(uname -sm) == "Linux x86_64" ]] || die "the guest is made for Linux on x86-64 only"
@@ -21,7 +21,7 @@ check_host() {
         [[ $(PATH=$PATH:/usr/sbin:/sbin type -P "$command") || " ${missing[*]} " == *" $package "* ]] ||
             missing+=("$package")
     done
-    # A busybox with libraries finds none where there is nothing else.
+    # A dynamically linked busybox would not find its libraries in the initramfs.
     if [[ ! -x /bin/busybox ]] || ldd /bin/busybox >/dev/null 2>&1; then
         missing+=(busybox-static)
     fi
@@ -37,7 +37,7 @@ cached_kernel() {
     [[ $found == "*/vmlinux" ]] || echo "${found%/vmlinux}"
 }
 
-# The newest that apt knows.
+# The newest kernel that apt knows.
 newest_kernel() {
     local package
     package=$(apt-cache depends linux-image-amd64 2>/dev/null |
@@ -46,14 +46,14 @@ newest_kernel() {
     echo "$package"
 }
 
-# Where it is, or is to be.
+# The path of the initramfs for a kernel.
 initramfs() {
     local sum
     sum=$(cksum <"$here/guest-init")
     echo "$cache/$1/initramfs.${sum%% *}"
 }
 
-# Makes what is not there yet. One at a time.
+# Makes what is missing. One process at a time.
 prepare() {
     if [[ -e $cache/$1/vmlinux && -e $(initramfs "$1") ]]; then return; fi
     local lock
@@ -65,7 +65,7 @@ prepare() {
     exec {lock}>&-
 }
 
-# Debian's package is fetched and unpacked, not installed.
+# Fetches and unpacks Debian's package; it is not installed.
 make_kernel() {
     local new=$cache/.new image offset
     echo "rdma-vm: fetching Linux $1 into $cache (once)" >&2
@@ -77,11 +77,11 @@ make_kernel() {
     depmod -b "$new/unpacked" "$1" || die "depmod fails for Linux $1"
     mkdir "$new/lib"
     mv "$new/unpacked/lib/modules" "$new/lib"
-    # QEMU starts an uncompressed kernel itself; else the emulated processor unpacks it.
+    # Uncompressed, so that the emulated processor need not unpack it.
     image=$new/unpacked/boot/vmlinuz-$1
     offset=$(LC_ALL=C grep -abo -m 1 -P '\xfd7zXZ\x00' "$image" | LC_ALL=C sed -n '1s/:.*//p')
     [[ $offset ]] || die "$image is not compressed as expected (xz)"
-    # What follows the stream is nothing to xz, and so nobody waits for tail.
+    # xz ignores what follows the stream; tail is not waited for.
     xz -dc --single-stream >"$new/vmlinux" < <(tail -c "+$((offset + 1))" "$image") ||
         die "$image cannot be unpacked"
     rm -rf "$new/unpacked" "$new"/*.deb

@@ -5,9 +5,9 @@
 #   n2 ---- p2 --+-- br0    p<i>: its port of the bridge, where faults.sh cuts
 #   n3 ---- p3 --+
 #
-# All is one network namespace, as Soft-RoCE works in the first one only. What goes from
-# node to node would stay in the kernel then; so addresses of nodes are local only to
-# what comes in by a node, and what goes out of a node is looked up in a table of its own.
+# All nodes are in one network namespace, because Soft-RoCE works only in the first one. Packets
+# between nodes would stay in the kernel; so node addresses are local only to packets that
+# arrive through a node, and packets that a node sends are routed by its own table.
 
 links() {
     local node table address
@@ -26,7 +26,7 @@ links() {
         # A device may send to itself.
         echo "route add local $address dev n$node table $table"
         echo "rule add pref 100 iif n$node lookup local"
-        # Verbs look up a way out of their device; sockets are bound to an address.
+        # Verbs look up a route out of their device; sockets are bound to an address.
         echo "rule add pref 200 oif n$node lookup $table"
         echo "rule add pref 300 from $address to 10.77.0.0/24 iif lo lookup $table"
     done

@@ -1,53 +1,9 @@
-//! The `spindle` command: measures the middleware, shows what runs, runs the paper's
-//! experiments again, examines machines, and checks IDL and QoS files.
-#![forbid(unsafe_code)]
+//! The `spindle` command: see the library of the same package.
 
-mod bench;
-mod doctor;
-mod idl;
-mod perf;
-mod qos;
-mod top;
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-
-/// Tools of Spindle DDS.
-#[derive(Debug, Parser)]
-#[command(name = "spindle", version)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Measure throughput, latency and the cost of idling, in processes of its own.
-    #[command(subcommand)]
-    Perf(perf::Command),
-    /// Run the experiments of the Spindle paper again, or Spindle beside other middleware.
-    Bench(bench::BenchOptions),
-    /// Say whether this machine is fit, and by which fabric peers would be reached.
-    Doctor(doctor::DoctorOptions),
-    /// Show the participants of a domain on this host, live: rates, batches, latencies, the
-    /// view, and who holds whom up.
-    Top(top::TopOptions),
-    /// Check IDL files, generate Rust from them, and show what they say.
-    #[command(subcommand)]
-    Idl(idl::Command),
-    /// Work with files of QoS profiles.
-    #[command(subcommand)]
-    Qos(qos::Command),
-}
-
 fn main() -> ExitCode {
-    match Arguments::parse().command {
-        Command::Perf(command) => perf::run(command),
-        Command::Bench(options) => bench::run(&options),
-        Command::Doctor(options) => doctor::run(&options),
-        Command::Top(options) => top::run(&options),
-        Command::Idl(command) => idl::run(&command),
-        Command::Qos(command) => qos::run(&command),
-    }
+    spindle_dds_tools::run()
 }

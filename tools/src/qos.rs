@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use spindle_dds_qos::{QosProvider, Severity};
 
-/// What can be done with files of QoS profiles.
+/// The commands for files of QoS profiles.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Read files as one, as a participant does, and list what is wrong with them,
-    /// and what is not supported yet, as `file:line:column: message`.
+    /// Read files together, as a participant does, and list errors and unsupported settings as
+    /// `file:line:column: message`.
     Check {
         /// The files.
         #[arg(required = true)]
@@ -17,7 +17,7 @@ pub(crate) enum Command {
     },
 }
 
-/// Findings go to the standard error, where compilers put them.
+/// Prints findings to the standard error, as compilers do.
 pub(crate) fn run(command: &Command) -> ExitCode {
     let Command::Check { files } = command;
     let provider = match QosProvider::from_files(files) {

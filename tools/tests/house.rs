@@ -26,6 +26,8 @@ const FLOORS: &[(&str, u32)] = &[
     ("spindle-dds-examples", 4),
     ("spindle-dds-tools", 4),
     ("spindle-dds-instructions", 4),
+    // Runs `spindle perf`, and measures the host as `spindle bench` does.
+    ("spindle-dds-paper", 5),
 ];
 
 /// Packages in which `unsafe` does not occur.
@@ -40,6 +42,7 @@ const SAFE: &[&str] = &[
     "spindle-dds-examples",
     "spindle-dds-tools",
     "spindle-dds-instructions",
+    "spindle-dds-paper",
 ];
 
 fn root() -> PathBuf {

@@ -147,7 +147,7 @@ fn throughput_of_listeners_that_take_their_time() {
     // The clock starts when the first sample's millisecond is over.
     assert!(outcome["seconds"].as_f64() >= Some(0.198), "{outcome}");
     let once = check_throughput(&[&few[..], &["--upcall-once"]].concat(), 200);
-    assert_eq!(once["drill"]["upcall_once"], true, "{once}");
+    assert_eq!(once["scenario"]["is_upcall_once"], true, "{once}");
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn idle_between_hosts() {
     let traffic = one["traffic"].as_array().expect("of each participant");
     assert_eq!(traffic.len(), 2, "{outcome}");
     for of_one in traffic {
-        assert_eq!(of_one["lane_pushes"], 0, "{outcome}");
+        assert_eq!(of_one["subgroup_pushes"], 0, "{outcome}");
         assert_eq!(of_one["work_requests"], 0, "{outcome}");
     }
 }

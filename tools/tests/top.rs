@@ -180,10 +180,10 @@ fn seen(scene: &Value, [writer, reader]: [u32; 2]) -> Option<()> {
     rate(reader, "in_per_s")?;
     let others = participants.iter().find(|one| one["name"] == reader)?;
     others["figures"]["latency_others"]["p50_ns"].as_u64()?;
-    let mut holds = scene["holds"].as_array()?.iter();
-    let hold = holds.find(|hold| hold["what"] == "room")?;
-    let named = hold["held"] == writer && hold["by"] == serde_json::json!([reader]);
-    let why = hold["why"].as_str()?;
+    let mut blocked = scene["blocked"].as_array()?.iter();
+    let entry = blocked.find(|entry| entry["what"] == "room")?;
+    let named = entry["participant"] == writer && entry["by"] == serde_json::json!([reader]);
+    let why = entry["why"].as_str()?;
     (named && why.contains("does not take from its reader of Held")).then_some(())
 }
 

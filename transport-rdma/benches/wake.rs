@@ -1,6 +1,6 @@
-//! Round trips between two members that sleep, by doorbell, beside a bare
-//! event descriptor and a bare stream in the same run; what a ring costs when
-//! nobody sleeps; and how long two stations need to make segments.
+//! Round trips between two members that sleep, by doorbell, beside a bare event descriptor and
+//! a bare stream in the same run; the cost of `wake` when all members are awake; and the time
+//! that two stations need to make segments.
 //!
 //! ```text
 //! cargo bench -p spindle-dds-transport --bench wake
@@ -57,7 +57,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// On one host, or apart: in truth on two directories of this one.
+    /// On one host, or on two, represented by two directories.
     fn open(doorbell: DoorbellChoice, apart: bool) -> Result<Self, HybridError> {
         let directories = [(); 2].map(|()| {
             let mine = std::fs::Permissions::from_mode(0o700);
@@ -84,7 +84,7 @@ impl Pair {
         })
     }
 
-    /// Both make so many segments in one exchange.
+    /// Both make this many segments in one exchange.
     fn make(&self, epoch: u64, indices: u32) -> [Vec<HybridSegment>; 2] {
         let make = |me: u16| {
             let request = |index| SegmentRequest {
@@ -118,7 +118,7 @@ fn make_segments() {
     }
 }
 
-/// Prints a line and gives the median.
+/// Prints a line and returns the median.
 fn report(name: &str, mut nanos: Vec<u64>, baseline: Option<u64>) -> u64 {
     nanos.sort_unstable();
     let (median, p99) = (nanos[nanos.len() / 2], nanos[nanos.len() * 99 / 100]);
@@ -154,7 +154,7 @@ fn bare_eventfd() -> Vec<u64> {
     })
 }
 
-/// A byte there and back over loopback, by threads that block in the kernel.
+/// A byte back and forth over loopback, by threads that block in the kernel.
 fn bare_streams() -> Vec<u64> {
     use std::io::{Read, Write};
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
@@ -211,7 +211,7 @@ fn park_round_trips<F: Park>(group: &[F]) -> Vec<u64> {
     })
 }
 
-/// A word push and a ring to a peer that is awake: no system call.
+/// A word push and `wake` to a peer that is awake: no system call.
 fn ring_awake(name: &str, group: &[impl Fabric]) {
     const TIMES: u64 = 10_000_000;
     let start = Instant::now();

@@ -1,17 +1,18 @@
-//! The processor's counter of time, for who asks for the time so often that asking the
-//! kernel's clock is what takes it.
+//! The processor's time stamp counter, for code that reads the time so often that the
+//! kernel's clock would be too slow.
 //!
-//! It counts at one rate and alike on all processors exactly where the kernel itself keeps
-//! time by it, which it looks after, and says. So [`Ticks`] are there only then: on Linux on
-//! x86-64, outside of virtual machines whose host gives them another clock.
+//! The counter runs at one rate, and in step on all processors, exactly where the kernel uses
+//! it for its own time; the kernel verifies that and publishes it. So [`Ticks`] are available
+//! only there: on Linux on x86-64, except in virtual machines whose host provides another
+//! clock.
 
-/// The counter, where there is one to go by. It is at its own rate, and begins anywhere:
-/// what its ticks are worth, the clock has to say, again and again.
+/// The counter, where it is usable. Its rate and its start are arbitrary: its ticks have to be
+/// calibrated against a clock again and again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticks(());
 
 impl Ticks {
-    /// `None` where the kernel keeps time by something else. Reads a file.
+    /// `None` if the kernel uses another clock. Reads a file.
     pub fn find() -> Option<Self> {
         if cfg!(not(all(target_arch = "x86_64", not(miri)))) {
             return None;
@@ -21,14 +22,14 @@ impl Ticks {
         (clock.trim_end() == "tsc").then_some(Self(()))
     }
 
-    /// Ticks until now. Some nanoseconds: it is not kept in order with what stands before
-    /// and after it, which the processor may do some tens of nanoseconds earlier or later.
+    /// Reads the counter; takes some nanoseconds. The processor may execute it some tens of
+    /// nanoseconds earlier or later than its place in the program.
     #[inline]
     pub fn read(self) -> u64 {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: an instruction that every processor of 64 bits has. The kernel may forbid it
-        // to a process, but not where its own clock, which each process reads in this very
-        // way, is to work.
+        // SAFETY: every 64-bit processor has the instruction. The kernel can forbid it to a
+        // process, but not where its own clock, which processes read by this instruction, is
+        // to work.
         unsafe {
             core::arch::x86_64::_rdtsc()
         }
@@ -42,14 +43,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_does_not_go_back() {
+    fn ticks_do_not_go_back() {
         let Some(ticks) = Ticks::find() else {
             return;
         };
         let mut before = ticks.read();
         for _ in 0..10_000 {
             let now = ticks.read();
-            // It may have been read earlier than the one before, but not by much.
+            // It may be executed before the previous one, but not much before.
             assert!(now + 1000 > before, "{before}, then {now}");
             before = now;
         }

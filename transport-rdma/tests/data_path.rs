@@ -22,8 +22,8 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: hands everything to the system's allocator; the counter neither
-// allocates nor is dropped.
+// SAFETY: passes everything to the system's allocator; the counter neither allocates nor is
+// dropped.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
@@ -48,7 +48,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
 }
 
 #[test]
-fn pushing_ringing_and_sleeping_in_a_segment_allocate_nothing() {
+fn pushing_waking_and_sleeping_in_a_segment_allocate_nothing() {
     for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
         let (_stations, group) = segments([0; 3], doorbell, None);
         check(&group, doorbell);
@@ -56,7 +56,7 @@ fn pushing_ringing_and_sleeping_in_a_segment_allocate_nothing() {
 }
 
 #[test]
-fn pushing_ringing_and_sleeping_over_streams_allocate_nothing() {
+fn pushing_waking_and_sleeping_over_streams_allocate_nothing() {
     for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
         let (_stations, group) = segments([0, 1, 2], doorbell, Some(streams));
         assert_eq!(allocations_of(&group), 0);
@@ -68,7 +68,7 @@ fn streams(_: usize) -> NetworkOptions {
     NetworkOptions::default()
 }
 
-/// The nodes of a guest.
+/// The nodes of an RDMA guest.
 #[cfg(feature = "verbs")]
 fn verbs(host: usize) -> NetworkOptions {
     use spindle_dds_transport::{RdmaOptions, hybrid::RdmaUse};
@@ -83,8 +83,8 @@ fn verbs(host: usize) -> NetworkOptions {
     }
 }
 
-/// Also those threads allocate nothing that take what comes and wake who sleeps. No other
-/// test may run meanwhile: all threads are counted.
+/// Threads that receive and wake sleepers allocate nothing either. No other test may run at
+/// the same time: all threads are counted.
 #[cfg(feature = "verbs")]
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
@@ -96,7 +96,7 @@ fn pushing_ringing_and_sleeping_over_verbs_allocate_nothing() {
             Some(PeerPath::Rdma(counters)) => counters.work_requests,
             other => panic!("by {other:?}"),
         };
-        // What is made once, at the first push, is made.
+        // What is created once, at the first push, is created here.
         push_and_wake(&group, 1..100);
         let posted = work_requests();
         let before = ALL_ALLOCATIONS.load(Ordering::Relaxed);
@@ -111,7 +111,7 @@ fn pushing_ringing_and_sleeping_over_verbs_allocate_nothing() {
     }
 }
 
-/// One pushes to two, of which one sleeps each time and is woken.
+/// One member pushes to two, one of which sleeps each time and is woken.
 #[cfg(feature = "verbs")]
 fn push_and_wake<F: Park>(group: &[F], values: std::ops::Range<u64>) {
     let to: PeerSet = [Rank(1), Rank(2)].into_iter().collect();
@@ -121,7 +121,7 @@ fn push_and_wake<F: Park>(group: &[F], values: std::ops::Range<u64>) {
         group[0].push(FABRIC_AREA, 512, &to);
         group[0].push_word(FABRIC_AREA + 512, value, &to);
         group[0].wake(&to, &PeerSet::EMPTY);
-        // That it sleeps may be heard only after the ring: then it is rung by upkeep.
+        // Its announcement may arrive after `wake`: then it is woken by upkeep.
         while !group[1].park(Some(Duration::from_millis(1))) {
             assert!(group[0].poll().is_none());
         }
@@ -130,7 +130,7 @@ fn push_and_wake<F: Park>(group: &[F], values: std::ops::Range<u64>) {
     }
 }
 
-/// Stations on these hosts, in truth directories of this one, and a segment of theirs.
+/// Stations on these hosts, represented by directories, and a segment of theirs.
 fn segments(
     hosts: [usize; 3],
     doorbell: DoorbellChoice,
@@ -179,7 +179,7 @@ fn segments(
     (stations, segments)
 }
 
-/// Allocations of a member that pushes, rings, sleeps and wakes, over and over.
+/// Allocations of a member that pushes, wakes, sleeps and is woken, over and over.
 fn allocations_of<F: Park>(group: &[F]) -> u64 {
     let to: PeerSet = [Rank(1), Rank(2)].into_iter().collect();
     let seen = |value| group[1].row(Rank(0)).load(FABRIC_AREA + 512) == value;

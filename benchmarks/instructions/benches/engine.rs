@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use gungraun::prelude::*;
 use spindle_dds_core::{
-    Delivery, DeliveryClass, Engine, EngineConfig, Event, Kind, Meta, RingSpec, SenderSpec, Sink,
-    SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
+    CommitMeta, Delivery, DeliveryClass, Engine, EngineEvent, MessageKind, RingSpec, SenderSpec,
+    Sink, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
 };
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::hybrid::{HybridSegment, Station};
@@ -31,8 +31,8 @@ const WARM_UP: usize = 40;
 /// More steps than it takes until a lane is hardly looked at any more.
 const LOOKS_IN_VAIN: usize = 2000;
 
-const META: Meta = Meta {
-    kind: Kind::Data,
+const META: CommitMeta = CommitMeta {
+    kind: MessageKind::Data,
     flags: 0,
     encapsulation: 1,
     writer: 0,
@@ -58,8 +58,8 @@ impl Sink<HybridSegment> for Touch {
 
     fn batch_end(&mut self) {}
 
-    fn event(&mut self, event: Event) {
-        if let Event::Stopped(reason) = event {
+    fn event(&mut self, event: EngineEvent) {
+        if let EngineEvent::Stopped(reason) = event {
             panic!("{reason}");
         }
     }
@@ -107,20 +107,11 @@ impl World {
     fn with_lanes(size: u32, lanes: u32) -> Self {
         let subgroups = SUBGROUP.0..SUBGROUP.0 + lanes;
         let lanes: Vec<_> = subgroups.map(|it| lane(SubgroupId(it))).collect();
-        let (stations, segments) = stations::segments(&[0; 2], &lanes);
-        let node = |(rank, segments): (usize, Vec<HybridSegment>)| {
-            let mut segments = segments.into_iter();
-            let sink = Touch { reading: rank > 0 };
-            let control = segments.next().expect("a control segment");
-            let engine = Engine::new(control, EngineConfig::SPINDLE, sink);
-            for (lane, segment) in lanes.iter().zip(segments) {
-                engine.add_lane(lane, segment).expect("a lane");
-            }
-            engine
-        };
-        let mut nodes = segments.into_iter().enumerate().map(node);
+        let (stations, nodes) =
+            stations::engines(&[0; 2], &lanes, |rank| Touch { reading: rank > 0 });
+        let mut nodes = nodes.into_iter();
         let (Some(sender), Some(receiver)) = (nodes.next(), nodes.next()) else {
-            unreachable!("two segments");
+            unreachable!("two engines");
         };
         let lane = sender.handle().lane(SUBGROUP).expect("a lane");
         let world = Self {

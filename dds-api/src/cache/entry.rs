@@ -201,7 +201,7 @@ impl<P> Slab<P> {
         entry.generations = generations;
         entry.state = SampleState::NotRead;
         entry.origin = origin;
-        // There is none to be dropped, which would be looked at first.
+        // The old payload is `None`: without `forget`, its drop would be checked for.
         std::mem::forget(std::mem::replace(&mut entry.payload, payload));
         entry.serial = serial;
         entry.links = last.map(|prev| Link { prev, next: NONE });
@@ -211,12 +211,12 @@ impl<P> Slab<P> {
     #[cold]
     fn grow(&mut self) -> EntryId {
         self.entries.push(Entry::VACANT);
-        // Whoever frees it finds room to say so.
+        // So that freeing an entry does not allocate.
         self.free.reserve(self.entries.len());
         self.entries.len() as EntryId - 1
     }
 
-    /// How many there are.
+    /// The number of entries.
     pub(super) fn len(&self) -> u64 {
         (self.entries.len() - self.free.len()) as u64
     }

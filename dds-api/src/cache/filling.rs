@@ -1,4 +1,4 @@
-//! Many samples of one writer and one instance at once.
+//! Appends several samples of one writer and one instance.
 
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_qos::HistoryKind;
@@ -8,8 +8,8 @@ use super::entry::{EntryRef, List, Origin, Slab};
 use super::instance::{Generations, Instance};
 use super::writers::Writers;
 
-/// An instance that takes more samples of a writer, as they are: nothing is refused or
-/// replaced, nothing is new. They are counted when it is dropped.
+/// Appends samples of one writer to an instance that is known, within its limits: no sample is
+/// rejected or replaces another. The samples are counted when this is dropped.
 pub(crate) struct Filling<'c, P> {
     instance: &'c mut Instance,
     what: (u32, Generations),
@@ -24,8 +24,7 @@ pub(crate) struct Filling<'c, P> {
 }
 
 impl<P> Cache<P> {
-    /// The instance with this key, if samples of it by this writer go into the cache as they
-    /// are.
+    /// The instance of this key, if the cache can append samples of this writer to it.
     #[inline]
     pub(crate) fn fill(&mut self, key: KeyHash, writer: u32) -> Option<Filling<'_, P>> {
         let at = self.instances.find_next(key)?;
@@ -57,12 +56,12 @@ impl<P> Cache<P> {
 }
 
 impl<P> Filling<'_, P> {
-    /// How many it takes at most; one at least.
+    /// How many samples can be appended: at least one.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
-    /// Takes in a sample of that writer and instance.
+    /// Appends a sample of that writer and instance.
     #[inline(always)]
     pub(crate) fn take_in(&mut self, origin: Origin, payload: P) -> EntryRef {
         debug_assert!(self.taken < self.left && origin.writer == self.writer);

@@ -92,7 +92,7 @@ impl Instance {
         self.writers.contains(&writer)
     }
 
-    /// A writer gives it up. Whether its state changed.
+    /// A writer unregisters it, or is gone. Whether its state changed.
     pub(super) fn lose_writer(&mut self, writer: u32) -> bool {
         let Some(at) = self.writers.iter().position(|known| *known == writer) else {
             return false;
@@ -105,7 +105,7 @@ impl Instance {
         changed
     }
 
-    /// Nobody writes it and nothing is left to read.
+    /// It has no writer and nothing is left to read.
     pub(super) fn is_forgotten(&self) -> bool {
         self.state != InstanceState::Alive
             && self.writers.is_empty()
@@ -114,13 +114,13 @@ impl Instance {
     }
 }
 
-/// Instances by id and by key; ids of forgotten ones are used again.
+/// Instances by id and by key. Ids of forgotten ones are reused.
 #[derive(Debug, Default)]
 pub(super) struct Instances {
     slab: Vec<Instance>,
     free: Vec<u32>,
     by_key: BTreeMap<KeyHash, u32>,
-    /// That of the last sample: the next one is often of the same.
+    /// The instance of the last sample: the next sample is often of the same.
     last: Option<u32>,
     pub(super) round: u64,
 }
@@ -130,7 +130,7 @@ impl Instances {
         self.by_key.len() as u64
     }
 
-    /// As [`find`](Self::find), for those who ask for each sample.
+    /// As [`find`](Self::find), fast for the instance that it found last.
     #[inline]
     pub(super) fn find_next(&mut self, key: KeyHash) -> Option<u32> {
         match self.last {
@@ -144,7 +144,7 @@ impl Instances {
         self.by_key.get(&key).copied()
     }
 
-    /// Ids of all instances. Robust against removal meanwhile.
+    /// Ids of all instances. A copy: instances may be removed meanwhile.
     pub(super) fn ids(&self) -> Vec<u32> {
         self.by_key.values().copied().collect()
     }

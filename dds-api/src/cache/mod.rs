@@ -1,9 +1,8 @@
 //! A reader's cache as a pure state machine: instances, their states, samples.
 //!
-//! It knows no threads, rings or types: a payload is a value of type `P`, and
-//! what leaves without being taken is handed to a callback for recycling. What
-//! happens in it depends on the order of `offer`s alone, so equal QoS and equal
-//! order give equal caches.
+//! It knows no threads, rings or types: a payload is a value of type `P`, and a payload that
+//! leaves without being taken is passed to a callback. Its state depends on the order of
+//! `offer`s alone, so equal QoS and equal order give equal caches.
 //!
 //! ```text
 //!   order of arrival   e0 -> e3 -> e1 -> e4 ...       every entry
@@ -22,7 +21,7 @@ mod query;
 mod tests;
 mod writers;
 
-use spindle_dds_core::Kind;
+use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_qos::{History, HistoryKind, ResourceLimits};
 
@@ -39,32 +38,32 @@ use writers::Writers;
 /// What arrives.
 #[derive(Debug)]
 pub(crate) struct Arrived<P> {
-    pub(crate) kind: Kind,
+    pub(crate) kind: MessageKind,
     pub(crate) key: KeyHash,
-    /// What the cache says of it later.
+    /// Kept with the sample, for its `SampleInfo`.
     pub(crate) origin: Origin,
     pub(crate) payload: P,
 }
 
-/// What became of what arrived. A payload that is not kept goes back.
+/// The result of an offer. A payload that is not kept is returned.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Offer<P> {
-    /// The sample is in the cache, and where.
+    /// The sample is in the cache, at this entry.
     Kept(EntryRef),
-    /// It had no sample; whether the state of an instance changed.
+    /// A message without data.
     State {
-        /// Whether there is something new to read.
+        /// Whether the state of an instance has changed.
         changed: bool,
-        /// What it came with.
+        /// The payload of the message.
         payload: P,
     },
-    /// KEEP_ALL and full: to be offered again when something was taken.
+    /// KEEP_ALL, and the cache is full: to be offered again when samples were taken.
     Full(P),
-    /// A limit refuses it.
+    /// RESOURCE_LIMITS reject it.
     Rejected {
-        /// Which.
+        /// The limit.
         reason: RejectedReason,
-        /// What was refused.
+        /// The rejected payload.
         payload: P,
     },
 }
@@ -103,15 +102,15 @@ impl<P> Cache<P> {
         }
     }
 
-    /// Whether a full KEEP_ALL cache holds its writers back, as RELIABLE readers
-    /// do; a BEST_EFFORT reader rejects samples, and nobody waits for it.
+    /// Whether a full KEEP_ALL cache holds its writers back, as RELIABLE readers do. A
+    /// BEST_EFFORT reader rejects samples instead.
     pub(crate) fn set_holds_back(&mut self, holds_back: bool) {
         self.holds_back = holds_back;
     }
 
-    /// The index by which samples of a writer arrive until it is gone, and whether the
-    /// writer is new. Indexes of those that are gone are given to others, once nothing
-    /// of them is left.
+    /// The index under which samples of a writer are offered until it is gone, and whether the
+    /// writer is new. The index of a writer that is gone is reused once the cache has no
+    /// entries of it.
     pub(crate) fn admit(&mut self, writer: InstanceHandle) -> (u32, bool) {
         self.writers.admit(writer)
     }
@@ -126,10 +125,10 @@ impl<P> Cache<P> {
         self.order.head == NONE
     }
 
-    /// Takes in what arrives; `evicted` gets the sample that a newer one replaces.
+    /// Offers a message to the cache; `evicted` gets the payload that a newer sample replaces.
     pub(crate) fn offer(&mut self, arrived: Arrived<P>, evicted: &mut impl FnMut(P)) -> Offer<P> {
         match arrived.kind {
-            Kind::Data => self.offer_data(arrived, evicted),
+            MessageKind::Data => self.offer_data(arrived, evicted),
             _ => match self.change_state(&arrived) {
                 Ok(changed) => Offer::State {
                     changed,
@@ -184,11 +183,17 @@ impl<P> Cache<P> {
         }
     }
 
-    /// Dispose and unregister. Whether there is something new to read; unregistering
-    /// an instance that is not known changes nothing.
+    /// Disposes of or unregisters an instance. Whether its state has changed; unregistering an
+    /// unknown instance changes nothing.
     fn change_state(&mut self, arrived: &Arrived<P>) -> Result<bool, RejectedReason> {
-        let disposes = matches!(arrived.kind, Kind::Dispose | Kind::DisposeUnregister);
-        let unregisters = matches!(arrived.kind, Kind::Unregister | Kind::DisposeUnregister);
+        let disposes = matches!(
+            arrived.kind,
+            MessageKind::Dispose | MessageKind::DisposeUnregister
+        );
+        let unregisters = matches!(
+            arrived.kind,
+            MessageKind::Unregister | MessageKind::DisposeUnregister
+        );
         let at = match self.instances.find(arrived.key) {
             Some(at) => at,
             None if disposes => {
@@ -212,9 +217,9 @@ impl<P> Cache<P> {
         Ok(changed)
     }
 
-    /// A writer is gone, at this position of the stream: its instances lose it,
-    /// and are disposed of if it `disposes` (WRITER_DATA_LIFECYCLE, DDS 1.4
-    /// §2.2.3.21). Whether there is something new to read.
+    /// A writer is gone, at this position of the order: its instances lose it, and are disposed
+    /// of if it `disposes` (WRITER_DATA_LIFECYCLE, DDS 1.4 §2.2.3.21). Whether the state of an
+    /// instance has changed.
     pub(crate) fn writer_gone(&mut self, origin: Origin, disposes: bool) -> bool {
         let mut any = false;
         for at in self.instances.ids() {
@@ -234,7 +239,7 @@ impl<P> Cache<P> {
         any
     }
 
-    /// At most one entry without data an instance: the newest.
+    /// Adds an entry without data, and removes the older one of the instance.
     fn announce_state(&mut self, at: u32, origin: Origin) {
         if let Some(old) = self.instances[at].state_entry.take() {
             self.remove(old);
@@ -286,7 +291,7 @@ impl<P> Cache<P> {
         payload
     }
 
-    /// Forgets an instance of which nothing is left.
+    /// Removes an instance that has no writer and no entries.
     fn reclaim(&mut self, at: u32) {
         if self.instances[at].is_forgotten() {
             self.instances.remove(at);
@@ -303,7 +308,7 @@ impl<P> Cache<P> {
         Some(self.instances[self.instances.find(key)?].state)
     }
 
-    /// Takes what a query asks for out of the cache, in order of presentation.
+    /// Takes the selected samples out of the cache, in order of presentation.
     pub(crate) fn take(&mut self, query: &Query, out: &mut Vec<(SampleInfo, Option<P>)>) {
         if let Some(instance) = self.only_instance(query) {
             return self.take_oldest(instance, query.max, out);
@@ -325,8 +330,8 @@ impl<P> Cache<P> {
         }
     }
 
-    /// The oldest entries, all of which are of this instance: one after the other, from the
-    /// front of both lists.
+    /// Takes the oldest entries, when the cache has this instance only: from the front of both
+    /// lists.
     fn take_oldest(&mut self, at: u32, max: usize, out: &mut Vec<(SampleInfo, Option<P>)>) {
         let Self {
             instances,
@@ -359,7 +364,8 @@ impl<P> Cache<P> {
             )
         });
         out.extend(infos);
-        // By itself: with its information it would be put together somewhere else, and copied.
+        // A loop of its own: a payload that is moved together with its `SampleInfo` is copied
+        // once more.
         let mut id = order.head;
         for (_, payload) in &mut out[from..] {
             let entry = entries.free(id);
@@ -372,7 +378,7 @@ impl<P> Cache<P> {
         instance.samples -= samples;
         self.samples -= samples;
         if samples < count as u64 {
-            // There was one at most.
+            // One entry had no data: an instance has at most one such entry.
             instance.state_entry = None;
         }
         instance.is_new = false;
@@ -380,8 +386,8 @@ impl<P> Cache<P> {
         rank_generations(&mut out[from..]);
     }
 
-    /// Takes out the sample of a writer at a position of the stream: its bytes make no
-    /// sense. `None` when somebody else did already, or took it.
+    /// Removes the sample of a writer at a position of the order, because its bytes are
+    /// invalid. `None` if it was removed or taken meanwhile.
     pub(crate) fn remove_sample(&mut self, writer: InstanceHandle, position: u64) -> Option<P> {
         let mut id = self.order.head;
         while id != NONE {
@@ -399,7 +405,7 @@ impl<P> Cache<P> {
         None
     }
 
-    /// Copies what a query asks for, in order of presentation, and marks it read.
+    /// Copies the selected samples, in order of presentation, and marks them as read.
     pub(crate) fn read(
         &mut self,
         query: &Query,

@@ -1,6 +1,6 @@
 //! The cache alone, with samples made by hand: a payload is a number.
 
-use spindle_dds_core::Kind;
+use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
 use spindle_dds_qos::{History, Length, ResourceLimits};
 
@@ -51,7 +51,7 @@ impl Fixture {
         }
     }
 
-    fn offer(&mut self, kind: Kind, instance: u8, writer: u32, payload: u32) -> Offer<u32> {
+    fn offer(&mut self, kind: MessageKind, instance: u8, writer: u32, payload: u32) -> Offer<u32> {
         let arrived = Arrived {
             kind,
             key: key(instance),
@@ -63,7 +63,7 @@ impl Fixture {
     }
 
     fn write(&mut self, instance: u8, payload: u32) {
-        let offered = self.offer(Kind::Data, instance, 0, payload);
+        let offered = self.offer(MessageKind::Data, instance, 0, payload);
         assert!(matches!(offered, Offer::Kept(_)), "{offered:?}");
     }
 
@@ -116,7 +116,7 @@ fn keep_all_waits_where_keep_last_refuses() {
     let mut full = Fixture::new(History::keep_all(), limits(2, 2, 2), true);
     full.write(1, 10);
     full.write(2, 20);
-    assert_eq!(full.offer(Kind::Data, 1, 0, 11), Offer::Full(11));
+    assert_eq!(full.offer(MessageKind::Data, 1, 0, 11), Offer::Full(11));
     assert_eq!(full.take().len(), 2);
     full.write(1, 11);
 
@@ -128,15 +128,18 @@ fn keep_all_waits_where_keep_last_refuses() {
         reason,
         payload: 30,
     };
-    assert_eq!(full.offer(Kind::Data, 3, 0, 30), refused);
+    assert_eq!(full.offer(MessageKind::Data, 3, 0, 30), refused);
     // Disposing of it would make it known too.
-    assert_eq!(full.offer(Kind::Dispose, 3, 0, 30), refused);
-    assert_eq!(full.offer(Kind::DisposeUnregister, 3, 0, 30), refused);
+    assert_eq!(full.offer(MessageKind::Dispose, 3, 0, 30), refused);
+    assert_eq!(
+        full.offer(MessageKind::DisposeUnregister, 3, 0, 30),
+        refused
+    );
     let unchanged = Offer::State {
         changed: false,
         payload: 30,
     };
-    assert_eq!(full.offer(Kind::Unregister, 3, 0, 30), unchanged);
+    assert_eq!(full.offer(MessageKind::Unregister, 3, 0, 30), unchanged);
     full.write(1, 11);
     assert_eq!(full.evicted, [10]);
 }
@@ -144,16 +147,16 @@ fn keep_all_waits_where_keep_last_refuses() {
 #[test]
 fn states_follow_the_chart_of_the_standard() {
     use InstanceState::{Alive, NotAliveDisposed, NotAliveNoWriters};
-    let steps: &[(Kind, u32, Option<InstanceState>)] = &[
-        (Kind::Data, 0, Some(Alive)),
-        (Kind::Dispose, 0, Some(NotAliveDisposed)),
-        (Kind::Data, 0, Some(Alive)),
-        (Kind::Data, 1, Some(Alive)),
-        (Kind::Unregister, 0, Some(Alive)),
-        (Kind::Unregister, 1, Some(NotAliveNoWriters)),
-        (Kind::Data, 1, Some(Alive)),
-        (Kind::DisposeUnregister, 1, Some(NotAliveDisposed)),
-        (Kind::Unregister, 1, Some(NotAliveDisposed)),
+    let steps: &[(MessageKind, u32, Option<InstanceState>)] = &[
+        (MessageKind::Data, 0, Some(Alive)),
+        (MessageKind::Dispose, 0, Some(NotAliveDisposed)),
+        (MessageKind::Data, 0, Some(Alive)),
+        (MessageKind::Data, 1, Some(Alive)),
+        (MessageKind::Unregister, 0, Some(Alive)),
+        (MessageKind::Unregister, 1, Some(NotAliveNoWriters)),
+        (MessageKind::Data, 1, Some(Alive)),
+        (MessageKind::DisposeUnregister, 1, Some(NotAliveDisposed)),
+        (MessageKind::Unregister, 1, Some(NotAliveDisposed)),
     ];
     let mut fixture = Fixture::keep_all();
     for (at, (kind, writer, state)) in steps.iter().enumerate() {
@@ -196,15 +199,24 @@ fn a_change_of_state_is_one_sample_without_data() {
     fixture.write(1, 10);
     fixture.take();
     let changed = |changed, payload| Offer::State { changed, payload };
-    assert_eq!(fixture.offer(Kind::Dispose, 1, 0, 0), changed(true, 0));
-    assert_eq!(fixture.offer(Kind::Dispose, 1, 0, 0), changed(false, 0));
+    assert_eq!(
+        fixture.offer(MessageKind::Dispose, 1, 0, 0),
+        changed(true, 0)
+    );
+    assert_eq!(
+        fixture.offer(MessageKind::Dispose, 1, 0, 0),
+        changed(false, 0)
+    );
     let infos = fixture.take_infos();
     assert_eq!(infos.len(), 1);
     let (info, payload) = infos[0];
     assert!(!info.valid_data && payload.is_none());
     assert_eq!(info.instance_state, InstanceState::NotAliveDisposed);
     assert_eq!(info.view_state, ViewState::NotNew);
-    assert_eq!(fixture.offer(Kind::Unregister, 9, 0, 0), changed(false, 0));
+    assert_eq!(
+        fixture.offer(MessageKind::Unregister, 9, 0, 0),
+        changed(false, 0)
+    );
 }
 
 #[test]
@@ -212,7 +224,7 @@ fn a_writer_that_goes_takes_its_instances_along() {
     let mut fixture = Fixture::keep_all();
     fixture.write(1, 10);
     fixture.write(2, 20);
-    let _ = fixture.offer(Kind::Data, 2, 1, 21);
+    let _ = fixture.offer(MessageKind::Data, 2, 1, 21);
     fixture.take();
     let origin = fixture.origin(0);
     assert!(fixture.cache.writer_gone(origin, false));
@@ -233,9 +245,9 @@ fn a_writer_that_goes_disposes_of_what_it_had_registered() {
         fixture.write(instance, u32::from(instance));
     }
     // Shared with another writer; given up before; of the other alone.
-    let _ = fixture.offer(Kind::Data, 2, 1, 20);
-    let _ = fixture.offer(Kind::Unregister, 3, 0, 0);
-    let _ = fixture.offer(Kind::Data, 4, 1, 40);
+    let _ = fixture.offer(MessageKind::Data, 2, 1, 20);
+    let _ = fixture.offer(MessageKind::Unregister, 3, 0, 0);
+    let _ = fixture.offer(MessageKind::Data, 4, 1, 40);
     fixture.take();
     let origin = fixture.origin(0);
     assert!(fixture.cache.writer_gone(origin, true));
@@ -267,7 +279,7 @@ fn an_instance_is_new_until_it_is_looked_at_and_again_when_reborn() {
     fixture.write(1, 12);
     let infos = fixture.take_infos();
     assert_eq!(views(infos), [ViewState::NotNew]);
-    let _ = fixture.offer(Kind::Dispose, 1, 0, 0);
+    let _ = fixture.offer(MessageKind::Dispose, 1, 0, 0);
     fixture.write(1, 13);
     let infos = fixture.take_infos();
     assert!(views(infos).contains(&ViewState::New));
@@ -340,7 +352,7 @@ fn instances_are_walked_in_the_order_of_their_handles() {
 #[test]
 fn a_reference_is_good_for_one_sample_only() {
     let mut fixture = Fixture::keep_all();
-    let Offer::Kept(first) = fixture.offer(Kind::Data, 1, 0, 10) else {
+    let Offer::Kept(first) = fixture.offer(MessageKind::Data, 1, 0, 10) else {
         panic!("it is kept");
     };
     assert_eq!(fixture.cache.payload_mut(first), Some(&mut 10));
@@ -360,12 +372,12 @@ fn writers_that_are_gone_leave_their_places_to_others() {
         let (index, is_new) = fixture.cache.admit(writer(round));
         assert!(is_new);
         assert_eq!(fixture.cache.admit(writer(round)), (index, false));
-        let offered = fixture.offer(Kind::Data, 1, index, round);
+        let offered = fixture.offer(MessageKind::Data, 1, index, round);
         assert!(matches!(offered, Offer::Kept(_)), "{offered:?}");
         let origin = fixture.origin(index);
         assert!(fixture.cache.writer_gone(origin, false));
         if round % 2 == 0 {
-            // Its sample is there still: nobody else is taken for it.
+            // Its sample is still there, so its index is not reused.
             let (next, _) = fixture.cache.admit(writer(round + 100));
             assert_ne!(next, index);
             let origin = fixture.origin(next);
@@ -406,13 +418,13 @@ fn the_straight_way_leads_where_the_others_do() {
         for payload in 0..40 {
             let (instance, writer) = (next(instances) as u8, next(2) as u32);
             let kind = match next(6) {
-                0 => Kind::Dispose,
-                1 => Kind::Unregister,
-                _ => Kind::Data,
+                0 => MessageKind::Dispose,
+                1 => MessageKind::Unregister,
+                _ => MessageKind::Data,
             };
             let [plain, quick] = &mut caches;
             let left = match kind {
-                Kind::Data => quick.cache.fill(key(instance), writer),
+                MessageKind::Data => quick.cache.fill(key(instance), writer),
                 _ => None,
             };
             let left = left.map_or(0, |filling| filling.left());
@@ -452,7 +464,7 @@ fn the_straight_way_leads_where_the_others_do() {
         }
         let [plain, quick] = &mut caches;
         if instances == 1 {
-            // Who names the instance never goes the straight way.
+            // A query for an instance by key does not take the fast path.
             let query = plain.query(usize::MAX, StateMasks::ANY, Whose::Instance(key(0)));
             let mut out = Vec::new();
             plain.cache.take(&query, &mut out);

@@ -1,16 +1,16 @@
-//! The writers that a cache has to do with: those that are matched, and those that
-//! are gone and of whom entries are left. Nobody else takes room.
+//! The writers of a cache: those that are matched, and those that are gone but have entries
+//! left. Other writers take no memory.
 
 use std::collections::BTreeMap;
 
 use crate::handle::InstanceHandle;
 
-/// By index; those of writers that are forgotten are used again.
+/// By index. Indexes of forgotten writers are reused.
 #[derive(Debug, Default)]
 pub(super) struct Writers {
     rows: Vec<Row>,
     free: Vec<u32>,
-    /// Those that are not gone.
+    /// The indexes of those that are not gone.
     here: BTreeMap<InstanceHandle, u32>,
 }
 
@@ -18,12 +18,12 @@ pub(super) struct Writers {
 struct Row {
     handle: InstanceHandle,
     is_gone: bool,
-    /// Entries of the cache that name it.
+    /// Entries of the cache that are of this writer.
     entries: u64,
 }
 
 impl Writers {
-    /// The index of a writer that is here, and whether it is new.
+    /// The index of a matched writer, and whether it is new.
     pub(super) fn admit(&mut self, handle: InstanceHandle) -> (u32, bool) {
         if let Some(index) = self.here.get(&handle) {
             return (*index, false);
@@ -40,7 +40,7 @@ impl Writers {
             }
             None => {
                 self.rows.push(row);
-                // Whoever forgets it finds room to say so.
+                // So that `forget_unused` does not allocate.
                 self.free.reserve(self.rows.len());
                 self.rows.len() as u32 - 1
             }
@@ -49,7 +49,7 @@ impl Writers {
         (index, true)
     }
 
-    /// A writer is gone: forgotten once no entry names it.
+    /// A writer is gone. It is forgotten once it has no entries.
     pub(super) fn dismiss(&mut self, index: u32) {
         let row = &mut self.rows[index as usize];
         if !std::mem::replace(&mut row.is_gone, true) {
@@ -58,12 +58,12 @@ impl Writers {
         }
     }
 
-    /// More entries name this writer.
+    /// The writer has more entries.
     pub(super) fn entries_came(&mut self, index: u32, entries: u64) {
         self.rows[index as usize].entries += entries;
     }
 
-    /// Entries that named this writer are no more.
+    /// Entries of the writer were removed.
     pub(super) fn entries_left(&mut self, index: u32, entries: u64) {
         self.rows[index as usize].entries -= entries;
         self.forget_unused(index);
@@ -80,7 +80,7 @@ impl Writers {
         self.rows[index as usize].handle
     }
 
-    /// How many it has room for.
+    /// Number of indexes in use or free.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.rows.len()

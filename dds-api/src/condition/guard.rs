@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::observers::Observers;
 
 /// A condition whose trigger value is set by the application (DDS 1.4
-/// §2.2.2.1.8): wakes a [`WaitSet`](super::WaitSet) by hand.
+/// §2.2.2.1.8), for instance to make a [`WaitSet`](super::WaitSet) return.
 #[derive(Debug, Clone, Default)]
 pub struct GuardCondition(Arc<Guard>);
 
@@ -22,7 +22,7 @@ impl GuardCondition {
         Self::default()
     }
 
-    /// Makes it hold, or not.
+    /// Sets whether it holds.
     pub fn set_trigger_value(&self, value: bool) {
         self.0.value.store(value, Ordering::SeqCst);
         if value {

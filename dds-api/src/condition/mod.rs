@@ -55,9 +55,9 @@ impl Condition {
         }
     }
 
-    /// Where who waits for it can look for itself, if it is for data: in its participant, once
-    /// that is enabled. One thread at a time can do so there: not one that waits for what
-    /// happens now and then.
+    /// Where a thread that waits for this condition can step the engine itself: in an enabled
+    /// participant, if the condition depends on data. One thread at a time can do so there, so
+    /// threads that wait for rare events do not.
     fn data_waiter(&self) -> Option<Arc<dyn DataWaiter>> {
         match self {
             Self::Guard(_) => None,

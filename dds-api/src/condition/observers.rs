@@ -1,11 +1,10 @@
-//! Waking threads that wait for a condition, from threads that must not wait.
+//! Wakes threads that wait for a condition, from threads that must not wait.
 //!
-//! A waiter raises nothing: it evaluates its conditions and blocks, or looks for what it
-//! waits for by itself (`driver/waiting`). Whoever changes something calls
-//! [`Observers::notify`], which only tries locks, and wakes those whom the change concerns.
-//! A lock that cannot be had shared is being held by somebody who
-//! attaches, detaches or begins to wait, and who notifies, or evaluates, after
-//! letting go of it: no wake-up is lost.
+//! A waiting thread evaluates its conditions, and then blocks or steps the engine itself
+//! (`driver/waiting`). A thread that changes something calls [`Observers::notify`], which only
+//! tries locks. No wake-up is lost: a lock that cannot be taken shared is held by a thread that
+//! attaches, detaches or begins to wait, and that thread notifies, or evaluates its conditions,
+//! after it has released the lock.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -13,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::{self, Thread};
 use std::time::Instant;
 
-/// What a condition looks at.
+/// What the value of a condition depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// The enabled ones of the entity's statuses.
@@ -24,12 +23,11 @@ pub(crate) enum Subject {
     Guard,
 }
 
-/// Who is to be woken when something changes.
+/// The wait-sets to be woken when something changes.
 #[derive(Debug, Default)]
 pub(crate) struct Observers {
     signals: RwLock<Vec<(Subject, Arc<Signal>)>>,
-    /// Whether there are any: mostly not, where nobody waits in a WaitSet. Changed under
-    /// the lock.
+    /// Whether there are any, which is rare. Written under the lock.
     any: AtomicBool,
 }
 
@@ -39,11 +37,10 @@ impl Observers {
         self.notify_of(|_| true);
     }
 
-    /// Wakes those whom a change of what they look at concerns. Never waits, allocates
-    /// nothing.
+    /// Wakes the observers of some subjects. Never waits, allocates nothing.
     pub(crate) fn notify_of(&self, concerns: impl Fn(Subject) -> bool) {
-        // The change comes before the look at who observes; pairs with the
-        // lock taken by `attach`, whose own notification comes after.
+        // The change comes before the look at the observers; pairs with the lock taken by
+        // `attach`, which notifies after it.
         fence(Ordering::SeqCst);
         if !self.any.load(Ordering::Relaxed) {
             return;
@@ -54,7 +51,7 @@ impl Observers {
         }
     }
 
-    /// Whether a thread waits just now for one of the conditions.
+    /// Whether a thread waits for one of the conditions.
     pub(crate) fn are_waiting(&self) -> bool {
         let signals = self.signals.read().unwrap_or_else(PoisonError::into_inner);
         signals.iter().any(|(_, signal)| signal.is_waiting())
@@ -68,7 +65,7 @@ impl Observers {
         self.notify();
     }
 
-    /// Takes one attachment of `signal` away.
+    /// Removes one attachment of `signal`.
     pub(crate) fn detach(&self, subject: Subject, signal: &Arc<Signal>) {
         let mut signals = self.signals.write().unwrap_or_else(PoisonError::into_inner);
         let is_it =
@@ -82,24 +79,24 @@ impl Observers {
     }
 }
 
-/// Where a waiter can sleep that looks for itself, and is woken there.
+/// A place in the driver where a thread that waits for data steps the engine itself, and sleeps.
 pub(crate) trait DataWaiter: Send + Sync + fmt::Debug {
-    /// Blocks until the signal is raised, or until `deadline`; says which. The calling
-    /// thread has begun to wait.
+    /// Blocks until the signal is raised, which it returns, or until `deadline`. Called
+    /// after [`Signal::begin`].
     fn wait(&self, signal: &Signal, deadline: Option<Instant>) -> bool;
 
-    /// Wakes who sleeps there. Never waits.
+    /// Wakes the thread that sleeps there. Never waits.
     fn rouse(&self);
 
-    /// Looks once, for who does not wait. Whether anything has come. Never waits.
+    /// Steps the engine once. Whether anything has arrived. Never waits.
     fn glance(&self) -> bool;
 }
 
-/// Where one waiter can be reached.
+/// Wakes one waiting thread.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     raised: AtomicBool,
-    /// The waiter sleeps, or is about to, where it looks for itself.
+    /// The waiter sleeps in its `DataWaiter`, or is about to.
     polls_itself: AtomicBool,
     waiter: RwLock<Option<Waiter>>,
 }
@@ -113,7 +110,7 @@ struct Waiter {
 impl Waiter {
     fn wake(&self, polls_itself: bool) {
         match &self.data_waiter {
-            // Who raises it while it looks for itself does not sleep.
+            // A thread that raises its own signal, as it steps the engine, does not sleep.
             Some(data_waiter) if polls_itself => {
                 if thread::current().id() != self.thread.id() {
                     data_waiter.rouse();
@@ -125,11 +122,11 @@ impl Waiter {
 }
 
 impl Signal {
-    /// Never waits.
+    /// Wakes the waiting thread, if there is one. Never waits.
     pub(crate) fn raise(&self) {
         self.raised.store(true, Ordering::SeqCst);
-        // Pairs with the one in `set_polls_itself`: either the waiter sees that it is raised, or
-        // where it sleeps is seen here.
+        // Pairs with the fence in `set_polls_itself`: either the waiter sees that the signal is
+        // raised, or this thread sees where the waiter sleeps.
         fence(Ordering::SeqCst);
         let polls_itself = self.polls_itself.load(Ordering::SeqCst);
         if let Ok(waiter) = self.waiter.try_read()
@@ -143,22 +140,22 @@ impl Signal {
         self.raised.load(Ordering::SeqCst)
     }
 
-    /// From now on its waiter is woken on its data_waiter, or by its thread.
+    /// Whether the waiter is woken through its `DataWaiter` from now on, or by its thread.
     pub(crate) fn set_polls_itself(&self, polls_itself: bool) {
         self.polls_itself.store(polls_itself, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
-    fn is_waiting(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         let waiter = self.waiter.read().unwrap_or_else(PoisonError::into_inner);
         waiter.is_some()
     }
 
-    /// Says that the calling thread is about to wait. False when another does.
+    /// The calling thread is about to wait. False if another thread waits.
     pub(crate) fn begin(&self, data_waiter: Option<Arc<dyn DataWaiter>>) -> bool {
         let mut waiter = self.waiter.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(first) = &*waiter {
-            // A change in this very moment found the lock taken.
+            // A thread that raised the signal meanwhile found the lock taken.
             first.wake(self.polls_itself.load(Ordering::SeqCst));
             return false;
         }
@@ -174,13 +171,13 @@ impl Signal {
         *self.waiter.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// To be called before the conditions are evaluated.
+    /// Called before the conditions are evaluated.
     pub(crate) fn reset(&self) {
         self.raised.store(false, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
-    /// Blocks until raised since `reset`, or until `deadline`; says which.
+    /// Blocks until the signal is raised, which it returns, or until `deadline`.
     pub(crate) fn wait(&self, deadline: Option<Instant>) -> bool {
         while !self.is_raised() {
             match deadline {
@@ -203,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_wakes_those_whom_it_concerns() {
+    fn a_change_wakes_the_observers_of_its_subject() {
         let observers = Observers::default();
         let subjects = [Subject::Statuses, Subject::Samples, Subject::Guard];
         let signals = subjects.map(|subject| {
@@ -220,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn one_attachment_is_taken_away_and_no_other() {
+    fn one_attachment_is_removed_and_no_other() {
         let (observers, signal) = (Observers::default(), Arc::new(Signal::default()));
         observers.attach(Subject::Statuses, &signal);
         observers.attach(Subject::Samples, &signal);

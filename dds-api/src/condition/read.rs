@@ -22,7 +22,7 @@ impl ReadCondition {
         Self(Arc::new(OfReader { reader, masks }))
     }
 
-    /// The states that it looks for.
+    /// The states of samples for which it holds.
     pub fn masks(&self) -> StateMasks {
         self.0.masks
     }

@@ -1,4 +1,4 @@
-//! Which samples are meant: masks over the three kinds of states.
+//! Masks over the three kinds of states of a sample.
 
 use crate::subscription::{InstanceState, SampleState, ViewState};
 
@@ -23,7 +23,7 @@ macro_rules! mask {
                 Self(bits)
             }
 
-            /// Whether a state is among them.
+            /// Whether a state is in the mask.
             pub const fn allows(self, state: $state) -> bool {
                 self.0 & state as u32 != 0
             }
@@ -52,7 +52,7 @@ macro_rules! mask {
 }
 
 mask! {
-    /// Sample states that are wanted (`SampleStateMask`).
+    /// A set of sample states (`SampleStateMask`).
     SampleStateMask of SampleState:
     /// Read before.
     READ = 1,
@@ -61,16 +61,16 @@ mask! {
 }
 
 mask! {
-    /// View states that are wanted (`ViewStateMask`).
+    /// A set of view states (`ViewStateMask`).
     ViewStateMask of ViewState:
-    /// Of an instance that was not looked at since it came to life.
+    /// Of an instance from which no sample was taken or read since it became alive.
     NEW = 1,
-    /// Of an instance that was looked at.
+    /// Of an instance from which samples were taken or read.
     NOT_NEW = 2,
 }
 
 mask! {
-    /// Instance states that are wanted (`InstanceStateMask`).
+    /// A set of instance states (`InstanceStateMask`).
     InstanceStateMask of InstanceState:
     /// Alive.
     ALIVE = 1,
@@ -78,7 +78,7 @@ mask! {
     NOT_ALIVE_DISPOSED = 2,
     /// Without a writer.
     NOT_ALIVE_NO_WRITERS = 4,
-    /// Either of the two.
+    /// Disposed of, or without a writer.
     NOT_ALIVE = 6,
 }
 

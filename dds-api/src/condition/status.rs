@@ -6,8 +6,8 @@ use super::observers::Observers;
 use crate::handle::InstanceHandle;
 use crate::status::{StatusFlags, StatusMask};
 
-/// Holds while one of its enabled statuses of an entity has changed and was not
-/// read since (DDS 1.4 §2.2.2.1.9).
+/// Holds while one of the enabled statuses of an entity has changed and was not read since
+/// (DDS 1.4 §2.2.2.1.9).
 #[derive(Debug, Clone)]
 pub struct StatusCondition {
     status_flags: Arc<StatusFlags>,
@@ -22,12 +22,12 @@ impl StatusCondition {
         }
     }
 
-    /// The statuses that it looks at; all of them at first.
+    /// The enabled statuses; by default all.
     pub fn enabled_statuses(&self) -> StatusMask {
         self.status_flags.enabled()
     }
 
-    /// Chooses the statuses that it looks at.
+    /// Sets the enabled statuses.
     pub fn set_enabled_statuses(&self, statuses: StatusMask) {
         self.status_flags.set_enabled(statuses);
     }
@@ -37,7 +37,7 @@ impl StatusCondition {
         self.status_flags.is_triggered()
     }
 
-    /// Handle of the entity that it belongs to.
+    /// The handle of its entity.
     pub fn entity(&self) -> InstanceHandle {
         self.entity
     }

@@ -10,6 +10,37 @@ use super::observers::{DataWaiter, Signal};
 use crate::error::{Error, Result};
 
 /// Blocks a thread until a condition holds (DDS 1.4 §2.2.2.1.6).
+///
+/// ```
+/// use spindle_dds::{DomainParticipant, Duration, GuardCondition, StateMasks, WaitSet};
+/// # use spindle_dds_test_types::flight::State;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path().join("domains").display().to_string();
+/// # let participant = DomainParticipant::builder(0);
+/// # let participant = participant.property("spindle.directory", &directory).create()?;
+/// # let topic = participant.topic::<State>("State").create()?;
+/// # let reader = participant.subscriber().create()?.reader(&topic).create()?;
+///
+/// let stop = GuardCondition::new();
+/// let data = reader.read_condition(StateMasks::NOT_READ)?;
+/// let wait_set = WaitSet::new();
+/// wait_set.attach(&stop);
+/// wait_set.attach(&data);
+/// # stop.set_trigger_value(true);
+/// loop {
+///     let active = wait_set.wait(Duration::INFINITE)?;
+///     if active.contains(&(&data).into()) {
+///         let samples = reader.take_w_condition(100, &data)?;
+///         println!("{} samples", samples.len());
+///     }
+///     if active.contains(&(&stop).into()) {
+///         break; // another thread has called stop.set_trigger_value(true)
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Default)]
 pub struct WaitSet {
     conditions: Mutex<Vec<Condition>>,
@@ -28,7 +59,8 @@ impl WaitSet {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a condition; once is enough. A thread that waits is woken if it holds.
+    /// Attaches a condition; attaching it again has no effect. Wakes a waiting thread if the
+    /// condition holds.
     pub fn attach(&self, condition: impl Into<Condition>) {
         let condition = condition.into();
         let mut conditions = self.conditions();
@@ -40,7 +72,7 @@ impl WaitSet {
         condition.attach(&self.signal);
     }
 
-    /// Takes a condition out.
+    /// Detaches a condition.
     ///
     /// # Errors
     /// PRECONDITION_NOT_MET when it is not attached.
@@ -62,10 +94,10 @@ impl WaitSet {
         self.conditions().clone()
     }
 
-    /// Blocks until at least one condition holds and returns all that do.
+    /// Blocks until at least one condition holds, and returns all that do.
     ///
     /// # Errors
-    /// TIMEOUT; PRECONDITION_NOT_MET when another thread waits already.
+    /// TIMEOUT; PRECONDITION_NOT_MET when another thread waits on the set.
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<Vec<Condition>> {
         let timeout = timeout.into();
         let deadline = timeout
@@ -79,6 +111,11 @@ impl WaitSet {
         let result = self.wait_begun(data_waiter.as_deref(), deadline);
         self.signal.end();
         result.ok_or_else(|| Error::Timeout(format!("no condition held within {timeout}")))
+    }
+
+    /// Whether a thread waits.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.signal.is_waiting()
     }
 
     fn wait_begun(

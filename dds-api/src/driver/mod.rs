@@ -1,7 +1,7 @@
 //! The driver: threads, waiting and wake-ups around the engine.
 //!
 //! ```text
-//!   writer thread    Port::claim .. commit -> publish           waits for ring space in Room
+//!   writer thread    WriterPort::claim .. commit -> publish     waits in SendWaiters
 //!   polling thread   Session::step -> Sink -> ReaderPort -> cache
 //!                    spins shortly, yields, sleeps in the fabric
 //!   control thread   from view to view; lets newcomers in       woken by ControlQueue
@@ -33,7 +33,7 @@ pub(crate) use receive::payload::Item;
 pub(crate) use receive::reader_port::ReaderPort;
 pub(crate) use receive::reader_state::{Access, ReaderStatuses};
 pub(crate) use receive::rekey::rekey;
-pub(crate) use send::port::{Mark, Port};
+pub(crate) use send::writer_port::{SendPosition, WriterPort};
 pub(crate) use session::{Session, SessionStart};
 pub(crate) use threads::control::ControlThread;
 pub(crate) use threads::control_queue::ControlQueue;

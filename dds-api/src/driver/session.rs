@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use spindle_dds_core::membership::{Detection, MemberId, Rules, View};
-use spindle_dds_core::{Engine, EngineConfig, Handle, Outcome};
+use spindle_dds_core::{Engine, EngineConfig, EngineHandle, StepOutcome};
 use spindle_dds_transport::{Fabric, ParkSlots};
 
 use crate::driver::endpoints::announced_matches::AnnouncedMatches;
@@ -15,7 +15,7 @@ use crate::driver::endpoints::local_endpoints::LocalEndpoints;
 use crate::driver::endpoints::view_matcher::ViewMatcher;
 use crate::driver::group_status::GroupStatus;
 use crate::driver::receive::sink::Sink;
-use crate::driver::send::room::Room;
+use crate::driver::send::waiters::SendWaiters;
 use crate::driver::threads::control_queue::{ControlEvent, ControlQueue};
 use crate::driver::threads::join::join;
 use crate::driver::waiting::backoff::BackoffLimits;
@@ -30,8 +30,8 @@ use crate::wire::Wire;
 /// What threads and writers of an enabled participant share.
 pub(crate) struct Session {
     engine: Engine<Wire, Sink>,
-    handle: Handle<Wire>,
-    room: Room,
+    handle: EngineHandle<Wire>,
+    send_waiters: SendWaiters,
     /// Heartbeat timeout: a member that is silent for longer is suspected.
     limit: Duration,
     /// The engine's time, in nanoseconds since the session began.
@@ -97,14 +97,14 @@ impl Session {
         let _ = engine.with_sink(|sink| sink.set_handle(handle.clone()));
         let limit = u64::try_from(start.limit.as_nanos()).unwrap_or(u64::MAX);
         let mut rules = Rules::new(Detection {
-            limit,
+            timeout_ns: limit,
             // As long as the control thread waits for segments.
-            preparation: limit,
+            preparation_ns: limit,
         });
         rules.prefer_availability = start.prefer_availability;
         engine.enter(start.id, start.first, rules);
         Arc::new(Self {
-            room: Room::default(),
+            send_waiters: SendWaiters::default(),
             limit: start.limit,
             clock: Clock::new(),
             handle,
@@ -124,16 +124,17 @@ impl Session {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn handle(&self) -> &Handle<Wire> {
+    pub(crate) fn handle(&self) -> &EngineHandle<Wire> {
         &self.handle
     }
 
+    #[inline]
     pub(crate) fn engine(&self) -> &Engine<Wire, Sink> {
         &self.engine
     }
 
-    pub(crate) fn room(&self) -> &Room {
-        &self.room
+    pub(crate) fn send_waiters(&self) -> &SendWaiters {
+        &self.send_waiters
     }
 
     pub(crate) fn group_status(&self) -> &Arc<GroupStatus> {
@@ -228,18 +229,18 @@ impl Session {
     }
 
     /// One step of the engine, by any thread. `None` while another thread steps.
-    pub(crate) fn step(&self) -> Option<Outcome> {
+    pub(crate) fn step(&self) -> Option<StepOutcome> {
         self.step_at(self.now())
     }
 
     /// The same for a thread that steps again at once, and does not sleep after this step.
-    pub(crate) fn step_briefly(&self) -> Option<Outcome> {
+    pub(crate) fn step_briefly(&self) -> Option<StepOutcome> {
         self.step_briefly_at(self.now())
     }
 
     /// One step of a thread that steps again and again. If it has just woken, the step looks at all
     /// subgroups: any of them may have woken it.
-    pub(crate) fn step_repeatedly(&self, has_woken: bool) -> Option<Outcome> {
+    pub(crate) fn step_repeatedly(&self, has_woken: bool) -> Option<StepOutcome> {
         match has_woken {
             true => self.step(),
             false => self.step_briefly(),
@@ -247,21 +248,21 @@ impl Session {
     }
 
     /// [`step_briefly`](Self::step_briefly), with the engine's time.
-    pub(crate) fn step_briefly_at(&self, now: u64) -> Option<Outcome> {
+    pub(crate) fn step_briefly_at(&self, now: u64) -> Option<StepOutcome> {
         self.notify_waiters(self.engine.step_briefly(now)?)
     }
 
     /// [`step`](Self::step), with the engine's time.
-    pub(crate) fn step_at(&self, now: u64) -> Option<Outcome> {
+    pub(crate) fn step_at(&self, now: u64) -> Option<StepOutcome> {
         self.notify_waiters(self.engine.step(now)?)
     }
 
     /// Wakes threads that wait for what a step has brought.
-    fn notify_waiters(&self, outcome: Outcome) -> Option<Outcome> {
+    fn notify_waiters(&self, outcome: StepOutcome) -> Option<StepOutcome> {
         if outcome.stopped || self.control_queue.lanes_changed() {
-            self.room.notify_all();
+            self.send_waiters.wake_all();
         } else if outcome.room || outcome.stable {
-            self.room.notify(|subgroup| {
+            self.send_waiters.wake_changed(|subgroup| {
                 let lane = self.handle.lane(subgroup);
                 lane.map_or(0, |lane| lane.epoch().rotate_left(32) ^ lane.changes())
             });
@@ -300,7 +301,7 @@ impl Session {
     pub(crate) fn abandon(&self) {
         self.group_status.close();
         self.control_queue.put(ControlEvent::Leave);
-        self.room.notify_all();
+        self.send_waiters.wake_all();
         self.stop_if_over();
     }
 
@@ -317,7 +318,7 @@ impl Session {
     fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.pause.end();
-        self.room.notify_all();
+        self.send_waiters.wake_all();
         self.handle.fabric().nudge();
         self.handle.fabric().wake_poller();
         self.control_queue.wake();

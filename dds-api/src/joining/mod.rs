@@ -29,10 +29,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Instant;
 
-use spindle_dds_core::CONTROL_ROW_LEN;
 use spindle_dds_transport::hybrid::HybridError;
 use spindle_dds_transport::shm::{SetupError, StationError};
-use spindle_dds_transport::{Rank, RdmaError, SegmentKey, SegmentRequest};
+use spindle_dds_transport::{FABRIC_AREA, Rank, RdmaError, SegmentKey, SegmentRequest};
 
 use self::newcomer::{Joined, Newcomer};
 use crate::driver::{
@@ -73,7 +72,7 @@ pub(crate) fn join(participant: &ParticipantCore, cancel: &CancelToken) -> Resul
         key: SegmentKey { epoch: 0, index: 0 },
         members: vec![me.id.0],
         me: Rank(0),
-        row_lens: vec![CONTROL_ROW_LEN],
+        row_lens: vec![FABRIC_AREA],
         control: false,
     };
     let bed = station.segment(&bed, Instant::now()).map_err(unmade)?;

@@ -1,4 +1,4 @@
-//! Where a listener is kept: taken out while it runs, so that no lock is held.
+//! Holds a listener, which is taken out while it is called, so that no lock is held.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +12,7 @@ pub(crate) struct ListenerSlot<L: ?Sized>(Mutex<Slot<L>>);
 struct Slot<L: ?Sized> {
     mask: StatusMask,
     listener: Option<Box<L>>,
-    /// Rises with each `set`: a listener that was replaced while it ran is dropped.
+    /// Rises with each `set`: a listener that was replaced while it was called is dropped.
     version: u64,
 }
 
@@ -21,19 +21,19 @@ impl<L: ?Sized> ListenerSlot<L> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts another listener in, or none. A callback that runs just now ends by itself.
+    /// Replaces the listener. A call that is under way is not interrupted.
     pub(crate) fn set(&self, mask: StatusMask, listener: Option<Box<L>>) {
         let mut slot = self.lock();
         slot.version += 1;
         slot.mask = mask;
         let old = std::mem::replace(&mut slot.listener, listener);
         drop(slot);
-        // User code: its destructor.
+        // Without the lock: its destructor is user code.
         drop(old);
     }
 
-    /// Calls the listener if its mask has the status. True when the status is
-    /// dealt with: called, or swallowed by a mask without a listener.
+    /// Calls the listener if its mask has the status. True if it has: the listener was called,
+    /// or there is none and the mask swallows the status.
     pub(crate) fn call(&self, status: StatusMask, callback: impl FnOnce(&mut L)) -> bool {
         let mut slot = self.lock();
         if !slot.mask.contains(status) {
@@ -45,8 +45,8 @@ impl<L: ?Sized> ListenerSlot<L> {
         let Some(mut listener) = taken else {
             return true;
         };
-        // A listener that panics is user code that failed: it stays, the others
-        // and the thread go on, and the panic has been printed.
+        // A panic of a listener is the application's error: the listener stays, and so does
+        // the thread. The panic hook has printed it.
         let called = catch_unwind(AssertUnwindSafe(|| callback(&mut listener)));
         if called.is_err() {
             tracing::error!(?status, "a listener panicked");
@@ -58,7 +58,7 @@ impl<L: ?Sized> ListenerSlot<L> {
         true
     }
 
-    /// Whether a status would be dealt with here.
+    /// Whether the mask has the status.
     pub(crate) fn wants(&self, status: StatusMask) -> bool {
         self.lock().mask.contains(status)
     }

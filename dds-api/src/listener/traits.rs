@@ -20,7 +20,7 @@ macro_rules! callbacks {
     )+ };
 }
 
-/// Of one topic.
+/// Called for one topic.
 pub trait TopicListener: Send {
     callbacks! {
         /// Another topic of this name with another type was found.
@@ -28,7 +28,7 @@ pub trait TopicListener: Send {
     }
 }
 
-/// Of one writer.
+/// Called for one writer.
 pub trait DataWriterListener<T>: Send {
     callbacks! {
         /// The writer did not keep its DEADLINE.
@@ -42,10 +42,50 @@ pub trait DataWriterListener<T>: Send {
     }
 }
 
-/// Of one reader.
+/// Called for one reader.
+///
+/// ```
+/// use std::sync::mpsc::{Sender, channel};
+///
+/// use spindle_dds::{DataReader, DataReaderListener, DomainParticipant, StatusMask};
+/// # use spindle_dds_test_types::flight::State;
+///
+/// struct Forward(Sender<u32>);
+///
+/// impl DataReaderListener<State> for Forward {
+///     fn on_data_available(&mut self, reader: &DataReader<State>) {
+///         while let Ok(samples) = reader.take(100) {
+///             for sample in &samples {
+///                 if let Ok(state) = sample.view() {
+///                     let _ = self.0.send(state.number());
+///                 }
+///             }
+///         }
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path().join("domains").display().to_string();
+/// # let participant = DomainParticipant::builder(0);
+/// # let participant = participant.property("spindle.directory", &directory).create()?;
+/// # let topic = participant.topic::<State>("State").create()?;
+/// # let writer = participant.publisher().create()?.writer(&topic).create()?;
+/// # let subscriber = participant.subscriber().create()?;
+/// let (sender, numbers) = channel();
+/// let mask = StatusMask::DATA_AVAILABLE;
+/// let reader = subscriber.reader(&topic).listener(mask, Forward(sender)).create()?;
+/// # while writer.matched_subscriptions()?.is_empty() {
+/// #     std::thread::yield_now();
+/// # }
+/// # writer.write(&State { icao: 7, number: 1, ..State::default() })?;
+/// assert_eq!(numbers.recv()?, 1);
+/// # Ok(())
+/// # }
+/// ```
 pub trait DataReaderListener<T>: Send {
-    /// There is something to read. Called once for any number of samples:
-    /// take until there are no more.
+    /// Samples are available. Called once for any number of samples: take until there are no
+    /// more.
     fn on_data_available(&mut self, reader: &DataReader<T>) {
         let _ = reader;
     }
@@ -61,12 +101,12 @@ pub trait DataReaderListener<T>: Send {
         on_liveliness_changed(DataReader<T>, LivelinessChangedStatus);
         /// A writer came or went.
         on_subscription_matched(DataReader<T>, SubscriptionMatchedStatus);
-        /// A sample was lost.
+        /// Samples were lost: a BEST_EFFORT writer dropped them, or their bytes were invalid.
         on_sample_lost(DataReader<T>, SampleLostStatus);
     }
 }
 
-/// Of a publisher: of those of its writers that have no listener for a status.
+/// Called for the writers of a publisher that have no listener of their own for a status.
 pub trait PublisherListener: Send {
     callbacks! {
         /// A writer did not keep its DEADLINE.
@@ -80,15 +120,14 @@ pub trait PublisherListener: Send {
     }
 }
 
-/// Of a subscriber: of those of its readers that have no listener for a status.
+/// Called for the readers of a subscriber that have no listener of their own for a status.
 pub trait SubscriberListener: Send {
-    /// Some reader of the subscriber has data; comes before, and instead of,
-    /// `on_data_available`.
+    /// A reader of the subscriber has samples. Called instead of `on_data_available`.
     fn on_data_on_readers(&mut self, subscriber: &Subscriber) {
         let _ = subscriber;
     }
 
-    /// There is something to read.
+    /// Samples are available.
     fn on_data_available(&mut self, reader: &AnyDataReader) {
         let _ = reader;
     }
@@ -104,24 +143,24 @@ pub trait SubscriberListener: Send {
         on_liveliness_changed(AnyDataReader, LivelinessChangedStatus);
         /// A writer came or went.
         on_subscription_matched(AnyDataReader, SubscriptionMatchedStatus);
-        /// A sample was lost.
+        /// Samples were lost: a BEST_EFFORT writer dropped them, or their bytes were invalid.
         on_sample_lost(AnyDataReader, SampleLostStatus);
     }
 }
 
-/// Of a participant: of all in it that has no listener for a status.
+/// Called for the entities of a participant that have no listener for a status.
 pub trait DomainParticipantListener: Send {
-    /// The group has failed: nothing is delivered any more. Not of the standard.
+    /// The group has failed: no more samples are delivered. An extension of Spindle.
     fn on_failed(&mut self, participant: &DomainParticipant, reason: &str) {
         let _ = (participant, reason);
     }
 
-    /// Some reader of a subscriber has data.
+    /// A reader of a subscriber has samples. Called instead of `on_data_available`.
     fn on_data_on_readers(&mut self, subscriber: &Subscriber) {
         let _ = subscriber;
     }
 
-    /// There is something to read.
+    /// Samples are available.
     fn on_data_available(&mut self, reader: &AnyDataReader) {
         let _ = reader;
     }
@@ -147,7 +186,7 @@ pub trait DomainParticipantListener: Send {
         on_liveliness_changed(AnyDataReader, LivelinessChangedStatus);
         /// A writer came or went.
         on_subscription_matched(AnyDataReader, SubscriptionMatchedStatus);
-        /// A sample was lost.
+        /// Samples were lost: a BEST_EFFORT writer dropped them, or their bytes were invalid.
         on_sample_lost(AnyDataReader, SampleLostStatus);
     }
 }

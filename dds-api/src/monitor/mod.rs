@@ -22,8 +22,8 @@ pub use figures::{
 };
 /// How an engine stands.
 pub use spindle_dds_core::{
-    BatchHistogram, Counters, DeliveryClass, EpochPhase, Figures, RingFigures, SubgroupFigures,
-    Traffic, Wait, WriterFigures,
+    BatchHistogram, Counters, DeliveryClass, DeliveryWait, EpochPhase, Figures, RingFigures,
+    SubgroupFigures, Traffic, WriterFigures,
 };
 /// What a fabric has done.
 pub use spindle_dds_transport::FabricCounters;

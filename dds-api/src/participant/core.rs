@@ -198,6 +198,11 @@ impl ParticipantCore {
         }
     }
 
+    /// Whether a thread is enabling it.
+    pub(crate) fn is_enabling(&self) -> bool {
+        self.lifecycle.is_enabling()
+    }
+
     /// Whether what it creates is enabled at once.
     pub(crate) fn autoenables(&self) -> bool {
         let qos = self.qos.lock().unwrap_or_else(PoisonError::into_inner);

@@ -56,6 +56,10 @@ impl Lifecycle {
         }
     }
 
+    pub(super) fn is_enabling(&self) -> bool {
+        matches!(*self.stage(), Stage::Enabling(_))
+    }
+
     /// The calling thread joins. `None` when there is no need.
     pub(super) fn begin_enabling(&self) -> Result<Option<CancelToken>> {
         let mut stage = self.stage();

@@ -34,6 +34,25 @@ pub use self::factory::DomainParticipantFactory;
 /// Cheap to clone. When the last handle to it and to its entities is gone, it
 /// leaves its group as [`close`](Self::close) does, as far as that goes without
 /// blocking.
+///
+/// ```
+/// use spindle_dds::DomainParticipant;
+/// # use spindle_dds_test_types::flight::State; // in your crate: include_idl!("flight")
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path().join("domains").display().to_string();
+///
+/// let participant = DomainParticipant::builder(0)
+///     # .property("spindle.directory", &directory)
+///     .create()?;
+/// let topic = participant.topic::<State>("State").create()?;
+/// let writer = participant.publisher().create()?.writer(&topic).create()?;
+/// let reader = participant.subscriber().create()?.reader(&topic).create()?;
+/// assert_eq!(writer.topic().name(), reader.topic().name());
+/// participant.close()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct DomainParticipant {
     pub(crate) core: Arc<ParticipantCore>,

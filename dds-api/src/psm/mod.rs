@@ -1,6 +1,6 @@
 //! The literal operations of the DCPS platform specific model (DDS 1.4 §2.3.3)
-//! over the idiomatic interface: names, parameters and return codes as in the
-//! standard's IDL, for conformance tests and for those who port.
+//! over the idiomatic interface: names, parameters and return codes as in the standard's IDL,
+//! for conformance tests and for ported code.
 //!
 //! An object is a wrapper around the entity that it stands for (field 0).
 //! `inout` parameters are `&mut`, nil is `None`, a `ReturnCode_t` is a
@@ -27,7 +27,7 @@ pub use topic::{Topic, TypeSupport};
 
 use crate::error::{Result, ReturnCode};
 
-/// Puts a value where the caller wants it.
+/// Stores a value in an `inout` parameter.
 fn put<T>(result: Result<T>, into: &mut T) -> ReturnCode {
     let code = ReturnCode::of(&result);
     if let Ok(value) = result {
@@ -64,7 +64,7 @@ macro_rules! entity {
     };
 }
 
-/// Enabling a part of a disabled participant is out of order: it joins with all of it.
+/// Entities of a disabled participant cannot be enabled alone: they join with it.
 fn enable_part(is_enabled: bool) -> Result<()> {
     if is_enabled {
         return Ok(());

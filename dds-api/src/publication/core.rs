@@ -10,14 +10,14 @@ use spindle_dds_qos::{
     DataRepresentationId, DataWriterQos, Duration, PublisherQos, ReliabilityKind,
 };
 
-use super::draft::Drafts;
 use super::erased::{WriterEvent, call};
 use super::limits::Limits;
+use super::loan_pool::LoanPool;
 use super::receipt::Receipt;
 use super::statuses::WriterStatuses;
 use super::{AnyDataWriter, PublisherCore};
 use crate::driver::LocalEndpoint;
-use crate::driver::Port;
+use crate::driver::WriterPort;
 use crate::endpoint::{EndpointCore, Side};
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
@@ -38,9 +38,8 @@ pub(crate) struct WriterSide {
     pub(super) max_blocking_time: Duration,
     pub(super) statuses: Mutex<WriterStatuses>,
     /// Set when its participant is enabled.
-    port: OnceLock<Port>,
-    /// What its samples are built in.
-    pub(super) drafts: Drafts,
+    port: OnceLock<WriterPort>,
+    pub(super) pool: LoanPool,
     /// `None` if RESOURCE_LIMITS limit nothing.
     pub(super) limits: Option<Limits>,
     /// Samples dropped for want of room (BEST_EFFORT).
@@ -83,7 +82,7 @@ impl WriterSide {
             max_blocking_time: qos.reliability.max_blocking_time,
             statuses: Mutex::default(),
             port: OnceLock::new(),
-            drafts: Drafts::new(),
+            pool: LoanPool::new(),
             limits: Limits::of(qos.resource_limits, in_flight_max),
             dropped: AtomicU64::new(0),
             unannounced: AtomicU64::new(0),
@@ -137,7 +136,7 @@ impl Side for WriterSide {
     }
 
     fn check_deletable(writer: &WriterCore) -> Result<()> {
-        match writer.side.drafts.loans() {
+        match writer.side.pool.loans() {
             0 => Ok(()),
             loans => Err(Error::PreconditionNotMet(format!(
                 "{} has {loans} loans that are neither published nor dropped",
@@ -153,13 +152,13 @@ impl Side for WriterSide {
             port.writer_deleted(writer.number, writer.autodisposes());
             port.close();
         }
-        writer.side.drafts.end();
+        writer.side.pool.close();
     }
 }
 
 impl WriterCore {
     /// Its participant is in a group: from now on it can write.
-    pub(crate) fn connect(&self, port: Port) {
+    pub(crate) fn connect(&self, port: WriterPort) {
         let _ = self.side.port.set(port);
         self.base.set_enabled();
     }
@@ -172,15 +171,15 @@ impl WriterCore {
     }
 
     /// A view has begun, with this epoch of the writer's subgroup.
-    pub(crate) fn set_lane(&self, lane: Arc<SubgroupHandle<Wire>>) {
+    pub(crate) fn enter_epoch(&self, epoch: Arc<SubgroupHandle<Wire>>) {
         if let Some(port) = self.side.port.get() {
-            port.set_lane(lane);
-            self.side.drafts.lane_begun();
+            port.enter_epoch(epoch);
+            self.side.pool.epoch_begun();
         }
     }
 
     #[inline]
-    pub(super) fn port(&self) -> Result<&Port> {
+    pub(super) fn port(&self) -> Result<&WriterPort> {
         self.base.ready()?;
         let disabled = || Error::NotEnabled(format!("{} is disabled", self.base.what()));
         self.side.port.get().ok_or_else(disabled)

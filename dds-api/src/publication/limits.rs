@@ -1,13 +1,13 @@
 //! RESOURCE_LIMITS of a writer (DDS 1.4 §2.2.3.19): which samples may be in flight.
 //!
 //! ```text
-//!   admit -> place --committed--> in flight --released by all--> free
-//!                  --withdrawn-------------------------------->  free
+//!   admit --> building --committed--> in flight --released by all--> forgotten
+//!                      --withdrawn------------------------------->   forgotten
 //! ```
 //!
-//! A sample has its place from before it is built. What is released is found out by
-//! whoever asks next, so nothing is done on the engine's side. The lock is the
-//! writer's own and held for a few instructions; writers without limits have none.
+//! A sample is counted from before it is built. Releases are noticed by the next sample that
+//! asks, so the engine does nothing for them. The lock belongs to the writer and is held for a
+//! few instructions; writers without limits have none.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_qos::{Length, ResourceLimits};
 
-use crate::driver::Mark;
+use crate::driver::SendPosition;
 
 /// Which limit has been reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) enum Full {
     Instances,
 }
 
-/// What a writer has in flight, beside what it may have.
+/// The limits of a writer, and what counts against them now.
 #[derive(Debug)]
 pub(super) struct Limits {
     limits: ResourceLimits,
@@ -35,10 +35,10 @@ pub(super) struct Limits {
 #[derive(Debug, Default)]
 struct State {
     /// Samples being built, or in flight.
-    places: u64,
-    /// In the order of messages; only if samples are limited.
+    samples: u64,
+    /// In the order of messages; empty unless samples are limited.
     in_flight: VecDeque<InFlight>,
-    /// Those that have places, and those alive; only if they are limited.
+    /// Instances that are alive or have samples; empty unless instances are limited.
     instances: HashMap<KeyHash, Instance>,
     /// Instances that are alive.
     alive: u64,
@@ -46,7 +46,7 @@ struct State {
 
 #[derive(Debug)]
 struct InFlight {
-    mark: Mark,
+    position: SendPosition,
     key: KeyHash,
 }
 
@@ -60,13 +60,13 @@ struct Instance {
 }
 
 impl Instance {
-    /// Whether it counts as an instance that the writer has.
+    /// Whether it counts against max_instances.
     fn is_alive(&self) -> bool {
         self.registered || self.building > 0
     }
 }
 
-/// Most instances that room is made for in advance.
+/// Memory for so many instances at most is reserved in advance.
 const INSTANCES_READY_MAX: usize = 16_384;
 
 impl Limits {
@@ -114,26 +114,26 @@ impl Limits {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a place for a sample, of this instance if that is known. Messages
+    /// Counts a sample that is about to be built, of this instance if that is known. Messages
     /// below `released` are released.
-    pub(super) fn admit(&self, key: Option<KeyHash>, released: Mark) -> Result<(), Full> {
+    pub(super) fn admit(&self, key: Option<KeyHash>, released: SendPosition) -> Result<(), Full> {
         let mut state = self.state();
         state.release(released);
         if let Some(key) = key {
             self.check_instance(&state, key)?;
         }
-        if !self.limits.max_samples.allows(state.places + 1) {
+        if !self.limits.max_samples.allows(state.samples + 1) {
             return Err(Full::Samples);
         }
         if let Some(key) = key {
             self.enter_instance(&mut state, key)?;
         }
-        state.places += 1;
+        state.samples += 1;
         Ok(())
     }
 
-    /// The instance of a place that has none becomes known.
-    pub(super) fn name(&self, key: KeyHash, released: Mark) -> Result<(), Full> {
+    /// The instance of an admitted sample becomes known.
+    pub(super) fn name(&self, key: KeyHash, released: SendPosition) -> Result<(), Full> {
         let mut state = self.state();
         state.release(released);
         self.check_instance(&state, key)?;
@@ -151,8 +151,8 @@ impl Limits {
             return Ok(());
         }
         let instance = state.instances.entry(key).or_default();
-        let places = instance.building + instance.in_flight;
-        if !self.limits.max_samples_per_instance.allows(places + 1) {
+        let samples = instance.building + instance.in_flight;
+        if !self.limits.max_samples_per_instance.allows(samples + 1) {
             return Err(Full::SamplesOfInstance);
         }
         state.alive += u64::from(!instance.is_alive());
@@ -160,17 +160,17 @@ impl Limits {
         Ok(())
     }
 
-    /// The sample is not sent: its place is free.
+    /// The sample is not sent.
     pub(super) fn withdraw(&self, key: Option<KeyHash>) {
         let mut state = self.state();
-        state.places -= 1;
+        state.samples -= 1;
         if let Some(key) = key {
             state.change(key, |instance| instance.building -= 1);
         }
     }
 
-    /// The sample is this message.
-    pub(super) fn committed(&self, key: KeyHash, mark: Mark) {
+    /// The sample was sent as this message.
+    pub(super) fn committed(&self, key: KeyHash, position: SendPosition) {
         let in_flight = self.limits_samples();
         let registered = self.limits.max_instances != Length::Unlimited;
         let mut state = self.state();
@@ -180,13 +180,13 @@ impl Limits {
             instance.registered |= registered;
         });
         if in_flight {
-            state.insert(InFlight { mark, key });
+            state.insert(InFlight { position, key });
         } else {
-            state.places -= 1;
+            state.samples -= 1;
         }
     }
 
-    /// The writer has this instance.
+    /// The writer registers an instance.
     pub(super) fn register(&self, key: KeyHash) -> Result<(), Full> {
         if self.limits.max_instances == Length::Unlimited {
             return Ok(());
@@ -200,13 +200,13 @@ impl Limits {
         Ok(())
     }
 
-    /// The writer has it no more.
+    /// The writer unregisters an instance.
     pub(super) fn unregister(&self, key: KeyHash) {
         self.state()
             .change(key, |instance| instance.registered = false);
     }
 
-    /// What a writer is told that has reached a limit.
+    /// The text of an error.
     pub(super) fn describe(&self, full: Full) -> String {
         let ResourceLimits {
             max_samples,
@@ -230,28 +230,28 @@ impl Limits {
 }
 
 impl State {
-    /// Commits of several threads may come here in another order.
+    /// Commits of several threads may arrive here in another order than their positions.
     fn insert(&mut self, sample: InFlight) {
         let mut at = self.in_flight.len();
         self.in_flight.push_back(sample);
-        while at > 0 && self.in_flight[at - 1].mark > self.in_flight[at].mark {
+        while at > 0 && self.in_flight[at - 1].position > self.in_flight[at].position {
             self.in_flight.swap(at - 1, at);
             at -= 1;
         }
     }
 
-    fn release(&mut self, released: Mark) {
+    fn release(&mut self, released: SendPosition) {
         while let Some(oldest) = self.in_flight.front()
-            && oldest.mark < released
+            && oldest.position < released
         {
             let key = oldest.key;
             self.in_flight.pop_front();
-            self.places -= 1;
+            self.samples -= 1;
             self.change(key, |instance| instance.in_flight -= 1);
         }
     }
 
-    /// Changes an instance, if it is kept account of, and forgets it if nothing is left.
+    /// Changes an instance, if instances are counted, and forgets it if nothing is left of it.
     fn change(&mut self, key: KeyHash, change: impl FnOnce(&mut Instance)) {
         let Some(instance) = self.instances.get_mut(&key) else {
             return;
@@ -283,14 +283,14 @@ mod tests {
         Limits::of(limits, 8).expect("something is limited")
     }
 
-    fn at(index: u64) -> Mark {
-        Mark { epoch: 3, index }
+    fn at(index: u64) -> SendPosition {
+        SendPosition { epoch: 3, index }
     }
 
-    /// Nothing in flight, nobody registered: nothing is remembered.
+    /// Nothing in flight, nothing registered: nothing is remembered.
     fn check_empty(limits: &Limits) {
         let state = limits.state();
-        assert_eq!((state.places, state.alive), (0, 0), "{state:?}");
+        assert_eq!((state.samples, state.alive), (0, 0), "{state:?}");
         assert!(
             state.instances.is_empty() && state.in_flight.is_empty(),
             "{state:?}"
@@ -324,14 +324,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_in_a_lane_that_ended_is_released() {
+    fn what_was_sent_in_an_epoch_that_ended_is_released() {
         let limits = limits(2.into(), Length::Unlimited, Length::Unlimited);
         for index in [100, 101] {
             limits.admit(Some(A), at(0)).expect("two");
             limits.committed(A, at(index));
         }
         assert_eq!(limits.admit(Some(A), at(100)), Err(Full::Samples));
-        let next = |index| Mark { epoch: 4, index };
+        let next = |index| SendPosition { epoch: 4, index };
         limits.admit(Some(A), next(0)).expect("all are released");
         limits.committed(A, next(0));
         limits.admit(Some(A), next(0)).expect("two again");
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unregistered_instance_with_samples_in_flight_is_none_but_they_count() {
+    fn samples_in_flight_of_an_unregistered_instance_still_count() {
         let limits = limits(Length::Unlimited, 1.into(), 1.into());
         limits.admit(Some(A), at(0)).expect("one");
         limits.committed(A, at(0));

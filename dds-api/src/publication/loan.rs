@@ -1,53 +1,42 @@
-//! Memory of the ring in the hands of the application.
+//! Memory of the ring, lent to the application.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use spindle_dds_core::Kind;
+use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::{KeyHash, Slot};
 
 use super::core::WriterCore;
-use super::draft::Drafting;
+use super::loan_pool::LoanPool;
+use super::loan_slot::LoanSlot;
 use super::receipt::Receipt;
-use super::sending::Purpose;
 use crate::error::{Error, Result};
 use crate::stamps::source_timestamp;
 
-/// Room for one sample of type `T` where readers will find it: what a generated
-/// builder builds in. Dropped without publishing, it is withdrawn without a
-/// trace; held for long, it costs room in this participant's own ring only.
+/// Room for one sample of type `T` in the writer's ring, where readers will find it: what a
+/// generated builder builds in. A loan that is dropped without being published is withdrawn
+/// without a trace. While it is held, it takes room in this participant's own ring only.
 pub struct Loan<T> {
-    drafting: Drafting,
+    /// `None` only while it is dropped.
+    slot: Option<Box<LoanSlot>>,
     marker: PhantomData<fn() -> T>,
 }
 
 impl<T> Loan<T> {
-    /// Room for `len` bytes.
+    /// Reserves room for `len` bytes. The sample gets the time of its publication as source
+    /// timestamp, unless `timestamp` is given.
     #[inline]
-    pub(super) fn new(
+    pub(crate) fn reserve(
         writer: &Arc<WriterCore>,
         len: usize,
         timestamp: Option<i64>,
     ) -> Result<Self> {
         Ok(Self {
-            drafting: lend(writer, len, timestamp)?,
+            slot: Some(LoanPool::lend(writer, len, timestamp)?),
             marker: PhantomData,
         })
     }
-}
-
-/// A draft with room for `len` bytes. (Once for all types: what depends on them is small, and
-/// becomes a part of the function that builds.)
-#[inline(never)]
-fn lend(writer: &Arc<WriterCore>, len: usize, timestamp: Option<i64>) -> Result<Drafting> {
-    let mut drafting = Drafting::new(writer);
-    if let Some((writer, draft)) = drafting.parts() {
-        writer.reserve(draft, len, Purpose::Sample(None))?;
-        draft.timestamp = timestamp;
-        writer.side.drafts.lend(draft);
-    }
-    Ok(drafting)
 }
 
 impl<T> Slot for Loan<T> {
@@ -56,23 +45,37 @@ impl<T> Slot for Loan<T> {
 
     #[inline]
     fn bytes(&mut self) -> &mut [u8] {
-        self.drafting.bytes()
+        match &mut self.slot {
+            Some(slot) => slot.bytes(),
+            None => &mut [],
+        }
     }
 
     #[inline]
     fn finish(mut self, used: usize, key: KeyHash) -> Result<Receipt> {
-        let Some((writer, draft)) = self.drafting.parts() else {
+        let Some(slot) = &mut self.slot else {
             return Err(Error::IllegalOperation("the loan is finished".to_owned()));
         };
-        let timestamp = draft.timestamp.unwrap_or_else(source_timestamp);
-        writer.send(draft, used, Kind::Data, key, timestamp)
+        let timestamp = slot.timestamp.unwrap_or_else(source_timestamp);
+        slot.publish(used, MessageKind::Data, key, timestamp)
+    }
+}
+
+/// The slot is moved out, so that the address of a builder does not escape here: a builder
+/// whose address is known nowhere stays in registers.
+impl<T> Drop for Loan<T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            LoanPool::give_back(slot);
+        }
     }
 }
 
 impl<T> fmt::Debug for Loan<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Loan")
-            .field("drafting", &self.drafting)
+            .field("slot", &self.slot)
             .finish_non_exhaustive()
     }
 }

@@ -1,14 +1,14 @@
 //! Publishers and writers (DDS 1.4 §2.2.2.4).
 
 mod core;
-mod draft;
 mod erased;
 mod limits;
 mod loan;
-mod place;
+mod loan_pool;
+mod loan_slot;
+mod permit;
 mod publisher;
 mod receipt;
-mod sending;
 mod statuses;
 mod writer;
 mod writer_builder;

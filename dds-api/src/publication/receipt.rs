@@ -1,14 +1,14 @@
-//! What a write hands back.
+//! What a write returns.
 
 use spindle_dds_core::Committed;
 
 use crate::handle::Guid;
 
-/// A sample that was written: to ask about, or to drop.
+/// Names a sample that was written, to wait for its acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
     pub(crate) committed: Option<Committed>,
-    /// Who wrote it.
+    /// The writer of the sample.
     pub(crate) writer: Guid,
 }
 
@@ -18,8 +18,8 @@ impl Receipt {
         self.committed.is_none()
     }
 
-    /// Which message of this participant it is, among those of the same
-    /// subgroup and reliability; nulls are counted.
+    /// The index of its message among those of this participant in the same subgroup and
+    /// with the same reliability; nulls count. `None` if it was dropped.
     pub const fn message_index(&self) -> Option<u64> {
         match &self.committed {
             Some(committed) => Some(committed.index),

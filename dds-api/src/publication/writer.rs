@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use spindle_dds_core::Kind;
+use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DataWriterQos, Duration};
 
@@ -21,7 +21,30 @@ use crate::stamps::source_timestamp;
 use crate::status::{OfferedIncompatibleQosStatus, PublicationMatchedStatus};
 use crate::time::Deadline;
 
-/// Writes samples of a topic.
+/// Writes samples of a topic: a copy of a value with [`write`](Self::write), or one that is
+/// built in the memory of the ring with [`loan`](Self::loan).
+///
+/// ```
+/// use spindle_dds::{DomainParticipant, Duration};
+/// # use spindle_dds_test_types::flight::State;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path().join("domains").display().to_string();
+/// # let participant = DomainParticipant::builder(0);
+/// # let participant = participant.property("spindle.directory", &directory).create()?;
+/// # let topic = participant.topic::<State>("State").create()?;
+///
+/// let publisher = participant.publisher().create()?;
+/// let writer = publisher.writer(&topic).create()?;
+/// writer.write(&State { icao: 7, number: 1, ..State::default() })?;
+///
+/// let mut sample = writer.loan()?;
+/// sample.set_icao(7).set_number(2);
+/// let receipt = sample.callsign("DLH4AB")?.publish()?;
+/// writer.wait_for(&receipt, Duration::from_secs(10))?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct DataWriter<T> {
     pub(crate) core: Arc<WriterCore>,
     pub(crate) participant: Arc<ParticipantCore>,
@@ -56,21 +79,15 @@ impl<T> DataWriter<T> {
         })
     }
 
-    /// Room for a sample of at most so many bytes.
-    #[inline]
-    pub(crate) fn slot(&self, max_bytes: usize, timestamp: Option<i64>) -> Result<Loan<T>> {
-        Loan::new(&self.core, max_bytes, timestamp)
-    }
-
-    /// Samples that this BEST_EFFORT writer dropped because there was no room, in its
-    /// ring or within its RESOURCE_LIMITS. Readers count them as SAMPLE_LOST when the
-    /// next sample comes through.
+    /// The number of samples that this BEST_EFFORT writer dropped because there was no room in
+    /// its ring or within its RESOURCE_LIMITS. Readers count them in SAMPLE_LOST when they
+    /// receive the writer's next sample.
     pub fn dropped_samples(&self) -> u64 {
         self.core.dropped()
     }
 
-    /// Blocks until the participants of all matched readers have received what
-    /// was written so far. At once for BEST_EFFORT.
+    /// Blocks until the participants of all matched readers have received what was written
+    /// so far. Returns at once for a BEST_EFFORT writer.
     ///
     /// # Errors
     /// TIMEOUT, NOT_ENABLED, ALREADY_DELETED; ERROR when the group failed.
@@ -79,7 +96,7 @@ impl<T> DataWriter<T> {
             .wait_for_acknowledgments(Deadline::after(timeout.into()))
     }
 
-    /// Blocks until one sample has been received like that.
+    /// Blocks until the participants of all matched readers have received one sample.
     ///
     /// # Errors
     /// As for [`wait_for_acknowledgments`](Self::wait_for_acknowledgments);
@@ -88,7 +105,7 @@ impl<T> DataWriter<T> {
         self.core.wait_for(receipt, Deadline::after(timeout.into()))
     }
 
-    /// Readers that it is matched with (`get_publication_matched_status`).
+    /// Counts the matched readers (`get_publication_matched_status`).
     ///
     /// # Errors
     /// ALREADY_DELETED.
@@ -97,7 +114,8 @@ impl<T> DataWriter<T> {
         Ok(self.core.matched_status())
     }
 
-    /// Readers that ask for more than it offers.
+    /// Counts the readers that request more than the writer offers
+    /// (`get_offered_incompatible_qos_status`).
     ///
     /// # Errors
     /// ALREADY_DELETED.
@@ -106,7 +124,7 @@ impl<T> DataWriter<T> {
         Ok(self.core.incompatible_status())
     }
 
-    /// Handles of the readers that it is matched with now.
+    /// The handles of the matched readers.
     ///
     /// # Errors
     /// NOT_ENABLED, ALREADY_DELETED.
@@ -115,11 +133,10 @@ impl<T> DataWriter<T> {
         Ok(self.core.statuses().readers.clone())
     }
 
-    /// What is known of a reader that it is matched with
-    /// (`get_matched_subscription_data`).
+    /// The announced data of a matched reader (`get_matched_subscription_data`).
     ///
     /// # Errors
-    /// BAD_PARAMETER when it is not; NOT_ENABLED, ALREADY_DELETED.
+    /// BAD_PARAMETER when the reader is not matched; NOT_ENABLED, ALREADY_DELETED.
     pub fn matched_subscription_data(
         &self,
         reader: InstanceHandle,
@@ -130,14 +147,14 @@ impl<T> DataWriter<T> {
 }
 
 impl<T: TopicType> DataWriter<T> {
-    /// Starts a sample in place: the builder that was generated for `T`, over
-    /// the memory where readers will find the sample. Ended by its `publish`.
-    /// A RELIABLE writer waits for room, in its ring and within max_samples of its
-    /// RESOURCE_LIMITS, at most `max_blocking_time`. A loan counts as a sample.
+    /// Starts a sample in place: returns the builder that was generated for `T`, over the
+    /// memory of the ring from which it is sent. The builder's `publish` ends the loan.
+    /// A RELIABLE writer waits at most `max_blocking_time` for room in its ring and within
+    /// max_samples of its RESOURCE_LIMITS. A loan counts as a sample.
     ///
-    /// Of which instance the sample is turns out when it is published: where instances or
+    /// The instance of the sample is known only when it is published: where instances or
     /// their samples are limited, `publish` waits in the same way, and may fail with
-    /// TIMEOUT or OUT_OF_RESOURCES; the loan is withdrawn then.
+    /// TIMEOUT or OUT_OF_RESOURCES, which withdraws the loan.
     ///
     /// # Errors
     /// BAD_PARAMETER for a type without a bound (see [`loan_with`](Self::loan_with));
@@ -153,14 +170,15 @@ impl<T: TopicType> DataWriter<T> {
         self.loan_with(max)
     }
 
-    /// As [`loan`](Self::loan), with room for `max_bytes`; what the sample does
-    /// not use goes back when it is published, unless that is less than a line of 64 bytes.
+    /// As [`loan`](Self::loan), with room for `max_bytes`. Room that the sample does not use is
+    /// given back when it is published, unless it is less than 64 bytes.
     ///
     /// # Errors
     /// As for [`loan`](Self::loan).
     #[inline(always)]
     pub fn loan_with(&self, max_bytes: usize) -> Result<T::Builder<Loan<T>>> {
-        self.loan_of(max_bytes, None)
+        let loan = Loan::reserve(&self.core, max_bytes, None)?;
+        Ok(T::build(loan, self.core.side.representation)?)
     }
 
     /// As [`loan_with`](Self::loan_with), with a source timestamp in
@@ -173,23 +191,17 @@ impl<T: TopicType> DataWriter<T> {
         max_bytes: usize,
         timestamp: i64,
     ) -> Result<T::Builder<Loan<T>>> {
-        self.loan_of(max_bytes, Some(timestamp))
-    }
-
-    #[inline(always)]
-    fn loan_of(&self, max_bytes: usize, timestamp: Option<i64>) -> Result<T::Builder<Loan<T>>> {
-        let loan = self.slot(max_bytes, timestamp)?;
+        let loan = Loan::reserve(&self.core, max_bytes, Some(timestamp))?;
         Ok(T::build(loan, self.core.side.representation)?)
     }
 
     /// Writes a copy of a sample.
     ///
     /// # Errors
-    /// BAD_PARAMETER when it breaks a bound of its type; TIMEOUT when a
-    /// RELIABLE writer finds no room, in its ring and within its RESOURCE_LIMITS,
-    /// within `max_blocking_time`; OUT_OF_RESOURCES when it never fits, or would be
-    /// of one instance more than max_instances; NOT_ENABLED, ALREADY_DELETED; ERROR
-    /// when the group failed.
+    /// BAD_PARAMETER when it breaks a bound of its type; TIMEOUT when a RELIABLE writer finds
+    /// no room in its ring and within its RESOURCE_LIMITS within `max_blocking_time`;
+    /// OUT_OF_RESOURCES when it never fits, or would exceed max_instances; NOT_ENABLED,
+    /// ALREADY_DELETED; ERROR when the group failed.
     pub fn write(&self, sample: &T) -> Result<Receipt> {
         self.write_w_timestamp(sample, source_timestamp())
     }
@@ -203,28 +215,27 @@ impl<T: TopicType> DataWriter<T> {
         self.core.write(
             sample.size(representation),
             |bytes| Ok(sample.encode(representation, bytes)?),
-            Kind::Data,
+            MessageKind::Data,
             sample.key_hash(),
             timestamp,
         )
     }
 
-    /// The handle of the instance that a sample, or its key alone, belongs to.
-    /// Writing registers instances by itself.
+    /// Registers the instance of `key`, of which only the key members count, and returns its
+    /// handle. Writing registers instances, too.
     ///
     /// # Errors
-    /// OUT_OF_RESOURCES for one instance more than max_instances of its
-    /// RESOURCE_LIMITS; NOT_ENABLED, ALREADY_DELETED.
+    /// OUT_OF_RESOURCES when it would exceed max_instances of RESOURCE_LIMITS; NOT_ENABLED,
+    /// ALREADY_DELETED.
     pub fn register_instance(&self, key: &T) -> Result<InstanceHandle> {
         let key = key.key_hash();
         self.core.register(key)?;
         Ok(InstanceHandle::of_instance(key))
     }
 
-    /// Gives an instance up, and disposes of it too if
-    /// `autodispose_unregistered_instances` says so. Of `key` only the key counts.
-    /// RESOURCE_LIMITS do not hold it up: it gives back what they limit, and takes
-    /// room in the ring alone.
+    /// Unregisters the instance of `key`, of which only the key members count, and disposes of
+    /// it if `autodispose_unregistered_instances` says so. RESOURCE_LIMITS do not apply: it
+    /// needs room in the ring only.
     ///
     /// # Errors
     /// As for [`write`](Self::write).
@@ -238,14 +249,14 @@ impl<T: TopicType> DataWriter<T> {
     /// As for [`write`](Self::write).
     pub fn unregister_instance_w_timestamp(&self, key: &T, timestamp: i64) -> Result<Receipt> {
         let kind = if self.core.autodisposes() {
-            Kind::DisposeUnregister
+            MessageKind::DisposeUnregister
         } else {
-            Kind::Unregister
+            MessageKind::Unregister
         };
         self.write_key(key, kind, timestamp)
     }
 
-    /// Disposes of an instance. Of `key` only the key counts.
+    /// Disposes of the instance of `key`, of which only the key members count.
     ///
     /// # Errors
     /// As for [`write`](Self::write).
@@ -258,10 +269,10 @@ impl<T: TopicType> DataWriter<T> {
     /// # Errors
     /// As for [`write`](Self::write).
     pub fn dispose_w_timestamp(&self, key: &T, timestamp: i64) -> Result<Receipt> {
-        self.write_key(key, Kind::Dispose, timestamp)
+        self.write_key(key, MessageKind::Dispose, timestamp)
     }
 
-    fn write_key(&self, key: &T, kind: Kind, timestamp: i64) -> Result<Receipt> {
+    fn write_key(&self, key: &T, kind: MessageKind, timestamp: i64) -> Result<Receipt> {
         let representation = self.core.side.representation;
         self.core.write(
             key.key_size(representation),

@@ -1,11 +1,11 @@
-//! Status values in the making: totals, and what has changed since last read.
+//! Counts of statuses: totals, and their changes since they were last read.
 
 use spindle_dds_qos::PolicyId;
 
 use super::values::QosPolicyCount;
 use crate::handle::InstanceHandle;
 
-/// A total and its change.
+/// A total, and its change since it was last read.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TotalCount {
     pub(crate) total: i32,
@@ -18,7 +18,7 @@ impl TotalCount {
         self.change = self.change.saturating_add(more);
     }
 
-    /// The two, the change starting anew.
+    /// The total and the change, which restarts from zero.
     pub(crate) fn read(&mut self) -> (i32, i32) {
         (self.total, std::mem::take(&mut self.change))
     }
@@ -33,15 +33,15 @@ pub(crate) struct MatchCounts {
 }
 
 impl MatchCounts {
-    pub(crate) fn matched(&mut self, who: InstanceHandle) {
+    pub(crate) fn matched(&mut self, endpoint: InstanceHandle) {
         self.ever.add(1);
         self.now.add(1);
-        self.last = who;
+        self.last = endpoint;
     }
 
-    pub(crate) fn unmatched(&mut self, who: InstanceHandle) {
+    pub(crate) fn unmatched(&mut self, endpoint: InstanceHandle) {
         self.now.add(-1);
-        self.last = who;
+        self.last = endpoint;
     }
 }
 
@@ -55,25 +55,25 @@ pub(crate) struct LivelinessCounts {
 
 impl LivelinessCounts {
     /// Matched, and alive.
-    pub(crate) fn came(&mut self, who: InstanceHandle) {
+    pub(crate) fn came(&mut self, endpoint: InstanceHandle) {
         self.alive.add(1);
-        self.last = who;
+        self.last = endpoint;
     }
 
-    /// Deleted in order: it is counted nowhere any more.
-    pub(crate) fn left(&mut self, who: InstanceHandle) {
+    /// Deleted, or left with its participant: counted no more.
+    pub(crate) fn left(&mut self, endpoint: InstanceHandle) {
         self.alive.add(-1);
-        self.last = who;
+        self.last = endpoint;
     }
 
-    /// Not alive any more, for another reason than being deleted.
-    pub(crate) fn failed(&mut self, who: InstanceHandle) {
-        self.left(who);
+    /// Its participant failed.
+    pub(crate) fn failed(&mut self, endpoint: InstanceHandle) {
+        self.left(endpoint);
         self.not_alive.add(1);
     }
 }
 
-/// Endpoints kept apart, and by which policies.
+/// Endpoints that do not match, and the policies that are incompatible.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IncompatibleCounts {
     pub(crate) count: TotalCount,
@@ -82,7 +82,7 @@ pub(crate) struct IncompatibleCounts {
 }
 
 impl IncompatibleCounts {
-    /// One more endpoint, apart by these policies.
+    /// One more endpoint, with these incompatible policies.
     pub(crate) fn add(&mut self, policies: impl IntoIterator<Item = PolicyId>) {
         self.count.add(1);
         for policy in policies {

@@ -30,7 +30,7 @@ statuses! {
     OFFERED_INCOMPATIBLE_QOS = 5,
     /// A reader asks for more than a writer offers, at the reader.
     REQUESTED_INCOMPATIBLE_QOS = 6,
-    /// A sample was lost.
+    /// A sample was lost: a BEST_EFFORT writer dropped it, or its bytes were invalid.
     SAMPLE_LOST = 7,
     /// A sample was refused for lack of room.
     SAMPLE_REJECTED = 8,

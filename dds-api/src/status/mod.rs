@@ -1,4 +1,4 @@
-//! Statuses: which there are, what they say, and where they are kept.
+//! Communication statuses (DDS 1.4 §2.2.4.1).
 
 mod counts;
 mod mask;

@@ -1,4 +1,4 @@
-//! The status side of an entity: which statuses changed, who is to be told.
+//! Which statuses of an entity have changed, and which of these its listeners have not seen.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -7,21 +7,21 @@ use super::mask::StatusMask;
 use crate::condition::{DataWaiter, Observers, Subject};
 use crate::driver::Notifier;
 
-/// Raised by whoever changes a status, the engine's thread included: nothing
-/// here waits. Conditions look at `changes`, the dispatch thread at `pending`.
+/// Raised by the thread that changes a status, which may be stepping the engine: nothing here
+/// waits. Conditions look at `changes`, the dispatch thread at `pending`.
 #[derive(Debug)]
 pub(crate) struct StatusFlags {
     /// The standard's StatusChangedFlags.
     changes: AtomicU32,
     /// Statuses whose listeners have not been called yet.
     pending: AtomicU32,
-    /// What the entity's StatusCondition looks at.
+    /// The enabled statuses of the entity's StatusCondition.
     enabled: AtomicU32,
-    /// The entity is deleted: whoever waits for it is to find out.
+    /// The entity is deleted: its conditions hold, so that waiting threads return.
     ended: AtomicBool,
     observers: Observers,
     notifier: Arc<Notifier>,
-    /// By which the dispatch thread is called.
+    /// The bit of the entity in the dispatch thread's set of callers; shared with others.
     sign: u64,
 }
 
@@ -41,12 +41,11 @@ impl StatusFlags {
         }
     }
 
-    /// Statuses changed: tells listeners, if there is one for any of them, and conditions
-    /// that look at them.
+    /// Statuses have changed: notifies the listeners and the conditions that depend on them.
     pub(crate) fn raise(&self, statuses: StatusMask) {
-        // That there is data is mostly known. Who clears that looks into the reader afterwards,
-        // under the lock under which this came there: it finds it, or it is seen here that it
-        // has cleared.
+        // DATA_AVAILABLE is usually set already. A thread that clears it looks into the reader
+        // afterwards, under the lock under which the data was put there: either it finds the
+        // data, or the cleared status is seen here.
         if !(OF_DATA.contains(statuses) && self.changes().contains(statuses)) {
             self.changes.fetch_or(statuses.bits(), Ordering::AcqRel);
         }
@@ -61,7 +60,7 @@ impl StatusFlags {
         });
     }
 
-    /// The entity's sign among those who call the dispatch thread.
+    /// The bit by which the entity calls the dispatch thread.
     pub(crate) fn sign(&self) -> u64 {
         self.sign
     }
@@ -71,20 +70,19 @@ impl StatusFlags {
         self.notifier.listen_for(mask);
     }
 
-    /// Where who waits for it can look for itself.
+    /// Where a thread that waits for data can step the engine itself.
     pub(crate) fn data_waiter(&self) -> Option<Arc<dyn DataWaiter>> {
         self.notifier.data_waiter()
     }
 
-    /// The same for who waits for statuses, if its condition looks at those of data.
+    /// The same, for a StatusCondition that depends on data.
     pub(crate) fn data_waiter_if_enabled(&self) -> Option<Arc<dyn DataWaiter>> {
         self.enabled()
             .intersects(OF_DATA)
             .then(|| self.data_waiter())?
     }
 
-    /// The entity is deleted: its conditions hold from now on, so that nobody
-    /// waits for ever.
+    /// The entity is deleted: its conditions hold from now on.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
         self.observers.notify();
@@ -92,7 +90,7 @@ impl StatusFlags {
 
     /// The statuses have been read.
     pub(crate) fn clear(&self, statuses: StatusMask) {
-        // Most looks of who polls find nothing to be cleared.
+        // A thread that polls rarely finds anything to clear.
         if self.changes().intersects(statuses) {
             self.changes.fetch_and(!statuses.bits(), Ordering::AcqRel);
         }
@@ -136,7 +134,7 @@ mod tests {
     use crate::condition::Signal;
 
     #[test]
-    fn who_waits_is_woken_by_what_its_condition_looks_at() {
+    fn a_condition_wakes_for_the_statuses_it_depends_on() {
         let status_flags = StatusFlags::new(Arc::default());
         status_flags.set_enabled(StatusMask::SUBSCRIPTION_MATCHED);
         let check = |subject, status, expected| {

@@ -1,5 +1,5 @@
-//! What the statuses say (DDS 1.4 §2.2.4.1). `*_change` fields count since the
-//! status was last read, or last given to a listener.
+//! The values of the statuses (DDS 1.4 §2.2.4.1). `*_change` fields count since the status was
+//! last read, or passed to a listener.
 
 use spindle_dds_qos::PolicyId;
 
@@ -8,25 +8,27 @@ use crate::handle::InstanceHandle;
 /// INCONSISTENT_TOPIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InconsistentTopicStatus {
-    /// Topics of this name with another type that were found.
+    /// Topics of this name with an inconsistent type that were discovered.
     pub total_count: i32,
     /// Of these, since last read.
     pub total_count_change: i32,
 }
 
-/// SAMPLE_LOST.
+/// SAMPLE_LOST. A sample is lost when a BEST_EFFORT writer drops it for want of room, which
+/// readers learn from the writer's next sample, or when its bytes are not a valid sample of the
+/// reader's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SampleLostStatus {
-    /// Samples that were lost: their bytes made no sense.
+    /// Samples that were lost.
     pub total_count: i32,
     /// Of these, since last read.
     pub total_count_change: i32,
 }
 
-/// Which limit a sample was refused by.
+/// The limit by which a sample was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RejectedReason {
-    /// None was refused.
+    /// None was rejected.
     #[default]
     NotRejected,
     /// `max_instances`.
@@ -40,13 +42,13 @@ pub enum RejectedReason {
 /// SAMPLE_REJECTED.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SampleRejectedStatus {
-    /// Samples that were refused.
+    /// Samples that were rejected.
     pub total_count: i32,
     /// Of these, since last read.
     pub total_count_change: i32,
-    /// Why the last one was.
+    /// Why the last one was rejected.
     pub last_reason: RejectedReason,
-    /// Which instance it was of.
+    /// The instance of that one.
     pub last_instance_handle: InstanceHandle,
 }
 
@@ -59,10 +61,10 @@ pub struct LivelinessLostStatus {
     pub total_count_change: i32,
 }
 
-/// LIVELINESS_CHANGED. A writer is alive from its match on. One that is deleted, or
-/// leaves with its participant, is counted no more; one whose participant fails is not
-/// alive from then on, and as it is expelled for good, it stays so. Both take effect
-/// where it is unmatched: at one place in the order of samples, the same at all readers.
+/// LIVELINESS_CHANGED. A writer is alive from its match on. A writer that is deleted, or leaves
+/// with its participant, is counted no more. A writer whose participant fails is not alive from
+/// then on: its participant is expelled for good. Both take effect where the writer is
+/// unmatched, which is one position in the order of samples, the same at all readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LivelinessChangedStatus {
     /// Matched writers, which are alive.
@@ -99,12 +101,12 @@ pub struct RequestedDeadlineMissedStatus {
     pub last_instance_handle: InstanceHandle,
 }
 
-/// How often a policy kept endpoints apart (`QosPolicyCount`).
+/// How often a policy was incompatible (`QosPolicyCount`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QosPolicyCount {
-    /// Which policy.
+    /// The policy.
     pub policy: PolicyId,
-    /// How often.
+    /// How often it was incompatible.
     pub count: i32,
 }
 
@@ -115,7 +117,7 @@ pub struct OfferedIncompatibleQosStatus {
     pub total_count: i32,
     /// Of these, since last read.
     pub total_count_change: i32,
-    /// A policy by which the last of them differs.
+    /// A policy that is incompatible with the last of them.
     pub last_policy: Option<PolicyId>,
     /// How often each policy was the cause.
     pub policies: Vec<QosPolicyCount>,
@@ -128,7 +130,7 @@ pub struct RequestedIncompatibleQosStatus {
     pub total_count: i32,
     /// Of these, since last read.
     pub total_count_change: i32,
-    /// A policy by which the last of them differs.
+    /// A policy that is incompatible with the last of them.
     pub last_policy: Option<PolicyId>,
     /// How often each policy was the cause.
     pub policies: Vec<QosPolicyCount>,

@@ -53,7 +53,7 @@ impl ReaderSide {
             && presentation.access_scope >= PresentationAccessScope::Topic;
         let mut cache = Cache::new(qos.history, qos.resource_limits, ordered);
         cache.set_holds_back(qos.reliability.kind == ReliabilityKind::Reliable);
-        let beacons = [
+        let status_flags = [
             base.status_flags().clone(),
             subscriber.base.status_flags().clone(),
         ];
@@ -63,7 +63,7 @@ impl ReaderSide {
             cache,
             config,
             rekey::<T>,
-            beacons,
+            status_flags,
             streams.clone(),
             group_status,
         );
@@ -147,14 +147,14 @@ impl ReaderCore {
         self.base.is_deleted() || self.base.is_enabled() && self.side.port.has(masks)
     }
 
-    /// Has the engine step for who has found nothing. Whether anything has come.
+    /// Steps the engine once, after a read found nothing. Whether anything has arrived.
     pub(crate) fn glance(&self) -> bool {
         self.status_flags()
             .data_waiter()
             .is_some_and(|data_waiter| data_waiter.glance())
     }
 
-    /// Statuses that tell of data have been dealt with.
+    /// Clears the statuses that announce data.
     pub(crate) fn clear_data_available(&self) {
         self.status_flags().clear(StatusMask::DATA_AVAILABLE);
         self.side

@@ -1,4 +1,4 @@
-//! What a reader says of a sample beside its data.
+//! What a reader returns of a sample beside its data.
 
 use spindle_dds_idl_runtime::Encapsulation;
 
@@ -8,23 +8,24 @@ use crate::handle::InstanceHandle;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum SampleState {
-    /// It was.
+    /// Read before.
     Read = 1,
-    /// It was not.
+    /// Not read before.
     NotRead = 2,
 }
 
-/// Whether an instance was looked at since it came to life (DDS 1.4 §2.2.2.5.1.8).
+/// Whether samples of an instance were taken or read since it became alive (DDS 1.4
+/// §2.2.2.5.1.8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum ViewState {
-    /// It was not.
+    /// None was.
     New = 1,
-    /// It was.
+    /// Some were.
     NotNew = 2,
 }
 
-/// Whether an instance lives (DDS 1.4 §2.2.2.5.1.3).
+/// Whether an instance is alive (DDS 1.4 §2.2.2.5.1.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum InstanceState {
@@ -36,14 +37,14 @@ pub enum InstanceState {
     NotAliveNoWriters = 4,
 }
 
-/// What goes with a sample (DDS 1.4 §2.2.2.5.5, `SampleInfo`).
+/// Describes a sample (DDS 1.4 §2.2.2.5.5, `SampleInfo`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleInfo {
     /// Whether this sample was read before.
     pub sample_state: SampleState,
-    /// Whether the instance was looked at before.
+    /// Whether samples of the instance were taken or read before.
     pub view_state: ViewState,
-    /// State of the instance now.
+    /// The state of the instance when the sample was taken or read.
     pub instance_state: InstanceState,
     /// How often the instance had come back after disposal when this sample arrived.
     pub disposed_generation_count: i32,
@@ -69,16 +70,15 @@ pub struct SampleInfo {
 }
 
 impl SampleInfo {
-    /// Where the sample stands in the order of its stream: for samples of
-    /// RELIABLE writers the position in the total order of the subgroup, the
-    /// same at every reader; for BEST_EFFORT ones the message index of their
-    /// participant. Spindle's own.
+    /// The position of the sample: for a RELIABLE writer, in the total order of the subgroup,
+    /// which is the same at every reader; for a BEST_EFFORT writer, the index among the
+    /// messages of its participant. An extension of Spindle.
     pub const fn position(&self) -> u64 {
         self.position
     }
 
-    /// How manieth sample of its writer it is, from 1; what a BEST_EFFORT writer has
-    /// dropped counts too. Spindle's own.
+    /// The sequence number of the sample at its writer, from 1. Samples that a BEST_EFFORT
+    /// writer drops take a number too. An extension of Spindle.
     pub const fn writer_sequence(&self) -> u64 {
         self.writer_sequence
     }

@@ -22,6 +22,37 @@ use crate::status::{
 };
 
 /// Reads samples of a topic.
+///
+/// ```
+/// use spindle_dds::{DomainParticipant, Duration, StateMasks, WaitSet};
+/// # use spindle_dds_test_types::flight::State;
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path().join("domains").display().to_string();
+/// # let participant = DomainParticipant::builder(0);
+/// # let participant = participant.property("spindle.directory", &directory).create()?;
+/// # let topic = participant.topic::<State>("State").create()?;
+/// # let writer = participant.publisher().create()?.writer(&topic).create()?;
+///
+/// let subscriber = participant.subscriber().create()?;
+/// let reader = subscriber.reader(&topic).create()?;
+/// # let available = reader.read_condition(StateMasks::ANY)?;
+/// # let wait_set = WaitSet::new();
+/// # wait_set.attach(&available);
+/// # while writer.matched_subscriptions()?.is_empty() {
+/// #     std::thread::yield_now();
+/// # }
+/// # writer.write(&State { icao: 7, number: 1, ..State::default() })?;
+/// # wait_set.wait(Duration::from_secs(60))?;
+/// for sample in &reader.take(100)? {
+///     if sample.info().valid_data {
+///         let state = sample.view()?;
+///         assert_eq!((state.icao(), state.number()), (7, 1));
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct DataReader<T> {
     pub(crate) core: Arc<ReaderCore>,
     pub(crate) participant: Arc<ParticipantCore>,
@@ -56,8 +87,8 @@ impl<T> DataReader<T> {
         })
     }
 
-    /// A condition that holds while there are samples in these states
-    /// (`create_readcondition`). It lives as long as somebody has it.
+    /// A condition that holds while the reader has samples in these states
+    /// (`create_readcondition`). It lives as long as a clone of it.
     ///
     /// # Errors
     /// ALREADY_DELETED.
@@ -66,7 +97,7 @@ impl<T> DataReader<T> {
         Ok(ReadCondition::new(self.core.clone(), masks))
     }
 
-    /// Writers that it is matched with (`get_subscription_matched_status`).
+    /// Counts the matched writers (`get_subscription_matched_status`).
     ///
     /// # Errors
     /// ALREADY_DELETED.
@@ -75,7 +106,7 @@ impl<T> DataReader<T> {
         Ok(self.core.matched_status())
     }
 
-    /// Which of its writers are alive (`get_liveliness_changed_status`).
+    /// Counts the matched writers by liveliness (`get_liveliness_changed_status`).
     ///
     /// # Errors
     /// ALREADY_DELETED.
@@ -84,7 +115,8 @@ impl<T> DataReader<T> {
         Ok(self.core.liveliness_status())
     }
 
-    /// Writers that offer less than it asks for.
+    /// Counts the writers that offer less than the reader requests
+    /// (`get_requested_incompatible_qos_status`).
     ///
     /// # Errors
     /// ALREADY_DELETED.
@@ -93,7 +125,9 @@ impl<T> DataReader<T> {
         Ok(self.core.incompatible_status())
     }
 
-    /// Samples whose bytes made no sense.
+    /// How many samples the reader lost: those that a BEST_EFFORT writer dropped for want of
+    /// room, which show as gaps between its samples, and those whose bytes were invalid.
+    /// Samples before the first one that the reader gets of a writer do not count.
     ///
     /// # Errors
     /// ALREADY_DELETED.
@@ -102,7 +136,7 @@ impl<T> DataReader<T> {
         Ok(self.core.lost_status())
     }
 
-    /// Samples that a limit refused.
+    /// Counts the samples that RESOURCE_LIMITS rejected.
     ///
     /// # Errors
     /// ALREADY_DELETED.
@@ -111,7 +145,7 @@ impl<T> DataReader<T> {
         Ok(self.core.rejected_status())
     }
 
-    /// Handles of the writers that it is matched with now.
+    /// The handles of the matched writers.
     ///
     /// # Errors
     /// NOT_ENABLED, ALREADY_DELETED.
@@ -124,12 +158,11 @@ impl<T> DataReader<T> {
             .with_statuses(|statuses| statuses.writers.clone()))
     }
 
-    /// What is known of a writer that it is matched with
-    /// (`get_matched_publication_data`).
+    /// The announced data of a matched writer (`get_matched_publication_data`).
     ///
     /// # Errors
-    /// BAD_PARAMETER when it is not, or when the domain has lost it and the reader has not
-    /// come to that place of the order yet; NOT_ENABLED, ALREADY_DELETED.
+    /// BAD_PARAMETER when the writer is not matched, or when the domain has lost it and the
+    /// reader has not reached that position of the order yet; NOT_ENABLED, ALREADY_DELETED.
     pub fn matched_publication_data(
         &self,
         writer: InstanceHandle,
@@ -140,14 +173,14 @@ impl<T> DataReader<T> {
 }
 
 impl<T: TopicType> DataReader<T> {
-    /// The samples as they come, for any executor: each item is what one
-    /// [`take`](Self::take) of at most `max` samples gives.
+    /// The samples as a stream, for any executor: each item is the result of a
+    /// [`take`](Self::take) of at most `max` samples.
     pub fn stream(&self, max: usize) -> SampleStream<T> {
         SampleStream::new(self.clone(), max)
     }
 
-    /// The handle of the instance that a sample, or its key alone, belongs to;
-    /// `None` when the reader does not know it.
+    /// The handle of the instance of `key`, of which only the key members count; `None` if
+    /// the reader does not know the instance.
     ///
     /// # Errors
     /// NOT_ENABLED, ALREADY_DELETED.

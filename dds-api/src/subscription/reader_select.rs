@@ -1,12 +1,12 @@
 //! The forms of `read` and `take` (DDS 1.4 §2.2.2.5.3.8 to §2.2.2.5.3.19).
 //!
-//! `take` moves samples out of the reader; `read` leaves them there, marked as
-//! read, and hands out copies. Samples whose bytes make no sense are thrown away by
-//! both, and counted by SAMPLE_LOST. All forms return NO_DATA when nothing fits, and
-//! ERROR once the group has failed and all that was delivered is taken.
+//! `take` moves samples out of the reader; `read` returns copies, and leaves the samples there,
+//! marked as read. Both remove samples whose bytes are invalid, and count them in SAMPLE_LOST.
+//! All forms return NO_DATA when no sample is selected, and ERROR once the group has failed and
+//! all that was delivered has been taken. None of them blocks.
 //!
-//! Where nothing fits, the engine is stepped once before that is said, unless a listener or
-//! a waker asks: who polls waits for no other thread. None of them blocks.
+//! Before they return NO_DATA they step the engine once, so that a thread that polls does not
+//! depend on another thread. Inside of a listener or a waker they do not.
 
 use spindle_dds_idl_runtime::{KeyHash, TopicType};
 
@@ -51,7 +51,7 @@ impl<T: TopicType> DataReader<T> {
         self.select(Access::Read, max, masks, Whose::Any)
     }
 
-    /// Takes the samples that a condition of this reader is about.
+    /// Takes samples in the states of a condition of this reader.
     ///
     /// # Errors
     /// Also PRECONDITION_NOT_MET for a condition of another reader.
@@ -59,7 +59,7 @@ impl<T: TopicType> DataReader<T> {
         self.select(Access::Take, max, self.masks_of(condition)?, Whose::Any)
     }
 
-    /// Reads the samples that a condition of this reader is about.
+    /// Reads samples in the states of a condition of this reader.
     ///
     /// # Errors
     /// As for [`take_w_condition`](Self::take_w_condition).
@@ -201,12 +201,14 @@ impl<T: TopicType> DataReader<T> {
     ) -> Result<Samples<T>> {
         self.core.base.ready()?;
         if max == 0 {
-            return Err(Error::BadParameter("at most 0 samples are none".to_owned()));
+            return Err(Error::BadParameter(
+                "max is 0: no sample could be returned".to_owned(),
+            ));
         }
         let query = Query { max, masks, whose };
         let mut has_glanced = false;
         loop {
-            // Before the look: what arrives after it raises the statuses again.
+            // Before the selection: what arrives after it raises the statuses again.
             self.core.clear_data_available();
             let mut items = self.core.side.port.select(access, &query);
             if items.is_empty() {
@@ -215,13 +217,13 @@ impl<T: TopicType> DataReader<T> {
                 }
                 return Err(self.core.side.port.nothing());
             }
-            if !items.iter().all(makes_sense::<T>) {
+            if !items.iter().all(is_valid::<T>) {
                 items.retain(|item| {
-                    let makes_sense = makes_sense::<T>(item);
-                    if !makes_sense {
+                    let is_valid = is_valid::<T>(item);
+                    if !is_valid {
                         self.core.side.port.lose(access, &item.0);
                     }
-                    makes_sense
+                    is_valid
                 });
             }
             if !items.is_empty() {
@@ -232,9 +234,9 @@ impl<T: TopicType> DataReader<T> {
     }
 }
 
-/// Whether the bytes of a sample, if it has any, are one of this type.
+/// Whether the bytes of a sample, if it has any, are a valid sample of the type.
 #[inline]
-fn makes_sense<T: TopicType>((info, payload): &Item<Wire>) -> bool {
+fn is_valid<T: TopicType>((info, payload): &Item<Wire>) -> bool {
     let is_sample = |bytes: &[u8]| T::validate(bytes, info.encapsulation()).is_ok();
     payload
         .as_ref()

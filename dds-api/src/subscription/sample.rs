@@ -1,4 +1,4 @@
-//! Samples in the hands of the application.
+//! Samples on loan to the application.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,12 +12,12 @@ use crate::driver::Item;
 use crate::error::{Error, Result};
 use crate::wire::Wire;
 
-/// A collection of samples on loan from a reader. Dropping it gives them back
-/// (`return_loan`).
+/// A collection of samples on loan from a reader. Dropping it returns the loan (`return_loan`).
 ///
-/// With `spindle.reader.storage` = `ring` taken samples lie where their writers
-/// built them, and while they are held their writers' room is; otherwise they
-/// are copies and cost nobody anything.
+/// By default the samples are copies, which the reader made when they were taken, and holding
+/// them holds up no writer. With `spindle.reader.storage` = `ring`, `take` copies nothing: the
+/// samples lie in the ring where their writer built them, and while they are held, that room
+/// is not free for the writer. `read` copies in both cases.
 pub struct Samples<T> {
     items: Vec<Item<Wire>>,
     reader: Arc<ReaderCore>,
@@ -33,12 +33,12 @@ impl<T> Samples<T> {
         }
     }
 
-    /// How many there are; at least one.
+    /// The number of samples; at least one.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether there are none; never so.
+    /// Always false.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -48,7 +48,7 @@ impl<T> Samples<T> {
         self.items.get(at).map(Sample::new)
     }
 
-    /// The samples in order of presentation.
+    /// The samples, in the order that PRESENTATION asks for.
     pub fn iter(&self) -> SamplesIter<'_, T> {
         SamplesIter {
             items: self.items.iter(),
@@ -104,7 +104,7 @@ impl<'a, T> Iterator for SamplesIter<'a, T> {
 
 impl<T> ExactSizeIterator for SamplesIter<'_, T> {}
 
-/// One sample: what is said of it, and its data.
+/// One sample: its [`SampleInfo`] and its data.
 pub struct Sample<'a, T> {
     item: &'a Item<Wire>,
     marker: PhantomData<fn() -> T>,
@@ -140,7 +140,8 @@ impl<'a, T> Sample<'a, T> {
         &self.item.0
     }
 
-    /// The encoded data, where it lies, without the encapsulation header.
+    /// The encoded data, without the encapsulation header: in the reader's copy, or in the
+    /// ring (see [`Samples`]).
     ///
     /// # Errors
     /// NO_DATA when the sample only tells of a state (`valid_data` is false).
@@ -156,11 +157,11 @@ impl<'a, T> Sample<'a, T> {
 }
 
 impl<'a, T: TopicType> Sample<'a, T> {
-    /// The data, read where it lies.
+    /// The data, decoded member by member where [`bytes`](Self::bytes) are.
     ///
     /// # Errors
     /// NO_DATA as for [`bytes`](Self::bytes); BAD_PARAMETER when the bytes were
-    /// altered since they were checked.
+    /// changed since they were checked.
     #[inline(always)]
     pub fn view(&self) -> Result<T::View<'a>> {
         Ok(T::view(self.bytes()?, self.info().encapsulation())?)

@@ -36,7 +36,7 @@ impl<T: TopicType> Stream for SampleStream<T> {
         let mut taken = reader.take(self.max);
         if matches!(taken, Err(Error::NoData(_))) {
             reader.core.side.streams.register(context.waker());
-            // What came between the look and the registration.
+            // Samples that arrived between the first take and the registration.
             taken = reader.take(self.max);
         }
         match taken {

@@ -87,8 +87,8 @@ impl Subscriber {
             .collect())
     }
 
-    /// Has `on_data_available` called for all readers with new data; to be used
-    /// from `on_data_on_readers`.
+    /// Calls `on_data_available` for all readers with new samples, on the dispatch thread; to be
+    /// used in `on_data_on_readers`.
     ///
     /// # Errors
     /// NOT_ENABLED, ALREADY_DELETED.
@@ -110,8 +110,9 @@ impl Subscriber {
     /// Deletes a reader.
     ///
     /// # Errors
-    /// PRECONDITION_NOT_MET when it has samples out, when a thread waits for one
-    /// of its conditions, or when it is of another subscriber.
+    /// PRECONDITION_NOT_MET while collections of its samples are not returned, while a thread
+    /// waits for one of its conditions, or when it belongs to another subscriber;
+    /// ALREADY_DELETED.
     pub fn delete_datareader<T>(&self, reader: &DataReader<T>) -> Result<()> {
         self.core.delete_endpoint(&reader.core)
     }

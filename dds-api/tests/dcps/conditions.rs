@@ -2,9 +2,11 @@
 
 use std::thread;
 
-use spindle_dds::{Error, SampleStateMask, StateMasks, StatusMask, ViewStateMask, WaitSet};
+use spindle_dds::{
+    Error, SampleStateMask, StateMasks, StatusMask, ViewStateMask, WaitSet, testing,
+};
 
-use crate::meeting::{Meeting, PATIENCE, enable, reader, state, wait_in, writer};
+use crate::meeting::{Meeting, PATIENCE, enable, reader, state, until, wait_in, writer};
 
 #[test]
 fn reading_makes_conditions_hold_for_others() {
@@ -32,8 +34,8 @@ fn reading_makes_conditions_hold_for_others() {
         waits.attach(&condition);
         thread::scope(|scope| {
             let waiting = wait_in(scope, &waits, PATIENCE);
-            // Both are in the cache by now, and the waiter is asleep.
-            thread::sleep(std::time::Duration::from_millis(20));
+            // Both samples are in the cache by now.
+            until("it waits", || testing::is_waiting(&waits));
             let one = if takes {
                 reader.take(1)
             } else {
@@ -63,8 +65,8 @@ fn a_wait_set_is_for_one_thread() {
     assert_eq!(waits.wait(PATIENCE), Ok(vec![guard.into()]), "it is free");
 }
 
-/// Whoever looks at statuses holds the reader's lock. What arrives meanwhile is
-/// not left behind for want of it.
+/// Reading a status takes the reader's lock. Samples that arrive meanwhile are not left in the
+/// queue.
 #[test]
 fn looking_at_statuses_leaves_nothing_behind() {
     let meeting = Meeting::new();
@@ -87,7 +89,7 @@ fn looking_at_statuses_leaves_nothing_behind() {
             waits.attach(&condition);
             let told = waits.wait(spindle_dds::Duration::from_secs(5));
             over.store(told.is_err(), std::sync::atomic::Ordering::Relaxed);
-            told.expect("nobody touches the reader but for its statuses");
+            told.expect("data is announced while statuses are read");
             reader.take(1).expect("it is there");
         }
         over.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -43,7 +43,7 @@ fn who_is_there_and_whom_one_is_matched_with_is_known() {
     );
     assert_eq!(of_writer.reliability, reliable_writer().reliability);
 
-    // Nobody else is.
+    // There is no other.
     let strangers = [
         here.discovered_participant_data(here.instance_handle())
             .err(),

@@ -29,7 +29,7 @@ fn delete<T>(writer: &DataWriter<T>) {
     publisher.delete_datawriter(writer).expect("no loans");
 }
 
-/// What a reader is told of an instance: which, what, by whom, where, when.
+/// A change that a reader sees: instance, state, writer, position, time.
 type News = (InstanceHandle, InstanceState, InstanceHandle, u64, i64);
 
 /// All that a reader is told of instances behind `data` samples.
@@ -55,8 +55,8 @@ fn news(reader: &DataReader<State>, data: usize, news: usize) -> Vec<News> {
 #[test]
 fn a_deleted_writer_gives_up_its_instances_the_same_everywhere() {
     use InstanceState::{NotAliveDisposed, NotAliveNoWriters};
-    // With autodispose; what becomes of the instance that nobody else writes, and
-    // of the one that somebody else does.
+    // Autodispose; the state of the instance that only this writer has, and of the one that
+    // another writer has, too.
     let cases = [
         (true, NotAliveDisposed, Some(NotAliveDisposed)),
         (false, NotAliveNoWriters, None),
@@ -236,7 +236,7 @@ fn what_went_through_ended_views_stays_counted() {
     take(&reader, SAMPLES as usize, |_| ());
     let [first, second] = participants;
     second.close().expect("closed");
-    // Nobody has asked for figures while there was a lane.
+    // No figures were asked for while the epoch lasted.
     wait_until(writer.status_condition().expect("alive"), || {
         writer.matched_subscriptions().expect("enabled").is_empty()
     });

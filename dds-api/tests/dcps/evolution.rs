@@ -76,7 +76,7 @@ where
         for sample in &samples {
             let data = sample.data().expect("data");
             let view = sample.view().expect("the same, where it lies");
-            let owned = T::view_to_owned(&view).expect("nobody alters it");
+            let owned = T::view_to_owned(&view).expect("valid");
             assert_eq!(format!("{owned:?}"), format!("{data:?}"));
             assert_eq!(format!("{view:?}"), format!("{data:?}"));
             all.push((data, sample.info().instance_handle));
@@ -300,7 +300,7 @@ fn a_reader_may_look_at_bounds() {
 }
 
 #[test]
-fn a_reader_may_look_away_from_names_and_beware_of_members_that_nobody_writes() {
+fn a_reader_may_ignore_member_names_and_prevent_type_widening() {
     let any_name = |policy: &mut TypeConsistencyEnforcement| policy.ignore_member_names = true;
     assert_eq!(matches::<older::Speed, newer::Speed>(|_| {}), INCONSISTENT);
     assert_eq!(matches::<older::Speed, newer::Speed>(any_name), MATCHED);
@@ -312,7 +312,7 @@ fn a_reader_may_look_away_from_names_and_beware_of_members_that_nobody_writes() 
     assert_eq!(matches::<newer::Track, older::Track>(no_wider), MATCHED);
 }
 
-/// A type without a description is known by its name; who forces validation wants more.
+/// A type without a description matches by its name, unless validation is forced.
 #[test]
 fn what_is_not_described_matches_by_its_name_unless_validation_is_forced() {
     let forced = |policy: &mut TypeConsistencyEnforcement| policy.force_type_validation = true;

@@ -1,12 +1,12 @@
-//! Room, and who waits for it.
+//! Room in rings and caches, and waiting for it.
 
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, Reliability, ResourceLimits};
 use spindle_dds::{Duration, Error, RejectedReason};
 
 use crate::flight::Blob;
 use crate::meeting::{
-    Meeting, enable, keep_all_reader, reader, reader_with, reliable_writer, state, take, writer,
-    writer_with,
+    Meeting, enable, keep_all_reader, reader, reader_with, reliable_writer, state, take, until,
+    writer, writer_with,
 };
 
 fn small_ring(max_blocking_ms: u64) -> DataWriterQos {
@@ -70,7 +70,7 @@ fn a_keep_all_reader_that_stops_taking_blocks_its_writers_only() {
 }
 
 #[test]
-fn samples_that_are_held_cost_nobody_anything_by_default() {
+fn samples_that_are_held_hold_up_no_writer_by_default() {
     let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writer = writer_with(&participants[0], "State", small_ring(60_000));
@@ -173,7 +173,7 @@ fn too_large_is_told_with_both_sizes() {
     for _ in 0..20 {
         writer
             .write(&blob)
-            .expect("nobody reads it, so there is room");
+            .expect("it has no reader, so there is room");
     }
 }
 
@@ -203,7 +203,7 @@ fn waiting_for_acknowledgments_ends_or_times_out() {
 }
 
 #[test]
-fn a_best_effort_reader_that_is_full_rejects_and_holds_nobody_back() {
+fn a_best_effort_reader_that_is_full_rejects_and_holds_up_no_writer() {
     let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writer = writer_with(&participants[0], "State", small_ring(60_000));
@@ -214,9 +214,7 @@ fn a_best_effort_reader_that_is_full_rejects_and_holds_nobody_back() {
     let reader = reader_with(&participants[1], "State", qos);
     enable(&participants);
     for number in 0..100 {
-        writer
-            .write(&state(1, number))
-            .expect("nobody is waited for");
+        writer.write(&state(1, number)).expect("it does not wait");
     }
     crate::meeting::wait_until(reader.status_condition().expect("alive"), || {
         let rejected = reader.sample_rejected_status().expect("alive");
@@ -246,17 +244,23 @@ fn a_best_effort_writer_finds_the_room_that_readers_gave_back() {
     let sent = (1..1_000).take_while(|&number| !write(number).was_dropped());
     let sent = sent.last().expect("room for more than one");
     assert!(sent < 999, "the loan holds nothing");
-    // The participant of the writer is asleep by then.
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    // Nothing wakes the writer's participant from now on.
+    until("it sleeps", || {
+        let steps = || {
+            let counters = participants[0].counters().expect("enabled").engine;
+            counters.steps + counters.idle_steps
+        };
+        let before = steps();
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        steps() == before
+    });
     drop(held);
     let numbers = take(&reader, sent as usize, |sample| {
         sample.data().expect("data").number
     });
     assert_eq!(numbers, (1..=sent).collect::<Vec<_>>());
     // What is given back shows when the reader's participant has said so.
-    let found = (0..10_000).any(|_| {
-        std::thread::sleep(std::time::Duration::from_millis(1));
+    until("the writer finds the room", || {
         !write(sent + 1).was_dropped()
     });
-    assert!(found, "all room is free, and the writer finds none");
 }

@@ -94,7 +94,7 @@ fn who_polls_a_peer_misses_nothing_and_may_stop() {
                 }
             }
         });
-        // Nobody looks any more but the polling thread.
+        // Only the polling thread steps from now on.
         writer.write(&state(1, 7)).expect("sent");
         let condition = reader.read_condition(StateMasks::ANY).expect("alive");
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -180,7 +180,7 @@ fn who_polls_leaves_no_writer_without_room() {
         });
         let mut written = 0;
         for _ in 0..8 {
-            // Nobody takes them, and they are too few to be in the way by their number.
+            // They are not taken, and too few to fill the ring's headers.
             for _ in 0..16 {
                 writer.write(&state(1, written)).expect("there is room");
                 written += 1;

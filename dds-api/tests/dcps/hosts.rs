@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds::{DomainParticipant, Error, ParticipantBuilder, PeerPath, ReturnCode};
+use spindle_dds::{DomainParticipant, Error, ParticipantBuilder, PeerPath, ReturnCode, testing};
 
-use crate::meeting::{Meeting, reader, state, take, wait_for_members, writer};
+use crate::meeting::{Meeting, reader, state, take, until, wait_for_members, writer};
 
 /// So many hosts, each with a place where it listens.
 struct Hosts {
@@ -64,7 +64,7 @@ fn two_hosts_have_one_order() {
     let readers = participants.each_ref().map(|it| reader(it, "State"));
     // The second one waits for the first.
     let second = enable(&participants[1]);
-    thread::sleep(Duration::from_millis(50));
+    until("it joins", || testing::is_enabling(&participants[1]));
     participants[0].enable().expect("it founds the group");
     is_in(&second);
     wait_for_members(&participants, 2);
@@ -102,7 +102,7 @@ fn two_hosts_have_one_order() {
 }
 
 #[test]
-fn who_has_nothing_to_do_sleeps_across_hosts_too() {
+fn idle_participants_sleep_across_hosts_too() {
     let hosts = Hosts::new(2);
     let participants = [0, 0, 1].map(|at| hosts.participant(at, 1));
     let writers = participants.each_ref().map(|it| writer(it, "State"));
@@ -122,11 +122,11 @@ fn who_has_nothing_to_do_sleeps_across_hosts_too() {
             thread::sleep(Duration::from_millis(200));
             steps() == before
         });
-        assert!(rests, "somebody steps all the time");
+        assert!(rests, "a participant steps all the time");
         writer.write(&state(1, number)).expect("sent");
         for reader in &readers {
             let numbers = take(reader, 1, |sample| sample.data().expect("data").number);
-            assert_eq!(numbers, [number], "nobody oversleeps");
+            assert_eq!(numbers, [number], "a sleeper is woken");
         }
     }
 }
@@ -164,15 +164,15 @@ fn the_first_contact_waits_for_a_majority() {
 }
 
 #[test]
-fn nobody_founds_but_the_first_contact() {
+fn only_the_first_contact_founds_a_domain() {
     let hosts = Hosts::new(2);
     let builder = hosts.builder(1, 2);
     let hasty = builder.property("spindle.join.timeout_ms", "200");
     let hasty = hasty.create().expect("a participant");
-    let error = hasty.enable().expect_err("the domain is not founded");
+    let error = hasty.enable().expect_err("it may not found");
     assert!(matches!(error, Error::Timeout(_)), "{error}");
     let text = error.to_string();
-    let first = format!("first contact {}: nobody answers", hosts.contacts[0]);
+    let first = format!("first contact {}: no station answers", hosts.contacts[0]);
     assert!(text.contains(&first), "{text}");
     assert!(
         text.contains("the domain is not founded until it runs"),

@@ -1,4 +1,4 @@
-//! Waiting costs nothing, nobody oversleeps, and memory is there from the start if asked for.
+//! Idle participants cost nothing and are woken in time; memory is prefaulted if asked for.
 
 use std::thread;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::meeting::{Meeting, enable, reader, state, take, writer};
 
 #[test]
-fn who_has_nothing_to_do_sleeps() {
+fn idle_participants_sleep() {
     for doorbell in ["auto", "event"] {
         for wait in ["balanced", "spin", "block"] {
             let meeting = Meeting::new();
@@ -34,13 +34,16 @@ fn who_has_nothing_to_do_sleeps() {
                     counters.steps + counters.idle_steps
                 })
             };
-            // They come to rest: whoever polled by a timer never would.
+            // They come to rest: one that polls by a timer never would.
             let rests = (0..100).any(|_| {
                 let before = steps();
                 thread::sleep(Duration::from_millis(200));
                 steps() == before
             });
-            assert!(rests, "{doorbell}, {wait}: somebody steps all the time");
+            assert!(
+                rests,
+                "{doorbell}, {wait}: a participant steps all the time"
+            );
             writers[0].write(&state(1, 99)).expect("sent");
             for reader in &readers {
                 let numbers = take(reader, 1, |sample| sample.data().expect("data").number);

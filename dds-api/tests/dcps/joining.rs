@@ -4,11 +4,11 @@ use std::thread;
 
 use spindle_dds::{DomainParticipant, Error, testing};
 
-use crate::meeting::{Meeting, enable, reader, state, take, wait_for_members, writer};
+use crate::meeting::{Meeting, enable, reader, state, take, until, wait_for_members, writer};
 use crate::membership::killed_child;
 
-/// A domain in which nobody answers: its record names a process that lives, this one,
-/// at an address at which nobody listens.
+/// A domain without an answer: its record names a live process, this one, at an address that
+/// no socket is bound to.
 fn silent_domain(meeting: &Meeting) -> std::path::PathBuf {
     let participant = meeting.participant();
     participant.enable().expect("it founds the group");
@@ -27,7 +27,7 @@ fn closing_calls_a_join_off() {
     let writer = writer(&alone, "State");
     let error = thread::scope(|scope| {
         let enabling = scope.spawn(|| alone.enable());
-        thread::sleep(std::time::Duration::from_millis(50));
+        until("it joins", || testing::is_enabling(&alone));
         alone.close().expect("it was in no group");
         enabling.join().expect("it ends")
     });
@@ -44,7 +44,7 @@ fn closing_calls_a_join_off() {
 }
 
 #[test]
-fn whom_nobody_lets_in_may_try_again() {
+fn a_join_that_times_out_can_be_repeated() {
     let meeting = Meeting::new();
     let record = silent_domain(&meeting);
     let hasty = meeting
@@ -53,7 +53,7 @@ fn whom_nobody_lets_in_may_try_again() {
         .create()
         .expect("a participant");
     let known = reader(&hasty, "State");
-    let error = hasty.enable().expect_err("nobody answers");
+    let error = hasty.enable().expect_err("there is no answer");
     assert!(matches!(error, Error::Timeout(_)), "{error}");
     assert!(!hasty.is_enabled() && !known.is_enabled());
     std::fs::remove_file(record).expect("it is there");
@@ -64,8 +64,7 @@ fn whom_nobody_lets_in_may_try_again() {
     assert_eq!(numbers, [7]);
 }
 
-/// However a close and a join meet: both end, and the others see a member that left,
-/// or none.
+/// Wherever a close meets a join: both end, and the others see a member that left, or none.
 #[test]
 fn closing_and_joining_may_meet_anywhere() {
     let meeting = Meeting::new();
@@ -73,12 +72,21 @@ fn closing_and_joining_may_meet_anywhere() {
     let heard = reader(&stays, "State");
     let written = writer(&stays, "State");
     stays.enable().expect("it founds the group");
-    for round in 0..60 {
+    // At each of these points, and at some distance behind it.
+    let points: [fn(&DomainParticipant, &DomainParticipant) -> bool; 4] = [
+        |_, _| true,
+        |_, goes| testing::is_enabling(goes) || goes.is_enabled(),
+        |stays, _| stays.discovered_participants().expect("up").len() == 1,
+        |_, goes| goes.is_enabled(),
+    ];
+    for round in 0..24 {
         let goes = meeting.participant();
         let _also = writer(&goes, "State");
         let went = thread::scope(|scope| {
             let went = scope.spawn(|| goes.enable());
-            thread::sleep(std::time::Duration::from_micros(100 * u64::from(round)));
+            let is_there = points[round as usize % points.len()];
+            until("it comes so far", || is_there(&stays, &goes));
+            (0..round * round).for_each(|_| thread::yield_now());
             let closed = goes.close();
             assert_eq!(closed, Ok(()));
             went.join().expect("it ends")
@@ -86,6 +94,7 @@ fn closing_and_joining_may_meet_anywhere() {
         if let Err(error) = &went {
             assert!(matches!(error, Error::AlreadyDeleted(_)), "{error}");
         }
+        assert!(matches!(goes.enable(), Err(Error::AlreadyDeleted(_))));
         written.write(&state(1, round)).expect("sent");
         let numbers = take(&heard, 1, |sample| sample.data().expect("data").number);
         assert_eq!(numbers, [round]);
@@ -96,7 +105,7 @@ fn closing_and_joining_may_meet_anywhere() {
 /// Two newcomers get into one view, and the first has closed before: it does not hold up the
 /// others until they take it for failed, which is in two minutes here.
 #[test]
-fn a_newcomer_that_has_closed_holds_up_nobody() {
+fn a_newcomer_that_has_closed_does_not_hold_up_a_view() {
     let meeting = Meeting::new();
     let [stays, goes, comes] = [0; 3].map(|_| {
         let builder = meeting.builder();
@@ -106,15 +115,18 @@ fn a_newcomer_that_has_closed_holds_up_nobody() {
     let heard = reader(&stays, "State");
     let written = writer(&comes, "State");
     stays.enable().expect("it founds the group");
-    let asks = std::time::Duration::from_millis(200);
     let still = testing::Still::new(&stays).expect("up");
+    let requests = |count| {
+        let accepted = || testing::join_requests(&stays).expect("up") >= count;
+        until("a request to join", accepted);
+    };
     thread::scope(|scope| {
         let went = scope.spawn(|| goes.enable());
-        thread::sleep(asks);
+        requests(1);
         goes.close().expect("it was in no group");
         assert!(went.join().expect("it ends").is_err());
         let came = scope.spawn(|| comes.enable());
-        thread::sleep(asks);
+        requests(2);
         // Now the group takes notice of both.
         drop(still);
         came.join().expect("it ends").expect("it is let in");
@@ -147,9 +159,7 @@ fn a_sponsor_that_is_killed_is_replaced() {
         let meeting = Meeting::new();
         let mut sponsor = killed_child(&meeting);
         let record = std::path::Path::new(&meeting.directory()).join("domain-0.record");
-        while !record.exists() {
-            thread::sleep(std::time::Duration::from_millis(1));
-        }
+        until("it founds the group", || record.exists());
         // It was first, so it is asked first.
         let stays = meeting.participant();
         stays.enable().expect("it is let in");
@@ -158,7 +168,10 @@ fn a_sponsor_that_is_killed_is_replaced() {
         let heard = reader(&third, "State");
         thread::scope(|scope| {
             scope.spawn(|| {
-                thread::sleep(std::time::Duration::from_micros(500 * round));
+                until("it joins", || {
+                    testing::is_enabling(&third) || third.is_enabled()
+                });
+                (0..round * round).for_each(|_| thread::yield_now());
                 sponsor.kill().expect("it lives");
             });
             third.enable().expect("it is let in");

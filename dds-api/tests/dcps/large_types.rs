@@ -87,10 +87,10 @@ fn versions_of_a_large_type_read_each_other() {
     assert_eq!((inconsistent(&old), inconsistent(&new)), (0, 0));
 }
 
-/// Whoever comes finds the types that are there, and brings its own; who goes takes along
-/// what it has noted, and what others have noted alike stays.
+/// A newcomer learns the types that are there, and brings its own. A member that leaves takes
+/// its notes along, except those that other members share.
 #[test]
-fn who_comes_late_meets_large_types_and_who_goes_takes_none_from_others() {
+fn large_types_reach_newcomers_and_outlive_members_that_share_them() {
     let meeting = Meeting::new();
     let [first, second, third]: [_; 3] = meeting.participants();
     enable(&[first.clone(), second.clone()]);

@@ -6,12 +6,13 @@ use std::thread;
 use spindle_dds::qos::Reliability;
 use spindle_dds::{
     DataReader, DataWriter, Duration, Error, StatusMask, SubscriptionMatchedStatus, WaitSet,
+    testing,
 };
 
 use crate::flight::State;
 use crate::meeting::{
-    Meeting, PATIENCE, enable, reader, reliable_writer, state, take, take_some, wait_until, writer,
-    writer_with,
+    Meeting, PATIENCE, enable, reader, reliable_writer, state, take, take_some, until, wait_until,
+    writer, writer_with,
 };
 
 fn matched(reader: &DataReader<State>) -> SubscriptionMatchedStatus {
@@ -40,7 +41,7 @@ fn until_last(reader: &DataReader<State>, last: u32) -> Vec<u32> {
 }
 
 #[test]
-fn who_joins_late_hears_and_is_heard() {
+fn a_late_joiner_receives_and_is_received() {
     let meeting = Meeting::new();
     let founder = meeting.participant();
     let early = writer(&founder, "State");
@@ -53,7 +54,7 @@ fn who_joins_late_hears_and_is_heard() {
     guest.enable().expect("it is let in");
     wait_for_readers(&early, 2);
     early.write(&state(1, 1)).expect("sent");
-    // What was before is none of its business, and nothing that it has lost.
+    // Samples from before its match are not delivered, and do not count as lost.
     assert_eq!(numbers(&late_reader, 1), [1]);
     assert_eq!(
         late_reader.sample_lost_status().expect("alive").total_count,
@@ -62,7 +63,7 @@ fn who_joins_late_hears_and_is_heard() {
     let late_writer = writer(&guest, "State");
     late_writer
         .write(&state(2, 2))
-        .expect("it waits for its lane");
+        .expect("it waits for its epoch");
     for reader in [&heard, &late_reader] {
         let mut all = numbers(reader, 1);
         if all == [1] {
@@ -104,7 +105,7 @@ fn a_reader_that_is_deleted_is_unmatched_elsewhere_and_holds_nothing_back() {
     assert_eq!(after.last_subscription_handle, goes.instance_handle());
     let left = written.matched_subscriptions().expect("enabled");
     assert_eq!(left, [stays.instance_handle()]);
-    // Many rings full: whoever takes makes room.
+    // Many rings full: taking makes room.
     for number in 1..5_000 {
         written.write(&state(1, number)).expect("sent");
     }
@@ -172,8 +173,8 @@ fn what_others_do_costs_a_reader_that_stays_nothing() {
         (orders, changing.join().expect("it changes"))
     });
     assert!(changes > 1, "{changes}");
-    // Each writer came once and went once, also where it said so in one lane and was
-    // taken out with a later one.
+    // Each writer came once and went once, also if it announced its end in one epoch and was
+    // removed with a later one.
     for reader in &stays {
         let status = || matched(reader);
         wait_until(reader.status_condition().expect("alive"), || {
@@ -233,15 +234,11 @@ fn loans_and_writers_that_wait_live_through_views() {
         .expect("short")
         .publish()
         .expect("sent");
-    assert_eq!(
-        numbers(&slow, 1),
-        [1000],
-        "copied into the lane that is there"
-    );
+    assert_eq!(numbers(&slow, 1), [1000], "copied into the present epoch");
 }
 
 #[test]
-fn a_writer_without_a_lane_waits_or_drops() {
+fn a_writer_without_an_epoch_waits_or_drops() {
     let meeting = Meeting::new();
     let participant = meeting.participant();
     participant.enable().expect("it founds the group");
@@ -252,7 +249,7 @@ fn a_writer_without_a_lane_waits_or_drops() {
         let waits = writer_with(&participant, "State", qos.clone());
         waits
             .write(&state(1, round))
-            .expect("it waits for its lane");
+            .expect("it waits for its epoch");
         waits.wait_for_acknowledgments(PATIENCE).expect("received");
         qos.reliability = Reliability::best_effort();
         let drops = writer_with(&participant, "Other", qos.clone());
@@ -291,7 +288,9 @@ fn a_write_that_waits_ends_with_its_writer() {
     let error = thread::scope(|scope| {
         let writing =
             scope.spawn(|| (0..).find_map(|number| written.write(&state(1, number)).err()));
-        thread::sleep(std::time::Duration::from_millis(20));
+        until("it waits for room", || {
+            testing::waiting_writers(&participants[0]) == Ok(1)
+        });
         participants[0].close().expect("it leaves");
         writing.join().expect("it ends")
     });

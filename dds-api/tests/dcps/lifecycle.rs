@@ -96,7 +96,7 @@ fn deletion_is_checked() {
     participant
         .delete_subscriber(&subscriber)
         .expect("it is empty");
-    participant.delete_topic(&topic).expect("nobody uses it");
+    participant.delete_topic(&topic).expect("it is not used");
 
     let gone = |code| assert_eq!(code, ReturnCode::AlreadyDeleted);
     gone(ReturnCode::of(&writer.write(&state(1, 1))));

@@ -1,4 +1,4 @@
-//! Who is told, on which thread, and that nobody else waits for it.
+//! Which listener is called, on which thread, and that nothing else waits for it.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -11,7 +11,7 @@ use spindle_dds::{
 use crate::flight::State;
 use crate::meeting::{Meeting, enable, keep_all_reader, reader, state, take, wait_until, writer};
 
-/// Says who was called.
+/// Reports which listener was called.
 struct Caller(&'static str, Sender<&'static str>);
 
 impl DataReaderListener<State> for Caller {
@@ -41,7 +41,7 @@ impl DomainParticipantListener for Caller {
 fn the_most_specific_listener_is_told() {
     let data = StatusMask::DATA_AVAILABLE;
     let none = StatusMask::NONE;
-    // Masks of reader, subscriber and participant; who is called.
+    // Masks of reader, subscriber and participant; the listener that is called.
     let cases = [
         ([data, data, data], Some("reader")),
         ([none, data, data], Some("subscriber")),
@@ -73,9 +73,9 @@ fn the_most_specific_listener_is_told() {
 
 fn check(calls: &Receiver<&'static str>, expected: Option<&str>, reader: &DataReader<State>) {
     match expected {
-        Some(name) => assert_eq!(calls.recv().expect("somebody is told"), name),
+        Some(name) => assert_eq!(calls.recv().expect("a listener is called"), name),
         None => {
-            // Nobody: it stays for the condition.
+            // No listener: the status stays for the condition.
             let condition = reader.status_condition().expect("alive");
             condition.set_enabled_statuses(StatusMask::DATA_AVAILABLE);
             let waits = spindle_dds::WaitSet::new();
@@ -147,7 +147,7 @@ impl DataReaderListener<State> for Numbered {
     }
 }
 
-/// More than have a sign of their own among those who call the dispatch thread.
+/// More readers than the dispatch thread has bits for its callers.
 #[test]
 fn each_of_many_listeners_is_told() {
     const READERS: usize = 70;
@@ -192,7 +192,7 @@ impl DataReaderListener<State> for Blocker {
 }
 
 #[test]
-fn a_blocked_listener_stops_nobody() {
+fn a_blocked_listener_does_not_stop_delivery() {
     const SAMPLES: u32 = 5_000;
     let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();

@@ -164,7 +164,7 @@ fn who_leaves_is_counted_no_more_and_who_fails_is_not_alive() {
     assert_eq!(becomes(0, 1), ((-1, 1), theirs));
     let matched = heard.subscription_matched_status().expect("alive");
     assert_eq!((matched.total_count, matched.current_count), (3, 0));
-    // Who comes after that is alive; who failed stays so.
+    // A writer that comes afterwards is alive; the failed one stays as it is.
     let _next = writer(&participants[0], "State");
     assert_eq!(becomes(1, 1).0, (1, 0));
     let mut sum = (0, 0);

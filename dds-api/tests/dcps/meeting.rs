@@ -27,7 +27,7 @@ impl Meeting {
         }
     }
 
-    /// Made by whoever comes first, for this user alone.
+    /// Created by the first participant, for this user alone.
     pub(crate) fn directory(&self) -> String {
         let directory = self.directory.path().join("domains");
         directory.to_str().expect("UTF-8").to_owned()
@@ -58,24 +58,22 @@ pub(crate) fn enable(participants: &[DomainParticipant]) {
     wait_for_members(participants, participants.len());
 }
 
+/// Looks until `condition` holds. After a minute it never will.
+pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !condition() {
+        assert!(std::time::Instant::now() < deadline, "{what}: never");
+        thread::sleep(std::time::Duration::from_micros(200));
+    }
+}
+
 /// Blocks until each of them is in a view of so many.
 pub(crate) fn wait_for_members(participants: &[DomainParticipant], members: usize) {
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     for participant in participants {
-        let others = || {
-            participant
-                .discovered_participants()
-                .expect("enabled")
-                .len()
-        };
-        while others() + 1 != members {
-            let (late, others) = (std::time::Instant::now() >= deadline, others());
-            assert!(
-                !late,
-                "{participant:?} knows {others} others, not {members} in all"
-            );
-            thread::sleep(std::time::Duration::from_micros(200));
-        }
+        until(&format!("{participant:?} is one of {members}"), || {
+            let others = participant.discovered_participants();
+            others.expect("enabled").len() + 1 == members
+        });
     }
 }
 

@@ -74,7 +74,7 @@ fn readers_that_leave_are_unmatched() {
     for number in 0..5_000 {
         writer
             .write(&state(1, number))
-            .expect("nobody keeps it from writing");
+            .expect("nothing keeps it from writing");
     }
 }
 
@@ -113,7 +113,7 @@ fn there_is_one_group_of_a_domain() {
     participants[0].close().expect("it leaves");
     wait_for_members(&participants[1..], 1);
     let third = meeting.participant();
-    third.enable().expect("it is let in by who is left");
+    third.enable().expect("the member that is left lets it in");
     third.close().expect("it leaves");
     participants[1].close().expect("it leaves, the last");
     let next = meeting.participant();
@@ -212,7 +212,7 @@ fn who_dies_is_expelled_and_the_others_go_on() {
     let heard = readers.each_ref().map(|reader| {
         let numbers = take(reader, 10, |sample| sample.data().expect("data").number);
         assert_eq!(numbers, (0..10).collect::<Vec<_>>());
-        // Who dies has no say any more: its instance lost its writer, no more.
+        // A writer that dies disposes of nothing: its instance loses its writer.
         let gone = take(reader, 1, |sample| *sample.info());
         assert!(!gone[0].valid_data);
         assert_eq!(gone[0].instance_state, InstanceState::NotAliveNoWriters);
@@ -231,7 +231,7 @@ fn who_dies_is_expelled_and_the_others_go_on() {
     child.wait().expect("it ended");
 }
 
-/// A process that writes numbers of aircraft 9 until it is killed, or nobody makes room.
+/// A process that writes numbers of aircraft 9 until it is killed, or finds no room.
 pub(crate) fn killed_child(meeting: &Meeting) -> std::process::Child {
     Command::new(std::env::current_exe().expect("this test"))
         .args(["--exact", "membership::child_that_is_killed", "--nocapture"])
@@ -294,7 +294,7 @@ fn who_is_killed_in_mid_sentence_is_heard_the_same_by_all() {
             taking.map(|thread| thread.join().expect("it takes all"))
         });
         assert!(orders.iter().all(|order| *order == orders[0]));
-        let of = |who| orders[0].iter().filter(move |(icao, _)| *icao == who);
+        let of = |one| orders[0].iter().filter(move |(icao, _)| *icao == one);
         let own: Vec<u32> = of(1).map(|(_, number)| *number).collect();
         assert_eq!(own, (0..=SAMPLES).collect::<Vec<_>>());
         let theirs: Vec<u32> = of(9).map(|(_, number)| *number).collect();
@@ -355,7 +355,7 @@ fn a_group_that_leaves_like_the_one_before_has_left() {
     }
 }
 
-/// Not a test by itself: the process that is stopped in `who_sleeps_too_long_is_out`.
+/// Not a test by itself: the process that is stopped in `a_process_that_is_stopped_too_long_is_expelled`.
 #[test]
 fn child_that_is_stopped() {
     let Some(directory) = std::env::var_os(STOPPED_CHILD) else {
@@ -403,7 +403,7 @@ fn child_that_is_stopped() {
 /// Those of this process with such a name.
 fn count_of_threads(prefix: &str) -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").expect("a directory");
-    // Who ends meanwhile has no name.
+    // A thread that ends meanwhile has no name.
     let name = |task: std::io::Result<std::fs::DirEntry>| {
         std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
     };
@@ -417,7 +417,7 @@ fn writer_of_failed(participant: &DomainParticipant) -> Error {
 }
 
 #[test]
-fn who_sleeps_too_long_is_out() {
+fn a_process_that_is_stopped_too_long_is_expelled() {
     let meeting = Meeting::new();
     let limit = meeting
         .builder()

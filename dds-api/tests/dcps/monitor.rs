@@ -1,4 +1,4 @@
-//! What participants tell to those who look from outside.
+//! The figures that participants report to an observer.
 
 use std::path::Path;
 use std::thread;
@@ -53,7 +53,7 @@ fn who_is_asked_tells_what_it_did() {
     }
     take(&reader, 100, |_| ());
     let told = look(&mut monitor);
-    assert_eq!(views(&participants), before, "who looks is no member");
+    assert_eq!(views(&participants), before, "an observer is no member");
     assert_eq!(told.len(), 2);
     let wrote = |told: &&ParticipantFigures| told.topics[0].writers == 1;
     let sender = told.iter().find(wrote).expect("the writer's");
@@ -76,12 +76,12 @@ fn who_is_asked_tells_what_it_did() {
     for participant in participants {
         participant.close().expect("it leaves");
     }
-    assert!(look(&mut monitor).is_empty(), "nobody is left");
+    assert!(look(&mut monitor).is_empty(), "no participant is left");
 }
 
-/// One that writes waits for one that does not take: who is named, and why.
+/// A writer waits for a reader that does not take: the figures name it, and why.
 #[test]
-fn who_holds_a_writer_up_is_named() {
+fn the_member_that_holds_a_writer_up_is_named() {
     let meeting = Meeting::new();
     let participants: [_; 3] = meeting.participants();
     let mut qos = reliable_writer();

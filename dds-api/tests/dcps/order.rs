@@ -8,9 +8,9 @@ use spindle_dds::{DataReader, Duration};
 use crate::flight::State;
 use crate::meeting::{Meeting, enable, keep_all_reader, reader, state, take, writer};
 
-/// What follows one another is handed over together: as far as it is for the same.
+/// Consecutive samples are delivered together, as far as they are for the same reader.
 #[test]
-fn a_topic_that_nobody_reads_takes_nothing_of_others_with_it() {
+fn samples_of_a_topic_without_readers_take_no_others_along() {
     const SAMPLES: u32 = 2_000;
     let meeting = Meeting::new();
     let participants = [0, 1].map(|_| {

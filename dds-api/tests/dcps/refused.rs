@@ -67,8 +67,8 @@ fn an_endpoint_that_cannot_be_is_refused_and_says_so() {
         thread::yield_now();
     }
     check(dropping.write(&state(1, 1)), "the writer");
-    let nobody = refused_writer.publication_matched_status().expect("alive");
-    assert_eq!(nobody.total_count, 0);
+    let unmatched = refused_writer.publication_matched_status().expect("alive");
+    assert_eq!(unmatched.total_count, 0);
     // Nothing else is held up, before or after it.
     let next = writer(&participants[1], "State");
     let others = reader(&participants[0], "State");
@@ -115,7 +115,7 @@ fn a_newcomer_that_no_view_can_have_is_told_why() {
 }
 
 #[test]
-fn nobody_founds_a_domain_that_cannot_be() {
+fn a_domain_with_impossible_settings_is_not_founded() {
     let meeting = Meeting::new();
     let alone = participant(&meeting);
     let _both = CLASH.map(|topic| reader(&alone, topic));

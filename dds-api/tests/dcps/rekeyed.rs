@@ -31,7 +31,7 @@ fn next(
 }
 
 #[test]
-fn whoever_writes_a_key_it_is_one_instance() {
+fn a_key_is_one_instance_for_all_writers() {
     // One reader is given samples straight, several in a batch.
     for (encoding, readers) in [
         (DataRepresentationId::Xcdr1, 1),
@@ -67,7 +67,7 @@ fn whoever_writes_a_key_it_is_one_instance() {
             let signs: Vec<_> = came.iter().filter_map(|it| it.0.as_deref()).collect();
             assert_eq!(signs[..4], ["EDDF", "LFPG", "EDDF", "EDDF"]);
             let known = came.iter().zip(&signs).map(|((_, handle, _), sign)| {
-                // The handle is the reader's own, whoever wrote.
+                // The handle is made of the reader's key hash, for each writer.
                 let found = reader.lookup_instance(&long(sign)).expect("enabled");
                 assert_eq!(found, Some(*handle), "{sign} in {encoding:?}");
                 *handle

@@ -1,4 +1,4 @@
-//! Samples as streams: who wakes them, who does not, and how they end.
+//! Samples as streams: what wakes them, what holds them up, and how they end.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use spindle_dds::{
-    DataReader, DataReaderListener, SampleStream, Samples, StateMasks, StatusMask, WaitSet,
+    DataReader, DataReaderListener, SampleStream, Samples, StateMasks, StatusMask, WaitSet, testing,
 };
 
 use crate::flight::State;
-use crate::meeting::{Meeting, PATIENCE, enable, reader, state, wait_until, writer};
+use crate::meeting::{Meeting, PATIENCE, enable, reader, state, until, wait_until, writer};
 
 /// The smallest executor.
 struct Unpark(Thread);
@@ -85,8 +85,7 @@ fn a_stream_ends_with_its_reader() {
     let mut stream = reader.stream(64);
     let (sender, ended) = mpsc::channel();
     thread::spawn(move || sender.send(next(&mut stream).is_none()));
-    // It waits by then, or it will see it at once.
-    thread::sleep(Duration::from_millis(20));
+    until("the stream waits", || testing::has_waiting_stream(&reader));
     subscriber
         .delete_datareader(&reader)
         .expect("no samples out");
@@ -173,7 +172,7 @@ impl DataReaderListener<State> for Panics {
 }
 
 #[test]
-fn a_listener_that_panics_stops_nobody() {
+fn a_listener_that_panics_does_not_stop_others() {
     let meeting = Meeting::new();
     let participant = meeting.participant();
     let writers = ["State", "Other"].map(|topic| writer(&participant, topic));

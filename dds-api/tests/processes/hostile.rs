@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// that it has failed; or the vandal's own messages, altered after one has read them, made
 /// the others' orders differ.
 const KNOWN_GAPS: [&str; 3] = [
-    "member 2 takes this one for failed",
+    "member 2 suspected this one",
     "member 2 suspects it",
     "its order up to position",
 ];
@@ -309,7 +309,7 @@ fn who_is_accused_goes_on_or_stops_with_the_reason() {
     members[0].ask("publish");
     let deadline = Instant::now() + Duration::from_secs(60);
     let is_over = |member: &mut Member| {
-        let out = member.ask("failed").contains("takes this one for failed");
+        let out = member.ask("failed").contains("suspected this one");
         out || member.ask("members") != "3" || member.count("heard 1") >= 100
     };
     for member in &mut members[..2] {

@@ -33,7 +33,7 @@ impl<F: Fabric> SubgroupState<F> {
             context.pushes.acks(fabric, at, len);
         }
         let members = (0..).map(Rank).zip(&self.members);
-        let mut others = members.filter(|(place, member)| *place != me && !member.left);
+        let mut others = members.filter(|(place, _)| *place != me);
         let alone = context.config.plants(PlantedBug::BeginsAlone);
         let all = self.is_ready
             && (alone

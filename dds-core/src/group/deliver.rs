@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::run::{Course, Handed, Order, Run, Source};
+use super::run::{Course, MessageRun, Order, RunTotals, Source};
 use super::{Context, Found, SubgroupState, Trouble};
 use crate::config::{Bounds, EngineConfig, PlantedBug};
 use crate::counters::bump;
 use crate::digest::Digest;
-use crate::engine::{Event, Sink};
+use crate::engine::Sink;
 use crate::ids::DeliveryClass;
 use crate::lane::SubgroupHandle;
 use crate::limits::DIGESTS_KEPT;
 use crate::spec::SubgroupSpec;
-use crate::stream::ReceiveCursor;
 use crate::sync::Ordering;
 
 /// Messages that a step delivers at most of an order with so many senders.
@@ -88,8 +87,7 @@ impl<F: Fabric> SubgroupState<F> {
     }
 
     /// Hands over what is next in order, and what follows it of the same sender before that
-    /// of any other, while messages are `left` to be delivered; or tells the farewell that is
-    /// next. The place behind that.
+    /// of any other, while messages are `left` to be delivered. The place behind that.
     fn deliver_next<S: Sink<F>>(
         &mut self,
         next: Next,
@@ -103,10 +101,8 @@ impl<F: Fabric> SubgroupState<F> {
         let end = next.until.min(self.stable).min(self.digest.due_at());
         let at = self.ordered[next.order];
         let handed = self.hand_over(DeliveryClass::Ordered, at, (end, left), lane, context);
-        handed.unwrap_or_else(|| {
-            self.tell_farewell(next, context);
-            next.seq
-        })
+        // There is a message at that place.
+        handed.unwrap_or(next.seq + 1)
     }
 
     /// The message at just this place, where one is.
@@ -134,12 +130,7 @@ impl<F: Fabric> SubgroupState<F> {
         {
             let at = self.ordered[next.order];
             let only = (next.seq + 1, &mut 1);
-            if self
-                .hand_over(DeliveryClass::Ordered, at, only, lane, context)
-                .is_none()
-            {
-                self.tell_farewell(next, context);
-            }
+            self.hand_over(DeliveryClass::Ordered, at, only, lane, context);
         }
         self.count_delivered(before);
         if !context.config.plants(PlantedBug::EndsUntold) {
@@ -147,22 +138,7 @@ impl<F: Fabric> SubgroupState<F> {
         }
     }
 
-    /// Tells the farewell that is next in order.
-    fn tell_farewell<S: Sink<F>>(&mut self, next: Next, context: &mut Context<'_, S>) {
-        let sender = &mut self.senders[self.ordered[next.order]];
-        sender.left_told[0] = true;
-        context.sink.event(Event::SenderLeft {
-            subgroup: self.spec.subgroup,
-            ring: DeliveryClass::Ordered,
-            sender: sender.rank,
-            position: self.spec.base + next.seq,
-            timestamp: sender.streams[0]
-                .as_ref()
-                .map_or(0, ReceiveCursor::last_timestamp),
-        });
-    }
-
-    /// The next message or farewell; below the cut, if there is one.
+    /// The next message; below the cut, if there is one.
     fn next_in_order(&self, trim: Option<&[u64]>) -> Option<Next> {
         let n = self.ordered.len() as u64;
         let mut next: Option<Next> = None;
@@ -174,7 +150,6 @@ impl<F: Fabric> SubgroupState<F> {
             let index = match stream.front() {
                 Some((_, header)) if trim.is_some_and(|trim| header.index >= trim[at]) => continue,
                 Some((_, header)) => header.index,
-                None if sender.left && !sender.left_told[0] => stream.count(),
                 None => continue,
             };
             let seq = index * n + order as u64;
@@ -220,7 +195,7 @@ impl<F: Fabric> SubgroupState<F> {
             inbox,
             tickets: &self.tickets,
         };
-        let mut run = Run {
+        let mut run = MessageRun {
             source,
             stream,
             course: Course {
@@ -235,7 +210,7 @@ impl<F: Fabric> SubgroupState<F> {
             },
             left: most,
             skips: batched && delivery_batching,
-            handed: Handed::default(),
+            handed: RunTotals::default(),
             behind: 0,
             is_out: false,
         };
@@ -311,22 +286,10 @@ impl<F: Fabric> SubgroupState<F> {
                 )
                 .is_some()
             {}
-            let sender = &mut self.senders[at];
-            let Some(stream) = &sender.streams[1] else {
-                continue;
-            };
-            if let Some(inbox) = &lane.inboxes[1][at] {
+            if let (Some(stream), Some(inbox)) =
+                (&self.senders[at].streams[1], &lane.inboxes[1][at])
+            {
                 inbox.pass(stream.count());
-            }
-            if sender.left && !sender.left_told[1] {
-                sender.left_told[1] = true;
-                context.sink.event(Event::SenderLeft {
-                    subgroup: self.spec.subgroup,
-                    ring: DeliveryClass::Unordered,
-                    sender: sender.rank,
-                    position: stream.count(),
-                    timestamp: stream.last_timestamp(),
-                });
             }
         }
         self.count_delivered(before);
@@ -388,8 +351,7 @@ impl<F: Fabric> SubgroupState<F> {
                 continue;
             }
             let members = (0..).map(Rank).zip(&self.members);
-            let present = members.filter(|(_, member)| !member.left);
-            let released = present
+            let released = members
                 .map(|(place, member)| {
                     let word = member.columns.released(ring, mine);
                     fabric.row(place).load(word)
@@ -435,7 +397,7 @@ impl<F: Fabric> SubgroupState<F> {
         let me = fabric.me();
         let taken = self.digest.taken();
         for (place, member) in (0..).map(Rank).zip(&mut self.members) {
-            if member.left || member.fenced || member.compared == taken || place == me {
+            if member.fenced || member.compared == taken || place == me {
                 continue;
             }
             let row = fabric.row(place);

@@ -18,25 +18,10 @@ use spindle_dds_transport::{Fabric, Rank};
 
 use super::{Context, Phase, Sender, SubgroupState, Trouble};
 use crate::config::PlantedBug;
-use crate::engine::{Event, Sink};
+use crate::engine::{EngineEvent, Sink};
 use crate::ids::DeliveryClass;
 use crate::lane::{ENDED, WEDGED};
 use crate::stream::ReceiveCursor;
-
-/// How many messages of each sender have been received in a lane, nulls
-/// counted: by ring, then in the order of [`SubgroupSpec::senders`]; 0 where there
-/// is no such ring.
-///
-/// [`SubgroupSpec::senders`]: crate::SubgroupSpec::senders
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counts(pub [Vec<u64>; 2]);
-
-impl Counts {
-    /// Of the ordered rings: what cuts are made of.
-    pub fn ordered(&self) -> &[u64] {
-        &self.0[DeliveryClass::Ordered.index()]
-    }
-}
 
 impl<F: Fabric> SubgroupState<F> {
     /// From now on claims and commits are refused. True once what was committed
@@ -56,14 +41,16 @@ impl<F: Fabric> SubgroupState<F> {
         self.is_published()
     }
 
-    /// Receives what can be seen; from now on the counts do not change. To be
+    /// Receives what can be seen; from now on the counts do not change: how many messages of
+    /// each sender's ordered ring have been received, nulls counted, in the order of
+    /// [`SubgroupSpec::senders`](crate::SubgroupSpec::senders). To be
     /// called when all who go on are wedged, and can be seen to be. Fails, and
     /// may be called again, when the row of a member makes no sense. `None`
     /// unless this member is wedged itself.
     pub(crate) fn freeze<S>(
         &mut self,
         context: &mut Context<'_, S>,
-    ) -> Result<Option<Counts>, Trouble> {
+    ) -> Result<Option<Vec<u64>>, Trouble> {
         if self.phase == Phase::Open || !self.is_published() {
             return Ok(None);
         }
@@ -73,14 +60,11 @@ impl<F: Fabric> SubgroupState<F> {
             self.receive(lane, context)?;
             self.phase = Phase::Frozen;
         }
-        let count =
-            |stream: &Option<ReceiveCursor>| stream.as_ref().map_or(0, ReceiveCursor::count);
-        Ok(Some(Counts(DeliveryClass::BOTH.map(|ring| {
-            let senders = self.senders.iter();
-            senders
-                .map(|sender| count(&sender.streams[ring.index()]))
-                .collect()
-        }))))
+        let counts = self
+            .senders
+            .iter()
+            .map(|sender| received(sender).unwrap_or(0));
+        Ok(Some(counts.collect()))
     }
 
     /// Goes on after all: the view ended without replacing the lane. (Somebody was
@@ -128,9 +112,7 @@ impl<F: Fabric> SubgroupState<F> {
         trim: &[u64],
         context: &mut Context<'_, S>,
     ) -> bool {
-        let here = |(sender, trim): (&Sender, &u64)| {
-            *trim <= sender.streams[0].as_ref().map_or(0, ReceiveCursor::count)
-        };
+        let here = |(sender, trim): (&Sender, &u64)| *trim <= received(sender).unwrap_or(0);
         if self.phase != Phase::Frozen
             || trim.len() != self.senders.len()
             || !self.senders.iter().zip(trim).all(here)
@@ -142,11 +124,8 @@ impl<F: Fabric> SubgroupState<F> {
         self.deliver_trimmed(&lane, trim, last, context);
         self.deliver_unordered(&lane, context);
         lane.close(ENDED);
-        // A farewell has a place of its own.
-        let senders = self.senders.iter().zip(trim);
-        let taken = senders.map(|(sender, count)| count + u64::from(sender.left));
-        let end = self.spec.end(&taken.collect::<Vec<_>>());
-        context.sink.event(Event::LaneEnded {
+        let end = self.spec.end(trim);
+        context.sink.event(EngineEvent::LaneEnded {
             subgroup: self.id(),
             epoch: self.spec.epoch,
             end,
@@ -168,4 +147,9 @@ impl<F: Fabric> SubgroupState<F> {
             .map(|(at, &sender)| trim[sender] * n + at);
         first_hole.min().unwrap_or(u64::MAX)
     }
+}
+
+/// How many messages of a sender's ordered ring have been received.
+fn received(sender: &Sender) -> Option<u64> {
+    sender.streams[0].as_ref().map(ReceiveCursor::count)
 }

@@ -33,7 +33,7 @@ pub struct SubgroupFigures {
     /// See `delivered`.
     pub delivered_bytes: u64,
     /// What the messages wait for that are received here and not delivered, if there are any.
-    pub wait: Option<Wait>,
+    pub wait: Option<DeliveryWait>,
     /// This member's rings.
     pub rings: Vec<RingFigures>,
 }
@@ -52,7 +52,7 @@ pub enum EpochPhase {
 
 /// What messages wait for before they are delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wait {
+pub struct DeliveryWait {
     /// How many are received and not delivered.
     pub messages: u64,
     /// The sender whose next message, or null, is missing: all that waits stands behind it.
@@ -115,17 +115,10 @@ impl<F: Fabric> SubgroupState<F> {
         self.spec.members[place.index()].0
     }
 
-    /// The members that are there, by place.
-    fn present(&self) -> impl Iterator<Item = Rank> + '_ {
-        let members = (0..).map(Rank).zip(&self.members);
-        let present = members.filter(|(_, member)| !member.left);
-        present.map(|(place, _)| place)
-    }
-
     /// Those for whom `value` is the least, if that is below `end`.
     fn least(&self, end: u64, value: impl Fn(Rank) -> Option<u64>) -> Vec<u16> {
-        let values: Vec<(Rank, u64)> = self
-            .present()
+        let places = (0..self.members.len() as u16).map(Rank);
+        let values: Vec<(Rank, u64)> = places
             .filter_map(|place| Some((place, value(place)?)))
             .collect();
         let least = values.iter().map(|(_, value)| *value).min();
@@ -143,7 +136,7 @@ impl<F: Fabric> SubgroupState<F> {
         self.least(1, |place| Some(lane.fabric.row(place).load(word(place))))
     }
 
-    fn wait(&self) -> Option<Wait> {
+    fn wait(&self) -> Option<DeliveryWait> {
         let ordered = || self.ordered.iter().map(|&at| &self.senders[at]);
         let waiting = |stream: &ReceiveCursor| stream.waiting();
         let streams = ordered().filter_map(|sender| sender.streams[0].as_ref());
@@ -171,7 +164,7 @@ impl<F: Fabric> SubgroupState<F> {
             true => self.least(u64::MAX, next),
             false => Vec::new(),
         };
-        Some(Wait {
+        Some(DeliveryWait {
             messages,
             senders,
             acknowledgements,

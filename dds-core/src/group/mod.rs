@@ -11,9 +11,7 @@
 //! sender's own messages out, for it has what its guard says; so who alone sends in a lane
 //! pushes payload, headers and guard, and nothing else. What a member has received of each
 //! sender stands beside it: nulls that are known here, others may lack, for a message is
-//! stable when all have it and all messages before it. A sender that has left counts
-//! as having sent nulls for ever after its last message; the place right
-//! behind that message is where its leaving is told, at every member the same.
+//! stable when all have it and all messages before it.
 //! Positions are places counted from the lane's base.
 
 mod begin;
@@ -30,20 +28,18 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
-pub use end::Counts;
-pub use figures::{EpochPhase, RingFigures, SubgroupFigures, Wait};
+pub use figures::{DeliveryWait, EpochPhase, RingFigures, SubgroupFigures};
 pub(crate) use rest::Seen;
-pub use run::{Handed, Run};
+pub use run::{MessageRun, RunTotals};
 
-use crate::claim::{Claim, ClaimError, Meta};
+use crate::claim::{Claim, ClaimError, CommitMeta};
 use crate::config::{EngineConfig, PlantedBug};
 use crate::digest::Digest;
 use crate::engine::{Position, Sink};
 use crate::held::Tickets;
 use crate::ids::{DeliveryClass, SubgroupId};
-use crate::inbox::ReleaseTracker;
 use crate::lane::SubgroupHandle;
-use crate::layout::{Columns, Layout};
+use crate::layout::{Columns, SegmentLayout};
 use crate::outgoing::{Outgoing, WriterSeqs};
 use crate::pushes::Pushes;
 use crate::spec::{SenderSpec, SubgroupSpec};
@@ -105,8 +101,6 @@ struct Member {
     received_num: u64,
     /// Checkpoints compared with this member's.
     compared: u64,
-    /// It has left: nobody waits for it.
-    left: bool,
     /// Its row is not read any more. It is waited for, in vain: nothing above
     /// what it acknowledged becomes stable, no room comes back.
     fenced: bool,
@@ -118,16 +112,13 @@ struct Sender {
     /// Which of the ordered ones it is, if it is one.
     order: u64,
     streams: [Option<ReceiveCursor>; 2],
-    left: bool,
-    /// By ring: its leaving has been told.
-    left_told: [bool; 2],
 }
 
 /// Twice the events that all rings together hold: those that a member knows, and those
 /// that it must expect.
 fn slack(spec: &SubgroupSpec) -> u64 {
     let rings = spec.ordered().filter_map(|sender| sender.rings[0]);
-    rings.map(|ring| 2 * (u64::from(ring.messages) + 1)).sum()
+    rings.map(|ring| 2 * u64::from(ring.messages)).sum()
 }
 
 /// What a pass over the predicates did.
@@ -179,7 +170,11 @@ pub(crate) struct Context<'a, S> {
 }
 
 impl<F: Fabric> SubgroupState<F> {
-    pub(crate) fn new(lane: Arc<SubgroupHandle<F>>, spec: SubgroupSpec, layout: &Layout) -> Self {
+    pub(crate) fn new(
+        lane: Arc<SubgroupHandle<F>>,
+        spec: SubgroupSpec,
+        layout: &SegmentLayout,
+    ) -> Self {
         let me = lane.fabric.me();
         let places = || (0..spec.members.len() as u16).map(Rank);
         let stream = |ring: DeliveryClass, sender: usize| {
@@ -200,15 +195,12 @@ impl<F: Fabric> SubgroupState<F> {
                 rank: sender.rank,
                 order: order(sender),
                 streams: DeliveryClass::BOTH.map(|ring| stream(ring, at)),
-                left: false,
-                left_told: [false; 2],
             })
             .collect();
         let member = |place| Member {
             columns: layout.columns(place).clone(),
             received_num: 0,
             compared: 0,
-            left: false,
             fenced: false,
         };
         Self {
@@ -244,21 +236,7 @@ impl<F: Fabric> SubgroupState<F> {
         }
     }
 
-    /// The member has left for good; its guards are final.
-    pub(crate) fn member_left(&mut self, place: Rank, config: &EngineConfig) {
-        let forgets = config.plants(PlantedBug::LeaverNotForgotten);
-        for sender in self
-            .senders
-            .iter_mut()
-            .filter(|sender| sender.rank == place)
-        {
-            sender.left = !forgets;
-        }
-        self.members[place.index()].left = true;
-        self.push_no_more_to(place);
-    }
-
-    fn push_no_more_to(&mut self, place: Rank) {
+    pub(super) fn push_no_more_to(&mut self, place: Rank) {
         self.others.remove(place);
         self.peers = self.others.len();
     }
@@ -351,7 +329,7 @@ impl<F: Fabric> SubgroupState<F> {
     pub(crate) fn send_claim<S>(
         &mut self,
         claim: &mut Claim<F>,
-        (used, meta): (u32, &Meta),
+        (used, meta): (u32, &CommitMeta),
         context: &mut Context<'_, S>,
     ) -> Result<u64, ClaimError> {
         let place = claim.finish_owned(used)?;
@@ -388,8 +366,7 @@ impl<F: Fabric> SubgroupState<F> {
             && self.senders.iter().any(|sender| {
                 let is_urgent = sender.rank != me || self.is_in_a_hurry(sink);
                 let mut streams = sender.streams.iter().flatten();
-                let farewell = sender.left && sender.streams[0].is_some() && !sender.left_told[0];
-                farewell || is_urgent && streams.any(|stream| stream.waiting() > 0)
+                is_urgent && streams.any(|stream| stream.waiting() > 0)
             })
     }
 
@@ -413,13 +390,10 @@ impl<F: Fabric> SubgroupState<F> {
         sink.is_reading(self.id()) || self.is_unanswered()
     }
 
-    /// Whether there are other senders, and none of them answers: all have left, or send no
-    /// nulls. Then nothing of theirs wakes this member to say that it has received its own.
+    /// Whether there are other ordered senders, and they send no nulls: then nothing of theirs
+    /// wakes this member to say that it has received its own.
     fn is_unanswered(&self) -> bool {
-        let me = self.lane.fabric.me();
-        let answers = |sender: &Sender| !sender.left && sender.rank != me;
-        let mut senders = self.ordered.iter().map(|&at| &self.senders[at]);
-        self.ordered.len() > 1 && !(self.lane.config.null_sends && senders.any(answers))
+        self.ordered.len() > 1 && !self.lane.config.null_sends
     }
 
     pub(crate) fn id(&self) -> SubgroupId {
@@ -451,17 +425,6 @@ impl<F: Fabric> SubgroupState<F> {
         let n = self.ordered.len() as u64;
         let sender = self.ordered.get((place % n.max(1)) as usize);
         sender.is_some_and(|&at| self.count(&self.senders[at]) > Some(place / n))
-    }
-
-    /// Whether messages of other senders are still held here.
-    pub(crate) fn is_holding(&self) -> bool {
-        let me = self.lane.fabric.me();
-        self.lane.inboxes.iter().any(|inboxes| {
-            let inboxes = inboxes.iter().zip(&*self.lane.senders);
-            inboxes
-                .filter(|(_, sender)| **sender != me)
-                .any(|(inbox, _)| inbox.as_ref().is_some_and(ReleaseTracker::is_held))
-        })
     }
 
     /// Whether everything committed has been published.

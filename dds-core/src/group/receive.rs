@@ -27,9 +27,8 @@ impl<F: Fabric> SubgroupState<F> {
             if sender.rank == me || self.members[sender.rank.index()].fenced {
                 continue;
             }
-            // Of a sender that has left, all that is left: its farewell comes
-            // after. Of a lane that ends, all: the counts come after.
-            let all = batching || sender.left || self.phase != Phase::Open;
+            // Of a lane that ends, all: the counts come after.
+            let all = batching || self.phase != Phase::Open;
             let limit = if all { u64::MAX } else { 1 };
             for ring in DeliveryClass::BOTH {
                 let received = self.receive_ring(lane, (at, ring), limit, &mut reach, context)?;
@@ -49,16 +48,14 @@ impl<F: Fabric> SubgroupState<F> {
     /// Where the guard of an ordered ring stands at most, if everybody keeps to
     /// the protocol. To be computed after the guard was loaded.
     ///
-    /// Call a real message, or a sender's leaving (which stands where its next
-    /// message would), an event. Message `k` of a sender comes after its message
-    /// `k - 1`, which was an event or a null; and a null `k - 1` comes after an
-    /// event of somebody at `k - 1` or above (`nulls_wanted`). So whoever has
-    /// sent `g` messages, there are events at each of `0..g`. Those that are not
-    /// known here are few: of each of the others at most what its ring holds,
-    /// and its leaving. Hence `g` is at most
+    /// Message `k` of a sender comes after its message `k - 1`, which was real or a null;
+    /// and a null `k - 1` comes after a real message of another sender at `k - 1` or above
+    /// (`nulls_wanted`). So if a sender has sent `g` messages, there are real messages at
+    /// each of `0..g`. Those that are not known here are few: of each of the others at most
+    /// what its ring holds. Hence `g` is at most
     ///
-    /// - one more than the highest index of an event known here, and
-    /// - the number of events known here,
+    /// - one more than the highest index of a real message known here, and
+    /// - the number of real messages known here,
     ///
     /// each plus the number of those unknown. The first bounds how far a hostile
     /// guard can jump, the second how far such jumps lead: not further than the
@@ -80,7 +77,7 @@ impl<F: Fabric> SubgroupState<F> {
             known += stream.real();
             // Of my own messages, all that are published have been received here.
             if sender.rank != me {
-                unknown += stream.unseen_max(inbox) + 1;
+                unknown += stream.unseen_max(inbox);
             }
         }
         highest.min(known) + unknown
@@ -234,8 +231,7 @@ impl<F: Fabric> SubgroupState<F> {
             if place == mine {
                 continue;
             }
-            // Its leaving stands where its next message would.
-            let count = stream.count() + u64::from(sender.left);
+            let count = stream.count();
             wanted = wanted.max(if mine < place {
                 count
             } else {
@@ -263,24 +259,15 @@ impl<F: Fabric> SubgroupState<F> {
 
     /// Position below which everything has been received here.
     pub(super) fn received(&self) -> u64 {
-        let n = self.ordered.len() as u64;
-        // When all have left, everything is here, and so are their farewells.
-        let counts = self
-            .ordered
-            .iter()
-            .filter_map(|&at| self.count(&self.senders[at]));
-        let farewells = || counts.map(|count| (count + 1) * n).max();
-        let present = self.received_of(|_| true);
-        present.or_else(farewells).unwrap_or_default()
+        self.received_of(|_| true).unwrap_or_default()
     }
 
-    /// The same of those ordered senders alone that are present and `of` it; `None`
-    /// without any.
-    fn received_of(&self, of: impl Fn(Rank) -> bool) -> Option<u64> {
+    /// The same of the ordered senders at some places alone; `None` without any.
+    fn received_of(&self, is_counted: impl Fn(Rank) -> bool) -> Option<u64> {
         let n = self.ordered.len() as u64;
         let senders = self.ordered.iter().map(|&at| &self.senders[at]).zip(0..);
-        let present = senders.filter(|(sender, _)| !sender.left && of(sender.rank));
-        let counts = present.filter_map(|(sender, place)| Some((self.count(sender)?, place)));
+        let counted = senders.filter(|(sender, _)| is_counted(sender.rank));
+        let counts = counted.filter_map(|(sender, place)| Some((self.count(sender)?, place)));
         counts
             .map(|(count, place): (_, u64)| count * n + place)
             .min()
@@ -337,7 +324,7 @@ impl<F: Fabric> SubgroupState<F> {
         let mut stable = self.received_num;
         for place in (0..self.members.len() as u16).map(Rank) {
             let member = &self.members[place.index()];
-            if member.left || place == me {
+            if place == me {
                 continue;
             }
             if !member.fenced {

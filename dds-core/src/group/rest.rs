@@ -118,7 +118,7 @@ impl<F: Fabric> SubgroupState<F> {
             let waits = self.stable < self.received_num;
             let taken = self.digest.taken();
             for (place, member) in (0..).map(Rank).zip(&self.members) {
-                if place == me || member.left || member.fenced {
+                if place == me || member.fenced {
                     continue;
                 }
                 if waits {

@@ -17,7 +17,7 @@ use crate::stream::ReceiveCursor;
 
 /// What is next in the order, all of one ring of one sender: whoever takes it one by one
 /// keeps what it needs for all of it.
-pub struct Run<'a, F: Fabric> {
+pub struct MessageRun<'a, F: Fabric> {
     pub(super) source: Source<'a, F>,
     pub(super) stream: &'a mut ReceiveCursor,
     pub(super) course: Course,
@@ -26,7 +26,7 @@ pub struct Run<'a, F: Fabric> {
     pub(super) left: u64,
     /// Those that nobody reads do not count among them.
     pub(super) skips: bool,
-    pub(super) handed: Handed,
+    pub(super) handed: RunTotals,
     /// The place behind the last of these.
     pub(super) behind: u64,
     /// The last one is to be passed.
@@ -106,14 +106,14 @@ pub(super) struct Order<'a> {
 
 /// What was handed over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Handed {
+pub struct RunTotals {
     /// Messages.
     pub messages: u64,
     /// Bytes of their payload.
     pub bytes: u64,
 }
 
-impl Handed {
+impl RunTotals {
     #[inline]
     fn add(&mut self, header: &Header) {
         self.messages += 1;
@@ -141,7 +141,7 @@ impl Order<'_> {
     }
 }
 
-impl<F: Fabric> Run<'_, F> {
+impl<F: Fabric> MessageRun<'_, F> {
     /// Of which lane.
     pub fn lane(&self) -> &SubgroupHandle<F> {
         self.source.lane
@@ -191,11 +191,11 @@ impl<F: Fabric> Run<'_, F> {
         max: u64,
         mut wanted: impl FnMut(&Header) -> bool,
         mut take: impl FnMut(&Delivery<'_, F>),
-    ) -> Handed {
+    ) -> RunTotals {
         self.pass();
         let (source, course) = (self.source, self.course);
         let limit = self.left.min(max);
-        let mut handed = Handed::default();
+        let mut handed = RunTotals::default();
         let (mut behind, mut goes_on) = (self.behind, true);
         while goes_on && handed.messages < limit {
             let (headers, delivered) = self.stream.waiting_run();
@@ -226,7 +226,7 @@ impl<F: Fabric> Run<'_, F> {
     /// Passes the next messages by, for as long as they are `unread`: nobody here reads them. How
     /// much that was. Other work does not wait for it, so a step passes by as many as there are.
     #[inline]
-    pub fn skip(&mut self, unread: impl FnMut(&Header) -> bool) -> Handed {
+    pub fn skip(&mut self, unread: impl FnMut(&Header) -> bool) -> RunTotals {
         let left = self.left;
         if self.skips {
             self.left = u64::MAX;
@@ -247,9 +247,9 @@ impl<F: Fabric> Run<'_, F> {
     }
 }
 
-impl<F: Fabric> fmt::Debug for Run<'_, F> {
+impl<F: Fabric> fmt::Debug for MessageRun<'_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Run")
+        f.debug_struct("MessageRun")
             .field("lane", &self.source.lane)
             .field("ring", &self.source.ring)
             .field("sender", &self.source.sender)

@@ -1,24 +1,26 @@
-//! What members ask for, and the leader's word of what it is about to replace.
+//! Requests of members, and the leader's intent: the subgroups that it is about to replace.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::proposal::{Added, Asked, Asking, Notes, Proposal, Request, Touched, Update, Why};
-use super::protocol::{LaneEnds, Membership};
+use super::proposal::{
+    Added, Notes, Proposal, ReadRequest, RemovalReason, Request, RequestId, Touched, Update,
+};
+use super::protocol::{Membership, SubgroupEnds};
 use super::row::{ProtocolViolation, Text};
 use crate::ids::SubgroupId;
 
-/// Why somebody is suspected whose requests cannot be read.
-pub(super) const ASKS_NONSENSE: &str = "what it asks for makes no sense";
+/// Cause of suspicion: a request that cannot be read.
+pub(super) const INVALID_REQUEST: &str = "its request violates the protocol";
 
 impl<F: Fabric> Membership<F> {
-    pub(super) fn ask(&mut self) {
+    pub(super) fn publish_requests(&mut self) {
         if self.requests.is_empty() || self.rows.has(self.me, Text::Request) {
             return;
         }
-        // As many as there is room for; the others wait for the next view.
+        // As many as fit into the row; the others wait for the next view.
         let mut said = Vec::new();
         for request in &self.requests {
             let bytes = written(request);
@@ -27,27 +29,31 @@ impl<F: Fabric> Membership<F> {
             }
             said.extend(bytes);
         }
-        self.rows.tell(Text::Request, &said);
+        self.rows.publish_text(Text::Request, &said);
     }
 
-    /// Whether this member wants to leave and nobody else is left.
-    pub(super) fn leaves_alone(&self) -> bool {
+    /// Whether this member wants to leave and is the last one.
+    pub(super) fn is_last_leaving(&self) -> bool {
         self.trusted().len() == 1
-            && self.everybody().len() == 1
+            && self.all_members().len() == 1
             && self.requests.contains(&Request::Leave)
     }
 
-    /// What all that are trusted ask for, as far as it can be done in one view, or
-    /// never; with `inside`, as far as it replaces no other subgroups than these. Fails
-    /// with who asks for nonsense.
-    pub(super) fn requested(
+    /// A proposal of what the trusted members request, as far as one view can fulfil or refuse it.
+    /// With `inside`, it touches no other subgroups than these. Fails with the member whose request
+    /// violates the protocol.
+    pub(super) fn merge_requests(
         &self,
         inside: Option<&BTreeSet<SubgroupId>>,
     ) -> Result<Proposal, Rank> {
         let mut proposal = Proposal::empty(self.view.id);
         for rank in self.suspected.iter() {
-            let cause = self.causes.get(&rank).cloned().unwrap_or_default();
-            proposal.remove(rank, Why::Failed(cause));
+            let cause = self
+                .suspicion_causes
+                .get(&rank)
+                .cloned()
+                .unwrap_or_default();
+            proposal.remove(rank, RemovalReason::Failed(cause));
         }
         for rank in self.trusted().iter() {
             let text = self.rows.text(rank, Text::Request).map_err(|_| rank)?;
@@ -66,15 +72,15 @@ impl<F: Fabric> Membership<F> {
         Ok(proposal)
     }
 
-    /// The leader says what it is about to replace.
-    pub(super) fn intend(&mut self, lanes: &mut impl LaneEnds) {
+    /// Publishes the leader's intent, if anything is requested.
+    pub(super) fn announce_intent(&mut self, subgroups: &mut impl SubgroupEnds) {
         let quiet = self.suspected.is_empty() && !self.rows.has(self.me, Text::Intent);
-        if !quiet || !self.anybody_asks() {
+        if !quiet || !self.is_anything_requested() {
             return;
         }
-        let proposal = match self.requested(None) {
+        let proposal = match self.merge_requests(None) {
             Ok(proposal) => proposal,
-            Err(rank) => return self.suspect(rank, ASKS_NONSENSE, lanes),
+            Err(rank) => return self.suspect(rank, INVALID_REQUEST, subgroups),
         };
         if proposal.is_empty() {
             return;
@@ -82,7 +88,7 @@ impl<F: Fabric> Membership<F> {
         let ids: Vec<u32> = match proposal.touched(&self.view) {
             Touched::All => self
                 .view
-                .lanes
+                .subgroups
                 .iter()
                 .map(|group| group.subgroup.0)
                 .collect(),
@@ -90,18 +96,18 @@ impl<F: Fabric> Membership<F> {
         };
         match postcard::to_allocvec(&ids) {
             Ok(bytes) if bytes.len() <= Text::Intent.len_max() => {
-                self.rows.tell(Text::Intent, &bytes);
+                self.rows.publish_text(Text::Intent, &bytes);
             }
             _ => {}
         }
     }
 
-    fn anybody_asks(&self) -> bool {
+    fn is_anything_requested(&self) -> bool {
         let mut ranks = self.trusted().iter();
         ranks.any(|rank| self.rows.has(rank, Text::Request))
     }
 
-    pub(super) fn heed_intent(&mut self, lanes: &mut impl LaneEnds) {
+    pub(super) fn read_intent(&mut self, subgroups: &mut impl SubgroupEnds) {
         let leader = self.leader();
         if self.intent.is_some() || !self.suspected.is_empty() {
             return;
@@ -111,53 +117,57 @@ impl<F: Fabric> Membership<F> {
             Ok(Some(bytes)) => {
                 postcard::from_bytes::<Vec<u32>>(&bytes).map_err(|_| ProtocolViolation)
             }
-            Err(nonsense) => Err(nonsense),
+            Err(violation) => Err(violation),
         };
         match intent {
             Ok(ids) => {
                 let ids: BTreeSet<_> = ids.into_iter().map(SubgroupId).collect();
                 self.intent = Some(Touched::Only(ids));
             }
-            Err(ProtocolViolation) => self.suspect(leader, "its intent makes no sense", lanes),
+            Err(ProtocolViolation) => {
+                self.suspect(leader, "its intent violates the protocol", subgroups)
+            }
         }
     }
 }
 
 /// A request as it stands in a row.
 #[derive(Serialize, Deserialize)]
-enum Said {
-    Plainly(Request),
-    TooLong(Asked),
-    /// An update that notes something.
-    Noting(Update, Notes),
+enum EncodedRequest {
+    Whole(Request),
+    TooLong(RequestId),
+    /// An update with notes, which most updates do not have.
+    WithNotes(Update, Notes),
 }
 
-/// A request as it is said.
+/// Encodes a request.
 fn written(request: &Request) -> Vec<u8> {
-    // Nothing in it can fail to be written into memory.
+    // Encoding into memory does not fail.
     let bytes = |said| postcard::to_allocvec(&said).unwrap_or_default();
     let whole = bytes(match request {
         Request::Update(update) if update.notes != Notes::default() => {
-            Said::Noting(update.clone(), update.notes.clone())
+            EncodedRequest::WithNotes(update.clone(), update.notes.clone())
         }
-        _ => Said::Plainly(request.clone()),
+        _ => EncodedRequest::Whole(request.clone()),
     });
-    match request.asked() {
-        Some(asked) if whole.len() > Text::Request.len_max() => bytes(Said::TooLong(asked)),
+    match request.id() {
+        Some(asked) if whole.len() > Text::Request.len_max() => {
+            bytes(EncodedRequest::TooLong(asked))
+        }
         _ => whole,
     }
 }
 
-/// The requests that were said, one behind the other.
-fn read(mut said: &[u8]) -> Option<Vec<Asking>> {
+/// Decodes the requests in a row, which follow each other.
+fn read(mut said: &[u8]) -> Option<Vec<ReadRequest>> {
     let mut all = Vec::new();
     while !said.is_empty() {
         let (one, rest) = postcard::take_from_bytes(said).ok()?;
         all.push(match one {
-            Said::Plainly(request) => Asking::Plainly(request),
-            Said::TooLong(asked) => Asking::TooLong(asked),
-            Said::Noting(update, notes) => {
-                Asking::Plainly(Request::Update(Update { notes, ..update }))
+            EncodedRequest::Whole(request) => ReadRequest::Whole(request),
+            EncodedRequest::TooLong(asked) => ReadRequest::TooLong(asked),
+            EncodedRequest::WithNotes(update, notes) => {
+                ReadRequest::Whole(Request::Update(Update { notes, ..update }))
             }
         });
         said = rest;
@@ -165,8 +175,8 @@ fn read(mut said: &[u8]) -> Option<Vec<Asking>> {
     Some(all)
 }
 
-/// Whether a proposal can be said, trims and all.
+/// Whether a proposal fits into a row with its trims.
 fn fits(proposal: &Proposal) -> bool {
-    // Half of the room is for the trims.
+    // Half of the area is for the trims.
     proposal.to_bytes().len() <= Text::Proposal.len_max() / 2
 }

@@ -1,85 +1,94 @@
-//! Failure detection by heartbeats: for what the kernel and the fabric do not tell.
+//! Failure detection by heartbeats, for failures that neither the kernel nor the fabric report.
 
 use spindle_dds_transport::Rank;
 
-/// Times of failure detection, in nanoseconds.
+/// Times of failure detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Detection {
-    /// A member whose heartbeat stands still for so long is suspected.
-    pub limit: u64,
-    /// How long a member may take to prepare a view that it has heard of. Its heartbeat
-    /// begins with the view: until it is seen for the first time, it may be late by so much.
-    pub preparation: u64,
+    /// Heartbeat timeout: a member whose heartbeat has not changed for longer is suspected.
+    pub timeout_ns: u64,
+    /// Time that a member may take to prepare a view. Its heartbeat begins with the view, so
+    /// its first heartbeat may be late by this much more.
+    pub preparation_ns: u64,
 }
 
 impl Detection {
-    /// How often a member's own heartbeat rises.
-    pub const fn interval(self) -> u64 {
-        self.limit / 3
+    /// Time between two heartbeats of a member.
+    pub const fn interval_ns(self) -> u64 {
+        self.timeout_ns / 3
     }
 }
 
-/// What a member knows of the heartbeats of the others.
+/// Heartbeats of the other members, as this member has seen them.
 #[derive(Debug)]
 pub(super) struct Detector {
     detection: Detection,
-    /// By rank: the last value, and when it was new.
-    seen: Vec<(u64, u64)>,
-    beaten: Option<u64>,
-    looked: Option<u64>,
+    /// By rank: the last value seen, and the time in ns at which it was new.
+    last_heartbeats: Vec<(u64, u64)>,
+    /// Time of this member's last heartbeat.
+    heartbeat_sent_at_ns: Option<u64>,
+    /// Time of the last [`poll`](Self::poll).
+    polled_at_ns: Option<u64>,
 }
 
 impl Detector {
     pub(super) fn new(detection: Detection, members: usize) -> Self {
         Self {
             detection,
-            seen: vec![(0, 0); members],
-            beaten: None,
-            looked: None,
+            last_heartbeats: vec![(0, 0); members],
+            heartbeat_sent_at_ns: None,
+            polled_at_ns: None,
         }
     }
 
-    /// To be asked at every step: whether this member's own heartbeat is due.
-    /// Who has not been running for long knows nothing of the others, and gives
-    /// all of them the whole limit again.
-    pub(super) fn tick(&mut self, now: u64) -> bool {
-        let paused = self
-            .looked
-            .is_none_or(|looked| now.saturating_sub(looked) > self.detection.limit / 2);
-        self.looked = Some(now);
-        if paused {
-            self.seen.iter_mut().for_each(|(_, when)| *when = now);
-        }
-        let due = self
-            .beaten
-            .is_none_or(|beaten| now.saturating_sub(beaten) >= self.detection.interval());
-        if due {
-            self.beaten = Some(now);
-        }
-        due
-    }
-
-    /// Takes note of a member's heartbeat. True when it has stood still for too long.
+    /// To be called at every step. True if this member's own heartbeat is due.
     ///
-    /// Who has not begun the view may wait in its preparation for somebody who does not
-    /// come, and of whose end others have heard before: these begin earlier by all of it.
-    pub(super) fn is_late(&mut self, rank: Rank, beat: u64, now: u64) -> bool {
-        let (last, when) = &mut self.seen[rank.index()];
-        if beat != *last {
-            (*last, *when) = (beat, now);
+    /// A member that was itself not stepped for long cannot tell whether others sent
+    /// heartbeats meanwhile: it grants all of them the whole timeout again.
+    pub(super) fn poll(&mut self, now: u64) -> bool {
+        let was_paused = self
+            .polled_at_ns
+            .is_none_or(|polled| now.saturating_sub(polled) > self.detection.timeout_ns / 2);
+        self.polled_at_ns = Some(now);
+        if was_paused {
+            self.last_heartbeats
+                .iter_mut()
+                .for_each(|(_, new_at)| *new_at = now);
         }
-        let Detection { limit, preparation } = self.detection;
-        let patience = match *last {
-            0 => limit.saturating_add(preparation),
-            _ => limit,
-        };
-        now.saturating_sub(*when) > patience
+        let is_due = self
+            .heartbeat_sent_at_ns
+            .is_none_or(|sent| now.saturating_sub(sent) >= self.detection.interval_ns());
+        if is_due {
+            self.heartbeat_sent_at_ns = Some(now);
+        }
+        is_due
     }
 
-    /// When the next step is due at the latest.
-    pub(super) fn due(&self) -> u64 {
-        self.beaten
-            .map_or(0, |beaten| beaten + self.detection.interval())
+    /// Records a member's heartbeat. True if it has not changed for too long.
+    ///
+    /// A member without a first heartbeat may still be preparing the view, and wait there for
+    /// another member that never comes. Members that hear earlier of that member's failure
+    /// begin the view earlier, by up to the whole preparation time.
+    pub(super) fn is_late(&mut self, rank: Rank, heartbeat: u64, now: u64) -> bool {
+        let (last, new_at) = &mut self.last_heartbeats[rank.index()];
+        if heartbeat != *last {
+            (*last, *new_at) = (heartbeat, now);
+        }
+        let Detection {
+            timeout_ns,
+            preparation_ns,
+        } = self.detection;
+        let allowed = match *last {
+            0 => timeout_ns.saturating_add(preparation_ns),
+            _ => timeout_ns,
+        };
+        now.saturating_sub(*new_at) > allowed
+    }
+
+    /// Time of the next heartbeat: the latest time for the next step.
+    pub(super) fn next_heartbeat_at_ns(&self) -> u64 {
+        self.heartbeat_sent_at_ns
+            .map_or(0, |sent| sent + self.detection.interval_ns())
     }
 }
 
@@ -87,40 +96,43 @@ impl Detector {
 mod tests {
     use super::*;
 
-    const LIMIT: u64 = 300;
+    const TIMEOUT_NS: u64 = 300;
     const OTHER: Rank = Rank(1);
 
-    /// Looks at every tenth of the limit, as whoever polls; when it was late first.
-    fn late_at(preparation: u64, beat: impl Fn(u64) -> u64) -> Option<u64> {
-        let limit = LIMIT;
-        let mut detector = Detector::new(Detection { limit, preparation }, 2);
-        let mut looks = (0..10 * LIMIT).step_by(30);
-        looks.find(|&now| {
-            detector.tick(now);
-            detector.is_late(OTHER, beat(now), now)
+    /// Polls ten times within the timeout; the time at which the other member is late first.
+    fn late_at(preparation_ns: u64, heartbeat: impl Fn(u64) -> u64) -> Option<u64> {
+        let detection = Detection {
+            timeout_ns: TIMEOUT_NS,
+            preparation_ns,
+        };
+        let mut detector = Detector::new(detection, 2);
+        let mut polls = (0..10 * TIMEOUT_NS).step_by(30);
+        polls.find(|&now| {
+            detector.poll(now);
+            detector.is_late(OTHER, heartbeat(now), now)
         })
     }
 
     #[test]
-    fn who_prepares_a_view_is_not_late() {
-        // Its preparation takes all of its time, and it is not stepped for most of the limit.
-        let slow = |now: u64| match now.checked_sub(2 * LIMIT) {
+    fn a_member_that_prepares_a_view_is_not_late() {
+        // It prepares for the whole time allowed, then is not stepped for most of the timeout.
+        let slow = |now: u64| match now.checked_sub(2 * TIMEOUT_NS) {
             None => 0,
             Some(since) => 1 + since / 100,
         };
-        assert_eq!(late_at(LIMIT, slow), None);
-        assert!(late_at(0, slow).is_some_and(|at| at < 2 * LIMIT));
+        assert_eq!(late_at(TIMEOUT_NS, slow), None);
+        assert!(late_at(0, slow).is_some_and(|at| at < 2 * TIMEOUT_NS));
     }
 
     #[test]
-    fn who_never_begins_a_view_is_late_after_both_times() {
-        assert_eq!(late_at(LIMIT, |_| 0), Some(2 * LIMIT + 30));
-        assert_eq!(late_at(0, |_| 0), Some(LIMIT + 30));
+    fn a_member_that_never_begins_the_view_is_late_after_both_times() {
+        assert_eq!(late_at(TIMEOUT_NS, |_| 0), Some(2 * TIMEOUT_NS + 30));
+        assert_eq!(late_at(0, |_| 0), Some(TIMEOUT_NS + 30));
     }
 
     #[test]
-    fn whose_heartbeat_stops_is_late_after_the_limit() {
+    fn a_member_whose_heartbeat_stops_is_late_after_the_timeout() {
         let stops = |now: u64| 1 + now.min(450) / 100;
-        assert_eq!(late_at(LIMIT, stops), Some(420 + LIMIT + 30));
+        assert_eq!(late_at(TIMEOUT_NS, stops), Some(420 + TIMEOUT_NS + 30));
     }
 }

@@ -1,28 +1,28 @@
-//! How a view ends: wedge, report, propose, repeat, commit; takeover.
+//! The end of a view: wedge, report, propose, echo, commit; takeover by a new leader.
 
 use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
-use super::asking::ASKS_NONSENSE;
-use super::proposal::{Proposal, Request, Touched, Trim, Why};
-use super::protocol::{Action, Decision, Finish, LaneEnds, Membership, OutReason};
+use super::asking::INVALID_REQUEST;
+use super::proposal::{Proposal, RemovalReason, Request, Touched, Trim};
+use super::protocol::{Action, Decision, Finish, Membership, OutReason, SubgroupEnds};
 use super::row::{Level, ProtocolViolation, Text};
 use super::view::View;
 use crate::spec::SubgroupSpec;
 
 impl<F: Fabric> Membership<F> {
-    pub(super) fn wedge(&mut self, lanes: &mut impl LaneEnds) {
+    pub(super) fn wedge(&mut self, subgroups: &mut impl SubgroupEnds) {
         let level = self.level();
-        if level > self.wedged && lanes.wedge(&self.touched()) {
-            self.wedged = level;
-            self.rows.tell_wedged(level);
+        if level > self.wedged_level && subgroups.wedge(&self.touched()) {
+            self.wedged_level = level;
+            self.rows.publish_wedged(level);
         }
     }
 
-    pub(super) fn report(&mut self, lanes: &mut impl LaneEnds) {
+    pub(super) fn report(&mut self, subgroups: &mut impl SubgroupEnds) {
         let level = self.level();
-        if level <= self.reported || self.wedged < level {
+        if level <= self.reported_level || self.wedged_level < level {
             return;
         }
         for rank in self.trusted().iter() {
@@ -30,63 +30,62 @@ impl<F: Fabric> Membership<F> {
                 Ok(theirs) if theirs >= level => {}
                 Ok(_) => return,
                 Err(ProtocolViolation) => {
-                    return self.suspect(rank, "it is wedged beyond all", lanes);
+                    return self.suspect(rank, "its wedged word violates the protocol", subgroups);
                 }
             }
         }
-        let counts = match lanes.freeze(&self.touched()) {
+        let counts = match subgroups.freeze(&self.touched()) {
             Ok(counts) => counts,
-            Err((rank, cause)) => return self.suspect(rank, &cause, lanes),
+            Err((rank, cause)) => return self.suspect(rank, &cause, subgroups),
         };
         let Ok(bytes) = postcard::to_allocvec(&counts) else {
             return;
         };
-        self.reported = level;
-        self.rows.tell(level.report(), &bytes);
+        self.reported_level = level;
+        self.rows.publish_text(level.report(), &bytes);
     }
 
-    /// Whether nobody else may still act as a leader: every trusted member
-    /// suspects all that come before this one.
-    /// What they have repeated of these is seen by then, as each tells its suspicion behind
-    /// it; who acted sooner could propose another end, and be taken for broken by whoever has
-    /// repeated the first.
-    pub(super) fn may_act(&self) -> bool {
+    /// Whether no earlier leader can still act: every trusted member suspects all members of lower
+    /// rank. A member publishes its suspicion behind its echo, so each echo of an earlier leader's
+    /// proposal is visible by then. A leader that acted sooner could propose another end of the
+    /// view than one that is already echoed.
+    pub(super) fn may_propose(&self) -> bool {
         let before: PeerSet = (0..self.me.0).map(Rank).collect();
         self.trusted()
             .iter()
             .all(|rank| before.without(&self.rows.suspected(rank)).is_empty())
     }
 
-    pub(super) fn propose(&mut self, lanes: &mut impl LaneEnds) {
+    pub(super) fn propose(&mut self, subgroups: &mut impl SubgroupEnds) {
         if self.rows.label(self.me) == Some(self.me) {
             return;
         }
-        if !self.adopt(lanes) {
+        if !self.adopt_echoed(subgroups) {
             return;
         }
-        if self.echo.is_none() && !self.compose(lanes) {
+        if self.echo.is_none() && !self.compose_proposal(subgroups) {
             return;
         }
-        self.rows.tell_label(self.me);
+        self.rows.publish_label(self.me);
     }
 
-    /// Takes over a proposal that somebody has repeated. False: try again.
-    fn adopt(&mut self, lanes: &mut impl LaneEnds) -> bool {
+    /// Adopts a proposal that a trusted member has echoed. False: try again.
+    fn adopt_echoed(&mut self, subgroups: &mut impl SubgroupEnds) -> bool {
         if self.echo.is_some() {
             return true;
         }
         for rank in self.trusted().iter() {
             if self.rows.label(rank).is_some() {
-                return self.copy(rank, lanes);
+                return self.copy_proposal(rank, subgroups);
             }
         }
         true
     }
 
-    /// Makes the proposal, once everybody has reported. False: not yet.
-    fn compose(&mut self, lanes: &mut impl LaneEnds) -> bool {
+    /// Makes the proposal, once all trusted members have reported. False: not yet.
+    fn compose_proposal(&mut self, subgroups: &mut impl SubgroupEnds) -> bool {
         let level = self.level();
-        if level == Level::None || self.reported < level {
+        if level == Level::None || self.reported_level < level {
             return false;
         }
         let mut reports = Vec::new();
@@ -95,31 +94,31 @@ impl<F: Fabric> Membership<F> {
                 Ok(Some(report)) => reports.push((rank, report)),
                 Ok(None) => return false,
                 Err(ProtocolViolation) => {
-                    self.suspect(rank, "its report makes no sense", lanes);
+                    self.suspect(rank, "its report violates the protocol", subgroups);
                     return false;
                 }
             }
         }
-        // Whoever was suspected before it reported says so in its row by now.
-        let grown = |rank| {
+        // A member that was suspected before it reported has published that suspicion by now.
+        let suspects_more = |rank| {
             !self
                 .rows
                 .suspected(rank)
                 .without(&self.suspected)
                 .is_empty()
         };
-        if self.trusted().iter().any(grown) {
+        if self.trusted().iter().any(suspects_more) {
             return false;
         }
-        // What has been asked for since the intent waits, if it touches more.
+        // Requests made since the intent wait for the next view if they touch other subgroups.
         let inside = match (level, &self.intent) {
             (Level::Some, Some(Touched::Only(intended))) => Some(intended),
             _ => None,
         };
-        let mut proposal = match self.requested(inside) {
+        let mut proposal = match self.merge_requests(inside) {
             Ok(proposal) => proposal,
             Err(rank) => {
-                self.suspect(rank, ASKS_NONSENSE, lanes);
+                self.suspect(rank, INVALID_REQUEST, subgroups);
                 return false;
             }
         };
@@ -127,7 +126,7 @@ impl<F: Fabric> Membership<F> {
         let Ok(next) = self.view.next(&proposal) else {
             return false;
         };
-        self.rows.tell(Text::Proposal, &proposal.to_bytes());
+        self.rows.publish_text(Text::Proposal, &proposal.to_bytes());
         self.echo = Some((Arc::new(proposal), Arc::new(next)));
         true
     }
@@ -141,16 +140,16 @@ impl<F: Fabric> Membership<F> {
             return Ok(None);
         };
         let report: Vec<Trim> = postcard::from_bytes(&bytes).map_err(|_| ProtocolViolation)?;
-        // Of all lanes that it is in: what nobody reports of cannot be proposed.
+        // A report must cover all touched subgroups that its member is in: the trims rest on it.
         let touched = self.touched();
-        let mut lanes = self.view.lanes.iter();
-        let whole = lanes.all(|lane| {
+        let mut subgroups = self.view.subgroups.iter();
+        let whole = subgroups.all(|lane| {
             let is_in = touched.contains(lane.subgroup) && lane.members.contains(&rank);
             !is_in || report.iter().any(|trim| trim.subgroup == lane.subgroup)
         });
         let sound = whole
             && report.iter().all(|trim| {
-                let group = self.view.lane(trim.subgroup);
+                let group = self.view.subgroup(trim.subgroup);
                 group.is_some_and(|group| {
                     group.members.contains(&rank) && group.senders.len() == trim.counts.len()
                 })
@@ -162,9 +161,10 @@ impl<F: Fabric> Membership<F> {
         }
     }
 
-    /// Where the subgroups end: what all have that are left of each.
+    /// The trim of each touched subgroup: the least count that any reporting member has of each
+    /// sender.
     fn trims(&self, touched: &Touched, reports: &[(Rank, Vec<Trim>)]) -> Vec<Trim> {
-        let groups = self.view.lanes.iter();
+        let groups = self.view.subgroups.iter();
         let replaced = groups.filter(|group| touched.contains(group.subgroup));
         let trim = |group: &SubgroupSpec| {
             let counts = reports.iter().filter_map(|(_, report)| {
@@ -182,52 +182,55 @@ impl<F: Fabric> Membership<F> {
         replaced.filter_map(trim).collect()
     }
 
-    /// Copies a proposal into this member's row. False when it makes no sense.
-    fn copy(&mut self, from: Rank, lanes: &mut impl LaneEnds) -> bool {
+    /// Copies a proposal into this member's row. False if the proposal violates the protocol.
+    fn copy_proposal(&mut self, from: Rank, subgroups: &mut impl SubgroupEnds) -> bool {
         let text = self.rows.text(from, Text::Proposal);
         let found = text.ok().flatten().and_then(|bytes| {
             let (proposal, next) = Proposal::read(&bytes, &self.view)?;
             Some((bytes, proposal, next))
         });
         let Some((bytes, proposal, next)) = found else {
-            self.suspect(from, "its proposal makes no sense", lanes);
+            self.suspect(from, "its proposal violates the protocol", subgroups);
             return false;
         };
         if let Some((echo, _)) = &self.echo {
             let same = **echo == proposal;
             if !same {
-                self.suspect(from, "it proposes another end of the view", lanes);
+                self.suspect(from, "it proposes another end of the view", subgroups);
             }
             return same;
         }
         {
-            // Whoever proposed this had said before whom it suspects; but this
-            // member may not have seen that any more.
+            // The proposer published these suspicions before, but this member may have stopped
+            // reading its row by then.
             for removal in &proposal.removals {
-                if let Why::Failed(cause) = &removal.why {
+                if let RemovalReason::Failed(cause) = &removal.reason {
                     if removal.rank == self.me.0 {
                         self.expelled_by = Some(from);
                         return false;
                     }
-                    self.suspect(Rank(removal.rank), cause, lanes);
+                    self.suspect(Rank(removal.rank), cause, subgroups);
                 }
             }
-            self.rows.tell(Text::Proposal, &bytes);
+            self.rows.publish_text(Text::Proposal, &bytes);
             self.echo = Some((Arc::new(proposal), Arc::new(next)));
         }
         true
     }
 
-    /// Repeats what the leader proposes: the acknowledgement.
-    pub(super) fn repeat(&mut self, lanes: &mut impl LaneEnds) {
+    /// Echoes the leader's proposal, which acknowledges it.
+    pub(super) fn echo_leader(&mut self, subgroups: &mut impl SubgroupEnds) {
         let leader = self.leader();
         let proposed = self.rows.label(leader) == Some(leader);
-        if proposed && self.rows.label(self.me) != Some(leader) && self.copy(leader, lanes) {
-            self.rows.tell_label(leader);
+        if proposed
+            && self.rows.label(self.me) != Some(leader)
+            && self.copy_proposal(leader, subgroups)
+        {
+            self.rows.publish_label(leader);
         }
     }
 
-    /// The leader, once all have repeated its proposal.
+    /// The leader's commit, once all trusted members have echoed its proposal.
     pub(super) fn decide(&mut self, now: u64) -> Option<Action> {
         let (proposal, next) = self.echo.as_ref()?;
         let decision = Decision {
@@ -235,32 +238,32 @@ impl<F: Fabric> Membership<F> {
             digest: proposal.digest(next),
         };
         if self.is_decided {
-            self.rows.tell_committed();
+            self.rows.publish_committed();
             return None;
         }
-        let unanimous = |rank| self.rows.label(rank) == Some(self.me);
-        let all = self.trusted().iter().all(unanimous);
-        if self.deciding || !all {
+        let has_echoed = |rank| self.rows.label(rank) == Some(self.me);
+        let all = self.trusted().iter().all(has_echoed);
+        if self.is_deciding || !all {
             return None;
         }
         if let Err((left, of)) = self.majority() {
-            // Those who can certify a death may not have heard of it yet.
-            let since = *self.alone_since.get_or_insert(now);
-            if now.saturating_sub(since) > self.rules.detection.limit {
-                return self.out(OutReason::NoMajority { left, of });
+            // Members that can certify a death may not have heard of it yet.
+            let since = *self.no_majority_since_ns.get_or_insert(now);
+            if now.saturating_sub(since) > self.rules.detection.timeout_ns {
+                return self.stop(OutReason::NoMajority { left, of });
             }
             return None;
         }
-        self.deciding = true;
+        self.is_deciding = true;
         Some(Action::Decide(decision))
     }
 
-    /// A strict majority of those who did not leave and are not known to be dead.
-    /// On one host the record of the domain decides instead.
+    /// Whether a strict majority is left, of the members that did not leave and are not known to be
+    /// dead. If all members are on one host, its record of the domain decides instead.
     fn majority(&self) -> Result<(), (usize, usize)> {
         let host = |rank: Rank| self.view.members[rank.index()].host;
         let one_host = self
-            .everybody()
+            .all_members()
             .iter()
             .all(|rank| host(rank) == host(self.me));
         if one_host || self.rules.prefer_availability {
@@ -273,7 +276,7 @@ impl<F: Fabric> Membership<F> {
                 .filter(|rank| host(*rank) == host(dead));
             witnesses.any(|rank| {
                 let told = if rank == self.me {
-                    self.dead
+                    self.known_dead
                 } else {
                     self.rows.dead(rank)
                 };
@@ -285,7 +288,7 @@ impl<F: Fabric> Membership<F> {
         };
         let left_on_purpose = |rank: Rank| {
             let mut removals = proposal.removals.iter();
-            removals.any(|removal| removal.rank == rank.0 && removal.why == Why::Left)
+            removals.any(|removal| removal.rank == rank.0 && removal.reason == RemovalReason::Left)
         };
         let counted = |rank: &Rank| !left_on_purpose(*rank);
         let left = self.trusted().iter().filter(counted).count();
@@ -298,19 +301,22 @@ impl<F: Fabric> Membership<F> {
         }
     }
 
-    /// Somebody whom this member trusts says that it is decided: so it is.
-    pub(super) fn finish_if_committed(&mut self, lanes: &mut impl LaneEnds) -> Option<Action> {
+    /// Finishes the view if a trusted member has committed.
+    pub(super) fn finish_if_committed(
+        &mut self,
+        subgroups: &mut impl SubgroupEnds,
+    ) -> Option<Action> {
         let mut trusted = self.trusted().iter();
         let committed = trusted.find(|rank| self.rows.is_committed(*rank))?;
-        // It has repeated the proposal before, which is everybody's.
-        if committed != self.me && !self.copy(committed, lanes) {
+        // A member commits what it has echoed, and all echo the same proposal.
+        if committed != self.me && !self.copy_proposal(committed, subgroups) {
             return None;
         }
         let (proposal, next) = self.echo.clone()?;
         if committed != self.me {
-            self.rows.tell_committed();
+            self.rows.publish_committed();
         }
-        self.over = true;
+        self.is_over = true;
         self.settle_requests(&proposal, &next);
         let touched = proposal.touched(&self.view);
         Some(Action::Finish(Finish {
@@ -320,14 +326,14 @@ impl<F: Fabric> Membership<F> {
         }))
     }
 
-    /// Forgets what has been done, or refused, of what it asked for.
+    /// Drops the requests that the view has fulfilled, and moves those that it refuses.
     fn settle_requests(&mut self, proposal: &Proposal, next: &View) {
         let me = self.view.members[self.me.index()].id;
         let now = next.rank(me).map(|rank| &next.members[rank.index()]);
         for request in core::mem::take(&mut self.requests) {
-            let refusal = request.asked().and_then(|asked| proposal.refuses(asked));
+            let refusal = request.id().and_then(|asked| proposal.refuses(asked));
             if let Some(refusal) = refusal {
-                self.refused.push((request, refusal.why.clone()));
+                self.refused.push((request, refusal.reason.clone()));
                 continue;
             }
             let open = match &request {

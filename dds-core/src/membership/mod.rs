@@ -1,8 +1,8 @@
-//! Who is in the group: the view protocol, without waiting and without I/O.
+//! Group membership: the view protocol, without blocking and without I/O.
 //!
-//! All participants of a domain agree on a sequence of views. A view ends by
-//! one proposal, which says who goes, who comes, which endpoints change, and
-//! where the order of each replaced subgroup is cut:
+//! All participants of a domain agree on a sequence of views. A view ends by one proposal:
+//! members that leave or are expelled, members that join, endpoints that change, and the trim
+//! of each subgroup whose epoch ends:
 //!
 //! ```text
 //!   suspicion ---------------------------+
@@ -11,14 +11,14 @@
 //!   next view <-- finish (deliver up to the trim) <-- commit <-- echo by all <-+
 //! ```
 //!
-//! Everything is said in the member's own row of the view's control segment,
-//! once, and only grows (`row`). [`View`] is what is agreed, [`Proposal`] how
-//! it ends; [`Membership`] is one member's part in one view.
+//! A member writes each of these once, into its own row of the view's control segment, whose
+//! columns are monotonic (`row`). [`View`] is what is agreed, [`Proposal`] how a view ends;
+//! [`Membership`] is one member's part in one view.
 //!
-//! Source: virtual synchrony as in Derecho (Jha et al., TOCS 2019). It differs
-//! in that the ragged edge is cut before the proposal, not after it: the counts
-//! are frozen first, so one agreement covers members and trims, and there is one
-//! rule of takeover: adopt a proposal that anybody has repeated.
+//! Source: virtual synchrony as in Derecho (Jha et al., TOCS 2019). It differs in that the
+//! ragged trim is computed before the proposal, not after it: the counts are frozen first, so
+//! one agreement covers members and trims. One rule of takeover follows: a new leader adopts a
+//! proposal that any member has echoed.
 
 mod asking;
 mod detector;
@@ -32,8 +32,10 @@ mod tests;
 mod view;
 
 pub use detector::Detection;
-pub use proposal::{Asked, Notes, Proposal, Refusal, Removal, Request, Touched, Trim, Update, Why};
-pub use protocol::{Action, Decision, Finish, LaneEnds, Membership, OutReason, Rules};
+pub use proposal::{
+    Notes, Proposal, Refusal, Removal, RemovalReason, Request, RequestId, Touched, Trim, Update,
+};
+pub use protocol::{Action, Decision, Finish, Membership, OutReason, Rules, SubgroupEnds};
 pub use row::CONTROL_ROW_LEN;
 #[cfg(feature = "planted")]
 pub(crate) use row::control_landmarks;

@@ -1,4 +1,4 @@
-//! What members ask for, and the one change that ends a view.
+//! Requests of members, and the proposal that ends a view.
 
 use std::collections::BTreeSet;
 
@@ -11,85 +11,85 @@ use crate::ids::SubgroupId;
 use crate::limits::REQUEST_LEN_MAX;
 use crate::spec::SubgroupSpec;
 
-/// Something that a member asks the leader for. It stands until a view has it.
+/// A request to the leader. It stays open until a view fulfils or refuses it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// Other endpoints.
+    /// A change of the member's endpoints.
     Update(Update),
-    /// Somebody who has asked this member to be let in.
+    /// Admission of a newcomer that has contacted this member.
     Join(Member),
     /// To leave for good.
     Leave,
 }
 
 impl Request {
-    /// What it is known by; `None` if it cannot be refused.
-    pub(super) fn asked(&self) -> Option<Asked> {
+    /// Its identity; `None` for a request that is never refused.
+    pub(super) fn id(&self) -> Option<RequestId> {
         match self {
-            Self::Update(Update { member, number, .. }) => Some(Asked::Update {
+            Self::Update(Update { member, number, .. }) => Some(RequestId::Update {
                 member: *member,
                 number: *number,
             }),
-            Self::Join(member) => Some(Asked::Join(member.id)),
+            Self::Join(member) => Some(RequestId::Join(member.id)),
             Self::Leave => None,
         }
     }
 }
 
-/// A request, by name.
+/// Identity of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Asked {
-    /// A change of endpoints.
+pub enum RequestId {
+    /// An update.
     Update {
-        /// Whose.
+        /// The member that changes.
         member: MemberId,
-        /// Which.
+        /// Number of the update.
         number: u64,
     },
-    /// To let somebody in.
+    /// Admission of a newcomer.
     Join(MemberId),
 }
 
-/// A request that no view can do as things stand. The refusal settles it: an update
-/// counts as done, and changes nothing.
+/// A request that no view can fulfil as things stand. The refusal settles it: a refused update
+/// counts as applied, and changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// Which.
-    pub asked: Asked,
-    /// Why, in words.
-    pub why: String,
+    /// The request.
+    pub request: RequestId,
+    /// The reason, in words.
+    pub reason: String,
 }
 
-/// A request as it is read in a row.
+/// A request, read from a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Asking {
-    /// As it is.
-    Plainly(Request),
-    /// It is too long to be said, and so to be done.
-    TooLong(Asked),
+pub(super) enum ReadRequest {
+    /// The request.
+    Whole(Request),
+    /// A request that is too long for a row, and is refused.
+    TooLong(RequestId),
 }
 
-/// What has become of a request in a proposal.
+/// What a proposal does with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Added {
-    /// It is done by it, or refused, or was done before.
+    /// It is fulfilled, or refused, or was already.
     Settled,
-    /// It has to wait for the next view, and so has what its asker asks for after it.
+    /// It waits for the next view, and so do later requests of the same member.
     Waits,
 }
 
 /// A change of a member's endpoints and notes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Update {
-    /// Whose.
+    /// The member.
     pub member: MemberId,
-    /// Which update of that member, from 1: each is done once, in order.
+    /// Number of this update of the member, from 1; updates are applied once, in order.
     pub number: u64,
-    /// New endpoints, and those that changed, by the member's numbers.
+    /// New and changed endpoints, by the member's numbers.
     pub put: Vec<(u64, Endpoint)>,
-    /// Those that are no more.
+    /// Numbers of the endpoints that go.
     pub remove: Vec<u64>,
-    /// What it notes. It travels apart: hardly any update has any.
+    /// Changes of notes. Encoded apart, as most updates have none.
     #[serde(skip)]
     pub notes: Notes,
 }
@@ -97,68 +97,69 @@ pub struct Update {
 /// A change of a member's notes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Notes {
-    /// New ones, by the member's numbers.
+    /// New notes, by the member's numbers.
     pub put: Vec<(u64, Note)>,
-    /// Those that are taken back.
+    /// Numbers of the notes that go.
     pub remove: Vec<u64>,
 }
 
 /// A member that is not in the next view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removal {
-    /// Who, in the view that ends.
+    /// Its rank in the view that ends.
     pub rank: u16,
-    /// Why.
-    pub why: Why,
+    /// Why it is removed.
+    pub reason: RemovalReason,
 }
 
-/// Why a member goes.
+/// Why a member is removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Why {
-    /// It wanted to.
+pub enum RemovalReason {
+    /// It asked to leave.
     Left,
-    /// It failed, in the words of who noticed.
+    /// It was expelled: the cause that the first member to suspect it gave.
     Failed(String),
 }
 
-/// Where a subgroup's order is cut: of each sender's ordered ring, so many
-/// messages are delivered by all, nulls counted, and nothing more by anybody.
+/// The trim of a subgroup: of each sender's ordered ring, all members deliver this many messages,
+/// nulls counted, and nothing beyond.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trim {
-    /// Which.
+    /// The subgroup.
     pub subgroup: SubgroupId,
-    /// By the order of [`SubgroupSpec::senders`](crate::SubgroupSpec::senders).
+    /// By sender, in the order of [`SubgroupSpec::senders`](crate::SubgroupSpec::senders).
     pub counts: Vec<u64>,
 }
 
-/// How a view ends. One for each view, whoever leads; it is completed as it is.
+/// How a view ends. There is one in each view, whichever member leads; a new leader completes it
+/// unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proposal {
-    /// The view that it ends.
+    /// Number of the view that it ends.
     pub view: u64,
-    /// Who goes.
+    /// Members that leave or are expelled.
     pub removals: Vec<Removal>,
-    /// Who comes, at the end of the ranks.
+    /// Members that join; they take the last ranks.
     pub joins: Vec<Member>,
-    /// Endpoints that change.
+    /// Updates of endpoints.
     pub updates: Vec<Update>,
-    /// What was asked for and is not done.
+    /// Requests that are refused.
     pub refusals: Vec<Refusal>,
-    /// Where the orders of the touched subgroups end.
+    /// Trims of the touched subgroups.
     pub trims: Vec<Trim>,
 }
 
-/// Subgroups that a change replaces.
+/// Subgroups whose epochs end with a view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Touched {
-    /// All there are: an expulsion replaces all memory.
+    /// All: an expulsion replaces all memory that the expelled member can write to.
     All,
     /// These.
     Only(BTreeSet<SubgroupId>),
 }
 
 impl Update {
-    /// Does the update, if it is this member's next; `notes` are its own, as they are kept.
+    /// Applies the update, if it is this member's next; `notes` are its notes with shared memory.
     pub(super) fn apply(&self, member: &mut Member, notes: Vec<(u64, Note)>) {
         if self.number != member.updates + 1 {
             return;
@@ -174,7 +175,7 @@ impl Update {
         member.notes.extend(notes);
     }
 
-    /// The subgroups where something changes.
+    /// The subgroups whose endpoints change.
     fn touches(&self, view: &View) -> BTreeSet<SubgroupId> {
         let member = view
             .rank(self.member)
@@ -203,7 +204,7 @@ impl Proposal {
         }
     }
 
-    /// Whether it would make the same view once more.
+    /// Whether it changes nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.removals.is_empty()
             && self.joins.is_empty()
@@ -211,19 +212,18 @@ impl Proposal {
             && self.refusals.is_empty()
     }
 
-    /// Takes a request of the member at `rank` in, or refuses it if no view can do it
-    /// together with what is in already. With `inside`, what touches other subgroups
-    /// waits.
+    /// Adds a request of the member at `rank`, or its refusal if no view can fulfil it together
+    /// with what is already in. With `inside`, a request that touches other subgroups waits.
     pub(super) fn add(
         &mut self,
         view: &View,
         rank: Rank,
-        asking: &Asking,
+        asking: &ReadRequest,
         inside: Option<&BTreeSet<SubgroupId>>,
     ) -> Result<Added, ProtocolViolation> {
         let asked = match asking {
-            Asking::Plainly(request) => request.asked(),
-            Asking::TooLong(asked) => Some(*asked),
+            ReadRequest::Whole(request) => request.id(),
+            ReadRequest::TooLong(asked) => Some(*asked),
         };
         if let Some(asked) = asked
             && self.is_settled(view, rank, asked)?
@@ -232,14 +232,14 @@ impl Proposal {
         }
         let before = self.clone();
         let refusal = match asking {
-            Asking::TooLong(_) => Some(format!("it takes more than {REQUEST_LEN_MAX} bytes")),
-            Asking::Plainly(request) => {
+            ReadRequest::TooLong(_) => Some(format!("it takes more than {REQUEST_LEN_MAX} bytes")),
+            ReadRequest::Whole(request) => {
                 match request {
-                    Request::Leave => self.remove(rank, Why::Left),
+                    Request::Leave => self.remove(rank, RemovalReason::Left),
                     Request::Update(update) => self.updates.push(update.clone()),
                     Request::Join(member) => self.joins.push(member.clone()),
                 }
-                // Trims have no say in whether a view can be.
+                // Trims do not affect whether a view is valid.
                 view.next(self).err().map(|error| error.to_string())
             }
         };
@@ -253,28 +253,36 @@ impl Proposal {
         }
         Ok(match (refusal, asked) {
             (Some(why), Some(asked)) => {
-                self.refusals.push(Refusal { asked, why });
+                self.refusals.push(Refusal {
+                    request: asked,
+                    reason: why,
+                });
                 Added::Settled
             }
-            // The last one leaves by itself.
+            // Only the last member's leaving is invalid: it ends its view alone.
             (Some(_), None) => Added::Waits,
             (None, _) if outside => Added::Waits,
             (None, _) => Added::Settled,
         })
     }
 
-    /// Whether a request of the member at `rank` is done already. Fails if it is none
-    /// that this member can ask for.
-    fn is_settled(&self, view: &View, rank: Rank, asked: Asked) -> Result<bool, ProtocolViolation> {
+    /// Whether a request of the member at `rank` is already fulfilled or refused. Fails if it is
+    /// not one that this member can make.
+    fn is_settled(
+        &self,
+        view: &View,
+        rank: Rank,
+        asked: RequestId,
+    ) -> Result<bool, ProtocolViolation> {
         match asked {
-            Asked::Update { member, number } => {
+            RequestId::Update { member, number } => {
                 let next = self.next_update(view, rank);
                 if member != view.members[rank.index()].id || number > next {
                     return Err(ProtocolViolation);
                 }
                 Ok(number < next)
             }
-            Asked::Join(id) => {
+            RequestId::Join(id) => {
                 let comes = self.joins.iter().any(|other| other.id == id);
                 Ok(view.rank(id).is_some() || comes || self.refuses(asked).is_some())
             }
@@ -285,25 +293,30 @@ impl Proposal {
     fn next_update(&self, view: &View, rank: Rank) -> u64 {
         let member = &view.members[rank.index()];
         let more = self.updates.iter().filter(|it| it.member == member.id);
-        let refused = |refusal: &&Refusal| matches!(refusal.asked, Asked::Update { member: whose, .. } if whose == member.id);
+        let refused = |refusal: &&Refusal| matches!(refusal.request, RequestId::Update { member: whose, .. } if whose == member.id);
         let refused = self.refusals.iter().filter(refused);
         member.updates + 1 + (more.count() + refused.count()) as u64
     }
 
-    pub(super) fn refuses(&self, asked: Asked) -> Option<&Refusal> {
-        self.refusals.iter().find(|refusal| refusal.asked == asked)
+    pub(super) fn refuses(&self, asked: RequestId) -> Option<&Refusal> {
+        self.refusals
+            .iter()
+            .find(|refusal| refusal.request == asked)
     }
 
     /// Removes a member, once.
-    pub(super) fn remove(&mut self, rank: Rank, why: Why) {
+    pub(super) fn remove(&mut self, rank: Rank, reason: RemovalReason) {
         if !self.removals.iter().any(|removal| removal.rank == rank.0) {
-            self.removals.push(Removal { rank: rank.0, why });
+            self.removals.push(Removal {
+                rank: rank.0,
+                reason,
+            });
         }
     }
 
-    /// As it stands in a row. Behind it, if any update notes anything: which, and what.
+    /// The bytes in a row: the proposal, then the notes of its updates, if there are any.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        // Nothing in it can fail to be written into memory.
+        // Encoding into memory does not fail.
         let mut bytes = postcard::to_allocvec(self).unwrap_or_default();
         let updates = (0..).zip(&self.updates);
         let noting = updates.filter(|(_, update)| update.notes != Notes::default());
@@ -324,10 +337,10 @@ impl Proposal {
         Some(proposal)
     }
 
-    /// Tells decisions apart, by `next`, the view that this makes: no other proposal has this
-    /// digest, nor the same one of another group of the domain, one that was there before or
-    /// has gone on apart. There the ranks and numbers may be the same; the members are not.
-    /// FNV-1a of its bytes and of the ids of the members.
+    /// Identifies the decision for `next`, the view that this makes. It differs from that of any
+    /// other proposal, and of an equal proposal of another group of the same domain, an earlier or
+    /// a divided one: there ranks and numbers may be equal, but member ids are not. FNV-1a over the
+    /// bytes and the ids.
     pub fn digest(&self, next: &View) -> u64 {
         let mut bytes = self.to_bytes();
         let ids = next.members.iter().map(|member| member.id.0.to_le_bytes());
@@ -338,7 +351,11 @@ impl Proposal {
 
     /// The subgroups that it replaces.
     pub fn touched(&self, view: &View) -> Touched {
-        if self.removals.iter().any(|removal| removal.why != Why::Left) {
+        if self
+            .removals
+            .iter()
+            .any(|removal| removal.reason != RemovalReason::Left)
+        {
             return Touched::All;
         }
         let updates = self.updates.iter().flat_map(|update| update.touches(view));
@@ -348,15 +365,15 @@ impl Proposal {
             .flat_map(|member| member.endpoints.values().map(|endpoint| endpoint.subgroup));
         let leaving = self.removals.iter().flat_map(|removal| {
             let rank = Rank(removal.rank);
-            let groups = view.lanes.iter();
+            let groups = view.subgroups.iter();
             let theirs = groups.filter(move |group| group.members.contains(&rank));
             theirs.map(|group| group.subgroup)
         });
         Touched::Only(updates.chain(joins).chain(leaving).collect())
     }
 
-    /// Reads a proposal for `view` out of a peer's row, and checks all that the
-    /// reader relies on.
+    /// Reads a proposal for `view` from a member's row, and checks everything that its readers rely
+    /// on.
     pub(super) fn read(bytes: &[u8], view: &View) -> Option<(Self, View)> {
         let proposal = Self::from_bytes(bytes)?;
         let members = view.members.len();
@@ -367,17 +384,17 @@ impl Proposal {
                 .iter()
                 .all(|removal| usize::from(removal.rank) < members)
             && proposal.trims.iter().all(|trim| {
-                let group = view.lane(trim.subgroup);
+                let group = view.subgroup(trim.subgroup);
                 group.is_some_and(|group| group.senders.len() == trim.counts.len())
             });
         if !sound {
             return None;
         }
         let next = view.next(&proposal).ok()?;
-        // Whatever is replaced and had senders has to say where it ends.
+        // Each replaced subgroup with senders needs a trim.
         let touched = proposal.touched(view);
         let replaced = view
-            .lanes
+            .subgroups
             .iter()
             .filter(|group| touched.contains(group.subgroup) && !group.senders.is_empty());
         let gone = |rank: &Rank| proposal.removals.iter().any(|gone| gone.rank == rank.0);

@@ -12,60 +12,60 @@ use super::view::View;
 use crate::ids::SubgroupId;
 use crate::limits::REASON_LEN_MAX;
 
-/// The lanes of a member, as the end of a view needs them.
-pub trait LaneEnds {
-    /// Stops sending in these subgroups: nothing is committed any more, what was
-    /// committed is published, nothing more is said of deliveries. True once all
-    /// of it is pushed. Called again until then.
+/// A member's subgroups, as the end of a view needs them.
+pub trait SubgroupEnds {
+    /// Wedges these subgroups: commits are refused, what was committed is published, and
+    /// deliveries are not acknowledged any more. True once everything is pushed; called again
+    /// until then.
     fn wedge(&mut self, which: &Touched) -> bool;
 
-    /// Receives what was published by all who wedged; from then on the counts do
-    /// not change. How many messages of each sender's ordered ring are here, by
-    /// place, for each of these subgroups that this member is in.
-    /// Fails, and is called again, when the row of a member makes no sense.
+    /// Receives what the wedged members have published; from then on the counts do not change.
+    /// Returns, for each of these subgroups that this member is in, how many messages of each
+    /// sender's ordered ring have been received, by place. Fails, and may be called again, if
+    /// the row of a member violates the protocol.
     fn freeze(&mut self, which: &Touched) -> Result<Vec<Trim>, (Rank, String)>;
 
-    /// Nothing more is read of what this member of the view writes.
+    /// Stops reading what this member of the view writes.
     fn fence(&mut self, member: Rank);
 }
 
-/// How a group decides what goes on, the same at all members.
+/// Rules of a group; equal at all members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     /// Failure detection.
     pub detection: Detection,
-    /// Goes on without a majority of the hosts' members: two halves of a divided
-    /// network may both go on, and never become one again.
+    /// Whether a part of a divided network without a majority goes on. Both parts may then go
+    /// on, and never become one group again.
     pub prefer_availability: bool,
 }
 
-/// What a step asks for.
+/// What a step asks of its caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// To be decided on the host: whether the domain goes on like this. The
-    /// answer goes to [`Membership::decided`]. Asked once.
+    /// Decide on this host whether the domain goes on with this view. The answer goes to
+    /// [`Membership::decided`]. Asked once in a view.
     Decide(Decision),
-    /// The view is over: deliver what is left of it, then go on in the next.
+    /// The view is over: deliver up to the trims, then install the next view.
     Finish(Finish),
-    /// This member is out.
+    /// This member is not in the group any more.
     Out(OutReason),
 }
 
-/// What is to be decided: whoever decides takes two of one digest for the same.
+/// A decision to be made. Two decisions with one digest are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// The view that would be next.
+    /// The view that is proposed.
     pub next: Arc<View>,
-    /// [`Proposal::digest`] of what makes it.
+    /// [`Proposal::digest`] of the proposal that makes it.
     pub digest: u64,
 }
 
 /// How a view ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
-    /// What was agreed.
+    /// The proposal that was agreed.
     pub proposal: Arc<Proposal>,
-    /// The subgroups that are replaced.
+    /// The subgroups whose epochs end.
     pub touched: Touched,
     /// The view that it makes.
     pub next: Arc<View>,
@@ -74,35 +74,36 @@ pub struct Finish {
 /// Why a member is out of its group.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutReason {
-    /// It wanted to leave, and nobody is left who would have to agree.
+    /// It has left.
     #[error("it has left")]
     Left,
-    /// Another member took it for failed.
+    /// It was expelled: another member suspected it.
     #[error(
-        "member {by} takes this one for failed: it did not answer in time, or could not be reached"
+        "expelled: member {by} suspected this one, as it did not answer in time or could not be reached"
     )]
     Expelled {
-        /// Who.
+        /// The member that suspected it first, as far as this one knows.
         by: Rank,
     },
-    /// Too few members are left to know that nobody else goes on.
+    /// Too few members can be reached to know that no other part of the group goes on.
     #[error(
-        "{left} of {of} members are in reach, which is no majority: the others may go on without \
-         this one"
+        "no majority: {left} of {of} members can be reached, and the others may go on without this \
+         one"
     )]
     NoMajority {
         /// Members that can be reached, this one included.
         left: usize,
-        /// Members that count.
+        /// Members that count: those that did not leave, and of whose death no other member of
+        /// their host has told.
         of: usize,
     },
-    /// It has not what the others deliver.
+    /// It lacks messages that the others deliver.
     #[error("subgroup {subgroup} cannot be delivered as agreed")]
     Behind {
-        /// Where.
+        /// The subgroup that lacks them.
         subgroup: SubgroupId,
     },
-    /// The domain on this host has gone on without this member.
+    /// The record of the domain on this host has a view without this member.
     #[error("the domain has gone on without this member: {0}")]
     Refused(String),
 }
@@ -115,38 +116,48 @@ pub struct Membership<F> {
     pub(super) me: Rank,
     pub(super) rules: Rules,
     pub(super) detector: Detector,
+    /// Members that this one suspects; it only grows, and never contains this one. All of them
+    /// are fenced.
     pub(super) suspected: PeerSet,
-    pub(super) dead: PeerSet,
-    pub(super) causes: BTreeMap<Rank, String>,
+    /// Members whose process has ended, as the fabric has reported: a part of `suspected`,
+    /// but for those that had committed before.
+    pub(super) known_dead: PeerSet,
+    /// Why each suspected member is suspected.
+    pub(super) suspicion_causes: BTreeMap<Rank, String>,
+    /// This member's requests that no view has fulfilled or refused.
     pub(super) requests: Vec<Request>,
-    /// Of these, what the end of the view refuses, and why.
+    /// Requests that the end of the view refuses, with the reasons.
     pub(super) refused: Vec<(Request, String)>,
-    /// What the leader said it would replace.
+    /// Subgroups that the leader has announced it would replace.
     pub(super) intent: Option<Touched>,
-    pub(super) wedged: Level,
-    pub(super) reported: Level,
-    /// The proposal that stands in this member's row.
+    /// How much of the view is wedged here; as published.
+    pub(super) wedged_level: Level,
+    /// How much of the view this member has reported its counts of; at most `wedged_level`.
+    pub(super) reported_level: Level,
+    /// The proposal that stands in this member's row, and the view it makes; set once.
     pub(super) echo: Option<(Arc<Proposal>, Arc<View>)>,
-    pub(super) deciding: bool,
-    /// Since when there has been no majority.
-    pub(super) alone_since: Option<u64>,
+    /// Whether [`Action::Decide`] has been asked.
+    pub(super) is_deciding: bool,
+    /// Whether it has been answered with yes.
     pub(super) is_decided: bool,
-    /// Whose proposal removes this member.
+    /// Since when this leader waits for a majority.
+    pub(super) no_majority_since_ns: Option<u64>,
+    /// The member whose proposal removes this one.
     pub(super) expelled_by: Option<Rank>,
-    pub(super) over: bool,
-    /// Nobody had said anything in this view when it was looked last.
-    silent: bool,
-    /// Brief steps since then.
-    passed_over: u32,
+    /// Whether the view has ended here, one way or another: no further step does anything.
+    pub(super) is_over: bool,
+    /// Whether at the last step no member had published anything in this view but heartbeats.
+    was_silent: bool,
+    /// Steps skipped in a row since then; at most [`STEPS_SKIPPED_MAX`].
+    steps_skipped: u32,
 }
 
-/// Steps in a row that look at nobody's part in the view, at most.
-const PASSED_OVER_MAX: u32 = 7;
+/// Most steps in a row that [`Membership::may_skip_step`] allows to skip.
+const STEPS_SKIPPED_MAX: u32 = 7;
 
 impl<F: Fabric> Membership<F> {
-    /// Begins a view over its control segment. `suspected` are those of its
-    /// members that this one suspected already when it began, and `requests` what
-    /// it still asks for.
+    /// Begins a view over its control segment. `suspected` are members of it that this one
+    /// suspected already in the view before, and `requests` its requests that are still open.
     pub fn new(
         fabric: F,
         view: Arc<View>,
@@ -162,25 +173,25 @@ impl<F: Fabric> Membership<F> {
             me,
             rules,
             suspected: PeerSet::EMPTY,
-            dead: PeerSet::EMPTY,
-            causes: BTreeMap::new(),
+            known_dead: PeerSet::EMPTY,
+            suspicion_causes: BTreeMap::new(),
             requests,
             refused: Vec::new(),
             intent: None,
-            wedged: Level::None,
-            reported: Level::None,
+            wedged_level: Level::None,
+            reported_level: Level::None,
             echo: None,
-            deciding: false,
-            alone_since: None,
+            is_deciding: false,
+            no_majority_since_ns: None,
             is_decided: false,
             expelled_by: None,
-            over: false,
-            silent: false,
-            passed_over: 0,
+            is_over: false,
+            was_silent: false,
+            steps_skipped: 0,
         };
         for (rank, cause) in suspected {
             this.suspected.insert(*rank);
-            this.causes.insert(*rank, cause.clone());
+            this.suspicion_causes.insert(*rank, cause.clone());
         }
         this
     }
@@ -200,12 +211,12 @@ impl<F: Fabric> Membership<F> {
         &self.rows.fabric
     }
 
-    /// When the next step is due, if nothing else causes one before.
+    /// Time at which the next step is due, unless something causes one before.
     pub fn due(&self) -> u64 {
-        self.detector.due()
+        self.detector.next_heartbeat_at_ns()
     }
 
-    /// Asks the leader for something; what this view does not do stays asked for.
+    /// Requests something of the leader. A request that this view does not fulfil stays open.
     pub fn request(&mut self, request: Request) {
         self.requests.push(request);
     }
@@ -216,46 +227,46 @@ impl<F: Fabric> Membership<F> {
         self.rows.label(self.me) == Some(self.me)
     }
 
-    /// How much is asked for and not done.
+    /// Number of open requests.
     pub fn requests_open(&self) -> usize {
         self.requests.len()
     }
 
-    /// What is asked for and not done by this view: for the next one.
+    /// Takes the requests that this view has not fulfilled, for the next one.
     pub fn take_requests(&mut self) -> Vec<Request> {
         core::mem::take(&mut self.requests)
     }
 
-    /// What was asked for and is refused, and why, once the view has ended. In the
-    /// order in which it was asked for.
+    /// Takes the requests that are refused, with the reasons, in their order; once the view
+    /// has ended.
     pub fn take_refused(&mut self) -> Vec<(Request, String)> {
         core::mem::take(&mut self.refused)
     }
 
-    /// Those whom this member suspects, with the reasons.
+    /// Suspected members, with the causes.
     pub fn suspects(&self) -> impl Iterator<Item = (Rank, &str)> {
-        let causes = self.causes.iter();
+        let causes = self.suspicion_causes.iter();
         causes.map(|(rank, cause)| (*rank, cause.as_str()))
     }
 
-    /// Somebody's row makes no sense, or its lane.
-    pub fn suspect(&mut self, rank: Rank, cause: &str, lanes: &mut impl LaneEnds) {
+    /// Suspects a member, for example because its row violates the protocol. A member is
+    /// fenced before the suspicion is published: so what this one publishes later never rests
+    /// on something that was read of the suspected member after it.
+    pub fn suspect(&mut self, rank: Rank, cause: &str, subgroups: &mut impl SubgroupEnds) {
         if rank == self.me || self.suspected.contains(rank) {
             return;
         }
-        // First nothing more is read, then it is said: what this member repeats
-        // of that row, it has read before.
         self.rows.fabric.fence(rank);
-        lanes.fence(rank);
+        subgroups.fence(rank);
         self.suspected.insert(rank);
-        self.causes.insert(rank, shortened(cause));
+        self.suspicion_causes.insert(rank, shortened(cause));
         let suspected = self.suspected;
-        self.rows.tell_suspected(&suspected);
+        self.rows.publish_suspected(&suspected);
     }
 
     /// The answer to [`Action::Decide`].
     pub fn decided(&mut self, answer: Result<(), String>) -> Option<Action> {
-        if self.over {
+        if self.is_over {
             return None;
         }
         match answer {
@@ -263,93 +274,91 @@ impl<F: Fabric> Membership<F> {
                 self.is_decided = true;
                 None
             }
-            Err(reason) => self.out(OutReason::Refused(reason)),
+            Err(reason) => self.stop(OutReason::Refused(reason)),
         }
     }
 
-    /// One pass over everything. `now` in nanoseconds of a clock that never falls.
-    pub fn step(&mut self, now: u64, lanes: &mut impl LaneEnds) -> Option<Action> {
-        if self.over {
+    /// One pass over all predicates. `now` is in nanoseconds of a monotonic clock.
+    pub fn step(&mut self, now: u64, subgroups: &mut impl SubgroupEnds) -> Option<Action> {
+        if self.is_over {
             return None;
         }
-        let action = self.pass(now, lanes);
-        self.rows.ring();
+        let action = self.pass(now, subgroups);
+        self.rows.flush();
         action
     }
 
-    /// For one step of who goes on and on: whether this one may be left out. That is so for a
-    /// few steps in a row while there is nothing to do but to look whether others live and are
-    /// silent, which looks at a line or two of each.
-    pub fn may_pass_over(&mut self) -> bool {
-        let may = self.silent && !self.has_cause() && self.passed_over < PASSED_OVER_MAX;
-        self.passed_over = if may { self.passed_over + 1 } else { 0 };
+    /// Whether a thread that steps again and again may skip this step: for a few steps in a
+    /// row, while the only work is to look for failures and for a first word of others, which
+    /// reads a cache line or two of each member.
+    pub fn may_skip_step(&mut self) -> bool {
+        let may = self.was_silent && !self.has_work() && self.steps_skipped < STEPS_SKIPPED_MAX;
+        self.steps_skipped = if may { self.steps_skipped + 1 } else { 0 };
         may
     }
 
-    fn pass(&mut self, now: u64, lanes: &mut impl LaneEnds) -> Option<Action> {
-        self.watch(now, lanes);
-        self.silent = self.is_silent();
-        if self.silent && !self.has_cause() {
+    fn pass(&mut self, now: u64, subgroups: &mut impl SubgroupEnds) -> Option<Action> {
+        self.detect_failures(now, subgroups);
+        self.was_silent = self.is_silent();
+        if self.was_silent && !self.has_work() {
             return None;
         }
-        if let Some(by) = self.spread(lanes).or(self.expelled_by) {
-            return self.out(OutReason::Expelled { by });
+        if let Some(by) = self.adopt_suspicions(subgroups).or(self.expelled_by) {
+            return self.stop(OutReason::Expelled { by });
         }
-        if let Some(finish) = self.finish_if_committed(lanes) {
+        if let Some(finish) = self.finish_if_committed(subgroups) {
             return Some(finish);
         }
-        if self.leaves_alone() {
-            return self.out(OutReason::Left);
+        if self.is_last_leaving() {
+            return self.stop(OutReason::Left);
         }
-        self.ask();
+        self.publish_requests();
         let leads = self.leader() == self.me;
         if leads {
-            self.intend(lanes);
+            self.announce_intent(subgroups);
         }
-        self.heed_intent(lanes);
-        self.wedge(lanes);
-        self.report(lanes);
-        if leads && self.may_act() {
-            self.propose(lanes);
+        self.read_intent(subgroups);
+        self.wedge(subgroups);
+        self.report(subgroups);
+        if leads && self.may_propose() {
+            self.propose(subgroups);
             if let Some(action) = self.decide(now) {
                 return Some(action);
             }
         } else if !leads {
-            self.repeat(lanes);
+            self.echo_leader(subgroups);
         }
-        // A leader of one has nobody to wait for.
-        self.finish_if_committed(lanes)
+        // A leader that is alone has committed in this step.
+        self.finish_if_committed(subgroups)
     }
 
-    /// Whether this member has something to say. If not, and while nobody has said anything in
-    /// this view, nothing finds anything to do. So it is nearly always.
-    fn has_cause(&self) -> bool {
+    /// Whether this member takes part in a view change. If it does not, and the view is
+    /// silent, no predicate finds anything to do; this is the usual state.
+    fn has_work(&self) -> bool {
         let asks = !self.requests.is_empty() || self.intent.is_some();
         let knows = !self.suspected.is_empty() || self.expelled_by.is_some();
-        let decides = self.deciding || self.is_decided || self.alone_since.is_some();
-        asks || knows || decides || self.wedged != Level::None
+        let decides = self.is_deciding || self.is_decided || self.no_majority_since_ns.is_some();
+        asks || knows || decides || self.wedged_level != Level::None
     }
 
-    /// Whether nobody has said anything in this view, this member included.
+    /// Whether no member, this one included, has published anything but heartbeats.
     fn is_silent(&self) -> bool {
         let mut others = self.rows.others.iter();
         self.rows.is_silent(self.me) && others.all(|rank| self.rows.is_silent(rank))
     }
 
-    pub(super) fn out(&mut self, reason: OutReason) -> Option<Action> {
-        self.over = true;
+    pub(super) fn stop(&mut self, reason: OutReason) -> Option<Action> {
+        self.is_over = true;
         Some(Action::Out(reason))
     }
 
-    // Who is there.
-
-    pub(super) fn everybody(&self) -> PeerSet {
+    pub(super) fn all_members(&self) -> PeerSet {
         (0..self.view.members.len() as u16).map(Rank).collect()
     }
 
-    /// All that are not suspected, this member included.
+    /// All members that are not suspected, this one included.
     pub(super) fn trusted(&self) -> PeerSet {
-        self.everybody().without(&self.suspected)
+        self.all_members().without(&self.suspected)
     }
 
     pub(super) fn trusted_others(&self) -> impl Iterator<Item = Rank> + use<F> {
@@ -359,7 +368,7 @@ impl<F: Fabric> Membership<F> {
     }
 
     pub(super) fn leader(&self) -> Rank {
-        // This member trusts itself, so there is one.
+        // A member never suspects itself, so there is one.
         self.trusted().iter().next().unwrap_or(self.me)
     }
 
@@ -378,54 +387,54 @@ impl<F: Fabric> Membership<F> {
         }
     }
 
-    fn watch(&mut self, now: u64, lanes: &mut impl LaneEnds) {
-        // What it carried over from the view before is said first.
-        let is_told = || {
-            let told = self.rows.suspected(self.me);
-            self.suspected.without(&told).is_empty()
+    fn detect_failures(&mut self, now: u64, subgroups: &mut impl SubgroupEnds) {
+        // Suspicions from the view before are published first.
+        let is_published = || {
+            let published = self.rows.suspected(self.me);
+            self.suspected.without(&published).is_empty()
         };
-        if !self.suspected.is_empty() && !is_told() {
+        if !self.suspected.is_empty() && !is_published() {
             for rank in self.suspected.iter() {
                 self.rows.fabric.fence(rank);
-                lanes.fence(rank);
+                subgroups.fence(rank);
             }
             let suspected = self.suspected;
-            self.rows.tell_suspected(&suspected);
+            self.rows.publish_suspected(&suspected);
         }
-        if self.detector.tick(now) {
-            self.rows.beat();
+        if self.detector.poll(now) {
+            self.rows.publish_heartbeat();
         }
         while let Some(failure) = self.rows.fabric.poll() {
             if failure.cause == FailureCause::ProcessEnded {
-                self.dead.insert(failure.peer);
-                let dead = self.dead;
-                self.rows.tell_dead(&dead);
+                self.known_dead.insert(failure.peer);
+                let dead = self.known_dead;
+                self.rows.publish_dead(&dead);
             }
-            // Its last words may have come with the news of its end.
+            // Its commit may have landed before the report of its failure.
             if !self.rows.is_committed(failure.peer) {
-                self.suspect(failure.peer, &failure.cause.to_string(), lanes);
+                self.suspect(failure.peer, &failure.cause.to_string(), subgroups);
             }
         }
         let others = self.rows.others.without(&self.suspected);
         for rank in others.iter() {
-            let beat = self.rows.heartbeat(rank);
-            if self.detector.is_late(rank, beat, now) && !self.rows.is_committed(rank) {
-                let cause = match beat {
+            let heartbeat = self.rows.heartbeat(rank);
+            if self.detector.is_late(rank, heartbeat, now) && !self.rows.is_committed(rank) {
+                let cause = match heartbeat {
                     0 => "it has not begun the view in time",
                     _ => "its heartbeat has stopped",
                 };
-                self.suspect(rank, cause, lanes);
+                self.suspect(rank, cause, subgroups);
             }
         }
     }
 
-    /// Suspicions of others become one's own. Returns who suspects this member.
-    fn spread(&mut self, lanes: &mut impl LaneEnds) -> Option<Rank> {
-        let everybody = self.everybody();
+    /// Adopts the suspicions of trusted members. Returns a member that suspects this one.
+    fn adopt_suspicions(&mut self, subgroups: &mut impl SubgroupEnds) -> Option<Rank> {
+        let all_members = self.all_members();
         for rank in self.trusted_others() {
-            // Before a word of it is believed.
-            if !self.rows.is_sound(rank, &everybody) {
-                self.suspect(rank, "its row makes no sense", lanes);
+            // A row is input from another process: nothing in it is used before this check.
+            if !self.rows.is_valid(rank, &all_members) {
+                self.suspect(rank, "its row violates the protocol", subgroups);
                 continue;
             }
             let theirs = self.rows.suspected(rank);
@@ -436,14 +445,14 @@ impl<F: Fabric> Membership<F> {
                 if suspect.index() >= self.view.members.len() {
                     break;
                 }
-                self.suspect(suspect, &format!("member {rank} suspects it"), lanes);
+                self.suspect(suspect, &format!("member {rank} suspects it"), subgroups);
             }
         }
         None
     }
 }
 
-/// What may stand in a proposal: a cause can come from a peer's.
+/// A cause, cut to the length that a proposal may carry: it may come from another member's.
 fn shortened(cause: &str) -> String {
     let mut end = cause.len().min(REASON_LEN_MAX);
     while !cause.is_char_boundary(end) {
@@ -453,7 +462,7 @@ fn shortened(cause: &str) -> String {
 }
 
 impl Rules {
-    /// Rules with this failure detection, under which a majority of the hosts goes on.
+    /// Rules with this failure detection, by which only a majority goes on.
     pub fn new(detection: Detection) -> Self {
         Self {
             detection,

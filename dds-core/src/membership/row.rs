@@ -1,14 +1,14 @@
-//! The row of a view's control segment: what members say about the view itself.
+//! The row of a view's control segment: what a member publishes about the view itself.
 //!
 //! ```text
 //!   fabric area | suspected[4] dead[4] | heartbeat | request | intent | wedged |
 //!   report[2] | proposal | committed | request, intent, report, proposal areas
 //! ```
 //!
-//! Nothing said is zero. Sets only grow, numbers only rise, texts are written
-//! once and vouched for by a guard that holds their length plus one.
+//! A zeroed row says nothing. Sets only grow, numbers only rise; a text is written once in a view,
+//! and its guard, the length plus one, is pushed behind it.
 
-use spindle_dds_transport::mem::ROW_ALIGN;
+use spindle_dds_transport::memory::ROW_ALIGN;
 use spindle_dds_transport::{FABRIC_AREA, Fabric, MEMBERS_MAX, PeerSet, Rank};
 
 #[cfg(feature = "planted")]
@@ -28,7 +28,7 @@ const AREAS: usize = GUARDS + ROW_ALIGN;
 /// Bytes of each row of a control segment.
 pub const CONTROL_ROW_LEN: usize = Text::Proposal.area() + PROPOSAL_LEN_MAX;
 
-/// Byte ranges, by name; of texts the first bytes.
+/// Byte ranges by name, for a harness that overwrites rows; of each text its first bytes.
 #[cfg(feature = "planted")]
 pub(crate) fn control_landmarks() -> Vec<(Landmark, core::ops::Range<usize>)> {
     let texts = [
@@ -50,10 +50,10 @@ pub(crate) fn control_landmarks() -> Vec<(Landmark, core::ops::Range<usize>)> {
     all
 }
 
-/// Texts in a row: written once in a view.
+/// Texts in a row, each written once in a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Text {
-    /// What the member asks for.
+    /// Requests of the member.
     Request,
     /// Subgroups that the leader is about to replace.
     Intent,
@@ -61,7 +61,7 @@ pub(super) enum Text {
     ReportSome,
     /// Frozen counts of all subgroups.
     ReportAll,
-    /// The proposal, its own or repeated.
+    /// A proposal: the member's own, or its echo of another one's.
     Proposal,
 }
 
@@ -91,18 +91,18 @@ impl Text {
     }
 }
 
-/// How many there are.
+/// Number of texts.
 const TEXTS: usize = Text::Proposal as usize + 1;
 
-/// How much of a view's subgroups has stopped for its end.
+/// How much of a view is wedged for its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum Level {
     /// Nothing.
     #[default]
     None,
-    /// Those that the leader's intent names.
+    /// The subgroups that the leader's intent names.
     Some,
-    /// All: somebody is suspected.
+    /// All subgroups, as a member is suspected.
     All,
 }
 
@@ -115,20 +115,20 @@ impl Level {
     }
 }
 
-/// What does not belong into a row.
+/// A value that a row cannot have by the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ProtocolViolation;
 
-/// The control segment, seen as texts, sets and flags.
+/// A control segment, seen as texts, sets and flags.
 #[derive(Debug)]
 pub(super) struct Rows<F> {
     pub(super) fabric: F,
-    /// Everybody else.
+    /// All members but this one.
     pub(super) others: PeerSet,
-    /// Something was pushed since the last ring.
-    pushed: bool,
-    /// Something of it is worth waking the others.
-    told: bool,
+    /// Whether something was pushed since the last flush.
+    has_pushed: bool,
+    /// Whether any of it is to wake the others; a heartbeat alone wakes no member.
+    wakes_others: bool,
 }
 
 impl<F: Fabric> Rows<F> {
@@ -138,26 +138,26 @@ impl<F: Fabric> Rows<F> {
         Self {
             fabric,
             others,
-            pushed: false,
-            told: false,
+            has_pushed: false,
+            wakes_others: false,
         }
     }
 
-    /// Lets go what was pushed since the last time, and wakes the others if
-    /// something was said.
-    pub(super) fn ring(&mut self) {
-        let woken = match core::mem::take(&mut self.told) {
+    /// Lets pushes go that were held back, and wakes the others if something other than a heartbeat
+    /// was published.
+    pub(super) fn flush(&mut self) {
+        let woken = match core::mem::take(&mut self.wakes_others) {
             true => self.others,
             false => PeerSet::EMPTY,
         };
-        if core::mem::take(&mut self.pushed) {
+        if core::mem::take(&mut self.has_pushed) {
             self.fabric.wake(&woken, &PeerSet::EMPTY);
         }
     }
 
-    fn word(&mut self, word: usize, value: u64) {
+    fn publish_word(&mut self, word: usize, value: u64) {
         self.fabric.push_word(word, value, &self.others);
-        (self.pushed, self.told) = (true, true);
+        (self.has_pushed, self.wakes_others) = (true, true);
     }
 
     fn set(&self, of: Rank, at: usize) -> PeerSet {
@@ -166,39 +166,39 @@ impl<F: Fabric> Rows<F> {
         PeerSet::from_words(words)
     }
 
-    fn tell_set(&mut self, at: usize, set: &PeerSet) {
+    fn publish_set(&mut self, at: usize, set: &PeerSet) {
         for (i, word) in set.words().into_iter().enumerate() {
             self.fabric.store(at + i * 8, word);
         }
         self.fabric.push(at, SET_WORDS * 8, &self.others);
-        (self.pushed, self.told) = (true, true);
+        (self.has_pushed, self.wakes_others) = (true, true);
     }
 
     pub(super) fn suspected(&self, of: Rank) -> PeerSet {
         self.set(of, SUSPECTED)
     }
 
-    pub(super) fn tell_suspected(&mut self, set: &PeerSet) {
-        self.tell_set(SUSPECTED, set);
+    pub(super) fn publish_suspected(&mut self, set: &PeerSet) {
+        self.publish_set(SUSPECTED, set);
     }
 
     pub(super) fn dead(&self, of: Rank) -> PeerSet {
         self.set(of, DEAD)
     }
 
-    pub(super) fn tell_dead(&mut self, set: &PeerSet) {
-        self.tell_set(DEAD, set);
+    pub(super) fn publish_dead(&mut self, set: &PeerSet) {
+        self.publish_set(DEAD, set);
     }
 
     pub(super) fn heartbeat(&self, of: Rank) -> u64 {
         self.fabric.row(of).load(HEARTBEAT)
     }
 
-    /// Says that this member is alive; wakes nobody for it.
-    pub(super) fn beat(&mut self) {
+    /// Publishes the next heartbeat; wakes no member.
+    pub(super) fn publish_heartbeat(&mut self) {
         let beat = self.heartbeat(self.fabric.me()) + 1;
         self.fabric.push_word(HEARTBEAT, beat, &self.others);
-        self.pushed = true;
+        self.has_pushed = true;
     }
 
     pub(super) fn wedged(&self, of: Rank) -> Result<Level, ProtocolViolation> {
@@ -210,18 +210,18 @@ impl<F: Fabric> Rows<F> {
         }
     }
 
-    pub(super) fn tell_wedged(&mut self, level: Level) {
-        self.word(WEDGED, level as u64);
+    pub(super) fn publish_wedged(&mut self, level: Level) {
+        self.publish_word(WEDGED, level as u64);
     }
 
-    /// Whether the words of a row are what they can be in a view of these members.
-    pub(super) fn is_sound(&self, of: Rank, members: &PeerSet) -> bool {
+    /// Whether all words of a row are valid in a view of these members.
+    pub(super) fn is_valid(&self, of: Rank, members: &PeerSet) -> bool {
         let row = self.fabric.row(of);
         let known = |at| self.set(of, at).without(members).is_empty();
         known(SUSPECTED) && known(DEAD) && row.load(WEDGED) <= 2 && row.load(COMMITTED) <= 1
     }
 
-    /// Whether a member has said nothing in this view, but that it is alive.
+    /// Whether a member has published nothing in this view but heartbeats.
     pub(super) fn is_silent(&self, of: Rank) -> bool {
         let row = self.fabric.row(of);
         let sets: [u64; 2 * SET_WORDS] = row.copy_words(SUSPECTED);
@@ -235,16 +235,16 @@ impl<F: Fabric> Rows<F> {
         self.fabric.row(of).load(COMMITTED) == 1
     }
 
-    pub(super) fn tell_committed(&mut self) {
-        self.word(COMMITTED, 1);
+    pub(super) fn publish_committed(&mut self) {
+        self.publish_word(COMMITTED, 1);
     }
 
-    /// Whether a text is there.
+    /// Whether a member has published a text.
     pub(super) fn has(&self, of: Rank, text: Text) -> bool {
         self.fabric.row(of).load(text.guard()) != 0
     }
 
-    /// A text; `None` if nothing was said yet.
+    /// A text; `None` if it is not published yet.
     pub(super) fn text(&self, of: Rank, text: Text) -> Result<Option<Vec<u8>>, ProtocolViolation> {
         let row = self.fabric.row(of);
         let guard = row.load(text.guard());
@@ -264,8 +264,8 @@ impl<F: Fabric> Rows<F> {
         Ok(Some(bytes))
     }
 
-    /// Says a text, once in a view. Too long a text is the caller's mistake.
-    pub(super) fn tell(&mut self, text: Text, bytes: &[u8]) {
+    /// Publishes a text, once in a view. Panics if it is too long: the caller checks the length.
+    pub(super) fn publish_text(&mut self, text: Text, bytes: &[u8]) {
         assert!(bytes.len() <= text.len_max(), "{text:?} of {}", bytes.len());
         for (i, chunk) in bytes.chunks(8).enumerate() {
             let mut word = [0; 8];
@@ -275,10 +275,11 @@ impl<F: Fabric> Rows<F> {
         }
         let len = bytes.len().next_multiple_of(8);
         self.fabric.push(text.area(), len, &self.others);
-        self.word(text.guard(), bytes.len() as u64 + 1);
+        self.publish_word(text.guard(), bytes.len() as u64 + 1);
     }
 
-    /// The label of a proposal: whose it was last, for whom it is repeated.
+    /// The label of the proposal in a member's row: the leader on whose behalf it was proposed or
+    /// echoed last.
     pub(super) fn label(&self, of: Rank) -> Option<Rank> {
         let guard = self.fabric.row(of).load(Text::Proposal.guard());
         (guard >> LABEL_SHIFT)
@@ -286,15 +287,15 @@ impl<F: Fabric> Rows<F> {
             .map(|rank| Rank(rank as u16))
     }
 
-    /// Labels the proposal that stands in this member's row.
-    pub(super) fn tell_label(&mut self, rank: Rank) {
+    /// Labels the proposal in this member's row.
+    pub(super) fn publish_label(&mut self, rank: Rank) {
         let word = Text::Proposal.guard();
         let len = self.fabric.row(self.fabric.me()).load(word) & LEN_MASK;
-        self.word(word, len | (u64::from(rank.0) + 1) << LABEL_SHIFT);
+        self.publish_word(word, len | (u64::from(rank.0) + 1) << LABEL_SHIFT);
     }
 }
 
-/// A guard: the length plus one, and above it the label.
+/// A proposal's guard: the length plus one in the low bits, above it the label plus one.
 const LABEL_SHIFT: u32 = 40;
 const LEN_MASK: u64 = (1 << LABEL_SHIFT) - 1;
 

@@ -1,8 +1,8 @@
-//! The view protocol alone, over the simulated network: random crashes, pauses,
-//! joins, leaves and updates; lanes are counters.
+//! The view protocol alone, over the simulated network: random crashes, pauses, joins, leaves and
+//! updates; subgroups are counters.
 
 mod faults;
-mod lanes;
+mod subgroups;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use spindle_dds_transport::sim::Rng;
 use super::*;
 use world::{Check, World, endpoint, member};
 
-/// How worlds are made.
+/// Makes a world from a seed.
 type Make = fn(u64) -> World;
 
 fn check(make: Make, seed: u64) -> Check {
@@ -21,7 +21,7 @@ fn check(make: Make, seed: u64) -> Check {
     result.map_err(|what| format!("seed {seed}: {what}"))
 }
 
-/// So many worlds, or as many as are asked for from outside.
+/// Runs this many worlds, or `MEMBERSHIP_SEEDS` of them.
 fn check_many(make: Make, seeds: u64) {
     let seeds = std::env::var("MEMBERSHIP_SEEDS").map_or(seeds, |end| end.parse().unwrap());
     (0..seeds).for_each(|seed| check(make, seed).unwrap());
@@ -37,8 +37,8 @@ fn views_are_agreed_while_leaders_are_replaced() {
     check_many(World::contested, 60);
 }
 
-/// Three to five members on hosts of their own, but some on one, and the network
-/// divides: a strict majority goes on, the rest stops.
+/// Three to five members, some on one host, and the network divides: a strict majority goes on, the
+/// rest stops.
 #[test]
 fn a_divided_network_has_at_most_one_group() {
     let mut went_on = 0;
@@ -59,7 +59,7 @@ fn a_divided_network_has_at_most_one_group() {
     assert!(went_on > 20);
 }
 
-/// The same, where availability is preferred: both sides go on.
+/// The same with availability preferred: both sides go on.
 #[test]
 fn a_divided_network_has_two_groups_if_that_is_preferred() {
     for seed in 0..60 {
@@ -79,23 +79,23 @@ fn a_divided_network_has_two_groups_if_that_is_preferred() {
     }
 }
 
-/// What one leaves out of its report is not held against who proposes.
+/// A member with an incomplete report is suspected by the leader, not the leader by others.
 #[test]
-fn a_report_that_leaves_out_a_lane_makes_no_sense() {
+fn a_report_that_leaves_out_a_subgroup_violates_the_protocol() {
     let mut rng = Rng::new(0);
     let mut members: Vec<Member> = (11..13).map(|id| member(id, &mut rng)).collect();
     members[0].endpoints.clear();
     let sender = (0, endpoint(&mut Rng::new(3)));
     members[1].endpoints = BTreeMap::from([sender]);
     let mut world = World::of(members);
-    world.nodes[1].lanes.silent = true;
+    world.nodes[1].subgroups.omits_report = true;
     world.nodes[1].membership.request(Request::Leave);
     for _ in 0..500 {
         world.now += 1;
         world.network.step();
         let now = world.now;
         for node in &mut world.nodes {
-            let _ = node.membership.step(now, &mut node.lanes);
+            let _ = node.membership.step(now, &mut node.subgroups);
         }
     }
     let suspects = |at: usize| {
@@ -103,7 +103,7 @@ fn a_report_that_leaves_out_a_lane_makes_no_sense() {
         let text = |(rank, cause): (Rank, &str)| (rank, cause.to_owned());
         suspects.map(text).collect::<Vec<_>>()
     };
-    let named = (Rank(1), "its report makes no sense".to_owned());
+    let named = (Rank(1), "its report violates the protocol".to_owned());
     assert_eq!(suspects(0), [named]);
     assert_eq!(suspects(1), []);
 }

@@ -1,4 +1,4 @@
-//! A view of the whole participant group: who is in it, with which endpoints.
+//! A view of the participant group: its members, their endpoints, and the subgroups that follow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
-use super::proposal::{Asked, Proposal, Touched};
+use super::proposal::{Proposal, RequestId, Touched};
 use crate::ids::{DeliveryClass, SubgroupId, TopicKey};
 use crate::limits::{NOTE_LEN_MIN, NOTES_LEN_MAX, REPORT_LEN_MAX, SUBGROUPS_MAX};
 use crate::spec::{RingSpec, SenderSpec, SpecError, SubgroupSpec};
 
-/// Identity of a participant: never used twice, by anybody.
+/// Identity of a participant; never used again.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -24,50 +24,50 @@ impl fmt::Display for MemberId {
     }
 }
 
-/// Identity of a running host (of its kernel): members of one share memory, and
-/// vouch for each other's deaths.
+/// Identity of a running kernel. Members on one host share memory, and can certify each other's
+/// deaths.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 pub struct HostId(pub u128);
 
-/// An endpoint as the group needs to know it.
+/// An endpoint, as far as the group needs to know it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Endpoint {
     /// The subgroup that carries its topic.
     pub subgroup: SubgroupId,
     /// Its topic.
     pub topic: TopicKey,
-    /// The ring that it writes by and the sizes it asks for; `None` if it only reads.
+    /// The ring it writes to, with the sizes it asks for; `None` for a reader.
     pub ring: Option<(DeliveryClass, RingSpec)>,
-    /// For the layer above.
+    /// Opaque bytes for the layer above.
     pub info: Vec<u8>,
 }
 
 /// A participant in a view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Who.
+    /// Its identity.
     pub id: MemberId,
-    /// Where it runs.
+    /// The host it runs on.
     pub host: HostId,
-    /// How its peers reach it: for the driver.
+    /// Its address, for the driver.
     pub address: Vec<u8>,
-    /// For the layer above.
+    /// Opaque bytes for the layer above.
     pub info: Vec<u8>,
-    /// How many of its updates stand in `endpoints`.
+    /// Number of its updates that `endpoints` includes.
     pub updates: u64,
-    /// Its endpoints, by its own numbers.
+    /// Its endpoints, by numbers that it has chosen.
     pub endpoints: BTreeMap<u64, Endpoint>,
-    /// What it has noted for the layer above, by its own numbers: what all are to know, and
-    /// no subgroup has anything to do with. A newcomer has noted nothing yet.
+    /// Its notes for the layer above, by numbers that it has chosen: data for all members that no
+    /// subgroup depends on. Empty for a newcomer.
     #[serde(skip)]
     pub notes: BTreeMap<u64, Note>,
 }
 
 #[cfg(test)]
 impl Member {
-    /// One with these endpoints, by numbers from 0.
+    /// A member with these endpoints, numbered from 0.
     pub(super) fn test(id: u128, endpoints: impl IntoIterator<Item = Endpoint>) -> Self {
         Self {
             id: MemberId(id),
@@ -81,56 +81,56 @@ impl Member {
     }
 }
 
-/// Something that a member has noted. Equal ones of a view are one.
+/// A note of a member. Equal notes in a view share memory.
 pub type Note = Arc<[u8]>;
 
-/// A view: agreed by all its members, and never changed.
+/// A view: agreed by all its members, immutable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
-    /// Rises by one from view to view.
+    /// Number of the view; each view's is one more than that of the view before.
     pub id: u64,
     /// The members by rank, the oldest first.
     pub members: Vec<Member>,
-    /// The lanes of the subgroups that have members, ascending.
-    pub lanes: Vec<SubgroupSpec>,
+    /// The subgroups that have members, ascending.
+    pub subgroups: Vec<SubgroupSpec>,
 }
 
-/// Why a view cannot be.
+/// Why a list of members is no valid view.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
-    /// Nobody, or too many.
+    /// No member, or too many.
     #[error("a view has 1 to {MEMBERS_MAX} members, this one {0}")]
     Members(usize),
-    /// A subgroup that does not exist.
+    /// A subgroup beyond the limit.
     #[error("subgroup {0} does not exist: there are {SUBGROUPS_MAX}")]
     Subgroup(SubgroupId),
-    /// A subgroup that cannot have a lane.
+    /// A subgroup that cannot be laid out.
     #[error(transparent)]
     SubgroupHandle(#[from] SpecError),
-    /// More senders in more subgroups than a member can report of.
+    /// More senders in more subgroups than a report has room for.
     #[error("the endpoints of all members together make too many senders in too many subgroups")]
     TooLarge,
     /// More notes than a newcomer can be told.
     #[error("the notes of all members together take more than {NOTES_LEN_MAX} bytes")]
     Notes,
-    /// Two members are the same.
+    /// One member twice.
     #[error("member {0} is there twice")]
     Twice(MemberId),
-    /// What was received is no view.
+    /// Bytes that are no view.
     #[error("not a view")]
     Unreadable,
 }
 
-/// What travels: all the rest follows from it.
+/// A view as it is sent to newcomers; the subgroups follow from the members.
 #[derive(Serialize, Deserialize)]
 struct Wire {
     id: u64,
     members: Vec<Member>,
     /// Subgroup, epoch, base.
-    lanes: Vec<(u32, u64, u64)>,
-    /// What is noted, each once.
+    subgroups: Vec<(u32, u64, u64)>,
+    /// Distinct notes.
     notes: Vec<Note>,
-    /// By whom: rank, number, place among the notes.
+    /// Rank, number, and index into `notes`.
     noted: Vec<(u16, u64, u32)>,
 }
 
@@ -140,7 +140,7 @@ impl View {
         Self::of(1, vec![founder], |_| (1, 0))
     }
 
-    /// Derives the subgroups. `since` gives epoch and base of each.
+    /// Derives the subgroups; `since` gives epoch and base of each.
     fn of(
         id: u64,
         members: Vec<Member>,
@@ -161,9 +161,11 @@ impl View {
             let (epoch, base) = since(id);
             lane(id, epoch, base, &members)
         });
-        let lanes: Vec<SubgroupSpec> = subgroups.collect::<Result<_, _>>()?;
-        // A number is at most ten bytes, and a list has a length.
-        let counts = lanes.iter().map(|group| 2 * 10 + group.senders.len() * 10);
+        let subgroups: Vec<SubgroupSpec> = subgroups.collect::<Result<_, _>>()?;
+        // A number takes at most ten bytes, a list has a length.
+        let counts = subgroups
+            .iter()
+            .map(|group| 2 * 10 + group.senders.len() * 10);
         if counts.sum::<usize>() > REPORT_LEN_MAX {
             return Err(ViewError::TooLarge);
         }
@@ -172,7 +174,11 @@ impl View {
         if len.sum::<usize>() > NOTES_LEN_MAX {
             return Err(ViewError::Notes);
         }
-        Ok(Self { id, members, lanes })
+        Ok(Self {
+            id,
+            members,
+            subgroups,
+        })
     }
 
     /// The rank of a member.
@@ -181,13 +187,15 @@ impl View {
         Some(Rank(at as u16))
     }
 
-    /// The lane of a subgroup that has members.
-    pub fn lane(&self, id: SubgroupId) -> Option<&SubgroupSpec> {
-        let at = self.lanes.binary_search_by_key(&id, |lane| lane.subgroup);
-        at.ok().map(|at| &self.lanes[at])
+    /// A subgroup, if it has members.
+    pub fn subgroup(&self, id: SubgroupId) -> Option<&SubgroupSpec> {
+        let at = self
+            .subgroups
+            .binary_search_by_key(&id, |lane| lane.subgroup);
+        at.ok().map(|at| &self.subgroups[at])
     }
 
-    /// The view as bytes, for joiners.
+    /// The view as bytes, for newcomers.
     pub fn to_bytes(&self) -> Vec<u8> {
         let lane = |lane: &SubgroupSpec| (lane.subgroup.0, lane.epoch, lane.base);
         let notes = distinct(&self.members);
@@ -204,15 +212,15 @@ impl View {
         let wire = Wire {
             id: self.id,
             members: self.members.clone(),
-            lanes: self.lanes.iter().map(lane).collect(),
+            subgroups: self.subgroups.iter().map(lane).collect(),
             noted: noted.collect(),
             notes,
         };
-        // Nothing in it can fail to be written into memory.
+        // Encoding into memory does not fail.
         postcard::to_allocvec(&wire).unwrap_or_default()
     }
 
-    /// Reads and checks what [`to_bytes`](Self::to_bytes) wrote.
+    /// Reads and checks the bytes that [`to_bytes`](Self::to_bytes) wrote.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ViewError> {
         let mut wire: Wire = postcard::from_bytes(bytes).map_err(|_| ViewError::Unreadable)?;
         for (rank, number, place) in &wire.noted {
@@ -221,25 +229,24 @@ impl View {
             let (member, note) = member.zip(note).ok_or(ViewError::Unreadable)?;
             member.notes.insert(*number, note.clone());
         }
-        let lanes: BTreeMap<u32, (u64, u64)> = wire
-            .lanes
+        let subgroups: BTreeMap<u32, (u64, u64)> = wire
+            .subgroups
             .iter()
             .map(|&(id, epoch, base)| (id, (epoch, base)))
             .collect();
         let view = Self::of(wire.id, wire.members, |id| {
-            lanes.get(&id.0).copied().unwrap_or_default()
+            subgroups.get(&id.0).copied().unwrap_or_default()
         })?;
         let known = |lane: &SubgroupSpec| lane.epoch > 0 && lane.epoch <= view.id;
-        if view.lanes.iter().all(known) && lanes.len() == view.lanes.len() {
+        if view.subgroups.iter().all(known) && subgroups.len() == view.subgroups.len() {
             Ok(view)
         } else {
             Err(ViewError::Unreadable)
         }
     }
 
-    /// The view that a proposal makes of this one: a pure function, so that
-    /// everybody computes the same. What cannot be done is left out before it is
-    /// proposed.
+    /// The view that a proposal makes of this one: a pure function, so that all members compute the
+    /// same view. Requests that no view can fulfil are left out before they are proposed.
     pub fn next(&self, proposal: &Proposal) -> Result<Self, ViewError> {
         let id = self.id + 1;
         let touched = proposal.touched(self);
@@ -249,9 +256,9 @@ impl View {
             .filter(|(rank, _)| !gone.contains(rank))
             .map(|(_, member)| member.clone())
             .collect();
-        // What is refused counts as done, in its turn.
+        // A refused update counts as applied, in its turn.
         let skip = |member: &mut Member| {
-            let next = |member: &Member| Asked::Update {
+            let next = |member: &Member| RequestId::Update {
                 member: member.id,
                 number: member.updates + 1,
             };
@@ -270,9 +277,9 @@ impl View {
         members.extend(proposal.joins.iter().cloned());
         let ends = |id| {
             let trim = proposal.trims.iter().find(|trim| trim.subgroup == id)?;
-            Some(self.lane(id)?.end(&trim.counts))
+            Some(self.subgroup(id)?.end(&trim.counts))
         };
-        Self::of(id, members, |group| match self.lane(group) {
+        Self::of(id, members, |group| match self.subgroup(group) {
             Some(old) if !touched.contains(group) => (old.epoch, old.base),
             Some(_) => (id, ends(group).unwrap_or(0)),
             None => (id, 0),
@@ -286,7 +293,7 @@ impl Member {
     }
 }
 
-/// The notes of members, each once.
+/// The distinct notes of members.
 fn distinct(members: &[Member]) -> Vec<Note> {
     let notes = members.iter().flat_map(|member| member.notes.values());
     let mut known = BTreeSet::new();
@@ -294,7 +301,7 @@ fn distinct(members: &[Member]) -> Vec<Note> {
     new.cloned().collect()
 }
 
-/// New notes; those that somebody has already are the same memory.
+/// New notes; a note that a member already has shares that memory.
 fn as_noted(notes: &[(u64, Note)], members: &[Member]) -> Vec<(u64, Note)> {
     let known = |note: &Note| {
         let mut all = members.iter().flat_map(|member| member.notes.values());
@@ -306,8 +313,8 @@ fn as_noted(notes: &[(u64, Note)], members: &[Member]) -> Vec<(u64, Note)> {
         .collect()
 }
 
-/// The lane of a subgroup: everybody with an endpoint on one of its topics. A
-/// sender's ring is as large as the largest of its writers asks for.
+/// The subgroup of all members with an endpoint on one of its topics. A sender's ring is as large
+/// as the largest that its writers ask for.
 fn lane(
     subgroup: SubgroupId,
     epoch: u64,

@@ -1,19 +1,52 @@
-//! Stations in this process, and what an engine needs of them.
+//! Stations in this process, and engines over them that are in one view.
+
+#[path = "../view/mod.rs"]
+mod view;
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::{CONTROL_ROW_LEN, Layout, SubgroupSpec};
+use spindle_dds_core::membership::CONTROL_ROW_LEN;
+use spindle_dds_core::{Engine, EngineConfig, SegmentLayout, Sink, SubgroupSpec};
 use spindle_dds_transport::hybrid::{HybridSegment, NetworkOptions, Station, StationOptions};
-use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest, shm};
+use spindle_dds_transport::{FABRIC_AREA, Rank, SegmentKey, SegmentRequest, shm};
 
-/// The control segment and then the lanes of each member, and their stations, which are to
-/// live as long. The members are on these hosts, in truth directories of this one.
-pub(crate) fn segments(
+/// Engines of a view with these subgroups, whose rings have room; and their stations, which are
+/// to live as long. The members are on these hosts, in truth directories of this one.
+pub(crate) fn engines<S: Sink<HybridSegment>>(
     hosts: &[usize],
-    lanes: &[SubgroupSpec],
+    subgroups: &[SubgroupSpec],
+    sink: impl Fn(usize) -> S,
+) -> (Vec<Station>, Vec<Engine<HybridSegment, S>>) {
+    let (stations, segments) = segments(hosts, subgroups);
+    let view = view::view_of(hosts.len(), subgroups.to_vec());
+    let engine = |(rank, segments): (usize, Vec<HybridSegment>)| {
+        let mut segments = segments.into_iter();
+        let (Some(own), Some(control)) = (segments.next(), segments.next()) else {
+            unreachable!("its own and the control segment");
+        };
+        let engine = Engine::new(own, EngineConfig::SPINDLE, sink(rank));
+        view::begin_view(&engine, &view, control, segments);
+        engine
+    };
+    let engines: Vec<_> = segments.into_iter().enumerate().map(engine).collect();
+    let begun = |engine: &Engine<_, _>| {
+        engine.step(0);
+        let lanes = engine.figures().lanes;
+        lanes.iter().all(|lane| lane.unready.is_empty())
+    };
+    while !engines.iter().fold(true, |all, it| begun(it) & all) {
+        thread::yield_now();
+    }
+    (stations, engines)
+}
+
+/// Of each member its own segment, the control segment, and those of the subgroups.
+fn segments(
+    hosts: &[usize],
+    subgroups: &[SubgroupSpec],
 ) -> (Vec<Station>, Vec<Vec<HybridSegment>>) {
     let soon = Instant::now() + Duration::from_secs(20);
     let mine = || Permissions::from_mode(0o700);
@@ -37,8 +70,10 @@ pub(crate) fn segments(
     }
     let made = thread::scope(|scope| {
         let make = |(me, station): (usize, &Station)| {
-            let made = station.segments(&requests(hosts.len(), me, lanes), soon);
-            made.expect("segments")
+            let own = station.segment(&own_request(me), soon).expect("a segment");
+            let shared = station.segments(&requests(hosts.len(), me, subgroups), soon);
+            let shared = shared.expect("segments");
+            std::iter::once(own).chain(shared).collect()
         };
         let threads: Vec<_> = stations
             .iter()
@@ -51,7 +86,18 @@ pub(crate) fn segments(
     (stations, made)
 }
 
-/// All, for participants with ids from 1.
+/// In which a member's engine sleeps.
+fn own_request(me: usize) -> SegmentRequest {
+    SegmentRequest {
+        key: SegmentKey { epoch: 0, index: 0 },
+        members: vec![1 + me as u128],
+        me: Rank(0),
+        row_lens: vec![FABRIC_AREA],
+        control: false,
+    }
+}
+
+/// Those that members share, for participants with ids from 1.
 fn requests(members: usize, me: usize, lanes: &[SubgroupSpec]) -> Vec<SegmentRequest> {
     let request = |lane, row_lens| SegmentRequest {
         key: SegmentKey {
@@ -63,7 +109,7 @@ fn requests(members: usize, me: usize, lanes: &[SubgroupSpec]) -> Vec<SegmentReq
         row_lens,
         control: lane == 0,
     };
-    let rows = |lane| Layout::new(lane).expect("a lane").row_lens();
+    let rows = |lane| SegmentLayout::new(lane).expect("a lane").row_lens();
     let lanes = (1..).zip(lanes).map(|(at, lane)| request(at, rows(lane)));
     let control = request(0, vec![CONTROL_ROW_LEN; members]);
     std::iter::once(control).chain(lanes).collect()

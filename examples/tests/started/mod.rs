@@ -22,7 +22,7 @@ pub(crate) struct Ended {
 }
 
 impl Started {
-    /// Starts a program whose participants meet in this directory.
+    /// Starts a program whose participants meet below this directory.
     pub(crate) fn new(program: &str, arguments: &[&str], directory: &Path) -> Self {
         let mut child = Command::new(program)
             .args(arguments)

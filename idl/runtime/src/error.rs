@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The position of an error in a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct SamplePosition {
     /// Byte offset into the body, without the encapsulation header.
     pub offset: usize,
     /// Innermost member that contains it, as `module::Type.member`; empty if the error
@@ -12,14 +12,14 @@ pub struct Place {
     pub member: &'static str,
 }
 
-impl Place {
+impl SamplePosition {
     /// A position without a member, which a caller fills in.
     pub const fn offset(offset: usize) -> Self {
         Self { offset, member: "" }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SamplePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.member.is_empty() {
             write!(f, "at byte {}", self.offset)
@@ -43,7 +43,7 @@ pub enum CdrError {
         /// Bytes that remain.
         remaining: usize,
         /// Where.
-        place: Place,
+        place: SamplePosition,
     },
     /// A string, sequence or map is longer than its IDL bound.
     #[error("length {length} exceeds the bound {bound}, {place}")]
@@ -53,7 +53,7 @@ pub enum CdrError {
         /// The bound.
         bound: usize,
         /// Where.
-        place: Place,
+        place: SamplePosition,
     },
     /// A boolean is neither 0 nor 1.
     #[error("{value} is not a boolean, {place}")]
@@ -61,37 +61,37 @@ pub enum CdrError {
         /// The byte.
         value: u8,
         /// Where.
-        place: Place,
+        place: SamplePosition,
     },
     /// A string is not UTF-8.
     #[error("string is not UTF-8, {place}")]
     InvalidUtf8 {
         /// Where.
-        place: Place,
+        place: SamplePosition,
     },
     /// A wide string is not UTF-16: an odd number of bytes, or half of a pair.
     #[error("wide string is not UTF-16, {place}")]
     InvalidUtf16 {
         /// Where.
-        place: Place,
+        place: SamplePosition,
     },
     /// A `fixed` has an invalid digit, or no sign.
     #[error("not a fixed point number, {place}")]
     InvalidFixed {
         /// Where.
-        place: Place,
+        place: SamplePosition,
     },
     /// A number is outside its `@range`, `@min` or `@max`.
     #[error("number is out of its range, {place}")]
     OutOfRange {
         /// Where.
-        place: Place,
+        place: SamplePosition,
     },
     /// A map has the same key twice.
     #[error("map has a key twice, {place}")]
     DuplicateKey {
         /// Where.
-        place: Place,
+        place: SamplePosition,
     },
     /// Another member is in the place of an optional one.
     #[error("member id {id:#x} where {expected:#x} is due, {place}")]
@@ -101,19 +101,19 @@ pub enum CdrError {
         /// Member id of the optional member.
         expected: u32,
         /// Where.
-        place: Place,
+        place: SamplePosition,
     },
     /// A string does not end with NUL, or its length leaves no room for it.
     #[error("string does not end in NUL, {place}")]
     InvalidStringTerminator {
         /// Where.
-        place: Place,
+        place: SamplePosition,
     },
     /// A string has a NUL before its end, which IDL forbids.
     #[error("string contains NUL, {place}")]
     EmbeddedNul {
         /// Where.
-        place: Place,
+        place: SamplePosition,
     },
     /// A value is not a literal of a `@final` enumeration.
     #[error("{value} is not a literal of the enumeration, {place}")]
@@ -121,13 +121,13 @@ pub enum CdrError {
         /// The value.
         value: i32,
         /// Where.
-        place: Place,
+        place: SamplePosition,
     },
     /// The discriminator in a value of a union does not select the branch of the value.
     #[error("the discriminator does not select the branch that the union has, {place}")]
     WrongDiscriminator {
         /// Where; the member is the union.
-        place: Place,
+        place: SamplePosition,
     },
     /// A bitmask has bits that are not flags, see [`Bitmask::VALID`](crate::shape::Bitmask::VALID).
     #[error("{bits:#x} has bits that the bitmask has not, {place}")]
@@ -135,7 +135,7 @@ pub enum CdrError {
         /// All bits.
         bits: u64,
         /// Where.
-        place: Place,
+        place: SamplePosition,
     },
     /// The value of a bit field takes more bits than the field has.
     #[error("value takes more than {bits} bits, {place}")]
@@ -143,7 +143,7 @@ pub enum CdrError {
         /// Bits of the field.
         bits: u8,
         /// Where; the member is the field.
-        place: Place,
+        place: SamplePosition,
     },
     /// A member that this version of the type does not know must be understood.
     #[error("member id {id:#x} must be understood and is unknown, {place}")]
@@ -151,7 +151,7 @@ pub enum CdrError {
         /// Member id.
         id: u32,
         /// Where.
-        place: Place,
+        place: SamplePosition,
     },
     /// The encapsulation id is not one of those of RTPS 2.5 for CDR.
     #[error("encapsulation id {id:#06x} is unknown")]
@@ -171,7 +171,7 @@ pub enum CdrError {
         /// The limit.
         limit: usize,
         /// Where.
-        place: Place,
+        place: SamplePosition,
     },
     /// A sample would take far more memory than its length justifies, see
     /// [`limits::MEMORY_PER_BYTE_MAX`](crate::limits::MEMORY_PER_BYTE_MAX).
@@ -180,7 +180,7 @@ pub enum CdrError {
         /// The limit for a sample of this length.
         limit: usize,
         /// Where.
-        place: Place,
+        place: SamplePosition,
     },
     /// A sample exceeds [`limits::SAMPLE_BYTES_MAX`](crate::limits::SAMPLE_BYTES_MAX).
     #[error("sample of {length} bytes is longer than {limit}")]
@@ -194,13 +194,13 @@ pub enum CdrError {
     #[error("the member has not been written, {place}")]
     MissingMember {
         /// The end of the structure, with the member.
-        place: Place,
+        place: SamplePosition,
     },
     /// A builder got a member of varying size twice.
     #[error("the member has been written before, {place}")]
     RepeatedMember {
         /// The position for the second value.
-        place: Place,
+        place: SamplePosition,
     },
     /// A builder got fewer elements than an array has.
     #[error("{count} elements of an array of {expected}, {place}")]
@@ -210,7 +210,7 @@ pub enum CdrError {
         /// Elements of the array.
         expected: usize,
         /// The end of the elements.
-        place: Place,
+        place: SamplePosition,
     },
     /// The value does not fit into the memory of the slot.
     #[error("{needed} bytes needed, the memory has {capacity}, {place}")]
@@ -220,13 +220,13 @@ pub enum CdrError {
         /// Least number of bytes up to and including this value.
         needed: usize,
         /// Where.
-        place: Place,
+        place: SamplePosition,
     },
 }
 
 impl CdrError {
     /// The position, if there is one.
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<SamplePosition> {
         let mut copy = *self;
         copy.place_mut().copied()
     }
@@ -265,7 +265,7 @@ impl CdrError {
     }
 
     #[inline]
-    fn place_mut(&mut self) -> Option<&mut Place> {
+    fn place_mut(&mut self) -> Option<&mut SamplePosition> {
         match self {
             Self::Truncated { place, .. }
             | Self::BoundExceeded { place, .. }

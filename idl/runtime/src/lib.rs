@@ -30,7 +30,7 @@ mod view;
 mod wide_view;
 
 pub use encapsulation::{ByteOrder, Encapsulation, Extensibility, Representation};
-pub use error::{CdrError, Place};
+pub use error::{CdrError, SamplePosition};
 pub use fixed::{Fixed, FixedError};
 pub use in_place::{Elements, Entries, InPlace, List, Part, Room, SeqMut, Site};
 pub use key::{KeyHash, KeyHasher};
@@ -41,7 +41,8 @@ pub use member::{Borrowed, Member, Owned, Shown};
 pub use plain::{Dense, Plain};
 pub use primitive::Primitive;
 pub use reader::{
-    ABSENT, Layout, Location, Present, ReadParameter, Reader, Scope, Span, Together, Untrusted,
+    ABSENT, BlockLayout, MemberLocation, Present, ReadParameter, Reader, Scope, Span, Together,
+    Untrusted,
 };
 pub use topic::{Slot, TopicType, TypeDescription};
 pub use view::{ListIter, ListView, SeqIter, SeqView};
@@ -57,7 +58,7 @@ pub use zerocopy;
 /// The last stage of an in-place builder: every member of varying size is written, and the
 /// sample can be published.
 #[derive(Debug, Clone, Copy)]
-pub enum Complete {}
+pub enum Ready {}
 
 /// A stage of an in-place builder: the member to be written next.
 pub struct Needs<M>(std::marker::PhantomData<M>);

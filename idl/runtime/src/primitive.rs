@@ -3,7 +3,7 @@
 use zerocopy::IntoBytes as _;
 
 use crate::encapsulation::ByteOrder;
-use crate::error::{CdrError, Place};
+use crate::error::{CdrError, SamplePosition};
 
 pub(crate) mod sealed {
     pub trait Sealed {}
@@ -127,7 +127,7 @@ impl Primitive for bool {
             None => Ok(()),
             Some(index) => Err(CdrError::InvalidBool {
                 value: bytes[index],
-                place: Place::offset(offset + index),
+                place: SamplePosition::offset(offset + index),
             }),
         }
     }

@@ -266,7 +266,7 @@ impl<'m> Emitter<'m> {
             if let Item::Interface(id) = item {
                 let decl = &self.model.interfaces[id.0];
                 if !decl.items.is_empty() {
-                    let doc = format!(" What [`{}`] declares.", decl.name);
+                    let doc = format!(" Declarations of [`{}`].", decl.name);
                     let docs = quote!(#[doc = #doc]);
                     self.module(&docs, &decl.name, &decl.items, scope, texts, text);
                 }

@@ -98,7 +98,7 @@ impl Layout {
         // XCDR2 aligns to at most 4: without padding the offsets are the same.
         let both = self.dense && !self.delimited;
         quote! {
-            #rt::Layout { size: #size, first: #first, align: #align, depth: #depth, both: #both }
+            #rt::BlockLayout { size: #size, first: #first, align: #align, depth: #depth, both: #both }
         }
     }
 }

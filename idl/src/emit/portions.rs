@@ -164,7 +164,7 @@ impl Portion<'_> {
             struct #name;
             impl #rt::Together for #name {
                 type Members = #members;
-                const LAYOUT: #rt::Layout = #layout;
+                const LAYOUT: #rt::BlockLayout = #layout;
                 #[inline(always)]
                 fn read(reader: &mut #rt::Reader<'_>) -> #rt::Result<Self::Members> {
                     ::core::result::Result::Ok(#read)

@@ -11,7 +11,7 @@ impl Emitter<'_> {
     pub(super) fn view(&self, subject: &Subject<'_>) -> TokenStream {
         let Subject { name, rt, .. } = subject;
         let view = &self.names.companions(subject.id).view;
-        let doc = format!(" Reads one [`{name}`] where it lies, in bytes that have been checked.");
+        let doc = format!(" A view of one [`{name}`] in place, over checked bytes.");
         let count = Literal::usize_unsuffixed(subject.fields.len());
         let (location, absent) = match subject.is_mutable() {
             true => (quote!(#rt::Span), quote!(#rt::Span::ABSENT)),

@@ -4,10 +4,10 @@
 //! [`TokenKind::Error`] with the reason. It is reported only when it reaches the
 //! parser, so that a group skipped by `#if` may contain any text.
 
-mod behind;
 mod comments;
 mod literals;
 mod token;
+mod trailing;
 
 use std::rc::Rc;
 
@@ -33,7 +33,7 @@ fn lex_from(file: FileId, text: &str, at: usize) -> Vec<Token> {
         first_on_line: true,
         glued: false,
         comments: Comments::default(),
-        behind: Vec::new(),
+        trailing_annotations: Vec::new(),
         behind_line: None,
         tokens: Vec::new(),
     };
@@ -50,7 +50,7 @@ struct Lexer<'a> {
     glued: bool,
     comments: Comments,
     /// Annotations in the comments after the last token, and the line of the last one.
-    behind: Vec<Token>,
+    trailing_annotations: Vec<Token>,
     behind_line: Option<usize>,
     tokens: Vec<Token>,
 }
@@ -74,9 +74,9 @@ impl Lexer<'_> {
 
     /// Attaches the annotations in comments to the token before them.
     fn end_behind(&mut self) {
-        let behind = std::mem::take(&mut self.behind);
-        if let Some(last) = self.tokens.last_mut().filter(|_| !behind.is_empty()) {
-            last.behind = Some(behind.into());
+        let trailing = std::mem::take(&mut self.trailing_annotations);
+        if let Some(last) = self.tokens.last_mut().filter(|_| !trailing.is_empty()) {
+            last.trailing_annotations = Some(trailing.into());
         }
     }
 
@@ -184,10 +184,10 @@ impl Lexer<'_> {
             return false;
         }
         let text = self.text.get(..self.at).unwrap_or("");
-        let Some(found) = behind::annotations(self.file, text, start) else {
+        let Some(found) = trailing::annotations(self.file, text, start) else {
             return false;
         };
-        self.behind.extend(found);
+        self.trailing_annotations.extend(found);
         self.behind_line = Some(line);
         true
     }
@@ -231,7 +231,7 @@ impl Lexer<'_> {
             first_on_line,
             glued,
             doc,
-            behind: None,
+            trailing_annotations: None,
         });
         self.first_on_line = false;
         self.glued = true;

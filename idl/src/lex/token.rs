@@ -16,7 +16,7 @@ pub(crate) struct Token {
     /// The comment block that ends on the line before it.
     pub(crate) doc: Option<Rc<[String]>>,
     /// Of a `;`: the annotations in the comment after it, as tokens of code.
-    pub(crate) behind: Option<Rc<[Self]>>,
+    pub(crate) trailing_annotations: Option<Rc<[Self]>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

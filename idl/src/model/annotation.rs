@@ -76,7 +76,7 @@ pub enum Placement {
 impl Placement {
     /// The word for it in a type object: XTypes 1.3 §7.5.1.2.6,
     /// `VerbatimTextDescriptor`.
-    pub const fn described(self) -> &'static str {
+    pub const fn type_object_word(self) -> &'static str {
         match self {
             Self::BeginFile => "begin-declaration-file",
             Self::BeforeDeclaration => "before-declaration",

@@ -32,12 +32,20 @@ impl Parser<'_> {
 
     /// The annotations in comments after the `;` that was just consumed. Text that cannot
     /// be read as annotations is an ordinary comment.
-    pub(super) fn annotations_behind(&mut self) -> Vec<Annotation> {
-        let Some(last) = self.at.checked_sub(1).filter(|last| *last >= self.behind) else {
+    pub(super) fn trailing_annotations(&mut self) -> Vec<Annotation> {
+        let Some(last) = self
+            .at
+            .checked_sub(1)
+            .filter(|last| *last >= self.comments_read_to)
+        else {
             return Vec::new();
         };
-        self.behind = self.at;
-        let Some(tokens) = self.tokens.get(last).and_then(|it| it.behind.as_deref()) else {
+        self.comments_read_to = self.at;
+        let Some(tokens) = self
+            .tokens
+            .get(last)
+            .and_then(|it| it.trailing_annotations.as_deref())
+        else {
             return Vec::new();
         };
         let mut unread = Sink::default();
@@ -47,7 +55,7 @@ impl Parser<'_> {
             return Vec::new();
         }
         for annotation in &mut all {
-            annotation.behind = true;
+            annotation.is_in_comment = true;
         }
         all
     }
@@ -98,7 +106,7 @@ impl Parser<'_> {
         }
         let span = start.to(self.previous_span());
         Ok(Annotation {
-            behind: false,
+            is_in_comment: false,
             name,
             arguments,
             span,
@@ -204,7 +212,7 @@ pub(super) fn plain_annotation(name: &str, span: Span) -> Annotation {
         span,
     };
     Annotation {
-        behind: false,
+        is_in_comment: false,
         name: ScopedName {
             absolute: false,
             first,

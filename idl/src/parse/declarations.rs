@@ -68,7 +68,7 @@ impl Parser<'_> {
                 None => return self.expected("a declaration"),
             },
         };
-        annotations.extend(self.annotations_behind());
+        annotations.extend(self.trailing_annotations());
         Ok(Some(Definition {
             doc,
             annotations,
@@ -219,14 +219,14 @@ impl Parser<'_> {
         let ty = self.member_type()?;
         let star = self.span();
         if self.take('*') {
-            let message = "`*` is no IDL, and is read as `@external`";
+            let message = "`*` is not IDL, and is read as `@external`";
             let hint = "write `@external` before the type";
             self.sink.warning_hint(star, message, hint);
             annotations.push(plain_annotation("external", star));
         }
         let declarators = self.declarators("the name of a member")?;
         self.semicolon("the member")?;
-        annotations.extend(self.annotations_behind());
+        annotations.extend(self.trailing_annotations());
         Ok(Member {
             doc,
             annotations,
@@ -320,7 +320,7 @@ impl Parser<'_> {
         if self.at_punct('=') {
             // The resolver refuses it on a flag.
             if item == "literal" {
-                let message = "`=` behind a literal is no IDL, and is read as `@value`";
+                let message = "`=` after a literal is not IDL, and is read as `@value`";
                 let hint = format!("write `@value(...) {}`", name.name);
                 self.sink.warning_hint(self.span(), message, hint);
             }

@@ -137,7 +137,7 @@ struct Parser<'a> {
     pragmas: &'a [(usize, Token)],
     at: usize,
     /// How many tokens had been consumed when comments were last read.
-    behind: usize,
+    comments_read_to: usize,
     sink: &'a mut Sink,
     depth: usize,
     /// Inside `<` and `>`, where `>>` closes two of them.
@@ -152,7 +152,7 @@ impl<'a> Parser<'a> {
             tokens,
             pragmas,
             at: 0,
-            behind: 0,
+            comments_read_to: 0,
             sink,
             depth: 0,
             in_template: false,

@@ -95,7 +95,7 @@ impl Parser<'_> {
         while !self.at_punct(';') && !self.at_punct('}') {
             names.push(self.declared_name("the name of a bit field")?);
             if self.at_punct(',') {
-                let message = "a comma between the names of bit fields is no IDL";
+                let message = "a comma between the names of bit fields is not IDL";
                 let hint = "write white space, or a bitfield for each";
                 self.sink.warning_hint(self.span(), message, hint);
                 self.bump();

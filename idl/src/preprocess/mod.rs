@@ -106,7 +106,7 @@ impl<'a> Preprocessor<'a> {
             first_on_line: true,
             glued: false,
             doc: None,
-            behind: None,
+            trailing_annotations: None,
         });
         std::mem::take(&mut self.out)
     }
@@ -164,8 +164,10 @@ impl<'a> Preprocessor<'a> {
     fn comments_like_keys(&mut self, file: FileId, tokens: &[Token]) {
         const MARK: &str = "//@key";
         let text = self.sources.text(file);
-        let behind = tokens.iter().filter_map(|token| token.behind.as_deref());
-        let taken: HashSet<usize> = behind.flatten().map(|token| token.span.start).collect();
+        let trailing = tokens
+            .iter()
+            .filter_map(|token| token.trailing_annotations.as_deref());
+        let taken: HashSet<usize> = trailing.flatten().map(|token| token.span.start).collect();
         let found = text.match_indices(MARK).map(|(start, _)| start);
         let spans: Vec<Span> = found
             .filter(|start| !taken.contains(&(start + 2)))

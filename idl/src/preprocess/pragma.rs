@@ -71,7 +71,7 @@ impl Preprocessor<'_> {
             first_on_line: true,
             glued: false,
             doc: None,
-            behind: None,
+            trailing_annotations: None,
         });
     }
 }

@@ -9,7 +9,9 @@ use std::collections::HashSet;
 use super::Resolver;
 use super::hints::closest;
 use super::scopes::ScopeId;
-use super::standard::{KNOWN, Place, Standard, Support, TYPES, VALUE, VALUES, other_spelling};
+use super::standard::{
+    AnnotationTarget, KNOWN, Standard, Support, TYPES, VALUE, VALUES, other_spelling,
+};
 use super::targets::Target;
 use crate::ast::{Annotation, Arguments, Doc, Expr, ExprKind};
 use crate::model::{CustomAnnotation, Primitive, Value, Verbatim};
@@ -59,7 +61,7 @@ impl Resolver<'_> {
     pub(super) fn annotate<'a>(
         &mut self,
         scope: ScopeId,
-        place: Place,
+        place: AnnotationTarget,
         annotations: &'a [Annotation],
     ) -> Applied<'a> {
         let mut applied = Applied::default();
@@ -68,7 +70,7 @@ impl Resolver<'_> {
             let Some((name, parameters, support)) = self.known(scope, annotation, &mut applied)
             else {
                 for custom in applied.custom.iter().skip(before) {
-                    self.check_described(place, annotation.span, custom);
+                    self.check_representable(place, annotation.span, custom);
                 }
                 continue;
             };
@@ -84,7 +86,8 @@ impl Resolver<'_> {
                 Support::Remark if name == "verbatim" => {
                     self.check_arguments(annotation, parameters);
                     self.verbatim(scope, annotation, &mut applied);
-                    let is_for_types = place != Place::Interface && TYPES.contains(&place);
+                    let is_for_types =
+                        place != AnnotationTarget::Interface && TYPES.contains(&place);
                     if !is_for_types && applied.verbatim.last().is_some_and(Verbatim::is_rust) {
                         let place = place.describe();
                         let message = format!("`@verbatim` on {place} has no effect");
@@ -94,13 +97,13 @@ impl Resolver<'_> {
                 }
                 Support::At(places) if !places.contains(&place) => {
                     let message = format!("`@{name}` is not allowed on {}", place.describe());
-                    match annotation.behind {
+                    match annotation.is_in_comment {
                         true => self.sink.warning(annotation.span, message),
                         false => self.sink.error(annotation.span, message),
                     }
                 }
                 // Some files use both spellings, for two tools.
-                _ if applied.get(name).is_some() && annotation.behind => {}
+                _ if applied.get(name).is_some() && annotation.is_in_comment => {}
                 _ if applied.get(name).is_some() => {
                     self.sink
                         .error(annotation.span, format!("`@{name}` occurs twice here"));
@@ -140,7 +143,7 @@ impl Resolver<'_> {
             return None;
         }
         if let Some(known) = other_spelling(&written) {
-            if annotation.behind {
+            if annotation.is_in_comment {
                 self.count_behind(annotation);
                 return Some(*known);
             }
@@ -149,7 +152,7 @@ impl Resolver<'_> {
             self.sink.warning_hint(annotation.span, message, hint);
             return Some(*known);
         }
-        if annotation.behind {
+        if annotation.is_in_comment {
             // An ordinary comment.
             return None;
         }
@@ -166,15 +169,15 @@ impl Resolver<'_> {
 
     /// Reports the annotations in comments, with one warning per file.
     fn count_behind(&mut self, annotation: &Annotation) {
-        if annotation.behind {
+        if annotation.is_in_comment {
             let file = annotation.span.file;
-            let (_, count) = self.behind.entry(file).or_insert((annotation.span, 0));
+            let (_, count) = self.in_comments.entry(file).or_insert((annotation.span, 0));
             *count += 1;
         }
     }
 
-    pub(super) fn tell_of_annotations_behind(&mut self) {
-        for (span, count) in std::mem::take(&mut self.behind).into_values() {
+    pub(super) fn report_annotations_in_comments(&mut self) {
+        for (span, count) in std::mem::take(&mut self.in_comments).into_values() {
             let message = match count {
                 1 => "the annotation in this comment has its effect".into(),
                 _ => format!("annotations in comments take effect: {count} in this file"),

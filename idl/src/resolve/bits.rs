@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::annotations::Applied;
 use super::scopes::ScopeId;
-use super::standard::Place;
+use super::standard::AnnotationTarget;
 use super::targets::Target;
 use super::types::Facts;
 use super::{Resolver, copies};
@@ -21,7 +21,7 @@ impl Resolver<'_> {
         definition: &ast::Definition,
         bitmask: &ast::Enum,
     ) -> Option<TypeId> {
-        let applied = self.annotate(scope, Place::Bitmask, &definition.annotations);
+        let applied = self.annotate(scope, AnnotationTarget::Bitmask, &definition.annotations);
         self.check_nested(scope, &applied);
         let errors = self.sink.error_count();
         let extensibility = self.extensibility_or_default(&applied);
@@ -53,7 +53,7 @@ impl Resolver<'_> {
         let mut positions = HashMap::new();
         let mut next = 0_i128;
         for flag in &bitmask.literals {
-            let applied = self.annotate(scope, Place::Flag, &flag.annotations);
+            let applied = self.annotate(scope, AnnotationTarget::Flag, &flag.annotations);
             let name = &flag.name;
             if !names.insert(name.name.to_ascii_lowercase()) {
                 let message = format!("flag `{}` occurs twice in this bitmask", name.name);
@@ -107,7 +107,7 @@ impl Resolver<'_> {
         definition: &ast::Definition,
         bitset: &ast::Bitset,
     ) -> Option<TypeId> {
-        let applied = self.annotate(scope, Place::Bitset, &definition.annotations);
+        let applied = self.annotate(scope, AnnotationTarget::Bitset, &definition.annotations);
         self.check_nested(scope, &applied);
         let errors = self.sink.error_count();
         let mut built = Bitset {
@@ -165,7 +165,7 @@ impl Resolver<'_> {
     }
 
     fn bit_field(&mut self, scope: ScopeId, field: &ast::BitField, built: &mut Bitset) {
-        let applied = self.annotate(scope, Place::BitField, &field.annotations);
+        let applied = self.annotate(scope, AnnotationTarget::BitField, &field.annotations);
         let doc = applied.doc(&field.doc);
         let target = Target::of_primitive(Primitive::UInt16);
         let width = self.evaluate_integer(scope, &field.bits, &target);

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::scopes::{ScopeId, Symbol};
-use super::standard::{Place, is_standard};
+use super::standard::{AnnotationTarget, is_standard};
 use super::targets::Target;
 use super::{Resolver, copies};
 use crate::ast::{self, Arguments, Ident, ScopedName};
@@ -78,7 +78,7 @@ impl Resolver<'_> {
         definition: &ast::Definition,
         declaration: &ast::AnnotationDeclaration,
     ) {
-        self.annotate(scope, Place::Annotation, &definition.annotations);
+        self.annotate(scope, AnnotationTarget::Annotation, &definition.annotations);
         let inner = self.open_scope(scope, &declaration.name, Vec::new());
         let mut parameters: Vec<Parameter> = Vec::new();
         let mut names = HashSet::new();
@@ -145,19 +145,19 @@ impl Resolver<'_> {
     }
 
     /// Warns of a use of an annotation that a type object cannot contain.
-    pub(super) fn check_described(
+    pub(super) fn check_representable(
         &mut self,
-        place: Place,
+        place: AnnotationTarget,
         span: Span,
         annotation: &CustomAnnotation,
     ) {
         let name = &annotation.name;
-        if matches!(place, Place::Element | Place::Use) {
+        if matches!(place, AnnotationTarget::Element | AnnotationTarget::Use) {
             let message = format!("`@{name}` on {} is dropped", place.describe());
             let hint = "write it before the declaration: type objects have a place for it there";
             self.sink.warning_hint(span, message, hint);
         }
-        if !place.is_described() {
+        if !place.is_in_type_objects() {
             return;
         }
         let Some(declared) = self.annotations.get(annotation.declaration.0) else {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::annotations::Applied;
 use super::scopes::{Clash, ScopeId, Symbol};
-use super::standard::Place;
+use super::standard::AnnotationTarget;
 use super::targets::Target;
 use super::types::Facts;
 use super::{NodeItem, Resolver, copies, fixed};
@@ -40,8 +40,8 @@ impl Resolver<'_> {
                 self.interface(scope, definition, interface);
             }
             ast::DefinitionKind::Forward(kind, name) => {
-                let said = self.forward_annotations(scope, *kind, &definition.annotations);
-                self.forward(scope, *kind, name, said);
+                let annotations = self.forward_annotations(scope, *kind, &definition.annotations);
+                self.forward(scope, *kind, name, annotations);
             }
             ast::DefinitionKind::Native(name) => self.native(scope, definition, name),
             ast::DefinitionKind::AnnotationDeclaration(declaration) => {
@@ -61,7 +61,7 @@ impl Resolver<'_> {
     }
 
     fn module(&mut self, scope: ScopeId, definition: &ast::Definition, module: &ast::Module) {
-        let applied = self.annotate(scope, Place::Module, &definition.annotations);
+        let applied = self.annotate(scope, AnnotationTarget::Module, &definition.annotations);
         let existing = self.scopes.local(scope, &module.name.name).cloned();
         let inner = match existing {
             Some(entry) if matches!(entry.symbol, Symbol::Module(_)) => {
@@ -105,7 +105,7 @@ impl Resolver<'_> {
     }
 
     fn native(&mut self, scope: ScopeId, definition: &ast::Definition, name: &ast::Ident) {
-        let applied = self.annotate(scope, Place::Native, &definition.annotations);
+        let applied = self.annotate(scope, AnnotationTarget::Native, &definition.annotations);
         let doc = applied.doc(&definition.doc);
         let facts = Facts {
             object: true,
@@ -115,7 +115,7 @@ impl Resolver<'_> {
     }
 
     fn typedef(&mut self, scope: ScopeId, definition: &ast::Definition, typedef: &ast::Typedef) {
-        let applied = self.annotate(scope, Place::Typedef, &definition.annotations);
+        let applied = self.annotate(scope, AnnotationTarget::Typedef, &definition.annotations);
         self.check_nested(scope, &applied);
         let unit = self.unit(scope, &applied);
         let doc = applied.doc(&definition.doc);
@@ -177,7 +177,7 @@ impl Resolver<'_> {
     }
 
     fn constant(&mut self, scope: ScopeId, definition: &ast::Definition, constant: &ast::Const) {
-        let applied = self.annotate(scope, Place::Const, &definition.annotations);
+        let applied = self.annotate(scope, AnnotationTarget::Const, &definition.annotations);
         let (ty, value) = self.constant_value(scope, constant);
         let (Some(ty), Some(value)) = (ty, value) else {
             self.poison(scope, &constant.name);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::Resolver;
 use super::annotations::Applied;
 use super::scopes::{ScopeId, Symbol};
-use super::standard::Place;
+use super::standard::AnnotationTarget;
 use super::targets::Target;
 use super::types::Facts;
 use crate::ast;
@@ -18,7 +18,7 @@ impl Resolver<'_> {
         definition: &ast::Definition,
         enumeration: &ast::Enum,
     ) -> Option<TypeId> {
-        let applied = self.annotate(scope, Place::Enum, &definition.annotations);
+        let applied = self.annotate(scope, AnnotationTarget::Enum, &definition.annotations);
         self.check_nested(scope, &applied);
         let errors = self.sink.error_count();
         let extensibility = self.extensibility_or_default(&applied);
@@ -114,7 +114,7 @@ impl Resolver<'_> {
         let mut default = None;
         let mut next = 0_i128;
         for literal in &enumeration.literals {
-            let applied = self.annotate(scope, Place::Literal, &literal.annotations);
+            let applied = self.annotate(scope, AnnotationTarget::Literal, &literal.annotations);
             let name = &literal.name;
             if !names.insert(name.name.to_ascii_lowercase()) {
                 let message = format!("literal `{}` occurs twice in this enum", name.name);

@@ -104,7 +104,7 @@ pub(super) fn shown(value: &Value) -> String {
 pub(super) fn apply(operator: char, left: &Value, right: &Value) -> Result<Value, String> {
     let operand = |value| of(value).and_then(|value| Decimal::of(&value));
     let (Some(left), Some(right)) = (operand(left), operand(right)) else {
-        return Err("an operand is no fixed-point number".into());
+        return Err("an operand is not a fixed-point number".into());
     };
     let outcome = match operator {
         '+' => left.plus(right),

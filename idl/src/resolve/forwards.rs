@@ -3,7 +3,7 @@
 
 use super::annotations::Applied;
 use super::scopes::{ScopeId, Symbol};
-use super::standard::Place;
+use super::standard::AnnotationTarget;
 use super::types::Facts;
 use super::{Clash, NodeItem, Resolver};
 use crate::ast::{self, ForwardKind};
@@ -20,13 +20,13 @@ pub(super) struct Forward {
     id: Option<TypeId>,
     first_use: Option<Span>,
     defined: bool,
-    said: Said,
+    annotations: ForwardAnnotations,
 }
 
 /// The annotations of a forward declaration, with positions. IDL does not define their
 /// meaning: here the definition must agree with them.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Said {
+pub(super) struct ForwardAnnotations {
     extensibility: Option<(Extensibility, Span)>,
     nested: Option<(bool, Span)>,
 }
@@ -47,11 +47,11 @@ impl Resolver<'_> {
         scope: ScopeId,
         kind: ForwardKind,
         annotations: &[ast::Annotation],
-    ) -> Said {
+    ) -> ForwardAnnotations {
         let place = match kind {
-            ForwardKind::Struct => Place::Struct,
-            ForwardKind::Union => Place::Union,
-            ForwardKind::Interface { .. } => Place::Interface,
+            ForwardKind::Struct => AnnotationTarget::Struct,
+            ForwardKind::Union => AnnotationTarget::Union,
+            ForwardKind::Interface { .. } => AnnotationTarget::Interface,
         };
         let applied = self.annotate(scope, place, annotations);
         let compared = ["final", "appendable", "mutable", "extensibility", "nested"];
@@ -66,7 +66,7 @@ impl Resolver<'_> {
             }
         }
         let nested = applied.get("nested");
-        Said {
+        ForwardAnnotations {
             extensibility: self
                 .extensibility(&applied)
                 .map(|(kind, annotation)| (kind, annotation.span)),
@@ -76,11 +76,11 @@ impl Resolver<'_> {
     }
 
     /// Compares a definition with the annotations of its forward declaration.
-    fn check_said(&mut self, opened: &Opened, kind: &TypeKind) {
+    fn check_forward_annotations(&mut self, opened: &Opened, kind: &TypeKind) {
         let mut forwards = self.forwards.iter();
-        let Some(said) = forwards
+        let Some(annotations) = forwards
             .find(|one| one.id == Some(opened.id))
-            .map(|one| one.said)
+            .map(|one| one.annotations)
         else {
             return;
         };
@@ -90,11 +90,13 @@ impl Resolver<'_> {
             _ => return,
         };
         let broken = [
-            said.extensibility
-                .filter(|(said, _)| *said != extensibility)
+            annotations
+                .extensibility
+                .filter(|(promised, _)| *promised != extensibility)
                 .map(|(_, span)| span),
-            said.nested
-                .filter(|(said, _)| *said != nested)
+            annotations
+                .nested
+                .filter(|(promised, _)| *promised != nested)
                 .map(|(_, span)| span),
         ];
         for span in broken.into_iter().flatten() {
@@ -110,7 +112,7 @@ impl Resolver<'_> {
         scope: ScopeId,
         kind: ForwardKind,
         name: &ast::Ident,
-        said: Said,
+        annotations: ForwardAnnotations,
     ) {
         let existing = self.scopes.local(scope, &name.name).cloned();
         let Some(entry) = existing else {
@@ -122,7 +124,7 @@ impl Resolver<'_> {
                 id: None,
                 first_use: None,
                 defined: false,
-                said,
+                annotations,
             });
             self.declare(scope, name, Symbol::Forward(index));
             return;
@@ -237,7 +239,7 @@ impl Resolver<'_> {
         kind: TypeKind,
         facts: Facts,
     ) -> Option<TypeId> {
-        self.check_said(opened, &kind);
+        self.check_forward_annotations(opened, &kind);
         let decl = self.types.get_mut(opened.id.0)?;
         decl.doc = doc;
         decl.verbatim = applied.verbatim;

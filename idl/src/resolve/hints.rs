@@ -200,7 +200,7 @@ impl Resolver<'_> {
         let message = match inside {
             None if name.rest.is_empty() => format!("unknown {wanted} `{name}`"),
             None => format!("unknown name `{}` in `{name}`", part.name),
-            Some(_) => format!("`{name}`: there is no `{}` in there", part.name),
+            Some(_) => format!("`{name}`: it has no `{}`", part.name),
         };
         let hint = match inside {
             _ if self.sink.is_full() => None,

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use super::annotations::{Applied, argument};
-use super::forwards::Said;
+use super::forwards::ForwardAnnotations;
 use super::scopes::{ScopeId, Symbol};
-use super::standard::Place;
+use super::standard::AnnotationTarget;
 use super::{NodeItem, Resolver, copies};
 use crate::ast::{self, Export, ForwardKind, ScopedName};
 use crate::limits::INTERFACE_BASES_MAX;
@@ -69,7 +69,7 @@ impl Resolver<'_> {
         definition: &ast::Definition,
         interface: &ast::Interface,
     ) {
-        let applied = self.annotate(scope, Place::Interface, &definition.annotations);
+        let applied = self.annotate(scope, AnnotationTarget::Interface, &definition.annotations);
         self.check_nested(scope, &applied);
         self.service(scope, &applied);
         self.interface_ids(scope, &applied);
@@ -226,7 +226,7 @@ impl Resolver<'_> {
         attribute: &ast::Attribute,
         attributes: &mut Vec<Attribute>,
     ) {
-        let applied = self.annotate(scope, Place::Attribute, &attribute.annotations);
+        let applied = self.annotate(scope, AnnotationTarget::Attribute, &attribute.annotations);
         let ty = self.type_spec(scope, &attribute.ty);
         let get_raises = self.exceptions(scope, &attribute.get_raises);
         let set_raises = self.exceptions(scope, &attribute.set_raises);
@@ -249,7 +249,7 @@ impl Resolver<'_> {
     }
 
     fn operation(&mut self, scope: ScopeId, operation: &ast::Operation) -> Option<Operation> {
-        let applied = self.annotate(scope, Place::Operation, &operation.annotations);
+        let applied = self.annotate(scope, AnnotationTarget::Operation, &operation.annotations);
         let oneway = operation.oneway.is_some() || self.is_flagged(scope, &applied, "oneway");
         let returns = operation.returns.as_ref();
         let returns = returns.map(|spec| self.type_spec(scope, spec));
@@ -294,7 +294,7 @@ impl Resolver<'_> {
     }
 
     fn parameter(&mut self, scope: ScopeId, parameter: &ast::Parameter) -> Option<Parameter> {
-        let applied = self.annotate(scope, Place::Parameter, &parameter.annotations);
+        let applied = self.annotate(scope, AnnotationTarget::Parameter, &parameter.annotations);
         let ty = self.type_spec(scope, &parameter.ty)?;
         Some(Parameter {
             name: parameter.name.name.to_string(),
@@ -352,12 +352,12 @@ impl Resolver<'_> {
         scope: ScopeId,
         kind: ForwardKind,
         name: &ast::Ident,
-        said: Said,
+        annotations: ForwardAnnotations,
     ) {
         match kind {
             ForwardKind::Interface { local } => self.forward_interface(scope, name, local),
             ForwardKind::Struct | ForwardKind::Union => {
-                self.forward_type(scope, kind, name, said);
+                self.forward_type(scope, kind, name, annotations);
             }
         }
     }

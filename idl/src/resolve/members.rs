@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::annotations::{Applied, argument};
-use super::standard::Place;
+use super::standard::AnnotationTarget;
 use super::targets::Target;
 
 use super::scopes::ScopeId;
@@ -82,7 +82,7 @@ impl Resolver<'_> {
     pub(super) fn members(
         &mut self,
         scope: ScopeId,
-        place: Place,
+        place: AnnotationTarget,
         member: &ast::Member,
         members: &mut Members,
     ) -> bool {

@@ -81,7 +81,7 @@ pub(crate) fn resolve(
         annotations: Vec::new(),
         literals: HashMap::new(),
         included_twice: HashSet::new(),
-        behind: HashMap::new(),
+        in_comments: HashMap::new(),
         in_members: false,
         copied: 0,
     };
@@ -92,7 +92,7 @@ pub(crate) fn resolve(
     resolver.close_interfaces();
     resolver.apply_pragmas();
     resolver.close_recursion();
-    resolver.tell_of_annotations_behind();
+    resolver.report_annotations_in_comments();
     let Resolver {
         nodes,
         types,
@@ -143,7 +143,7 @@ struct Resolver<'a> {
     /// Files that were reported as included twice.
     included_twice: HashSet<FileId>,
     /// The first annotation in a comment of each file, and how many there are.
-    behind: HashMap<FileId, (Span, usize)>,
+    in_comments: HashMap<FileId, (Span, usize)>,
     /// Whether the position is inside a struct or union. That is a scope of its own: a name
     /// used there is not used in the enclosing scope.
     in_members: bool,

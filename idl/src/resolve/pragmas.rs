@@ -143,7 +143,7 @@ impl Resolver<'_> {
     /// depth is the length of a path.
     fn key_by_paths(&mut self, id: TypeId, paths: &[&[String]], span: Span, inner: &mut InnerKeys) {
         let places = self.member_places(id);
-        let mut behind: BTreeMap<usize, Vec<&[String]>> = BTreeMap::new();
+        let mut rests: BTreeMap<usize, Vec<&[String]>> = BTreeMap::new();
         for path in paths {
             let Some((name, rest)) = path.split_first() else {
                 continue;
@@ -153,15 +153,15 @@ impl Resolver<'_> {
                 self.sink.error(span, message);
                 continue;
             };
-            let behind = behind.entry(*index).or_default();
+            let of_member = rests.entry(*index).or_default();
             if !rest.is_empty() {
-                behind.push(rest);
+                of_member.push(rest);
             }
         }
         if let Some(TypeKind::Struct(structure)) =
             self.types.get_mut(id.0).map(|decl| &mut decl.kind)
         {
-            for index in behind.keys() {
+            for index in rests.keys() {
                 if let Some(member) = structure.members.get_mut(*index) {
                     member.key = true;
                     member.must_understand = true;
@@ -173,7 +173,7 @@ impl Resolver<'_> {
             }
         }
         self.pragma_keys.insert(id);
-        for (index, paths) in behind {
+        for (index, paths) in rests {
             if !paths.is_empty() {
                 self.key_behind(id, index, &paths, span, inner);
             }
@@ -204,7 +204,7 @@ impl Resolver<'_> {
         let part = match ty {
             Some(Type::Named(part)) if self.struct_of(part).is_some() => part,
             _ => {
-                let message = "the key goes into a member that is no struct";
+                let message = "the key goes into a member that is not a struct";
                 self.sink.error(span, message);
                 return;
             }

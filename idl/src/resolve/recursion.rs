@@ -35,7 +35,7 @@ impl Resolver<'_> {
             }
             return;
         }
-        self.weigh_types();
+        self.compute_sizes();
         if let Some(id) = self.depths() {
             let message = format!(
                 "`{}` nests types more than {TYPE_DEPTH_MAX} levels deep",
@@ -237,7 +237,7 @@ impl Resolver<'_> {
     }
 
     /// The sizes of types, parts first: containment by value has no cycles any more.
-    fn weigh_types(&mut self) {
+    fn compute_sizes(&mut self) {
         let edges = self.value_edges();
         let mut done = vec![false; edges.len()];
         for root in 0..edges.len() {
@@ -252,14 +252,14 @@ impl Resolver<'_> {
                         if let Some(done) = done.get_mut(node) {
                             *done = true;
                         }
-                        self.weigh_type(TypeId(node));
+                        self.compute_size(TypeId(node));
                     }
                 }
             }
         }
     }
 
-    fn weigh_type(&mut self, id: TypeId) {
+    fn compute_size(&mut self, id: TypeId) {
         let old = self.facts.get(id.0).copied().unwrap_or_default();
         let bytes = |member: &Member| match member.boxed {
             true => 8,

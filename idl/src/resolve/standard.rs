@@ -3,7 +3,7 @@
 
 /// The kind of declaration or use that an annotation is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum AnnotationTarget {
     Module,
     Struct,
     Exception,
@@ -32,9 +32,9 @@ pub(super) enum Place {
     Annotation,
 }
 
-impl Place {
+impl AnnotationTarget {
     /// Whether a type object (XTypes 1.3 Annex B) can contain annotations of it.
-    pub(super) const fn is_described(self) -> bool {
+    pub(super) const fn is_in_type_objects(self) -> bool {
         matches!(
             self,
             Self::Struct
@@ -84,34 +84,38 @@ impl Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Support {
     /// Allowed at these places.
-    At(&'static [Place]),
+    At(&'static [AnnotationTarget]),
     /// Accepted anywhere, because it does not affect the type.
     Remark,
     /// Refused unless its value is `FALSE`.
     RefusedFlag,
 }
 
-pub(super) const TYPES: &[Place] = &[
-    Place::Struct,
-    Place::Exception,
-    Place::Union,
-    Place::Enum,
-    Place::Bitmask,
-    Place::Bitset,
-    Place::Typedef,
-    Place::Native,
-    Place::Interface,
+pub(super) const TYPES: &[AnnotationTarget] = &[
+    AnnotationTarget::Struct,
+    AnnotationTarget::Exception,
+    AnnotationTarget::Union,
+    AnnotationTarget::Enum,
+    AnnotationTarget::Bitmask,
+    AnnotationTarget::Bitset,
+    AnnotationTarget::Typedef,
+    AnnotationTarget::Native,
+    AnnotationTarget::Interface,
 ];
-const EVOLVING: &[Place] = &[
-    Place::Struct,
-    Place::Exception,
-    Place::Union,
-    Place::Enum,
-    Place::Bitmask,
+const EVOLVING: &[AnnotationTarget] = &[
+    AnnotationTarget::Struct,
+    AnnotationTarget::Exception,
+    AnnotationTarget::Union,
+    AnnotationTarget::Enum,
+    AnnotationTarget::Bitmask,
 ];
-const AGGREGATES: &[Place] = &[Place::Struct, Place::Union];
-const MEMBERS: &[Place] = &[Place::Member, Place::Branch];
-pub(super) const VALUES: &[Place] = &[Place::Member, Place::Branch, Place::Typedef];
+const AGGREGATES: &[AnnotationTarget] = &[AnnotationTarget::Struct, AnnotationTarget::Union];
+const MEMBERS: &[AnnotationTarget] = &[AnnotationTarget::Member, AnnotationTarget::Branch];
+pub(super) const VALUES: &[AnnotationTarget] = &[
+    AnnotationTarget::Member,
+    AnnotationTarget::Branch,
+    AnnotationTarget::Typedef,
+];
 
 /// The meaning of an argument without a name.
 pub(super) const VALUE: &str = "value";
@@ -128,65 +132,93 @@ pub(super) const KNOWN: &[Standard] = &[
         "autoid",
         ONE,
         Support::At(&[
-            Place::Module,
-            Place::Struct,
-            Place::Exception,
-            Place::Union,
-            Place::Interface,
+            AnnotationTarget::Module,
+            AnnotationTarget::Struct,
+            AnnotationTarget::Exception,
+            AnnotationTarget::Union,
+            AnnotationTarget::Interface,
         ]),
     ),
     (
         "bit_bound",
         ONE,
-        Support::At(&[Place::Enum, Place::Bitmask]),
+        Support::At(&[AnnotationTarget::Enum, AnnotationTarget::Bitmask]),
     ),
     (
         "data_representation",
         &["allowed_kinds", VALUE],
-        Support::At(&[Place::Module, Place::Struct, Place::Union]),
+        Support::At(&[
+            AnnotationTarget::Module,
+            AnnotationTarget::Struct,
+            AnnotationTarget::Union,
+        ]),
     ),
     (
         "default",
         ONE,
         Support::At(&[
-            Place::Member,
-            Place::Branch,
-            Place::Discriminator,
-            Place::Typedef,
+            AnnotationTarget::Member,
+            AnnotationTarget::Branch,
+            AnnotationTarget::Discriminator,
+            AnnotationTarget::Typedef,
         ]),
     ),
-    ("default_literal", NONE, Support::At(&[Place::Literal])),
-    ("default_nested", ONE, Support::At(&[Place::Module])),
+    (
+        "default_literal",
+        NONE,
+        Support::At(&[AnnotationTarget::Literal]),
+    ),
+    (
+        "default_nested",
+        ONE,
+        Support::At(&[AnnotationTarget::Module]),
+    ),
     ("extensibility", ONE, Support::At(EVOLVING)),
     (
         "external",
         ONE,
-        Support::At(&[Place::Member, Place::Branch, Place::Element]),
+        Support::At(&[
+            AnnotationTarget::Member,
+            AnnotationTarget::Branch,
+            AnnotationTarget::Element,
+        ]),
     ),
     ("final", NONE, Support::At(EVOLVING)),
     ("hashid", ONE, Support::At(MEMBERS)),
     ("id", ONE, Support::At(MEMBERS)),
-    ("ignore_literal_names", ONE, Support::At(&[Place::Enum])),
+    (
+        "ignore_literal_names",
+        ONE,
+        Support::At(&[AnnotationTarget::Enum]),
+    ),
     (
         "key",
         ONE,
-        Support::At(&[Place::Member, Place::Discriminator]),
+        Support::At(&[AnnotationTarget::Member, AnnotationTarget::Discriminator]),
     ),
     ("max", ONE, Support::At(VALUES)),
     ("min", ONE, Support::At(VALUES)),
     // The flags of a branch have no bit for it: XTypes 1.3 Annex B, `UnionMemberFlag`.
-    ("must_understand", ONE, Support::At(&[Place::Member])),
+    (
+        "must_understand",
+        ONE,
+        Support::At(&[AnnotationTarget::Member]),
+    ),
     ("mutable", NONE, Support::At(EVOLVING)),
     ("nested", ONE, Support::At(TYPES)),
-    ("non_serialized", ONE, Support::At(&[Place::Member])),
-    ("oneway", ONE, Support::At(&[Place::Operation])),
-    ("optional", ONE, Support::At(&[Place::Member])),
-    ("position", ONE, Support::At(&[Place::Flag])),
+    (
+        "non_serialized",
+        ONE,
+        Support::At(&[AnnotationTarget::Member]),
+    ),
+    ("oneway", ONE, Support::At(&[AnnotationTarget::Operation])),
+    ("optional", ONE, Support::At(&[AnnotationTarget::Member])),
+    ("position", ONE, Support::At(&[AnnotationTarget::Flag])),
     ("range", &["min", "max"], Support::At(VALUES)),
     (
         "service",
         &["platform", VALUE],
-        Support::At(&[Place::Interface]),
+        Support::At(&[AnnotationTarget::Interface]),
     ),
     ("top_level", ONE, Support::At(TYPES)),
     ("topic", &["name", "platform"], Support::At(AGGREGATES)),
@@ -194,14 +226,14 @@ pub(super) const KNOWN: &[Standard] = &[
         "try_construct",
         ONE,
         Support::At(&[
-            Place::Member,
-            Place::Branch,
-            Place::Discriminator,
-            Place::Element,
+            AnnotationTarget::Member,
+            AnnotationTarget::Branch,
+            AnnotationTarget::Discriminator,
+            AnnotationTarget::Element,
         ]),
     ),
     ("unit", ONE, Support::Remark),
-    ("value", ONE, Support::At(&[Place::Literal])),
+    ("value", ONE, Support::At(&[AnnotationTarget::Literal])),
     (
         "verbatim",
         &["language", "placement", "text"],

@@ -4,7 +4,7 @@ use super::annotations::Applied;
 use super::forwards::Opened;
 use super::members::Members;
 use super::scopes::{ScopeId, Symbol};
-use super::standard::Place;
+use super::standard::AnnotationTarget;
 use super::types::Facts;
 use super::{Resolver, copies};
 use crate::ast::{self, ForwardKind, ScopedName};
@@ -18,8 +18,8 @@ impl Resolver<'_> {
         structure: &ast::Struct,
     ) -> Option<TypeId> {
         let place = match structure.exception {
-            true => Place::Exception,
-            false => Place::Struct,
+            true => AnnotationTarget::Exception,
+            false => AnnotationTarget::Struct,
         };
         let applied = self.annotate(scope, place, &definition.annotations);
         let opened = self.open_type(scope, &structure.name, ForwardKind::Struct);
@@ -41,7 +41,7 @@ impl Resolver<'_> {
         let inherited = members.all.len();
         let outer = std::mem::replace(&mut self.in_members, true);
         for member in &structure.members {
-            complete &= self.members(scope, Place::Member, member, &mut members);
+            complete &= self.members(scope, AnnotationTarget::Member, member, &mut members);
         }
         self.in_members = outer;
         let opened = opened?;
@@ -57,7 +57,7 @@ impl Resolver<'_> {
             ..members.facts
         };
         if extensibility != Extensibility::Mutable && representations.xcdr1 {
-            self.warn_of_nothing(&structure.name, members.all.get(inherited..));
+            self.warn_of_empty_optionals(&structure.name, members.all.get(inherited..));
         }
         let kind = TypeKind::Struct(Struct {
             extensibility,
@@ -74,7 +74,7 @@ impl Resolver<'_> {
 
     /// XCDR1 encodes an absent optional member as length 0 (XTypes 1.3 §7.4.1.1.5.3), which
     /// is also the length of a value without bytes.
-    fn warn_of_nothing(&mut self, name: &ast::Ident, members: Option<&[Member]>) {
+    fn warn_of_empty_optionals(&mut self, name: &ast::Ident, members: Option<&[Member]>) {
         for member in members.unwrap_or_default() {
             let facts = self.facts_of(&member.ty);
             if !member.optional || facts.written || facts.incomplete {

@@ -134,7 +134,7 @@ pub(super) fn literal_value(literal: &ExprKind, target: &Target) -> Result<Value
         },
         ExprKind::WideChar(c) => wide_char(*c),
         ExprKind::Name(_) | ExprKind::Unary(..) | ExprKind::Binary(..) => {
-            Err("this is no literal".into())
+            Err("this is not a literal".into())
         }
     }
 }

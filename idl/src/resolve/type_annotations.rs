@@ -62,7 +62,7 @@ impl Resolver<'_> {
         if let ExprKind::Name(name) = &expr.kind
             && let Some((old, new)) = OLD.iter().find(|(old, _)| *old == name.to_string())
         {
-            if !annotation.behind {
+            if !annotation.is_in_comment {
                 let message = format!("`{old}` is read as `{new}`");
                 let hint = format!("write `@extensibility({new})`");
                 self.sink.warning_hint(expr.span, message, hint);
@@ -256,7 +256,7 @@ impl Resolver<'_> {
             ("END_FILE", Placement::EndFile),
         ];
         let alike = |(name, placement): &&(&str, Placement)| {
-            *name == written || placement.described() == written
+            *name == written || placement.type_object_word() == written
         };
         let found = known.iter().find(alike).map(|(_, placement)| *placement);
         if found.is_none() {

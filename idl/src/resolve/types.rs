@@ -2,7 +2,7 @@
 
 use super::Resolver;
 use super::scopes::{ScopeId, Symbol};
-use super::standard::Place;
+use super::standard::AnnotationTarget;
 use crate::ast::{self, Expr, TypeSpec};
 use crate::lex::keyword_ignoring_case;
 use crate::limits::{TYPE_BYTES_MAX, TYPE_DEPTH_MAX};
@@ -119,7 +119,7 @@ impl Resolver<'_> {
 
     /// A use of a type; `None` when a fault was reported.
     pub(super) fn type_spec(&mut self, scope: ScopeId, spec: &TypeSpec) -> Option<Type> {
-        self.annotate(scope, Place::Use, &spec.annotations);
+        self.annotate(scope, AnnotationTarget::Use, &spec.annotations);
         self.type_kind(scope, spec)
     }
 
@@ -159,7 +159,7 @@ impl Resolver<'_> {
     }
 
     fn element(&mut self, scope: ScopeId, spec: &TypeSpec) -> Option<Element> {
-        let applied = self.annotate(scope, Place::Element, &spec.annotations);
+        let applied = self.annotate(scope, AnnotationTarget::Element, &spec.annotations);
         let try_construct = self.try_construct(&applied);
         let external = self.is_flagged(scope, &applied, "external");
         let ty = self.type_kind(scope, spec)?;
@@ -245,8 +245,8 @@ impl Resolver<'_> {
         declarator: &ast::Declarator,
     ) -> Option<Type> {
         let place = match declarator.dimensions.is_empty() {
-            true => Place::Use,
-            false => Place::Element,
+            true => AnnotationTarget::Use,
+            false => AnnotationTarget::Element,
         };
         let applied = self.annotate(scope, place, &declarator.annotations);
         let try_construct = self.try_construct(&applied);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Resolver;
 use super::members::Members;
 use super::scopes::ScopeId;
-use super::standard::Place;
+use super::standard::AnnotationTarget;
 use super::targets::Target;
 use super::types::Facts;
 use crate::ast::{self, ForwardKind};
@@ -21,7 +21,7 @@ impl Resolver<'_> {
         definition: &ast::Definition,
         union: &ast::Union,
     ) -> Option<TypeId> {
-        let applied = self.annotate(scope, Place::Union, &definition.annotations);
+        let applied = self.annotate(scope, AnnotationTarget::Union, &definition.annotations);
         let opened = self.open_type(scope, &union.name, ForwardKind::Union);
         let errors = self.sink.error_count();
         let extensibility = self.extensibility_or_default(&applied);
@@ -66,7 +66,7 @@ impl Resolver<'_> {
     }
 
     fn discriminator(&mut self, scope: ScopeId, spec: &ast::TypeSpec) -> Option<Discriminator> {
-        let applied = self.annotate(scope, Place::Discriminator, &spec.annotations);
+        let applied = self.annotate(scope, AnnotationTarget::Discriminator, &spec.annotations);
         let ty = self.type_kind(scope, spec)?;
         let target = self.target(&ty).filter(|target| {
             matches!(
@@ -128,7 +128,7 @@ impl Resolver<'_> {
                 self.sink.error(span, "only one branch can be the default");
             }
             let labels = self.labels(scope, branch, target.as_ref(), &mut seen);
-            let known = self.members(scope, Place::Branch, &branch.member, members);
+            let known = self.members(scope, AnnotationTarget::Branch, &branch.member, members);
             let member = members.all.pop().filter(|_| known);
             let (Some(labels), Some(member)) = (labels, member) else {
                 complete = false;

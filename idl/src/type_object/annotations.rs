@@ -129,7 +129,7 @@ impl Converter<'_> {
 }
 
 fn verbatim(verbatim: &Verbatim) -> AppliedVerbatim {
-    let placement = verbatim.placement.described();
+    let placement = verbatim.placement.type_object_word();
     AppliedVerbatim {
         placement: Bounded(placement.to_owned()),
         language: Bounded(verbatim.language.clone()),

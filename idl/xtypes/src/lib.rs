@@ -28,7 +28,7 @@ mod wire;
 
 pub use assign::{Consistency, Difference, Mismatch, assignable};
 pub use describe::{Described, Descriptions, describe};
-pub use dynamic::{AsJson, DataError, DynamicData, DynamicType, Layout, UnionValue, Value};
+pub use dynamic::{AsJson, DataError, DynamicData, DynamicType, SampleLayout, UnionValue, Value};
 pub use graph::{TypeGraph, TypeIndex};
 pub use registry::{Registry, Resolved, TypeError};
 pub use wire::Bounded;

@@ -1,9 +1,9 @@
 //! The QoS of each kind of entity: which policies it has, and its defaults.
 //!
-//! Members bear the names of the standard's IDL (DDS 1.4 §2.3.3, XTypes 1.3 annex
-//! D). `origins` remembers where a file set them and is no part of the value. What
-//! may be asked of a QoS (consistency, changes, matching, what is built) is in
-//! `rules`, one question a file.
+//! Members have the names of the standard's IDL (DDS 1.4 §2.3.3, XTypes 1.3 annex
+//! D). `origins` records where a file set them and is not part of the value. The
+//! checks of a QoS (consistency, mutability, matching, support) are in `rules`, one
+//! per file.
 
 mod data_reader;
 mod data_writer;

@@ -19,7 +19,7 @@ labelled_enum! {
 /// HISTORY: which samples of each instance are kept (DDS 1.4 §2.2.3.18).
 /// Default: the latest one.
 ///
-/// Of a reader it says which samples stay in its cache until they are taken. Of a
+/// For a reader, it says which samples stay in its cache until they are taken. For a
 /// writer with VOLATILE durability, the only one that is built, it keeps nothing: a
 /// sample is gone from the writer once it is delivered. A sample that is committed has
 /// its place in the agreed order and is never withdrawn, so KEEP_LAST cannot replace

@@ -1,4 +1,4 @@
-//! What happens to instances when nobody writes them any more.
+//! The end of instances without writers.
 
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@ use crate::duration::Duration;
 use crate::label::labelled_enum;
 
 labelled_enum! {
-    /// Who asserts that a writer is alive; the later value is the stricter.
+    /// How the liveliness of a writer is asserted; the later value is the stricter.
     pub enum LivelinessKind {
         /// The middleware.
         #[default]
@@ -18,11 +18,11 @@ labelled_enum! {
     }
 }
 
-/// LIVELINESS: who asserts, and how often, that a writer is alive (DDS 1.4
+/// LIVELINESS: how, and how often, a writer is asserted to be alive (DDS 1.4
 /// §2.2.3.11). Default: the middleware, without a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Liveliness {
-    /// Who asserts it.
+    /// The kind of assertion.
     pub kind: LivelinessKind,
     /// The longest time between two assertions.
     pub lease_duration: Duration,

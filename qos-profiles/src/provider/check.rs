@@ -1,4 +1,4 @@
-//! What is to be said of the profiles once they are put together.
+//! Diagnostics of the profiles after inheritance.
 
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::entity::{
@@ -10,7 +10,7 @@ use crate::provider::profile::Layers;
 use crate::xml::entity::{EntityKind, EntityQos};
 use crate::xml::library::{Entity, GroupKind};
 
-/// The remarks of loading, and those on each entity QoS of the profiles with all
+/// The diagnostics of loading, and those on each entity QoS of the profiles with all
 /// that it inherits. Snippets count where they are applied.
 pub(super) fn check(model: &Model) -> Vec<Diagnostic> {
     let mut remarks = model.remarks.clone();

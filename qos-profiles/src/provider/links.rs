@@ -1,11 +1,11 @@
-//! What the names in `base_name` and `snippet_ref` stand for, once linked.
+//! The targets of the names in `base_name` and `snippet_ref`.
 
 use crate::diagnostic::{Diagnostic, Report};
 use crate::provider::names::Names;
 use crate::provider::walk::Walk;
 use crate::xml::library::Group;
 
-/// What a `base_name` of an entity stands for.
+/// The target of a `base_name` of an entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Target {
     /// A group: its QoS for the same kind of entity.
@@ -36,8 +36,7 @@ pub(super) struct EntityLinks {
 }
 
 impl Links {
-    /// Links all names in `groups`; what stands for nothing or leads in a circle is
-    /// in the remarks.
+    /// Links all names in `groups`; unknown names and cycles are reported.
     pub(super) fn of(groups: &[Group]) -> (Self, Vec<Diagnostic>) {
         let mut remarks = Vec::new();
         let names = Names::of(groups, &mut remarks);

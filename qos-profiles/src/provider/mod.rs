@@ -23,6 +23,26 @@ use links::Links;
 ///
 /// Everything is checked when it is loaded, names included, so that looking a
 /// profile up and taking QoS from it cannot fail for any reason but its name.
+///
+/// ```
+/// use spindle_dds_qos::{QosProvider, ReliabilityKind};
+///
+/// let provider = QosProvider::from_str(
+///     r#"<dds xmlns="http://www.omg.org/spec/DDS-XML">
+///          <qos_library name="Cockpit">
+///            <qos_profile name="Display">
+///              <datareader_qos>
+///                <reliability><kind>RELIABLE_RELIABILITY_QOS</kind></reliability>
+///              </datareader_qos>
+///            </qos_profile>
+///          </qos_library>
+///        </dds>"#,
+///     "qos.xml",
+/// )?;
+/// let qos = provider.profile("Cockpit::Display")?.datareader_qos("State");
+/// assert_eq!(qos.reliability.kind, ReliabilityKind::Reliable);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct QosProvider {
     model: Arc<Model>,
@@ -36,13 +56,13 @@ pub enum LoadError {
     Unreadable {
         /// Which file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: std::io::Error,
     },
-    /// What is in the files is wrong; every remark about them is listed.
+    /// The contents of the files are invalid; all diagnostics are listed.
     #[error("{}", lines(diagnostics))]
     Invalid {
-        /// All remarks, errors and warnings, by file and line.
+        /// All diagnostics, errors and warnings, by file and line.
         diagnostics: Vec<Diagnostic>,
     },
 }
@@ -80,12 +100,12 @@ impl QosProvider {
         Self::from_sources(sources)
     }
 
-    /// Loads the text of one file; `name` stands for the file in remarks.
+    /// Loads the text of one file, called `name` in diagnostics.
     pub fn from_str(text: &str, name: &str) -> Result<Self, LoadError> {
         Self::from_sources([(name, text)])
     }
 
-    /// Loads several texts as one, each with the name that stands for it in remarks.
+    /// Loads several texts as one, each with its name in diagnostics.
     /// Any bytes may be given.
     pub fn from_sources<N: AsRef<str>, B: AsRef<[u8]>>(
         sources: impl IntoIterator<Item = (N, B)>,
@@ -101,7 +121,7 @@ impl QosProvider {
             }
             model.remarks.extend(report.into_diagnostics());
         }
-        // Where a file broke off, names may be missing that are there in truth.
+        // If a file is truncated, unknown names may be its fault.
         if !broken {
             let (links, remarks) = Links::of(&model.groups);
             model.links = links;
@@ -146,12 +166,12 @@ impl QosProvider {
             .collect()
     }
 
-    /// What the files say that has no effect, by file and line.
+    /// Parts of the files without effect, by file and line.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.model.remarks
     }
 
-    /// All that is to be said of the files: the warnings of loading, policies that
+    /// All diagnostics of the files: the warnings of loading, policies that
     /// contradict each other (errors), and policies whose behaviour is not built, so
     /// that creating an entity would be refused (warnings). By file and line.
     pub fn check(&self) -> Vec<Diagnostic> {

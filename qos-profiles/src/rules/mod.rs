@@ -1,4 +1,4 @@
-//! What may be asked of a QoS, one question a file.
+//! The checks of a QoS, one per file.
 
 mod compatibility;
 mod consistency;
@@ -12,7 +12,7 @@ pub use unsupported::UnsupportedPolicy;
 
 use crate::location::Location;
 
-/// The end of a message that may know its place in a file.
+/// The end of a message, with the position in a file if known.
 fn in_file(location: &Option<Location>) -> String {
     location
         .as_ref()

@@ -145,7 +145,7 @@ impl NotBuilt for DataRepresentation {
 
 /// Data that built-in topics would show, which are not built.
 fn unseen(value: &[u8]) -> Option<String> {
-    (!value.is_empty()).then(|| format!("{} bytes that nobody can read yet", value.len()))
+    (!value.is_empty()).then(|| format!("{} bytes that no built-in topic shows yet", value.len()))
 }
 
 impl NotBuilt for UserData {

@@ -10,7 +10,7 @@
 //! The elements themselves are the patch that a profile puts on top of its base:
 //! `entity` applies one element to a QoS and leaves alone what it does not mention,
 //! so inheritance is applying base before child. Reading never fails: it yields
-//! what could be read and a list of remarks.
+//! the readable part and a list of diagnostics.
 
 pub(crate) mod entity;
 pub(crate) mod library;

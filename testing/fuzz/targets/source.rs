@@ -14,7 +14,7 @@ fuzz_target!(|text: &[u8]| {
     if let Ok(model) = compilation.ok() {
         let _ = print(model);
         match emit(model, &options(model)) {
-            // Whether verbatim text is Rust is up to who wrote it.
+            // Verbatim text need not be Rust.
             Ok(_) | Err(EmitError::Verbatim { .. }) => {}
             Err(error) => panic!("an accepted model does not make Rust: {error}"),
         }

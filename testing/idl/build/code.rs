@@ -50,7 +50,7 @@ pub(crate) fn code(model: &Model, generated: &str) -> Result<Code, fmt::Error> {
          use ::spindle_dds_idl_conformance::exercise;\n\
          use ::spindle_dds_idl_runtime::in_place::Composite;\n\
          use ::spindle_dds_idl_runtime::shape::Shape;\n\
-         use ::spindle_dds_idl_runtime::{{CdrError, Complete, Entries, List, Room, Slot}};\n\
+         use ::spindle_dds_idl_runtime::{{CdrError, Ready, Entries, List, Room, Slot}};\n\
          const ELEMENT_BYTES_MAX: usize = exercise::greatest(&[{}]);",
         sizes.join(", ")
     )?;

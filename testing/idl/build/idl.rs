@@ -18,7 +18,7 @@ pub(crate) fn idl(seed: u64, count: usize) -> String {
             "// Seed {seed}.\nmodule {MODULE} {{\n\
              const unsigned long THREE = 3;\nconst long double QUAD = 0.5;\n"
         ),
-        made: Vec::new(),
+        declared: Vec::new(),
         names: 0,
     };
     for number in 0..count {
@@ -33,23 +33,23 @@ pub(crate) fn idl(seed: u64, count: usize) -> String {
 struct Maker {
     random: Random,
     text: String,
-    made: Vec<Made>,
+    declared: Vec<DeclaredType>,
     /// Names given to members and the like.
     names: usize,
 }
 
 /// A type that has been declared.
 #[derive(Debug, Clone)]
-struct Made {
+struct DeclaredType {
     name: String,
-    what: What,
+    kind: DeclarationKind,
     /// Its properties for types that use it.
     ty: Ty,
 }
 
 /// Kinds of declarations, with what those that build on them need to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+enum DeclarationKind {
     Enum,
     Bitmask,
     /// With the number of bits.

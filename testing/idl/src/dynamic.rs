@@ -112,7 +112,7 @@ pub fn check<T: Checked>(defaults: bool) {
     }
     let mut random = Random::new(7);
     let mut values = vec![T::default()];
-    for seed in 0..20 {
+    for seed in 0..10 {
         values.extend(T::deserialize(&mut Random::new(seed)));
     }
     for value in &values {
@@ -127,13 +127,13 @@ pub fn check<T: Checked>(defaults: bool) {
             for length in 0..bytes.len() {
                 agree::<T>(&ty, &bytes[..length], id, defaults);
             }
-            for _ in 0..100 {
+            for _ in 0..50 {
                 let altered = random.alter(&bytes);
                 agree::<T>(&ty, &altered, id, defaults);
             }
         }
     }
-    for _ in 0..200 {
+    for _ in 0..100 {
         let noise: Vec<u8> = (0..random.below(60)).map(|_| random.next() as u8).collect();
         for representation in REPRESENTATIONS {
             agree::<T>(&ty, &noise, T::encapsulation(representation), defaults);

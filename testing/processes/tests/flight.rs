@@ -226,7 +226,7 @@ fn a_display_that_joins_has_what_the_others_have() {
 fn a_stopped_display_learns_that_it_was_expelled() {
     let outcome = run_with_fault(&["--stop", "display:2", "--limit-ms", "300"]);
     let said = outcome["said"].as_str().expect("its error");
-    assert!(said.contains("takes this one for failed"), "{outcome}");
+    assert!(said.contains("suspected this one"), "{outcome}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Asking really: a station of its own knocks at contacts, as a newcomer would, and goes
-//! away. Nobody is asked to let it in, and nothing is left behind.
+//! Calls contacts with a station of its own, as a joining participant does, and closes it. No
+//! contact is asked for admission, and nothing is left behind.
 
 use std::fs::Permissions;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -13,54 +13,54 @@ use spindle_dds_transport::hybrid::{
 };
 use spindle_dds_transport::shm;
 
-/// How a contact is reached.
+/// The fabric to a contact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Way {
-    /// By shared memory: it is on this host.
+    /// Shared memory: the contact is on this host.
     Shm,
-    /// By streams.
+    /// TCP.
     Tcp,
-    /// By RDMA.
+    /// RDMA.
     Rdma,
 }
 
-/// What came of a knock.
+/// The result of calling a contact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Knock {
-    /// As the user wrote it.
+pub(super) struct ContactCheck {
+    /// The contact as the user wrote it.
     pub(super) contact: String,
-    /// The way, if it answers.
+    /// The fabric, if it answers.
     pub(super) way: Option<Way>,
-    /// Else why not.
+    /// The problem, if it does not.
     pub(super) problem: Option<String>,
 }
 
-/// Who knocks.
+/// Calls contacts.
 #[derive(Debug, Clone)]
-pub(super) struct Visitor {
+pub(super) struct ContactChecker {
     pub(super) domain: u32,
     pub(super) directory: PathBuf,
-    /// The address it calls from.
+    /// Address from which it calls.
     pub(super) listen: Option<IpAddr>,
     pub(super) secret: Option<Vec<u8>>,
-    /// For each contact.
+    /// Time limit of each call.
     pub(super) patience: Duration,
 }
 
-impl Visitor {
-    /// Opens a station in a directory of its own and closes it: finds out whether the
-    /// system gives what a participant needs.
+impl ContactChecker {
+    /// Opens a station in its own directory and closes it: shows whether the system provides what
+    /// a participant needs.
     pub(super) fn trial(&self) -> Result<(), String> {
         let directory = private()?;
         self.open(directory.path(), None).map(drop)
     }
 
-    /// Knocks at each, one after the other.
-    pub(super) fn knock(&self, contacts: &[String]) -> Result<Vec<Knock>, String> {
+    /// Calls each contact, one after the other.
+    pub(super) fn check(&self, contacts: &[String]) -> Result<Vec<ContactCheck>, String> {
         let private = private()?;
-        // Whoever has been here has left the domain's lock. If nobody has, nobody of this
-        // host answers from here, and so the directory need not be touched.
+        // A participant leaves the domain's lock in the directory. Without a lock no participant
+        // of this host can answer, so the directory is not touched.
         let lock = self.directory.join(format!("domain-{}.lock", self.domain));
         let directory = match lock.exists() {
             true => self.directory.as_path(),
@@ -77,19 +77,19 @@ impl Visitor {
             ..NetworkOptions::default()
         };
         let station = self.open(directory, Some(network))?;
-        let knocks = contacts.iter().zip(resolved).map(|(contact, at)| {
+        let contacts = contacts.iter().zip(resolved).map(|(contact, at)| {
             let answer = at.and_then(|at| self.ask(&station, at));
             let (way, problem) = match answer {
                 Ok(way) => (Some(way), None),
                 Err(problem) => (None, Some(problem)),
             };
-            Knock {
+            ContactCheck {
                 contact: contact.clone(),
                 way,
                 problem,
             }
         });
-        Ok(knocks.collect())
+        Ok(contacts.collect())
     }
 
     fn open(&self, directory: &Path, network: Option<NetworkOptions>) -> Result<Station, String> {
@@ -113,7 +113,7 @@ impl Visitor {
                     PeerPath::Rdma(_) => Way::Rdma,
                 });
                 station.drop_peer(id);
-                way.ok_or_else(|| "it answered, and was gone".to_owned())
+                way.ok_or_else(|| "it answered, then disconnected".to_owned())
             }
             Err(HybridError::Refused { reason, .. }) => Err(format!("refuses: {reason}")),
             Err(HybridError::Unreachable { reason, .. }) => Err(reason),
@@ -121,7 +121,7 @@ impl Visitor {
         }
     }
 
-    /// To an address of the kind that it calls from, if there is one.
+    /// Prefers an address of the family from which it calls.
     fn resolve(&self, contact: &str) -> Result<SocketAddr, String> {
         let found = contact.to_socket_addrs();
         let found = found.map_err(|error| format!("cannot be resolved: {error}"))?;
@@ -132,14 +132,14 @@ impl Visitor {
     }
 }
 
-/// A directory that is this user's alone, as domains need it.
+/// A directory that only this user can access, as domains need it.
 fn private() -> Result<tempfile::TempDir, String> {
     let mode = Permissions::from_mode(0o700);
     let made = tempfile::Builder::new().permissions(mode).tempdir();
-    made.map_err(|error| format!("no directory can be made: {error}"))
+    made.map_err(|error| format!("cannot create a directory: {error}"))
 }
 
-/// Any address of the kind that the contacts have.
+/// The unspecified address of the contacts' family.
 fn any(contacts: &[Result<SocketAddr, String>]) -> IpAddr {
     match contacts.iter().flatten().next() {
         Some(SocketAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),

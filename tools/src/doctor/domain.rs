@@ -1,4 +1,4 @@
-//! A domain's directory and record on this host, looked at and left as they are.
+//! A domain's directory and record on this host. They are only read.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::path::Path;
 use serde::Serialize;
 use spindle_dds_transport::shm::{DomainRegistry, DomainState, MemberEntry};
 
-/// What is there of a domain.
+/// The state of a domain on this host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Domain {
-    /// The directory is made by the first participant.
+    /// There is no directory yet: the first participant creates it.
     NoDirectory,
-    /// Nobody lives there, as far as this host knows.
-    Nobody,
-    /// So many members.
+    /// The record names no live member.
+    NoMembers,
+    /// The record names so many members.
     Members(usize),
-    /// No participant can use it.
+    /// No participant can use the directory, for this reason.
     Unusable(String),
 }
 
@@ -30,17 +30,17 @@ impl Domain {
                 let parent = directory.parent().filter(|it| !it.as_os_str().is_empty());
                 return match parent.is_none_or(Path::is_dir) {
                     true => Self::NoDirectory,
-                    false => {
-                        unusable("cannot be made: the directory above is not there".to_owned())
-                    }
+                    false => unusable(
+                        "cannot be created: its parent directory does not exist".to_owned(),
+                    ),
                 };
             }
-            Err(error) => return unusable(format!("cannot be looked at: {error}")),
+            Err(error) => return unusable(format!("cannot be read: {error}")),
         };
         let user = rustix::process::geteuid().as_raw();
         let mode = found.permissions().mode() & 0o777;
         if !found.is_dir() {
-            return unusable("is no directory".to_owned());
+            return unusable("is not a directory".to_owned());
         }
         if found.uid() != user {
             let owner = found.uid();
@@ -51,12 +51,12 @@ impl Domain {
                 "has mode {mode:03o}; others must have no access: chmod 700"
             ));
         }
-        // To look takes the domain's lock, which would be made if it were not there.
+        // Reading the record takes the domain's lock, which would create the lock's file.
         if !directory.join(format!("domain-{domain}.record")).exists() {
-            return Self::Nobody;
+            return Self::NoMembers;
         }
         match living(domain, directory) {
-            Ok(0) => Self::Nobody,
+            Ok(0) => Self::NoMembers,
             Ok(count) => Self::Members(count),
             Err(problem) => Self::Unusable(problem),
         }
@@ -64,7 +64,7 @@ impl Domain {
 }
 
 fn living(domain: u32, directory: &Path) -> Result<usize, String> {
-    // Nobody's: it is in no view, and so it leaves none.
+    // The entry of no member: it is in no view, so nothing is left behind.
     let me = MemberEntry {
         id: 0,
         host: 0,

@@ -1,21 +1,21 @@
-//! What is said of what was found. No look at the machine: all comes in.
+//! Findings, computed from the facts alone.
 
 use serde::Serialize;
 
-use super::contacts::{Knock, Way};
+use super::contacts::{ContactCheck, Way};
 use super::domain::Domain;
 use super::machine::Machine;
 use super::options::Requirement;
 use super::rdma::{Choice, Obstacle, Port};
 
-/// How it stands.
+/// The weight of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Mark {
     Ok,
-    /// It works, and could be better.
+    /// It works, and can be improved.
     Advice,
-    /// Nothing works, or not what was asked for.
+    /// Spindle does not work, or a requirement is not met.
     Unfit,
 }
 
@@ -24,28 +24,28 @@ pub(super) struct Finding {
     pub(super) mark: Mark,
     pub(super) subject: &'static str,
     pub(super) what: String,
-    /// What to do, if something is to be done.
+    /// What to do, if anything.
     pub(super) advice: Option<String>,
 }
 
-/// All that was found out.
+/// All facts.
 #[derive(Debug)]
 pub(super) struct Found<'a> {
     pub(super) machine: &'a Machine,
     pub(super) rdma: &'a Result<Choice, Obstacle>,
-    /// Whether the system gives what a participant needs, tried.
+    /// Result of opening a station on trial.
     pub(super) trial: &'a Result<(), String>,
     pub(super) domain: &'a Domain,
-    pub(super) knocks: &'a Result<Vec<Knock>, String>,
+    pub(super) contacts: &'a Result<Vec<ContactCheck>, String>,
     pub(super) require: &'a [Requirement],
 }
 
-/// Oldest kernel, and those that bring something.
+/// The oldest supported kernel, and those with useful features.
 const KERNEL_MIN: (u32, u32) = (5, 10);
 const FUTEX_WAITV: (u32, u32) = (5, 16);
 const NOEXEC_SEAL: (u32, u32) = (6, 3);
 
-/// A row with the default rings is about as large.
+/// About the size of a row with default rings.
 const ROW_BYTES: u64 = 16 << 20;
 
 const OPEN_FILES: u64 = 4096;
@@ -75,7 +75,7 @@ impl Found<'_> {
     fn kernel(&self) -> Finding {
         let (subject, kernel) = ("kernel", &self.machine.kernel);
         let Some(version) = self.machine.kernel_version() else {
-            let what = format!("Linux {kernel}: a release that makes no sense here");
+            let what = format!("Linux {kernel}: the release cannot be parsed");
             return advice(subject, what, "5.10 or newer is needed");
         };
         if version < KERNEL_MIN {
@@ -83,11 +83,13 @@ impl Found<'_> {
             return unfit(subject, what, "5.10 or newer is needed, 5.16 is better");
         }
         if version < FUTEX_WAITV {
-            let what = format!("Linux {kernel} has no futex_waitv: sleepers wait for events");
-            return advice(subject, what, "5.16 or newer wakes them sooner");
+            let what = format!(
+                "Linux {kernel} has no futex_waitv: threads sleep on event file descriptors"
+            );
+            return advice(subject, what, "5.16 or newer wakes them faster");
         }
         let noexec = match version < NOEXEC_SEAL {
-            true => "; rows in memory cannot be sealed against execution (6.3)",
+            true => "; memory cannot be sealed against execution (needs 6.3)",
             false => ", memory sealed against execution",
         };
         ok(
@@ -106,8 +108,8 @@ impl Found<'_> {
             Err(problem) => unfit(
                 subject,
                 format!("a station cannot be opened: {problem}"),
-                "look for limits of memory and of open files, and for a sandbox (seccomp) that \
-                 forbids memfd_create or pidfd_open",
+                "check the limits of memory and open files, and whether a sandbox (seccomp) forbids \
+                 memfd_create or pidfd_open",
             ),
         }
     }
@@ -115,19 +117,19 @@ impl Found<'_> {
     fn cores(&self) -> Finding {
         let subject = "processors";
         let (Some(cores), Some(load)) = (self.machine.cores, self.machine.load) else {
-            return ok(subject, "nothing is known".to_owned());
+            return ok(subject, "unknown".to_owned());
         };
         let what = format!("{cores}, load {load:.1}");
         if cores == 1 {
             return advice(
                 subject,
                 what,
-                "set spindle.wait to block: who spins takes the time of all",
+                "set spindle.wait to block: a spinning thread takes the only processor",
             );
         }
         if load > f64::from(cores) {
-            let words = "more runs than there is room for: latency suffers, and a heartbeat may be \
-                         late; set spindle.failure.limit_ms higher, or spindle.wait to block";
+            let words = "the processors are overloaded: latency suffers, and heartbeats may be late; \
+                         increase spindle.failure.limit_ms, or set spindle.wait to block";
             return advice(subject, what, words);
         }
         ok(subject, what)
@@ -138,7 +140,7 @@ impl Found<'_> {
         let file_size = machine.limits.file_size_bytes;
         if !file_size.allows(ROW_BYTES) {
             let most = mebibytes(file_size.0.unwrap_or(0));
-            let what = format!("a file may have {most} only, also one in memory");
+            let what = format!("files may have {most} at most, including files in memory");
             return unfit(
                 subject,
                 what,
@@ -146,7 +148,7 @@ impl Found<'_> {
             );
         }
         let Some(available) = machine.memory_available_bytes else {
-            return ok(subject, "nothing is known".to_owned());
+            return ok(subject, "unknown".to_owned());
         };
         let room = available.min(machine.memory_max_bytes.unwrap_or(u64::MAX));
         let group = match machine.memory_max_bytes {
@@ -158,8 +160,8 @@ impl Found<'_> {
             true => advice(
                 subject,
                 what,
-                "each member keeps a ring of 8 MiB of each sender in a subgroup: set \
-                 spindle.ring.bytes lower",
+                "each member keeps a ring of 8 MiB for each sender in a subgroup: reduce \
+                 spindle.ring.bytes",
             ),
             false => ok(subject, what),
         }
@@ -169,20 +171,17 @@ impl Found<'_> {
         let (subject, pages) = ("huge pages", &self.machine.huge_pages);
         let shared = pages.shared_memory.as_deref().unwrap_or("unknown");
         let reserved = format!("{} reserved, {} free (not used)", pages.total, pages.free);
-        ok(
-            subject,
-            format!("shared memory gets them: {shared}; {reserved}"),
-        )
+        ok(subject, format!("for shared memory: {shared}; {reserved}"))
     }
 
     fn shm(&self) -> Option<Finding> {
         let (subject, free) = ("/dev/shm", self.machine.shm_free_bytes?);
         let what = format!(
-            "{} free; the domain's directory may lie there, rows never do",
+            "{} free; may contain the domain's directory, but no rows",
             mebibytes(free)
         );
         Some(match free < SHM_BYTES {
-            true => advice(subject, what, "make room, or set spindle.directory"),
+            true => advice(subject, what, "free some space, or set spindle.directory"),
             false => ok(subject, what),
         })
     }
@@ -192,14 +191,14 @@ impl Found<'_> {
         let most =
             |limit: Option<u64>| limit.map_or_else(|| "unlimited".to_owned(), |it| it.to_string());
         let (soft, hard) = (most(limits.open_files.0), most(limits.open_files_hard.0));
-        let what = format!("at most {soft}, {hard} if asked for");
+        let what = format!("soft limit {soft}, hard limit {hard}");
         match limits.open_files.allows(OPEN_FILES) {
             true => ok(subject, what),
             false => advice(
                 subject,
                 what,
                 &format!(
-                    "each row of another member on this host takes one: for many members or \
+                    "each row of another member on this host needs one: for many members or \
                      topics, ulimit -n {hard}"
                 ),
             ),
@@ -213,7 +212,7 @@ impl Found<'_> {
             (false, None) => ok(subject, "unlimited".to_owned()),
             (false, Some(most)) => ok(
                 subject,
-                format!("at most {}; RDMA alone needs it", mebibytes(most)),
+                format!("at most {}; only RDMA needs it", mebibytes(most)),
             ),
         }
     }
@@ -221,16 +220,16 @@ impl Found<'_> {
     fn clock(&self) -> Finding {
         let subject = "clock";
         let Some(source) = self.machine.clock.as_deref() else {
-            return ok(subject, "nothing is known".to_owned());
+            return ok(subject, "unknown".to_owned());
         };
         let what =
-            format!("{source}; timestamps of hosts compare as well as their clocks are kept");
+            format!("{source}; timestamps of different hosts are as comparable as their clocks");
         match source {
             "hpet" | "acpi_pm" | "jiffies" => advice(
                 subject,
                 what,
-                "this source is slow to read: each sample has a timestamp; find out why the kernel \
-                 does not trust the processor's (dmesg | grep -i tsc)",
+                "slow to read, and each sample has a timestamp; find out why the kernel does not \
+                 trust the processor's clock (dmesg | grep -i tsc)",
             ),
             _ => ok(subject, what),
         }
@@ -243,7 +242,7 @@ impl Found<'_> {
             let what = format!("{} port {}: {}", device.name, port.number, describe(port));
             match port.state.as_str() {
                 "ACTIVE" => ok("RDMA port", what),
-                _ => advice("RDMA port", what, "it carries nothing as it is"),
+                _ => advice("RDMA port", what, "not usable in this state"),
             }
         });
         findings.collect()
@@ -253,12 +252,12 @@ impl Found<'_> {
         let subject = "RDMA";
         let required = self.require.contains(&Requirement::Rdma);
         match self.rdma {
-            Ok(choice) => ok(subject, format!("would be used: {choice}")),
+            Ok(choice) => ok(subject, format!("is used: {choice}")),
             Err(Obstacle {
                 what,
                 advice: words,
-            }) if required => unfit(subject, format!("is required, but {what}"), words),
-            // It is there and stays unused.
+            }) if required => unfit(subject, format!("required, but {what}"), words),
+            // A device exists but is not used.
             Err(Obstacle {
                 what,
                 advice: words,
@@ -274,18 +273,15 @@ impl Found<'_> {
         match self.domain {
             Domain::NoDirectory => ok(
                 subject,
-                "nobody has been here: its directory is not there yet".to_owned(),
+                "no participants yet: the directory does not exist".to_owned(),
             ),
-            Domain::Nobody => ok(
-                subject,
-                "nobody lives there, as far as this host knows".to_owned(),
-            ),
-            Domain::Members(1) => ok(subject, "1 member, by the record".to_owned()),
-            Domain::Members(count) => ok(subject, format!("{count} members, by the record")),
+            Domain::NoMembers => ok(subject, "no participants known on this host".to_owned()),
+            Domain::Members(1) => ok(subject, "1 member in the record".to_owned()),
+            Domain::Members(count) => ok(subject, format!("{count} members in the record")),
             Domain::Unusable(problem) => unfit(
                 subject,
                 problem.clone(),
-                "set it right, or give another place with spindle.directory",
+                "correct it, or set spindle.directory to another directory",
             ),
         }
     }
@@ -297,32 +293,32 @@ impl Found<'_> {
             true => unfit(subject, what, words),
             false => advice(subject, what, words),
         };
-        let knocks = match self.knocks {
-            Ok(knocks) => knocks,
+        let contacts = match self.contacts {
+            Ok(contacts) => contacts,
             Err(problem) => {
                 return vec![fail(
-                    format!("nobody can be called: {problem}"),
-                    "nobody is called before that is right",
+                    format!("contacts cannot be called: {problem}"),
+                    "correct it, and run this command again",
                 )];
             }
         };
-        let findings = knocks.iter().map(|knock| {
-            let contact = &knock.contact;
-            match (knock.way, &knock.problem) {
+        let findings = contacts.iter().map(|check| {
+            let contact = &check.contact;
+            match (check.way, &check.problem) {
                 (Some(Way::Shm), _) => ok(
                     subject,
-                    format!("{contact} answers: by shared memory, it is on this host"),
+                    format!("{contact} answers from this host, over shared memory"),
                 ),
                 (Some(Way::Tcp), _) => ok(
                     subject,
-                    format!("{contact} answers: from another host, by streams"),
+                    format!("{contact} answers from another host, over TCP"),
                 ),
                 (Some(Way::Rdma), _) => ok(
                     subject,
-                    format!("{contact} answers: from another host, by RDMA"),
+                    format!("{contact} answers from another host, over RDMA"),
                 ),
                 (None, problem) => {
-                    let problem = problem.as_deref().unwrap_or("nothing is known");
+                    let problem = problem.as_deref().unwrap_or("unknown");
                     fail(format!("{contact}: {problem}"), advice_for(problem))
                 }
             }
@@ -331,19 +327,23 @@ impl Found<'_> {
     }
 }
 
-/// What a problem with a contact asks for.
+/// Advice for a problem with a contact.
 fn advice_for(problem: &str) -> &'static str {
     let has = |word| problem.contains(word);
     match () {
         () if has("secret") => "give all participants of a domain the same spindle.secret_file",
         () if has("version") => "run one version of Spindle DDS on all hosts",
         () if has("is of domain") => {
-            "somebody of another domain listens there: give ports of their own"
+            "a participant of another domain listens there: use another port"
         }
-        () if has("resolved") => "look at the name, /etc/hosts and the resolver",
-        () if has("unreachable") || has("route") => "look at the network: there is no way to it",
-        () if has("refused") => "nobody listens there: is it running, with this spindle.listen?",
-        () => "is it running, with this spindle.listen, and does a firewall let TCP through?",
+        () if has("resolved") => "check the name, /etc/hosts and the resolver",
+        () if has("unreachable") || has("route") => "check the network: there is no route to it",
+        () if has("refused") => {
+            "no program listens there: is the participant running, with this spindle.listen?"
+        }
+        () => {
+            "is the participant running, with this spindle.listen, and does a firewall allow TCP?"
+        }
     }
 }
 

@@ -1,7 +1,7 @@
-//! What this machine is, as far as the kernel's files tell.
+//! The machine, from the kernel's files.
 //!
-//! All is read below a root, so that tests can make up machines. What cannot be read is
-//! left out: who runs in a container may not see all of it.
+//! All files are read below a root, so that tests can invent machines. Files that cannot be read
+//! are skipped: a container may hide some.
 
 use std::path::{Path, PathBuf};
 
@@ -9,26 +9,26 @@ use serde::Serialize;
 
 use super::rdma::Rdma;
 
-/// The bit of CAP_IPC_LOCK (linux/capability.h): whoever has it may pin any memory.
+/// The bit of CAP_IPC_LOCK (linux/capability.h), which allows a process to pin any memory.
 const CAP_IPC_LOCK: u32 = 14;
 
-/// A machine, and what this process may do there.
+/// A machine, and this process's limits on it.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Machine {
-    /// Release of the kernel, as `6.1.0-56-amd64`.
+    /// Release of the kernel, for example `6.1.0-56-amd64`.
     pub(super) kernel: String,
     /// Processors that this process may use.
     pub(super) cores: Option<u32>,
     /// Runnable processes, averaged over the last minute.
     pub(super) load: Option<f64>,
     pub(super) memory_available_bytes: Option<u64>,
-    /// Most memory of its control group.
+    /// Memory limit of its control group.
     pub(super) memory_max_bytes: Option<u64>,
     pub(super) huge_pages: HugePages,
     /// Free bytes of /dev/shm.
     pub(super) shm_free_bytes: Option<u64>,
     pub(super) limits: Limits,
-    /// What the kernel takes its time from, as `tsc`.
+    /// The kernel's clock source, for example `tsc`.
     pub(super) clock: Option<String>,
     pub(super) rdma: Rdma,
 }
@@ -37,24 +37,24 @@ pub(super) struct Machine {
 pub(super) struct HugePages {
     pub(super) total: u64,
     pub(super) free: u64,
-    /// Whether shared memory gets them by itself: `never`, `advise`, `within_size` ...
+    /// Setting of transparent huge pages for shared memory: `never`, `advise`, `within_size` ...
     pub(super) shared_memory: Option<String>,
 }
 
-/// Limits of this process (getrlimit(2)): soft ones, where nothing else is said.
+/// Limits of this process (getrlimit(2)): soft limits, unless the name says otherwise.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Limits {
-    /// Memory that may be pinned, and so registered for RDMA.
+    /// Memory that may be pinned, as registering it for RDMA does.
     pub(super) memlock_bytes: Limit,
     pub(super) open_files: Limit,
     pub(super) open_files_hard: Limit,
-    /// Size of a file, also of one in memory.
+    /// Size of a file, including files in memory.
     pub(super) file_size_bytes: Limit,
     /// Whether it has CAP_IPC_LOCK.
     pub(super) may_pin_any: bool,
 }
 
-/// A limit, if there is one.
+/// A limit; `None` for unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub(super) struct Limit(pub(super) Option<u64>);
@@ -66,7 +66,7 @@ impl Limit {
 }
 
 impl Machine {
-    /// The machine whose files are below `root`: `/`, if it is not made up.
+    /// Reads the machine whose files are below `root`: `/` for the real one.
     pub(super) fn read(root: &Path) -> Self {
         let files = Files(root);
         let meminfo = files.text("proc/meminfo").unwrap_or_default();
@@ -84,7 +84,7 @@ impl Machine {
             huge_pages: HugePages {
                 total: number_after(&meminfo, "HugePages_Total:").unwrap_or(0),
                 free: number_after(&meminfo, "HugePages_Free:").unwrap_or(0),
-                // The chosen one stands in brackets.
+                // The selected value is in brackets.
                 shared_memory: shared.and_then(|text| {
                     let (_, rest) = text.split_once('[')?;
                     Some(rest.split_once(']')?.0.to_owned())
@@ -99,7 +99,7 @@ impl Machine {
         }
     }
 
-    /// Version of the kernel: its first two numbers.
+    /// The first two numbers of the kernel's version.
     pub(super) fn kernel_version(&self) -> Option<(u32, u32)> {
         let mut numbers = self.kernel.split(|c: char| !c.is_ascii_digit());
         let mut next = || numbers.next()?.parse().ok();
@@ -116,13 +116,13 @@ impl Files<'_> {
         self.0.join(name)
     }
 
-    /// A file's text, without the space around it.
+    /// The text of a file, trimmed.
     pub(super) fn text(self, name: &str) -> Option<String> {
         let bytes = std::fs::read(self.path(name)).ok()?;
         Some(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// What a directory holds, by name; numbers by their order.
+    /// Names in a directory, sorted; numbers in numeric order.
     pub(super) fn names(self, directory: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.path(directory));
         let entries = entries.into_iter().flatten().flatten();
@@ -135,7 +135,7 @@ impl Files<'_> {
     fn cores(self) -> Option<u32> {
         let status = self.text("proc/self/status")?;
         let list = line_after(&status, "Cpus_allowed_list:")?;
-        // As 0-3,8.
+        // For example 0-3,8.
         let ranges = list.split(',').map(|range| {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
@@ -153,7 +153,7 @@ impl Files<'_> {
 
     fn limits(self) -> Limits {
         let text = self.text("proc/self/limits").unwrap_or_default();
-        // Soft and hard, after the name.
+        // The soft and the hard limit follow the name.
         let limit = |name: &str, at: usize| {
             let rest = line_after(&text, name);
             Limit(rest.and_then(|rest| rest.split_whitespace().nth(at)?.parse().ok()))

@@ -1,8 +1,8 @@
-//! `spindle doctor`: whether this machine is fit, and for what.
+//! `spindle doctor`: whether this machine is fit for Spindle, and for which fabrics.
 //!
-//! - What is there: `machine`, `rdma` (read from the kernel's files), `domain` (what is on
-//!   this host of it), `contacts` (who answers).
-//! - What to say of it: `findings`, without another look; `report`, how.
+//! - Facts: `machine` and `rdma` (from the kernel's files), `domain` (its directory on this host),
+//!   `contacts` (which of them answer).
+//! - Conclusions: `findings`, from the facts alone; `report` prints them.
 
 mod contacts;
 mod domain;
@@ -24,7 +24,7 @@ use clap::{CommandFactory, error::ErrorKind};
 use spindle_dds_transport::hybrid::read_secret;
 use spindle_dds_transport::shm::default_domain_directory;
 
-use contacts::Visitor;
+use contacts::ContactChecker;
 use domain::Domain;
 use findings::{Found, Mark};
 use machine::Machine;
@@ -32,7 +32,7 @@ pub(crate) use options::DoctorOptions;
 use options::Requirement;
 use report::Report;
 
-/// 0: fit. 1: unfit, for anything or for what was required. 2: asked wrongly.
+/// Exit code 0: fit. 1: unfit, in general or for what is required. 2: wrong arguments.
 pub(crate) fn run(options: &DoctorOptions) -> ExitCode {
     if options.require.contains(&Requirement::Contacts) && options.contacts.is_empty() {
         let problem = "--require contacts needs --contacts";
@@ -69,18 +69,18 @@ fn examine(options: &DoctorOptions, machine: Machine) -> Report {
         Ok(secret) => (secret, None),
         Err(error) => (None, Some(error.to_string())),
     };
-    let visitor = Visitor {
+    let checker = ContactChecker {
         domain: options.domain,
         directory,
         listen: options.listen,
         secret,
         patience: Duration::from_millis(options.patience_ms),
     };
-    let trial = visitor.trial();
-    let knocks = match (no_secret, options.contacts.as_slice()) {
+    let trial = checker.trial();
+    let contacts = match (no_secret, options.contacts.as_slice()) {
         (Some(problem), _) => Err(problem),
         (None, []) => Ok(Vec::new()),
-        (None, contacts) => visitor.knock(contacts),
+        (None, contacts) => checker.check(contacts),
     };
     let listen = options.listen.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let rdma = machine.rdma.choice(&machine.limits, listen);
@@ -89,7 +89,7 @@ fn examine(options: &DoctorOptions, machine: Machine) -> Report {
         rdma: &rdma,
         trial: &trial,
         domain: &domain,
-        knocks: &knocks,
+        contacts: &contacts,
         require: &options.require,
     };
     let findings = found.findings();
@@ -99,6 +99,6 @@ fn examine(options: &DoctorOptions, machine: Machine) -> Report {
         findings,
         machine,
         domain,
-        contacts: knocks.unwrap_or_default(),
+        contacts: contacts.unwrap_or_default(),
     }
 }

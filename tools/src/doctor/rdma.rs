@@ -1,5 +1,5 @@
-//! RDMA devices as the kernel shows them, and what it takes to use one. No library is
-//! needed to look (sysfs-class-infiniband, in the kernel's documentation of its ABI).
+//! RDMA devices as the kernel shows them (sysfs-class-infiniband in its ABI documentation), and
+//! whether one can be used. Needs no library.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -7,24 +7,24 @@ use serde::Serialize;
 
 use super::machine::{Files, Limits};
 
-/// Where distributions keep libraries.
+/// Library directories of distributions.
 const LIBRARIES: [&str; 4] = ["usr/lib", "usr/lib64", "usr/local/lib", "lib"];
 
-/// What a station registers on trial, in bytes.
+/// Bytes that a station registers on trial.
 pub(super) const TRIAL_BYTES: u64 = 64 << 20;
 
-/// Most entries of a table of GIDs that are looked at.
+/// Entries of a GID table that are read at most.
 const GIDS_MAX: usize = 256;
 
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Rdma {
-    /// Whether this program can use RDMA.
+    /// Whether this program is built with RDMA.
     pub(super) built: bool,
     /// Whether libibverbs is installed.
     pub(super) library: bool,
-    /// Its drivers that are, as `mlx5`.
+    /// Installed drivers of libibverbs, for example `mlx5`.
     pub(super) providers: Vec<String>,
-    /// Files in /dev by which programs reach devices.
+    /// Number of device files in /dev/infiniband.
     pub(super) device_files: usize,
     pub(super) devices: Vec<Device>,
 }
@@ -38,14 +38,14 @@ pub(super) struct Device {
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Port {
     pub(super) number: u32,
-    /// As `ACTIVE`.
+    /// For example `ACTIVE`.
     pub(super) state: String,
     /// `Ethernet`, or `InfiniBand`.
     pub(super) link_layer: String,
-    /// As `100 Gb/sec (4X EDR)`.
+    /// For example `100 Gb/sec (4X EDR)`.
     pub(super) rate: String,
-    /// Most bytes of a packet's payload, by its network interface; InfiniBand's is not
-    /// shown by the kernel.
+    /// Largest payload of a packet, from the network interface; the kernel does not show that of
+    /// InfiniBand.
     pub(super) mtu: Option<u32>,
     pub(super) gids: Vec<Gid>,
 }
@@ -59,7 +59,7 @@ pub(super) struct Gid {
     pub(super) interface: Option<String>,
 }
 
-/// How pushes would go.
+/// The port and GID that a station uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Choice {
     pub(super) device: String,
@@ -68,7 +68,7 @@ pub(super) struct Choice {
     pub(super) gid: Option<Ipv6Addr>,
 }
 
-/// Why RDMA is not used, and what to do about it.
+/// The reason why RDMA is not used, and advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Obstacle {
     pub(super) what: String,
@@ -90,7 +90,7 @@ impl Rdma {
         }
     }
 
-    /// What a station that listens at `listen` would use.
+    /// The port and GID that a station uses which listens at `listen`.
     pub(super) fn choice(&self, limits: &Limits, listen: IpAddr) -> Result<Choice, Obstacle> {
         let fail = |what: String, advice: &str| {
             let advice = advice.to_owned();
@@ -118,7 +118,7 @@ impl Rdma {
         if self.device_files == 0 {
             return fail(
                 "there is no /dev/infiniband/uverbs*".to_owned(),
-                "modprobe ib_uverbs; in a container, hand it the devices of /dev/infiniband",
+                "modprobe ib_uverbs; in a container, pass it the devices of /dev/infiniband",
             );
         }
         let active = |port: &&Port| port.state == "ACTIVE";
@@ -138,7 +138,7 @@ impl Rdma {
         if !limits.may_pin_any && !limits.memlock_bytes.allows(TRIAL_BYTES) {
             return fail(
                 format!(
-                    "this process may pin {} bytes of memory only",
+                    "this process may pin only {} bytes of memory",
                     limits.memlock_bytes.0.unwrap_or(0)
                 ),
                 "ulimit -l unlimited; for good: `* - memlock unlimited` in \
@@ -192,7 +192,7 @@ impl Port {
         let mtu = interface.and_then(|it| files.text(&format!("sys/class/net/{it}/mtu")));
         Self {
             number,
-            // As `4: ACTIVE`.
+            // For example `4: ACTIVE`.
             state: text("state")
                 .and_then(|state| Some(state.split_once(": ")?.1.to_owned()))
                 .unwrap_or_default(),
@@ -203,14 +203,14 @@ impl Port {
         }
     }
 
-    /// Whether it has this address, for RoCE v2.
+    /// Whether it has a RoCE v2 GID of this address.
     fn has(&self, address: IpAddr) -> bool {
         let mut v2 = self.gids.iter().filter(|gid| gid.kind == "RoCE v2");
         v2.any(|gid| gid.gid.to_ipv4_mapped().map(IpAddr::V4) == Some(address))
     }
 
-    /// RoCE v2 over IPv4, of the address that is listened at or else the first; then any
-    /// RoCE v2; then the first of all.
+    /// In this order: the RoCE v2 GID of the IPv4 address `listen`, the first RoCE v2 GID of an
+    /// IPv4 address, the first RoCE v2 GID, the first GID.
     fn gid_for(&self, listen: IpAddr) -> Option<&Gid> {
         let v2 = || self.gids.iter().filter(|gid| gid.kind == "RoCE v2");
         let v4 = || v2().filter_map(|gid| Some((gid, gid.gid.to_ipv4_mapped()?)));
@@ -220,8 +220,8 @@ impl Port {
     }
 }
 
-/// The largest that fits into the packets of a network (InfiniBand's are powers of two),
-/// with the headers of RoCE v2.
+/// The largest RDMA MTU (a power of two) that fits into the network's MTU with the headers of
+/// RoCE v2.
 fn rdma_mtu(network: u32) -> Option<u32> {
     let room = network.checked_sub(80)?;
     [4096, 2048, 1024, 512, 256]
@@ -232,7 +232,7 @@ fn rdma_mtu(network: u32) -> Option<u32> {
 fn has_library(files: &Files<'_>) -> bool {
     let there = |directory: &str| files.path(&format!("{directory}/libibverbs.so.1")).exists();
     LIBRARIES.iter().any(|&directory| {
-        // Debian's are one deeper, as in usr/lib/x86_64-linux-gnu.
+        // Debian has them one level deeper, in usr/lib/x86_64-linux-gnu.
         let mut deeper = files.names(directory).into_iter();
         there(directory)
             || deeper.any(|name| name.contains("-linux-") && there(&format!("{directory}/{name}")))

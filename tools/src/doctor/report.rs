@@ -1,16 +1,16 @@
-//! What is printed.
+//! The report as text and as JSON.
 
 use core::fmt;
 
 use serde::Serialize;
 
-use super::contacts::Knock;
+use super::contacts::ContactCheck;
 use super::domain::Domain;
 use super::findings::{Finding, Mark};
 use super::machine::Machine;
 use super::rdma::{Choice, Obstacle};
 
-/// The doctor's report.
+/// The report of `spindle doctor`.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) fit: bool,
@@ -18,10 +18,10 @@ pub(super) struct Report {
     pub(super) findings: Vec<Finding>,
     pub(super) machine: Machine,
     pub(super) domain: Domain,
-    pub(super) contacts: Vec<Knock>,
+    pub(super) contacts: Vec<ContactCheck>,
 }
 
-/// By which fabric a peer is reached.
+/// The fabric to a kind of peer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct PeerPath {
     pub(super) peer: &'static str,
@@ -29,7 +29,7 @@ pub(super) struct PeerPath {
     pub(super) why: String,
 }
 
-/// What goes for peers that are like this machine; each pair decides for itself.
+/// The fabrics to peers that are like this machine. Each pair of participants decides by itself.
 pub(super) fn ways(rdma: &Result<Choice, Obstacle>) -> Vec<PeerPath> {
     let other = |fabric, why| PeerPath {
         peer: "on another host",
@@ -39,7 +39,7 @@ pub(super) fn ways(rdma: &Result<Choice, Obstacle>) -> Vec<PeerPath> {
     let other = match rdma {
         Ok(choice) => other(
             "verbs",
-            format!("{choice}, if the peer has RDMA too and it works"),
+            format!("{choice}, if the peer has RDMA too and a trial succeeds"),
         ),
         Err(obstacle) => other("tcp", obstacle.what.clone()),
     };

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-use super::contacts::{Knock, Way};
+use super::contacts::{ContactCheck, Way};
 use super::domain::Domain;
 use super::findings::{Found, Mark};
 use super::machine::{HugePages, Limit, Limits, Machine};
@@ -126,15 +126,15 @@ fn plain() -> Machine {
     }
 }
 
-fn report(machine: Machine, knocks: Vec<Knock>, require: &[Requirement]) -> Report {
+fn report(machine: Machine, contacts: Vec<ContactCheck>, require: &[Requirement]) -> Report {
     let rdma = machine.rdma.choice(&machine.limits, ANY);
-    let (trial, domain, knocks) = (Ok(()), Domain::Nobody, Ok(knocks));
+    let (trial, domain, contacts) = (Ok(()), Domain::NoMembers, Ok(contacts));
     let found = Found {
         machine: &machine,
         rdma: &rdma,
         trial: &trial,
         domain: &domain,
-        knocks: &knocks,
+        contacts: &contacts,
         require,
     };
     let findings = found.findings();
@@ -144,7 +144,7 @@ fn report(machine: Machine, knocks: Vec<Knock>, require: &[Requirement]) -> Repo
         findings,
         machine,
         domain,
-        contacts: knocks.expect("as given"),
+        contacts: contacts.expect("as given"),
     }
 }
 
@@ -198,17 +198,17 @@ fn a_machine_as_bad_as_can_be() {
 
 #[test]
 fn contacts_that_answer_and_some_that_do_not() {
-    let answers = |contact: &str, way| Knock {
+    let answers = |contact: &str, way| ContactCheck {
         contact: contact.to_owned(),
         way: Some(way),
         problem: None,
     };
-    let silent = |contact: &str, problem: &str| Knock {
+    let silent = |contact: &str, problem: &str| ContactCheck {
         contact: contact.to_owned(),
         way: None,
         problem: Some(problem.to_owned()),
     };
-    let knocks = vec![
+    let contacts = vec![
         answers("here:7400", Way::Shm),
         answers("10.0.0.2:7400", Way::Tcp),
         answers("10.0.0.5:7400", Way::Rdma),
@@ -216,9 +216,9 @@ fn contacts_that_answer_and_some_that_do_not() {
         silent("10.0.0.4:7400", "it did not answer in time"),
         silent("nowhere:7400", "cannot be resolved: unknown"),
     ];
-    let lenient = report(plain(), knocks.clone(), &[]);
+    let lenient = report(plain(), contacts.clone(), &[]);
     assert!(lenient.fit);
-    let strict = report(plain(), knocks, &[Requirement::Contacts]);
+    let strict = report(plain(), contacts, &[Requirement::Contacts]);
     assert!(!strict.fit);
     let said = strict.to_string();
     let lines = said.lines().skip_while(|line| !line.contains("contact"));
@@ -268,5 +268,5 @@ fn of_an_empty_tree_nothing_is_known_and_all_is_said() {
     assert_eq!(machine.kernel_version(), None);
     assert_eq!(machine.cores, None);
     let said = report(machine, Vec::new(), &[]).to_string();
-    assert!(said.contains("nothing is known"), "{said}");
+    assert!(said.contains("unknown"), "{said}");
 }

@@ -10,40 +10,38 @@ use spindle_dds_idl::emit::{EmitOptions, emit};
 use spindle_dds_idl::model::Model;
 use spindle_dds_idl::{Options, compile};
 
-/// What can be done with IDL files.
+/// The commands for IDL files.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Compile files as one, as a build.rs does, and list what is wrong with them
-    /// as `file:line:column: message`.
+    /// Compile files together, as a build.rs does, and list errors as `file:line:column: message`.
     Check {
         #[command(flatten)]
         input: Input,
     },
-    /// Compile files as one, and write the Rust that a build.rs would have in its OUT_DIR:
-    /// to read it, or for builds that do not run a build.rs.
+    /// Compile files together, and write the Rust code that a build.rs writes to its OUT_DIR: to
+    /// read it, or for builds without a build.rs.
     Generate {
         #[command(flatten)]
         input: Input,
         #[command(flatten)]
         output: Output,
     },
-    /// Compile files as one, and show the types as they were understood: extensibility, member
-    /// ids, keys, bounds and defaults; then the sizes of samples in XCDR1 and XCDR2, the offsets
-    /// of members, where those are the same in all samples (else `-`), and the TypeIdentifiers
-    /// of XTypes by which other middleware knows them.
+    /// Compile files together, and print the types: extensibility, member ids, keys, bounds and
+    /// defaults; the sizes of samples in XCDR1 and XCDR2, the offsets of members that are the same
+    /// in all samples (else `-`), and the TypeIdentifiers of XTypes.
     Print {
         #[command(flatten)]
         input: Input,
     },
 }
 
-/// Which text is compiled.
+/// The input files.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Input {
     /// The files.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Look for included files here too.
+    /// Also search this directory for included files.
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
     /// Define a macro.
@@ -51,13 +49,13 @@ pub(crate) struct Input {
     define: Vec<String>,
 }
 
-/// What becomes of it. The options are those of `spindle_dds_idl::Builder`.
+/// The output. The options are those of `spindle_dds_idl::Builder`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Output {
     /// Write to this file instead of the standard output.
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Path by which the generated code names the runtime.
+    /// Path of the runtime in the generated code.
     #[arg(long, value_name = "PATH", default_value = "::spindle_dds::idl")]
     runtime_path: String,
     /// Take the types of an IDL module from a Rust path.
@@ -66,12 +64,12 @@ pub(crate) struct Output {
     /// Take a `native` type from a Rust path.
     #[arg(long, value_name = "NAME=PATH", value_parser = assignment)]
     native: Vec<(String, String)>,
-    /// Leave out serde's traits.
+    /// Do not derive serde's traits.
     #[arg(long)]
     no_serde: bool,
 }
 
-/// Findings go to the standard error, where compilers put them.
+/// Prints findings to the standard error, as compilers do.
 pub(crate) fn run(command: &Command) -> ExitCode {
     let outcome = match command {
         Command::Check { input } => input.compile().map(|_| ()),
@@ -88,7 +86,7 @@ pub(crate) fn run(command: &Command) -> ExitCode {
     }
 }
 
-/// What went wrong has been said.
+/// An error that has been printed.
 struct Reported;
 
 impl Input {
@@ -132,7 +130,7 @@ fn put(out: Option<&Path>, text: &str) -> Result<(), Reported> {
     };
     match written {
         Ok(()) => Ok(()),
-        // Whoever read on has seen enough.
+        // The reader of the pipe has ended.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => {
             let place = out.unwrap_or_else(|| Path::new("the standard output"));

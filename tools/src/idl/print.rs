@@ -1,5 +1,4 @@
-//! `spindle idl print`: the types as the compiler has understood them, and as they are on the
-//! wire.
+//! `spindle idl print`: the types as the compiler understands them, and on the wire.
 
 use std::fmt::Write as _;
 
@@ -12,10 +11,10 @@ const REPRESENTATIONS: [(Representation, &str); 2] = [
     (Representation::Xcdr2, "XCDR2"),
 ];
 
-/// The model, and of each structure and union what its samples look like.
+/// The model, and the wire format of each structure and union.
 pub(super) fn text(model: &Model) -> String {
     let mut out = spindle_dds_idl::print(model);
-    // Of names that are too long for a TypeObject the front end has said so.
+    // The front end has reported names that are too long for a TypeObject.
     let Ok(descriptions) = TypeDescriptions::of(model) else {
         return out;
     };
@@ -42,7 +41,7 @@ fn wire(out: &mut String, descriptions: &TypeDescriptions, id: TypeId, decl: &Ty
         line(
             out,
             1,
-            "TypeIdentifier: none, XTypes has no words for a part of it",
+            "TypeIdentifier: none, XTypes cannot describe a part of it",
         );
         return;
     };
@@ -88,7 +87,7 @@ fn key(kind: &TypeKind) -> String {
     }
 }
 
-/// Where members are, up to the first whose place hangs on those before.
+/// Offsets of the members; `-` where an offset depends on the members before.
 fn offsets(structure: &Struct, offsets: &[Option<usize>]) -> String {
     let members = structure
         .members

@@ -1,4 +1,4 @@
-//! A thread beside the participants that only sleeps: what its wake-ups alone cost them.
+//! A thread beside the participants that only sleeps: it shows what wake-ups alone cost them.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,17 +9,17 @@ use serde::Serialize;
 
 use super::clock;
 
-/// What it did.
+/// What the sleeping thread did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Bystander {
-    /// How long it slept each time.
+    /// Length of each sleep.
     pub(super) pause_ns: u64,
-    /// How often it woke.
+    /// Number of wake-ups.
     pub(super) wake_ups: u64,
 }
 
-/// Does `work` while a thread of this process sleeps for `pause`, again and again, if there is
-/// one. Who waits for participants does not take part in what they do.
+/// Does `work` while a thread of this process sleeps for `pause` again and again, if that is
+/// given. The calling process is not a participant.
 pub(crate) fn beside<R>(
     pause: Option<Duration>,
     work: impl FnOnce() -> R,
@@ -44,9 +44,9 @@ pub(crate) fn beside<R>(
     Ok((done, Some(bystander)))
 }
 
-/// How often it woke.
+/// Sleeps until `is_over`; returns the number of wake-ups.
 fn sleep_until(is_over: &AtomicBool, pause: Duration) -> io::Result<u64> {
-    clock::be_punctual()?;
+    clock::minimise_timer_slack()?;
     let mut wake_ups = 0;
     while !is_over.load(Ordering::Relaxed) {
         thread::sleep(pause);
@@ -60,14 +60,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_sleeps_as_long_as_the_work_takes() {
+    fn the_thread_sleeps_as_long_as_the_work_takes() {
         let work = || thread::sleep(Duration::from_millis(20));
         let pause = Duration::from_millis(1);
         let begin = std::time::Instant::now();
         let ((), bystander) = beside(Some(pause), work).expect("a thread");
         let bystander = bystander.expect("it was there");
         assert_eq!(bystander.pause_ns, 1_000_000);
-        // Each pause is a millisecond at least, however long the work took.
+        // Each pause takes at least a millisecond.
         let wake_ups_max = begin.elapsed().as_millis() as u64;
         assert!(bystander.wake_ups <= wake_ups_max, "{bystander:?}");
         assert_eq!(beside(None, || 7).expect("no thread"), (7, None));

@@ -1,8 +1,7 @@
-//! The processes of a measurement: started, listened to, and never left behind.
+//! The processes of a measurement.
 //!
-//! However this process ends, they end: on return, error and panic because dropping
-//! [`Children`] kills them, and on a signal because each asks the kernel to be killed
-//! with its parent.
+//! They end with this process: on return, error and panic because dropping [`Children`] kills
+//! them, and on a signal because each asks the kernel to be killed with its parent.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader};
@@ -13,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
-/// The processes that this one has started, by the order of starting.
+/// The processes that this one has started, in that order.
 #[derive(Debug)]
 pub(super) struct Children {
     running: Vec<Option<Child>>,
@@ -21,12 +20,12 @@ pub(super) struct Children {
     sender: Sender<(usize, Event)>,
 }
 
-/// Something that a process did.
+/// An event of a process.
 #[derive(Debug)]
 pub(super) enum Event {
     /// It printed a line.
     Line(String),
-    /// It closed its output: it has ended or is about to.
+    /// It closed its output: it has ended, or ends now.
     Closed,
 }
 
@@ -40,8 +39,8 @@ impl Children {
         }
     }
 
-    /// Starts this program once more with other arguments. The thread that calls
-    /// this has to outlive the process.
+    /// Starts this program again with other arguments. The calling thread has to outlive the
+    /// process: the kernel kills a child when the thread that started it ends.
     pub(super) fn start(&mut self, arguments: Vec<OsString>) -> io::Result<()> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(arguments)
@@ -64,14 +63,13 @@ impl Children {
         Ok(())
     }
 
-    /// The next event, or nothing if there is none until `deadline`.
+    /// The next event; `None` if there is none before `deadline`.
     pub(super) fn next_event(&self, deadline: Instant) -> Option<(usize, Event)> {
         let left = deadline.saturating_duration_since(Instant::now());
         self.events.recv_timeout(left).ok()
     }
 
-    /// How a process ended, waiting a little for one that is about to; one that does
-    /// not end is killed.
+    /// The exit status of a process. Waits a while for it to end, then kills it.
     pub(super) fn reap(&mut self, number: usize) -> io::Result<ExitStatus> {
         let Some(mut child) = self.running[number].take() else {
             return Ok(ExitStatus::default());
@@ -99,7 +97,7 @@ impl Drop for Children {
     }
 }
 
-/// What is wrong with a process that ended this way, if anything.
+/// What is wrong with an exit status, if anything.
 pub(super) fn complaint(status: ExitStatus) -> Option<String> {
     match (status.success(), status.signal()) {
         (true, _) => None,
@@ -108,8 +106,8 @@ pub(super) fn complaint(status: ExitStatus) -> Option<String> {
     }
 }
 
-/// In a process that was started: asks to be killed when the parent ends. False if
-/// it has ended already.
+/// In a worker: asks the kernel to kill this process when the parent ends. False if the parent
+/// has ended already.
 pub(super) fn die_with(parent: u32) -> bool {
     let parent = i32::try_from(parent).ok().and_then(Pid::from_raw);
     set_parent_process_death_signal(Some(Signal::KILL)).is_ok() && getppid() == parent

@@ -1,4 +1,4 @@
-//! Clocks: one that all processes of a host share, and this process's own.
+//! Clocks: the host's, which all processes share, and this process's processor time.
 
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -13,12 +13,12 @@ pub(super) fn monotonic_ns() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
 
-/// Processor time that all threads of this process have used.
+/// Processor time of all threads of this process.
 pub(super) fn process_cpu_ns() -> u64 {
     nanoseconds(ClockId::ProcessCPUTime)
 }
 
-/// How often the threads of this process that live have gone to sleep, and so had to be woken.
+/// Voluntary context switches of the live threads of this process: how often they slept.
 pub(super) fn voluntary_switches() -> io::Result<u64> {
     let mut sum = 0;
     for task in fs::read_dir("/proc/self/task")? {
@@ -30,18 +30,18 @@ pub(super) fn voluntary_switches() -> io::Result<u64> {
 fn switches_of(task: &Path) -> io::Result<u64> {
     let status = match fs::read_to_string(task.join("status")) {
         Ok(status) => status,
-        // It has ended since it was listed.
+        // The thread has ended since it was listed.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(error),
     };
     let mut lines = status.lines();
     let count = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
     let count = count.and_then(|count| count.trim().parse().ok());
-    count.ok_or_else(|| io::Error::other("the kernel does not count switches of threads"))
+    count.ok_or_else(|| io::Error::other("the kernel does not count context switches of threads"))
 }
 
-/// Sleeps until shortly before `due_at_ns`, then spins: a timer alone is late by more
-/// than what is to be measured.
+/// Sleeps until shortly before `due_at_ns`, then spins: a timer alone is late by more than the
+/// latencies to measure.
 pub(super) fn wait_until(due_at_ns: u64) {
     loop {
         let left_ns = due_at_ns.saturating_sub(monotonic_ns());
@@ -53,7 +53,7 @@ pub(super) fn wait_until(due_at_ns: u64) {
     }
 }
 
-/// Keeps the processor busy for so long.
+/// Keeps the processor busy for `ns`.
 pub(super) fn spin(ns: u64) {
     if ns == 0 {
         return;
@@ -64,9 +64,9 @@ pub(super) fn spin(ns: u64) {
     }
 }
 
-/// Looks at the clock until so long has passed, and until its turn comes then: each time, others
-/// have the processor first, if it is long enough for that. No timer is set.
-pub(super) fn wait_politely(ns: u64) {
+/// Waits for `ns` or longer without a timer: reads the clock in a loop that yields the processor,
+/// or only spins where `ns` is too short for that.
+pub(super) fn wait_yielding(ns: u64) {
     if ns < NO_TURN_NS {
         return spin(ns);
     }
@@ -76,8 +76,8 @@ pub(super) fn wait_politely(ns: u64) {
     }
 }
 
-/// The calling thread is to be woken when it is due.
-pub(super) fn be_punctual() -> io::Result<()> {
+/// Sets the timer slack of the calling thread to the minimum, so that its sleeps end in time.
+pub(super) fn minimise_timer_slack() -> io::Result<()> {
     Ok(set_current_timer_slack(NonZeroU64::new(1))?)
 }
 
@@ -86,7 +86,7 @@ fn nanoseconds(clock: ClockId) -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Too short for others to have a turn.
+/// Waits shorter than this do not yield: another thread's time slice is longer.
 const NO_TURN_NS: u64 = 20_000;
 const SPIN_NS: u64 = 200_000;
 
@@ -95,10 +95,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_gives_way_waits_as_long_or_longer() {
+    fn a_yielding_wait_takes_as_long_or_longer() {
         for ns in [0, NO_TURN_NS - 1, NO_TURN_NS, 1_000_000] {
             let begin_ns = monotonic_ns();
-            wait_politely(ns);
+            wait_yielding(ns);
             let waited_ns = monotonic_ns() - begin_ns;
             assert!(waited_ns >= ns, "{waited_ns} of {ns}");
         }

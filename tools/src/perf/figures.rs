@@ -1,21 +1,21 @@
-//! What is measured, in forms that can be printed and sent from process to process.
+//! Figures in a form that can be printed, and sent from process to process.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use spindle_dds::ParticipantCounters;
 
-/// Sizes of batches.
+/// A distribution of batch sizes.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Batches {
     pub(super) batches: u64,
     pub(super) p50: u64,
     pub(super) p99: u64,
     pub(super) max: u64,
-    /// Smallest size of a bucket, and how many batches fell into it.
+    /// For each bucket, its smallest size and the number of batches in it.
     pub(super) buckets: Vec<(u64, u64)>,
 }
 
-/// The counters of a participant that say how its engine worked.
+/// Counters of a participant's engine and fabric.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Counts {
     pub(super) sent: u64,
@@ -25,18 +25,18 @@ pub(super) struct Counts {
     pub(super) delivered: u64,
     pub(super) upcalls: u64,
     pub(super) claims_without_room: u64,
-    /// Steps of the engine that moved something, and those that did not.
+    /// Steps of the engine that made progress, and those that did not.
     pub(super) steps: u64,
     pub(super) idle_steps: u64,
-    /// Times it went to sleep, or was about to.
+    /// Announcements that it sleeps.
     pub(super) sleeps: u64,
     pub(super) wake_ups: u64,
-    /// Doorbells rung at others that slept.
+    /// Doorbells sent to sleeping participants.
     pub(super) rings: u64,
     pub(super) pushes: u64,
-    /// Bytes of payload, headers and guards that were pushed.
+    /// Pushed bytes of payload, headers and guards.
     pub(super) data_bytes_pushed: u64,
-    /// Bytes of acknowledgements that were pushed.
+    /// Pushed bytes of acknowledgements.
     pub(super) ack_bytes_pushed: u64,
     pub(super) send_batch: Batches,
     pub(super) receive_batch: Batches,
@@ -80,7 +80,7 @@ impl From<&ParticipantCounters> for Counts {
     }
 }
 
-/// A histogram on its way from a worker: pairs of nanoseconds and how often.
+/// A histogram as a worker sends it: pairs of nanoseconds and counts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Latencies(Vec<(u64, u64)>);
 
@@ -103,7 +103,7 @@ impl Latencies {
     }
 }
 
-/// Where a distribution of times lies, in nanoseconds.
+/// Quantiles of a distribution of times, in nanoseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Quantiles {
     pub(super) min: u64,
@@ -127,12 +127,12 @@ impl From<&Histogram<u64>> for Quantiles {
     }
 }
 
-/// A histogram for times from a nanosecond to a minute, to three digits.
+/// A histogram for times from a nanosecond to a minute, with three digits.
 pub(super) fn histogram() -> Result<Histogram<u64>, hdrhistogram::CreationError> {
     Histogram::new_with_bounds(1, 60_000_000_000, 3)
 }
 
-/// Histograms of several workers as one.
+/// The histograms of several workers as one.
 pub(super) fn merged<'a>(
     parts: impl IntoIterator<Item = &'a Latencies>,
 ) -> Result<Histogram<u64>, hdrhistogram::CreationError> {
@@ -148,15 +148,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_histogram_travels() {
+    fn a_histogram_survives_json() {
         let mut histogram = histogram().expect("bounds");
         for value in [10, 10, 2_000, 3_000_000] {
             histogram.record(value).expect("in bounds");
         }
         let sent = Latencies::from(&histogram);
         let line = serde_json::to_string(&sent).expect("JSON");
-        let come: Latencies = serde_json::from_str(&line).expect("JSON");
-        let whole = merged([&come, &come]).expect("bounds");
+        let received: Latencies = serde_json::from_str(&line).expect("JSON");
+        let whole = merged([&received, &received]).expect("bounds");
         assert_eq!((whole.len(), whole.min()), (8, 10));
         assert_eq!(whole.value_at_quantile(0.5), 10);
     }

@@ -1,4 +1,4 @@
-//! The workers of a measurement: started together, their answers collected.
+//! The workers of a measurement: starts them, and collects their reports.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use super::children::{Children, Event, complaint};
 use super::job::{Answer, Job, Report, Role};
 use super::place;
 
-/// Runs one worker for each role and returns their reports in the same order.
+/// Runs one worker for each role. Returns their reports in the same order.
 pub(super) fn run(job: &Job, roles: &[Role], time_limit: Duration) -> Result<Vec<Report>, Failure> {
     let directory = tempfile::Builder::new()
         .prefix("spindle-perf-")
@@ -53,7 +53,7 @@ impl Fleet<'_> {
                 Some((number, Event::Line(line))) => {
                     let answer =
                         serde_json::from_str(&line).unwrap_or_else(|error| Answer::Failed {
-                            error: format!("said what makes no sense: {error}"),
+                            error: format!("printed a malformed answer: {error}"),
                         });
                     self.handle_answer(number, answer);
                 }
@@ -72,7 +72,7 @@ impl Fleet<'_> {
         Ok(())
     }
 
-    /// After a failure the others have a while left to notice it too.
+    /// After a failure the others get some time to notice it too.
     fn handle_answer(&mut self, number: usize, answer: Answer) {
         if matches!(answer, Answer::Failed { .. }) {
             self.deadline = self.deadline.min(Instant::now() + GRACE);

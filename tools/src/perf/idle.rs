@@ -1,5 +1,4 @@
-//! `spindle perf idle`: what participants cost that have nothing to do, and how soon
-//! they are back.
+//! `spindle perf idle`: the processor time of idle participants, and the latency of waking them.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -9,11 +8,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use spindle_dds::{DomainParticipant, PeerPath};
 
-use super::drill::Drill;
 use super::figures::{Counts, Quantiles, merged};
 use super::job::{Job, Report, Role};
 use super::options::{Doorbell, IdleOptions, Level, Wait};
 use super::place::Place;
+use super::scenario::Scenario;
 use super::writer::Sender;
 use super::{Failure, clock, fleet, participant};
 
@@ -27,34 +26,34 @@ struct Outcome {
 
 #[derive(Debug, Serialize)]
 struct OfDoorbell {
-    /// Of one processor, all participants together.
+    /// Processor time of all participants together, in percent of one processor.
     cpu_percent: f64,
-    /// From publishing after a pause to taking.
+    /// From writing after a pause to taking.
     wake_ns: Quantiles,
     wakes: u64,
     counters: Vec<Counts>,
-    /// For each participant, what it pushed while idle.
+    /// Pushes of each participant while idle.
     traffic: Vec<Traffic>,
 }
 
-/// What was pushed.
+/// Counts of pushes.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Traffic {
-    /// Pushes in lanes: samples, guards, acknowledgements. Not membership's.
-    pub(super) lane_pushes: u64,
-    /// Work requests to peers by RDMA; those of the two next ones are among them, the
-    /// rest is what membership says: heartbeats.
+    /// Pushes of the subgroups: samples, guards, acknowledgements. Not the membership's.
+    pub(super) subgroup_pushes: u64,
+    /// Work requests to RDMA peers. Includes `sleep_words` and `doorbells`; the rest are
+    /// heartbeats of the membership.
     work_requests: u64,
-    /// That this participant is about to sleep.
+    /// Announcements that this participant sleeps.
     sleep_words: u64,
     doorbells: u64,
 }
 
 impl Traffic {
-    /// So far.
+    /// The counts so far.
     pub(super) fn of(participant: &DomainParticipant) -> Result<Self, Failure> {
         let mut all = Self {
-            lane_pushes: Counts::from(&participant.counters()?).pushes,
+            subgroup_pushes: Counts::from(&participant.counters()?).pushes,
             ..Self::default()
         };
         for way in participant::ways(participant)? {
@@ -67,9 +66,10 @@ impl Traffic {
         Ok(all)
     }
 
+    /// The difference from an earlier count.
     pub(super) fn since(&self, before: &Self) -> Self {
         Self {
-            lane_pushes: self.lane_pushes - before.lane_pushes,
+            subgroup_pushes: self.subgroup_pushes - before.subgroup_pushes,
             work_requests: self.work_requests - before.work_requests,
             sleep_words: self.sleep_words - before.sleep_words,
             doorbells: self.doorbells - before.doorbells,
@@ -78,7 +78,7 @@ impl Traffic {
 
     fn sum<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
         all.into_iter().fold(Self::default(), |sum, one| Self {
-            lane_pushes: sum.lane_pushes + one.lane_pushes,
+            subgroup_pushes: sum.subgroup_pushes + one.subgroup_pushes,
             work_requests: sum.work_requests + one.work_requests,
             sleep_words: sum.sleep_words + one.sleep_words,
             doorbells: sum.doorbells + one.doorbells,
@@ -131,7 +131,7 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         listener: true,
         idle_topics: 0,
         poll: false,
-        drill: Drill::default(),
+        scenario: Scenario::default(),
         size: 64,
         samples: options.wakes,
         warm_up: 0,
@@ -146,7 +146,7 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
     let time_limit = Duration::from_secs(120) + Duration::from_nanos(job.idle_ns) + waking;
     let reports = fleet::run(&job, &roles, time_limit)?;
     let idle_cpu_ns: u64 = reports.iter().map(|report| report.idle_cpu_ns).sum();
-    // The first participant does the waking.
+    // The first participant wakes the others.
     let wakes = merged(reports.iter().skip(1).map(|report| &report.uncorrected))?;
     Ok(OfDoorbell {
         cpu_percent: 100.0 * idle_cpu_ns as f64 / job.idle_ns.max(1) as f64,
@@ -157,7 +157,7 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
     })
 }
 
-/// One of the participants, in its own process.
+/// Runs a participant in its own process.
 pub(super) fn work(job: &Job, index: u32) -> Result<Report, Failure> {
     let (participant, topic) = participant::create(job)?;
     let writer = participant::writer(job, &participant, &topic)?;
@@ -172,14 +172,14 @@ pub(super) fn work(job: &Job, index: u32) -> Result<Report, Failure> {
     let idle_traffic = Traffic::of(&participant)?.since(&before);
 
     if index == 0 {
-        // The others measure for as long as this one does, give or take a little.
+        // The others' idle times end at nearly the same moment.
         std::thread::sleep(2 * SETTLE);
         for number in 0..job.samples {
             std::thread::sleep(PAUSE);
             sender.send(number, clock::monotonic_ns())?;
         }
     } else {
-        // The one that wakes the others leaves after the last wake.
+        // The first participant leaves after the last wake-up.
         let all = job.writers;
         participant::wait_until(&reader, &log, job.listener, |matched| {
             matched.total_count >= all && matched.current_count < all
@@ -193,13 +193,13 @@ pub(super) fn work(job: &Job, index: u32) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// What was pushed once lanes have begun, and nothing is said in them any more.
+/// Waits until the subgroups have begun and push nothing any more. Returns the counts then.
 pub(super) fn settled(participant: &DomainParticipant) -> Result<Traffic, Failure> {
     let mut before = Traffic::of(participant)?;
     loop {
         std::thread::sleep(SETTLE);
         let now = Traffic::of(participant)?;
-        if now.lane_pushes == before.lane_pushes {
+        if now.subgroup_pushes == before.subgroup_pushes {
             return Ok(now);
         }
         before = now;
@@ -234,16 +234,16 @@ impl Outcome {
             let all = Traffic::sum(&one.traffic);
             writeln!(
                 out,
-                "{doorbell}: idle, all together pushed {} times in lanes; by RDMA {} work requests, \
-                 {} of them sleep words, {} doorbells",
-                all.lane_pushes, all.work_requests, all.sleep_words, all.doorbells
+                "{doorbell}: pushes while idle, all participants: {} in subgroups; RDMA work requests {}, \
+                 of them {} sleep words, {} doorbells",
+                all.subgroup_pushes, all.work_requests, all.sleep_words, all.doorbells
             )?;
         }
         Ok(())
     }
 }
 
-/// How long nothing is pushed in lanes before nothing will be.
+/// Without a push for so long, a subgroup is settled.
 pub(super) const SETTLE: Duration = Duration::from_secs(1);
-/// Long enough that everybody sleeps again.
+/// Long enough for all participants to sleep again.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -1,74 +1,74 @@
-//! What a worker is told, and what it answers.
+//! A worker's job, and its answer.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use spindle_dds::PeerPath;
 
-use super::drill::Drill;
 use super::figures::{Counts, Latencies};
 use super::idle;
 use super::options::{Doorbell, Level, Wait};
 use super::place::Place;
+use super::scenario::Scenario;
 
-/// What a worker is to do.
+/// The job of a worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Job {
-    /// The process that started it, with which it ends.
+    /// Id of the process that started it, with which it ends.
     pub(super) parent: u32,
     pub(super) role: Role,
-    /// Where the participants of the measurement meet.
+    /// `spindle.directory` of the participants.
     pub(super) directory: PathBuf,
-    /// The hosts on which they are dealt out, if there are several.
+    /// The hosts to which participants are assigned in turn, if there are several.
     pub(super) places: Vec<Place>,
-    /// Where this one is.
+    /// The host of this participant.
     pub(super) place: Option<Place>,
-    /// How many there are.
+    /// Number of participants.
     pub(super) participants: u32,
-    /// How many of them write.
+    /// Number of participants that write.
     pub(super) writers: i32,
     pub(super) level: Level,
     pub(super) doorbell: Doorbell,
     pub(super) wait: Wait,
     pub(super) prefault: bool,
-    /// Who is silent for so many milliseconds has failed, if not after the product's default.
+    /// Heartbeat timeout in milliseconds; `None` for the product's default.
     pub(super) limit_ms: Option<u64>,
-    /// Of a ring, as its bytes: the product's default if it is `None`.
+    /// Size of the rings in messages and in bytes; `None` for the product's default.
     pub(super) ring_messages: Option<u32>,
     pub(super) ring_bytes: Option<u64>,
-    /// Switches of the engine that are off.
+    /// Engine switches that are off.
     pub(super) without: Vec<String>,
     pub(super) copy: bool,
     pub(super) fill: bool,
-    /// The readers are told of samples by a listener, instead of waiting for them.
+    /// Readers use a listener instead of waiting for samples.
     pub(super) listener: bool,
-    /// Topics beside the measured one, in which nothing is sent.
+    /// Number of idle topics beside the measured one.
     pub(super) idle_topics: u32,
-    /// The readers look again and again.
+    /// Readers poll for samples.
     pub(super) poll: bool,
-    /// What else participants are asked to do.
-    pub(super) drill: Drill,
-    /// Bytes of payload.
+    /// What participants do besides sending and taking.
+    pub(super) scenario: Scenario,
+    /// Bytes of payload of a sample.
     pub(super) size: usize,
-    /// Samples of each writer, those for warming up not counted.
+    /// Measured samples of each writer.
     pub(super) samples: u64,
-    /// Samples of each writer that are sent first and not measured.
+    /// Samples of each writer before those, which are not measured.
     pub(super) warm_up: u64,
-    /// Nanoseconds from one sample of a writer to the next; 0 to send at once.
+    /// Nanoseconds from one sample of a writer to the next; 0 for as fast as possible.
     pub(super) period_ns: u64,
-    /// So many readers have a writer that sends nothing.
+    /// Number of readers that have a writer which sends nothing.
     pub(super) silent: u32,
-    /// How long idle participants do nothing.
+    /// Idle time that is measured.
     pub(super) idle_ns: u64,
 }
 
-/// Which worker it is.
+/// The part of a worker in the measurement, with its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Role {
     Writer(u32),
     Reader(u32),
-    /// It writes and reads; those behind the last that writes only read.
+    /// Writes and reads; members with an index of `Job::writers` or more only read.
     Member(u32),
     Idler(u32),
 }
@@ -83,7 +83,7 @@ impl std::fmt::Display for Role {
     }
 }
 
-/// The one line that a worker prints.
+/// The line that a worker prints.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
@@ -91,32 +91,32 @@ pub(super) enum Answer {
     Failed { error: String },
 }
 
-/// What a worker did.
+/// The figures of a worker.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Report {
     /// Samples sent, or taken and measured.
     pub(super) samples: u64,
-    /// Samples that this reader never saw.
+    /// Samples that the reader did not receive.
     pub(super) lost: u64,
-    /// Times that a BEST_EFFORT writer found no room and tried again.
+    /// Attempts of a BEST_EFFORT writer that found no room.
     pub(super) retries: u64,
-    /// From the first sample measured to the last.
+    /// From the first measured sample to the last.
     pub(super) elapsed_ns: u64,
-    /// Processor time from the formation of the group to the end.
+    /// Processor time from the first view to the end.
     pub(super) cpu_ns: u64,
-    /// How often its threads went to sleep in that time.
+    /// Voluntary context switches of its threads in that time.
     pub(super) switches: u64,
     /// Processor time while idle.
     pub(super) idle_cpu_ns: u64,
-    /// From when samples were due.
+    /// Latencies from when samples were due.
     pub(super) latency: Latencies,
-    /// From when samples were sent.
+    /// Latencies from when samples were sent.
     pub(super) uncorrected: Latencies,
     pub(super) counts: Counts,
-    /// How what a writer, or a participant that writes and reads, sent went to the others.
+    /// The path of a writer's samples to each peer.
     pub(super) peers: Vec<PeerPath>,
-    /// What a participant that writes and reads has written; the rest is what it has read.
+    /// For a member: the figures of its writers; the others are of its readers.
     pub(super) written: Option<Box<Self>>,
-    /// What it pushed while idle, or, of a member that stays, when all was over.
+    /// Pushes while idle; for a member, while it stays after the last sample.
     pub(super) idle_traffic: idle::Traffic,
 }

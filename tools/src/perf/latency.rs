@@ -1,8 +1,8 @@
 //! `spindle perf latency`: one way, from when a sample was due to when it was taken.
 //!
-//! A sample is timed from when it was *due*, not from when it was sent: where one is
-//! held up, those behind it are late as well, and a sender that waits with them would
-//! hide that (coordinated omission). `uncorrected` times from the sending.
+//! A sample is timed from when it was *due*, not from when it was sent: a delayed sample also
+//! delays those behind it, which a sender that waits would hide (coordinated omission).
+//! `uncorrected` has the times since sending.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -33,7 +33,7 @@ struct Outcome {
     idle_topics: u32,
     silent: u32,
     rate_hz: f64,
-    /// Latencies measured, over all readers.
+    /// Measured latencies, over all readers.
     samples: u64,
     seconds: f64,
     #[serde(flatten)]
@@ -44,7 +44,7 @@ struct Outcome {
     voluntary_switches: Switches,
     reader_counters: Vec<Counts>,
     writer_counters: Vec<Counts>,
-    /// For each writer, how its samples went to the other participants.
+    /// For each writer, the path of its samples to each peer.
     writer_peers: Vec<Vec<PeerPath>>,
 }
 
@@ -52,7 +52,8 @@ pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
     let common = &options.common;
     if !(options.rate > 0.0 && options.rate <= RATE_MAX_HZ) {
         return Err(Failure::Workers(format!(
-            "a rate is above 0 and at most {RATE_MAX_HZ}"
+            "--rate {}: it is above 0 and at most {RATE_MAX_HZ}",
+            options.rate
         )));
     }
     let period_ns = (1e9 / options.rate) as u64;

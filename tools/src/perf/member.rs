@@ -1,17 +1,16 @@
-//! A participant that writes and reads, or, of some, only reads: it sends its samples, and
-//! takes those of all.
+//! A member: sends its samples, unless it only reads, and takes the samples of all members.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use spindle_dds::{DataReader, DataWriter, DomainParticipant, Publisher};
 
-use super::drill::Last;
 use super::figures::Counts;
 use super::idle::{SETTLE, Traffic, settled};
 use super::job::{Job, Report};
 use super::perf::Probe;
 use super::reader::Log;
+use super::scenario::Last;
 use super::writer::Sender;
 use super::{Failure, clock, participant};
 
@@ -33,8 +32,9 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     participant::enable(job, &participant)?;
     let cpu_started_ns = clock::process_cpu_ns();
     let switches = clock::voluntary_switches()?;
-    if let Last::SilentNs(_) = job.drill.last {
-        // If it comes first in the order, the others' samples come when it is over.
+    if let Last::SilentNs(_) = job.scenario.last {
+        // Without nulls, a silent writer that is first in the order blocks the others' samples
+        // until it is deleted: the clock has to run before.
         log.lock().unwrap_or_else(PoisonError::into_inner).start();
     }
     let member = Member {
@@ -44,7 +44,7 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
         log,
     };
     let mut written = member.send(writers)?;
-    // Who has all samples may go: the others get them without it.
+    // A member that has received all samples may leave: the others receive them without it.
     member.wait(&readers)?;
     written.counts = Counts::from(&participant.counters()?);
     written.peers = participant::ways(&participant)?;
@@ -70,7 +70,7 @@ impl Member<'_> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends in each topic, by a thread for each.
+    /// Sends in all topics, with one thread per topic.
     fn send(&self, writers: Vec<DataWriter<Probe>>) -> Result<Report, Failure> {
         let sent = std::thread::scope(|scope| {
             let threads = (0..).zip(writers).map(|(topic, writer)| {
@@ -90,18 +90,18 @@ impl Member<'_> {
     fn send_in(&self, index: u32, writer: DataWriter<Probe>) -> Result<Report, Failure> {
         let is_prompt = |index| {
             let writers = self.job.writers as usize;
-            self.job.drill.is_prompt(index as usize, writers)
+            self.job.scenario.is_prompt(index as usize, writers)
         };
-        match self.job.drill.last {
+        match self.job.scenario.last {
             Last::DelayedNs(ns) if !is_prompt(index) => {
                 let mut sender = Sender::new(self.job, index, writer);
                 sender.send_until(self.job, || {
-                    clock::wait_politely(ns);
+                    clock::wait_yielding(ns);
                     self.log().is_all()
                 })
             }
             Last::SleepsNs(ns) if !is_prompt(index) => {
-                clock::be_punctual()?;
+                clock::minimise_timer_slack()?;
                 let mut sender = Sender::new(self.job, index, writer);
                 sender.send_until(self.job, || {
                     std::thread::sleep(Duration::from_nanos(ns));
@@ -123,7 +123,7 @@ impl Member<'_> {
                 while !self.log().is_all() && clock::monotonic_ns() < until_ns {
                     std::thread::sleep(LOOK_AGAIN_AFTER);
                 }
-                // Without nulls nothing fills up for who has less left than the others.
+                // Without nulls a writer that sends no more blocks the others.
                 if !self.log().is_all() {
                     sender.delete_from(&self.publisher)?;
                 }
@@ -133,14 +133,14 @@ impl Member<'_> {
         }
     }
 
-    /// Until all samples have been taken.
+    /// Waits until all samples have been taken.
     fn wait(&self, readers: &[DataReader<Probe>]) -> Result<(), Failure> {
         for looks in 1_u32.. {
             if self.log().is_all() {
                 break;
             }
             self.log().failure()?;
-            // A failed group says so when samples are taken.
+            // A failed group is reported when samples are taken.
             if looks % TAKE_EVERY == 0 {
                 for reader in readers {
                     self.log().take_all(reader)?;
@@ -152,7 +152,7 @@ impl Member<'_> {
     }
 }
 
-/// All that a member has sent, in one topic or another.
+/// The sum over the topics in which a member has sent.
 fn merged(sent: impl IntoIterator<Item = Report>) -> Report {
     let sent = sent.into_iter();
     sent.fold(Report::default(), |all, one| Report {
@@ -163,20 +163,20 @@ fn merged(sent: impl IntoIterator<Item = Report>) -> Report {
     })
 }
 
-/// Stays for as long as the job says, and counts what is pushed meanwhile.
+/// Stays idle for the time that the job asks for, and counts the pushes.
 fn stay(job: &Job, participant: &DomainParticipant) -> Result<Traffic, Failure> {
-    if job.drill.still_ns == 0 {
+    if job.scenario.still_ns == 0 {
         return Ok(Traffic::default());
     }
     let before = settled(participant)?;
-    std::thread::sleep(Duration::from_nanos(job.drill.still_ns));
+    std::thread::sleep(Duration::from_nanos(job.scenario.still_ns));
     let pushed = Traffic::of(participant)?.since(&before);
-    // The others are not done at the same moment: they would count that this one leaves.
+    // The others end a little later: they would count the pushes of this member's leave.
     std::thread::sleep(2 * SETTLE);
     Ok(pushed)
 }
 
-/// For what is left when one that was silent has deleted its writer.
+/// Time for the last samples after the silent member has deleted its writer.
 const REST_NS: u64 = 500_000_000;
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(2);
 /// Once a second.

@@ -1,12 +1,11 @@
-//! `spindle perf`: measurements in processes of their own.
+//! `spindle perf`: measurements with a process for each participant.
 //!
-//! This process starts one for each participant, tells it its [`Job`](job::Job) on the
-//! command line, and gets back one line of JSON, its [`Answer`](job::Answer).
+//! The parent starts the workers, passes each its [`Job`](job::Job) on the command line, and
+//! reads one line of JSON from it, its [`Answer`](job::Answer).
 
 mod bystander;
 mod children;
 mod clock;
-mod drill;
 mod figures;
 mod fleet;
 mod idle;
@@ -18,6 +17,7 @@ mod participant;
 mod payload;
 mod place;
 mod reader;
+mod scenario;
 mod throughput;
 mod work;
 mod worker;
@@ -25,32 +25,31 @@ mod writer;
 
 use std::process::ExitCode;
 
-pub(crate) use bystander::beside;
 use options::{IdleOptions, LatencyOptions, ThroughputOptions, WorkOptions};
 
 spindle_dds::include_idl!("perf");
 
-/// What can be measured.
+/// The measurements.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Samples a second, with writers that send as fast as they can.
+    /// Samples per second, with writers that send as fast as they can.
     Throughput(ThroughputOptions),
-    /// Time from publishing to the subscriber, with writers that keep a pace.
+    /// Latency from writer to reader, with writers that keep a fixed rate.
     Latency(LatencyOptions),
-    /// Processor time of participants that have nothing to do, and how fast they wake.
+    /// Processor time of idle participants, and the latency of waking them.
     Idle(IdleOptions),
-    /// What a writer and readers do with all bytes of their samples, which go from one thread to
-    /// others in blocks, with nothing said of any sample: what bytes cost without a middleware.
+    /// The cost of the bytes alone: threads hand blocks of samples to each other, and write and
+    /// sum every byte, without any middleware.
     Work(WorkOptions),
-    /// A participant of a measurement.
+    /// A worker process of a measurement.
     #[command(hide = true)]
     Worker {
-        /// What it is to do, as JSON.
+        /// The worker's job as JSON.
         job: String,
     },
 }
 
-/// Why there is no result.
+/// Reasons for a measurement to fail.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -63,13 +62,13 @@ enum Failure {
     Histogram(#[from] hdrhistogram::CreationError),
     #[error("{0}")]
     Workers(String),
-    #[error("a sample came out of order: {found} of writer {writer}, not {wanted}")]
+    #[error("out of order: sample {found} of writer {writer}, expected {wanted}")]
     OutOfOrder {
         writer: u32,
         found: u64,
         wanted: u64,
     },
-    #[error("a sample of {found} bytes came, not of {wanted}")]
+    #[error("a sample has {found} bytes, expected {wanted}")]
     WrongSize { found: usize, wanted: usize },
 }
 

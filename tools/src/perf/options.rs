@@ -9,32 +9,32 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use spindle_dds::properties::engine_switches;
 
-use super::drill::{Drill, Last, duration};
+use super::scenario::{Last, Scenario, duration};
 
-/// Where participants are.
+/// The hosts of the participants, and the fabric between them.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Hosts {
-    /// What carries the samples.
+    /// Fabric that carries the samples.
     #[arg(long, value_enum, default_value_t = Fabric::Shm)]
     pub(crate) fabric: Fabric,
-    /// Addresses of this host, each of which takes the part of a host for the participants
-    /// that are dealt out to it: with --fabric tcp or rdma.
+    /// Addresses of this machine; each acts as a host, and participants are assigned to them in
+    /// turn. With --fabric tcp or rdma.
     #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',')]
     pub(crate) hosts: Vec<IpAddr>,
-    /// RDMA device of each of the hosts: with --fabric rdma.
+    /// RDMA device of each host. With --fabric rdma.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) devices: Vec<String>,
 }
 
-/// What throughput and latency have in common.
+/// Options of both throughput and latency.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Common {
     #[command(flatten)]
     pub(crate) on: Hosts,
-    /// Number of writers, each in a process of its own.
+    /// Number of writers, each in its own process.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
     pub(crate) writers: u32,
-    /// Number of readers, each in a process of its own.
+    /// Number of readers, each in its own process.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=32))]
     pub(crate) readers: u32,
     /// Bytes of payload in a sample.
@@ -43,52 +43,51 @@ pub(crate) struct Common {
     /// Delivery level of the writers.
     #[arg(long, value_enum, default_value_t = Level::Atomic)]
     pub(crate) level: Level,
-    /// Copy samples in and out, instead of building and reading them in place.
+    /// Copy samples in and out instead of building and reading them in place.
     #[arg(long)]
     pub(crate) copy: bool,
-    /// Write and sum every byte, instead of touching the first and the last.
+    /// Write and sum every byte instead of the first and the last.
     #[arg(long)]
     pub(crate) fill: bool,
-    /// Have readers told of samples by a listener, instead of a thread that waits for them.
+    /// Readers use a listener instead of a thread that waits for samples.
     #[arg(long)]
     pub(crate) listener: bool,
-    /// Topics beside the measured one, with the same writers and readers, in which nothing
-    /// is sent.
+    /// Number of idle topics beside the measured one, with the same writers and readers.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=500))]
     pub(crate) idle_topics: u32,
-    /// Have readers look for samples again and again, and yield while there are none.
+    /// Readers poll for samples, and yield the processor while there are none.
     #[arg(long, conflicts_with = "listener")]
     pub(crate) poll: bool,
     #[command(flatten)]
     pub(crate) tuning: Tuning,
-    /// Print one JSON object instead of a table.
+    /// Print a JSON object instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What tunes the participants.
+/// Properties of the participants.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Tuning {
-    /// What the polling threads sleep on.
+    /// Kernel object on which polling threads sleep.
     #[arg(long, value_enum, default_value_t = Doorbell::Auto)]
     pub(crate) doorbell: Doorbell,
-    /// How long threads that wait, and the polling threads, spin before they sleep.
+    /// How long waiting threads and polling threads spin before they sleep.
     #[arg(long, value_enum, default_value_t = Wait::Balanced)]
     pub(crate) wait: Wait,
-    /// Participants have all memory of their rings from the start: `spindle.prefault`.
+    /// Allocate all memory of the rings at the start (`spindle.prefault`).
     #[arg(long)]
     pub(crate) prefault: bool,
-    /// Messages in flight of one writer [default: the product's].
+    /// Messages in flight of one writer (`spindle.ring.messages`) [default: the product's].
     #[arg(long)]
     pub(crate) ring_messages: Option<u32>,
-    /// Bytes in flight of one writer [default: the product's, or more: room for all of
-    /// --ring-messages, and for 256 samples of more than 64 KiB].
+    /// Bytes in flight of one writer (`spindle.ring.bytes`) [default: the product's; more if
+    /// --ring-messages, or 256 samples of more than 64 KiB, need it].
     #[arg(long)]
     pub(crate) ring_bytes: Option<u64>,
-    /// Who is silent for so many milliseconds has failed [default: the product's].
+    /// Heartbeat timeout in milliseconds (`spindle.failure.limit_ms`) [default: the product's].
     #[arg(long)]
     pub(crate) limit_ms: Option<u64>,
-    /// Give up after so many seconds.
+    /// Time limit of the measurement in seconds.
     #[arg(long, default_value_t = 600)]
     pub(crate) timeout: u64,
 }
@@ -98,31 +97,32 @@ pub(crate) struct Tuning {
 pub(crate) struct ThroughputOptions {
     #[command(flatten)]
     pub(crate) common: Common,
-    /// Samples that each writer sends.
+    /// Samples sent by each writer.
     #[arg(long, default_value_t = 200_000)]
     pub(crate) samples: u64,
-    /// Number of participants that all write and read, instead of writers and readers.
+    /// Number of participants that both write and read, instead of writers and readers.
     #[arg(
         long,
         value_parser = clap::value_parser!(u32).range(2..=32),
         conflicts_with_all = ["writers", "readers", "poll"]
     )]
     pub(crate) members: Option<u32>,
-    /// Optimisations of the engine that are switched off.
+    /// Engine optimisations to switch off.
     #[arg(long, value_name = "SWITCH,...", value_delimiter = ',', value_parser = switches())]
     pub(crate) without: Vec<String>,
-    /// Switch all of them off: the baseline of the paper. Who is silent stops the others then.
+    /// Switch all engine optimisations off: the paper's baseline. A silent writer then stops the
+    /// others.
     #[arg(long, conflicts_with = "without")]
     pub(crate) baseline: bool,
-    /// Of the members, how many write [default: all]. The others read.
+    /// Number of members that write [default: all]. The others only read.
     #[arg(long, requires = "members", value_parser = clap::value_parser!(u32).range(1..=32))]
     pub(crate) senders: Option<u32>,
-    /// Have the last of the members that write wait for so long after each of its samples, as
-    /// 100us, and stop when it has all of the others. It waits in a loop, in which it gives way to
-    /// who wants the processor. What is measured are the samples of the others.
+    /// The last writing member waits this long after each sample (for example 100us), in a loop
+    /// that yields the processor. It stops when it has received all samples of the others, which
+    /// are what is measured.
     #[arg(long, requires = "members", value_name = "TIME", value_parser = duration)]
     pub(crate) delay_one: Option<Duration>,
-    /// The same, but it sleeps, so that a timer has to wake it for each sample.
+    /// Like --delay-one, but it sleeps, so a timer wakes it for each sample.
     #[arg(
         long,
         requires = "members",
@@ -131,8 +131,9 @@ pub(crate) struct ThroughputOptions {
         value_parser = duration
     )]
     pub(crate) sleep_one: Option<Duration>,
-    /// Have the last of the members that write send nothing, and delete its writer when it has
-    /// all samples of the others, or after so long, as 2s: whom it stops goes on then.
+    /// The last writing member sends nothing. It deletes its writer when it has received all
+    /// samples of the others, or after this time (for example 2s), which lets blocked members
+    /// continue.
     #[arg(
         long,
         requires = "members",
@@ -141,12 +142,12 @@ pub(crate) struct ThroughputOptions {
         value_parser = duration
     )]
     pub(crate) silent_one: Option<Duration>,
-    /// Have a thread beside the participants sleep for so long, as 100us, again and again, and
-    /// do nothing else: what its wake-ups alone cost them.
+    /// Run a thread beside the participants that only sleeps, for this long at a time (for
+    /// example 100us): shows what its wake-ups alone cost them.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) beside: Option<Duration>,
-    /// Number of topics, each in a subgroup of its own, in each of which each member writes,
-    /// by a thread for each.
+    /// Number of topics, each in its own subgroup. Each member writes in each of them, with one
+    /// thread per topic.
     #[arg(
         long,
         requires = "members",
@@ -155,23 +156,22 @@ pub(crate) struct ThroughputOptions {
         value_parser = clap::value_parser!(u32).range(1..=32)
     )]
     pub(crate) topics: u32,
-    /// Have participants wait for so long before the first sample, as 200ms: with many topics
-    /// there is much to set up, which a short measurement would count.
+    /// Time to wait before the first sample (for example 200ms), so that a short measurement
+    /// does not include the set-up of many topics.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) settle: Option<Duration>,
-    /// Have listeners take so long for each sample, as 100us: readers are told by listeners
-    /// then.
+    /// Listeners take this long for each sample (for example 100us). Implies --listener.
     #[arg(long, conflicts_with = "poll", value_name = "TIME", value_parser = duration)]
     pub(crate) upcall: Option<Duration>,
-    /// ... for each call, however many samples there are to take.
+    /// With --upcall: listeners take that time once per call, not per sample.
     #[arg(long, requires = "upcall")]
     pub(crate) upcall_once: bool,
-    /// Time each sample too, from before its place is claimed until it is taken: with writers
-    /// that send as fast as they can, most of it is waiting behind the others.
+    /// Also measure the time of each sample from before the claim until it is taken. Writers send
+    /// as fast as they can, so most of it is queueing.
     #[arg(long)]
     pub(crate) stamp: bool,
-    /// Have members that write stay for so long when all is over, as 5s, and count what they
-    /// push.
+    /// Writing members stay this long after the last sample (for example 5s) and count their
+    /// pushes while idle.
     #[arg(long, requires = "members", value_name = "TIME", value_parser = duration)]
     pub(crate) still: Option<Duration>,
 }
@@ -181,14 +181,14 @@ pub(crate) struct ThroughputOptions {
 pub(crate) struct LatencyOptions {
     #[command(flatten)]
     pub(crate) common: Common,
-    /// Samples that each writer sends, after a tenth more to warm up.
+    /// Samples sent by each writer, after a tenth more to warm up.
     #[arg(long, default_value_t = 10_000)]
     pub(crate) samples: u64,
-    /// Samples a second of each writer.
+    /// Samples per second of each writer.
     #[arg(long, default_value_t = 1_000.0)]
     pub(crate) rate: f64,
-    /// So many of the readers have a writer of the topic too, which sends nothing: each has its
-    /// part in the order.
+    /// Number of readers that also have a writer of the topic which sends nothing, and so takes
+    /// part in the total order.
     #[arg(long, default_value_t = 0)]
     pub(crate) silent: u32,
 }
@@ -198,22 +198,22 @@ pub(crate) struct LatencyOptions {
 pub(crate) struct IdleOptions {
     #[command(flatten)]
     pub(crate) on: Hosts,
-    /// Who is silent for so many milliseconds has failed [default: the product's].
+    /// Heartbeat timeout in milliseconds (`spindle.failure.limit_ms`) [default: the product's].
     #[arg(long)]
     pub(crate) limit_ms: Option<u64>,
-    /// Number of participants, all of which have a writer and a reader.
+    /// Number of participants, each with a writer and a reader.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=32))]
     pub(crate) participants: u32,
-    /// How long they do nothing.
+    /// Idle time in seconds.
     #[arg(long, default_value_t = 10.0)]
     pub(crate) seconds: f64,
-    /// How often they are woken afterwards.
+    /// Number of wake-ups that are measured afterwards.
     #[arg(long, default_value_t = 51)]
     pub(crate) wakes: u64,
     /// Measure this doorbell only [default: both].
     #[arg(long, value_enum)]
     pub(crate) doorbell: Option<Doorbell>,
-    /// Print one JSON object instead of a table.
+    /// Print a JSON object instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -224,24 +224,24 @@ pub(crate) struct WorkOptions {
     /// Bytes of payload in a sample.
     #[arg(long, default_value_t = 128)]
     pub(crate) size: usize,
-    /// How often a sample is summed, each time by another thread.
+    /// Number of threads that sum each sample.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=32))]
     pub(crate) readers: u32,
-    /// Samples that are written and summed.
+    /// Number of samples that are written and summed.
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) samples: u64,
-    /// Print one JSON object instead of a line.
+    /// Print a JSON object instead of a line.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What carries samples between participants.
+/// The fabric between participants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Fabric {
     /// Shared memory of this host.
     Shm,
-    /// Streams between hosts.
+    /// TCP between hosts.
     Tcp,
     /// RDMA between hosts. Needs the cargo feature `verbs`.
     Rdma,
@@ -251,9 +251,9 @@ pub(crate) enum Fabric {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
-    /// On receipt: BEST_EFFORT.
+    /// Delivered on receipt: BEST_EFFORT.
     Unordered,
-    /// When stable, in one order: RELIABLE.
+    /// Delivered when stable, in one total order: RELIABLE.
     Atomic,
 }
 
@@ -261,11 +261,11 @@ pub(crate) enum Level {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Doorbell {
-    /// Whichever is there.
+    /// The one that the machine supports.
     Auto,
-    /// Words in the peers' rows.
+    /// Futex words in the peers' rows.
     Futex,
-    /// Event descriptors.
+    /// Event file descriptors.
     Event,
 }
 
@@ -286,24 +286,24 @@ fn switches() -> PossibleValuesParser {
 }
 
 impl ThroughputOptions {
-    /// What is asked beside sending and taking.
-    pub(super) fn drill(&self) -> Drill {
+    /// What participants do besides sending and taking.
+    pub(super) fn scenario(&self) -> Scenario {
         let ns = |time: Option<Duration>| time.map(|time| time.as_nanos() as u64);
         let delayed = ns(self.delay_one).map(Last::DelayedNs);
         let sleeps = ns(self.sleep_one).map(Last::SleepsNs);
         let silent = ns(self.silent_one).map(Last::SilentNs);
-        Drill {
+        Scenario {
             last: delayed.or(sleeps).or(silent).unwrap_or_default(),
             settle_ns: ns(self.settle).unwrap_or(0),
             more_topics: self.topics - 1,
-            stamped: self.stamp,
+            is_stamped: self.stamp,
             upcall_ns: ns(self.upcall).unwrap_or(0),
-            upcall_once: self.upcall_once,
+            is_upcall_once: self.upcall_once,
             still_ns: ns(self.still).unwrap_or(0),
         }
     }
 
-    /// What is switched off.
+    /// Engine switches that are off.
     pub(crate) fn switched_off(&self) -> Vec<String> {
         match self.baseline {
             true => engine_switches().map(str::to_owned).collect(),
@@ -313,8 +313,8 @@ impl ThroughputOptions {
 }
 
 impl Tuning {
-    /// Room for many samples, but no more memory than it takes; the product's default if
-    /// that is many.
+    /// Bytes of the rings: room for --ring-messages samples, or for many large ones; `None` for
+    /// the product's default.
     pub(crate) fn ring_bytes(&self, size: usize) -> Option<u64> {
         let sample = size as u64 + HEADER_BYTES;
         let most = RING_BYTES_MAX.max(sample.saturating_mul(4));
@@ -326,7 +326,7 @@ impl Tuning {
     }
 }
 
-macro_rules! shown_as_on_the_command_line {
+macro_rules! display_as_on_the_command_line {
     ($($name:ident),+) => { $(
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -337,13 +337,13 @@ macro_rules! shown_as_on_the_command_line {
     )+ };
 }
 
-shown_as_on_the_command_line!(Fabric, Level, Doorbell, Wait);
+display_as_on_the_command_line!(Fabric, Level, Doorbell, Wait);
 
-/// What a sample takes besides its payload, at most.
+/// Bytes of a sample besides its payload, at most.
 pub(crate) const HEADER_BYTES: u64 = 64;
 const RING_BYTES_MIN: u64 = 1 << 20;
 const RING_BYTES_MAX: u64 = 1 << 30;
-/// A sample of more bytes is large.
+/// Samples of more bytes are large.
 pub(super) const LARGE: usize = 1 << 16;
-/// So many large samples a ring has room for.
+/// Large samples for which a ring has room.
 pub(super) const OF_LARGE: u32 = 256;

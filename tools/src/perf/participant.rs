@@ -15,19 +15,19 @@ use super::options::Level;
 use super::perf::Probe;
 use super::reader::{Log, Taker};
 
-/// A participant, still disabled, and its topic.
+/// A disabled participant, and the measured topic.
 pub(super) fn create(job: &Job) -> Result<(DomainParticipant, Topic<Probe>), Failure> {
     let participant = disabled(job)?;
     let topic = participant.topic("Probe").create()?;
     Ok((participant, topic))
 }
 
-/// A participant, still disabled.
+/// A disabled participant.
 pub(super) fn disabled(job: &Job) -> Result<DomainParticipant, Failure> {
     Ok(builder(job).disabled().create()?)
 }
 
-/// What a participant is to be.
+/// The builder of a participant with the properties of the job.
 pub(super) fn builder(job: &Job) -> ParticipantBuilder {
     let storage = if job.copy { "copy" } else { "ring" };
     let builder = DomainParticipant::builder(0);
@@ -39,11 +39,11 @@ pub(super) fn builder(job: &Job) -> ParticipantBuilder {
         None => builder,
         Some(limit_ms) => builder.property("spindle.failure.limit_ms", &limit_ms.to_string()),
     };
-    // Each in a subgroup of its own, so that none shares rings with the measured one.
+    // Each topic has its own subgroup, so that none shares rings with the measured one.
     let pinned = (0..job.idle_topics).map(|at| (idle_topic(at), at + 2));
-    let others = job.idle_topics + job.drill.more_topics > 0;
+    let others = job.idle_topics + job.scenario.more_topics > 0;
     let pinned = pinned.chain(others.then(|| ("Probe".to_owned(), 1)));
-    let more = (0..job.drill.more_topics).map(|at| (more_topic(at), at + 2 + job.idle_topics));
+    let more = (0..job.scenario.more_topics).map(|at| (more_topic(at), at + 2 + job.idle_topics));
     let pinned = pinned.chain(more);
     let builder = pinned.fold(builder, |builder, (name, subgroup)| {
         let property = format!("spindle.topic.{name}.subgroup");
@@ -68,13 +68,13 @@ pub(super) fn builder(job: &Job) -> ParticipantBuilder {
         .property("spindle.reader.storage", storage)
 }
 
-/// The topics in which members write, in a participant that is still disabled.
+/// The topics in which members write, in a disabled participant.
 pub(super) fn measured_topics(
     job: &Job,
     participant: &DomainParticipant,
 ) -> Result<Vec<Topic<Probe>>, Failure> {
     let names = std::iter::once("Probe".to_owned());
-    let names = names.chain((0..job.drill.more_topics).map(more_topic));
+    let names = names.chain((0..job.scenario.more_topics).map(more_topic));
     let topics = names.map(|name| Ok(participant.topic(&name).create()?));
     topics.collect()
 }
@@ -83,7 +83,7 @@ fn more_topic(at: u32) -> String {
     format!("Probe{}", at + 1)
 }
 
-/// A reader that keeps a log of what it takes.
+/// A reader, and the log of what it takes.
 pub(super) fn logged_reader(
     job: &Job,
     participant: &DomainParticipant,
@@ -94,7 +94,7 @@ pub(super) fn logged_reader(
     Ok((reader_into(job, &log, &subscriber, topic)?, log))
 }
 
-/// A reader of each topic, all with the same log.
+/// A reader for each topic, all with the same log.
 pub(super) fn logged_readers(
     job: &Job,
     participant: &DomainParticipant,
@@ -122,7 +122,7 @@ fn reader_into(
     Ok(reader.create()?)
 }
 
-/// Topics in which nothing is sent, beside the measured one.
+/// The idle topics.
 pub(super) fn idle_topics(
     job: &Job,
     participant: &DomainParticipant,
@@ -131,7 +131,7 @@ pub(super) fn idle_topics(
     topics.collect()
 }
 
-/// Their writers.
+/// A writer for each idle topic.
 pub(super) fn idle_writers(
     job: &Job,
     participant: &DomainParticipant,
@@ -141,7 +141,7 @@ pub(super) fn idle_writers(
     writers.collect()
 }
 
-/// Their readers.
+/// A reader for each idle topic.
 pub(super) fn idle_readers(
     job: &Job,
     participant: &DomainParticipant,
@@ -156,19 +156,19 @@ fn idle_topic(at: u32) -> String {
     format!("Idle{at}")
 }
 
-/// Enables it, and blocks until all participants of the measurement are there, and for as long
-/// as the job says.
+/// Enables the participant, and blocks until it has discovered all others, and then for the
+/// settling time of the job.
 pub(super) fn enable(job: &Job, participant: &DomainParticipant) -> Result<(), Failure> {
     participant.enable()?;
     let others = job.participants.saturating_sub(1) as usize;
     while participant.discovered_participants()?.len() < others {
         std::thread::sleep(LOOK_FOR_OTHERS_AFTER);
     }
-    std::thread::sleep(std::time::Duration::from_nanos(job.drill.settle_ns));
+    std::thread::sleep(std::time::Duration::from_nanos(job.scenario.settle_ns));
     Ok(())
 }
 
-/// How what this one sends goes to each of the others.
+/// The path to each peer.
 pub(super) fn ways(participant: &DomainParticipant) -> Result<Vec<PeerPath>, Failure> {
     let peers = participant.peers()?;
     Ok(peers.into_iter().map(|peer| peer.way).collect())
@@ -195,7 +195,7 @@ pub(super) fn writer_of(
     Ok(publisher.writer(topic).qos(qos).create()?)
 }
 
-/// The QoS of a reader that wants every sample that there is.
+/// The QoS of a reader that keeps all samples.
 pub(super) fn reader_qos(job: &Job) -> DataReaderQos {
     let mut qos = DataReaderQos::default();
     qos.reliability.kind = reliability(job.level);
@@ -203,7 +203,7 @@ pub(super) fn reader_qos(job: &Job) -> DataReaderQos {
     qos
 }
 
-/// Takes what comes, or what the listener leaves, until the reader's matches are as wanted.
+/// Takes samples, or those that the listener leaves, until the reader's matches are `done`.
 pub(super) fn wait_until(
     reader: &DataReader<Probe>,
     log: &Mutex<Log>,
@@ -218,7 +218,7 @@ pub(super) fn wait_until(
     });
     waits.attach(&condition);
     loop {
-        // Who has left has left after its last sample: look first, then take.
+        // A writer leaves after its last sample: read the matches first, then take.
         let done = done(&reader.subscription_matched_status()?);
         log.lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -234,7 +234,7 @@ pub(super) fn wait_until(
     }
 }
 
-/// Looks again and again, until the reader's matches are as wanted.
+/// Polls for samples until the reader's matches are `done`.
 pub(super) fn poll_until(
     reader: &DataReader<Probe>,
     log: &Mutex<Log>,
@@ -254,7 +254,7 @@ pub(super) fn poll_until(
         }
         // There may be more readers than processors.
         std::thread::yield_now();
-        // Who has left has left after its last sample: look first, then take.
+        // A writer leaves after its last sample: read the matches first, then take.
         if done(&reader.subscription_matched_status()?) {
             return log.take_all(reader);
         }
@@ -268,10 +268,10 @@ fn reliability(level: Level) -> ReliabilityKind {
     }
 }
 
-/// How long a writer waits for readers that are slower than it.
+/// Longest time that a writer waits for room.
 pub(super) const BLOCKING_S: u64 = 60;
-/// A failed group says so when samples are taken.
+/// Interval of takes: a failed group is reported when samples are taken.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// Of a reader that polls, before it yields.
+/// Polls without samples before a reader yields.
 const SPINS: u32 = 200;
 const LOOK_FOR_OTHERS_AFTER: std::time::Duration = std::time::Duration::from_millis(1);

@@ -1,6 +1,6 @@
-//! What a writer does with the payload of a sample, and a reader.
+//! Writing and reading the payload of a sample.
 
-/// Touches the first and the last byte, or writes all of them.
+/// Writes the first and the last byte, or all bytes.
 pub(super) fn write(payload: &mut [u8], number: u64, fill: bool) {
     let byte = number as u8;
     if fill {
@@ -15,7 +15,7 @@ pub(super) fn write(payload: &mut [u8], number: u64, fill: bool) {
     }
 }
 
-/// The sum of the first and the last byte, or of all of them.
+/// The sum of the first and the last byte, or of all bytes.
 pub(super) fn sum(payload: &[u8], fill: bool) -> u64 {
     if fill {
         return sum_all(payload);
@@ -27,8 +27,8 @@ pub(super) fn sum(payload: &[u8], fill: bool) -> u64 {
         .sum()
 }
 
-/// The sum of all bytes, in blocks whose sum fits into 16 bits, so that many bytes are added at
-/// once. Byte by byte a processor adds 7 GB/s or so, which would be most of what is measured.
+/// The sum of all bytes, in blocks whose sum fits into 16 bits, so that the compiler adds many
+/// bytes at once. Byte by byte a processor adds about 7 GB/s, which would dominate the figures.
 fn sum_all(payload: &[u8]) -> u64 {
     let blocks = payload.chunks(256);
     let sums = blocks.map(|block| block.iter().map(|byte| u16::from(*byte)).sum::<u16>());
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_summed() {
+    fn the_sum_is_of_the_bytes_written() {
         let mut payload = [0; 5];
         write(&mut payload, 3, false);
         assert_eq!((payload, sum(&payload, false)), ([3, 0, 0, 0, 3], 6));

@@ -1,4 +1,4 @@
-//! Where the participants of a measurement are, if not all on one host.
+//! The hosts of a measurement between several hosts.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -12,18 +12,18 @@ use spindle_dds::ParticipantBuilder;
 use super::Failure;
 use super::options::{Fabric, Hosts};
 
-/// A host, in truth an address of this one.
+/// A host: an address of this machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Place {
     listen: String,
-    /// Who founds the group.
+    /// The address of the host whose participant founds the group.
     contact: String,
-    /// For RDMA; else streams are used.
+    /// RDMA device; `None` for TCP.
     device: Option<String>,
 }
 
 impl Place {
-    /// One for each host of a measurement; none if it needs one only.
+    /// One for each host; none for a measurement on one host.
     pub(super) fn all(on: &Hosts) -> Result<Vec<Self>, Failure> {
         let (hosts, devices) = (&on.hosts, &on.devices);
         let (fits, problem) = match on.fabric {
@@ -73,7 +73,7 @@ impl Place {
     }
 }
 
-/// The directory in which those of a host meet.
+/// Creates the `spindle.directory` of a host's participants.
 pub(super) fn directory(below: &Path, host: usize) -> io::Result<PathBuf> {
     let directory = below.join(format!("host-{host}"));
     DirBuilder::new()

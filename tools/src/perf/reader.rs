@@ -1,14 +1,14 @@
-//! A reader: takes samples as they come, checks them, and times them.
+//! A reader: takes samples, checks their order, and measures their latency.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hdrhistogram::Histogram;
 use spindle_dds::{DataReader, DataReaderListener, SubscriptionMatchedStatus};
 
-use super::drill::Drill;
 use super::figures::{self, Counts, Latencies};
 use super::job::{Job, Report};
 use super::perf::Probe;
+use super::scenario::Scenario;
 use super::{Failure, clock, participant, payload};
 
 pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
@@ -37,40 +37,44 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// What a reader has seen.
+/// What a reader has taken.
 pub(super) struct Log {
     copy: bool,
     fill: bool,
     size: usize,
     warm_up: u64,
-    timed: bool,
-    drill: Drill,
-    /// What each writer is to send in all, and what comes next of it.
-    each: u64,
-    /// In each topic.
+    /// Whether latencies are measured.
+    is_timed: bool,
+    scenario: Scenario,
+    /// Samples that each writer sends, with those to warm up.
+    samples_per_writer: u64,
+    /// Number of writers in each topic.
     writers: usize,
+    /// For each writer, the number of its next sample.
     next: Vec<u64>,
-    /// Whether none may be missing.
-    complete: bool,
+    /// Whether a missing sample is an error.
+    is_reliable: bool,
     samples: u64,
     lost: u64,
     started_ns: u64,
     ended_ns: u64,
+    /// Sum of the bytes read.
     sum: u64,
     latency: Histogram<u64>,
     uncorrected: Histogram<u64>,
+    /// Failure in a listener.
     failure: Option<Failure>,
 }
 
-/// Takes whatever is there.
+/// A listener that takes all available samples.
 #[derive(Clone)]
 pub(super) struct Taker(pub(super) Arc<Mutex<Log>>);
 
 impl DataReaderListener<Probe> for Taker {
     fn on_data_available(&mut self, reader: &DataReader<Probe>) {
         let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if log.drill.upcall_once {
-            clock::spin(log.drill.upcall_ns);
+        if log.scenario.is_upcall_once {
+            clock::spin(log.scenario.upcall_ns);
         }
         if let Err(failure) = log.take_all(reader) {
             log.failure = Some(failure);
@@ -85,12 +89,12 @@ impl Log {
             fill: job.fill,
             size: job.size,
             warm_up: job.warm_up,
-            timed: job.period_ns > 0 || job.drill.stamped,
-            drill: job.drill,
-            each: job.warm_up + job.samples,
+            is_timed: job.period_ns > 0 || job.scenario.is_stamped,
+            scenario: job.scenario,
+            samples_per_writer: job.warm_up + job.samples,
             writers: usize::try_from(job.writers).unwrap_or(0),
             next: Vec::new(),
-            complete: job.level == super::options::Level::Atomic,
+            is_reliable: job.level == super::options::Level::Atomic,
             samples: 0,
             lost: 0,
             started_ns: 0,
@@ -102,14 +106,14 @@ impl Log {
         })
     }
 
-    /// Takes until nothing is left. Nothing more after a failure.
+    /// Takes all available samples. Fails if a listener has failed before.
     pub(super) fn take_all(&mut self, reader: &DataReader<Probe>) -> Result<(), Failure> {
         self.failure()?;
         while self.take_some(reader)? {}
         Ok(())
     }
 
-    /// Takes what is there, up to a limit; whether there was any.
+    /// Takes some of the available samples. False if there are none.
     pub(super) fn take_some(&mut self, reader: &DataReader<Probe>) -> Result<bool, Failure> {
         let samples = match reader.take(TAKE_MAX) {
             Ok(samples) => samples,
@@ -123,7 +127,7 @@ impl Log {
             }
             if self.copy {
                 let data = sample.data()?;
-                self.look_at(
+                self.record(
                     data.writer,
                     data.number,
                     (data.due_at_ns, data.sent_at_ns),
@@ -131,7 +135,7 @@ impl Log {
                 )?;
             } else {
                 let view = sample.view()?;
-                self.look_at(
+                self.record(
                     view.writer(),
                     view.number(),
                     (view.due_at_ns(), view.sent_at_ns()),
@@ -139,13 +143,13 @@ impl Log {
                 )?;
             }
         }
-        if !self.timed && self.samples > before {
+        if !self.is_timed && self.samples > before {
             self.ended_ns = clock::monotonic_ns();
         }
         Ok(true)
     }
 
-    fn look_at(
+    fn record(
         &mut self,
         writer: u32,
         number: u64,
@@ -158,20 +162,20 @@ impl Log {
         }
         self.sum = self.sum.wrapping_add(payload::sum(payload, self.fill));
         self.advance(writer, number)?;
-        if !self.drill.upcall_once {
-            clock::spin(self.drill.upcall_ns);
+        if !self.scenario.is_upcall_once {
+            clock::spin(self.scenario.upcall_ns);
         }
-        let is_prompt = self.drill.is_prompt(writer as usize, self.writers);
+        let is_prompt = self.scenario.is_prompt(writer as usize, self.writers);
         if number < self.warm_up || !is_prompt {
             return Ok(());
         }
-        if self.timed || self.samples == 0 {
+        if self.is_timed || self.samples == 0 {
             let now_ns = clock::monotonic_ns();
             self.ended_ns = now_ns;
             if self.started_ns == 0 {
                 self.started_ns = now_ns;
             }
-            if self.timed {
+            if self.is_timed {
                 self.latency
                     .saturating_record(now_ns.saturating_sub(due_at_ns));
                 self.uncorrected
@@ -182,14 +186,14 @@ impl Log {
         Ok(())
     }
 
-    /// Samples of one writer come in its order; only BEST_EFFORT may leave some out.
+    /// Checks that samples of a writer come in its order, with gaps only if it is BEST_EFFORT.
     fn advance(&mut self, writer: u32, number: u64) -> Result<(), Failure> {
         let index = writer as usize;
         if index >= self.next.len() && index < WRITERS_MAX {
             self.next.resize(index + 1, 0);
         }
         let wanted = self.next.get(index).copied().unwrap_or(u64::MAX);
-        if number < wanted || (number > wanted && self.complete) {
+        if number < wanted || (number > wanted && self.is_reliable) {
             return Err(Failure::OutOfOrder {
                 writer,
                 found: number,
@@ -201,32 +205,32 @@ impl Log {
         Ok(())
     }
 
-    /// Whether all samples that are measured have been taken.
+    /// Whether all measured samples have been taken.
     pub(super) fn is_all(&self) -> bool {
-        let all = self.writers * (1 + self.drill.more_topics as usize);
-        let mut measured = (0..all).filter(|it| self.drill.is_prompt(*it, self.writers));
-        measured.all(|writer| self.next.get(writer) == Some(&self.each))
+        let all = self.writers * (1 + self.scenario.more_topics as usize);
+        let mut measured = (0..all).filter(|it| self.scenario.is_prompt(*it, self.writers));
+        measured.all(|writer| self.next.get(writer) == Some(&self.samples_per_writer))
     }
 
-    /// Starts the clock now, and not at the first sample.
+    /// Starts the clock now instead of at the first sample.
     pub(super) fn start(&mut self) {
         self.started_ns = clock::monotonic_ns();
     }
 
-    /// What a listener has run into, and can tell nobody.
+    /// The failure of a listener, once.
     pub(super) fn failure(&mut self) -> Result<(), Failure> {
         self.failure.take().map_or(Ok(()), Err)
     }
 
     pub(super) fn report(&self) -> Report {
-        // A black box for the sum, so that reading is not optimised away.
+        // The black box keeps the compiler from removing the reads.
         std::hint::black_box(self.sum);
         let unseen: u64 = self
             .next
             .iter()
             .enumerate()
-            .filter(|(writer, _)| self.drill.is_prompt(*writer, self.writers))
-            .map(|(_, next)| self.each.saturating_sub(*next))
+            .filter(|(writer, _)| self.scenario.is_prompt(*writer, self.writers))
+            .map(|(_, next)| self.samples_per_writer.saturating_sub(*next))
             .sum();
         Report {
             samples: self.samples,

@@ -7,11 +7,11 @@ use serde::Serialize;
 use spindle_dds::{PeerPath, RDMA_BATCH_CLASSES};
 
 use super::bystander::{Bystander, beside};
-use super::drill::{Drill, Last};
 use super::figures::{Counts, Quantiles, merged};
 use super::job::{Job, Report, Role};
 use super::options::{Common, ThroughputOptions};
 use super::place::Place;
+use super::scenario::{Last, Scenario};
 use super::{Failure, fleet};
 
 /// What is printed.
@@ -19,7 +19,7 @@ use super::{Failure, fleet};
 struct Outcome {
     fabric: String,
     level: String,
-    /// They are the writers and the readers.
+    /// Number of members, which both write and read, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     members: Option<u32>,
     writers: usize,
@@ -32,19 +32,19 @@ struct Outcome {
     wait: String,
     listener: bool,
     idle_topics: u32,
-    /// `None`: the product's default, as of the bytes.
+    /// Size of the rings in messages and bytes; `None` for the product's default.
     ring_messages: Option<u32>,
     ring_bytes: Option<u64>,
-    /// Switches of the engine that were off.
+    /// Engine switches that were off.
     without: Vec<String>,
-    /// What was asked of participants beside sending and taking.
-    drill: Drill,
-    /// Who only slept meanwhile, if that was asked.
+    /// What participants did besides sending and taking.
+    scenario: Scenario,
+    /// The thread that only slept, with `--beside`.
     #[serde(skip_serializing_if = "Option::is_none")]
     bystander: Option<Bystander>,
-    /// Samples that every reader got.
+    /// Samples that every reader received.
     samples: u64,
-    /// Payload that every reader got.
+    /// Bytes of payload that every reader received.
     bytes: u64,
     /// Of the slowest reader.
     seconds: f64,
@@ -52,10 +52,10 @@ struct Outcome {
     samples_per_s: f64,
     /// Of the slowest reader.
     bytes_per_s: f64,
-    /// From before their place was claimed until they were taken, if that was asked.
+    /// From before the claim until the take, with `--stamp`.
     #[serde(skip_serializing_if = "Option::is_none")]
     latency_ns: Option<Latency>,
-    /// What members that write pushed in lanes while they stayed, if they did.
+    /// Pushes of each writing member in its subgroups while it stayed, with `--still`.
     #[serde(skip_serializing_if = "Option::is_none")]
     still_pushes: Option<Vec<u64>>,
     lost: u64,
@@ -66,7 +66,7 @@ struct Outcome {
     per_writer: Vec<OfWriter>,
 }
 
-/// Over all readers.
+/// Latencies over all readers.
 #[derive(Debug, Serialize)]
 struct Latency {
     mean: f64,
@@ -82,7 +82,7 @@ pub(super) struct CpuSeconds {
     pub(super) total: f64,
 }
 
-/// How often the threads of each process went to sleep.
+/// Voluntary context switches of each process.
 #[derive(Debug, Serialize)]
 pub(super) struct Switches {
     writers: Vec<u64>,
@@ -122,14 +122,14 @@ pub(super) fn run(options: &ThroughputOptions) -> Result<(), Failure> {
     let mut job = job(common, options.samples, 0, 0)?;
     job.without = options.switched_off();
     let mut roles = roles(common);
-    job.drill = options.drill();
+    job.scenario = options.scenario();
     job.listener |= options.upcall.is_some();
     if let Some(members) = options.members {
         let senders = senders(options, members)?;
         (job.participants, job.writers) = (members, senders as i32);
-        // Who writes cannot wait for samples.
+        // A member's thread sends, so it cannot wait for samples.
         job.listener = true;
-        // Those that only read first, as in `roles`.
+        // Members that only read come first, as readers do in `roles`.
         roles = (senders..members)
             .chain(0..senders)
             .map(Role::Member)
@@ -159,22 +159,22 @@ pub(super) fn run(options: &ThroughputOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many of the members write: the one that is late or silent is not alone.
+/// Number of members that write: two or more if one of them is delayed or silent.
 fn senders(options: &ThroughputOptions, members: u32) -> Result<u32, Failure> {
     let senders = options.senders.unwrap_or(members);
-    let least = match options.drill().last {
+    let least = match options.scenario().last {
         Last::Prompt => 1,
         _ => 2,
     };
     match (least..=members).contains(&senders) {
         true => Ok(senders),
         false => Err(Failure::Workers(format!(
-            "{senders} of {members} members write: it is {least} to {members} of them"
+            "--senders {senders}: it is {least} to {members}"
         ))),
     }
 }
 
-/// Readers first, so that they are there when the first sample comes.
+/// Roles with the readers first, so that they exist when the first sample is sent.
 pub(super) fn roles(common: &Common) -> Vec<Role> {
     let readers = (0..common.readers).map(Role::Reader);
     readers
@@ -210,7 +210,7 @@ pub(super) fn job(
         listener: common.listener,
         idle_topics: common.idle_topics,
         poll: common.poll,
-        drill: Drill::default(),
+        scenario: Scenario::default(),
         size: common.size,
         samples,
         warm_up,
@@ -248,7 +248,7 @@ impl Outcome {
             .iter()
             .map(|report| {
                 let seconds = report.elapsed_ns as f64 / 1e9;
-                // The clock starts at the first sample: it is not among those timed.
+                // The clock starts at the first sample, which therefore does not count.
                 let samples_per_s = match seconds > 0.0 {
                     true => report.samples.saturating_sub(1) as f64 / seconds,
                     false => 0.0,
@@ -288,19 +288,19 @@ impl Outcome {
             ring_messages: job.ring_messages,
             ring_bytes: job.ring_bytes,
             without: job.without.clone(),
-            drill: job.drill,
+            scenario: job.scenario,
             bystander: None,
             samples,
             bytes: samples * job.size as u64,
             seconds: per_reader.iter().map(|one| one.seconds).fold(0.0, f64::max),
             samples_per_s: least(|one| one.samples_per_s),
             bytes_per_s: least(|one| one.bytes_per_s),
-            latency_ns: job.drill.stamped.then(|| Latency {
+            latency_ns: job.scenario.is_stamped.then(|| Latency {
                 mean: latency.mean(),
                 quantiles: Quantiles::from(&latency),
             }),
-            still_pushes: (job.drill.still_ns > 0).then(|| {
-                let pushed = writers.iter().map(|it| it.idle_traffic.lane_pushes);
+            still_pushes: (job.scenario.still_ns > 0).then(|| {
+                let pushed = writers.iter().map(|it| it.idle_traffic.subgroup_pushes);
                 pushed.collect()
             }),
             lost: readers.iter().map(|report| report.lost).sum(),
@@ -366,10 +366,10 @@ impl Outcome {
         writeln!(
             out,
             "{:<10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
-            "", "nulls", "send p50", "recv p50", "dlvr p50", "wake-ups", "rings"
+            "", "nulls", "send p50", "recv p50", "dlvr p50", "wake-ups", "doorbells"
         )?;
         let readers = self.per_reader.iter().map(|one| ("reader", &one.counters));
-        // Of members they are the same.
+        // A member's readers and writers share its counters.
         let others = self.per_writer.iter().filter(|_| self.members.is_none());
         let writers = others.map(|one| ("writer", &one.counters));
         for (name, counts) in readers.chain(writers) {
@@ -385,43 +385,43 @@ impl Outcome {
             )?;
         }
         self.print_work_requests(out)?;
-        self.print_drill(out)?;
+        self.print_scenario(out)?;
         if self.lost + self.retries > 0 {
             writeln!(out)?;
             writeln!(
                 out,
-                "lost {}, tried again for want of room {}",
+                "lost {}, retried for lack of room {}",
                 self.lost, self.retries
             )?;
         }
         Ok(())
     }
 
-    /// What was asked beside sending and taking, and what is known by it.
-    fn print_drill(&self, out: &mut impl Write) -> io::Result<()> {
+    /// Prints what participants did besides sending and taking, and the figures of that.
+    fn print_scenario(&self, out: &mut impl Write) -> io::Result<()> {
         let ms = |ns: u64| ns as f64 / 1e6;
-        match self.drill.last {
+        match self.scenario.last {
             Last::Prompt => {}
             Last::DelayedNs(ns) => writeln!(
                 out,
-                "\nthe last writer waits for {} ms after each sample; measured are the others",
+                "\nthe last writer waits for {} ms after each sample; the figures are of the others",
                 ms(ns)
             )?,
             Last::SleepsNs(ns) => writeln!(
                 out,
-                "\nthe last writer sleeps for {} ms after each sample; measured are the others",
+                "\nthe last writer sleeps for {} ms after each sample; the figures are of the others",
                 ms(ns)
             )?,
             Last::SilentNs(ns) => writeln!(
                 out,
-                "\nthe last writer is silent, for {} ms at most; measured are the others",
+                "\nthe last writer is silent, for {} ms at most; the figures are of the others",
                 ms(ns)
             )?,
         }
         if let Some(bystander) = &self.bystander {
             writeln!(
                 out,
-                "\nbeside them, a thread slept for {} ms, {} times",
+                "\na thread beside the participants slept for {} ms, {} times",
                 ms(bystander.pause_ns),
                 bystander.wake_ups
             )?;
@@ -432,21 +432,21 @@ impl Outcome {
             let [mean, p50, p99] = us.map(|ns| ns / 1e3);
             writeln!(
                 out,
-                "\nfrom claiming to taking, us: mean {mean:.1}, p50 {p50:.1}, p99 {p99:.1}"
+                "\nfrom claim to take, us: mean {mean:.1}, p50 {p50:.1}, p99 {p99:.1}"
             )?;
         }
         if let Some(pushes) = &self.still_pushes {
             let all: u64 = pushes.iter().sum();
             writeln!(
                 out,
-                "\nidle for {} s afterwards, they pushed {all} times in lanes",
-                self.drill.still_ns as f64 / 1e9
+                "\npushes in subgroups in {} s of idling afterwards: {all}",
+                self.scenario.still_ns as f64 / 1e9
             )?;
         }
         Ok(())
     }
 
-    /// How many work requests the batches of each writer took, over all its peers.
+    /// Prints how many work requests the batches of each writer took, over all its RDMA peers.
     fn print_work_requests(&self, out: &mut impl Write) -> io::Result<()> {
         let mut head = Some(["1", "2", "3", "4", "5", "more", "sleep words", "doorbells"]);
         for (index, writer) in self.per_writer.iter().enumerate() {
@@ -471,7 +471,7 @@ impl Outcome {
                 let columns = head.map(|name| format!("{name:>9}")).join(" ");
                 writeln!(
                     out,
-                    "\nbatches by their work requests, over all peers by RDMA"
+                    "\nbatches by number of work requests, over all RDMA peers"
                 )?;
                 writeln!(out, "{:<10} {columns}", "")?;
             }

@@ -1,6 +1,6 @@
-//! `spindle perf work`: what a writer and readers do with all bytes of their samples, and
-//! nothing else but to get them from one processor's cache into another's. Samples are handed
-//! over by the block, as many as a ring holds are in flight, and nothing is said of any of them.
+//! `spindle perf work`: the cost of the bytes alone. A writer and readers write and sum all bytes
+//! of their samples, which move from one processor's cache to another's. Samples are handed over
+//! in blocks, with as many in flight as a ring holds, and without any protocol.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -15,14 +15,14 @@ use serde::Serialize;
 use super::options::{LARGE, OF_LARGE, WorkOptions};
 use super::{Failure, clock, payload};
 
-/// Samples in flight, as `spindle.ring.messages` has them if nothing is said.
+/// Samples in flight: the default of `spindle.ring.messages`.
 const SAMPLES_IN_FLIGHT: usize = 4096;
-/// Or fewer, of so many bytes: as `spindle.ring.bytes`.
+/// Bytes in flight at most: the default of `spindle.ring.bytes`.
 const BYTES_IN_FLIGHT: usize = 5 << 20;
 /// Blocks in flight.
 const BLOCKS: usize = 16;
 
-/// Samples that are handed over at once. The last block may not be full.
+/// Samples that are handed over together. The last block may not be full.
 struct Block {
     bytes: Vec<u8>,
     samples: usize,
@@ -34,7 +34,7 @@ struct Outcome {
     size: usize,
     readers: u32,
     samples: u64,
-    /// Until the last of them had done with all samples.
+    /// Until the last reader was done with all samples.
     seconds: f64,
     samples_per_s: f64,
     cpu_seconds: f64,
@@ -61,8 +61,8 @@ pub(super) fn run(options: &WorkOptions) -> Result<(), Failure> {
     } = outcome;
     writeln!(
         out,
-        "{samples_per_s:.0} samples/s of {} B are written once and summed {readers} times, \
-         {:.0} ns of processor time each",
+        "{samples_per_s:.0} samples/s of {} B, written once and summed {readers} times; {:.0} ns of \
+         processor time per sample",
         options.size,
         outcome.cpu_seconds * 1e9 / options.samples as f64
     )?;
@@ -106,7 +106,7 @@ fn work(options: &WorkOptions) -> Result<Outcome, Failure> {
     })
 }
 
-/// All that are in flight, in memory that is there: of ones.
+/// All blocks in flight, of ones, so that their memory is allocated.
 fn blocks(size: usize) -> VecDeque<Arc<Block>> {
     let samples = samples_in_block(size);
     let block = || Block {
@@ -124,7 +124,7 @@ fn samples_in_block(size: usize) -> usize {
     (in_flight / BLOCKS).max(1)
 }
 
-/// Writes so many samples, in the order of the blocks, each as soon as nobody reads it.
+/// Writes `samples` samples in the order of the blocks, each block as soon as no reader uses it.
 fn writes(mut blocks: VecDeque<Arc<Block>>, size: usize, samples: u64, to: &[Sender<Arc<Block>>]) {
     let mut number = 0;
     while number < samples
@@ -143,14 +143,14 @@ fn writes(mut blocks: VecDeque<Arc<Block>>, size: usize, samples: u64, to: &[Sen
         }
         black_box(&block.bytes);
         for reader in to {
-            // Who does not read any more has panicked, which its scope hands on.
+            // A reader that is gone has panicked, which its scope reports.
             let _ = reader.send(Arc::clone(&shared));
         }
         blocks.push_back(shared);
     }
 }
 
-/// Sums all that comes; how many samples that were.
+/// Sums all samples that arrive; returns their number.
 fn sums(from: &Receiver<Arc<Block>>, size: usize) -> u64 {
     let mut samples = 0;
     loop {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_in_flight_as_rings_hold() {
+    fn as_many_samples_are_in_flight_as_rings_hold() {
         assert_eq!([0, 128, 1024].map(samples_in_block), [256; 3]);
         assert_eq!(samples_in_block(10_240), 32);
         assert_eq!([1 << 20, usize::MAX].map(samples_in_block), [16; 2]);

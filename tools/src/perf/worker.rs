@@ -16,7 +16,7 @@ pub(super) fn run(job: &str) -> ExitCode {
     };
     match serde_json::to_string(&answer) {
         Ok(line) => {
-            // Nobody listening any more is no concern of a worker's.
+            // The parent may have ended: that is no failure of the worker.
             let _ = writeln!(std::io::stdout(), "{line}");
         }
         Err(error) => eprintln!("{error}"),

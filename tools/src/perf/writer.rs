@@ -1,4 +1,4 @@
-//! A writer: sends its samples at once, or one by one at its pace.
+//! A writer: sends its samples as fast as it can, or at a fixed rate.
 
 use spindle_dds::{DataWriter, Duration, Error, Publisher};
 
@@ -19,7 +19,7 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let cpu_started_ns = clock::process_cpu_ns();
     let switches = clock::voluntary_switches()?;
     let mut report = sender.send_all(job)?;
-    // What is counted then is the whole of it. Ends at once where nothing is acknowledged.
+    // The counters then include everything. Returns at once for BEST_EFFORT.
     sender.wait_until_received()?;
     report.cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
     report.switches = clock::voluntary_switches()?.saturating_sub(switches);
@@ -29,16 +29,16 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Sends samples in the way that the job asks for.
+/// Sends samples as the job asks for.
 #[derive(Debug)]
 pub(super) struct Sender {
     writer: DataWriter<Probe>,
     index: u32,
     size: usize,
     fill: bool,
-    /// When samples are sent is of interest.
-    stamped: bool,
-    /// The sample to copy from, if samples are to be copied.
+    /// Whether samples carry the time of sending.
+    is_stamped: bool,
+    /// The sample that is copied, if samples are copied.
     original: Option<Probe>,
     retries: u64,
 }
@@ -55,13 +55,13 @@ impl Sender {
             index,
             size: job.size,
             fill: job.fill,
-            stamped: job.period_ns > 0 || job.drill.stamped,
+            is_stamped: job.period_ns > 0 || job.scenario.is_stamped,
             original,
             retries: 0,
         }
     }
 
-    /// Sends all samples of the job, at their pace if there is one.
+    /// Sends all samples of the job, at its rate if it has one.
     pub(super) fn send_all(&mut self, job: &Job) -> Result<Report, Failure> {
         let started_ns = clock::monotonic_ns();
         // Writers take turns within a period, so that no two samples are due at once.
@@ -82,19 +82,18 @@ impl Sender {
         })
     }
 
-    /// Until all participants have what was sent, if their levels say so.
+    /// Waits until all matched readers have received the samples, if the writer is RELIABLE.
     fn wait_until_received(&self) -> Result<(), Failure> {
         let longest = Duration::from_secs(BLOCKING_S);
         Ok(self.writer.wait_for_acknowledgments(longest)?)
     }
 
-    /// It has nothing more to send.
+    /// Deletes the writer, which has nothing more to send.
     pub(super) fn delete_from(&self, publisher: &Publisher) -> Result<(), Failure> {
         Ok(publisher.delete_datawriter(&self.writer)?)
     }
 
-    /// Sends the samples of the job until `done`, which is called after each, and may take its
-    /// time.
+    /// Sends samples of the job until `done`, which is called after each of them and may block.
     pub(super) fn send_until(
         &mut self,
         job: &Job,
@@ -117,9 +116,9 @@ impl Sender {
         })
     }
 
-    /// Sends one sample; where it finds no room, tries until it does.
+    /// Sends one sample, and retries until there is room.
     pub(super) fn send(&mut self, number: u64, due_at_ns: u64) -> Result<(), Failure> {
-        let sent_at_ns = if self.stamped {
+        let sent_at_ns = if self.is_stamped {
             clock::monotonic_ns()
         } else {
             0
@@ -135,7 +134,7 @@ impl Sender {
                 }
                 None => self.build(number, due_at_ns, sent_at_ns)?,
             }
-            // A BEST_EFFORT writer does not wait for room: it drops, and counts.
+            // A BEST_EFFORT writer does not wait for room: it drops the sample, and counts it.
             let dropped = self.writer.dropped_samples();
             if std::mem::replace(&mut self.retries, dropped) == dropped {
                 return Ok(());

@@ -1,19 +1,19 @@
 //! `spindle top`: the participants of a domain on this host, live.
 //!
-//! - What they tell: `look`, by a [`Monitor`], with what the kernel says of their processes
-//!   (`process`).
-//! - What it means: `scene`, of two looks, one after the other; `holds`, who holds whom up.
-//!   No look at the machine: all comes in.
-//! - What is shown: `screen`, a frame of text; or the scene as JSON.
+//! - `snapshot`: the figures of the participants, by a [`Monitor`], and of their processes, from
+//!   the kernel (`process`).
+//! - `scene`: the rates between two snapshots; `blocked`: which participants wait, and for which
+//!   others. Both are computed from the snapshots alone.
+//! - `screen`: a scene as a frame of text. The alternative is the scene as JSON.
 //!
 //! [`Monitor`]: spindle_dds::monitor::Monitor
 
-mod holds;
-mod look;
+mod blocked;
 mod options;
 mod process;
 mod scene;
 mod screen;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 
@@ -25,11 +25,11 @@ use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::Rect;
 
-use look::{Look, Looker};
 pub(crate) use options::TopOptions;
 use scene::Scene;
+use snapshot::{Sampler, Snapshot};
 
-/// Why nothing is shown.
+/// Reasons for the command to fail.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -38,7 +38,7 @@ enum Failure {
     Json(#[from] serde_json::Error),
     #[error("cannot write: {0}")]
     Output(io::Error),
-    #[error("there is no terminal to draw on ({0}); --once and --json need none")]
+    #[error("no terminal ({0}); --once and --json need none")]
     Terminal(io::Error),
 }
 
@@ -56,13 +56,13 @@ pub(crate) fn run(options: &TopOptions) -> ExitCode {
     }
 }
 
-/// A scene, or a line of JSON, after each interval; only one if `once`.
+/// Prints a scene, or a line of JSON, after each interval; only one if `once`.
 fn print(options: &TopOptions) -> Result<(), Failure> {
-    let mut looker = Looker::new(options);
-    let mut before = looker.look()?;
+    let mut sampler = Sampler::new(options);
+    let mut before = sampler.look()?;
     loop {
         std::thread::sleep(options.interval());
-        let now = looker.look()?;
+        let now = sampler.look()?;
         let scene = Scene::of(&before, &now);
         let text = match options.json {
             true => serde_json::to_string(&scene)? + "\n",
@@ -72,14 +72,14 @@ fn print(options: &TopOptions) -> Result<(), Failure> {
         match written.and_then(|()| io::stdout().flush()) {
             Ok(()) if options.once => return Ok(()),
             Ok(()) => before = now,
-            // Whoever read has seen enough.
+            // The reader of the pipe has ended.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
             Err(error) => return Err(Failure::Output(error)),
         }
     }
 }
 
-/// As wide as it has to be, as long as it is.
+/// A scene as text without a terminal.
 fn page(scene: &Scene) -> String {
     let width = screen::width(scene);
     let area = Rect::new(0, 0, width, screen::height(scene));
@@ -94,19 +94,19 @@ fn page(scene: &Scene) -> String {
 }
 
 fn live(options: &TopOptions) -> Result<(), Failure> {
-    // First: what cannot be looked at is said on a terminal that is as it was.
-    let mut looker = Looker::new(options);
-    let first = looker.look()?;
+    // Before the terminal is taken over, so that an error is readable.
+    let mut sampler = Sampler::new(options);
+    let first = sampler.look()?;
     let mut terminal = ratatui::try_init().map_err(Failure::Terminal)?;
-    let shown = show(options, &mut looker, first, &mut terminal);
+    let shown = show(options, &mut sampler, first, &mut terminal);
     ratatui::restore();
     shown
 }
 
 fn show(
     options: &TopOptions,
-    looker: &mut Looker,
-    first: Look,
+    sampler: &mut Sampler,
+    first: Snapshot,
     terminal: &mut ratatui::DefaultTerminal,
 ) -> Result<(), Failure> {
     let mut before = first;
@@ -120,7 +120,7 @@ fn show(
             return Ok(());
         }
         if Instant::now() >= next {
-            let now = looker.look()?;
+            let now = sampler.look()?;
             scene = Scene::of(&before, &now);
             before = now;
             next = Instant::now() + options.interval();
@@ -128,8 +128,7 @@ fn show(
     }
 }
 
-/// Waits for a key or another size of the terminal, at most until `next`. Whether the user
-/// has had enough.
+/// Waits for a key or a new size of the terminal, at most until `next`. True if the user quits.
 fn is_over(next: Instant) -> io::Result<bool> {
     let left = next.saturating_duration_since(Instant::now());
     if !event::poll(left.max(Duration::from_millis(1)))? {

@@ -1,27 +1,27 @@
-//! What `spindle top` is asked.
+//! Options of `spindle top`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which domain, and how often.
+/// The domain to monitor, and how often.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TopOptions {
-    /// The domain that is looked at.
+    /// The domain to monitor.
     #[arg(long, default_value_t = 0)]
     pub(super) domain: u32,
-    /// Where the processes of this host meet, as `spindle.directory`.
+    /// Directory of the domains on this host, as `spindle.directory`.
     #[arg(long)]
     pub(super) directory: Option<PathBuf>,
-    /// Seconds from one look to the next.
+    /// Seconds between snapshots.
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     pub(super) interval: f64,
-    /// How long participants have to answer, in milliseconds.
+    /// Time for participants to answer, in milliseconds.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     pub(super) patience_ms: u64,
-    /// Look twice, show what was between, and end.
+    /// Take two snapshots, show the rates between them, and end.
     #[arg(long)]
     pub(super) once: bool,
-    /// Print a line of JSON for each look, instead of drawing.
+    /// Print a line of JSON for each snapshot instead of drawing.
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -39,6 +39,6 @@ impl TopOptions {
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("it has to be a number of seconds from 0.01 to 3600".to_owned()),
+        _ => Err("not a number of seconds from 0.01 to 3600".to_owned()),
     }
 }

@@ -1,18 +1,18 @@
-//! What the kernel says of a process.
+//! The kernel's figures of a process.
 
 use std::fs;
 
-/// One process at one moment.
+/// A process at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Process {
-    /// What it is called, at most 15 bytes.
+    /// The name of its program, at most 15 bytes.
     pub(super) command: String,
-    /// Processor time that it has used.
+    /// Processor time used so far.
     pub(super) cpu_ns: u64,
 }
 
-/// The kernel tells processor time in hundredths of a second (USER_HZ) on all machines that
-/// are supported.
+/// The kernel counts processor time in hundredths of a second (USER_HZ) on all supported
+/// machines.
 const TICK_NS: u64 = 10_000_000;
 
 impl Process {
@@ -23,15 +23,15 @@ impl Process {
 
     /// Reads a line of proc_pid_stat(5).
     fn read(stat: &str) -> Option<Self> {
-        // The name may hold anything, so count from the last bracket: times in user and
-        // kernel are the 14th and 15th field, and it stands before the 3rd.
+        // The name may contain anything, so fields are counted from the last bracket, which is
+        // before the 3rd: user and system time are the 14th and 15th.
         let (before, fields) = stat.rsplit_once(')')?;
         let (_, command) = before.split_once('(')?;
         let mut fields = fields.split_ascii_whitespace().skip(11);
         let mut ticks = || fields.next()?.parse::<u64>().ok();
         let cpu = ticks()?.saturating_add(ticks()?);
         Some(Self {
-            // Control characters would be carried out by the terminal.
+            // The terminal would interpret control characters.
             command: command.replace(char::is_control, "?"),
             cpu_ns: cpu.saturating_mul(TICK_NS),
         })
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_the_kernel() {
+    fn a_line_of_proc_pid_stat_is_parsed() {
         let line = "7 (a) b\n) S 1 7 7 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 5 0 99 1 2";
         let read = Process::read(line).expect("a process");
         assert_eq!((&*read.command, read.cpu_ns), ("a) b?", 3_000_000_000));

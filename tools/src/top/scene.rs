@@ -1,4 +1,4 @@
-//! What two looks, one after the other, mean.
+//! What is shown: the rates between two snapshots.
 
 use std::collections::BTreeMap;
 
@@ -7,40 +7,40 @@ use spindle_dds::monitor::{
     BatchHistogram, Latencies, ParticipantFigures, Seen, TopicFigures, Traffic,
 };
 
-use super::holds::{Case, Hold};
-use super::look::Look;
+use super::blocked::{Blocked, Comparison};
+use super::snapshot::Snapshot;
 
-/// What is shown. Rates are per second, over the time between the looks.
+/// What is shown. Rates are per second, over the time between the snapshots.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Scene {
     pub(super) domain: u32,
-    /// Between the two looks.
+    /// Time between the two snapshots.
     pub(super) interval_s: f64,
-    /// The newest that anybody knows.
+    /// The newest view of all participants that answer.
     pub(super) view: Option<View>,
     pub(super) participants: Vec<Participant>,
     pub(super) topics: Vec<Topic>,
-    pub(super) holds: Vec<Hold>,
+    pub(super) blocked: Vec<Blocked>,
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct View {
     pub(super) id: u64,
     pub(super) leader: String,
-    /// By rank.
+    /// Names by rank.
     pub(super) members: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct Participant {
     pub(super) name: String,
-    /// Its name in the group.
+    /// Its member id.
     pub(super) member: String,
     pub(super) pid: u32,
     pub(super) is_here: bool,
-    /// Why it tells nothing, if it does not.
+    /// Why there are no figures, if there are none.
     pub(super) problem: Option<String>,
-    /// Of its process; 100 is one core.
+    /// Processor time of its process; 100 is one core.
     pub(super) cpu_percent: Option<f64>,
     pub(super) figures: Option<Figures>,
 }
@@ -56,20 +56,20 @@ pub(super) struct Figures {
     pub(super) upcalls_per_s: f64,
     pub(super) pushes_per_s: Pushes,
     pub(super) pushed_bytes_per_s: Pushes,
-    /// Doorbells rung at others that slept.
+    /// Doorbells sent to sleeping participants.
     pub(super) rings_per_s: f64,
     pub(super) sleeps_per_s: f64,
     pub(super) wake_ups_per_s: f64,
-    /// How often a writer began to wait for room.
+    /// How often writers began to wait for room.
     pub(super) room_waits_per_s: f64,
-    /// Part of the time that threads of it waited for room; above 1 with several.
+    /// Share of the time that its threads waited for room; may be above 1 with several threads.
     pub(super) room_wait: f64,
     pub(super) batches: Batches,
     pub(super) latency_own: Option<Times>,
     pub(super) latency_others: Option<Times>,
 }
 
-/// By what they carry.
+/// Pushes by content.
 #[derive(Debug, Serialize)]
 pub(super) struct Pushes {
     pub(super) data: f64,
@@ -77,7 +77,7 @@ pub(super) struct Pushes {
     pub(super) digests: f64,
 }
 
-/// By stage.
+/// Batches by stage.
 #[derive(Debug, Serialize)]
 pub(super) struct Batches {
     pub(super) send: Option<Sizes>,
@@ -85,14 +85,14 @@ pub(super) struct Batches {
     pub(super) delivery: Option<Sizes>,
 }
 
-/// Messages in a batch.
+/// Batch sizes in messages.
 #[derive(Debug, Serialize)]
 pub(super) struct Sizes {
     pub(super) p50: u64,
     pub(super) p99: u64,
 }
 
-/// Nanoseconds from source timestamps to deliveries.
+/// Nanoseconds from source timestamp to delivery.
 #[derive(Debug, Serialize)]
 pub(super) struct Times {
     pub(super) samples: u64,
@@ -115,12 +115,12 @@ pub(super) struct Topic {
     pub(super) in_bytes_per_s: f64,
 }
 
-/// What members are called.
+/// Names of members.
 pub(super) struct Names(BTreeMap<String, String>);
 
 impl Names {
-    /// By process; with a part of the member's name where one has several participants.
-    fn of_seen(look: &Look) -> Self {
+    /// Named by process, with a part of the member id where a process has several participants.
+    fn of_seen(look: &Snapshot) -> Self {
         let name = |seen: &Seen| {
             let process = look.processes.get(&seen.pid).filter(|_| seen.is_here);
             let name = match process {
@@ -148,8 +148,8 @@ fn short(member: &str) -> &str {
     member.get(..4).unwrap_or(member)
 }
 
-/// The same participant, or topic, before: what it has counted since it began counts where
-/// there is none.
+/// Turns counts into rates. Without an earlier snapshot, the counts since the participant's start
+/// are used.
 struct Rate {
     seconds: f64,
 }
@@ -168,13 +168,13 @@ impl Rate {
     }
 }
 
-fn told<'a>(look: &'a Look, member: &str) -> Option<&'a ParticipantFigures> {
+fn told<'a>(look: &'a Snapshot, member: &str) -> Option<&'a ParticipantFigures> {
     let seen = look.seen.iter().find(|seen| seen.member == member)?;
     seen.told.as_ref().ok()
 }
 
 impl Scene {
-    pub(super) fn of(before: &Look, now: &Look) -> Self {
+    pub(super) fn of(before: &Snapshot, now: &Snapshot) -> Self {
         let names = Names::of_seen(now);
         let interval = now.at.saturating_sub(before.at).as_secs_f64();
         let all: Vec<&ParticipantFigures> = now
@@ -190,7 +190,7 @@ impl Scene {
         };
         for seen in &now.seen {
             let old = told(before, &seen.member);
-            let cpu = |look: &Look| Some(look.processes.get(&seen.pid)?.cpu_ns);
+            let cpu = |look: &Snapshot| Some(look.processes.get(&seen.pid)?.cpu_ns);
             let cpu_ns = cpu(now).zip(cpu(before));
             let cpu_ns = cpu_ns.filter(|_| seen.is_here && interval > 0.0);
             let figures = seen.told.as_ref().ok();
@@ -208,13 +208,13 @@ impl Scene {
             let topics = figures.topics.iter();
             let topic = |topic| Topic::of(topic, old, figures, &names);
             scene.topics.extend(topics.map(topic));
-            let case = Case {
+            let comparison = Comparison {
                 before: old,
                 now: figures,
                 names: &names,
                 all: &all,
             };
-            scene.holds.extend(case.holds());
+            scene.blocked.extend(comparison.blocked());
         }
         scene
             .topics

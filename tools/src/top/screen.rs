@@ -6,15 +6,15 @@ use ratatui::style::{Style, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Cell, Row, Table, Widget};
 
-use super::holds::{Hold, What};
+use super::blocked::{Blocked, What};
 use super::scene::{Figures, Participant, Scene, Sizes, Times, Topic};
 
-/// Columns that the tables take.
+/// Columns of the tables.
 const WIDTH: u16 = 132;
 
 const NAME: u16 = 28;
 
-/// Columns that all of it takes.
+/// Columns of the whole scene.
 pub(super) fn width(scene: &Scene) -> u16 {
     let sections = sections(scene);
     let lines = sections.iter().filter(|it| it.texts == [WIDTH]);
@@ -23,19 +23,19 @@ pub(super) fn width(scene: &Scene) -> u16 {
     u16::try_from(longest).unwrap_or(u16::MAX).max(WIDTH)
 }
 
-/// Lines that all of it takes.
+/// Lines of the whole scene.
 pub(super) fn height(scene: &Scene) -> u16 {
     let sections = sections(scene);
     let heights = sections.iter().map(|section| section.height);
     heights.fold(0, u16::saturating_add)
 }
 
-/// Each with a line above it.
+/// A table with its title.
 struct Section {
     title: &'static str,
     head: Vec<&'static str>,
     rows: Vec<Vec<String>>,
-    /// Columns of text from the left; numbers follow, or nothing.
+    /// Widths of the columns of text, which are on the left of the numbers.
     texts: &'static [u16],
     height: u16,
 }
@@ -50,14 +50,14 @@ pub(super) fn draw(scene: &Scene, area: Rect, buffer: &mut Buffer) {
 }
 
 fn sections(scene: &Scene) -> Vec<Section> {
-    let silent: Vec<Vec<String>> = scene.participants.iter().filter_map(silence).collect();
+    let unanswered: Vec<Vec<String>> = scene.participants.iter().filter_map(no_answer).collect();
     let mut sections = vec![
         Section::new("", vec![], vec![vec![headline(scene)]], &[WIDTH]),
         Section::new(
             "Participants",
             vec![
                 "", "CPU %", "out/s", "MB/s", "in/s", "MB/s", "pushes/s", "acks/s", "nulls/s",
-                "wakes/s", "rings/s", "wait %",
+                "wakes/s", "bells/s", "wait %",
             ],
             scene.participants.iter().map(participant).collect(),
             &[NAME],
@@ -80,17 +80,17 @@ fn sections(scene: &Scene) -> Vec<Section> {
             &[NAME, NAME],
         ),
         Section::new(
-            "Who holds whom up",
+            "Blocked",
             vec![],
-            match scene.holds.is_empty() {
-                true => vec![vec!["nobody".to_owned()]],
-                false => scene.holds.iter().map(|it| vec![hold(it)]).collect(),
+            match scene.blocked.is_empty() {
+                true => vec![vec!["none".to_owned()]],
+                false => scene.blocked.iter().map(|it| vec![blocked(it)]).collect(),
             },
             &[WIDTH],
         ),
     ];
-    if !silent.is_empty() {
-        sections.push(Section::new("Who tells nothing", vec![], silent, &[WIDTH]));
+    if !unanswered.is_empty() {
+        sections.push(Section::new("No answer", vec![], unanswered, &[WIDTH]));
     }
     sections
 }
@@ -167,8 +167,8 @@ fn headline(scene: &Scene) -> String {
             view.leader
         ),
         None => match scene.participants.is_empty() {
-            true => "nobody is here".to_owned(),
-            false => "nobody answers".to_owned(),
+            true => "no participants".to_owned(),
+            false => "no answers".to_owned(),
         },
     };
     let (domain, interval) = (scene.domain, scene.interval_s);
@@ -201,7 +201,7 @@ fn participant(one: &Participant) -> Vec<String> {
     cells
 }
 
-fn silence(one: &Participant) -> Option<Vec<String>> {
+fn no_answer(one: &Participant) -> Option<Vec<String>> {
     let problem = one.problem.as_ref()?;
     Some(vec![format!("{}: {problem}", one.name)])
 }
@@ -247,8 +247,8 @@ fn topic(one: &Topic) -> Vec<String> {
     ]
 }
 
-fn hold(one: &Hold) -> String {
-    let (held, by, why) = (&one.held, one.by.join(", "), &one.why);
+fn blocked(one: &Blocked) -> String {
+    let (participant, by, why) = (&one.participant, one.by.join(", "), &one.why);
     let topics = match one.topics.is_empty() {
         true => format!("subgroup {}", one.subgroup),
         false => one.topics.join(", "),
@@ -257,10 +257,10 @@ fn hold(one: &Hold) -> String {
         What::Room => "waits for room",
         What::Delivery => "waits to deliver",
     };
-    format!("{held} {what} ({topics}): {by} {why}")
+    format!("{participant} {what} ({topics}): {by} {why}")
 }
 
-/// In five digits at most.
+/// A rate in at most five digits.
 fn rate(value: f64) -> String {
     match value {
         value if value >= 1e7 => format!("{:.1}M", value / 1e6),

@@ -1,4 +1,4 @@
-//! Frames of made-up figures.
+//! Frames of invented figures.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use spindle_dds::Error;
 use spindle_dds::monitor::{
-    Counters, DeliveryClass, EpochPhase, Figures, MemberFigures, ParticipantFigures, RingFigures,
-    Seen, SubgroupFigures, TopicFigures, Traffic, VERSION, Wait, WaitFigures,
+    Counters, DeliveryClass, DeliveryWait, EpochPhase, Figures, MemberFigures, ParticipantFigures,
+    RingFigures, Seen, SubgroupFigures, TopicFigures, Traffic, VERSION, WaitFigures,
 };
 
-use super::holds::What;
-use super::look::Look;
+use super::blocked::What;
 use super::process::Process;
 use super::scene::Scene;
+use super::snapshot::Snapshot;
 use super::{page, screen};
 
 const SECOND: u64 = 1_000_000_000;
@@ -110,7 +110,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
     }
 }
 
-fn look(seconds: u64, all: Vec<ParticipantFigures>) -> Look {
+fn look(seconds: u64, all: Vec<ParticipantFigures>) -> Snapshot {
     let process = |it: &ParticipantFigures| {
         let process = Process {
             command: ["writer", "display", "recorder"][it.pid as usize % 100 % 3].to_owned(),
@@ -118,7 +118,7 @@ fn look(seconds: u64, all: Vec<ParticipantFigures>) -> Look {
         };
         (it.pid, process)
     };
-    Look {
+    Snapshot {
         domain: 0,
         at: Duration::from_secs(seconds),
         processes: all.iter().map(process).collect(),
@@ -162,7 +162,7 @@ fn held_up(seconds: u64, all: &mut [ParticipantFigures]) {
 fn unacknowledged(_: u64, all: &mut [ParticipantFigures]) {
     let lane = &mut all[2].engine.lanes[0];
     lane.delivered_num = 1500;
-    lane.wait = Some(Wait {
+    lane.wait = Some(DeliveryWait {
         messages: 12,
         senders: vec![],
         acknowledgements: vec![1],
@@ -190,10 +190,10 @@ fn a_page_has_what_a_frame_has() {
     assert!(text.lines().all(|line| line.len() == line.trim_end().len()));
 }
 
-/// Whoever does not answer, or is elsewhere, is shown all the same; small terminals and none
-/// at all show what fits.
+/// Participants that do not answer, or are on another host, are shown too; small terminals show
+/// what fits.
 #[test]
-fn a_frame_of_those_who_tell_nothing() {
+fn a_frame_of_participants_that_do_not_answer() {
     let mut now = look(4, vec![figures(0, 4)]);
     let silent = |rank: usize, is_here: bool, why: &str| Seen {
         member: member(rank),
@@ -216,30 +216,33 @@ fn a_frame_of_those_who_tell_nothing() {
 }
 
 #[test]
-fn nobody_is_named_who_holds_nobody_up() {
-    assert_eq!(scene(|_, _| {}).holds, []);
-    // It has waited, and does not any more.
+fn participants_that_make_progress_are_not_blocked() {
+    assert_eq!(scene(|_, _| {}).blocked, []);
+    // It waited before, and no longer waits.
     let waited = scene(|seconds, all| {
         held_up(seconds, all);
         (all[0].waits[0].waiting, all[0].waits[0].ns) = (0, SECOND);
     });
-    assert_eq!(waited.holds, []);
-    // It goes on.
+    assert_eq!(waited.blocked, []);
+    // It makes progress.
     let goes_on = scene(|seconds, all| {
         unacknowledged(seconds, all);
         all[2].engine.lanes[0].delivered_num = seconds;
     });
-    assert_eq!(goes_on.holds, []);
+    assert_eq!(goes_on.blocked, []);
 }
 
 #[test]
-fn who_holds_up_is_named_and_why() {
+fn a_blocked_participant_is_shown_with_the_blocker_and_the_reason() {
     let check = |scene: Scene, what: What, by: &str, why: &str| {
-        let [hold] = &scene.holds[..] else {
-            panic!("{:?}", scene.holds)
+        let [blocked] = &scene.blocked[..] else {
+            panic!("{:?}", scene.blocked)
         };
-        assert_eq!((hold.what, &hold.by[..]), (what, &[by.to_owned()][..]));
-        assert!(hold.why.contains(why), "{}", hold.why);
+        assert_eq!(
+            (blocked.what, &blocked.by[..]),
+            (what, &[by.to_owned()][..])
+        );
+        assert!(blocked.why.contains(why), "{}", blocked.why);
     };
     check(
         scene(held_up),
@@ -274,7 +277,7 @@ fn who_holds_up_is_named_and_why() {
         (wait.senders, wait.acknowledgements) = (vec![0], vec![]);
     });
     check(silent, What::Delivery, "writer/100", "next message");
-    // Ranks that there are not.
+    // Ranks that do not exist.
     let wild = scene(|seconds, all| {
         held_up(seconds, all);
         all[0].engine.lanes[0].rings[0].unreleased = vec![999];
@@ -294,8 +297,8 @@ fn rates_are_of_the_time_between() {
     assert_eq!(figures["batches"]["send"]["p50"], 4);
     assert_eq!(json["view"]["leader"], "writer/100");
     assert_eq!(json["topics"][0]["topic"], "Square");
-    assert_eq!(json["holds"][0]["what"], "room");
-    // Who began anew meanwhile counts from its beginning.
+    assert_eq!(json["blocked"][0]["what"], "room");
+    // A participant that started meanwhile counts from its start.
     let anew = Scene::of(&look(2, vec![]), &look(4, vec![self::figures(0, 4)]));
     let json = serde_json::to_value(anew).expect("JSON");
     assert_eq!(json["participants"][0]["figures"]["sent_per_s"], 1000.0);

@@ -1,23 +1,23 @@
-//! Where a station is: on which host, where there, and where in the network.
+//! The address of a station: its host, its address there, and its sockets in the network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Longest address.
+/// Longest address, in bytes.
 pub(super) const ADDRESS_LEN_MAX: usize = 1024;
 
-/// Most places in the network.
+/// Most sockets in an address.
 pub(super) const SOCKETS_MAX: usize = 8;
 
 const MAGIC: [u8; 4] = *b"net1";
 
-/// What [`Station::address`](super::Station::address) writes: magic, host, id,
-/// length and bytes of the place on the host, and for each place in the network its
-/// family (4 or 6), address and port; little-endian.
+/// What [`Station::address`](super::Station::address) returns, encoded as: magic, host, id,
+/// length and bytes of the address on the host, and for each socket its family (4 or 6), IP
+/// address and port; little-endian.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) host: u128,
     pub(super) id: u128,
-    /// An address of a station in shared memory.
+    /// The address of its shared-memory station.
     pub(super) on_host: Vec<u8>,
     pub(super) sockets: Vec<SocketAddr>,
 }
@@ -82,13 +82,13 @@ impl Address {
 }
 
 /// The host in an address of a [`Station`](super::Station), as
-/// [`shm::host_id`](crate::shm::host_id) has it; `None` if it is no such address.
+/// [`shm::host_id`](crate::shm::host_id) identifies it; `None` if it is not such an address.
 pub fn host_of(address: &[u8]) -> Option<u128> {
     Some(Address::read(address)?.host)
 }
 
-/// Where a station listens in the network, by its address; nothing if it does not, or it
-/// is no such address.
+/// The sockets on which a station listens, from its address; empty if there are none, or it
+/// is not such an address.
 pub fn sockets_of(address: &[u8]) -> Vec<SocketAddr> {
     Address::read(address).map_or_else(Vec::new, |it| it.sockets)
 }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_reads_as_it_was_written_and_no_part_of_it_does() {
+    fn only_a_whole_address_is_read_as_one() {
         let sockets = ["10.0.0.1:7400", "[2001:db8::1]:9"].map(|text| text.parse().expect("one"));
         let address = Address {
             host: 7,

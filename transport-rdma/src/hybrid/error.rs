@@ -1,57 +1,57 @@
-//! Why a station could not do what it was asked for.
+//! Errors of a station's operations.
 
 use std::net::SocketAddr;
 
-use crate::shm::SetupError;
-use crate::station_error::StationError;
+use crate::shm::error::SetupError;
+use crate::station::error::StationError;
 use crate::verbs::RdmaError;
 
 /// Why an operation of a [`Station`](super::Station) failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HybridError {
-    /// The system did not give what the station needs.
+    /// A resource of this host could not be set up.
     #[error(transparent)]
     Join(#[from] SetupError),
-    /// Something with a known peer, on this host or elsewhere, or with a segment.
+    /// Concerns a known peer, on this host or another, or a segment.
     #[error(transparent)]
     Station(#[from] StationError),
-    /// RDMA is required, and cannot be had.
+    /// RDMA is required and not available.
     #[error(transparent)]
     Rdma(#[from] RdmaError),
-    /// A secret that everybody knows.
+    /// The secret is empty, and so no secret.
     #[error("the domain's secret is empty: leave it out, or give one")]
     EmptySecret,
-    /// The one that was called is this station itself.
+    /// The called station is this one.
     #[error("that is this station itself")]
     ThisStation,
-    /// A member elsewhere, and this station has no part in a network.
+    /// The member is on another host, and this station has no network.
     #[error("member {id:032x} is on another host, and this station is open for its own only")]
     NoNetwork {
-        /// Who.
+        /// The member.
         id: u128,
     },
-    /// Whoever was called by a contact address could not be reached.
-    #[error("nobody of the domain is reached at {contact}: {reason}")]
+    /// No station of the domain was reached at a contact address.
+    #[error("no station of the domain is reached at {contact}: {reason}")]
     Unreachable {
-        /// Where.
+        /// The address.
         contact: SocketAddr,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// Whoever was called by a contact address does not want the connection.
+    /// The station at a contact address refuses the connection, or this side does.
     #[error("{contact} refuses the connection: {reason}")]
     Refused {
-        /// Where.
+        /// The address.
         contact: SocketAddr,
-        /// Its words, or why this side refuses it.
+        /// The reason of the side that refuses.
         reason: String,
     },
 }
 
 impl HybridError {
     /// Whether a contact refuses because the two do not have the same secret, or only one of
-    /// them has one. A refusal comes in words, which stay as they are in any version.
+    /// them has one. Recognized by the text of the refusal, which is the same in all versions.
     pub fn is_for_secret(&self) -> bool {
         matches!(self, Self::Refused { reason, .. } if reason.contains(" secret"))
     }

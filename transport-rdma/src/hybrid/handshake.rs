@@ -1,36 +1,37 @@
-//! What two stations say to each other on a connection before anything else.
+//! The handshake of two stations on a new connection.
 //!
 //! ```text
 //!   caller                                   called
-//!     | -- hello: domain, id, nonce, address -> |  of the same domain, and with
-//!     | <- hello ------------------------------ |  a secret as well, or without
-//!     | -- proof -----------------------------> |  has the secret; is to be a peer
-//!     | <- proof, offer ----------------------- |  of a queue pair, or none
+//!     | -- hello: domain, id, nonce, address -> |  checks the domain, and that both or
+//!     | <- hello ------------------------------ |  none of the two have a secret
+//!     | -- proof -----------------------------> |  checks it: the caller has the secret
+//!     | <- proof, offer ----------------------- |  of a queue pair; empty if it has none
 //!     | -- offer -----------------------------> |  of its own; or its verdict at once
 //!     |       [ both try the queue pairs ]      |
-//!     | -- verdict: by RDMA, or why not ------> |
+//!     | -- verdict: RDMA, or why not ---------> |
 //!     | <- verdict ---------------------------- |
 //!     |          records in both directions     |
 //! ```
-//! A proof is an HMAC-SHA256 under the domain's secret over both hellos and the role
-//! of who makes it. The nonces are drawn for each connection, so what was once
-//! overheard proves nothing later, and no side can be made to prove for the other.
-//! Without a secret it goes the same way under an empty key.
+//! A proof is an HMAC-SHA256 under the domain's secret over both hellos and the role of its
+//! maker. The nonces are drawn for each connection, so an overheard proof proves nothing
+//! later, and neither side can be made to prove for the other. Without a secret the key is
+//! empty.
 //!
-//! Offers are for those who have proved themselves. If both say yes, what they push goes
-//! over their queue pairs from then on, else by stream; `way` leads through it.
+//! Offers follow the proofs. If both verdicts are positive, pushes go over the queue pairs
+//! from then on, else over streams; `path_selection` drives this part.
 //!
-//! Whoever does not like what it hears says why, and closes. A frame is read to its
-//! last byte and no further: what follows the last verdict is the stream's.
+//! A side that does not accept a frame sends a refusal with the reason, and closes. A frame
+//! is read to its last byte and no further: what follows the last verdict belongs to the
+//! stream.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use super::address::{ADDRESS_LEN_MAX, Address};
-use crate::shm::SetupError;
+use crate::shm::error::SetupError;
 
 const MAGIC: [u8; 4] = *b"SPNT";
-/// Of all but the first eight bytes of a frame, and refusals.
+/// Version of everything but the first eight bytes of a frame, and refusals.
 pub(super) const VERSION: u8 = 2;
 
 /// Magic, version, kind, length of what follows.
@@ -45,32 +46,32 @@ const VERDICT: u8 = 5;
 type Nonce = [u8; 32];
 type Proof = [u8; 32];
 
-/// A hello without its address.
+/// Length of a hello without its address.
 const HELLO_LEN: usize = 4 + 16 + 1 + 32;
 
 /// Most bytes after a header.
 const BODY_LEN_MAX: usize = HELLO_LEN + ADDRESS_LEN_MAX;
 
-/// Longest offer.
+/// Longest offer, in bytes.
 pub(super) const OFFER_LEN_MAX: usize = 128;
 
-/// Longest reason.
+/// Longest reason, in bytes.
 const REASON_LEN_MAX: usize = 500;
 
-/// Who I am to those I speak to.
-pub(super) struct Me {
+/// What this station says of itself in handshakes.
+pub(super) struct LocalIdentity {
     pub(super) domain: u32,
     pub(super) id: u128,
     pub(super) host: u128,
-    /// Written down.
+    /// The encoded address.
     pub(super) address: Vec<u8>,
     pub(super) secret: Option<Vec<u8>>,
 }
 
-/// Without the secret.
-impl core::fmt::Debug for Me {
+/// Omits the secret.
+impl core::fmt::Debug for LocalIdentity {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Me")
+        f.debug_struct("LocalIdentity")
             .field("domain", &self.domain)
             .field("id", &self.id)
             .finish_non_exhaustive()
@@ -89,43 +90,43 @@ pub(super) struct Hello {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Frame {
     Hello(Hello),
-    /// No. If `already`, because the two are connected or about to be, or because a
-    /// queue pair was tried in vain: it is worth another call.
+    /// The connection is refused. `already`: because the two are connected or about to be, or
+    /// a queue pair was tried in vain; another call may succeed.
     Refused {
         already: bool,
         reason: String,
     },
     Proof(Proof),
-    /// What the other has to know of my queue pair; empty, if I have none.
+    /// What the other side needs to know of my queue pair; empty if there is none.
     Offer(Vec<u8>),
-    /// Whether the queue pairs work, and are used; if not, why, or nothing if there are none.
+    /// Whether the queue pairs work and are used.
     Verdict(Verdict),
 }
 
-/// What one says of the way by RDMA; if it is not gone, why.
+/// One side's verdict on RDMA; an error is the reason against it, empty if it has no device.
 pub(super) type Verdict = Result<(), String>;
 
-/// Why bytes are no frame.
+/// Why bytes are not a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoFrame {
-    /// Of another version.
+pub(super) enum FrameError {
+    /// It is of this other version.
     Version(u8),
-    Nonsense,
+    ProtocolViolation,
 }
 
-/// How many bytes follow a header.
-pub(super) fn body_len(header: [u8; HEADER_LEN]) -> Result<usize, NoFrame> {
+/// Number of bytes that follow a header.
+pub(super) fn body_len(header: [u8; HEADER_LEN]) -> Result<usize, FrameError> {
     let [m0, m1, m2, m3, version, kind, low, high] = header;
     if [m0, m1, m2, m3] != MAGIC {
-        return Err(NoFrame::Nonsense);
+        return Err(FrameError::ProtocolViolation);
     }
     if version != VERSION && kind != REFUSED {
-        return Err(NoFrame::Version(version));
+        return Err(FrameError::Version(version));
     }
     let len = usize::from(u16::from_le_bytes([low, high]));
     match len <= BODY_LEN_MAX {
         true => Ok(len),
-        false => Err(NoFrame::Nonsense),
+        false => Err(FrameError::ProtocolViolation),
     }
 }
 
@@ -145,7 +146,7 @@ impl Frame {
         [&MAGIC[..], &[VERSION, kind], &len, &body].concat()
     }
 
-    /// The frame whose header's [`body_len`] is that of the rest.
+    /// Reads a frame, whose length is that of its header and its [`body_len`].
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let (header, body) = bytes.split_first_chunk::<HEADER_LEN>()?;
         match header[5] {
@@ -172,7 +173,7 @@ impl Frame {
     }
 }
 
-/// As much of a reason as is sent, in whole letters.
+/// The part of a reason that is sent, cut between characters.
 fn cut(reason: &str) -> &[u8] {
     let mut end = reason.len().min(REASON_LEN_MAX);
     while !reason.is_char_boundary(end) {
@@ -207,7 +208,7 @@ impl Hello {
     }
 }
 
-/// What one has done of the two on a connection.
+/// The side of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Caller,
@@ -230,19 +231,19 @@ impl Role {
     }
 }
 
-/// One connection's exchange, as one side of it sees it.
+/// One side's state of a handshake.
 #[derive(Debug)]
-pub(super) struct Talk {
+pub(super) struct Handshake {
     role: Role,
-    /// My hello, as it is sent.
+    /// My hello, encoded.
     mine: Vec<u8>,
-    /// The other's, as it came, and from where.
+    /// The other side's hello as it was received, and its address.
     theirs: Option<(Vec<u8>, Address)>,
 }
 
-impl Talk {
-    /// With a nonce of its own.
-    pub(super) fn new(me: &Me, role: Role) -> Result<Self, SetupError> {
+impl Handshake {
+    /// Starts a handshake, with a new nonce.
+    pub(super) fn new(me: &LocalIdentity, role: Role) -> Result<Self, SetupError> {
         let mut nonce = Nonce::default();
         let flags = rustix::rand::GetRandomFlags::empty();
         rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut nonce, flags))
@@ -261,18 +262,23 @@ impl Talk {
         })
     }
 
-    /// What I say first.
+    /// My hello, encoded.
     pub(super) fn hello(&self) -> &[u8] {
         &self.mine
     }
 
-    /// Where the other is, once it has said so.
+    /// The other side's address, once its hello was received.
     pub(super) fn other(&self) -> Option<&Address> {
         self.theirs.as_ref().map(|(_, address)| address)
     }
 
-    /// The other's hello, with the frame it came in. The error is for the other.
-    pub(super) fn hear(&mut self, me: &Me, hello: &Hello, frame: Vec<u8>) -> Result<(), String> {
+    /// Checks the other side's hello, and keeps its frame. An error is sent to the other side.
+    pub(super) fn receive_hello(
+        &mut self,
+        me: &LocalIdentity,
+        hello: &Hello,
+        frame: Vec<u8>,
+    ) -> Result<(), String> {
         let (us, them) = (self.role.name(), self.role.other().name());
         if self.theirs.is_some() {
             return Err(format!("{them} said hello twice"));
@@ -292,8 +298,8 @@ impl Talk {
         Ok(())
     }
 
-    /// What was said so far, under the secret.
-    fn mac(&self, me: &Me, role: Role) -> Hmac<Sha256> {
+    /// The MAC over both hellos under the secret.
+    fn mac(&self, me: &LocalIdentity, role: Role) -> Hmac<Sha256> {
         let theirs = self.theirs.as_ref().map_or(&[][..], |(frame, _)| frame);
         let (caller, called) = match self.role {
             Role::Caller => (&self.mine[..], theirs),
@@ -303,19 +309,19 @@ impl Talk {
         let mac = Hmac::<Sha256>::new_from_slice(key).expect("any key will do");
         mac.chain_update(b"spindle-dds handshake 1")
             .chain_update([role as u8])
-            // Their headers have their lengths.
+            // Each hello begins with a header that has its length.
             .chain_update(caller)
             .chain_update(called)
     }
 
-    /// My proof, as it is sent. The other's hello has come.
-    pub(super) fn proof(&self, me: &Me) -> Vec<u8> {
+    /// My proof, encoded. The other side's hello must have been received.
+    pub(super) fn proof(&self, me: &LocalIdentity) -> Vec<u8> {
         let proof = self.mac(me, self.role).finalize();
         Frame::Proof(proof.into_bytes().into()).write()
     }
 
-    /// The other's proof, compared in constant time. The error is for the other.
-    pub(super) fn check(&self, me: &Me, proof: &Proof) -> Result<(), String> {
+    /// Checks the other side's proof in constant time. An error is sent to the other side.
+    pub(super) fn check(&self, me: &LocalIdentity, proof: &Proof) -> Result<(), String> {
         let them = self.role.other();
         let checked = self.mac(me, them).verify_slice(proof);
         let wrong = |_| match me.secret {
@@ -331,14 +337,14 @@ mod tests {
     use super::*;
     use crate::hybrid::HybridError;
 
-    fn me(domain: u32, id: u128, secret: Option<&str>) -> Me {
+    fn me(domain: u32, id: u128, secret: Option<&str>) -> LocalIdentity {
         let address = Address {
             host: 1,
             id,
             on_host: Vec::new(),
             sockets: Vec::new(),
         };
-        Me {
+        LocalIdentity {
             domain,
             id,
             host: 1,
@@ -347,8 +353,8 @@ mod tests {
         }
     }
 
-    fn hello_of(talk: &Talk) -> Hello {
-        match Frame::read(talk.hello()) {
+    fn hello_of(handshake: &Handshake) -> Hello {
+        match Frame::read(handshake.hello()) {
             Some(Frame::Hello(hello)) => hello,
             other => panic!("{other:?}"),
         }
@@ -361,26 +367,26 @@ mod tests {
         }
     }
 
-    /// What the one called says to a caller, and it to that.
-    fn meet(caller: &Me, called: &Me) -> Result<(), String> {
-        let mut calls = Talk::new(caller, Role::Caller).expect("a nonce");
-        let mut hears = Talk::new(called, Role::Called).expect("a nonce");
-        hears.hear(called, &hello_of(&calls), calls.hello().to_vec())?;
-        calls.hear(caller, &hello_of(&hears), hears.hello().to_vec())?;
+    /// Runs the handshake of a caller and a called station.
+    fn meet(caller: &LocalIdentity, called: &LocalIdentity) -> Result<(), String> {
+        let mut calls = Handshake::new(caller, Role::Caller).expect("a nonce");
+        let mut hears = Handshake::new(called, Role::Called).expect("a nonce");
+        hears.receive_hello(called, &hello_of(&calls), calls.hello().to_vec())?;
+        calls.receive_hello(caller, &hello_of(&hears), hears.hello().to_vec())?;
         hears.check(called, &proof_of(&calls.proof(caller)))?;
         calls.check(caller, &proof_of(&hears.proof(called)))?;
-        // What proves one proves not the other.
+        // A reflected proof is not accepted.
         let reflected = proof_of(&calls.proof(caller));
         assert!(calls.check(caller, &reflected).is_err());
         Ok(())
     }
 
     #[test]
-    fn those_of_one_domain_and_secret_meet_and_no_others() {
+    fn only_stations_of_one_domain_and_secret_accept_each_other() {
         assert_eq!(meet(&me(3, 1, None), &me(3, 2, None)), Ok(()));
         let (right, wrong) = (Some("open"), Some("shut"));
         assert_eq!(meet(&me(3, 1, right), &me(3, 2, right)), Ok(()));
-        let refused = |caller: Me, called: Me, words: &str| {
+        let refused = |caller: LocalIdentity, called: LocalIdentity, words: &str| {
             let reason = meet(&caller, &called).expect_err("refused");
             assert_eq!(reason, words);
             let contact = ([127, 0, 0, 1], 7400).into();
@@ -395,7 +401,7 @@ mod tests {
         refused(me(3, 1, None), me(3, 2, right), words);
         let words = "the caller has a secret, the one called has none";
         refused(me(3, 1, right), me(3, 2, None), words);
-        let liar = Me {
+        let liar = LocalIdentity {
             address: me(3, 7, None).address,
             ..me(3, 1, None)
         };
@@ -403,24 +409,26 @@ mod tests {
     }
 
     #[test]
-    fn what_was_overheard_proves_nothing() {
+    fn an_overheard_proof_proves_nothing() {
         let (caller, called) = (me(0, 1, Some("open")), me(0, 2, Some("open")));
-        let calls = Talk::new(&caller, Role::Caller).expect("a nonce");
+        let calls = Handshake::new(&caller, Role::Caller).expect("a nonce");
         let answers = || {
-            let mut talk = Talk::new(&called, Role::Called).expect("a nonce");
+            let mut handshake = Handshake::new(&called, Role::Called).expect("a nonce");
             let hello = calls.hello().to_vec();
-            talk.hear(&called, &hello_of(&calls), hello).expect("heard");
-            talk
+            handshake
+                .receive_hello(&called, &hello_of(&calls), hello)
+                .expect("heard");
+            handshake
         };
         let (first, again) = (answers(), answers());
-        let mut calls = Talk {
+        let mut calls = Handshake {
             theirs: None,
             mine: calls.mine.clone(),
             ..calls
         };
         let hello = first.hello().to_vec();
         calls
-            .hear(&caller, &hello_of(&first), hello)
+            .receive_hello(&caller, &hello_of(&first), hello)
             .expect("heard");
         let proof = proof_of(&calls.proof(&caller));
         assert_eq!(first.check(&called, &proof), Ok(()));
@@ -429,10 +437,10 @@ mod tests {
     }
 
     fn frames() -> [Frame; 6] {
-        let talk = Talk::new(&me(9, 8, Some("x")), Role::Caller).expect("a nonce");
+        let handshake = Handshake::new(&me(9, 8, Some("x")), Role::Caller).expect("a nonce");
         let (already, reason) = (true, "für nichts".to_owned());
         [
-            Frame::Hello(hello_of(&talk)),
+            Frame::Hello(hello_of(&handshake)),
             Frame::Refused { already, reason },
             Frame::Proof([7; 32]),
             Frame::Offer(vec![9; OFFER_LEN_MAX]),
@@ -442,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_read_as_they_were_written_and_nothing_else_does() {
+    fn only_frames_are_read_as_frames() {
         for frame in frames() {
             let bytes = frame.write();
             let header = *bytes.first_chunk().expect("a header");
@@ -456,22 +464,22 @@ mod tests {
             let refusal = matches!(frame, Frame::Refused { .. });
             let expected = match refusal {
                 true => Ok(bytes.len() - HEADER_LEN),
-                false => Err(NoFrame::Version(9)),
+                false => Err(FrameError::Version(9)),
             };
             assert_eq!(body_len(later), expected);
             for at in 0..4 {
                 let mut other = header;
                 other[at] ^= 1;
-                assert_eq!(body_len(other), Err(NoFrame::Nonsense));
+                assert_eq!(body_len(other), Err(FrameError::ProtocolViolation));
             }
             let mut long = header;
             long[6..].copy_from_slice(&u16::MAX.to_le_bytes());
-            assert_eq!(body_len(long), Err(NoFrame::Nonsense));
+            assert_eq!(body_len(long), Err(FrameError::ProtocolViolation));
         }
     }
 
     #[test]
-    fn offers_are_bounded_and_verdicts_clear() {
+    fn offers_and_verdicts_are_checked() {
         let frame = |kind: u8, body: &[u8]| {
             let len = (body.len() as u16).to_le_bytes();
             Frame::read(&[&MAGIC[..], &[VERSION, kind], &len, body].concat())
@@ -488,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn long_reasons_are_cut_between_letters() {
+    fn long_reasons_are_cut_between_characters() {
         let reason = "ü".repeat(REASON_LEN_MAX);
         let already = false;
         let bytes = Frame::Refused { already, reason }.write();

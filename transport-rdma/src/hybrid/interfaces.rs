@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::address::SOCKETS_MAX;
 
-/// Those that others may reach: all but the loopback's and a link's own; the
-/// loopback's if there are no others. As far as the kernel tells (proc(5)).
+/// Addresses that other hosts may reach: all except loopback and link-local ones; the loopback
+/// address if there are no others. Read from /proc (proc(5)).
 pub(super) fn addresses(with_v6: bool) -> Vec<IpAddr> {
     let read = |name| std::fs::read_to_string(name).unwrap_or_default();
     let mut found = v4(&read("/proc/self/net/fib_trie"));
@@ -19,7 +19,7 @@ pub(super) fn addresses(with_v6: bool) -> Vec<IpAddr> {
     found
 }
 
-/// Of the routing table: addresses whose line is followed by one that calls them the
+/// From the routing table: addresses whose line is followed by one that marks them as the
 /// host's own.
 ///
 /// ```text
@@ -44,7 +44,7 @@ fn v4(trie: &str) -> Vec<IpAddr> {
     found
 }
 
-/// Of the interfaces: address, index, prefix, scope (0 is global) and more, in hex.
+/// From the interfaces: address, index, prefix, scope (0 is global) and more, in hexadecimal.
 fn v6(interfaces: &str) -> Vec<IpAddr> {
     let address = |line: &str| {
         let mut fields = line.split_ascii_whitespace();
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_of_this_host_are_those_the_kernel_calls_so() {
+    fn addresses_are_those_that_the_kernel_marks_as_the_hosts() {
         let trie = "\
 Main:
   +-- 0.0.0.0/0 3 0 5

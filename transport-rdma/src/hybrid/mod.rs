@@ -1,67 +1,69 @@
-//! Stations across hosts: peers on my host over shared memory, the others over
-//! RDMA or streams; and segments over all of them.
+//! Stations across hosts: peers on my host over shared memory, all others over RDMA or
+//! streams; and segments over all of them.
 //!
-//! My row is the one that my host's members map; streams and queue pairs send from it.
-//! Who is elsewhere writes into a copy of its own row here.
+//! My row is the one that the members on my host map; streams and queue pairs send from it.
+//! Members on other hosts write to copies of their rows here.
 //!
 //! ```text
-//!          my host                               elsewhere
+//!          my host                               another host
 //!   +--------------------+               +-----------------------+
-//!   | my row   <---------|--- fetched ---|---> copy of it        |
+//!   | my row   <---------|--- fetched ---|---> copy of my row    |
 //!   | rows, mapped       |               |                       |
 //!   | copies  <----------|--- streams ---|---- rows              |
 //!   +--------------------+               +-----------------------+
-//!             ^ park: in the bed of the shared memory's station
+//!             ^ park: in the sleep state of the shared-memory station
 //! ```
 //!
-//! One bed is enough: the threads that receive from elsewhere take the part of
-//! a waker of this host (the handshake of [`crate::sleep`] over my own epoch)
-//! and rings my own bell.
+//! One sleep state is enough: a thread that receives from another host wakes this process on
+//! the peer's behalf. It runs the waking side of [`crate::sleep`] over my own epoch, and
+//! signals my own doorbell.
 //!
-//! The parts know nothing of each other: each takes the peers that are its own. A
-//! station without a network has the first part alone, and nothing between it and its
-//! segments' shared memory.
+//! The parts are independent: each handles the peers that are its own. A station without a
+//! network consists of the shared-memory station only, and its segments add nothing to those
+//! of shared memory.
 //!
-//! # In the network
+//! # The network
 //!
-//! Who is elsewhere, and who is on my host, addresses tell: there is a host in each
-//! ([`shm::host_id`](crate::shm::host_id)). One thread listens, and leads the
-//! handshakes of both who calls and who is called; whoever has passed is handed to
-//! [`tcp`](crate::tcp), and never comes back.
+//! Addresses contain a host id ([`shm::host_id`](crate::shm::host_id)), which tells peers on
+//! this host from all others. One thread listens, and drives the handshakes of incoming
+//! connections and of calls; authenticated connections are passed to [`tcp`](crate::tcp).
 //!
-//! A stranger has two seconds in all, bytes for one frame, and 63 others beside it;
-//! one more, and the oldest goes. What it says is checked for domain, version and, if
-//! there is one, the domain's secret, which both prove to have and neither tells. What
-//! goes over a connection afterwards is neither encrypted nor signed: who can change
-//! the network's packets can change that. Without a secret, whoever can reach the port
-//! can be a peer.
+//! An incoming connection that is not authenticated has two seconds in all and buffer space
+//! for one frame; there are at most 64 of them, and beyond that the oldest is closed. A hello
+//! is checked for domain and version, and for the domain's secret, if there is one: both
+//! sides prove that they have it without sending it. What goes over the connection afterwards
+//! is neither encrypted nor signed. Without a secret, any process that reaches the port can
+//! become a peer.
 //!
-//! Who has proved itself is asked for a queue pair, if there is RDMA here (`way`, over
-//! `rdma`): if both find that it works, what the two push goes over it until they are
-//! parted, and messages go by stream as ever.
+//! An authenticated peer is asked for a queue pair if this station has RDMA
+//! (`path_selection`, over `rdma`). If both find that it works, their pushes go over it until
+//! they are disconnected; messages always go over streams.
 //!
 //! - Set-up: [`Station`] (`station`, with `options` and `error`), [`HybridSegment`]
 //!   (`segment`).
-//! - The network: `network` is a station's part in it; `address` where a station is,
-//!   `interfaces` what this host is called, `secret` the domain's; `listening` where it is
-//!   called; `door` is what those who call and the thread (`keeper`) share, `calling` the
-//!   one side of it; `handshake` what is said.
+//! - The network: `network` is a station's part in it; `address`, `interfaces` and `secret`
+//!   are what it says of itself; `listeners` its sockets; `pending` the connections that
+//!   are not peers' yet; `acceptor` with its `handshake_thread` serves them, `connecting`
+//!   adds calls; `handshake` is the protocol, `path_selection` (over `path_state`) its last
+//!   part.
 
+mod acceptor;
 mod address;
-mod calling;
-mod door;
+mod connecting;
 mod error;
 mod handshake;
+mod handshake_thread;
 mod interfaces;
-mod keeper;
-mod listening;
+mod listeners;
 mod network;
 mod options;
+mod path_selection;
+mod path_state;
+mod pending;
 mod rdma;
 mod secret;
 mod segment;
 mod station;
-mod way;
 
 pub use address::{host_of, sockets_of};
 pub use error::HybridError;

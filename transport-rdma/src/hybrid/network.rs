@@ -1,45 +1,44 @@
-//! A station's part in a network: its door, its streams, and whom it knows there.
+//! A station's part in a network: its acceptor, its streams, and the members it knows there.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::acceptor::Acceptor;
 use super::address::Address;
-use super::calling::{Reached, Unreached};
-use super::door::Door;
+use super::connecting::{ConnectError, ConnectOutcome};
 use super::error::HybridError;
-use super::handshake::Me;
+use super::handshake::LocalIdentity;
 use super::interfaces;
-use super::listening::Listening;
+use super::listeners::Listeners;
 use super::options::NetworkOptions;
-use super::rdma::Rdma;
+use super::rdma::StationRdma;
 use crate::shm;
-use crate::station_error::StationError;
+use crate::station::error::StationError;
 use crate::tcp;
 
-/// How long what was pushed by RDMA has to land when a station closes.
+/// How long pushes by RDMA have to land when a station closes.
 const LAND_WITHIN: Duration = Duration::from_millis(500);
 
-/// A queue pair has this part of a stream's patience. It waits a seventh of its own until
-/// it sends again what was lost and noticed by nobody, and all that is pushed behind waits
-/// with it, signs of life too. Who looks for those may take a peer for failed after half of
-/// a stream's patience, and has to see one after several such losses in a row.
+/// A queue pair's patience is this part of a stream's. A packet whose loss nothing reports is
+/// sent again after a seventh of it, and later pushes wait meanwhile, heartbeats included. The
+/// failure detector may suspect a peer after half of a stream's patience, and has to see a
+/// heartbeat before that, even after several such losses in a row.
 const PART_OF_PATIENCE: u32 = 3;
 
 #[derive(Debug)]
 pub(super) struct Network {
-    pub(super) streams: Arc<tcp::Core>,
-    pub(super) rdma: Option<Arc<Rdma>>,
-    door: Door,
+    pub(super) streams: Arc<tcp::StreamTransport>,
+    pub(super) rdma: Option<Arc<StationRdma>>,
+    acceptor: Acceptor,
     listening: SocketAddr,
-    /// Members elsewhere that are going to call.
-    introduced: Mutex<BTreeSet<u128>>,
+    /// Members on other hosts that are going to call.
+    expected: Mutex<BTreeSet<u128>>,
 }
 
 impl Network {
-    /// For the participant that is `here`, without places in the network; what it
-    /// writes down of itself is with them.
+    /// Opens the network part of the station at `here`, to which it adds its sockets.
     pub(super) fn open(
         options: &NetworkOptions,
         host: &shm::Station,
@@ -49,7 +48,7 @@ impl Network {
         if options.secret.as_ref().is_some_and(Vec::is_empty) {
             return Err(HybridError::EmptySecret);
         }
-        let listens = Listening::open(options.listen)?;
+        let listens = Listeners::open(options.listen)?;
         let listening = listens.at();
         let ips = match listening.ip() {
             ip if ip.is_unspecified() => interfaces::addresses(ip.is_ipv6()),
@@ -59,30 +58,31 @@ impl Network {
         here.sockets = ips.into_iter().map(socket).collect();
         let (patience, wake) = (options.streams.user_timeout, Box::new(host.waker()));
         let part = patience / PART_OF_PATIENCE;
-        let rdma = Rdma::open(&options.rdma, listening.ip(), part, wake)?;
+        let rdma = StationRdma::open(&options.rdma, listening.ip(), part, wake)?;
         let rdma = rdma.map(Arc::new);
-        let (news, waker) = (Arc::clone(host.news()), Box::new(host.waker()));
+        let (events, waker) = (Arc::clone(host.events()), Box::new(host.waker()));
         let closes = rdma.clone();
         let lost = move |peer| closes.iter().for_each(|rdma| rdma.lose(peer));
-        let streams = tcp::Core::open(here.id, &options.streams, news, waker, Box::new(lost))?;
+        let streams =
+            tcp::StreamTransport::open(here.id, &options.streams, events, waker, Box::new(lost))?;
         let streams = Arc::new(streams);
         if let Some(rdma) = &rdma {
             rdma.serve(&streams);
         }
-        let me = Me {
+        let me = LocalIdentity {
             domain,
             id: here.id,
             host: here.host,
             address: here.write(),
             secret: options.secret.clone(),
         };
-        let door = Door::open(me, listens, Arc::clone(&streams), rdma.clone())?;
+        let acceptor = Acceptor::open(me, listens, Arc::clone(&streams), rdma.clone())?;
         Ok(Self {
             streams,
             rdma,
-            door,
+            acceptor,
             listening,
-            introduced: Mutex::default(),
+            expected: Mutex::default(),
         })
     }
 
@@ -90,72 +90,70 @@ impl Network {
         self.listening
     }
 
-    /// Where it is to listen, and does not yet: the port is taken.
+    /// The configured address, while its port is taken.
     pub(super) fn missing(&self) -> Option<SocketAddr> {
-        self.door.shared.state().missing
+        self.acceptor.shared.state().missing
     }
 
-    fn introduced(&self) -> MutexGuard<'_, BTreeSet<u128>> {
-        self.introduced
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn expected(&self) -> MutexGuard<'_, BTreeSet<u128>> {
+        self.expected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn expect_peer(&self, id: u128) {
-        self.introduced().insert(id);
+        self.expected().insert(id);
     }
 
-    /// Whether a member is reached by streams, or will be.
+    /// Whether a member is reached over the network, or is expected to be.
     pub(super) fn has(&self, id: u128) -> bool {
-        self.introduced().contains(&id) || self.streams.has(id)
+        self.expected().contains(&id) || self.streams.has(id)
     }
 
-    /// Whether what is pushed to a member goes by RDMA.
+    /// Whether pushes to a member go by RDMA.
     pub(super) fn is_by_rdma(&self, id: u128) -> bool {
         self.rdma.as_ref().is_some_and(|rdma| rdma.has(id))
     }
 
     pub(super) fn drop_peer(&self, id: u128) {
-        self.introduced().remove(&id);
+        self.expected().remove(&id);
         self.streams.drop_peer(id);
     }
 
-    /// Whoever listens there.
+    /// Calls the station at a contact address.
     pub(super) fn call(
         &self,
         contact: SocketAddr,
         deadline: Instant,
-    ) -> Result<Reached, HybridError> {
-        let called = self.door.call(&[contact], None, deadline);
+    ) -> Result<ConnectOutcome, HybridError> {
+        let called = self.acceptor.call(&[contact], None, deadline);
         called.map_err(|why| match why {
-            Unreached::Closed => StationError::Closed.into(),
-            Unreached::Myself => HybridError::ThisStation,
-            Unreached::Refused(reason) => HybridError::Refused { contact, reason },
-            Unreached::Not(reason) => HybridError::Unreachable { contact, reason },
-            Unreached::System(error) => error.into(),
+            ConnectError::Closed => StationError::Closed.into(),
+            ConnectError::Myself => HybridError::ThisStation,
+            ConnectError::Refused(reason) => HybridError::Refused { contact, reason },
+            ConnectError::Not(reason) => HybridError::Unreachable { contact, reason },
+            ConnectError::System(error) => error.into(),
         })
     }
 
-    /// A member elsewhere.
+    /// Connects to a member on another host.
     pub(super) fn connect(&self, target: &Address, deadline: Instant) -> Result<u128, HybridError> {
         let id = target.id;
         let unreachable = |reason| StationError::Unreachable { id, reason };
-        let error = match self.door.call(&target.sockets, Some(id), deadline) {
-            Ok(Reached::Peer(id)) => return Ok(id),
-            Ok(Reached::OnHost(_)) => unreachable("it is on this host by now".to_owned()),
-            Err(Unreached::Closed) => StationError::Closed,
-            Err(Unreached::Myself) => return Err(HybridError::ThisStation),
-            Err(Unreached::Refused(reason)) => StationError::Refused { id, reason },
-            Err(Unreached::Not(reason)) => unreachable(reason),
-            Err(Unreached::System(error)) => error.into(),
+        let error = match self.acceptor.call(&target.sockets, Some(id), deadline) {
+            Ok(ConnectOutcome::Peer(id)) => return Ok(id),
+            Ok(ConnectOutcome::OnHost(_)) => unreachable("it is on this host by now".to_owned()),
+            Err(ConnectError::Closed) => StationError::Closed,
+            Err(ConnectError::Myself) => return Err(HybridError::ThisStation),
+            Err(ConnectError::Refused(reason)) => StationError::Refused { id, reason },
+            Err(ConnectError::Not(reason)) => unreachable(reason),
+            Err(ConnectError::System(error)) => error.into(),
         };
         Err(error.into())
     }
 
-    /// Nobody comes in any more, and those who are there are told. What was pushed by
-    /// RDMA has half a second to land.
+    /// Closes the acceptor and the streams; peers are told. Pushes by RDMA have half a second
+    /// to land.
     pub(super) fn close(&self) {
-        self.door.close();
+        self.acceptor.close();
         if let Some(rdma) = &self.rdma {
             let end = Instant::now() + LAND_WITHIN;
             while !rdma.is_still() && Instant::now() < end {

@@ -1,4 +1,4 @@
-//! How a station is opened.
+//! Options of a station.
 
 use core::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,37 +9,38 @@ use crate::{shm, tcp};
 /// How to open a [`Station`](super::Station).
 #[derive(Debug, Clone)]
 pub struct StationOptions {
-    /// Its place on its host.
+    /// Its part on its host.
     pub host: shm::HostOptions,
-    /// Its place in a network. Without one it reaches its host's members only.
+    /// Its part in a network. Without one it reaches only members on its host.
     pub network: Option<NetworkOptions>,
 }
 
-/// A station's place in a network.
+/// Options of a station's part in a network.
 #[derive(Clone)]
 pub struct NetworkOptions {
-    /// Where it listens. Port 0 is any; if the port is taken, it is any, too, and this one
-    /// besides once it is free. The unspecified address is all of its host's.
+    /// The address on which it listens. Port 0 is any port; if the port is taken, it listens
+    /// on any other one, and on this one, too, once it is free. The unspecified address
+    /// stands for all addresses of the host.
     pub listen: SocketAddr,
-    /// The domain's secret, if it has one: both sides of a connection prove that they
-    /// have it. What goes over connections afterwards is not protected by it.
+    /// The domain's secret, if there is one: both sides of a connection prove that they have
+    /// it. It does not protect what goes over connections afterwards.
     pub secret: Option<Vec<u8>>,
-    /// How patient it is with its peers.
+    /// How long it waits for its peers.
     pub streams: tcp::StreamOptions,
     /// Whether pushes to other hosts go by RDMA.
     pub rdma: RdmaUse,
 }
 
-/// Whether pushes to other hosts go by RDMA. Messages go by streams in any case.
+/// Whether pushes to other hosts go by RDMA. Messages always go over streams.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum RdmaUse {
     /// Never.
     #[default]
     Off,
-    /// Where both have a device, and it works.
+    /// Where both hosts have a device, and it works.
     Auto(RdmaOptions),
-    /// Always: without a device no station is opened, and who cannot be reached by RDMA
-    /// from another host is no peer.
+    /// Always: without a device the station does not open, and a station on another host that
+    /// cannot be reached by RDMA does not become a peer.
     Required(RdmaOptions),
 }
 
@@ -55,7 +56,7 @@ impl Default for NetworkOptions {
     }
 }
 
-/// Without the secret.
+/// Omits the secret.
 impl fmt::Debug for NetworkOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NetworkOptions")

@@ -1,8 +1,7 @@
-//! A station's queue pairs, and which of its peers they lead to.
+//! A station's queue pairs, and the peers that are reached by them.
 //!
-//! A peer's queue pair is made in the handshake, as a [`Pair`]. If both find that it
-//! works, the peer goes by it from then on, until it is lost: there is no way back to
-//! streams.
+//! A queue pair is made in the handshake, as a [`TrialPair`]. If both sides find that it
+//! works, pushes to the peer go over it until the peer is lost; they never change to streams.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -12,22 +11,22 @@ use super::error::HybridError;
 use super::options::RdmaUse;
 use crate::rdma::RdmaCounters;
 use crate::tcp;
-use crate::verbs::{Core, Hooks, RdmaError};
+use crate::verbs::{Hooks, RdmaError, RdmaTransport};
 
-/// What the threads of RDMA and those of the station share.
+/// State shared by the threads of RDMA and those of the station.
 #[derive(Default)]
-struct Peers {
-    /// Whose queue pair is being made, and why it has failed.
+struct RdmaPeers {
+    /// Peers whose queue pair is on trial, with the reason if it has failed.
     trials: Mutex<BTreeMap<u128, Option<String>>>,
-    /// Who goes by RDMA.
+    /// Peers that are reached by RDMA.
     kept: Mutex<BTreeSet<u128>>,
-    /// Who is told of failures.
-    streams: OnceLock<Weak<tcp::Core>>,
-    /// Looks at trials again.
+    /// The transport that reports failures of peers.
+    streams: OnceLock<Weak<tcp::StreamTransport>>,
+    /// Has the handshake thread check trials again.
     look: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
-impl Peers {
+impl RdmaPeers {
     fn trials(&self) -> MutexGuard<'_, BTreeMap<u128, Option<String>>> {
         self.trials.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -53,7 +52,7 @@ impl Peers {
         self.fail(peer, reason);
     }
 
-    /// One that goes by RDMA is lost.
+    /// A peer that is reached by RDMA has failed.
     fn fail(&self, peer: u128, reason: String) {
         if let Some(streams) = self.streams.get().and_then(Weak::upgrade) {
             streams.fail(peer, reason);
@@ -61,44 +60,44 @@ impl Peers {
     }
 }
 
-/// The way by RDMA of one station.
-pub(super) struct Rdma {
-    core: Core,
-    peers: Arc<Peers>,
-    /// Who does not go by RDMA is no peer.
+/// The RDMA part of one station.
+pub(super) struct StationRdma {
+    core: RdmaTransport,
+    peers: Arc<RdmaPeers>,
+    /// Stations on other hosts that are not reached by RDMA do not become peers.
     pub(super) required: bool,
 }
 
-impl core::fmt::Debug for Rdma {
+impl core::fmt::Debug for StationRdma {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Rdma")
+        f.debug_struct("StationRdma")
             .field("required", &self.required)
             .finish_non_exhaustive()
     }
 }
 
-impl Rdma {
-    /// If it is wanted and can be had. Where it need not be, a device that cannot be used
-    /// is warned of once, and none at all is not worth a word.
+impl StationRdma {
+    /// Opens it if it is wanted and available. Where it is not required, a device that cannot
+    /// be used causes a warning, and a missing one only a debug message.
     pub(super) fn open(
         wanted: &RdmaUse,
         listen: IpAddr,
         patience: core::time::Duration,
-        wake: tcp::Wake,
+        wake: tcp::WakeHook,
     ) -> Result<Option<Self>, HybridError> {
         let (options, required) = match wanted {
             RdmaUse::Off => return Ok(None),
             RdmaUse::Auto(options) => (options, false),
             RdmaUse::Required(options) => (options, true),
         };
-        let peers = Arc::<Peers>::default();
+        let peers = Arc::<RdmaPeers>::default();
         let (tells, proves) = (Arc::clone(&peers), Arc::clone(&peers));
         let hooks = Hooks {
             wake,
             failed: Box::new(move |peer, reason| tells.failed(peer, reason)),
             proved: Box::new(move |_| proves.look()),
         };
-        match Core::open(options, listen, patience, hooks) {
+        match RdmaTransport::open(options, listen, patience, hooks) {
             Ok(core) => {
                 let device = core.device();
                 tracing::info!(device, "other hosts are reached by RDMA where they have it");
@@ -120,23 +119,23 @@ impl Rdma {
         }
     }
 
-    /// Whom it tells of failures, and who closes what is lost. Once.
-    pub(super) fn serve(&self, streams: &Arc<tcp::Core>) {
-        // It was set before only if this was called before.
+    /// Sets the transport to which failures are reported. Called once.
+    pub(super) fn serve(&self, streams: &Arc<tcp::StreamTransport>) {
+        // It can only be set already if this was called before.
         let _ = self.peers.streams.set(Arc::downgrade(streams));
     }
 
-    /// Called when something is known of a trial. Once.
+    /// Sets what is called when a trial has made progress. Called once.
     pub(super) fn on_proof(&self, look: impl Fn() + Send + Sync + 'static) {
         // As in `serve`.
         let _ = self.peers.look.set(Box::new(look));
     }
 
-    pub(super) fn core(&self) -> &Core {
+    pub(super) fn core(&self) -> &RdmaTransport {
         &self.core
     }
 
-    /// Whether a peer goes by RDMA.
+    /// Whether a peer is reached by RDMA.
     pub(super) fn has(&self, peer: u128) -> bool {
         self.peers.kept().contains(&peer)
     }
@@ -145,14 +144,14 @@ impl Rdma {
         self.has(peer).then(|| self.core.counters(peer)).flatten()
     }
 
-    /// A peer is lost or dropped, or goes.
+    /// A peer is lost or dropped: closes its queue pair.
     pub(super) fn lose(&self, peer: u128) {
         if self.peers.kept().remove(&peer) {
             self.core.close(peer);
         }
     }
 
-    /// Whether all that was pushed is done.
+    /// Whether all pushes are complete.
     pub(super) fn is_still(&self) -> bool {
         let kept = self.peers.kept().clone();
         kept.into_iter().all(|peer| self.core.is_still(peer))
@@ -160,23 +159,23 @@ impl Rdma {
 }
 
 /// A queue pair on trial. Closed when it is dropped.
-pub(super) struct Pair {
-    rdma: Arc<Rdma>,
+pub(super) struct TrialPair {
+    rdma: Arc<StationRdma>,
     peer: u128,
     kept: bool,
 }
 
-impl core::fmt::Debug for Pair {
+impl core::fmt::Debug for TrialPair {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Pair")
+        f.debug_struct("TrialPair")
             .field("peer", &self.peer)
             .finish_non_exhaustive()
     }
 }
 
-impl Pair {
-    /// The only one of this peer; `None` if there is one.
-    pub(super) fn begin(rdma: &Arc<Rdma>, peer: u128) -> Option<Self> {
+impl TrialPair {
+    /// Starts the trial of a peer; `None` if there is one already.
+    pub(super) fn begin(rdma: &Arc<StationRdma>, peer: u128) -> Option<Self> {
         let mut trials = rdma.peers.trials();
         if trials.contains_key(&peer) {
             return None;
@@ -189,22 +188,22 @@ impl Pair {
         })
     }
 
-    /// As [`Core::offer`].
+    /// As [`RdmaTransport::offer`].
     pub(super) fn offer(&self) -> Result<Vec<u8>, String> {
         self.rdma.core.offer(self.peer)
     }
 
-    /// As [`Core::answer`].
+    /// As [`RdmaTransport::answer`].
     pub(super) fn answer(&self, offer: &[u8]) -> Result<Vec<u8>, String> {
         self.rdma.core.answer(self.peer, offer)
     }
 
-    /// As [`Core::accept`].
+    /// As [`RdmaTransport::accept`].
     pub(super) fn accept(&self, answer: &[u8]) -> Result<(), String> {
         self.rdma.core.accept(self.peer, answer)
     }
 
-    /// Whether it works, as far as that is known.
+    /// Whether it works, once that is known.
     pub(super) fn outcome(&self) -> Option<Result<(), String>> {
         if let Some(Some(reason)) = self.rdma.peers.trials().get(&self.peer) {
             return Some(Err(reason.clone()));
@@ -212,8 +211,8 @@ impl Pair {
         self.rdma.core.is_proved(self.peer).then_some(Ok(()))
     }
 
-    /// The peer goes by it, before anybody can know that by `connect`, which makes it
-    /// a peer.
+    /// Keeps the queue pair: the peer is reached by it, from before `connect` makes it a
+    /// peer.
     pub(super) fn keep<E>(mut self, connect: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let (peers, peer) = (Arc::clone(&self.rdma.peers), self.peer);
         peers.kept().insert(peer);
@@ -222,7 +221,7 @@ impl Pair {
             return Err(error);
         }
         self.kept = true;
-        // What fails from here on is told to the streams at once.
+        // A failure from here on is reported to the streams at once.
         let failed = peers.trials().remove(&peer).flatten();
         if let Some(reason) = failed {
             peers.fail(peer, reason);
@@ -231,7 +230,7 @@ impl Pair {
     }
 }
 
-impl Drop for Pair {
+impl Drop for TrialPair {
     fn drop(&mut self) {
         if self.kept {
             return;

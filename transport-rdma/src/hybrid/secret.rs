@@ -1,4 +1,4 @@
-//! A domain's secret, as it lies in a file.
+//! A domain's secret, read from a file.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 /// Longest secret, in bytes.
 const SECRET_LEN_MAX: u64 = 4096;
 
-/// Why a file holds no secret that can be used.
+/// Why a file does not hold a usable secret.
 #[derive(Debug, thiserror::Error)]
 #[error("{} {problem}", path.display())]
 pub struct SecretError {
-    /// Where it is.
+    /// The file.
     pub path: PathBuf,
     /// What is wrong, and what would be right.
     pub problem: String,
 }
 
-/// Reads a domain's secret, of at most 4096 bytes, from a file that nobody but its owner
-/// may read. Spaces and line ends at its end do not count. May block as the file does.
+/// Reads a domain's secret, of at most 4096 bytes, from a file that only its owner may read.
+/// White space at its end is ignored. May block like any file access.
 pub fn read_secret(path: &Path) -> Result<Vec<u8>, SecretError> {
     let fail = |problem: String| {
         Err(SecretError {
@@ -41,7 +41,7 @@ pub fn read_secret(path: &Path) -> Result<Vec<u8>, SecretError> {
     let mode = mode & 0o777;
     if mode & 0o077 != 0 {
         return fail(format!(
-            "has mode {mode:03o}; nobody but its owner may have access: chmod 600"
+            "has mode {mode:03o}; only its owner may have access: chmod 600"
         ));
     }
     let secret = secret.trim_ascii_end();
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_the_owners_alone() {
+    fn a_secret_must_be_readable_by_its_owner_only() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("secret");
         let set = |text: &str, mode: u32| {

@@ -3,66 +3,65 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use super::rdma::Rdma;
+use super::rdma::StationRdma;
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{
     Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, WakeInterest,
 };
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
-use crate::segment::SegmentKey;
+use crate::memory::Region;
 use crate::shm::ShmSegment;
+use crate::station::segment::SegmentKey;
 use crate::tcp::Streams;
 use crate::verbs;
 
-/// A [`Fabric`] over shared memory to the members of my host, and over RDMA or
-/// streams to all others; made by [`Station`](super::Station).
+/// A [`Fabric`] over shared memory to the members on my host, and over RDMA or streams to all
+/// others; made by a [`Station`](super::Station).
 ///
-/// Where all members are on my host, it is its [`ShmSegment`]. To the others, pushes
-/// are held back until [`ring`](Fabric::ring), or until much waits for a peer.
-/// Dropped, it sends what was pushed, and forgets its key: what comes late for it is
-/// thrown away.
+/// If all members are on my host, it is its [`ShmSegment`]. To other members, pushes are held
+/// back until [`wake`](Fabric::wake), or until many wait for a peer. When it is dropped, it
+/// sends what was pushed, and forgets its key: what arrives late for it is discarded.
 #[derive(Debug)]
 pub struct HybridSegment {
-    /// My host's members, with ranks of their own.
+    /// The members on my host, with ranks of their own.
     pub(super) host: ShmSegment,
-    /// If there are members elsewhere.
-    pub(super) away: Option<Away>,
-    /// Of the station: it hears of the sleep of its process.
-    pub(super) rdma: Option<Arc<Rdma>>,
+    /// Set if there are members on other hosts.
+    pub(super) remote: Option<RemoteMembers>,
+    /// Of the station; it announces the sleep of the process to peers by RDMA.
+    pub(super) rdma: Option<Arc<StationRdma>>,
 }
 
-/// What there is more if not all members are on my host.
+/// The additional state of a segment with members on other hosts.
 #[derive(Debug)]
-pub(super) struct Away {
+pub(super) struct RemoteMembers {
     pub(super) me: Rank,
     pub(super) streams: Streams,
-    /// If there are members that are reached by RDMA.
-    pub(super) verbs: Option<verbs::Segment>,
-    /// By rank in the whole.
+    /// Set if there are members that are reached by RDMA.
+    pub(super) verbs: Option<verbs::RdmaSegment>,
+    /// By rank in the segment.
     pub(super) rows: Vec<Region>,
-    /// Rank in the whole, by rank on my host.
+    /// Rank in the segment, by rank on my host.
     pub(super) whole: Vec<Rank>,
-    /// Rank on my host, by rank in the whole.
+    /// Rank on my host, by rank in the segment.
     pub(super) on_host: Vec<Option<Rank>>,
 }
 
-impl Away {
-    /// Those of them that are on my host, by their ranks there.
-    fn seats(&self, peers: &PeerSet) -> PeerSet {
+impl RemoteMembers {
+    /// The members of `peers` that are on my host, by their ranks there.
+    fn local_ranks(&self, peers: &PeerSet) -> PeerSet {
         let on_host = |peer: Rank| *self.on_host.get(peer.index())?;
         peers.iter().filter_map(on_host).collect()
     }
 }
 
 impl HybridSegment {
-    /// What I have announced, to those who cannot see it.
+    /// Sends my announcement to peers that cannot see it in shared memory.
     fn tell_rdma(&self) {
         if let Some(rdma) = &self.rdma {
             rdma.core().announce_sleep(self.host.sleep_word());
         }
     }
 
-    /// Which one it is.
+    /// Its key.
     pub fn key(&self) -> SegmentKey {
         self.host.key()
     }
@@ -71,24 +70,24 @@ impl HybridSegment {
 impl Fabric for HybridSegment {
     #[inline]
     fn me(&self) -> Rank {
-        match &self.away {
+        match &self.remote {
             None => self.host.me(),
-            Some(away) => away.me,
+            Some(remote) => remote.me,
         }
     }
 
     fn members(&self) -> usize {
-        match &self.away {
+        match &self.remote {
             None => self.host.members(),
-            Some(away) => away.rows.len(),
+            Some(remote) => remote.rows.len(),
         }
     }
 
     #[inline]
     fn row(&self, of: Rank) -> &Region {
-        match &self.away {
+        match &self.remote {
             None => self.host.row(of),
-            Some(away) => &away.rows[of.index()],
+            Some(remote) => &remote.rows[of.index()],
         }
     }
 
@@ -103,30 +102,30 @@ impl Fabric for HybridSegment {
     }
 
     fn push(&self, at: usize, len: usize, to: &PeerSet) {
-        let Some(away) = &self.away else {
+        let Some(remote) = &self.remote else {
             return self.host.push(at, len, to);
         };
-        self.host.push(at, len, &away.seats(to));
-        away.streams.push(at, len, to);
-        if let Some(verbs) = &away.verbs {
+        self.host.push(at, len, &remote.local_ranks(to));
+        remote.streams.push(at, len, to);
+        if let Some(verbs) = &remote.verbs {
             verbs.push(at, len, to);
         }
     }
 
     fn push_word(&self, word: usize, value: u64, to: &PeerSet) {
-        let Some(away) = &self.away else {
+        let Some(remote) = &self.remote else {
             return self.host.push_word(word, value, to);
         };
-        self.host.push_word(word, value, &away.seats(to));
-        away.streams.push_word(word, value, to);
-        if let Some(verbs) = &away.verbs {
+        self.host.push_word(word, value, &remote.local_ranks(to));
+        remote.streams.push_word(word, value, to);
+        if let Some(verbs) = &remote.verbs {
             verbs.push_word(word, value, to);
         }
     }
 
     #[inline]
     fn push_guarded(&self, ranges: &[(usize, usize)], word: usize, value: u64, to: &PeerSet) {
-        if self.away.is_none() {
+        if self.remote.is_none() {
             return self.host.push_guarded(ranges, word, value, to);
         }
         for (at, len) in ranges {
@@ -142,7 +141,7 @@ impl Fabric for HybridSegment {
         to: &PeerSet,
         peers: usize,
     ) {
-        if self.away.is_none() {
+        if self.remote.is_none() {
             return self.host.push_message(message, to, peers);
         }
         self.store_words(message.header, message.words);
@@ -155,18 +154,19 @@ impl Fabric for HybridSegment {
 
     #[inline]
     fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        let Some(away) = &self.away else {
+        let Some(remote) = &self.remote else {
             return self.host.wake(data, acks);
         };
-        self.host.wake(&away.seats(data), &away.seats(acks));
-        away.streams.wake(data, acks);
-        if let Some(verbs) = &away.verbs {
+        self.host
+            .wake(&remote.local_ranks(data), &remote.local_ranks(acks));
+        remote.streams.wake(data, acks);
+        if let Some(verbs) = &remote.verbs {
             verbs.wake(data, acks);
         }
     }
 
-    fn announce_sleep(&self, want: WakeInterest) {
-        self.host.announce_sleep(want);
+    fn announce_sleep(&self, interest: WakeInterest) {
+        self.host.announce_sleep(interest);
         self.tell_rdma();
     }
 
@@ -187,11 +187,11 @@ impl Fabric for HybridSegment {
     }
 
     fn acknowledge(&self, word: usize, value: u64, to: Rank) {
-        let seat = match &self.away {
+        let local = match &self.remote {
             None => Some(to),
-            Some(away) => away.on_host[to.index()],
+            Some(remote) => remote.on_host[to.index()],
         };
-        match seat {
+        match local {
             Some(to) => self.host.acknowledge(word, value, to),
             None => {
                 self.store(word, value);
@@ -205,25 +205,25 @@ impl Fabric for HybridSegment {
             rdma.core().poll();
         }
         let failure = self.host.poll();
-        let Some(away) = &self.away else {
+        let Some(remote) = &self.remote else {
             return failure;
         };
         let on_host = failure.map(|failure| PeerFailure {
-            peer: away.whole[failure.peer.index()],
+            peer: remote.whole[failure.peer.index()],
             ..failure
         });
-        on_host.or_else(|| away.streams.poll())
+        on_host.or_else(|| remote.streams.poll())
     }
 
     fn fence(&self, peer: Rank) {
-        let Some(away) = &self.away else {
+        let Some(remote) = &self.remote else {
             return self.host.fence(peer);
         };
-        match away.on_host[peer.index()] {
+        match remote.on_host[peer.index()] {
             Some(peer) => self.host.fence(peer),
             None => {
-                away.streams.fence(peer);
-                if let Some(verbs) = &away.verbs {
+                remote.streams.fence(peer);
+                if let Some(verbs) = &remote.verbs {
                     verbs.fence(peer);
                 }
             }
@@ -232,16 +232,16 @@ impl Fabric for HybridSegment {
 
     fn counters(&self) -> FabricCounters {
         let host = self.host.counters();
-        let Some(away) = &self.away else {
+        let Some(remote) = &self.remote else {
             return host;
         };
-        let streams = away.streams.counters();
-        let verbs = away.verbs.as_ref().map(verbs::Segment::counters);
+        let streams = remote.streams.counters();
+        let verbs = remote.verbs.as_ref().map(verbs::RdmaSegment::counters);
         [Some(streams), verbs].into_iter().flatten().fold(host, sum)
     }
 }
 
-/// Of parts of a segment.
+/// The sum of the counters of two parts.
 fn sum(one: FabricCounters, other: FabricCounters) -> FabricCounters {
     FabricCounters {
         pushes: one.pushes + other.pushes,
@@ -268,16 +268,16 @@ impl ParkSlots for HybridSegment {
         self.host.note_doorbells();
     }
 
-    fn announce_follower(&self, want: WakeInterest) -> bool {
-        let announced = self.host.announce_follower(want);
+    fn announce_follower(&self, interest: WakeInterest) -> bool {
+        let announced = self.host.announce_follower(interest);
         if announced {
             self.tell_rdma();
         }
         announced
     }
 
-    fn announce_poller(&self, want: WakeInterest) -> bool {
-        let announced = self.host.announce_poller(want);
+    fn announce_poller(&self, interest: WakeInterest) -> bool {
+        let announced = self.host.announce_poller(interest);
         if announced {
             self.tell_rdma();
         }

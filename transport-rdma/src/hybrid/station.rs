@@ -1,4 +1,4 @@
-//! A participant's place on its host, and in a network if it has one there.
+//! A participant's station: its place on its host and, if it has one, in a network.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -6,39 +6,39 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::address::Address;
-use super::calling::Reached;
+use super::connecting::ConnectOutcome;
 use super::error::HybridError;
 use super::network::Network;
 use super::options::StationOptions;
-use super::segment::{Away, HybridSegment};
+use super::segment::{HybridSegment, RemoteMembers};
 use crate::fabric::Fabric;
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
+use crate::fabric::peers::{PeerSet, Rank};
+use crate::memory::Region;
 use crate::rdma::RdmaCounters;
-use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::{self, ShmSegment};
-use crate::station_error::StationError;
-use crate::station_event::StationEvent;
+use crate::station::error::StationError;
+use crate::station::event::StationEvent;
+use crate::station::segment::{SegmentKey, SegmentRequest};
 use crate::tcp::{self, StreamState};
 
-/// How what is pushed to a peer goes. In JSON: `{"way": "shm"}`, `{"way": "tcp"}` or
+/// The path of pushes to a peer. In JSON: `{"way": "shm"}`, `{"way": "tcp"}` or
 /// `{"way": "rdma", "rdma": {...}}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "way", content = "rdma")]
 pub enum PeerPath {
-    /// It is on this host, and maps my rows.
+    /// The peer is on this host, and maps my rows.
     #[serde(rename = "shm")]
     SharedMemory,
-    /// By its connection, over TCP.
+    /// Over the peer's TCP connection.
     #[serde(rename = "tcp")]
     Stream,
-    /// By a queue pair, and what has been done on that. Messages go over TCP.
+    /// Over a queue pair, with its counters. Messages go over TCP.
     #[serde(rename = "rdma")]
     Rdma(Box<RdmaCounters>),
 }
 
 impl PeerPath {
-    /// One word for it: `shm`, `tcp` or `rdma`.
+    /// A short name: `shm`, `tcp` or `rdma`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::SharedMemory => "shm",
@@ -48,23 +48,22 @@ impl PeerPath {
     }
 }
 
-/// A participant's place: on its host, where it reaches peers by shared memory, and,
-/// if it is opened for that, in a network, where it reaches the others by streams, and
-/// where it can be had by RDMA.
-/// It outlives views. Any thread may call it.
+/// A participant's station. On its host it reaches peers by shared memory; in a network, if
+/// it is opened with one, it reaches the others by streams, or by RDMA where that is
+/// available. It outlives views. Any thread may call it.
 ///
 /// A peer that is lost stays known, with the cause, until [`drop_peer`](Self::drop_peer).
 #[derive(Debug)]
 pub struct Station {
-    /// Ends first: its threads ring the bell of `host`.
+    /// Dropped first: its threads signal the doorbell of `host`.
     network: Option<Network>,
     host: shm::Station,
     here: Address,
 }
 
 impl Station {
-    /// Opens it: from here on peers can connect. Waits up to 5 s for the domain's
-    /// lock. Without a network, it has the one thread of [`shm::Station`]; with one, two
+    /// Opens the station: from now on peers can connect. Waits up to 5 s for the domain's
+    /// lock. Without a network it has the one thread of [`shm::Station`]; with one it has two
     /// more, and a third if there is RDMA.
     pub fn open(options: &StationOptions) -> Result<Self, HybridError> {
         let host = shm::Station::open(&options.host)?;
@@ -85,46 +84,45 @@ impl Station {
         })
     }
 
-    /// Its participant.
+    /// The id of its participant.
     pub fn id(&self) -> u128 {
         self.host.id()
     }
 
-    /// Where others reach it: on its host, which is named, and in the network. At
-    /// most 1024 bytes.
+    /// Its address for other stations, on this host and in the network. At most 1024 bytes.
     pub fn address(&self) -> Vec<u8> {
         self.here.write()
     }
 
-    /// Where it is told to listen, as long as that port is another's: it tries once a second
-    /// to listen there too.
+    /// The address at which it was told to listen, while another process has the port; it
+    /// tries again once a second.
     pub fn missing_port(&self) -> Option<SocketAddr> {
         self.network.as_ref().and_then(Network::missing)
     }
 
-    /// Where it listens in the network; `None` if it has no part in one.
+    /// The address at which it listens in the network; `None` without a network.
     pub fn listening(&self) -> Option<SocketAddr> {
         self.network.as_ref().map(Network::listening)
     }
 
-    /// Calls whoever listens at `contact`, unless the two are connected, and gives
-    /// its id. Blocks until it has answered, at most until `deadline`, or 3 s longer if it
-    /// has proved itself by then and settles how pushes go. One that turns
-    /// out to be on the same host is connected by shared memory.
+    /// Connects to the station that listens at `contact`, unless the two are connected, and
+    /// returns its id. Blocks until it answers, at most until `deadline`, or 3 s longer if it
+    /// has proved itself by then and the path of pushes is being selected. A station that
+    /// turns out to be on this host is connected by shared memory.
     pub fn call(&self, contact: SocketAddr, deadline: Instant) -> Result<u128, HybridError> {
         let Some(network) = &self.network else {
             let reason = "this station is open for its own host only".to_owned();
             return Err(HybridError::Unreachable { contact, reason });
         };
         match network.call(contact, deadline)? {
-            Reached::Peer(id) => Ok(id),
-            Reached::OnHost(address) => Ok(self.host.connect(&address.on_host, deadline)?),
+            ConnectOutcome::Peer(id) => Ok(id),
+            ConnectOutcome::OnHost(address) => Ok(self.host.connect(&address.on_host, deadline)?),
         }
     }
 
-    /// Connects to the station with this [`address`](Self::address), unless the two
-    /// are connected, and gives its id. Blocks as [`call`](Self::call) does. If both call,
-    /// there is one connection.
+    /// Connects to the station with this [`address`](Self::address), unless the two are
+    /// connected, and returns its id. Blocks as [`call`](Self::call) does. If both sides
+    /// call, there is one connection.
     pub fn connect(&self, address: &[u8], deadline: Instant) -> Result<u128, HybridError> {
         let target = self.read(address)?;
         if target.id == self.id() {
@@ -136,7 +134,7 @@ impl Station {
         self.network(target.id)?.connect(&target, deadline)
     }
 
-    /// The way to a member elsewhere.
+    /// The network part, for reaching member `id`.
     fn network(&self, id: u128) -> Result<&Network, HybridError> {
         self.network.as_ref().ok_or(HybridError::NoNetwork { id })
     }
@@ -146,8 +144,8 @@ impl Station {
         Ok(Address::read(address).ok_or_else(nonsense)?)
     }
 
-    /// Says where a member is that is going to call: on another host, segments with
-    /// it [wait](Self::segments) for its connection. Does not block.
+    /// Declares that the member with this address is going to call. If it is on another host,
+    /// segments with it [wait](Self::segments) for its connection. Does not block.
     pub fn expect_peer(&self, address: &[u8]) -> Result<(), HybridError> {
         let member = self.read(address)?;
         if member.host != self.here.host {
@@ -156,8 +154,8 @@ impl Station {
         Ok(())
     }
 
-    /// Sends a message of at most [`MESSAGE_LEN_MAX`](crate::MESSAGE_LEN_MAX) bytes to
-    /// a peer that is connected. Does not wait until it is taken.
+    /// Queues a message of at most [`MESSAGE_LEN_MAX`](crate::MESSAGE_LEN_MAX) bytes for a
+    /// connected peer. Does not wait until it is sent.
     pub fn send(&self, to: u128, bytes: &[u8]) -> Result<(), HybridError> {
         match &self.network {
             Some(network) if network.streams.has(to) => network.streams.send(to, bytes)?,
@@ -166,20 +164,20 @@ impl Station {
         Ok(())
     }
 
-    /// What happened next, here or elsewhere; `None` if nothing does before `timeout`
-    /// is over, or somebody has said [`interrupt`](Self::interrupt) since the last
-    /// call. Who sleeps in a segment's [`park`](crate::Park::park) is woken by events too.
+    /// The next event, of any peer; `None` if there is none before `timeout` is over, or
+    /// [`interrupt`](Self::interrupt) was called since the last call. A thread in a
+    /// segment's [`park`](crate::Park::park) is woken by events, too.
     pub fn next_event(&self, timeout: Duration) -> Option<StationEvent> {
         self.host.next_event(timeout)
     }
 
-    /// Has [`next_event`](Self::next_event) return without an event, now or when it is
-    /// called next: there is something else to do. Any thread, at once but for a short lock.
+    /// Makes [`next_event`](Self::next_event) return without an event, now or at its next
+    /// call. Any thread; takes a short lock.
     pub fn interrupt(&self) {
         self.host.interrupt();
     }
 
-    /// [`segments`](Self::segments) for one.
+    /// [`segments`](Self::segments) for one segment.
     pub fn segment(
         &self,
         request: &SegmentRequest,
@@ -190,11 +188,11 @@ impl Station {
         Ok(segment)
     }
 
-    /// Makes segments, in this order, all or none: blocks for the host's members as
-    /// [`shm::Station::segments`] does, and until each member elsewhere is connected,
-    /// or lost, or `deadline` is over. Who is elsewhere was connected or
-    /// [introduced](Self::expect_peer) before. Members of whom there is none by then have
-    /// rows of zeros for ever, and each control segment that has one reports it.
+    /// Makes segments, in this order, all or none. Blocks for members on this host as
+    /// [`shm::Station::segments`] does, and until each member on another host is connected or
+    /// lost, or `deadline` is over. Members on other hosts must be connected or
+    /// [expected](Self::expect_peer). Rows of members that are missing by then are zeros for
+    /// ever, and each control segment that has such a member reports it.
     pub fn segments(
         &self,
         requests: &[SegmentRequest],
@@ -226,7 +224,7 @@ impl Station {
         Ok(segments)
     }
 
-    /// Those who are not reached by shared memory.
+    /// The members that are not reached by shared memory.
     fn away(&self, request: &SegmentRequest) -> PeerSet {
         let Some(network) = &self.network else {
             return PeerSet::EMPTY;
@@ -245,7 +243,7 @@ impl Station {
         let Some(network) = self.network.as_ref().filter(|_| !away.is_empty()) else {
             return Ok(HybridSegment {
                 host: part,
-                away: None,
+                remote: None,
                 rdma,
             });
         };
@@ -267,20 +265,20 @@ impl Station {
                 on_host.push(None);
                 continue;
             }
-            let seat = Rank(whole.len() as u16);
-            rows.push(part.row(seat).clone());
-            on_host.push(Some(seat));
+            let local = Rank(whole.len() as u16);
+            rows.push(part.row(local).clone());
+            on_host.push(Some(local));
             whole.push(rank);
         }
-        let reach = tcp::Reach {
-            elsewhere: whole.iter().copied().collect(),
-            besides: by_rdma,
+        let reach = tcp::StreamReach {
+            not_by_network: whole.iter().copied().collect(),
+            by_rdma,
         };
         let streams = network.streams.streams(request, &rows, &reach)?;
         for rank in away.without(&by_rdma).iter() {
             rows[rank.index()] = rows[rank.index()].read_only();
         }
-        let away = Away {
+        let remote = RemoteMembers {
             me: request.me,
             streams,
             verbs,
@@ -290,13 +288,13 @@ impl Station {
         };
         Ok(HybridSegment {
             host: part,
-            away: Some(away),
+            remote: Some(remote),
             rdma,
         })
     }
 
-    /// Throws away what others have handed over or push for a segment that will
-    /// not be made here. A segment that is dropped does it by itself.
+    /// Discards what peers have handed over or push for a segment that will not be made
+    /// here. A dropped segment does this by itself.
     pub fn forget(&self, key: SegmentKey) {
         self.host.forget(key);
         if let Some(network) = &self.network {
@@ -307,10 +305,9 @@ impl Station {
         }
     }
 
-    /// Says that a member that is not connected will not come: until
-    /// [`drop_peer`](Self::drop_peer), no segments wait for it, and their control
-    /// segment reports it, on this host with this reason. Does nothing to one that is
-    /// connected.
+    /// Declares that a member that is not connected will not come. Until
+    /// [`drop_peer`](Self::drop_peer), no segment waits for it, and control segments report
+    /// it (with this reason, on this host). No effect on a connected peer.
     pub fn give_up(&self, id: u128, reason: &str) {
         match &self.network {
             Some(network) if network.has(id) => network.streams.give_up(id),
@@ -318,16 +315,16 @@ impl Station {
         }
     }
 
-    /// Whether a member is known to have closed its station, by its address: that of a
-    /// member of this host. One look at the domain's directory.
+    /// Whether a member of this host is known, by its address, to have closed its station.
+    /// One look at the domain's directory.
     pub fn has_closed(&self, address: &[u8]) -> bool {
         let member = Address::read(address).filter(|it| it.host == self.here.host);
         member.is_some_and(|it| self.host.has_closed(&it.on_host))
     }
 
-    /// Closes the connection to a peer, wherever it is, which is told that it is on
-    /// purpose, and forgets it: it may come back. What it had said is thrown away.
-    /// Segments keep its rows as they are, and report it no more.
+    /// Closes the connection to a peer, which is told that this is on purpose, and forgets
+    /// the peer: it may connect again. Its messages that were not taken are discarded.
+    /// Segments keep its rows as they are, and do not report it any more.
     pub fn drop_peer(&self, id: u128) {
         self.host.drop_peer(id);
         if let Some(network) = &self.network {
@@ -335,10 +332,9 @@ impl Station {
         }
     }
 
-    /// Tells the peers that it closes, and ends it: whoever waits in a call of it
-    /// gives up. Segments to members elsewhere stand still then; the others work on,
-    /// but are told of no failures. Once is enough; a station that is dropped does it
-    /// by itself.
+    /// Tells the peers that the station closes, and closes it; threads that block in a call
+    /// of it return. Segments get nothing from members on other hosts any more; on this host
+    /// they keep working, but report no failures. Idempotent; dropping a station closes it.
     pub fn close(&self) {
         if let Some(network) = &self.network {
             network.close();
@@ -346,7 +342,7 @@ impl Station {
         self.host.close();
     }
 
-    /// How what is pushed to a peer goes; `None` if it is not connected, or lost.
+    /// The path of pushes to a peer; `None` if it is not connected, or lost.
     pub fn path(&self, id: u128) -> Option<PeerPath> {
         if let Some(network) = &self.network
             && network.streams.has(id)
@@ -360,25 +356,25 @@ impl Station {
         self.host.has(id).then_some(PeerPath::SharedMemory)
     }
 
-    /// Whether all that was pushed by RDMA has landed. For tests: it takes locks.
+    /// Whether all pushes by RDMA have landed. For tests: it takes locks.
     pub fn is_still(&self) -> bool {
         let rdma = self.network.as_ref().and_then(|it| it.rdma.as_ref());
         rdma.is_none_or(|rdma| rdma.is_still())
     }
 
-    /// How far the stream of a peer has come; `None` if it is not elsewhere.
+    /// Progress of the streams to and from a peer; `None` if it is not on another host.
     pub fn stream_state(&self, id: u128) -> Option<StreamState> {
         self.network.as_ref()?.streams.link(id)
     }
 
-    /// For tests: makes other stations of this process believe that the process
-    /// of this one has ended. Does nothing to other processes.
+    /// For tests: makes other stations of this process believe that the process of this one
+    /// has ended. No effect in other processes.
     pub fn pretend_process_ended(&self) {
         self.host.pretend_process_ended();
     }
 }
 
-/// The part of a segment that is on my host, with ranks of its own.
+/// The part of a segment that is on this host, with ranks of its own.
 fn on_host(whole: &SegmentRequest, away: &PeerSet) -> SegmentRequest {
     let here = |rank: usize| !away.contains(Rank(rank as u16));
     let ranks = || (0..whole.members.len()).filter(|&rank| here(rank));

@@ -1,4 +1,4 @@
-//! Descriptors that processes hand to each other, made and checked.
+//! Descriptors that processes pass to each other: making and checking them.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -6,20 +6,20 @@ use rustix::fs::OFlags;
 use rustix::process::PidfdFlags;
 
 use super::error::SetupError;
-use crate::eventfd::create_eventfd;
+use crate::sleep::eventfd::create_eventfd;
 
-/// Readable once this process has ended.
+/// A pidfd of this process, readable once the process has ended.
 pub(super) fn own_pidfd() -> Result<OwnedFd, SetupError> {
     rustix::process::pidfd_open(rustix::process::getpid(), PidfdFlags::empty())
         .map_err(SetupError::system("opening a pidfd of the own process"))
 }
 
-/// An event descriptor at 0 that never blocks.
+/// A non-blocking event descriptor, at 0.
 pub(super) fn event() -> Result<OwnedFd, SetupError> {
     create_eventfd().map_err(SetupError::system("making an event descriptor"))
 }
 
-/// Whether it is an event descriptor that never blocks whoever writes to it.
+/// Whether it is a non-blocking event descriptor.
 pub(super) fn is_event(fd: impl AsFd) -> bool {
     let raw = fd.as_fd().as_raw_fd();
     let link = std::fs::read_link(format!("/proc/self/fd/{raw}"));
@@ -27,7 +27,7 @@ pub(super) fn is_event(fd: impl AsFd) -> bool {
         && rustix::fs::fcntl_getfl(&fd).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK))
 }
 
-/// The process that a pidfd stands for; `None` if it is none, or has ended.
+/// The process of a pidfd; `None` if it is not a pidfd, or the process has ended.
 pub(super) fn pid_of(pidfd: impl AsFd) -> Option<u32> {
     let fd = pidfd.as_fd().as_raw_fd();
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pidfd_names_its_process() {
+    fn a_pidfd_identifies_its_process() {
         let pidfd = own_pidfd().expect("a pidfd");
         assert_eq!(pid_of(&pidfd), Some(std::process::id()));
         let file = std::fs::File::open("/dev/null").expect("a file");
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_descriptor_is_told_from_others() {
+    fn only_non_blocking_event_descriptors_are_accepted() {
         assert!(is_event(event().expect("an event descriptor")));
         assert!(!is_event(own_pidfd().expect("a pidfd")));
         let blocking = rustix::event::eventfd(0, EventfdFlags::CLOEXEC).expect("one");

@@ -1,4 +1,4 @@
-//! A domain's files, and the lock that makes decisions single.
+//! A domain's files on this host, and the lock that serializes decisions about it.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -16,17 +16,17 @@ use super::error::SetupError;
 use super::process;
 use super::socket::Deadline;
 
-/// Longest record that is read: above that of the largest group with the longest
-/// addresses.
+/// Most bytes of a record that are read: more than the largest group with the longest
+/// addresses has.
 const RECORD_LEN_MAX: u64 = 1 << 20;
 
-/// Between two tries to get the lock.
+/// Pause between two attempts to get the lock.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
 
-/// Held by the one thread of this process that has a lock, of whichever domain.
+/// Held by the thread of this process that has the lock of some domain.
 static HERE: Mutex<()> = Mutex::new(());
 
-/// One domain's corner of the directory.
+/// The files of one domain in the domain directory.
 #[derive(Debug)]
 pub(super) struct Domain {
     pub(super) id: u32,
@@ -35,7 +35,7 @@ pub(super) struct Domain {
 }
 
 impl Domain {
-    /// Opens it, in a directory that is made if need be; it must be this user's alone.
+    /// Opens it. The directory is created if needed and must belong to this user alone.
     pub(super) fn open(id: u32, directory: Option<&Path>) -> Result<Self, SetupError> {
         let (path, fd) = open_directory(directory)?;
         Ok(Self {
@@ -50,8 +50,8 @@ impl Domain {
         identify(&self.directory)
     }
 
-    /// Locks the record. Nobody holds the lock for long, but a process can be
-    /// stopped while it does.
+    /// Locks the record. The lock is held for a short time only, but its holder can be
+    /// stopped meanwhile.
     pub(super) fn lock(self: &Arc<Self>, deadline: Deadline) -> Result<Locked, SetupError> {
         loop {
             if let Some(locked) = self.try_lock()? {
@@ -64,10 +64,10 @@ impl Domain {
         }
     }
 
-    /// The kernel's locks of processes, which a child of a fork does not inherit: it would
-    /// keep those of open files for as long as it lives. They know nothing of threads, and
-    /// end when the process closes the file, however often it has it open; so `HERE` is
-    /// locked before it is opened.
+    /// Uses the kernel's process-owned locks (`fcntl`). A lock of an open file (`flock`)
+    /// would be inherited by a forked child and kept for as long as that lives. But
+    /// process-owned locks do not exclude threads of one process, and closing any
+    /// descriptor of the file releases them; so `HERE` is locked before the file is opened.
     fn try_lock(self: &Arc<Self>) -> Result<Option<Locked>, SetupError> {
         let here = match HERE.try_lock() {
             Ok(here) => here,
@@ -109,21 +109,20 @@ impl Domain {
         debug_assert!(matches!(removed, Ok(()) | Err(Errno::NOENT)), "{removed:?}");
     }
 
-    /// The path of one of the domain's files: short enough for a socket address
-    /// however long the directory's path is.
+    /// The path of one of the domain's files, short enough for a socket address however
+    /// long the directory's path is.
     pub(super) fn file_path(&self, what: &str) -> PathBuf {
         let directory = self.directory.as_fd().as_raw_fd();
         format!("/proc/self/fd/{directory}/{}", self.name(what)).into()
     }
 
-    /// Whether a file of this domain is known not to be there.
+    /// Whether a file of this domain is known not to exist.
     pub(super) fn lacks(&self, what: &str) -> bool {
         let found = rustix::fs::statat(&self.directory, self.name(what), AtFlags::empty());
         found.is_err_and(|errno| errno == Errno::NOENT)
     }
 
-    /// Removes this domain's files with a suffix whose names, without it and
-    /// the domain's, are to go.
+    /// Removes the files `domain-ID.NAME<suffix>` of this domain for which `is_waste(NAME)`.
     pub(super) fn sweep_files(&self, suffix: &str, is_waste: impl Fn(&str) -> bool) {
         let prefix = self.name("");
         let entries = std::fs::read_dir(&self.path)
@@ -142,7 +141,7 @@ impl Domain {
     }
 }
 
-/// Opens the directory, made if need be; it must be this user's alone.
+/// Opens the directory, which is created if needed and must belong to this user alone.
 fn open_directory(directory: Option<&Path>) -> Result<(PathBuf, OwnedFd), SetupError> {
     let path = directory.map_or_else(default_domain_directory, Path::to_path_buf);
     let refuse = |problem: String| SetupError::Directory {
@@ -173,10 +172,10 @@ fn open_directory(directory: Option<&Path>) -> Result<(PathBuf, OwnedFd), SetupE
     Ok((path, fd))
 }
 
-/// What tells this host from others: a digest of its boot, the pid namespace, and the
-/// domains' directory. Members that do not share all of these cannot reach each other
-/// by shared memory, so they are on different hosts, on whatever machines they run.
-/// `directory` is that of [`HostOptions`](super::HostOptions); it is made if need be.
+/// Identifies this host: a digest of its boot id, the pid namespace and the domain
+/// directory. Members that do not share all three cannot reach each other by shared memory,
+/// so they count as members of different hosts, even on one machine. `directory` is that of
+/// [`HostOptions`](super::HostOptions); it is created if needed.
 pub fn host_id(directory: Option<&Path>) -> Result<u128, SetupError> {
     identify(&open_directory(directory)?.1)
 }
@@ -194,9 +193,9 @@ fn identify(directory: &OwnedFd) -> Result<u128, SetupError> {
     Ok(u128::from_le_bytes(*first))
 }
 
-/// Where domains are recorded if nothing else is said: `$SPINDLE_DDS_DIR`, or
-/// `spindle-dds` in the user's runtime directory, or a directory of the user's in shared
-/// memory. Makes nothing.
+/// The default directory in which domains are recorded: `$SPINDLE_DDS_DIR`, else
+/// `spindle-dds` in the user's runtime directory, else a directory of the user's in shared
+/// memory. Creates nothing.
 pub fn default_domain_directory() -> PathBuf {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(path) = variable("SPINDLE_DDS_DIR") {
@@ -212,17 +211,17 @@ pub fn default_domain_directory() -> PathBuf {
     .into()
 }
 
-/// The record, for as long as this lives.
+/// The locked record; unlocked when this is dropped.
 #[derive(Debug)]
 pub(super) struct Locked {
     domain: Arc<Domain>,
-    /// The kernel lets go when it is closed, or the process ends. Closed first.
+    /// Closing it releases the kernel's lock. Dropped before `_here`.
     _file: OwnedFd,
     _here: MutexGuard<'static, ()>,
 }
 
 impl Locked {
-    /// The text of the record, if there is one.
+    /// The text of the record, if it exists.
     pub(super) fn read(&self) -> Result<Option<String>, SetupError> {
         let name = self.domain.name("record");
         let file = rustix::fs::openat(
@@ -234,25 +233,30 @@ impl Locked {
         let file = match file {
             Ok(file) => File::from(file),
             Err(Errno::NOENT) => return Ok(None),
-            Err(errno) => return Err(self.domain.refuse(format!("holds an odd {name}: {errno}"))),
+            Err(errno) => {
+                return Err(self
+                    .domain
+                    .refuse(format!("holds an unusable {name}: {errno}")));
+            }
         };
         let mut text = String::new();
         match file.take(RECORD_LEN_MAX).read_to_string(&mut text) {
             Ok(_) => Ok(Some(text)),
-            Err(_) => Err(self.makes_no_sense()),
+            Err(_) => Err(self.invalid_record()),
         }
     }
 
-    /// What is there was not written by this version, or not by us at all: it
-    /// is never taken for an empty domain.
-    pub(super) fn makes_no_sense(&self) -> SetupError {
+    /// The error for a record that was not written by this version, or not by this product:
+    /// it is never taken for an empty domain.
+    pub(super) fn invalid_record(&self) -> SetupError {
         let name = self.domain.name("record");
         let advice = "remove it when nothing of that domain runs";
-        self.domain
-            .refuse(format!("holds a {name} that makes no sense: {advice}"))
+        self.domain.refuse(format!(
+            "holds a {name} that cannot be understood: {advice}"
+        ))
     }
 
-    /// Process ids mean something only in the namespace they come from.
+    /// Process ids are valid only in the namespace in which they were recorded.
     pub(super) fn check_namespace(&self, found: u64) -> Result<(), SetupError> {
         if found == process::namespace()? {
             return Ok(());
@@ -264,7 +268,7 @@ impl Locked {
         )))
     }
 
-    /// Puts a record in the place of the one there is, all or nothing.
+    /// Replaces the record atomically.
     pub(super) fn replace(&self, text: &str) -> Result<(), SetupError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
         let mut file = File::from(self.domain.open_file("new", flags)?);
@@ -295,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_child_of_a_fork_has_open_holds_no_lock() {
+    fn a_descriptor_that_a_forked_child_keeps_holds_no_lock() {
         let (_parent, domain) = domain();
         let locked = domain.lock(soon()).unwrap();
         let childs = rustix::io::dup(&locked._file).unwrap();
@@ -306,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn of_threads_one_has_the_lock() {
+    fn one_thread_at_a_time_has_the_lock() {
         let (_parent, domain) = domain();
         let inside = AtomicU32::new(0);
         thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Which doorbell a station sleeps on.
+//! The kinds of doorbells on which a station sleeps.
 
 use core::time::Duration;
 
@@ -6,22 +6,22 @@ use rustix::event::Timespec;
 use rustix::io::Errno;
 use rustix::thread::futex::{self, WaitvFlags};
 
-/// Most futexes that one call waits for.
+/// Most futexes that one call of `futex_waitv` waits for.
 pub(super) const FUTEXES_MAX: usize = 128;
 
-/// Which doorbell a station wants to sleep on.
+/// The kind of doorbell on which a station sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DoorbellChoice {
     /// Futexes where the kernel has `futex_waitv` (5.16), event descriptors otherwise.
     #[default]
     Auto,
-    /// Futexes, or an error.
+    /// Futexes; an error if the kernel lacks `futex_waitv`.
     Futex,
     /// Event descriptors.
     Event,
 }
 
-/// Waiting for nothing is an invalid argument where the call exists.
+/// Whether the kernel has `futex_waitv`: called with no futexes, it fails with `EINVAL`.
 pub(super) fn has_futex_waitv() -> bool {
     let nothing = futex::waitv(&[], WaitvFlags::empty(), None, futex::ClockId::Monotonic);
     nothing == Err(Errno::INVAL)
@@ -32,7 +32,7 @@ const FOREVER: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// The moment on the monotonic clock when a wait from now on ends.
+/// The time on the monotonic clock when `timeout` from now is over.
 pub(super) fn end_of(timeout: Duration) -> Timespec {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.checked_add(timespec(timeout)).unwrap_or(FOREVER)

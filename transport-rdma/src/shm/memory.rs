@@ -1,9 +1,9 @@
-//! Rows as memory files: made, sealed, checked, mapped.
+//! Rows as memory files: creating, sealing, checking and mapping them.
 //!
-//! The owner maps its file writable and only then seals it: nobody can map it
-//! writable any more, nor change its length, so a reader of the same user can
-//! neither be made to fault nor write by mistake. The file lives as long as
-//! somebody maps it: rows of the dead stay readable.
+//! The owner maps its file writable and seals it only then: from that moment no process can
+//! map it writable or change its length. So a reader of the same user can neither be made to
+//! fault nor write to it by mistake. The file lives as long as some process maps it, so rows
+//! of members that have ended stay readable.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use rustix::io::Errno;
 use rustix::mm::ProtFlags;
 
 use super::error::SetupError;
-use crate::mapping::Mapping;
-use crate::mem::ROW_ALIGN;
+use crate::memory::ROW_ALIGN;
+use crate::memory::mapping::Mapping;
 
-/// Longest row: far above any use, far below where lengths overflow.
+/// Longest row, in bytes: far above any use, far below where lengths overflow.
 pub(super) const ROW_LEN_MAX: u64 = 1 << 40;
 
 fn seals() -> SealFlags {
@@ -28,7 +28,7 @@ pub(crate) fn file_len(len: usize) -> usize {
     len.max(1).next_multiple_of(ROW_ALIGN)
 }
 
-/// A row of this process: zeroed, mapped writable, sealed.
+/// Creates a row of this process: zeroed, mapped writable, sealed.
 pub(super) fn create_row(len: usize) -> Result<(Arc<Mapping>, OwnedFd), SetupError> {
     let refused = |hint| {
         move |errno: Errno| SetupError::Memory {
@@ -59,7 +59,7 @@ pub(super) fn create_row(len: usize) -> Result<(Arc<Mapping>, OwnedFd), SetupErr
     Ok((Arc::new(mapping), file))
 }
 
-/// A file in memory, never to be executed where the kernel knows that (6.3).
+/// A memory file, marked as never executable where the kernel supports it (6.3).
 fn memory_file() -> Result<OwnedFd, Errno> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let create = |flags| rustix::fs::memfd_create("spindle-dds-row", flags);
@@ -69,8 +69,8 @@ fn memory_file() -> Result<OwnedFd, Errno> {
     }
 }
 
-/// A peer's row, mapped read-only after its length and seals were checked:
-/// the descriptor comes from another process. It is kept, to freeze the row.
+/// Maps a peer's row read-only, after its length and seals were checked: the descriptor
+/// comes from another process. It is kept for freezing the row.
 pub(super) fn open_row(
     file: OwnedFd,
     rank: u16,
@@ -82,7 +82,7 @@ pub(super) fn open_row(
     Ok(Arc::new(mapping))
 }
 
-/// A row of a peer that is never frozen.
+/// Maps a row of a peer that is never frozen.
 pub(super) fn open_lasting_row(
     file: &OwnedFd,
     pid: u32,
@@ -92,13 +92,13 @@ pub(super) fn open_lasting_row(
 }
 
 fn map_row(file: &OwnedFd, rank: u16, pid: u32, len: usize) -> Result<Mapping, SetupError> {
-    let nonsense = |what: &str| SetupError::Nonsense {
+    let violation = |what: &str| SetupError::ProtocolViolation {
         pid,
         what: format!("the row of member {rank} {what}"),
     };
-    let found = rustix::fs::fcntl_get_seals(file).map_err(|_| nonsense("is no memory file"))?;
+    let found = rustix::fs::fcntl_get_seals(file).map_err(|_| violation("is no memory file"))?;
     if !found.contains(seals()) {
-        return Err(nonsense("is not sealed"));
+        return Err(violation("is not sealed"));
     }
     let stat = rustix::fs::fstat(file).map_err(SetupError::system("looking at a row"))?;
     let size = file_len(len);
@@ -117,7 +117,7 @@ fn map_row(file: &OwnedFd, rank: u16, pid: u32, len: usize) -> Result<Mapping, S
     Ok(mapping)
 }
 
-/// A row of zeros that nobody owns, to be read only. Takes no memory.
+/// A read-only row of zeros without an owner. Takes no memory.
 pub(super) fn zero_row(len: usize) -> Result<Arc<Mapping>, SetupError> {
     let mapping = Mapping::private(file_len(len), ProtFlags::READ);
     let mapping = mapping.map_err(|errno| SetupError::Memory {
@@ -133,7 +133,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::mapping::Populated;
+    use crate::memory::mapping::Populated;
 
     fn pair(len: usize) -> (Arc<Mapping>, Arc<Mapping>) {
         let (own, file) = create_row(len).expect("a row");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_owner_stores_the_peer_reads() {
+    fn a_peer_reads_what_the_owner_stores() {
         let (own, peer) = pair(10_000);
         assert_eq!(peer.region().load(512), 0);
         own.region().store(512, 7);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_populated_row_meets_no_fault() {
+    fn a_populated_row_has_all_its_memory() {
         let (own, peer) = pair(1 << 20);
         let blocks = |file: &OwnedFd| rustix::fs::fstat(file).expect("its size").st_blocks * 512;
         let file = peer.file.as_ref().expect("it is kept");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_found_for_as_long_as_it_is_asked_for() {
+    fn populating_stops_and_continues_on_request() {
         let (own, file) = create_row(32 << 20).expect("a row");
         let blocks = || rustix::fs::fstat(&file).expect("its size").st_blocks * 512;
         let mut populated = Populated::default();
@@ -182,9 +182,9 @@ mod tests {
         assert_eq!(blocks(), 32 << 20);
     }
 
-    /// Whether they are huge is the kernel's to say.
+    /// Whether the pages are huge is up to the kernel.
     #[test]
-    fn a_long_row_stands_where_huge_pages_can() {
+    fn a_long_row_is_aligned_for_huge_pages() {
         const HUGE: usize = 2 << 20;
         let (own, peer) = pair(2 * HUGE + 4096 + 128);
         for row in [&own, &peer] {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_not_what_was_agreed_are_refused() {
+    fn rows_other_than_agreed_are_refused() {
         let (_own, file) = create_row(4096).expect("a row");
         let error = open_row(file, 3, 1, 8192).expect_err("too short");
         assert!(
@@ -223,13 +223,16 @@ mod tests {
         let file = rustix::fs::memfd_create("open", flags).expect("a file");
         rustix::fs::ftruncate(&file, 4096).expect("grows");
         let error = open_row(file, 3, 1, 4096).expect_err("not sealed");
-        assert!(matches!(error, SetupError::Nonsense { .. }), "{error}");
+        assert!(
+            matches!(error, SetupError::ProtocolViolation { .. }),
+            "{error}"
+        );
         let error = create_row(usize::MAX / 2).expect_err("too long");
         assert!(matches!(error, SetupError::Memory { .. }), "{error}");
     }
 
     #[test]
-    fn a_frozen_row_stays_as_it_was() {
+    fn a_frozen_row_does_not_change() {
         let (own, peer) = pair(1 << 20);
         let (mine, seen) = (own.region(), peer.region());
         mine.store(0, 1);

@@ -1,7 +1,7 @@
 //! Memory mapped between the processes of one host.
 //!
-//! Every member's row is a memory file, mapped writable by its owner and
-//! read-only by the others. A push copies nothing; it is at most a doorbell.
+//! Every member's row is a memory file, mapped writable by its owner and read-only by the
+//! others. A push copies nothing; it is at most the wake-up of a sleeper.
 //!
 //! ```text
 //!     process 0                    kernel                     process 1
@@ -9,39 +9,39 @@
 //!   | row 0  rw |----------->| memory file 0  |<------------| row 0  r  |
 //!   | row 1  r  |----------->| memory file 1  |<------------| row 1  rw |
 //!   +-----------+            +----------------+             +-----------+
-//!        ^   poll              pidfds, bells                    ^   park
-//!        +---- its process ended, by the kernel's word ---------+
+//!        ^   poll            pidfds, doorbells                  ^   park
+//!        +---- its process ended: reported by the kernel -------+
 //! ```
 //!
-//! A [`Station`] (`station`) lasts as long as its participant: peers connect to it,
-//! and [`ShmSegment`]s come and go. The [`DomainRegistry`] (`register`, over `view_record`)
-//! holds the decisions about a domain that must be single.
+//! A [`Station`] (`station`) exists as long as its participant: peers connect to it, and
+//! [`ShmSegment`]s are opened and closed. The [`DomainRegistry`] (`domain_registry`, over
+//! `view_record`) holds the decisions about a domain that must be unique.
 //!
-//! Both stand on rows (`memory`), the domain's directory and lock (`domain`), packets
-//! (`socket`), descriptors (`descriptor`), what the kernel says of processes
-//! (`process`), and the kinds of doorbells (`doorbell`).
+//! Below them are rows (`memory`), the domain's directory and lock (`domain`), packets
+//! (`socket`), descriptors (`descriptor`), facts about processes (`process`), and the kinds
+//! of doorbells (`doorbell`).
 //!
-//! Members trust each other as processes of one user do: a descriptor from
-//! another user is never taken, one of the same user is checked for what it is.
-//! All members live in one pid namespace. A process that forks keeps its
-//! membership; the child has none and must use neither station nor fabric.
+//! Members trust each other as processes of one user do: a descriptor from another user is
+//! never accepted; one of the same user is checked for its kind. All members live in one pid
+//! namespace. A process that forks keeps its membership; the child has none, and must use
+//! neither station nor fabric.
 
 mod descriptor;
 mod domain;
+mod domain_registry;
 mod doorbell;
-mod error;
+pub(crate) mod error;
 mod memory;
 mod process;
-mod register;
 mod socket;
 mod station;
 mod view_record;
 
-pub use crate::station_error::StationError;
-pub use crate::station_event::{MESSAGE_LEN_MAX, StationEvent};
+pub use crate::station::error::StationError;
+pub use crate::station::event::{MESSAGE_LEN_MAX, StationEvent};
 pub use domain::{default_domain_directory, host_id};
+pub use domain_registry::{DecisionRefused, DomainRegistry, DomainState, EnterOutcome};
 pub use doorbell::DoorbellChoice;
 pub use error::SetupError;
-pub use register::{DecisionRefused, DomainRegistry, DomainState, EnterOutcome};
 pub use station::{HostOptions, SegmentKey, SegmentRequest, ShmSegment, Station};
 pub use view_record::{MemberEntry, ViewDecision};

@@ -1,15 +1,15 @@
-//! What the kernel says of processes: whether one lives, and who it is.
+//! Facts about processes from the kernel: whether one is alive, and its identity.
 
 use std::io;
 
 use super::error::SetupError;
 
-/// When a process started, in clock ticks since boot; `None` once it has ended,
-/// even if nobody has waited for it yet.
+/// Start time of a process, in clock ticks since boot; `None` once it has ended, even if its
+/// parent has not waited for it yet.
 pub(super) fn start_time(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold anything, so count from the last bracket: state is the
-    // 3rd field of proc_pid_stat(5), the start time the 22nd.
+    // The name may hold any character, so fields are counted from the last bracket: state
+    // is the 3rd field of proc_pid_stat(5), the start time the 22nd.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace();
     let state = fields.next()?;
@@ -19,7 +19,7 @@ pub(super) fn start_time(pid: u32) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
-/// When this process started.
+/// Start time of this process.
 pub(super) fn own_start_time() -> Result<u64, SetupError> {
     start_time(std::process::id())
         .ok_or_else(|| io::Error::other("no start time in /proc/self/stat"))
@@ -34,7 +34,7 @@ pub(super) fn namespace() -> Result<u64, SetupError> {
         .st_ino)
 }
 
-/// What tells this boot of the host from others.
+/// The id of this boot of the host.
 pub(super) fn boot() -> Result<u128, SetupError> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     text.and_then(|text| {

@@ -1,4 +1,4 @@
-//! Packets with descriptors between processes of a host, in time.
+//! Packets with descriptors between processes of one host, over Unix sockets.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -13,7 +13,7 @@ use rustix::net::{
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 
-/// Longest packet.
+/// Longest packet, in bytes.
 pub(super) const PACKET_LEN_MAX: usize = 64 * 1024 + 64;
 
 /// Most descriptors in one packet.
@@ -45,7 +45,7 @@ impl Deadline {
     }
 }
 
-/// Waits until one of `fds` is ready; false when the time is over.
+/// Waits until one of `fds` is ready; false at the deadline.
 pub(super) fn wait(fds: &mut [PollFd<'_>], deadline: Deadline) -> Result<bool, Errno> {
     loop {
         match rustix::event::poll(fds, deadline.left().as_ref()) {
@@ -76,7 +76,7 @@ pub(super) fn connect(path: &Path) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// The next waiting connection, if any.
+/// The next pending connection, if any.
 pub(super) fn accept(listener: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     match rustix::net::accept_with(listener, flags) {
@@ -86,15 +86,15 @@ pub(super) fn accept(listener: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
     }
 }
 
-/// Process and user at the other end.
+/// Process and user at the other end of a connection.
 pub(super) fn peer(connection: &OwnedFd) -> Result<(u32, u32), Errno> {
-    // (A process of another pid namespace would be 0 here; the record's
-    // namespace keeps such processes from connecting.)
+    // A process of another pid namespace would be 0 here; the check of the record's
+    // namespace keeps such processes from connecting.
     let cred = rustix::net::sockopt::socket_peercred(connection)?;
     Ok((cred.pid.as_raw_nonzero().get() as u32, cred.uid.as_raw()))
 }
 
-/// Sends one packet if there is room.
+/// Sends one packet if the socket has room.
 pub(super) fn send_now(
     connection: &OwnedFd,
     bytes: &[u8],
@@ -115,19 +115,19 @@ pub(super) fn send_now(
     }
 }
 
-/// A packet that has arrived.
+/// A received packet.
 #[derive(Debug)]
 pub(super) struct Packet {
     pub(super) bytes: Vec<u8>,
     pub(super) fds: Vec<OwnedFd>,
 }
 
-/// What there is to read right now.
+/// The result of reading without waiting.
 #[derive(Debug)]
 pub(super) enum Received {
     Packet(Packet),
     Nothing,
-    /// A packet of which bytes or descriptors are lost.
+    /// A packet whose bytes or descriptors were truncated.
     Cut,
     /// The other end is closed.
     End,

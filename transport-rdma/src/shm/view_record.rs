@@ -1,4 +1,4 @@
-//! The text of a domain's record: which view there is on this host.
+//! The text of a domain's record: the current view on this host.
 //!
 //! ```text
 //! spindle-dds-domain 3
@@ -6,41 +6,40 @@
 //! <view> <digest> [<view> <digest> of those before it, the last first]
 //! <member id> <its host> <pid> <start time> <address>      one line a member
 //! ```
-//! Numbers of 128 bits, digests and addresses are in hexadecimal; `-` is an
-//! address of no bytes.
+//! Numbers of 128 bits, digests and addresses are hexadecimal; `-` is an empty address.
 
 use super::error::SetupError;
 use super::process;
-use crate::peers::MEMBERS_MAX;
+use crate::fabric::peers::MEMBERS_MAX;
 
 const HEADER: &str = "spindle-dds-domain 3";
 
 /// Longest address of a member, in bytes.
 pub(super) const ADDRESS_LEN_MAX: usize = 1024;
 
-/// Decisions before the present one that are remembered: whoever makes one again,
-/// late, is told that it has been made.
+/// Number of earlier decisions that are remembered: a member that records one again, late,
+/// is told that it is recorded.
 pub(super) const REMEMBERED_MAX: usize = 8;
 
-/// A member, as the record of a domain has it.
+/// A member in the record of a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberEntry {
-    /// Who: drawn at random, never used again.
+    /// Its id, drawn at random and never used again.
     pub id: u128,
-    /// Its host. Members with the host of whoever wrote the record are checked
-    /// for life, those of other hosts count as living.
+    /// Its host. Members on the host of the record are checked for life; those of other
+    /// hosts count as alive.
     pub host: u128,
-    /// Its process, on its host.
+    /// Its process id on its host.
     pub pid: u32,
-    /// When that process started, in clock ticks since boot: tells it from a
-    /// later one with the same id.
+    /// Start time of that process, in clock ticks since boot: distinguishes it from a later
+    /// process with the same id.
     pub start: u64,
-    /// Where it is reached; at most 1024 bytes.
+    /// Its station's address; at most 1024 bytes.
     pub address: Vec<u8>,
 }
 
 impl MemberEntry {
-    /// A member in this process.
+    /// An entry for a member in this process.
     pub fn here(id: u128, host: u128, address: Vec<u8>) -> Result<Self, SetupError> {
         Ok(Self {
             id,
@@ -52,27 +51,27 @@ impl MemberEntry {
     }
 }
 
-/// A view that the members have agreed on.
+/// A view on which the members have agreed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewDecision {
     /// Number of the view; the first is 1.
     pub view: u64,
-    /// A digest of all that was decided: two decisions of one view with one
-    /// digest are the same. That of the first view is 0.
+    /// A digest of the whole decision: decisions of one view with equal digests are the
+    /// same. The digest of the first view is 0.
     pub digest: u64,
-    /// Its members; 1 to 256. The record of a domain that all have left has none.
+    /// Its members; 1 to 256. The record of a domain that all members have left has none.
     pub members: Vec<MemberEntry>,
 }
 
-/// A record as it is written down.
+/// The content of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ViewRecord {
     pub(super) namespace: u64,
     pub(super) boot: u128,
-    /// The host on which it lies.
+    /// The host on which the record lies.
     pub(super) host: u128,
     pub(super) decision: ViewDecision,
-    /// View and digest of the decisions before it, the last first.
+    /// View and digest of earlier decisions, the latest first.
     pub(super) before: Vec<(u64, u64)>,
 }
 
@@ -88,7 +87,7 @@ impl ViewRecord {
         })
     }
 
-    /// The record of `next`, which comes after what stands in this one.
+    /// The record of `next`, which follows the decision of this one.
     pub(super) fn followed_by(&self, next: ViewDecision) -> Result<Self, SetupError> {
         let ViewDecision { view, digest, .. } = self.decision;
         let known = [(view, digest)].into_iter().chain(self.before.clone());
@@ -97,19 +96,19 @@ impl ViewRecord {
         Ok(Self { before, ..record })
     }
 
-    /// Whether this very decision has been made, as far back as is remembered.
+    /// Whether this decision was recorded, as far back as is remembered.
     pub(super) fn remembers(&self, made: &ViewDecision) -> bool {
         let ViewDecision { view, digest, .. } = self.decision;
         let key = (made.view, made.digest);
         (view, digest) == key || self.before.contains(&key)
     }
 
-    /// Whether that member is in its view.
+    /// Whether the member is in the recorded view.
     pub(super) fn has(&self, id: u128) -> bool {
         self.decision.members.iter().any(|member| member.id == id)
     }
 
-    /// Those that live, as far as it can be known here. `boot` is the present one.
+    /// The members that are alive, as far as this host can tell. `boot` is the current one.
     pub(super) fn living(&self, boot: u128) -> Vec<MemberEntry> {
         let lives = |entry: &&MemberEntry| {
             entry.host != self.host
@@ -119,7 +118,7 @@ impl ViewRecord {
         members.filter(lives).cloned().collect()
     }
 
-    /// Whether somebody else of this host lives. `boot` is the present one.
+    /// Whether another member on this host is alive. `boot` is the current one.
     pub(super) fn lives_here_besides(&self, me: u128, boot: u128) -> bool {
         let mut living = self.living(boot).into_iter();
         living.any(|entry| entry.host == self.host && entry.id != me)
@@ -175,7 +174,7 @@ impl ViewRecord {
     }
 }
 
-/// The present one, and those before it.
+/// The current decision, and the earlier ones.
 type Decisions = ((u64, u64), Vec<(u64, u64)>);
 
 fn read_decisions(line: &str) -> Option<Decisions> {
@@ -203,7 +202,7 @@ fn read_entry(line: &str) -> Option<MemberEntry> {
     })
 }
 
-/// Exactly so many fields, with one space between.
+/// Exactly `N` fields, separated by one space.
 fn fields<const N: usize>(line: &str) -> Option<[&str; N]> {
     let fields: Vec<_> = line.split(' ').collect();
     fields.try_into().ok()
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_reads_as_it_was_written() {
+    fn a_record_is_read_as_it_was_written() {
         for members in [0, 1, 2, MEMBERS_MAX] {
             let record = record(members);
             assert_eq!(ViewRecord::read(&record.write()), Some(record));
@@ -285,11 +284,11 @@ mod tests {
     }
 
     #[test]
-    fn part_of_a_record_is_none() {
+    fn part_of_a_record_is_not_a_record() {
         let text = record(2).write();
         let ends: Vec<_> = text.match_indices('\n').map(|(at, _)| at + 1).collect();
         for end in 0..text.len() {
-            // A record without its last members reads well; it is replaced whole.
+            // A record without its last members is valid text; records are replaced whole.
             let whole = ends[2..].contains(&end);
             assert_eq!(ViewRecord::read(&text[..end]).is_some(), whole, "{end}");
         }
@@ -299,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_on_another_host_counts_as_living_and_of_an_earlier_boot_as_dead() {
+    fn members_of_other_hosts_count_as_alive_and_of_an_earlier_boot_as_dead() {
         let mut record = record(3);
         let boot = record.boot;
         assert_eq!(record.living(boot).len(), 3, "of another host");

@@ -1,52 +1,91 @@
-//! One member's end of a segment.
+//! The fabric of one member of a simulated segment.
 
-use super::network::{NodeId, SegmentId, SimNetwork};
-use super::segment::Seat;
+use super::ids::{NodeId, SegmentId};
+use super::network::SimNetwork;
+use super::options::SimOptions;
+use super::segment::MemberRef;
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{Fabric, FabricCounters, PeerFailure, WakeInterest};
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
+use crate::memory::Region;
 
-/// A [`Fabric`] over a segment of a [`SimNetwork`]. Nothing it sends lands
-/// before the network is stepped, but what a doorbell or a sleeper's fence
-/// brings along. The node drops the segment with the last of its fabrics.
+/// A [`Fabric`] over a segment of a [`SimNetwork`]. Nothing that it pushes lands before the
+/// network is stepped, except what a doorbell or a sleeper's fence brings along. The node
+/// drops the segment with the last of its fabrics.
 #[derive(Debug)]
 pub struct SimFabric {
     network: SimNetwork,
     node: usize,
-    seat: Seat,
+    member: MemberRef,
     rows: Vec<Region>,
 }
 
+impl SimNetwork {
+    /// A network with one control segment that all its nodes have opened, with rows of these
+    /// lengths in bytes: node `n` has rank `n` and fabric `n`.
+    pub fn group(seed: u64, row_lens: &[usize], options: SimOptions) -> (Self, Vec<SimFabric>) {
+        let network = Self::new(seed, row_lens.len(), options);
+        let rows = row_lens.iter().enumerate();
+        let rows: Vec<_> = rows.map(|(node, &len)| (NodeId(node), len)).collect();
+        let segment = network.open_control(&rows);
+        let ranks = (0..rows.len() as u16).map(Rank);
+        let fabrics = ranks.map(|rank| network.fabric(segment, rank)).collect();
+        (network, fabrics)
+    }
+
+    /// A member's fabric. With the first one its node opens the segment; when the last is
+    /// dropped, it closes it. Several are the same fabric. Panics if the segment was closed,
+    /// or the node has crashed.
+    pub fn fabric(&self, segment: SegmentId, rank: Rank) -> SimFabric {
+        let member = MemberRef {
+            segment: segment.0,
+            rank: rank.index(),
+        };
+        let mut state = self.state();
+        let mut rows = state.acquire(member);
+        for (of, row) in rows.iter_mut().enumerate() {
+            if of != rank.index() {
+                *row = row.read_only();
+            }
+        }
+        SimFabric::new(self.clone(), state.node_of(member), member, rows)
+    }
+}
+
 impl SimFabric {
-    pub(super) fn new(network: SimNetwork, node: usize, seat: Seat, rows: Vec<Region>) -> Self {
+    pub(super) fn new(
+        network: SimNetwork,
+        node: usize,
+        member: MemberRef,
+        rows: Vec<Region>,
+    ) -> Self {
         Self {
             network,
             node,
-            seat,
+            member,
             rows,
         }
     }
 
-    /// Whose it is.
+    /// The node of this member.
     pub fn node(&self) -> NodeId {
         NodeId(self.node)
     }
 
-    /// Of what it is an end.
+    /// Its segment.
     pub fn segment(&self) -> SegmentId {
-        SegmentId(self.seat.segment)
+        SegmentId(self.member.segment)
     }
 }
 
 impl Drop for SimFabric {
     fn drop(&mut self) {
-        self.network.state().release(self.seat);
+        self.network.state().release(self.member);
     }
 }
 
 impl Fabric for SimFabric {
     fn me(&self) -> Rank {
-        Rank(self.seat.rank as u16)
+        Rank(self.member.rank as u16)
     }
 
     fn members(&self) -> usize {
@@ -58,23 +97,23 @@ impl Fabric for SimFabric {
     }
 
     fn store(&self, word: usize, value: u64) {
-        self.network.state().store(self.seat, word, value);
+        self.network.state().store(self.member, word, value);
     }
 
     fn push(&self, at: usize, len: usize, to: &PeerSet) {
-        self.network.state().push(self.seat, at, len, to);
+        self.network.state().push(self.member, at, len, to);
     }
 
     fn push_word(&self, word: usize, value: u64, to: &PeerSet) {
-        self.network.state().push_word(self.seat, word, value, to);
+        self.network.state().push_word(self.member, word, value, to);
     }
 
     fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        self.network.state().ring(self.seat, data, acks);
+        self.network.state().wake_members(self.member, data, acks);
     }
 
-    fn announce_sleep(&self, want: WakeInterest) {
-        self.network.state().announce_sleep(self.node, want);
+    fn announce_sleep(&self, interest: WakeInterest) {
+        self.network.state().announce_sleep(self.node, interest);
     }
 
     fn announce_awake(&self) {
@@ -87,11 +126,11 @@ impl Fabric for SimFabric {
 
     fn poll(&self) -> Option<PeerFailure> {
         let mut state = self.network.state();
-        state.end_mut(self.seat).failures.pop_front()
+        state.endpoint_mut(self.member).failures.pop_front()
     }
 
     fn fence(&self, peer: Rank) {
-        self.network.state().fence(self.seat, peer.index());
+        self.network.state().fence(self.member, peer.index());
     }
 
     fn counters(&self) -> FabricCounters {
@@ -101,7 +140,7 @@ impl Fabric for SimFabric {
             peer_wakes: node.peer_wakes,
             sleeps: node.sleeps,
             nudges: node.nudges,
-            ..state.end(self.seat).counters
+            ..state.endpoint(self.member).counters
         }
     }
 }

@@ -1,11 +1,10 @@
-//! Crashes and cut links: how much of what was sent still lands.
+//! Crashes and severed pairs: how much of what was sent still lands.
 
-use super::link::Piece;
-use super::options::PlantedBug;
-use super::segment::{Phase, Seat};
-use super::state::{EventQueue, State};
+use super::link::InFlight;
+use super::segment::{MemberRef, OpenPhase};
+use super::state::{PendingFailure, State};
+use crate::fabric::peers::Rank;
 use crate::fabric::{FailureCause, PeerFailure};
-use crate::peers::Rank;
 
 impl State {
     pub(super) fn crash(&mut self, node: usize) {
@@ -24,13 +23,13 @@ impl State {
         }
         for segment in 0..self.segments.len() {
             if let Some(rank) = self.segments[segment].rank_of(node) {
-                self.close(Seat { segment, rank });
+                self.close(MemberRef { segment, rank });
             }
         }
     }
 
-    /// The last operation of a dying node that others may see through shared
-    /// memory: the same for all of them, as there is one memory.
+    /// The last operation of a crashed node that others may see through shared memory. It is
+    /// the same for all of them, because there is one memory.
     fn cut_of_stores(&mut self, node: usize) -> u64 {
         let shown = self.nodes[node].newest_shown;
         let span = (self.operations - shown) as usize + 1;
@@ -41,7 +40,7 @@ impl State {
         }
     }
 
-    /// Of what is on its way, all, some or nothing will land.
+    /// Of what is in flight, everything, a part or nothing will land.
     fn cut(&mut self, from: usize, to: usize, newest: u64) {
         self.link(from, to).batch.clear();
         if self.link(from, to).shared {
@@ -60,18 +59,18 @@ impl State {
             .link(from, to)
             .queue
             .get_mut(keep)
-            .map(|(_, piece)| core::mem::replace(piece, Piece::Doorbell));
+            .map(|(_, piece)| core::mem::replace(piece, InFlight::Doorbell));
         self.link(from, to).queue.truncate(keep);
-        if let Some(Piece::Range { spot, mut words }) = last {
+        if let Some(InFlight::Range { target, mut words }) = last {
             self.rng.shuffle(&mut words);
             words.truncate(self.rng.below(words.len() + 1));
             if !words.is_empty() {
-                self.enqueue(from, to, Piece::Range { spot, words });
+                self.enqueue(from, to, InFlight::Range { target, words });
             }
         }
     }
 
-    /// The two lose each other, and are told some time later.
+    /// The two nodes lose each other; each is told some time later.
     pub(super) fn sever(&mut self, a: usize, b: usize) {
         self.note(&[7, a as u64, b as u64]);
         for (from, to) in [(a, b), (b, a)] {
@@ -83,18 +82,18 @@ impl State {
     }
 
     pub(super) fn fail(&mut self, told: usize, failed: usize, cause: FailureCause) {
-        self.failing.push(EventQueue {
+        self.failing.push(PendingFailure {
             told,
             failed,
             cause,
         });
     }
 
-    /// Somebody is told of a failure, if it has not heard of that node before:
-    /// in all the control segments that it has, and later in those to come.
+    /// Tells a node of a failure, if it was not told of that peer before: in all its control
+    /// segments now, and in later ones when it opens them.
     pub(super) fn tell_failure(&mut self) {
         let at = self.rng.below(self.failing.len());
-        let EventQueue {
+        let PendingFailure {
             told,
             failed,
             cause,
@@ -105,20 +104,20 @@ impl State {
         }
         self.note(&[4, told as u64, failed as u64]);
         self.nodes[told].failed.push((failed, cause.clone()));
-        let times = 1 + usize::from(self.planted(PlantedBug::FailureTwice));
         for segment in 0..self.segments.len() {
             let ranks = &self.segments[segment];
             let (Some(rank), Some(peer)) = (ranks.rank_of(told), ranks.rank_of(failed)) else {
                 continue;
             };
-            let seat = Seat { segment, rank };
-            let told_here = ranks.control && self.end(seat).phase == Phase::Open;
+            let member = MemberRef { segment, rank };
+            let told_here = ranks.control && self.endpoint(member).phase == OpenPhase::Open;
             let failure = PeerFailure {
                 peer: Rank(peer as u16),
                 cause: cause.clone(),
             };
-            let tell = core::iter::repeat_n(failure, if told_here { times } else { 0 });
-            self.end_mut(seat).failures.extend(tell);
+            if told_here {
+                self.endpoint_mut(member).failures.push_back(failure);
+            }
         }
         self.wake(told);
     }

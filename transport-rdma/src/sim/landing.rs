@@ -1,35 +1,32 @@
-//! What the network does: which piece lands next, and how.
+//! Steps of the network: which write lands next, and how.
 
 use core::sync::atomic::Ordering;
 
-use super::link::{Piece, Spot};
-use super::options::PlantedBug;
-use super::segment::{Phase, Seat};
+use super::link::{InFlight, RowCopy};
+use super::segment::{MemberRef, OpenPhase};
 use super::state::State;
 
-/// Rows are compared in blocks of this many bytes, as most of them are equal.
+/// Rows are compared in blocks of this many bytes, because most of them are equal.
 const BLOCK: usize = 1024;
 
 impl State {
-    /// Whether something of a pair may land now.
+    /// Whether something of a pair can land now.
     fn has_work(&self, from: usize, to: usize) -> bool {
         let link = &self.links[from][to];
         !link.queue.is_empty() && !link.held && !self.is_blocked(from, to)
     }
 
-    /// Whether the front is for a segment that the receiver has yet to open.
-    /// (Shared memory is there, whether somebody has opened it or not.)
+    /// Whether the front is for a segment that the receiver has not opened yet. (Shared
+    /// memory exists whether it is opened or not.)
     fn is_blocked(&self, from: usize, to: usize) -> bool {
         let link = &self.links[from][to];
-        let front = link.queue.front().and_then(|(_, piece)| piece.spot());
-        !link.shared
-            && !self.planted(PlantedBug::UnopenedLost)
-            && front.is_some_and(|spot| !self.is_open(spot))
+        let front = link.queue.front().and_then(|(_, piece)| piece.target());
+        !link.shared && front.is_some_and(|target| !self.is_open(target))
     }
 
-    fn is_open(&self, spot: Spot) -> bool {
-        let (segment, rank) = (spot.segment, spot.reader);
-        self.end(Seat { segment, rank }).phase == Phase::Open
+    fn is_open(&self, target: RowCopy) -> bool {
+        let (segment, rank) = (target.segment, target.reader);
+        self.endpoint(MemberRef { segment, rank }).phase == OpenPhase::Open
     }
 
     pub(super) fn pending(&self) -> usize {
@@ -50,8 +47,8 @@ impl State {
             return false;
         }
         self.steps += 1;
-        self.ring_without_cause();
-        // A failure is told late more often than early.
+        self.wake_spuriously();
+        // A failure is reported late more often than early.
         if busy.is_empty() || (!self.failing.is_empty() && self.rng.chance(0.05)) {
             self.tell_failure();
             return true;
@@ -69,16 +66,15 @@ impl State {
         true
     }
 
-    fn ring_without_cause(&mut self) {
+    fn wake_spuriously(&mut self) {
         if self.rng.chance(self.options.spurious_wakes) {
             let node = self.rng.below(self.nodes.len());
             self.wake(node);
         }
     }
 
-    /// Lands one piece of a link, at times a few.
+    /// Lands the front of a pair's queue, sometimes a few elements.
     fn land(&mut self, from: usize, to: usize) {
-        self.disorder(from, to);
         if self.link(from, to).shared && self.rng.chance(0.25) {
             self.show_some_payload(from, to);
         }
@@ -94,109 +90,71 @@ impl State {
         }
     }
 
-    /// Planted bugs that change the order of a queue.
-    fn disorder(&mut self, from: usize, to: usize) {
-        let overtaking = if self.link(from, to).shared {
-            self.planted(PlantedBug::StoresOutOfOrder)
-        } else {
-            self.planted(PlantedBug::Overtaking)
-        };
-        let across = self.planted(PlantedBug::OvertakingSegments);
-        let queue = &mut self.links[from][to].queue;
-        if overtaking {
-            let ahead = self.rng.below(queue.len());
-            queue.swap(0, ahead);
-        }
-        if across && self.rng.chance(0.25) {
-            // The first piece of another segment passes all of this one's.
-            let segment = |piece: &Piece| piece.spot().map(|spot| spot.segment);
-            let front = queue.front().and_then(|(_, piece)| segment(piece));
-            let other =
-                |(_, piece): &(u64, Piece)| segment(piece).is_some_and(|at| Some(at) != front);
-            let passing = queue.iter().position(other);
-            if let Some(piece) = passing.and_then(|at| queue.remove(at)) {
-                queue.push_front(piece);
-            }
-        }
-    }
-
     pub(super) fn land_front(&mut self, from: usize, to: usize) {
         let Some((operation, piece)) = self.link(from, to).queue.pop_front() else {
             return;
         };
         let shared = self.link(from, to).shared;
-        if !shared && piece.spot().is_some_and(|spot| !self.is_open(spot)) {
-            return; // only by a planted bug
-        }
-        if shared && matches!(piece, Piece::Word { .. } | Piece::Sleep(_)) {
-            // A release store: the payload written before it shows with it.
+        if shared && matches!(piece, InFlight::Word { .. } | InFlight::Sleep(_)) {
+            // A release store: the payload written before it becomes visible with it.
             self.show_all_payload(from, to);
             let node = &mut self.nodes[from];
             node.newest_shown = node.newest_shown.max(operation);
         }
         match piece {
-            Piece::Word { spot, at, value } => {
-                let late = !shared && self.planted(PlantedBug::LateWord);
-                let late = late.then(|| self.source(spot).load(at as usize));
-                self.write(spot, at as usize, late.unwrap_or(value));
+            InFlight::Word { target, at, value } => self.write(target, at as usize, value),
+            InFlight::Range { target, words } => self.land_range(operation, target, words),
+            InFlight::Payload { target, at, len } => {
+                self.show_payload(target, at as usize, len as usize)
             }
-            Piece::Range { spot, words } => self.land_range(operation, spot, words),
-            Piece::Payload { spot, at, len } => self.show_payload(spot, at as usize, len as usize),
-            Piece::Sleep(word) => self.land_sleep_word(from, to, word),
-            Piece::Doorbell => self.wake(to),
+            InFlight::Sleep(word) => self.land_sleep_word(from, to, word),
+            InFlight::Doorbell => self.wake(to),
         }
     }
 
-    /// Lands some words of a range, any of them, and puts the rest back.
-    fn land_range(&mut self, operation: u64, spot: Spot, mut words: Vec<(u32, Option<u64>)>) {
+    /// Lands some words of a range, in any order, and puts the rest back.
+    fn land_range(&mut self, operation: u64, target: RowCopy, mut words: Vec<(u32, Option<u64>)>) {
         let some = 1 + self.rng.below(words.len() / 4 + 1);
         for _ in 0..some.min(words.len()) {
             let (at, value) = words.swap_remove(self.rng.below(words.len()));
             let at_byte = at as usize;
-            let value = value.unwrap_or_else(|| self.source(spot).load(at_byte));
-            if self.planted(PlantedBug::TornWord) && self.rng.chance(0.3) {
-                let old = self.copy(spot).load(at_byte);
-                let low = u64::from(u32::MAX);
-                self.write(spot, at_byte, old & !low | value & low);
-                words.push((at, Some(value)));
-            } else {
-                self.write(spot, at_byte, value);
-            }
+            let value = value.unwrap_or_else(|| self.source(target).load(at_byte));
+            self.write(target, at_byte, value);
         }
         if !words.is_empty() {
-            let nodes = &self.segments[spot.segment].nodes;
-            let (from, to) = (nodes[spot.row], nodes[spot.reader]);
-            let front = (operation, Piece::Range { spot, words });
+            let nodes = &self.segments[target.segment].nodes;
+            let (from, to) = (nodes[target.row], nodes[target.reader]);
+            let front = (operation, InFlight::Range { target, words });
             self.link(from, to).queue.push_front(front);
         }
     }
 
-    /// Some payload shows before anybody asked for it.
+    /// Some payload becomes visible before it is pushed.
     fn show_some_payload(&mut self, from: usize, to: usize) {
-        let Some(&spot) = self.rng.pick(&self.links[from][to].spots) else {
+        let Some(&target) = self.rng.pick(&self.links[from][to].targets) else {
             return;
         };
-        let words = self.source(spot).len() / 8;
+        let words = self.source(target).len() / 8;
         let at = self.rng.below(words) * 8;
         let len = 8 * (1 + self.rng.below(8));
-        self.show_payload(spot, at, len);
+        self.show_payload(target, at, len);
     }
 
-    /// The payload of all segments of a pair, as it stands now.
+    /// The payload of all segments of a pair becomes visible as it is now.
     fn show_all_payload(&self, from: usize, to: usize) {
-        for &spot in &self.links[from][to].spots {
-            self.show_payload(spot, 0, usize::MAX);
+        for &target in &self.links[from][to].targets {
+            self.show_payload(target, 0, usize::MAX);
         }
     }
 
-    /// The payload of a range, as it stands now, shows through shared memory.
-    fn show_payload(&self, spot: Spot, at: usize, len: usize) {
-        let (source, copy) = (self.source(spot), self.copy(spot));
+    /// The payload of a range becomes visible through shared memory as it is now.
+    fn show_payload(&self, target: RowCopy, at: usize, len: usize) {
+        let (source, copy) = (self.source(target), self.copy(target));
         let end = at.saturating_add(len).min(source.len());
         for at in (at..end).step_by(BLOCK) {
             let len = BLOCK.min(end - at);
-            // SAFETY: in bounds; members and network are stepped by one thread,
-            // so nobody writes while the two are compared.
+            // SAFETY: in bounds. Members and network are stepped by one thread, so nothing
+            // writes while the two are compared.
             let now = unsafe { source.bytes(at, len) };
             // SAFETY: as above.
             if now == unsafe { copy.bytes(at, len) } {
@@ -206,21 +164,21 @@ impl State {
             let pairs = source.words()[words.clone()]
                 .iter()
                 .zip(&copy.words()[words.clone()]);
-            let stored = &self.segments[spot.segment].ends[spot.row].stored[words];
+            let stored = &self.segments[target.segment].endpoints[target.row].stored[words];
             for ((now, then), _) in pairs.zip(stored).filter(|(_, stored)| !**stored) {
                 then.store(now.load(Ordering::Relaxed), Ordering::Relaxed);
             }
         }
     }
 
-    /// The only way of a word into a copy.
-    fn write(&mut self, spot: Spot, at: usize, value: u64) {
-        let who = (spot.row as u64) << 32 | spot.reader as u64;
-        self.note(&[5, spot.segment as u64, who, at as u64, value]);
-        self.copy(spot).store(at, value);
+    /// Writes a word into a copy; all writes to copies go through here.
+    fn write(&mut self, target: RowCopy, at: usize, value: u64) {
+        let pair = (target.row as u64) << 32 | target.reader as u64;
+        self.note(&[5, target.segment as u64, pair, at as u64, value]);
+        self.copy(target).store(at, value);
     }
 
-    /// What left `from` for `to` up to an operation lands now.
+    /// Lands everything that left `from` for `to` up to operation `last`.
     pub(super) fn flush(&mut self, from: usize, to: usize, last: u64) {
         while let Some(&(operation, _)) = self.link(from, to).queue.front()
             && operation <= last

@@ -1,43 +1,47 @@
-//! An ordered pair of nodes: what has left the one and not reached the other.
+//! An ordered pair of nodes, and what is in flight from one to the other.
 
 use std::collections::VecDeque;
 
-/// A row of a segment as one of its members sees it: where a piece lands.
+/// A row of a segment as one of its members sees it: where a write lands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct RowCopy {
     pub(super) segment: usize,
-    /// Rank of the row's owner, which sends.
+    /// Rank of the row's owner, the sender.
     pub(super) row: usize,
     /// Rank of the reader.
     pub(super) reader: usize,
 }
 
-/// What travels from one node to another.
+/// An element in flight from one node to another.
 #[derive(Debug)]
-pub(super) enum Piece {
+pub(super) enum InFlight {
     /// One word with its value: a word push, or a store to shared memory.
-    Word { spot: Spot, at: u32, value: u64 },
-    /// What is left of a range; a word without a value is fetched from the
-    /// sender's row when it lands. Lands in any order (F4).
+    Word {
+        target: RowCopy,
+        at: u32,
+        value: u64,
+    },
+    /// The rest of a range, whose words land in any order (F4). A word without a value is
+    /// fetched from the sender's row when it lands.
     Range {
-        spot: Spot,
+        target: RowCopy,
         words: Vec<(u32, Option<u64>)>,
     },
-    /// Shared memory: payload bytes of a pushed range show by now at the latest.
-    Payload { spot: Spot, at: u32, len: u32 },
+    /// Shared memory: the payload of a pushed range is visible from here on.
+    Payload { target: RowCopy, at: u32, len: u32 },
     /// The sender's sleep word.
     Sleep(u64),
-    /// A doorbell behind the data that it is about.
+    /// A doorbell behind the data for which it wakes.
     Doorbell,
 }
 
-impl Piece {
-    /// Where it lands; nowhere in particular if it is the node's.
-    pub(super) fn spot(&self) -> Option<Spot> {
+impl InFlight {
+    /// The copy to which it goes; `None` if it is for the node.
+    pub(super) fn target(&self) -> Option<RowCopy> {
         match *self {
-            Self::Word { spot, .. } | Self::Range { spot, .. } | Self::Payload { spot, .. } => {
-                Some(spot)
-            }
+            Self::Word { target, .. }
+            | Self::Range { target, .. }
+            | Self::Payload { target, .. } => Some(target),
             Self::Sleep(_) | Self::Doorbell => None,
         }
     }
@@ -50,9 +54,9 @@ impl Piece {
     }
 }
 
-/// What a sleeper is owed whose sleep word has not arrived yet.
+/// The wake-up that a sleeper is owed whose sleep word has not arrived yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Owed {
+pub(super) enum OwedWake {
     Nothing,
     Acks,
     Data,
@@ -60,46 +64,46 @@ pub(super) enum Owed {
 
 /// An ordered pair of nodes.
 #[derive(Debug)]
-pub(super) struct Link {
-    /// Behaves like shared memory: the queue is a log of the owner's stores of
-    /// which any prefix may show. Otherwise it is a queue of pushes.
+pub(super) struct SimLink {
+    /// The pair behaves like shared memory: the queue is a log of the owner's stores, of
+    /// which any prefix may be visible. Otherwise it is a queue of pushes.
     pub(super) shared: bool,
-    /// Pieces with the number of the operation that made them: of all segments
-    /// together, as order holds over all of them.
-    pub(super) queue: VecDeque<(u64, Piece)>,
-    /// Pushes are held back until the sender's next ring, whomever it rings.
+    /// Elements with the number of the operation that made them, over all segments, because
+    /// order holds over all of them.
+    pub(super) queue: VecDeque<(u64, InFlight)>,
+    /// Pushes are held back until the sender's next `wake`.
     pub(super) batching: bool,
-    /// Those that are.
-    pub(super) batch: VecDeque<(u64, Piece)>,
-    /// Where pieces may land: the segments that both ends are in, but those
-    /// that the receiver has closed or in which it has fenced the sender.
-    pub(super) spots: Vec<Spot>,
+    /// The pushes that are held back.
+    pub(super) batch: VecDeque<(u64, InFlight)>,
+    /// Where elements may land: the segments of both nodes, without those that the receiver
+    /// has closed or in which it has fenced the sender.
+    pub(super) targets: Vec<RowCopy>,
     /// The receiver's copy of the sender's sleep word.
     pub(super) sleep_word: u64,
-    /// What the sender's `ring` found awake, by its copy of the sleep word.
-    pub(super) owed: Owed,
+    /// The wake-up that the receiver's sleep word did not ask for when `wake` was called.
+    pub(super) owed: OwedWake,
     /// Shared memory: the sender's last operation before it last fenced.
     pub(super) fenced_at: u64,
-    /// Nothing lands any more: an end is dead.
+    /// Nothing lands any more: one of the nodes has crashed.
     pub(super) closed: bool,
-    /// Nothing more is sent; what is on its way may land.
+    /// Nothing more is sent; what is in flight may land.
     pub(super) severed: bool,
-    /// Nothing lands for now, because a test wants it so.
+    /// Nothing lands for now, on request of a test.
     pub(super) held: bool,
-    /// Nothing lands before this step, if there is something else to land.
+    /// Nothing lands before this step, if something else can land.
     pub(super) stalled_until: u64,
 }
 
-impl Link {
+impl SimLink {
     pub(super) fn new(shared: bool, batching: bool) -> Self {
         Self {
             shared,
             queue: VecDeque::new(),
             batching,
             batch: VecDeque::new(),
-            spots: Vec::new(),
+            targets: Vec::new(),
             sleep_word: 0,
-            owed: Owed::Nothing,
+            owed: OwedWake::Nothing,
             fenced_at: 0,
             closed: false,
             severed: false,
@@ -108,41 +112,43 @@ impl Link {
         }
     }
 
-    /// From now on something may land there, if anything lands at all.
-    pub(super) fn admit(&mut self, spot: Spot) {
+    /// Elements may land in this copy from now on, if any land at all.
+    pub(super) fn add_target(&mut self, target: RowCopy) {
         if !self.closed && !self.severed {
-            self.spots.push(spot);
+            self.targets.push(target);
         }
     }
 
-    /// Nothing lands there any more; the queue goes on without it.
-    pub(super) fn dismiss(&mut self, spot: Spot) {
-        self.spots.retain(|&other| other != spot);
+    /// Nothing lands in this copy any more; the other elements stay in flight.
+    pub(super) fn remove_target(&mut self, target: RowCopy) {
+        self.targets.retain(|&other| other != target);
         for queue in [&mut self.queue, &mut self.batch] {
-            queue.retain(|(_, piece)| piece.spot() != Some(spot));
+            queue.retain(|(_, piece)| piece.target() != Some(target));
         }
     }
 
-    fn lands(&self, piece: &Piece) -> bool {
-        let lands = piece.spot().is_none_or(|spot| self.spots.contains(&spot));
+    fn lands(&self, piece: &InFlight) -> bool {
+        let lands = piece
+            .target()
+            .is_none_or(|target| self.targets.contains(&target));
         lands && !self.closed && !self.severed
     }
 
-    pub(super) fn enqueue(&mut self, operation: u64, piece: Piece) {
+    pub(super) fn enqueue(&mut self, operation: u64, piece: InFlight) {
         if self.lands(&piece) {
             self.queue.push_back((operation, piece));
         }
     }
 
-    /// A push: it may be held back until the next ring.
-    pub(super) fn post(&mut self, operation: u64, piece: Piece) {
+    /// Appends a push, which may be held back until the next `wake`.
+    pub(super) fn post(&mut self, operation: u64, piece: InFlight) {
         if self.lands(&piece) {
             self.tail().push_back((operation, piece));
         }
     }
 
-    /// Where the next push goes.
-    pub(super) fn tail(&mut self) -> &mut VecDeque<(u64, Piece)> {
+    /// The queue to which the next push goes.
+    pub(super) fn tail(&mut self) -> &mut VecDeque<(u64, InFlight)> {
         match self.batching {
             true => &mut self.batch,
             false => &mut self.queue,
@@ -156,7 +162,7 @@ impl Link {
     pub(super) fn close(&mut self) {
         self.queue.clear();
         self.batch.clear();
-        self.spots.clear();
+        self.targets.clear();
         self.closed = true;
     }
 }

@@ -1,94 +1,85 @@
-//! Announcing sleep and ringing, over links of both kinds. Sleep is the node's:
-//! all its segments share one sleep word.
+//! Announcing sleep and waking, over pairs of both kinds. All segments of a node share one
+//! sleep word.
 
-use super::link::{Owed, Piece};
-use super::options::PlantedBug;
-use super::segment::Seat;
+use super::link::{InFlight, OwedWake};
+use super::segment::MemberRef;
 use super::state::State;
 use crate::fabric::WakeInterest;
-use crate::peers::PeerSet;
+use crate::fabric::peers::PeerSet;
 
 impl State {
-    /// Rings members of a segment, by their ranks in it.
-    pub(super) fn ring(&mut self, seat: Seat, data: &PeerSet, acks: &PeerSet) {
-        let me = self.node_of(seat);
+    /// Ends the batch and wakes members of a segment, by their ranks in it.
+    pub(super) fn wake_members(&mut self, member: MemberRef, data: &PeerSet, acks: &PeerSet) {
+        let me = self.node_of(member);
         if self.nodes[me].crashed {
             return;
         }
         self.operations += 1;
-        for rank in 0..self.segments[seat.segment].nodes.len() {
-            let peer = self.segments[seat.segment].nodes[rank];
+        for rank in 0..self.segments[member.segment].nodes.len() {
+            let peer = self.segments[member.segment].nodes[rank];
             self.link(me, peer).end_batch();
         }
         for rank in data.union(acks).iter() {
-            let peer = self.segments[seat.segment].nodes[rank.index()];
+            let peer = self.segments[member.segment].nodes[rank.index()];
             let owed = match data.contains(rank) {
-                true => Owed::Data,
-                false => Owed::Acks,
+                true => OwedWake::Data,
+                false => OwedWake::Acks,
             };
             if peer == me {
                 continue;
             }
             if self.link(me, peer).shared {
-                self.ring_shared(me, peer, owed);
+                self.wake_shared(me, peer, owed);
             } else {
                 let link = self.link(me, peer);
                 link.owed = link.owed.max(owed);
                 let sleep_word = self.link(peer, me).sleep_word;
-                self.ring_posted(me, peer, sleep_word);
+                self.wake_by_doorbell(me, peer, sleep_word);
             }
         }
     }
 
-    /// My fence and the peer's, in its announcement, have an order. If its came
-    /// first, I see its epoch, and the bell brings my stores along; if mine did,
-    /// its look sees what I had stored (`announce_sleep`). No more is promised:
-    /// to a peer that stays awake they show when they show.
-    fn ring_shared(&mut self, me: usize, peer: usize, owed: Owed) {
+    /// My fence and the fence of the peer's announcement are ordered. If the peer's came
+    /// first, I see its epoch, and the wake-up brings my stores along; if mine did, its second
+    /// look sees what I had stored (`announce_sleep`). Nothing more is promised: a peer that
+    /// stays awake sees the stores at any time.
+    fn wake_shared(&mut self, me: usize, peer: usize, owed: OwedWake) {
         let now = self.operations;
-        let fenced = !self.planted(PlantedBug::RingWithoutFence);
-        let sleep_word = match fenced {
-            true => self.nodes[peer].sleep_word,
-            false => self.link(peer, me).sleep_word,
-        };
-        if fenced {
-            self.link(me, peer).fenced_at = now;
-        }
-        if self.wanted(sleep_word, owed) {
-            if fenced {
-                self.flush(me, peer, now);
-            }
+        let sleep_word = self.nodes[peer].sleep_word;
+        self.link(me, peer).fenced_at = now;
+        if Self::is_wanted(sleep_word, owed) {
+            self.flush(me, peer, now);
             self.nodes[me].peer_wakes += 1;
             self.wake(peer);
         }
     }
 
-    /// Rings by my copy of the sleep word, behind the data that is on its way;
-    /// what the peer is owed stays noted until a doorbell has been sent.
-    fn ring_posted(&mut self, me: usize, peer: usize, sleep_word: u64) {
+    /// Sends a doorbell behind the data in flight, if my copy of the peer's sleep word asks
+    /// for it. What the peer is owed stays noted until a doorbell was sent.
+    fn wake_by_doorbell(&mut self, me: usize, peer: usize, sleep_word: u64) {
         let owed = self.link(me, peer).owed;
-        if !self.nodes[me].crashed && self.wanted(sleep_word, owed) {
-            self.link(me, peer).owed = Owed::Nothing;
+        if !self.nodes[me].crashed && Self::is_wanted(sleep_word, owed) {
+            self.link(me, peer).owed = OwedWake::Nothing;
             self.nodes[me].peer_wakes += 1;
-            self.enqueue(me, peer, Piece::Doorbell);
+            self.enqueue(me, peer, InFlight::Doorbell);
         }
     }
 
-    fn wanted(&self, sleep_word: u64, owed: Owed) -> bool {
+    fn is_wanted(sleep_word: u64, owed: OwedWake) -> bool {
         match (owed, WakeInterest::of_sleep_word(sleep_word)) {
-            (Owed::Nothing, _) | (_, None) => false,
-            (Owed::Data, Some(_)) | (Owed::Acks, Some(WakeInterest::DataAndAcks)) => true,
-            (Owed::Acks, Some(WakeInterest::Data)) => self.planted(PlantedBug::AcksRingAll),
+            (OwedWake::Nothing, _) | (_, None) | (OwedWake::Acks, Some(WakeInterest::Data)) => {
+                false
+            }
+            (OwedWake::Data, Some(_)) | (OwedWake::Acks, Some(WakeInterest::DataAndAcks)) => true,
         }
     }
 
-    pub(super) fn announce_sleep(&mut self, me: usize, want: WakeInterest) {
-        let kept_awake = self.planted(PlantedBug::FenceKeepsAwake);
+    pub(super) fn announce_sleep(&mut self, me: usize, interest: WakeInterest) {
         let node = &mut self.nodes[me];
         node.epoch += 1;
-        node.rung = kept_awake && node.has_fenced;
+        node.is_woken = false;
         node.sleeps += 1;
-        let sleep_word = want.sleep_word(node.epoch);
+        let sleep_word = interest.sleep_word(node.epoch);
         self.announce(me, sleep_word);
         for peer in self.others(me) {
             if self.link(peer, me).shared {
@@ -110,21 +101,18 @@ impl State {
         self.operations += 1;
         self.note(&[11, me as u64, sleep_word]);
         self.nodes[me].sleep_word = sleep_word;
-        let sent = !self.planted(PlantedBug::SleepNotAnnounced);
         for peer in self.others(me) {
-            if sent || self.link(me, peer).shared {
-                self.enqueue(me, peer, Piece::Sleep(sleep_word));
-            }
+            self.enqueue(me, peer, InFlight::Sleep(sleep_word));
         }
     }
 
-    /// A new odd epoch is answered by a doorbell if its owner was found awake
-    /// when it should have been rung.
+    /// A new odd epoch is answered by a doorbell if its owner was found awake by an earlier
+    /// `wake`.
     pub(super) fn land_sleep_word(&mut self, from: usize, to: usize, sleep_word: u64) {
         self.note(&[12, from as u64, to as u64, sleep_word]);
         self.link(from, to).sleep_word = sleep_word;
-        if !self.link(to, from).shared && !self.planted(PlantedBug::EpochNotAnswered) {
-            self.ring_posted(to, from, sleep_word);
+        if !self.link(to, from).shared {
+            self.wake_by_doorbell(to, from, sleep_word);
         }
     }
 
@@ -133,10 +121,9 @@ impl State {
     }
 
     pub(super) fn wake(&mut self, node: usize) {
-        let deaf = self.planted(PlantedBug::FenceDeafens) && self.nodes[node].has_fenced;
-        if self.is_asleep(node) && !deaf {
+        if self.is_asleep(node) {
             self.note(&[3, node as u64]);
-            self.nodes[node].rung = true;
+            self.nodes[node].is_woken = true;
         }
     }
 

@@ -1,34 +1,32 @@
-//! The state of the network: nodes, segments and the links between nodes.
+//! The state of the network: nodes, segments and pairs of nodes.
 
-use super::link::{Link, Piece};
-use super::options::{PlantedBug, SimOptions};
+use super::link::{InFlight, SimLink};
+use super::options::SimOptions;
 use super::rng::{self, Rng};
 use super::segment::Segment;
 use crate::fabric::FailureCause;
 
-/// One process as the network knows it.
+/// A process as the network knows it.
 #[derive(Debug, Default)]
 pub(super) struct Node {
     pub(super) epoch: u64,
     pub(super) sleep_word: u64,
-    /// Somebody rang since it announced sleep.
-    pub(super) rung: bool,
-    /// It has fenced somebody.
-    pub(super) has_fenced: bool,
+    /// It was woken since it announced sleep.
+    pub(super) is_woken: bool,
     pub(super) crashed: bool,
-    /// Who failed, as far as it was told.
+    /// Peers whose failure it was told of.
     pub(super) failed: Vec<(usize, FailureCause)>,
-    /// Doorbells rung at others.
+    /// Doorbells sent to peers.
     pub(super) peer_wakes: u64,
     pub(super) sleeps: u64,
     pub(super) nudges: u64,
-    /// Newest of its operations that has landed through shared memory.
+    /// The latest of its operations that is visible through shared memory.
     pub(super) newest_shown: u64,
 }
 
-/// A failure on its way to somebody.
+/// The failure of a node that another one is still to be told of.
 #[derive(Debug)]
-pub(super) struct EventQueue {
+pub(super) struct PendingFailure {
     pub(super) told: usize,
     pub(super) failed: usize,
     pub(super) cause: FailureCause,
@@ -37,11 +35,11 @@ pub(super) struct EventQueue {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) nodes: Vec<Node>,
-    /// In the order in which they were opened; they stay in their place.
+    /// In the order in which they were agreed on; indices are stable.
     pub(super) segments: Vec<Segment>,
     /// By sender and receiver.
-    pub(super) links: Vec<Vec<Link>>,
-    pub(super) failing: Vec<EventQueue>,
+    pub(super) links: Vec<Vec<SimLink>>,
+    pub(super) failing: Vec<PendingFailure>,
     pub(super) rng: Rng,
     pub(super) options: SimOptions,
     pub(super) steps: u64,
@@ -68,7 +66,7 @@ impl State {
         state
     }
 
-    /// A new node finds out who is dead and who sleeps.
+    /// Adds a node, which learns which nodes have crashed and which sleep.
     pub(super) fn add_node(&mut self) -> usize {
         let added = self.nodes.len();
         self.nodes.push(Node::default());
@@ -89,19 +87,15 @@ impl State {
         added
     }
 
-    fn draw_link(&mut self) -> Link {
+    fn draw_link(&mut self) -> SimLink {
         let shared = self.rng.chance(self.options.shared_pairs);
-        Link::new(
+        SimLink::new(
             shared,
             !shared && self.rng.chance(self.options.held_batches),
         )
     }
 
-    pub(super) fn planted(&self, bug: PlantedBug) -> bool {
-        self.options.planted == Some(bug)
-    }
-
-    pub(super) fn link(&mut self, from: usize, to: usize) -> &mut Link {
+    pub(super) fn link(&mut self, from: usize, to: usize) -> &mut SimLink {
         &mut self.links[from][to]
     }
 
@@ -115,20 +109,20 @@ impl State {
         (0..count).flat_map(move |from| (0..count).map(move |to| (from, to)))
     }
 
-    /// Into the trace: what happened, and to whom.
+    /// Adds an event to the hash of the run.
     pub(super) fn note(&mut self, event: &[u64]) {
         for &word in event {
             self.trace = rng::mix(self.trace ^ word).wrapping_add(word);
         }
     }
 
-    pub(super) fn enqueue(&mut self, from: usize, to: usize, piece: Piece) {
+    pub(super) fn enqueue(&mut self, from: usize, to: usize, piece: InFlight) {
         let operation = self.operations;
         self.link(from, to).enqueue(operation, piece);
     }
 
-    /// A push: it may be held back until the sender's next ring.
-    pub(super) fn post(&mut self, from: usize, to: usize, piece: Piece) {
+    /// Sends a push, which may be held back until the sender's next `wake`.
+    pub(super) fn post(&mut self, from: usize, to: usize, piece: InFlight) {
         let operation = self.operations;
         self.link(from, to).post(operation, piece);
     }

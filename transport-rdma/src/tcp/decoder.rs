@@ -1,84 +1,84 @@
-//! The decoder: takes a stream apart in whatever pieces it comes.
+//! Applies the records of a stream, in whatever pieces it arrives, to copies of rows.
 
 use super::record::{HEADER_LEN, Header, RecordError};
 use crate::fabric::WakeReason;
-use crate::mem::Region;
-use crate::segment::SegmentKey;
+use crate::memory::Region;
+use crate::station::segment::SegmentKey;
 
-/// Where what comes for a segment goes.
+/// Where the bytes of a segment go.
 #[derive(Debug)]
-pub(super) enum Place {
-    /// Into this copy.
+pub(super) enum RowTarget {
+    /// Into this copy of the peer's row.
     Copy(Region),
-    /// It was dropped, or its peer is fenced in it.
-    Nowhere,
-    /// It is not open yet: all that follows has to wait.
-    NotYet,
-    /// The peer is no member.
-    NoMember,
+    /// Nowhere: the segment was dropped, or the peer is fenced in it.
+    Discard,
+    /// The segment is not open yet: this record and all that follow wait.
+    NotOpenYet,
+    /// The peer is not a member of the segment.
+    NotAMember,
 }
 
-/// What became of some bytes.
+/// The result of decoding some bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Fed {
-    /// How many were applied; the others wait.
+pub(super) struct Decoded {
+    /// Number of bytes that were applied; the rest waits.
     pub(super) taken: usize,
-    /// The loudest ring among them.
-    pub(super) ring: Option<WakeReason>,
+    /// The greatest reason of the wake-ups among them.
+    pub(super) wake: Option<WakeReason>,
 }
 
-/// A segment that the peer has opened; without a copy, what comes goes nowhere.
+/// A segment that the peer has opened. Without a copy, its bytes are discarded.
 #[derive(Debug)]
 struct Slot {
     key: SegmentKey,
     copy: Option<Region>,
 }
 
-/// Puts whole words of checked records into copies.
+/// Decodes and checks records, and writes their whole words into copies.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     slots: Vec<Option<Slot>>,
-    /// What the peer has opened and this process has not.
+    /// A segment that the peer has opened and this process has not.
     waiting: Option<(u16, SegmentKey)>,
     /// The beginning of a header or of a word.
     piece: [u8; HEADER_LEN],
     piece_len: usize,
-    /// What is left of the record: where, and how many bytes.
+    /// The rest of the current record: slot, offset and number of bytes.
     slot: u16,
     at: usize,
     left: usize,
 }
 
 impl Decoder {
-    /// Whether nothing is taken before a segment has been opened.
+    /// Whether the next record waits until a segment is opened here.
     pub(super) fn is_waiting(&self) -> bool {
         self.waiting.is_some()
     }
 
-    /// What comes for a segment from now on goes nowhere.
-    pub(super) fn dismiss(&mut self, key: SegmentKey) {
+    /// Discards all further bytes of a segment.
+    pub(super) fn close_segment(&mut self, key: SegmentKey) {
         let slots = self.slots.iter_mut().flatten();
         slots
             .filter(|slot| slot.key == key)
             .for_each(|slot| slot.copy = None);
     }
 
-    /// Applies the next bytes of the stream, up to the first for a segment that
-    /// is not open yet. After an error the decoder is of no use.
+    /// Applies the next bytes of the stream, up to the first record of a segment that is
+    /// not open yet. After an error the decoder must not be used again.
     pub(super) fn feed(
         &mut self,
         mut bytes: &[u8],
-        place: impl Fn(SegmentKey) -> Place,
-    ) -> Result<Fed, RecordError> {
-        let (len, mut ring) = (bytes.len(), None);
-        while self.open_waiting(&place)? && !bytes.is_empty() {
+        target: impl Fn(SegmentKey) -> RowTarget,
+    ) -> Result<Decoded, RecordError> {
+        let (len, mut wake) = (bytes.len(), None);
+        while self.open_waiting(&target)? && !bytes.is_empty() {
             if self.left == 0 {
                 let Some(header) = self.collect(&mut bytes, HEADER_LEN) else {
                     break;
                 };
                 match Header::decode(header)? {
                     Header::Write { slot, at, len } => self.begin(slot, at, len)?,
-                    Header::Wake(rung) => ring = ring.max(Some(rung)),
+                    Header::Wake(reason) => wake = wake.max(Some(reason)),
                     Header::Open { slot, key } => self.waiting = Some((slot, key)),
                     Header::Shut { slot } => drop(self.slot(slot)?.take()),
                     Header::Part { .. } | Header::Bye => {
@@ -97,20 +97,23 @@ impl Decoder {
             }
         }
         let taken = len - bytes.len();
-        Ok(Fed { taken, ring })
+        Ok(Decoded { taken, wake })
     }
 
-    /// Opens what the peer has opened, if it can be; whether nothing waits.
-    fn open_waiting(&mut self, place: impl Fn(SegmentKey) -> Place) -> Result<bool, RecordError> {
+    /// Opens the slot that waits, if its segment can be resolved. False if it still waits.
+    fn open_waiting(
+        &mut self,
+        target: impl Fn(SegmentKey) -> RowTarget,
+    ) -> Result<bool, RecordError> {
         let Some((slot, key)) = self.waiting else {
             return Ok(true);
         };
         let SegmentKey { epoch, index } = key;
-        let copy = match place(key) {
-            Place::Copy(copy) => Some(copy),
-            Place::Nowhere => None,
-            Place::NotYet => return Ok(false),
-            Place::NoMember => return Err(RecordError::NoMember { epoch, index }),
+        let copy = match target(key) {
+            RowTarget::Copy(copy) => Some(copy),
+            RowTarget::Discard => None,
+            RowTarget::NotOpenYet => return Ok(false),
+            RowTarget::NotAMember => return Err(RecordError::NoMember { epoch, index }),
         };
         self.waiting = None;
         let at = usize::from(slot);
@@ -123,7 +126,7 @@ impl Decoder {
         Ok(true)
     }
 
-    /// One that is open.
+    /// An open slot.
     fn slot(&mut self, slot: u16) -> Result<&mut Option<Slot>, RecordError> {
         let open = self.slots.get_mut(usize::from(slot));
         open.filter(|open| open.is_some())
@@ -143,7 +146,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Whole words of the record, which was checked to lie inside.
+    /// Writes whole words of the current record, which was checked to lie inside the row.
     fn apply(&mut self, words: &[u8]) {
         if let Some(Slot {
             copy: Some(copy), ..
@@ -155,7 +158,7 @@ impl Decoder {
         self.left -= words.len();
     }
 
-    /// Takes up to `len` bytes that may come in pieces; all of them at last.
+    /// Collects `len` bytes that may arrive in pieces; returns them when complete.
     fn collect(&mut self, bytes: &mut &[u8], len: usize) -> Option<[u8; HEADER_LEN]> {
         let take = bytes.len().min(len - self.piece_len);
         self.piece[self.piece_len..][..take].copy_from_slice(&bytes[..take]);
@@ -179,23 +182,23 @@ mod tests {
 
     const KEY: SegmentKey = SegmentKey { epoch: 3, index: 9 };
 
-    /// Feeds a stream in random pieces until it ends or errs.
+    /// Feeds a stream in random pieces until it ends or fails.
     fn feed(
         decoder: &mut Decoder,
         copy: &Region,
         mut bytes: &[u8],
         rng: &mut Rng,
     ) -> Result<Option<WakeReason>, RecordError> {
-        let mut rung = None;
+        let mut wake = None;
         while !bytes.is_empty() {
             let most = [1, 7, 30, 300, 5000][rng.below(5)].min(bytes.len());
             let (piece, rest) = bytes.split_at(1 + rng.below(most));
-            let fed = decoder.feed(piece, |_| Place::Copy(copy.clone()))?;
+            let fed = decoder.feed(piece, |_| RowTarget::Copy(copy.clone()))?;
             assert_eq!(fed.taken, piece.len());
-            rung = rung.max(fed.ring);
+            wake = wake.max(fed.wake);
             bytes = rest;
         }
-        Ok(rung)
+        Ok(wake)
     }
 
     fn random_write(rng: &mut Rng) -> (usize, usize) {
@@ -236,8 +239,8 @@ mod tests {
         }
     }
 
-    /// What a damaged stream comes to, taken literally: records up to the first
-    /// that is none, and of the last whole words.
+    /// Expected result of a damaged stream: records up to the first invalid one, and of the
+    /// last one its whole words.
     fn literally(stream: &[u8], row: &mut [u8]) -> Result<(), RecordError> {
         let (mut rest, mut open) = (stream, vec![]);
         while let Some((header, after)) = rest.split_first_chunk() {
@@ -271,10 +274,10 @@ mod tests {
         Ok(())
     }
 
-    /// A hundred thousand records, of which some bytes were changed: no panic,
-    /// no half word, nothing outside the columns, the same in any pieces.
+    /// A hundred thousand records with some bytes changed: no panic, no torn word, no write
+    /// outside the columns, and the same result for all pieces.
     #[test]
-    fn damaged_streams_do_no_damage() {
+    fn damaged_streams_write_nothing_outside_their_records() {
         let rng = &mut Rng::new(2);
         let mut errors = 0;
         for round in 0..20_000 {
@@ -285,7 +288,7 @@ mod tests {
                 stream.resize(stream.len() + len, record);
             }
             for _ in 0..1 + rng.below(3) {
-                // Headers and bytes alike; the first header more often.
+                // Headers and bodies alike; the first header more often.
                 let among = [HEADER_LEN, stream.len()][rng.below(2)];
                 stream[rng.below(among)] = rng.below(256) as u8;
             }
@@ -304,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_for_a_segment_waits_until_it_is_open() {
+    fn records_of_a_segment_wait_until_it_is_open() {
         let copy = Region::heap(ROW);
         let word = |value: u64| {
             let at = FABRIC_AREA;
@@ -320,33 +323,37 @@ mod tests {
         let ring = Header::Wake(WakeReason::Data).encode();
         let stream = [&open[..], &word(7), &ring].concat();
         let mut decoder = Decoder::default();
-        let early = decoder.feed(&stream, |_| Place::NotYet);
+        let early = decoder.feed(&stream, |_| RowTarget::NotOpenYet);
         assert_eq!(
-            early.map(|fed| (fed.taken, fed.ring)),
+            early.map(|fed| (fed.taken, fed.wake)),
             Ok((HEADER_LEN, None))
         );
         assert!(decoder.is_waiting());
         let rest = &stream[HEADER_LEN..];
-        assert_eq!(decoder.feed(rest, |_| Place::NotYet), Ok(Fed::default()));
+        assert_eq!(
+            decoder.feed(rest, |_| RowTarget::NotOpenYet),
+            Ok(Decoded::default())
+        );
         let fed = decoder.feed(rest, |key| {
             assert_eq!(key, KEY);
-            Place::Copy(copy.clone())
+            RowTarget::Copy(copy.clone())
         });
-        let (taken, ring) = (rest.len(), Some(WakeReason::Data));
-        assert_eq!(fed, Ok(Fed { taken, ring }));
+        let (taken, wake) = (rest.len(), Some(WakeReason::Data));
+        assert_eq!(fed, Ok(Decoded { taken, wake }));
         assert_eq!(copy.load(FABRIC_AREA), 7);
-        // Fenced, in the middle of a record.
+        // Fenced in the middle of a record.
         let (one, other) = (word(8), word(9));
-        let feed = |decoder: &mut Decoder, bytes: &[u8]| decoder.feed(bytes, |_| Place::NotYet);
+        let feed =
+            |decoder: &mut Decoder, bytes: &[u8]| decoder.feed(bytes, |_| RowTarget::NotOpenYet);
         feed(&mut decoder, &one[..20]).expect("a part");
-        decoder.dismiss(KEY);
+        decoder.close_segment(KEY);
         feed(&mut decoder, &[&one[20..], &other].concat()).expect("the rest");
         assert_eq!(copy.load(FABRIC_AREA), 7);
         let shut = Header::Shut { slot: 0 }.encode();
         feed(&mut decoder, &shut).expect("a record");
         let error = feed(&mut decoder, &other);
         assert_eq!(error, Err(RecordError::NotOpen { slot: 0 }));
-        let stranger = Decoder::default().feed(&open, |_| Place::NoMember);
+        let stranger = Decoder::default().feed(&open, |_| RowTarget::NotAMember);
         assert!(stranger.is_err());
     }
 }

@@ -1,26 +1,26 @@
-//! A peer's stream to me: into my copies of its rows, until it ends.
+//! A peer's stream to me: applied to my copies of its rows until it ends.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::decoder::{Decoder, Place};
+use super::decoder::{Decoder, RowTarget};
+use super::fault::Fault;
 use super::record::RecordError;
-use super::shared::Fault;
 use super::splitter::{Piece, Splitter};
 use crate::fabric::WakeReason;
-use crate::segment::SegmentKey;
+use crate::station::segment::SegmentKey;
 
-/// Most bytes that are read and wait for a segment to be opened.
+/// Most bytes that are read while they wait for a segment to be opened.
 const REST_LEN_MAX: usize = 1 << 24;
 
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub(super) stream: TcpStream,
-    /// `None` once nothing of it is taken any more.
+    /// `None` once nothing more is applied.
     receiver: Mutex<Option<Receiver>>,
-    /// Bytes of the stream that were applied, and their rings answered.
+    /// Bytes of the stream that were applied, and whose wake-ups were handled.
     done: AtomicU64,
 }
 
@@ -28,24 +28,24 @@ pub(super) struct Incoming {
 struct Receiver {
     splitter: Splitter,
     decoder: Decoder,
-    /// What was read and waits for a segment to be opened.
+    /// Bytes that were read and wait for a segment to be opened.
     rest: Vec<u8>,
 }
 
-/// What came of some bytes.
+/// The result of reading some bytes.
 #[derive(Debug, Default)]
 pub(super) struct Received {
     pub(super) messages: Vec<Vec<u8>>,
-    /// The loudest ring.
-    pub(super) ring: Option<WakeReason>,
-    /// How many were applied; the others wait.
+    /// The greatest reason of the wake-ups among them.
+    pub(super) wake: Option<WakeReason>,
+    /// Number of bytes that were applied; the rest waits.
     len: usize,
-    /// Nothing more of the stream is taken.
+    /// Set if nothing more of the stream is applied.
     pub(super) fault: Option<Fault>,
 }
 
 impl Receiver {
-    /// Whether so much waits for a segment that nothing is read.
+    /// Whether so many bytes wait for a segment that reading has stopped.
     fn is_stuck(&self) -> bool {
         self.decoder.is_waiting() && self.rest.len() >= REST_LEN_MAX
     }
@@ -54,12 +54,12 @@ impl Receiver {
         &mut self,
         mut stream: &TcpStream,
         buffer: &mut [u8],
-        place: impl Fn(SegmentKey) -> Place,
+        target: impl Fn(SegmentKey) -> RowTarget,
     ) -> Received {
         let fault = match stream.read(buffer) {
             Ok(0) if self.splitter.is_between_records() => Fault::Ended,
             Ok(0) => Fault::EndedInside,
-            Ok(len) => return self.feed(&buffer[..len], place),
+            Ok(len) => return self.feed(&buffer[..len], target),
             Err(error) => match error.kind() {
                 ErrorKind::WouldBlock | ErrorKind::Interrupted => return Received::default(),
                 _ => Fault::Broken(error),
@@ -71,24 +71,24 @@ impl Receiver {
         }
     }
 
-    fn feed(&mut self, mut bytes: &[u8], place: impl Fn(SegmentKey) -> Place) -> Received {
+    fn feed(&mut self, mut bytes: &[u8], target: impl Fn(SegmentKey) -> RowTarget) -> Received {
         let (len, waited) = (bytes.len(), self.rest.len());
         let mut received = Received::default();
         let fault = loop {
             let rows = match self.splitter.next(&mut bytes) {
                 Ok(None) => break None,
-                Ok(Some(Piece::Rows(rows))) => self.rows(rows, &place),
-                Ok(Some(Piece::Header(header))) => self.rows(&header, &place),
+                Ok(Some(Piece::Rows(rows))) => self.rows(rows, &target),
+                Ok(Some(Piece::Header(header))) => self.rows(&header, &target),
                 Ok(Some(Piece::Message(message))) => {
                     received.messages.push(message);
                     continue;
                 }
-                Ok(Some(Piece::Bye)) => break Some(Fault::Left),
+                Ok(Some(Piece::Bye)) => break Some(Fault::Closed),
                 Err(error) => Err(error),
             };
             match rows {
-                Ok(ring) => received.ring = received.ring.max(ring),
-                Err(error) => break Some(Fault::NoRecord(error)),
+                Ok(wake) => received.wake = received.wake.max(wake),
+                Err(error) => break Some(Fault::InvalidRecord(error)),
             }
         };
         received.len = len - (self.rest.len() - waited);
@@ -96,37 +96,37 @@ impl Receiver {
         received
     }
 
-    /// Records of rows: behind those that wait, if there are such.
+    /// Records of rows; they queue behind those that wait, if there are any.
     fn rows(
         &mut self,
         rows: &[u8],
-        place: impl Fn(SegmentKey) -> Place,
+        target: impl Fn(SegmentKey) -> RowTarget,
     ) -> Result<Option<WakeReason>, RecordError> {
         if self.decoder.is_waiting() {
             self.rest.extend_from_slice(rows);
             return Ok(None);
         }
-        let fed = self.decoder.feed(rows, place)?;
+        let fed = self.decoder.feed(rows, target)?;
         self.rest.extend_from_slice(&rows[fed.taken..]);
-        Ok(fed.ring)
+        Ok(fed.wake)
     }
 
-    /// Those that wait, if what they wait for is there.
-    fn resume(&mut self, place: impl Fn(SegmentKey) -> Place) -> Received {
+    /// Applies the bytes that wait, as far as their segments are open now.
+    fn resume(&mut self, target: impl Fn(SegmentKey) -> RowTarget) -> Received {
         let mut received = Received::default();
-        match self.decoder.feed(&self.rest, place) {
+        match self.decoder.feed(&self.rest, target) {
             Ok(fed) => {
                 self.rest.drain(..fed.taken);
-                (received.len, received.ring) = (fed.taken, fed.ring);
+                (received.len, received.wake) = (fed.taken, fed.wake);
             }
-            Err(error) => received.fault = Some(Fault::NoRecord(error)),
+            Err(error) => received.fault = Some(Fault::InvalidRecord(error)),
         }
         received
     }
 }
 
 impl Incoming {
-    /// `stream` does not block.
+    /// `stream` is non-blocking.
     pub(super) fn new(stream: TcpStream) -> Self {
         Self {
             stream,
@@ -139,31 +139,31 @@ impl Incoming {
         self.receiver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes what has come, at most as much as `buffer` holds, and gives what it is
-    /// to `handle`. A fault is told once, and the last of the stream. By one thread.
+    /// Reads at most `buffer.len()` bytes and passes the result to `handle`. A fault is
+    /// reported once, as the last result. One thread at a time.
     pub(super) fn receive(
         &self,
         buffer: &mut [u8],
-        place: impl Fn(SegmentKey) -> Place,
+        target: impl Fn(SegmentKey) -> RowTarget,
         handle: impl FnOnce(Received),
     ) {
         self.apply(handle, |receiver| match receiver.is_stuck() {
             true => Received::default(),
-            false => receiver.read(&self.stream, buffer, place),
+            false => receiver.read(&self.stream, buffer, target),
         });
     }
 
-    /// Goes on with what waited for a segment, if it is there. By the same thread.
+    /// Applies what waited for a segment, if that is open now. By the same thread.
     pub(super) fn resume(
         &self,
-        place: impl Fn(SegmentKey) -> Place,
+        target: impl Fn(SegmentKey) -> RowTarget,
         handle: impl FnOnce(Received),
     ) {
-        self.apply(handle, |receiver| receiver.resume(place));
+        self.apply(handle, |receiver| receiver.resume(target));
     }
 
     fn apply(&self, handle: impl FnOnce(Received), work: impl FnOnce(&mut Receiver) -> Received) {
-        // Held while words are applied: a fence waits until they are.
+        // Locked while words are applied, so that a fence waits for them.
         let mut open = self.receiver();
         let Some(receiver) = &mut *open else {
             return;
@@ -175,24 +175,24 @@ impl Incoming {
         drop(open);
         let len = received.len;
         handle(received);
-        // Release: who sees the count sees what came of it.
+        // Release: a reader of the count sees the effects of these bytes.
         self.done.fetch_add(len as u64, Ordering::Release);
     }
 
-    /// F6: once it has returned, nothing more is applied in this segment.
-    pub(super) fn dismiss(&self, key: SegmentKey) {
+    /// F6: once this has returned, nothing more is applied in this segment.
+    pub(super) fn close_segment(&self, key: SegmentKey) {
         if let Some(receiver) = &mut *self.receiver() {
-            receiver.decoder.dismiss(key);
+            receiver.decoder.close_segment(key);
         }
     }
 
-    /// Nothing more is applied at all. The stream goes on.
+    /// Applies nothing more. The stream itself stays open.
     pub(super) fn close(&self) {
         *self.receiver() = None;
     }
 
-    /// Takes what comes after it was closed, which is of no use; whether the stream
-    /// has ended. By the same thread.
+    /// Reads and discards bytes after `close`; returns whether the stream has ended. By the
+    /// same thread.
     pub(super) fn discard(&self, buffer: &mut [u8]) -> bool {
         match (&self.stream).read(buffer) {
             Ok(len) => len == 0,
@@ -203,7 +203,7 @@ impl Incoming {
     /// Ends the stream in both directions.
     pub(super) fn end(&self) {
         self.close();
-        // An error says that it has ended already.
+        // An error means that it has ended already.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
@@ -211,7 +211,7 @@ impl Incoming {
         self.receiver().is_none()
     }
 
-    /// Whether rows wait until a segment is opened.
+    /// Whether records wait for a segment to be opened.
     pub(super) fn is_waiting(&self) -> bool {
         let receiver = self.receiver();
         receiver.as_ref().is_some_and(|it| it.decoder.is_waiting())
@@ -222,9 +222,9 @@ impl Incoming {
         self.receiver().as_ref().is_some_and(Receiver::is_stuck)
     }
 
-    /// Bytes of the stream that nothing is left to do for.
+    /// Number of bytes of the stream that are fully handled.
     pub(super) fn received(&self) -> u64 {
-        // Acquire: pairs with `apply`.
+        // Acquire: pairs with the release in `apply`.
         self.done.load(Ordering::Acquire)
     }
 }

@@ -1,84 +1,86 @@
-//! Streams between participants, over any IP network.
+//! The stream transport: one-sided writes between participants over TCP, on any IP network.
 //!
-//! One connection for each pair, a stream each way, for all the segments that they
-//! share: I write records of my rows to a peer, it writes those of its rows to me. A
-//! record is a slot, which stands for a segment, an offset, a length and so many bytes;
-//! the receiver puts them into its copy. Messages go between them, in parts.
+//! Each pair of participants has one connection for all segments that they share, with one
+//! stream in each direction: I write records of my rows to a peer, and it writes records of
+//! its rows to me. A record is a slot, which stands for a segment, an offset, a length and
+//! the bytes; the receiver writes them into its copy. Messages are sent between records, in
+//! parts.
 //!
 //! ```text
 //!   pushing thread                                       the peer's I/O thread
 //!   --------------                                       ---------------------
 //!   push(range) --.                                      checks the header
 //!   push_word   --+--> queue --> stage --> stream =====> words into the copy
-//!   ring        --'      ^ bytes are fetched here        ring: wakes its sleeper
+//!   wake        --'      ^ bytes are fetched here        wake: wakes its sleeper
 //!                        |
-//!                  whoever finds the writer free; the I/O thread
-//!                  when a full stream takes bytes again
+//!                  the thread that finds the writer free; the I/O thread
+//!                  when a full stream is writable again
 //! ```
 //!
-//! This is the part of a [`hybrid::Station`](crate::hybrid::Station) that goes by
-//! streams; that makes the connections, and is where one sleeps.
+//! This is a part of a [`hybrid::Station`](crate::hybrid::Station), which makes the
+//! connections and knows how the process sleeps.
 //!
-//! - Set-up: `core` over connections; `shared` is what it, its segments and its
-//!   thread know.
-//! - Data path: `streams`: for each peer `outgoing` with its `queue`, `incoming` with
-//!   its `splitter`, which takes the messages out, and its `decoder` of `record`s, and
-//!   one thread for all (`io`).
+//! - Set-up: `transport`, over connections; `shared` is the state of the transport, its
+//!   segments and its thread.
+//! - Data path: `streams`, the part of a segment; for each peer `outgoing` with its
+//!   `send_queue`, and `incoming` with its `splitter`, which takes the messages out, and its
+//!   `decoder` of `record`s; one `io_thread` for all.
 //!
 //! # Pushing
 //!
-//! What waits for a stream are ranges, not bytes: a range is fetched when it is
-//! sent (F1 allows it), a word carries its value (F1b), and the order is that of
-//! the calls, in whatever segments (F2). So a peer that takes nothing costs its
-//! sender a list of ranges, bounded by [`StreamOptions::waiting_max`]; at the
-//! bound it has failed. A range that is pushed again while it waits is not queued
-//! twice, so acknowledgements do not pile up. What is staged was fetched by whole
-//! words, which stay as they are until they are sent, in however many pieces (F4).
+//! Ranges wait for a stream, not bytes: a range is fetched when it is sent (F1 allows this),
+//! a word carries its value (F1b), and the order is call order over all segments (F2). So a
+//! peer that reads nothing costs its sender only a list of ranges, bounded by
+//! [`StreamOptions::waiting_max`]; at the bound the peer has failed. A range that is pushed
+//! again while it waits is not queued twice, so acknowledgements do not accumulate. Staged
+//! bytes were fetched as whole words and do not change until they are sent, in however many
+//! pieces (F4).
 //!
-//! No thread waits for a peer, nor for the one that writes: whoever finds the
-//! writer busy leaves its records to it.
+//! No thread waits for a peer or for the thread that writes: a thread that finds the writer
+//! busy leaves its records to it.
 //!
 //! # Segments
 //!
-//! Nobody is asked when a segment is made: the first push to a peer opens it in
-//! that stream. If the peer has not made it yet, records wait there until it has, or
-//! forgets it (F6), 16 MiB of them; then it reads no more, and who leaves a stream
-//! unread for [`StreamOptions::user_timeout`] has failed for its sender. Messages do
-//! not wait: they may be what has the peer make the segment. Dropping a
-//! segment shuts it in all streams, and its slot is free. What comes for one that
-//! was dropped is thrown away, as is all of an epoch that is over.
+//! Segments are opened without a request: the first push to a peer opens a slot in its
+//! stream. If the peer has not made the segment yet, its records wait there until it has, or
+//! forgets it (F6), up to 16 MiB; then the stream is not read any more, and a peer that
+//! leaves a stream unread for [`StreamOptions::user_timeout`] has failed for its sender.
+//! Messages do not wait, because one of them may cause the peer to make the segment. A
+//! dropped segment shuts its slot in all streams; the slot is free then. Records of a dropped
+//! segment, or of an epoch that is over, are discarded.
 //!
 //! # Sleeping
 //!
-//! The epoch does not travel. Who rings sends a ring record behind the data,
-//! and that is all it does: [`ring`](crate::Fabric::ring) sends what it has
-//! held back for the members of its segment, and the record says for what. The
-//! handshake of [`crate::sleep`] takes place inside the receiving process: its I/O
-//! thread stores the words, fences and reads the epoch; its sleeper announced,
-//! fenced and looked. So rings are counted where they are answered.
+//! The sleep epoch does not travel. [`wake`](crate::Fabric::wake) sends what was held back
+//! for the members of its segment and, behind it, a record that says what it wakes for. The
+//! handshake of [`crate::sleep`] takes place inside the receiving process: its I/O thread
+//! stores the words, fences and reads the epoch; its sleeper has announced, fenced and
+//! looked. So wake-ups are counted by the receiver.
 //!
-//! # PeerFailure
+//! # Failure
 //!
-//! A stream that ends, breaks, takes nothing for [`StreamOptions::user_timeout`],
-//! or carries what is no record is its peer's failure, told once to each control
-//! segment, with the reason. A peer whose host is gone is noticed when it acknowledges
-//! nothing for that time, sent or asked by the kernel: whoever wants to know sooner
-//! sends (heartbeats are the membership's). Who goes on purpose says so last. A process
-//! that forks keeps the streams; the child must not use the station, and keeps them
-//! open until it ends or executes another program.
+//! A peer has failed if its stream ends, breaks, accepts nothing for
+//! [`StreamOptions::user_timeout`], or carries an invalid record. Each control segment
+//! reports it once, with the reason. A peer whose host is gone is noticed when it
+//! acknowledges neither data nor the kernel's probes for that time; heartbeats are
+//! membership's and may be faster. A peer that closes on purpose sends a final record. A
+//! process that forks keeps the streams; the child must not use the station, and keeps the
+//! streams open until it ends or executes another program.
 
-mod core;
 mod decoder;
+mod fault;
 mod incoming;
-mod io;
+mod io_thread;
 mod outgoing;
-mod queue;
 mod record;
+mod send_queue;
 mod shared;
+mod source;
 mod splitter;
 mod streams;
+mod transport;
 
-pub(crate) use self::core::{Core, problem};
-pub use self::core::{StreamOptions, StreamState};
-pub(crate) use shared::Wake;
-pub(crate) use streams::{Reach, Streams};
+pub use self::transport::{StreamOptions, StreamState};
+pub(crate) use self::transport::{StreamTransport, problem};
+pub(crate) use shared::WakeHook;
+pub(crate) use streams::{StreamReach, Streams};

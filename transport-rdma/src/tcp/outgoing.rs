@@ -1,61 +1,61 @@
-//! My stream to one peer: what waits for it, and whoever writes it.
+//! My stream to one peer: the queue of what waits, and its writer.
 //!
-//! Two locks, neither held while anybody waits. The queue's is held to put and
-//! to take. The writer's is held to fetch and to write, and only tried by those
-//! who push: who finds it taken leaves the records, and the holder looks at the
-//! queue again after it has let go.
+//! There are two locks, and no thread blocks while it holds one. The queue's lock is held
+//! to append and to take. The writer's lock is held to fetch and to write. A pushing thread
+//! only tries the writer's lock: if it is taken, the thread leaves its records in the
+//! queue, and the holder looks at the queue again after it has released the lock.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use super::queue::Queue;
 use super::record::{HEADER_LEN, Header, RECORD_LEN_MAX};
+use super::send_queue::SendQueue;
 use crate::fabric::WakeReason;
-use crate::queue::{Full, Own, Push, SLOTS};
+use crate::push_queue::{Full, OwnSegment, Push, SLOTS};
 
-/// Bytes that are fetched and handed to the kernel at once.
+/// Bytes that are fetched and written by one system call.
 const STAGE_LEN: usize = RECORD_LEN_MAX + HEADER_LEN;
 
-/// Records that are staged at once.
+/// Most records that are staged at once.
 const PLAN_MAX: usize = 64;
 
-/// Bytes that wait for the end of the batch, at most: more are sent at once.
+/// Bytes that wait for the end of a batch, at most; beyond that they are sent at once.
 const BATCH_LEN: usize = STAGE_LEN;
 
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) stream: TcpStream,
-    queue: Mutex<Queue>,
+    queue: Mutex<SendQueue>,
     writer: Mutex<Writer>,
-    /// Something waits since the last batch ended.
+    /// Records were appended since the last batch ended.
     held_back: AtomicBool,
 }
 
 #[derive(Debug)]
 struct Writer {
-    /// By slot: whose rows are fetched from.
-    rows: Vec<Option<Arc<Own>>>,
-    /// Fetched bytes; those of `from..to` are not sent yet. They stay as they
-    /// were fetched, so that a word in two pieces is one value.
+    /// The rows to fetch from, by slot.
+    rows: Vec<Option<Arc<OwnSegment>>>,
+    /// Fetched bytes; `from..to` are not sent yet. They do not change until they are sent,
+    /// so a word that is sent in two pieces has one value (F4).
     stage: Box<[u8]>,
     from: usize,
     to: usize,
     plan: Vec<Push>,
-    /// The stream is full: the I/O thread goes on when it is not.
+    /// The stream is full; the I/O thread continues when it is writable again.
     blocked: bool,
-    /// What is staged ends with a farewell.
+    /// The staged bytes end with the final record of the stream.
     leaves: bool,
     sent: u64,
 }
 
 impl Outgoing {
-    /// `stream` does not block.
+    /// `stream` is non-blocking.
     pub(super) fn new(stream: TcpStream, waiting_max: usize) -> Self {
         Self {
             stream,
-            queue: Mutex::new(Queue::new(waiting_max)),
+            queue: Mutex::new(SendQueue::new(waiting_max)),
             writer: Mutex::new(Writer {
                 rows: Vec::with_capacity(SLOTS),
                 stage: vec![0; STAGE_LEN].into(),
@@ -70,7 +70,7 @@ impl Outgoing {
         }
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, SendQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -78,27 +78,27 @@ impl Outgoing {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends a record. Whether so much waits that it had better be sent now.
-    pub(super) fn put_in(&self, own: &Arc<Own>, push: Push) -> Result<bool, Full> {
+    /// Appends a record. True if so much waits that it should be sent now.
+    pub(super) fn put_in(&self, own: &Arc<OwnSegment>, push: Push) -> Result<bool, Full> {
         let mut queue = self.queue();
         queue.put_in(own, push)?;
         self.held_back.store(true, Ordering::Relaxed);
         Ok(queue.bytes() >= BATCH_LEN)
     }
 
-    /// Appends a ring.
-    pub(super) fn put_wake(&self, ring: WakeReason) -> Result<(), Full> {
+    /// Appends a wake-up.
+    pub(super) fn put_wake(&self, reason: WakeReason) -> Result<(), Full> {
         self.held_back.store(true, Ordering::Relaxed);
-        self.queue().put_wake(ring)
+        self.queue().put_wake(reason)
     }
 
-    /// The last of a segment.
+    /// Appends the end of a segment.
     pub(super) fn shut(&self, slot: u16) -> Result<(), Full> {
         self.held_back.store(true, Ordering::Relaxed);
         self.queue().shut(slot)
     }
 
-    /// Sends what was held back, as far as the stream takes it. Never blocks.
+    /// Sends what was held back, as far as the stream accepts it. Never blocks.
     pub(super) fn end_batch(&self) -> io::Result<()> {
         if self.held_back.swap(false, Ordering::Relaxed) {
             return self.send();
@@ -106,8 +106,8 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Sends what waits, as far as the stream takes it, or leaves that to
-    /// whoever is at it. Never blocks.
+    /// Sends what waits, as far as the stream accepts it, or leaves it to the thread that
+    /// is writing. Never blocks.
     pub(super) fn send(&self) -> io::Result<()> {
         loop {
             let mut writer = match self.writer.try_lock() {
@@ -118,7 +118,7 @@ impl Outgoing {
             writer.write_to(&self.stream, &self.queue)?;
             let blocked = writer.blocked;
             drop(writer);
-            // Somebody may have found the lock taken after the queue was empty.
+            // A thread may have found the lock taken after the queue was seen empty.
             if blocked || self.queue().is_empty() {
                 return Ok(());
             }
@@ -131,8 +131,8 @@ impl Outgoing {
         Ok(self.send())
     }
 
-    /// Drops what waits and what comes; what is on its way is sent to its end, then
-    /// a farewell, and then the stream ends. Nothing of my row is fetched any more.
+    /// Discards what waits and what is appended later. Staged bytes are sent to their end,
+    /// then a final record, and the stream ends. My row is not fetched from any more.
     pub(super) fn leave(&self) -> io::Result<()> {
         let mut writer = self.writer();
         writer.rows.clear();
@@ -141,21 +141,21 @@ impl Outgoing {
         self.send()
     }
 
-    /// By the I/O thread: the stream may take bytes again. It waits for who
-    /// writes, so that it comes after whoever has found the stream full.
+    /// The stream may be writable again. Called by the I/O thread. Waits for the current
+    /// writer, so that `blocked` is not set after it was reset here.
     pub(super) fn send_again(&self) -> io::Result<()> {
         self.writer().blocked = false;
         self.send()
     }
 
-    /// Drops what waits and what comes, and ends the stream: the peer learns of
-    /// it. Once it has returned, nothing of my row is fetched for it any more.
+    /// Discards what waits and what is appended later, and ends the stream; the peer
+    /// notices. Once this has returned, my row is not fetched from any more.
     pub(super) fn close(&self) {
         let mut writer = self.writer();
         (writer.from, writer.to) = (0, 0);
         writer.rows.clear();
         self.queue().close();
-        // An error says that it has ended already.
+        // An error means that it has ended already.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
@@ -163,7 +163,7 @@ impl Outgoing {
         self.queue().is_closed()
     }
 
-    /// Bytes that wait, and those that were sent.
+    /// Number of bytes that wait, and number of bytes sent.
     pub(super) fn progress(&self) -> (usize, u64) {
         let writer = self.writer();
         let staged = writer.to - writer.from;
@@ -174,7 +174,7 @@ impl Outgoing {
 
 impl Writer {
     /// Writes until nothing waits or the stream is full.
-    fn write_to(&mut self, mut stream: &TcpStream, queue: &Mutex<Queue>) -> io::Result<()> {
+    fn write_to(&mut self, mut stream: &TcpStream, queue: &Mutex<SendQueue>) -> io::Result<()> {
         while !self.blocked && (self.from < self.to || self.fetch(queue)) {
             match stream.write(&self.stage[self.from..self.to]) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
@@ -189,14 +189,14 @@ impl Writer {
         }
         if self.leaves && self.from == self.to {
             self.leaves = false;
-            // An error says that it has ended already.
+            // An error means that it has ended already.
             let _ = stream.shutdown(Shutdown::Write);
         }
         Ok(())
     }
 
-    /// Fills the stage anew from the queue; whether there was anything.
-    fn fetch(&mut self, queue: &Mutex<Queue>) -> bool {
+    /// Fills the stage from the queue; false if the queue was empty.
+    fn fetch(&mut self, queue: &Mutex<SendQueue>) -> bool {
         let mut plan = core::mem::take(&mut self.plan);
         let mut waiting = queue.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.take(&mut plan, STAGE_LEN);
@@ -212,7 +212,7 @@ impl Writer {
                     self.stage(&Header::Write { slot, at, len: 8 }.encode());
                     self.stage(&value.to_le_bytes());
                 }
-                Push::Wake(ring) => self.stage(&Header::Wake(ring).encode()),
+                Push::Wake(reason) => self.stage(&Header::Wake(reason).encode()),
                 Push::Open(own) => {
                     let (slot, key) = (own.slot, own.key);
                     self.stage(&Header::Open { slot, key }.encode());
@@ -239,7 +239,7 @@ impl Writer {
         self.to > 0
     }
 
-    /// The queue has opened the slot before.
+    /// Stages a range of an open slot.
     fn stage_range(&mut self, slot: u16, at: usize, len: usize) {
         self.stage(&Header::Write { slot, at, len }.encode());
         if let Some(own) = &self.rows[usize::from(slot)] {

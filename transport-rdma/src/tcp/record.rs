@@ -1,4 +1,4 @@
-//! Records, as they stand in a stream, and what is none.
+//! Records of a stream: their format, and the errors of what is not one.
 //!
 //! ```text
 //!   0        8       12     14     16                    16 + len
@@ -6,20 +6,20 @@
 //!   | offset |  len  | slot | kind |  len bytes of a row |     little-endian
 //!   +--------+-------+------+------+--- ... -------------+
 //! ```
-//! A *slot* stands for a segment, from the record that opens it (with the key in
-//! the place of offset and length) to the one that shuts it; then it is free for
-//! another. A ring has neither slot nor offset nor bytes. A message goes in parts,
-//! which have bytes, as many as they like, and neither slot nor offset; so does the
-//! last record of who closes the stream on purpose, which has no bytes either.
+//! A *slot* stands for a segment, from the record that opens it (with the key in place of
+//! offset and length) to the one that shuts it; then it is free for another segment. A
+//! wake-up has neither slot, offset nor bytes. A part of a message has bytes, of any
+//! number, but neither slot nor offset. The final record of a stream that is closed on
+//! purpose has none of them.
 
 use crate::fabric::{FABRIC_AREA, WakeReason};
-use crate::segment::SegmentKey;
-use crate::station_event::MESSAGE_LEN_MAX;
+use crate::station::event::MESSAGE_LEN_MAX;
+use crate::station::segment::SegmentKey;
 
-/// Bytes before those of the row.
+/// Bytes of a header.
 pub(super) const HEADER_LEN: usize = 16;
 
-/// Most bytes of a row in one record; longer ranges go in several.
+/// Most bytes of a row in one record; a longer range takes several.
 pub(super) const RECORD_LEN_MAX: usize = 1 << 16;
 
 /// Most bytes of a message in one record, so that it holds up no push for long.
@@ -34,7 +34,7 @@ const PART: u16 = u16::from_le_bytes(*b"mp");
 const LAST_PART: u16 = u16::from_le_bytes(*b"ml");
 const BYE: u16 = u16::from_le_bytes(*b"by");
 
-/// A header that makes sense, as far as can be told without its segment.
+/// A valid header, as far as can be told without its segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Header {
     Write { slot: u16, at: usize, len: usize },
@@ -45,7 +45,7 @@ pub(super) enum Header {
     Bye,
 }
 
-/// Why some bytes are no record.
+/// Why bytes are not a record. Completes the sentence "it sent a record ...".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum RecordError {
     #[error("of an unknown kind ({0:#06x})")]
@@ -159,12 +159,12 @@ fn kind(header: &[u8; HEADER_LEN]) -> u16 {
     u16::from_le_bytes([header[14], header[15]])
 }
 
-/// Whether a header is one of rows, or of nothing that is known.
+/// Whether a header is one of rows, or of an unknown kind.
 pub(super) fn is_of_rows(header: &[u8; HEADER_LEN]) -> bool {
     !matches!(kind(header), PART | LAST_PART | BYE)
 }
 
-/// How many bytes follow a header of rows.
+/// Number of bytes that follow a header of rows.
 pub(super) fn body_len(header: &[u8; HEADER_LEN]) -> usize {
     let len = [header[8], header[9], header[10], header[11]];
     match kind(header) {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_make_no_sense_are_refused_by_name() {
+    fn invalid_headers_are_refused_by_name() {
         let check = |at, len, slot, kind, expected: RecordError| {
             let decoded = Header::decode(header(at, len, slot, kind));
             assert_eq!(decoded, Err(expected));

@@ -1,4 +1,5 @@
-//! What a station, its segments and its thread share: peers, links, segments.
+//! State shared by a station's stream transport, its segments and its I/O thread: peers,
+//! links, open segments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Write};
@@ -10,77 +11,55 @@ use std::time::{Duration, Instant};
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::Errno;
 
-use super::decoder::Place;
+use super::decoder::RowTarget;
+use super::fault::Fault;
 use super::incoming::{Incoming, Received};
-use super::io::Source;
 use super::outgoing::Outgoing;
-use super::record::RecordError;
-use crate::counters::SleepCounters;
-use crate::eventfd::{create_eventfd, signal_eventfd};
+use super::source::Source;
+use crate::fabric::counters::SleepCounters;
+use crate::fabric::failures::Control;
+use crate::fabric::peers::MEMBERS_MAX;
 use crate::fabric::{FailureCause, WakeReason};
-use crate::failures::Control;
-use crate::mem::Region;
-use crate::peers::MEMBERS_MAX;
-use crate::queue::Full;
-use crate::segment::SegmentKey;
-use crate::shm::SetupError;
-use crate::station_error::StationError;
-use crate::station_event::{EventQueue, LEFT, StationEvent};
+use crate::memory::Region;
+use crate::push_queue::Full;
+use crate::shm::error::SetupError;
+use crate::sleep::eventfd::{create_eventfd, signal_eventfd};
+use crate::station::error::StationError;
+use crate::station::event::{EventQueue, StationEvent};
+use crate::station::segment::SegmentKey;
 
-/// Most peers, those that are lost and not dropped included.
+/// Most peers, including those that are lost and not dropped.
 const PEERS_MAX: usize = MEMBERS_MAX - 1;
 
-/// How long the connection to a peer that was dropped is served yet.
+/// How long the connection to a dropped peer is still served.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
-/// The same when the station closes: somebody waits for that.
+/// The same when the station closes, which blocks its caller.
 const STOP_WITHIN: Duration = Duration::from_millis(500);
 
-/// Why a link is one no more.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Fault {
-    #[error("{LEFT}")]
-    Left,
-    #[error("{0}")]
-    Unread(String),
-    #[error("it ended its stream")]
-    Ended,
-    #[error("its stream ended inside a record")]
-    EndedInside,
-    #[error("its stream broke: {0}")]
-    Broken(io::Error),
-    #[error("it sent a record {0}")]
-    NoRecord(RecordError),
-    #[error("it takes too little: {waiting} records wait for it already")]
-    Full { waiting: usize },
-    #[error("the thread that serves the streams has ended: {0}")]
-    NoThread(io::Error),
-    #[error("{0}")]
-    Elsewhere(String),
-}
-
-/// The two streams between me and a peer.
+/// The connection with one peer: a stream in each direction.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct StreamLink {
     pub(super) number: u64,
     pub(super) peer: u128,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
     told: AtomicBool,
-    /// It was dropped; changed with the state locked.
+    /// The peer was dropped. Changed with the state locked.
     leaving: AtomicBool,
 }
 
-/// Wakes the sleeper of this process, if it wants to know, and counts that before.
-pub(crate) type Wake = Box<dyn Fn(WakeReason, &AtomicU64) + Send + Sync>;
+/// Wakes the sleeper of this process if it wants to be woken for this reason, and counts it
+/// first.
+pub(crate) type WakeHook = Box<dyn Fn(WakeReason, &AtomicU64) + Send + Sync>;
 
-/// Ends what else leads to a peer that is lost, or dropped.
-pub(crate) type Lost = Box<dyn Fn(u128) + Send + Sync>;
+/// Called when a peer is lost or dropped: its other paths are closed.
+pub(crate) type LostHook = Box<dyn Fn(u128) + Send + Sync>;
 
-/// What a segment is to those who push to it.
+/// An open segment, as the receiving side needs it.
 #[derive(Debug)]
-pub(super) struct Receiving {
-    /// By rank, as all of it.
+pub(super) struct IncomingSegment {
+    /// All three by rank.
     pub(super) members: Vec<u128>,
     pub(super) copies: Vec<Region>,
     pub(super) fenced: Vec<AtomicBool>,
@@ -88,54 +67,58 @@ pub(super) struct Receiving {
 
 #[derive(Debug)]
 pub(super) struct Peer {
-    pub(super) link: Arc<Link>,
-    /// Why it is lost.
+    pub(super) link: Arc<StreamLink>,
+    /// Why it is lost, if it is.
     pub(super) fate: Option<FailureCause>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) peers: BTreeMap<u128, Peer>,
-    /// Those who are not there and will not come.
+    /// Peers that are not connected and will not be.
     absent: BTreeSet<u128>,
-    /// Of these peers, by their numbers.
-    pub(super) links: BTreeMap<u64, Arc<Link>>,
+    /// The links of the peers, by number.
+    pub(super) links: BTreeMap<u64, Arc<StreamLink>>,
     next_link: u64,
-    pub(super) open: BTreeMap<SegmentKey, Arc<Receiving>>,
-    /// The newest epoch of which there was a segment: what is older and not open
+    pub(super) open: BTreeMap<SegmentKey, Arc<IncomingSegment>>,
+    /// The newest epoch in which a segment was opened. An older segment that is not open
     /// will not be opened any more.
     epoch: u64,
-    /// Those of this epoch or later that will not be either.
-    gone: BTreeSet<SegmentKey>,
+    /// Segments of this epoch or later that will not be opened any more.
+    closed: BTreeSet<SegmentKey>,
     slots: BTreeSet<u16>,
-    /// Numbers of links that were dropped, and how long they are served yet.
+    /// Links of dropped peers, by number, and how long they are still served.
     leaving: Vec<(Instant, u64)>,
-    /// Nobody comes any more.
+    /// No peer is added any more.
     pub(super) stopped: bool,
     pub(super) controls: Vec<Control>,
 }
 
 impl State {
-    /// A segment is here. False if it is already, or is over.
-    pub(super) fn admit(&mut self, key: SegmentKey, receiving: Arc<Receiving>) -> bool {
+    /// Registers an open segment. False if it is open already, or over.
+    pub(super) fn open_segment(
+        &mut self,
+        key: SegmentKey,
+        incoming_segment: Arc<IncomingSegment>,
+    ) -> bool {
         if self.is_over(key) || self.open.contains_key(&key) {
             return false;
         }
         self.epoch = self.epoch.max(key.epoch);
         let epoch = self.epoch;
-        self.gone.retain(|gone| gone.epoch >= epoch);
-        self.open.insert(key, receiving);
+        self.closed.retain(|gone| gone.epoch >= epoch);
+        self.open.insert(key, incoming_segment);
         true
     }
 
     fn is_over(&self, key: SegmentKey) -> bool {
-        key.epoch < self.epoch || self.gone.contains(&key)
+        key.epoch < self.epoch || self.closed.contains(&key)
     }
 
-    pub(super) fn dismiss(&mut self, key: SegmentKey) {
+    pub(super) fn close_segment(&mut self, key: SegmentKey) {
         self.open.remove(&key);
         if key.epoch >= self.epoch {
-            self.gone.insert(key);
+            self.closed.insert(key);
         }
     }
 
@@ -149,19 +132,24 @@ impl State {
         self.slots.remove(&slot);
     }
 
-    /// Where what a peer pushes in a segment goes.
-    fn place(&self, peer: u128, key: SegmentKey) -> Place {
-        let Some(receiving) = self.open.get(&key) else {
+    /// Where the bytes of a peer in a segment go.
+    fn target(&self, peer: u128, key: SegmentKey) -> RowTarget {
+        let Some(incoming_segment) = self.open.get(&key) else {
             return match self.is_over(key) {
-                true => Place::Nowhere,
-                false => Place::NotYet,
+                true => RowTarget::Discard,
+                false => RowTarget::NotOpenYet,
             };
         };
-        let rank = receiving.members.iter().position(|&member| member == peer);
+        let rank = incoming_segment
+            .members
+            .iter()
+            .position(|&member| member == peer);
         match rank {
-            None => Place::NoMember,
-            Some(rank) if receiving.fenced[rank].load(Ordering::Acquire) => Place::Nowhere,
-            Some(rank) => Place::Copy(receiving.copies[rank].clone()),
+            None => RowTarget::NotAMember,
+            Some(rank) if incoming_segment.fenced[rank].load(Ordering::Acquire) => {
+                RowTarget::Discard
+            }
+            Some(rank) => RowTarget::Copy(incoming_segment.copies[rank].clone()),
         }
     }
 }
@@ -169,15 +157,15 @@ impl State {
 pub(super) struct Shared {
     pub(super) id: u128,
     pub(super) epoll: OwnedFd,
-    /// Gives the thread something to do.
+    /// The event descriptor that wakes the I/O thread.
     pub(super) kick: OwnedFd,
-    wake: Wake,
-    lost: Lost,
-    /// Taken with the state locked, or alone.
-    news: Arc<EventQueue>,
+    wake: WakeHook,
+    lost: LostHook,
+    /// Used with the state locked, or alone.
+    events: Arc<EventQueue>,
     pub(super) sleep: SleepCounters,
     state: Mutex<State>,
-    /// Who is here, or lost, or that all is over.
+    /// Signalled when a peer is added or lost, or the transport stops.
     changed: Condvar,
 }
 
@@ -192,9 +180,9 @@ impl core::fmt::Debug for Shared {
 impl Shared {
     pub(super) fn new(
         id: u128,
-        news: Arc<EventQueue>,
-        wake: Wake,
-        lost: Lost,
+        events: Arc<EventQueue>,
+        wake: WakeHook,
+        lost: LostHook,
     ) -> Result<Self, StationError> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)
             .map_err(SetupError::system("making an epoll descriptor"))?;
@@ -207,7 +195,7 @@ impl Shared {
             kick,
             wake,
             lost,
-            news,
+            events,
             sleep: SleepCounters::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -219,22 +207,22 @@ impl Shared {
     }
 
     pub(super) fn kick(&self) {
-        // One that is full wakes it already.
+        // A full event descriptor is readable already.
         let _ = signal_eventfd(&self.kick);
     }
 
-    /// Wakes it for the news of a failure, which is no ring.
+    /// Wakes the sleeper for an event of this station. Not counted as a wake-up by a peer.
     pub(super) fn wake(&self) {
         (self.wake)(WakeReason::Data, &AtomicU64::new(0));
     }
 
-    /// A peer has come: its connection is served from now on.
+    /// Adds a peer: its connection is served from now on.
     pub(super) fn add(
         &self,
         peer: u128,
         outgoing: Outgoing,
         incoming: Incoming,
-        last_words: &[u8],
+        final_frame: &[u8],
     ) -> Result<(), StationError> {
         let mut state = self.state();
         let refuse = |reason: String| Err(StationError::Refused { id: peer, reason });
@@ -248,7 +236,7 @@ impl Shared {
             return refuse(format!("this station has {PEERS_MAX} peers already"));
         }
         let number = state.next_link;
-        let link = Arc::new(Link {
+        let link = Arc::new(StreamLink {
             number,
             peer,
             outgoing,
@@ -256,10 +244,10 @@ impl Shared {
             told: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
         });
-        // Nobody pushes before the state is unlocked. So little always fits.
-        let said = (&link.outgoing.stream).write_all(last_words);
+        // No push comes before the state is unlocked, so these few bytes always fit.
+        let said = (&link.outgoing.stream).write_all(final_frame);
         said.map_err(SetupError::system("ending a handshake"))?;
-        // Told once when it takes bytes again, so that nobody has to ask.
+        // Edge-triggered: reported once when the stream becomes writable again.
         let edges = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let to = Source::To(number).token();
         epoll::add(&self.epoll, &link.outgoing.stream, to, edges)
@@ -268,16 +256,16 @@ impl Shared {
         state.next_link += 1;
         state.links.insert(number, Arc::clone(&link));
         state.peers.insert(peer, Peer { link, fate: None });
-        self.news.tell(StationEvent::Connected { id: peer });
-        // Before anybody finds the peer: who sleeps from then on is not woken by this.
+        self.events.push(StationEvent::Connected { id: peer });
+        // Before the peer is visible: a thread that finds it and sleeps is not woken for it.
         self.wake();
         drop(state);
         self.changed.notify_all();
         Ok(())
     }
 
-    /// With the state locked.
-    fn listen(&self, link: &Link) -> rustix::io::Result<()> {
+    /// Watches the incoming stream. Called with the state locked.
+    fn listen(&self, link: &StreamLink) -> rustix::io::Result<()> {
         let from = Source::From(link.number).token();
         match epoll::add(&self.epoll, &link.incoming.stream, from, EventFlags::IN) {
             Err(Errno::EXIST) => Ok(()),
@@ -285,9 +273,9 @@ impl Shared {
         }
     }
 
-    /// A peer goes, and is told so; segments keep its rows as they are. The
-    /// connection is read for a while after the farewell: closed before the peer has
-    /// taken that, with something of the peer's unread, it would be reset.
+    /// Drops a peer, which is told so; segments keep its rows as they are. The connection
+    /// is read for a while after the final record: closed earlier, with bytes of the peer
+    /// unread, it would be reset, and the peer might not get that record.
     pub(super) fn drop_peer(&self, id: u128) {
         (self.lost)(id);
         let mut state = self.state();
@@ -295,7 +283,7 @@ impl Shared {
         let Some(Peer { link, .. }) = state.peers.remove(&id) else {
             return;
         };
-        self.news.forget(id);
+        self.events.forget(id);
         link.told.store(true, Ordering::Release);
         link.leaving.store(true, Ordering::Release);
         let until = Instant::now() + LEAVE_WITHIN;
@@ -311,12 +299,12 @@ impl Shared {
         self.kick();
     }
 
-    /// Nothing is left of a connection.
-    fn remove(&self, link: &Link) {
+    /// Removes a link with all that is left of it.
+    fn remove(&self, link: &StreamLink) {
         let mut state = self.state();
         state.links.remove(&link.number);
         state.leaving.retain(|&(_, number)| number != link.number);
-        // It may not be watched for the moment.
+        // It may be unwatched at the moment.
         let _ = epoll::delete(&self.epoll, &link.incoming.stream);
         let _ = epoll::delete(&self.epoll, &link.outgoing.stream);
         drop(state);
@@ -324,7 +312,7 @@ impl Shared {
         link.incoming.end();
     }
 
-    /// Removes those who have had their time to go; when the next one has.
+    /// Removes the links whose time is over; returns when the next one is due.
     pub(super) fn remove_overdue(&self) -> Option<Duration> {
         let now = Instant::now();
         let state = self.state();
@@ -337,7 +325,7 @@ impl Shared {
         next.map(|until| until.saturating_duration_since(now))
     }
 
-    /// From here on nobody comes; those who are there are told, and have less time.
+    /// Adds no more peers; tells those that there are, and gives them less time.
     pub(super) fn stop(&self) {
         self.state().stopped = true;
         let links: Vec<_> = self.state().links.values().cloned().collect();
@@ -359,17 +347,17 @@ impl Shared {
         state.stopped && state.leaving.is_empty()
     }
 
-    pub(super) fn link(&self, number: u64) -> Option<Arc<Link>> {
+    pub(super) fn link(&self, number: u64) -> Option<Arc<StreamLink>> {
         self.state().links.get(&number).cloned()
     }
 
-    /// Nobody waits for this one.
+    /// Calls wait no longer for this peer.
     pub(super) fn give_up(&self, id: u128) {
         self.state().absent.insert(id);
         self.changed.notify_all();
     }
 
-    /// Waits until each of these has been here, or will not come, or `deadline` is over.
+    /// Waits until each of these is known or given up, or `deadline` is over.
     pub(super) fn wait_for(&self, ids: &[u128], deadline: Instant) -> Result<(), StationError> {
         let mut state = self.state();
         loop {
@@ -386,10 +374,10 @@ impl Shared {
         }
     }
 
-    /// The peer has failed: told once. What of its stream is still on its way
+    /// A peer has failed; reported once. Bytes of its stream that are still on their way
     /// may land.
-    pub(super) fn fail(&self, link: &Link, fault: &Fault) {
-        // Before it is closed: the other thread sees an end then.
+    pub(super) fn fail(&self, link: &StreamLink, fault: &Fault) {
+        // Before the stream is closed, which the I/O thread sees as an end.
         let told = link.told.swap(true, Ordering::AcqRel);
         link.outgoing.close();
         if told {
@@ -402,24 +390,24 @@ impl Shared {
         if let Some(peer) = state.peers.get_mut(&link.peer) {
             peer.fate = Some(cause.clone());
             let id = link.peer;
-            self.news.tell(StationEvent::Closed { id, cause });
+            self.events.push(StationEvent::Closed { id, cause });
         }
         drop(state);
         self.changed.notify_all();
         self.wake();
     }
 
-    /// Takes what has come from a peer, if it is not waiting.
-    pub(super) fn receive(&self, link: &Link, buffer: &mut [u8]) {
+    /// Reads from a peer, unless its stream waits for a segment.
+    pub(super) fn receive(&self, link: &StreamLink, buffer: &mut [u8]) {
         if link.leaving.load(Ordering::Acquire) {
             if link.incoming.discard(buffer) {
                 self.remove(link);
             }
             return;
         }
-        let place = |key| self.state().place(link.peer, key);
+        let target = |key| self.state().target(link.peer, key);
         let handle = |received| self.handle(link, received);
-        link.incoming.receive(buffer, place, handle);
+        link.incoming.receive(buffer, target, handle);
         let stuck = link.incoming.is_stuck();
         if stuck && link.outgoing.is_closed() {
             self.fail(link, &Fault::Ended);
@@ -427,19 +415,19 @@ impl Shared {
         if stuck || link.incoming.is_closed() {
             let _state = self.state();
             if !link.leaving.load(Ordering::Acquire) {
-                // It may not be watched for the moment.
+                // It may be unwatched at the moment.
                 let _ = epoll::delete(&self.epoll, &link.incoming.stream);
             }
         }
     }
 
-    /// Those whose streams wait for a segment look whether it is there.
+    /// Applies what waits for segments that are open by now.
     pub(super) fn resume(&self) {
         let links: Vec<_> = self.state().links.values().cloned().collect();
         for link in links.iter().filter(|link| link.incoming.is_waiting()) {
-            let place = |key| self.state().place(link.peer, key);
+            let target = |key| self.state().target(link.peer, key);
             let handle = |received| self.handle(link, received);
-            link.incoming.resume(place, handle);
+            link.incoming.resume(target, handle);
             let state = self.state();
             let goes_on = !link.incoming.is_closed() && !link.incoming.is_stuck();
             if goes_on
@@ -452,54 +440,53 @@ impl Shared {
         }
     }
 
-    fn handle(&self, link: &Link, received: Received) {
+    fn handle(&self, link: &StreamLink, received: Received) {
         for message in received.messages {
             self.deliver(link, message);
         }
-        if let Some(ring) = received.ring {
-            (self.wake)(ring, &self.sleep.peer_wakes);
+        if let Some(reason) = received.wake {
+            (self.wake)(reason, &self.sleep.peer_wakes);
         }
         if let Some(fault) = received.fault {
             self.fail(link, &fault);
         }
     }
 
-    fn deliver(&self, link: &Link, message: Vec<u8>) {
+    fn deliver(&self, link: &StreamLink, message: Vec<u8>) {
         let state = self.state();
         let delivered = match link.leaving.load(Ordering::Acquire) {
             true => return,
-            false => self.news.deliver(link.peer, message),
+            false => self.events.deliver(link.peer, message),
         };
         drop(state);
         match delivered {
             Ok(()) => self.wake(),
-            Err(reason) => self.fail(link, &Fault::Unread(reason)),
+            Err(reason) => self.fail(link, &Fault::UnreadMessages(reason)),
         }
     }
 
-    /// What came of putting something into a queue: whether it is full enough
-    /// to be sent.
-    pub(super) fn put(&self, link: &Link, put: Result<bool, Full>) {
+    /// Handles the result of appending to a queue: true if it should be sent now.
+    pub(super) fn put(&self, link: &StreamLink, put: Result<bool, Full>) {
         match put {
             Ok(false) => {}
             Ok(true) => self.sent(link, link.outgoing.send()),
-            Err(Full { waiting }) => self.fail(link, &Fault::Full { waiting }),
+            Err(Full { waiting }) => self.fail(link, &Fault::Overflow { waiting }),
         }
     }
 
-    /// What came of sending.
-    pub(super) fn sent(&self, link: &Link, sent: io::Result<()>) {
+    /// Handles the result of sending.
+    pub(super) fn sent(&self, link: &StreamLink, sent: io::Result<()>) {
         match sent {
             Ok(()) => {}
-            // The I/O thread is told so too, and waits for its last words.
+            // The I/O thread is told, too; it still reads the peer's last records.
             Err(error) if is_end(&error) => link.outgoing.close(),
             Err(error) => self.fail(link, &Fault::Broken(error)),
         }
     }
 
-    /// The stream to a peer takes bytes again, or has ended. If it has, the peer's
-    /// own has too, and its last words are still in it.
-    pub(super) fn go_on(&self, link: &Link, ended: bool) {
+    /// The stream to a peer is writable again, or has ended. If it has ended, the peer's
+    /// stream has ended, too, and its last records are still to be read.
+    pub(super) fn go_on(&self, link: &StreamLink, ended: bool) {
         match link.outgoing.stream.take_error() {
             Ok(Some(error)) if !is_end(&error) => self.fail(link, &Fault::Broken(error)),
             Ok(None) if !ended => self.sent(link, link.outgoing.send_again()),
@@ -514,7 +501,7 @@ impl Shared {
     }
 }
 
-/// Whether a write fails like this because the peer has closed the stream.
+/// Whether this write error means that the peer has closed the stream.
 fn is_end(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,23 +1,23 @@
-//! The splitter: takes messages out of a stream, and lets the records of rows pass.
+//! Separates the messages of a stream from the records of rows.
 //!
-//! Rows may have to wait for a segment to be opened; messages never do. So they part
-//! here, before anything of a row is looked at but how long it is.
+//! Records of rows may have to wait for a segment to be opened; messages never do. So they
+//! are separated before anything of a row's record is examined except its length.
 
 use super::record::{HEADER_LEN, Header, RecordError, body_len, is_of_rows};
-use crate::station_event::MESSAGE_LEN_MAX;
+use crate::station::event::MESSAGE_LEN_MAX;
 
-/// What comes next.
+/// The next piece of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// Records of rows, and parts of such.
+    /// Records of rows, whole or in part.
     Rows(&'a [u8]),
-    /// A header of such a record, which has come in pieces.
+    /// A header of such a record that arrived in pieces.
     Header([u8; HEADER_LEN]),
     Message(Vec<u8>),
     Bye,
 }
 
-/// What the bytes that come next are part of.
+/// What the next bytes belong to.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Inside {
     #[default]
@@ -27,16 +27,16 @@ enum Inside {
     },
 }
 
-/// Where a stream stands.
+/// The state between two pieces.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
     /// The beginning of a header.
     piece: [u8; HEADER_LEN],
     piece_len: usize,
-    /// Bytes that are left of a record.
+    /// Bytes that are left of the current record.
     left: usize,
     inside: Inside,
-    /// Of a message that has come in part.
+    /// The bytes of an incomplete message.
     message: Vec<u8>,
 }
 
@@ -46,8 +46,8 @@ impl Splitter {
         self.left == 0 && self.piece_len == 0
     }
 
-    /// Takes the next piece from the front of `bytes`; `None` if they are used up.
-    /// After an error it is of no use.
+    /// Takes the next piece from the front of `bytes`; `None` if they are used up. After an
+    /// error the splitter must not be used again.
     pub(super) fn next<'a>(
         &mut self,
         bytes: &mut &'a [u8],
@@ -108,7 +108,7 @@ impl Splitter {
         run
     }
 
-    /// More of a message; all of it at last.
+    /// Appends to the message; returns it once it is complete.
     fn extend(&mut self, bytes: &mut &[u8]) -> Option<Vec<u8>> {
         let (taken, rest) = bytes.split_at(self.left.min(bytes.len()));
         self.message.extend_from_slice(taken);
@@ -136,10 +136,10 @@ mod tests {
     use super::super::record::PART_LEN_MAX;
     use super::*;
     use crate::fabric::{FABRIC_AREA, WakeReason};
-    use crate::segment::SegmentKey;
     use crate::sim::Rng;
+    use crate::station::segment::SegmentKey;
 
-    /// All rows, and all messages, of a stream in random pieces.
+    /// All rows and all messages of a stream in random pieces.
     fn split(mut bytes: &[u8], rng: &mut Rng) -> Result<(Vec<u8>, Vec<Vec<u8>>), RecordError> {
         let (mut splitter, mut rows, mut messages) = (Splitter::default(), vec![], vec![]);
         while !bytes.is_empty() {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_and_messages_part_wherever_a_stream_is_cut() {
+    fn rows_and_messages_are_separated_however_a_stream_is_cut() {
         for seed in 0..300 {
             let rng = &mut Rng::new(seed);
             let (mut stream, mut rows, mut messages) = (vec![], vec![], vec![]);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_without_an_end_are_refused() {
+    fn endless_messages_are_refused() {
         let (len, last) = (PART_LEN_MAX, false);
         let mut part = Header::Part { len, last }.encode().to_vec();
         part.resize(HEADER_LEN + len, 0);

@@ -1,60 +1,59 @@
-//! The data path of one segment over streams, for those of its members that are
-//! reached by them.
+//! The data path of one segment over streams, for the members that are reached over them.
 //!
-//! It does not know how the process sleeps: a segment some of whose members are
-//! reached by other means has one of these for the rest.
+//! It does not know how the process sleeps: a segment that has members on other paths, too,
+//! has one of these for the rest.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::shared::{Link, Receiving, Shared};
-use crate::counters::PushCounters;
+use super::shared::{IncomingSegment, Shared, StreamLink};
+use crate::fabric::counters::PushCounters;
+use crate::fabric::failures::{Control, Failures};
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{FabricCounters, FailureCause, PeerFailure, WakeReason};
-use crate::failures::{Control, Failures};
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
-use crate::queue::{Own, Push};
-use crate::segment::SegmentRequest;
-use crate::station_error::StationError;
+use crate::memory::Region;
+use crate::push_queue::{OwnSegment, Push};
+use crate::station::error::StationError;
+use crate::station::segment::SegmentRequest;
 
-/// Who is not reached by streams.
+/// Members that are not reached by streams.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Reach {
-    /// Nothing of these is known here.
-    pub(crate) elsewhere: PeerSet,
-    /// What is pushed goes to these by other means; that they fail is told here.
-    pub(crate) besides: PeerSet,
+pub(crate) struct StreamReach {
+    /// Members on this host: nothing is known of them here.
+    pub(crate) not_by_network: PeerSet,
+    /// Members that pushes reach by RDMA; their failures are reported here.
+    pub(crate) by_rdma: PeerSet,
 }
 
 #[derive(Debug)]
 pub(crate) struct Streams {
     shared: Arc<Shared>,
     me: Rank,
-    own: Arc<Own>,
-    /// By rank; none for myself and for those who are reached otherwise, or not.
-    links: Vec<Option<Arc<Link>>>,
-    receiving: Arc<Receiving>,
+    own: Arc<OwnSegment>,
+    /// By rank; `None` for myself and for members on other paths or not connected.
+    links: Vec<Option<Arc<StreamLink>>>,
+    incoming_segment: Arc<IncomingSegment>,
     /// Of a control segment.
     failures: Option<Arc<Failures>>,
     pushes: PushCounters,
 }
 
 impl Streams {
-    /// Over these rows, by rank, of which mine and those of who is reached by streams
-    /// are writable.
+    /// Opens the segment over these rows, by rank; mine and those of members reached by
+    /// streams are writable.
     pub(super) fn open(
         shared: &Arc<Shared>,
         request: &SegmentRequest,
         rows: &[Region],
-        reach: &Reach,
+        reach: &StreamReach,
     ) -> Result<Self, StationError> {
         let key = request.key;
-        let receiving = Arc::new(Receiving {
+        let incoming_segment = Arc::new(IncomingSegment {
             members: request.members.clone(),
             copies: rows.to_vec(),
-            // A stream has nothing to say of rows that come by other means.
+            // Streams do not write rows that come by RDMA.
             fenced: (0..rows.len() as u16)
-                .map(|rank| AtomicBool::new(reach.besides.contains(Rank(rank))))
+                .map(|rank| AtomicBool::new(reach.by_rdma.contains(Rank(rank))))
                 .collect(),
         });
         let mut state = shared.state();
@@ -62,7 +61,7 @@ impl Streams {
             let problem = "there are 65536 segments";
             return Err(StationError::segment(key, problem));
         };
-        if !state.admit(key, Arc::clone(&receiving)) {
+        if !state.open_segment(key, Arc::clone(&incoming_segment)) {
             state.return_slot(slot);
             let problem = "it is there already, or it is over";
             return Err(StationError::segment(key, problem));
@@ -73,11 +72,11 @@ impl Streams {
             .as_ref()
             .map(|failures| Control::new(request.members.clone(), failures));
         for (rank, id) in request.peers() {
-            if reach.elsewhere.contains(rank) {
+            if reach.not_by_network.contains(rank) {
                 continue;
             }
             let peer = state.peers.get(&id);
-            if !reach.besides.contains(rank) {
+            if !reach.by_rdma.contains(rank) {
                 links[rank.index()] = peer.map(|peer| Arc::clone(&peer.link));
             }
             let fate = match peer {
@@ -94,20 +93,20 @@ impl Streams {
         Ok(Self {
             shared: Arc::clone(shared),
             me: request.me,
-            own: Arc::new(Own { slot, key, row }),
+            own: Arc::new(OwnSegment { slot, key, row }),
             links,
-            receiving,
+            incoming_segment,
             failures,
             pushes: PushCounters::default(),
         })
     }
 
-    fn links(&self, of: &PeerSet) -> impl Iterator<Item = &Link> {
+    fn links(&self, of: &PeerSet) -> impl Iterator<Item = &StreamLink> {
         of.iter_behind(self.me)
             .filter_map(|peer| self.links.get(peer.index())?.as_deref())
     }
 
-    /// Appends a record for each; returns for how many.
+    /// Appends a record for each of `to`; returns their number.
     fn post(&self, push: &Push, to: &PeerSet) -> u64 {
         let mut count = 0;
         for link in self.links(to) {
@@ -126,21 +125,21 @@ impl Streams {
         }
     }
 
-    /// Sends the value; whoever calls has stored it.
+    /// Pushes the value; the caller has stored it.
     pub(crate) fn push_word(&self, at: usize, value: u64, to: &PeerSet) {
         let peers = self.post(&self.own.word(at, value), to);
         self.pushes.word_pushed(peers);
     }
 
-    /// Sends rings behind the data, and all that was held back for members of
-    /// this segment.
+    /// Sends wake-ups behind the data, and all that was held back for members of this
+    /// segment.
     pub(crate) fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        for (ring, to) in [
+        for (reason, to) in [
             (WakeReason::Data, *data),
             (WakeReason::Acks, acks.without(data)),
         ] {
             for link in self.links(&to) {
-                let put = link.outgoing.put_wake(ring);
+                let put = link.outgoing.put_wake(reason);
                 self.shared.put(link, put.map(|()| false));
             }
         }
@@ -159,9 +158,9 @@ impl Streams {
 
     pub(crate) fn fence(&self, peer: Rank) {
         if let Some(link) = &self.links[peer.index()] {
-            // Whoever opens the segment from now on sees it; who has, is told.
-            self.receiving.fenced[peer.index()].store(true, Ordering::Release);
-            link.incoming.dismiss(self.own.key);
+            // Seen by a peer that opens the segment later; the decoder is told below.
+            self.incoming_segment.fenced[peer.index()].store(true, Ordering::Release);
+            link.incoming.close_segment(self.own.key);
         }
     }
 
@@ -171,17 +170,17 @@ impl Streams {
 }
 
 impl Drop for Streams {
-    /// What was pushed is sent, as far as the streams take it.
+    /// Sends what was pushed, as far as the streams accept it.
     fn drop(&mut self) {
-        self.shared.state().dismiss(self.own.key);
+        self.shared.state().close_segment(self.own.key);
         for link in self.links.iter().flatten() {
             let shut = link.outgoing.shut(self.own.slot);
             self.shared.put(link, shut.map(|()| false));
-            link.incoming.dismiss(self.own.key);
+            link.incoming.close_segment(self.own.key);
         }
         self.end_batch();
         self.shared.state().return_slot(self.own.slot);
-        // Somebody's stream may wait for it to be opened.
+        // A peer's stream may wait for this segment to be opened.
         self.shared.kick();
     }
 }

@@ -1,4 +1,4 @@
-//! Which device, port and GID a station uses.
+//! Choosing the device, port and GID of a station.
 
 use ::core::net::IpAddr;
 use std::io;
@@ -6,31 +6,31 @@ use std::sync::Arc;
 
 use rustix::process::{Resource, getrlimit};
 
+use super::control_message::MESSAGE_LEN_MAX;
 use super::error::RdmaError;
-use super::message::MESSAGE_LEN_MAX;
 use super::sys::{self, Access, Context, Domain, GidKind, GidRow, LinkLayer, Memory, Port};
-use crate::mapping::Mapping;
+use crate::memory::mapping::Mapping;
 use crate::rdma::RdmaOptions;
 
-/// What has to be possible to register, in bytes: less is no use to anybody.
+/// Bytes that must be registrable: with less, RDMA is not usable.
 const TRIAL_LEN: usize = 64 << 20;
 
-/// What is used of a device.
+/// A device that is in use.
 #[derive(Debug)]
 pub(super) struct Device {
     pub(super) context: Arc<Context>,
     pub(super) domain: Arc<Domain>,
     pub(super) port: Port,
     pub(super) gid: GidRow,
-    /// In bytes.
+    /// Path MTU, in bytes.
     pub(super) mtu: u32,
-    /// Work requests that a queue pair holds, at most.
+    /// Most work requests that a queue pair can hold.
     pub(super) work_requests_max: u32,
 }
 
 impl Device {
-    /// Opens the one that `options` name or, of all that can be used, the one with the
-    /// address `listen`, or else the first; and tries it.
+    /// Opens and tries the device that `options` name; else, of all usable ones, the one with
+    /// the address `listen`, or the first.
     pub(super) fn open(options: &RdmaOptions, listen: IpAddr) -> Result<Self, RdmaError> {
         let names = match sys::device_names() {
             Ok(names) => names,
@@ -94,7 +94,7 @@ impl Device {
         })
     }
 
-    /// Registers and frees some memory: segments need it.
+    /// Registers and releases memory, to find out whether segments will get it.
     fn try_memory(&self) -> Result<(), RdmaError> {
         let memlock = |source: io::Error| RdmaError::Memlock {
             device: self.context.name().to_owned(),
@@ -112,8 +112,7 @@ impl Device {
     }
 }
 
-/// The first that is `at_home`, or else the first that can be used, or else why the first
-/// of all cannot be.
+/// The first device that is `at_home`, else the first usable one, else the error of the first.
 fn choose_device<T>(
     opened: impl Iterator<Item = Result<T, RdmaError>>,
     at_home: impl Fn(&T) -> bool,
@@ -176,7 +175,7 @@ fn choose_gid(
     })
 }
 
-/// Of an IPv4-mapped address.
+/// The IPv4 address that a GID maps, if it does.
 fn ipv4_of(gid: [u8; 16]) -> Option<::core::net::Ipv4Addr> {
     ::core::net::Ipv6Addr::from(gid).to_ipv4_mapped()
 }
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_device_is_that_of_the_address_if_there_is_one() {
+    fn the_device_of_the_listen_address_is_preferred() {
         let unfit = |name: &str| {
             Err(RdmaError::Unfit {
                 device: name.to_owned(),
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_active_port_is_taken() {
+    fn the_first_active_port_is_chosen() {
         let ports = [1, 2, 3].map(|number| port(number, number > 1, LinkLayer::Ethernet));
         let chosen = |wanted| choose_port(&ports, wanted).map(|port| port.number);
         assert_eq!(chosen(None), Ok(2));
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gid_is_that_of_the_address_if_there_is_one() {
+    fn the_gid_of_the_listen_address_is_preferred() {
         use GidKind::{InfiniBand, RoceV1, RoceV2};
         let table = [
             row(2, 0, RoceV2, "10.0.0.1"),
@@ -292,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mtu_is_that_of_the_port_at_most() {
+    fn the_mtu_is_at_most_the_ports() {
         let port = port(1, true, LinkLayer::Ethernet);
         assert_eq!(choose_mtu(&port, None), Ok(1024));
         assert_eq!(choose_mtu(&port, Some(512)), Ok(512));

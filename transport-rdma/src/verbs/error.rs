@@ -1,4 +1,4 @@
-//! Why there is no RDMA at a station.
+//! Errors of setting up RDMA.
 
 use std::io;
 
@@ -6,24 +6,24 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RdmaError {
-    /// There is none: nothing is wrong with that unless RDMA is required.
+    /// There is no device; an error only if RDMA is required.
     #[error("this host has no RDMA device")]
     NoDevice,
-    /// Not even the means to look for one.
+    /// RDMA is not compiled in.
     #[error("this program was built without the feature `verbs`, which RDMA needs")]
     NotBuilt,
-    /// No device of the name that was asked for.
+    /// There is no device of the requested name.
     #[error("there is no RDMA device {name:?}; there are: {there}")]
     NoSuchDevice {
-        /// As it was asked for.
+        /// The requested name.
         name: String,
-        /// Names of those that there are.
+        /// Names of the devices that exist.
         there: String,
     },
-    /// There is a device, but it cannot be used as it was asked for, or as it stands.
+    /// The device cannot be used as requested, or in its present state.
     #[error("the RDMA device {device} cannot be used: {problem}")]
     Unfit {
-        /// Which.
+        /// Its name.
         device: String,
         /// What is wrong, and what would be right.
         problem: String,
@@ -34,19 +34,19 @@ pub enum RdmaError {
          on locked memory, which is {limit} (`ulimit -l`, LimitMEMLOCK=)"
     )]
     Memlock {
-        /// Which.
+        /// Its name.
         device: String,
-        /// How much was tried.
+        /// Number of bytes that was tried.
         wanted: usize,
-        /// The limit, in words.
+        /// The limit, in bytes or `none`.
         limit: String,
         /// What the kernel said.
         source: io::Error,
     },
-    /// A call failed that should not.
+    /// A call failed unexpectedly.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// What was attempted.
         what: &'static str,
         /// What the system said.
         source: io::Error,

@@ -1,21 +1,21 @@
-//! What a device may still fetch from a row.
+//! Which bytes of a row the device may still fetch.
 //!
-//! Ranges are fetched by the device, when it is their turn, so a word of a range may be
-//! newer in the copy than when it was pushed. A short range is carried inline instead, as
-//! it is when it is posted: but not while a longer one is on its way that covers the same
-//! words, which may be fetched later, and land earlier. Else a word would fall (F2).
+//! The device fetches a range when its work request is executed, so a word of a range may be
+//! newer in the copy than when it was pushed. A short range is carried inline, with its bytes
+//! at the time of posting. This is not done while a longer range in flight covers the same
+//! words: that one may be fetched later and land earlier, and a word would fall (F2).
 
-/// Where the device may still fetch from: all ranges that it fetches, as one.
+/// The bytes that the device may still fetch: one interval over all ranges in flight.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Fetched {
     from: usize,
     to: usize,
-    /// The last of their work requests.
+    /// Id of the last work request of these.
     until: u64,
 }
 
 impl Fetched {
-    /// A range is fetched by the work request `id`; those up to `completed` are complete.
+    /// Work request `id` fetches this range; those up to `completed` are complete.
     pub(super) fn add(&mut self, at: usize, len: usize, id: u64, completed: u64) {
         if self.until <= completed {
             (self.from, self.to) = (at, at + len);
@@ -25,7 +25,7 @@ impl Fetched {
         self.until = id;
     }
 
-    /// Whether some of these bytes may be fetched later than now.
+    /// Whether some of these bytes may still be fetched.
     pub(super) fn may_touch(&self, at: usize, len: usize, completed: u64) -> bool {
         self.until > completed && at < self.to && self.from < at + len
     }
@@ -35,10 +35,10 @@ impl Fetched {
 mod tests {
     use super::*;
 
-    /// A word of a short range must not be carried inline past a long range that is not
+    /// A word of a short range must not be carried inline past a long range that was not
     /// fetched yet: the long one would land first, with a newer value.
     #[test]
-    fn what_may_still_be_fetched_is_known() {
+    fn ranges_in_flight_are_known() {
         let mut fetched = Fetched::default();
         assert!(!fetched.may_touch(0, 64, 0), "nothing is");
         fetched.add(256, 512, 3, 0);

@@ -1,78 +1,77 @@
-//! One peer: a queue pair, what goes out by it and what comes in.
+//! The link to one peer: a queue pair, what is sent by it and what is received.
 
 use core::sync::atomic::AtomicBool;
 use core::time::Duration;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::control_message::{ControlMessage, MESSAGE_LEN_MAX};
 use super::device::Device;
-use super::message::{MESSAGE_LEN_MAX, Message};
 use super::offer::Offer;
 use super::outgoing::Outgoing;
-use super::poster::{Poster, ring_of};
-use super::sleeper::Sleeper;
-use super::slots::SIGNAL_EVERY;
+use super::peer_sleep::PeerSleep;
+use super::poster::{Poster, reason_of};
+use super::send_slots::SIGNAL_EVERY;
 use super::sys::{
-    Access, Capacity, Channel, CompletionQueue, LinkLayer, Memory, QueuePair, Target, What,
+    Access, Capacity, Channel, CompletionQueue, LinkLayer, Memory, Outcome, QueuePair, Target,
     status_text,
 };
 use crate::fabric::WakeReason;
-use crate::mapping::Mapping;
+use crate::memory::mapping::Mapping;
 
-/// Work requests that may be on their way to a peer.
+/// Most work requests in flight to a peer.
 const SENDS: u32 = 512;
 
-/// Messages and doorbells of a peer that there is room for.
+/// Messages and doorbells of a peer that can wait to be received.
 const RECEIVES: u32 = 60;
 
-/// Bytes that work requests carry: the first that the device grants.
+/// Bytes that a work request carries inline: the first value that the device grants.
 const INLINE: [u32; 3] = [220, 128, MESSAGE_LEN_MAX as u32];
 
-/// Exponent of the longest time that an acknowledgement is waited for: 0.54 s, so that a
-/// hello that is lost has two more tries before a new queue pair has to have shown that it
-/// works.
+/// Exponent of the longest acknowledgement timeout: 0.54 s, so that a hello that is lost is
+/// sent twice more before a new queue pair must have proved that it works.
 const ACK_TIMEOUT_MAX: u8 = 17;
 
-/// Where a link's memory has the peer's sleep word.
+/// Offset of the peer's sleep word in a link's memory.
 const LINE: usize = 0;
 
-/// Where it has room for messages.
+/// Offset of the receive buffers.
 const ROOM: usize = 128;
 
 /// Bytes of a link's memory.
 const MEMORY_LEN: usize = 4096;
 const _: () = assert!(ROOM + RECEIVES as usize * MESSAGE_LEN_MAX <= MEMORY_LEN);
 
-/// Which of the two has offered.
+/// Which side has offered the queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Offers,
     Answers,
 }
 
-/// What has come from a peer, but for what is a segment's.
+/// What was received from a peer, other than writes to segments.
 #[derive(Debug, Default)]
 pub(super) struct Received {
-    pub(super) messages: Vec<Message>,
-    /// The loudest.
-    pub(super) ring: Option<WakeReason>,
-    /// How many there were.
+    pub(super) messages: Vec<ControlMessage>,
+    /// The greatest reason of the wake-ups.
+    pub(super) wake: Option<WakeReason>,
+    /// Number of doorbells.
     pub(super) peer_wakes: u64,
 }
 
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct RdmaLink {
     pub(super) number: u64,
     pub(super) peer: u128,
     pub(super) role: Role,
     pub(super) outgoing: Outgoing,
-    /// `None` once nothing is received any more.
+    /// `None` once the link is closed.
     incoming: Mutex<Option<Arc<QueuePair>>>,
     memory: Memory,
     first_packet: u32,
-    pub(super) sleeper: Sleeper,
+    pub(super) sleep: PeerSleep,
     pub(super) is_proved: AtomicBool,
-    /// Its failure was told, or is of no interest.
+    /// Its failure was reported, or must not be reported.
     pub(super) told: AtomicBool,
 }
 
@@ -80,8 +79,8 @@ fn what<E: core::fmt::Display>(what: &'static str) -> impl Fn(E) -> String {
     move |error| format!("{what}: {error}")
 }
 
-impl Link {
-    /// A queue pair that receives, once it is connected.
+impl RdmaLink {
+    /// A queue pair that can receive once it is connected.
     pub(super) fn new(
         device: &Device,
         channel: &Arc<Channel>,
@@ -116,7 +115,7 @@ impl Link {
             incoming: Mutex::new(Some(pair)),
             memory,
             first_packet: u32::from_le_bytes(random) >> 8,
-            sleeper: Sleeper::default(),
+            sleep: PeerSleep::default(),
             is_proved: AtomicBool::new(false),
             told: AtomicBool::new(false),
         })
@@ -130,7 +129,7 @@ impl Link {
         let context = &device.context;
         let mut last = Err(io::ErrorKind::Unsupported.into());
         for inline in INLINE {
-            // A queue has room for all, as all may fail.
+            // Room for a completion of each request: all of them may fail.
             let sent = CompletionQueue::new(context, channel, sends, number << 1 | 1)?;
             let received = CompletionQueue::new(context, channel, RECEIVES, number << 1)?;
             let wanted = Capacity {
@@ -151,7 +150,7 @@ impl Link {
         incoming.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What the peer has to know.
+    /// What the peer needs to know for connecting, encoded.
     pub(super) fn offer(&self, device: &Device) -> Result<Vec<u8>, String> {
         let pair = self.incoming().ok_or("it is closed")?;
         let offer = Offer {
@@ -166,7 +165,7 @@ impl Link {
         Ok(offer.encode())
     }
 
-    /// Connects to whose offer this is.
+    /// Connects to the peer's queue pair.
     pub(super) fn connect(
         &self,
         device: &Device,
@@ -193,8 +192,8 @@ impl Link {
             timeout: ack_timeout(patience),
         };
         let no_way = Some(rustix::io::Errno::TIMEDOUT.raw_os_error());
-        // The kernel gives up after a second, and asks the neighbour for its hardware
-        // address only once in that: one packet that is lost is no answer yet.
+        // The kernel gives up after a second, in which it asks for the neighbour's hardware
+        // address only once: one lost packet is no answer yet, so it is tried twice.
         let connected = pair.connect(&target).or_else(|error| {
             let again = error.raw_os_error() == no_way;
             if again {
@@ -205,7 +204,7 @@ impl Link {
         });
         connected.map_err(|error| match error.raw_os_error() {
             errno if errno == no_way => {
-                "no way to its RDMA address was found (is it of the same network?)".to_owned()
+                "no route to its RDMA address was found (is it of the same network?)".to_owned()
             }
             _ => format!("its queue pair cannot be connected: {error}"),
         })?;
@@ -215,12 +214,12 @@ impl Link {
         Ok(())
     }
 
-    /// The peer's sleep word, as far as it has come.
+    /// The peer's sleep word as it was last received.
     pub(super) fn sleep_word(&self) -> u64 {
         self.memory.region().load(LINE)
     }
 
-    /// Has the channel tell of what comes from now on.
+    /// Has the completion channel report what is received from now on.
     pub(super) fn arm(&self) -> Result<(), String> {
         match self.incoming() {
             Some(pair) => pair
@@ -231,14 +230,14 @@ impl Link {
         }
     }
 
-    /// Takes what has come, and makes room for more. By one thread. An error is the end of
-    /// the queue pair.
+    /// Takes what was received, and posts the receives again. One thread at a time. After an
+    /// error the queue pair is unusable.
     pub(super) fn receive(&self) -> Result<Received, String> {
         let mut received = Received::default();
         let Some(pair) = self.incoming() else {
             return Ok(received);
         };
-        // As many as there are receives, at most.
+        // Not more completions than there are receives.
         let mut done = [None; RECEIVES as usize];
         let mut free = done.iter_mut();
         let polled = pair.receives.poll(|completion| {
@@ -249,20 +248,21 @@ impl Link {
         polled.map_err(|error| error.to_string())?;
         for completion in done.into_iter().flatten() {
             match completion.what {
-                What::Received(len) => {
+                Outcome::Received(len) => {
                     let message = self.message(completion.id, len);
                     let message = message.ok_or("it sent a message that is none")?;
                     received.messages.push(message);
                 }
-                What::Rung(number) => {
-                    let ring = ring_of(number).ok_or("it rang for nothing that there is")?;
-                    received.ring = received.ring.max(Some(ring));
+                Outcome::Doorbell(number) => {
+                    let reason =
+                        reason_of(number).ok_or("it sent a doorbell without a valid reason")?;
+                    received.wake = received.wake.max(Some(reason));
                     received.peer_wakes += 1;
                 }
-                What::Failed(status) => {
+                Outcome::Failed(status) => {
                     return Err(format!("nothing comes from it: {}", status_text(status)));
                 }
-                What::Sent => {}
+                Outcome::Sent => {}
             }
             let posted = post_receive(&pair, &self.memory, completion.id);
             posted.map_err(what("its queue pair takes no receives"))?;
@@ -270,17 +270,17 @@ impl Link {
         Ok(received)
     }
 
-    fn message(&self, id: u64, len: usize) -> Option<Message> {
+    fn message(&self, id: u64, len: usize) -> Option<ControlMessage> {
         let mut bytes = [0; MESSAGE_LEN_MAX];
         let at = ROOM + usize::try_from(id).ok()? * MESSAGE_LEN_MAX;
         if len > bytes.len() || !self.memory.region().contains(at, MESSAGE_LEN_MAX) {
             return None;
         }
         self.memory.region().copy_out(at, &mut bytes);
-        Message::decode(&bytes[..len])
+        ControlMessage::decode(&bytes[..len])
     }
 
-    /// Ends it: once it has returned, nothing is written here or there any more.
+    /// Closes the link: once this has returned, nothing is written here or there any more.
     pub(super) fn close(&self) {
         let incoming = self.incoming.lock();
         let pair = incoming.unwrap_or_else(PoisonError::into_inner).take();
@@ -291,7 +291,7 @@ impl Link {
         }
         let poster = self.outgoing.close();
         drop(pair);
-        // With it what the peer wrote to.
+        // Also deregisters the memory to which the peer wrote.
         drop(poster);
     }
 }
@@ -301,15 +301,14 @@ fn post_receive(pair: &QueuePair, memory: &Memory, id: u64) -> io::Result<()> {
     pair.receive(id, memory, at, MESSAGE_LEN_MAX)
 }
 
-/// The exponent of an acknowledgement's time with which a peer that is silent has failed
-/// after `patience` at most, at least after a moment.
+/// Exponent of the acknowledgement timeout with which a silent peer has failed after
+/// `patience` at most.
 ///
-/// A packet that is lost as the last of a batch, one that is lost when it is sent again, and
-/// the receiver's word of a gap (it says it once), if that is lost: nobody notices any of
-/// these before this time is over, and all that was pushed behind waits. So it is bounded,
-/// however patient a station is.
+/// Some losses are noticed only when this timeout is over, and all later pushes wait for it:
+/// the last packet of a batch, a retransmitted packet, and the receiver's report of a gap,
+/// which is sent once. So the timeout is bounded, however patient a station is.
 fn ack_timeout(patience: Duration) -> u8 {
-    // It is waited for after the first sending, and after each other one.
+    // Waited for after the first transmission and after each retry.
     let times = u128::from(super::sys::RETRIES) + 1;
     let all = |exponent: &u8| (4096_u128 << exponent) * times;
     let fits = |exponent: &u8| all(exponent) <= patience.as_nanos();

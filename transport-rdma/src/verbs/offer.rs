@@ -1,11 +1,11 @@
-//! What a station has to know of another's queue pair, as it goes over the stream.
+//! What a station tells another of its queue pair, over the stream.
 
 use super::sys::{LinkLayer, Remote};
 
 /// Length of an offer, in bytes.
 const LEN: usize = 48;
 
-/// Queue pairs and packets are numbered by 24 bits.
+/// Queue pairs and packets have numbers of 24 bits.
 const NUMBERS: u32 = 1 << 24;
 
 /// One side of a queue pair.
@@ -16,9 +16,9 @@ pub(super) struct Offer {
     pub(super) gid: [u8; 16],
     pub(super) lid: u16,
     pub(super) link_layer: LinkLayer,
-    /// In bytes.
+    /// Path MTU, in bytes.
     pub(super) mtu: u32,
-    /// Where my peer writes its sleep word.
+    /// Where the peer writes its sleep word.
     pub(super) line: Remote,
 }
 
@@ -40,7 +40,7 @@ impl Offer {
         bytes
     }
 
-    /// `None` if it is none.
+    /// `None` if the bytes are not an offer.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; LEN] = bytes.try_into().ok()?;
         let word = |at: usize| bytes[at..].first_chunk().copied().map(u32::from_le_bytes);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_offer() {
+    fn random_bytes_are_not_an_offer() {
         let bytes = offer().encode();
         assert_eq!(Offer::decode(&bytes[1..]), None);
         assert_eq!(Offer::decode(&[&bytes[..], &[0]].concat()), None);

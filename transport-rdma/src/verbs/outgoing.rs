@@ -1,73 +1,73 @@
-//! My pushes to one peer: what waits for it, and whoever posts it.
+//! My pushes to one peer: the queue of what waits, and its poster.
 //!
-//! Two locks, neither held while anybody waits. The queue's is held to put and to take;
-//! the poster's to post. Those who push only try that one: who finds it taken leaves what
-//! it has put, and the holder looks at the queue again after it has let go.
+//! There are two locks, and no thread blocks while it holds one. The queue's lock is held to
+//! append and to take, the poster's to post. A pushing thread only tries the poster's lock:
+//! if it is taken, the thread leaves its records in the queue, and the holder looks at the
+//! queue again after it has released the lock.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use super::counters::Counters;
-use super::poster::{Poster, Waits};
+use super::link_counters::LinkCounters;
+use super::poster::{PostState, Poster};
 use crate::fabric::WakeReason;
-use crate::queue::{Full, Own, Push, Pushes};
+use crate::push_queue::{Full, OwnSegment, Push, PushQueue};
 
 /// How many records may wait for one peer before it has failed.
 const WAITING_MAX: usize = 1 << 16;
 
-/// Bytes that wait for the end of the batch, at most: more are sent at once.
+/// Bytes that wait for the end of a batch, at most; beyond that they are sent at once.
 const BATCH_LEN: usize = 1 << 16;
 
-/// One in so many times that somebody looks whether something is to be sent, it is
-/// looked whether something has failed.
+/// One in this many upkeeps also looks for failed work requests.
 const UPKEEP_EVERY: u64 = 256;
 
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    /// `None` once nothing is sent any more.
-    queue: Mutex<Option<Pushes>>,
+    /// `None` once the link is closed.
+    queue: Mutex<Option<PushQueue>>,
     poster: Mutex<Option<Poster>>,
-    /// Something waits since the last batch ended.
+    /// Records were appended since the last batch ended.
     held_back: AtomicBool,
     /// Something waited for slots or for the peer when it was last posted.
     waits: AtomicBool,
-    /// My sleep word that the peer does not know yet, or 0.
+    /// My sleep word that is still to be sent to the peer, or 0.
     tell: AtomicU64,
     upkeeps: AtomicU64,
-    pub(super) counters: Counters,
+    pub(super) counters: LinkCounters,
 }
 
 impl Outgoing {
     pub(super) fn new(poster: Poster) -> Self {
         Self {
-            queue: Mutex::new(Some(Pushes::new(WAITING_MAX))),
+            queue: Mutex::new(Some(PushQueue::new(WAITING_MAX))),
             poster: Mutex::new(Some(poster)),
             held_back: AtomicBool::new(false),
             waits: AtomicBool::new(false),
             tell: AtomicU64::new(0),
             upkeeps: AtomicU64::new(0),
-            counters: Counters::default(),
+            counters: LinkCounters::default(),
         }
     }
 
-    fn queue(&self) -> MutexGuard<'_, Option<Pushes>> {
+    fn queue(&self) -> MutexGuard<'_, Option<PushQueue>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For what is not on the path of a message.
+    /// Blocks for the poster's lock; not for the path of a message.
     pub(super) fn poster(&self) -> MutexGuard<'_, Option<Poster>> {
         self.poster.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A segment whose pushes come from here on, until [`shut`](Self::shut).
-    pub(super) fn open(&self, own: &Arc<Own>) -> Result<(), Full> {
+    /// Opens the slot of a segment, until [`shut`](Self::shut).
+    pub(super) fn open(&self, own: &Arc<OwnSegment>) -> Result<(), Full> {
         match &mut *self.queue() {
             Some(queue) => queue.open(own).map(drop),
             None => Ok(()),
         }
     }
 
-    /// Appends a push. Whether so much waits that it had better be sent now.
+    /// Appends a push. True if so much waits that it should be sent now.
     pub(super) fn put(&self, push: Push) -> Result<bool, Full> {
         let mut queue = self.queue();
         let Some(queue) = &mut *queue else {
@@ -81,11 +81,11 @@ impl Outgoing {
     }
 
     /// Appends a doorbell.
-    pub(super) fn put_wake(&self, ring: WakeReason) -> Result<(), Full> {
-        self.put(Push::Wake(ring)).map(drop)
+    pub(super) fn put_wake(&self, reason: WakeReason) -> Result<(), Full> {
+        self.put(Push::Wake(reason)).map(drop)
     }
 
-    /// The last of a segment.
+    /// Appends the end of a segment.
     pub(super) fn shut(&self, slot: u16) -> Result<(), Full> {
         match &mut *self.queue() {
             Some(queue) => queue.shut(slot)?,
@@ -95,12 +95,12 @@ impl Outgoing {
         Ok(())
     }
 
-    /// My sleep word: goes out with what is sent next.
+    /// Sets my sleep word, which is sent with the next chain.
     pub(super) fn tell(&self, word: u64) {
         self.tell.store(word, Ordering::Release);
     }
 
-    /// Posts what was held back. Never blocks. An error is the end of the queue pair.
+    /// Posts what was held back. Never blocks. After an error the queue pair is unusable.
     pub(super) fn end_batch(&self, attentive: bool) -> Result<(), String> {
         match self.held_back.swap(false, Ordering::Relaxed) {
             true => self.send(attentive),
@@ -108,7 +108,7 @@ impl Outgoing {
         }
     }
 
-    /// Posts what waits, or leaves it to whoever is at it. Never blocks.
+    /// Posts what waits, or leaves it to the thread that is posting. Never blocks.
     pub(super) fn send(&self, attentive: bool) -> Result<(), String> {
         loop {
             let poster = match self.poster.try_lock() {
@@ -117,12 +117,12 @@ impl Outgoing {
                 Err(TryLockError::WouldBlock) => return Ok(()),
             };
             let waits = self.post(poster, attentive)?;
-            // Somebody may have found the lock taken after all was posted.
+            // A thread may have found the lock taken after all was posted.
             let untold = self.tell.load(Ordering::Acquire) != 0;
             let more = match waits {
-                Waits::Slots => false,
-                Waits::Peer => untold,
-                Waits::No => untold || self.queue().as_ref().is_some_and(|it| !it.is_empty()),
+                PostState::Slots => false,
+                PostState::Peer => untold,
+                PostState::No => untold || self.queue().as_ref().is_some_and(|it| !it.is_empty()),
             };
             if !more {
                 return Ok(());
@@ -134,30 +134,30 @@ impl Outgoing {
         &self,
         mut poster: MutexGuard<'_, Option<Poster>>,
         attentive: bool,
-    ) -> Result<Waits, String> {
+    ) -> Result<PostState, String> {
         let Some(poster) = &mut *poster else {
             self.tell.store(0, Ordering::Relaxed);
-            return Ok(Waits::No);
+            return Ok(PostState::No);
         };
         let mut queue = self.queue();
         let Some(queue) = &mut *queue else {
             self.tell.store(0, Ordering::Relaxed);
-            return Ok(Waits::No);
+            return Ok(PostState::No);
         };
-        // Acquire: pairs with `tell`.
+        // Acquire: pairs with the release in `tell`.
         let word = self.tell.swap(0, Ordering::Acquire);
         if let Some(word) = poster.post(queue, word, attentive, &self.counters)? {
-            // It found no slot. If there is a newer one by now, that one is told.
+            // There was no slot for it. A newer word, if there is one by now, replaces it.
             let _ = self
                 .tell
                 .compare_exchange(0, word, Ordering::Release, Ordering::Relaxed);
         }
         let waits = poster.waits();
-        self.waits.store(waits != Waits::No, Ordering::Relaxed);
+        self.waits.store(waits != PostState::No, Ordering::Relaxed);
         Ok(waits)
     }
 
-    /// Goes on with what waited; now and then looks whether something has failed.
+    /// Posts what waited; now and then looks for failed work requests.
     pub(super) fn upkeep(&self, attentive: bool) -> Result<(), String> {
         let turn = self.upkeeps.fetch_add(1, Ordering::Relaxed);
         if turn.is_multiple_of(UPKEEP_EVERY)
@@ -173,7 +173,7 @@ impl Outgoing {
         }
     }
 
-    /// By the thread: something is complete.
+    /// Called by the completion thread: work requests are complete.
     pub(super) fn go_on(&self, attentive: bool) -> Result<(), String> {
         if let Some(poster) = &mut *self.poster() {
             poster.heard();
@@ -182,20 +182,20 @@ impl Outgoing {
         self.send(attentive)
     }
 
-    /// Drops what waits and what comes. Nothing is posted any more.
+    /// Discards what waits and what is appended later; nothing is posted any more.
     pub(super) fn close(&self) -> Option<Poster> {
         *self.queue() = None;
         self.poster().take()
     }
 
-    /// Whether nothing waits, and all that was posted is complete.
+    /// Whether nothing waits and all that was posted is complete.
     pub(super) fn is_still(&self) -> Result<bool, String> {
         let mut poster = self.poster();
         let Some(poster) = &mut *poster else {
             return Ok(true);
         };
         let queue = self.queue();
-        let empty = queue.as_ref().is_none_or(Pushes::is_empty) && poster.express.is_empty();
+        let empty = queue.as_ref().is_none_or(PushQueue::is_empty) && poster.express.is_empty();
         drop(queue);
         Ok(poster.is_still(&self.counters)? && empty)
     }

@@ -1,79 +1,79 @@
-//! What turns pushes into chains of work requests, and posts them.
+//! Turns pushes into chains of work requests, and posts them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::counters::Counters;
+use super::control_message::{ControlMessage, RemoteRow};
 use super::fetched::Fetched;
-use super::ledger::{Ledger, Nonsense, Way};
-use super::message::{Message, Place};
-use super::slots::Slots;
-use super::sys::{Chain, Memory, QueuePair, Remote, Request, What, status_text};
+use super::link_counters::LinkCounters;
+use super::open_segments::{Destination, OpenSegments, ProtocolViolation};
+use super::send_slots::SendSlots;
+use super::sys::{Chain, Memory, Outcome, QueuePair, Remote, Request, status_text};
 use crate::fabric::WakeReason;
-use crate::queue::{Own, Push, Pushes, SLOTS};
-use crate::segment::SegmentKey;
+use crate::push_queue::{OwnSegment, Push, PushQueue, SLOTS};
+use crate::station::segment::SegmentKey;
 
-/// Work requests that are posted by one call, at most.
+/// Most work requests that are posted by one call.
 const CHAIN_MAX: usize = 128;
 
-/// Bytes of one write, at most: longer ranges go in several.
+/// Most bytes of one write; a longer range takes several.
 const WRITE_LEN_MAX: usize = 1 << 20;
 
-/// Kept for a segment as long as the peer may write to it.
+/// Registered memory that is kept for a segment as long as the peer may write to it.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct SegmentMemory {
     /// My row.
     pub(super) row: Arc<Memory>,
-    /// My copy of the peer's: where it writes.
+    /// My copy of the peer's row, to which it writes.
     pub(super) _copy: Memory,
 }
 
-/// A segment whose pushes may come next in the queue.
+/// A segment whose slot is open in the queue.
 #[derive(Debug)]
-struct Bound {
+struct BoundSegment {
     key: SegmentKey,
     row: Arc<Memory>,
-    way: Way,
+    destination: Destination,
     fetched: Fetched,
 }
 
-/// Who posts to one queue pair.
+/// Posts work requests to one queue pair.
 #[derive(Debug)]
 pub(super) struct Poster {
     pair: Arc<QueuePair>,
-    /// Where the peer wants my sleep word, once it is known: nothing is posted before.
+    /// Where my sleep word goes at the peer. `None` until connected; nothing is posted before.
     line: Option<Remote>,
     chain: Chain,
-    /// Bytes of rows in it.
+    /// Bytes of rows in the chain.
     bytes: usize,
-    /// Work requests of the batch so far, since its last word.
+    /// Work requests of the current batch, since its last word.
     of_batch: usize,
     write_len_max: usize,
-    slots: Slots,
+    slots: SendSlots,
     /// By slot.
-    bound: Vec<Option<Bound>>,
-    pub(super) ledger: Ledger<Kept>,
-    /// Messages that wait for nothing but slots.
-    pub(super) express: VecDeque<Message>,
-    /// Rows that are of no use but to work requests up to the given one.
+    bound: Vec<Option<BoundSegment>>,
+    pub(super) segments: OpenSegments<SegmentMemory>,
+    /// Messages that are sent ahead of the pushes that wait.
+    pub(super) express: VecDeque<ControlMessage>,
+    /// Rows that are kept until the given work request is complete.
     retired: VecDeque<(u64, Arc<Memory>)>,
-    /// The completion channel tells when something is complete.
+    /// The completion channel reports the next completion.
     armed: bool,
-    state: Waits,
+    state: PostState,
 }
 
-/// Why not all was posted.
+/// Why not everything was posted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waits {
+pub(super) enum PostState {
     No,
-    /// Until slots are free.
+    /// Waits for free slots.
     Slots,
-    /// Until the peer has made a segment, or the queue pair is connected.
+    /// Waits until the peer has opened a segment, or the queue pair is connected.
     Peer,
 }
 
 impl Poster {
-    /// `write_len_max` is what the port can.
+    /// `write_len_max` is the limit of the port.
     pub(super) fn new(pair: &Arc<QueuePair>, write_len_max: usize) -> Self {
         let inline = pair.capacity.inline as usize & !7;
         Self {
@@ -83,40 +83,41 @@ impl Poster {
             bytes: 0,
             of_batch: 0,
             write_len_max: write_len_max.min(WRITE_LEN_MAX) & !7,
-            slots: Slots::new(pair.capacity.sends),
+            slots: SendSlots::new(pair.capacity.sends),
             bound: Vec::with_capacity(SLOTS),
-            ledger: Ledger::default(),
+            segments: OpenSegments::default(),
             express: VecDeque::new(),
             retired: VecDeque::new(),
             armed: false,
-            state: Waits::No,
+            state: PostState::No,
         }
     }
 
-    /// The queue pair is up.
+    /// The queue pair is connected.
     pub(super) fn connected(&mut self, line: Remote) {
         self.line = Some(line);
     }
 
-    pub(super) fn waits(&self) -> Waits {
+    pub(super) fn waits(&self) -> PostState {
         self.state
     }
 
-    /// Posts what it can of what waits. `tell` is a sleep word that is due, or 0: given
-    /// back if there was no room for it. `attentive`: that what is complete is to be
-    /// noticed by the thread, which an error is, too. An error is the end of the queue pair.
+    /// Posts as much as possible of what waits. `tell` is a sleep word to send, or 0; it is
+    /// returned if there was no room for it. With `attentive`, completions are to be reported
+    /// to the completion thread, because an error is one. After an error the queue pair is
+    /// unusable.
     pub(super) fn post(
         &mut self,
-        queue: &mut Pushes,
+        queue: &mut PushQueue,
         mut tell: u64,
         attentive: bool,
-        counters: &Counters,
+        counters: &LinkCounters,
     ) -> Result<Option<u64>, String> {
         let Some(line) = self.line else {
-            self.state = Waits::Peer;
+            self.state = PostState::Peer;
             return Ok(None);
         };
-        let waited = self.state == Waits::Slots;
+        let waited = self.state == PostState::Slots;
         if self.slots.free() < CHAIN_MAX as u64 {
             self.reap(counters)?;
         }
@@ -126,22 +127,22 @@ impl Poster {
             if tell != 0 && self.has_room() {
                 let to = line;
                 self.add(&Request::Word { value: tell, to }, false);
-                counters.told();
+                counters.sleep_word_posted();
                 tell = 0;
             }
             self.state = self.fill(queue, line, counters);
             if tell != 0 {
-                self.state = Waits::Slots;
+                self.state = PostState::Slots;
             }
             if !self.chain.is_empty() {
                 let posted = self.pair.post(&mut self.chain);
                 posted.map_err(|error| format!("its queue pair takes no work: {error}"))?;
                 counters.posted(self.chain.len(), self.bytes);
-                if self.state == Waits::No && self.chain.is_full() {
+                if self.state == PostState::No && self.chain.is_full() {
                     continue;
                 }
             }
-            let listens = self.state == Waits::Slots
+            let listens = self.state == PostState::Slots
                 || !self.retired.is_empty()
                 || attentive && !self.slots.is_still();
             if listens && !self.armed {
@@ -150,14 +151,14 @@ impl Poster {
                 self.armed = true;
             }
             if listens {
-                // Also what has come before it was armed.
+                // Completions that arrived before the queue was armed are not reported.
                 self.reap(counters)?;
             }
-            if self.state != Waits::Slots || self.slots.free() == 0 {
+            if self.state != PostState::Slots || self.slots.free() == 0 {
                 break;
             }
         }
-        if self.state == Waits::Slots && !waited {
+        if self.state == PostState::Slots && !waited {
             counters.waited();
         }
         Ok((tell != 0).then_some(tell))
@@ -167,31 +168,31 @@ impl Poster {
         !self.chain.is_full() && self.slots.free() > 0
     }
 
-    /// Appends to the chain.
+    /// Appends a work request to the chain; returns its id.
     fn add(&mut self, request: &Request<'_>, told: bool) -> u64 {
         let (id, signals) = self.slots.take(told);
         self.chain.add(request, id, signals);
         id
     }
 
-    /// Fills the chain, as far as it goes.
-    fn fill(&mut self, queue: &mut Pushes, line: Remote, counters: &Counters) -> Waits {
+    /// Fills the chain with what can be sent.
+    fn fill(&mut self, queue: &mut PushQueue, line: Remote, counters: &LinkCounters) -> PostState {
         while self.has_room()
             && let Some(message) = self.express.pop_front()
         {
-            let told = matches!(message, Message::Over { .. });
+            let told = matches!(message, ControlMessage::Over { .. });
             self.add(&Request::Message(&message.encode()), told);
         }
         while self.has_room() {
             let waits = match queue.front() {
-                None => return Waits::No,
+                None => return PostState::No,
                 Some(&(Push::Range { slot, .. } | Push::Word { slot, .. })) => {
-                    self.way(slot) == Way::NotYet
+                    self.destination(slot) == Destination::NotYet
                 }
                 Some(_) => false,
             };
             if waits {
-                return Waits::Peer;
+                return PostState::Peer;
             }
             if queue.begins_batch() {
                 self.of_batch = 0;
@@ -199,7 +200,7 @@ impl Poster {
             match queue.take(self.write_len_max) {
                 Some(Push::Range { slot, at, len }) => self.add_range(slot, at, len),
                 Some(Push::Word { slot, at, value }) => {
-                    if let Way::To(place) = self.way(slot) {
+                    if let Destination::To(place) = self.destination(slot) {
                         let to = place.to.at(at);
                         self.add(&Request::Word { value, to }, false);
                         self.bytes += 8;
@@ -207,30 +208,32 @@ impl Poster {
                         self.of_batch = 0;
                     }
                 }
-                Some(Push::Wake(ring)) => {
-                    let number = ring as u32;
-                    // What was pushed before it carries it.
-                    if !self.chain.ring(number) {
-                        self.add(&Request::Ring { number, to: line }, false);
+                Some(Push::Wake(reason)) => {
+                    let number = reason as u32;
+                    // The last write of the chain carries it, if there is one.
+                    if !self.chain.add_doorbell(number) {
+                        self.add(&Request::Doorbell { number, to: line }, false);
                     }
-                    counters.rang();
+                    counters.doorbell_sent();
                 }
                 Some(Push::Open(own)) => self.bind(&own),
                 Some(Push::Shut { slot }) => self.unbind(slot),
-                None => return Waits::No,
+                None => return PostState::No,
             }
         }
         let all = queue.is_empty() && self.express.is_empty();
         match all || self.slots.free() > 0 {
-            true => Waits::No,
-            false => Waits::Slots,
+            true => PostState::No,
+            false => PostState::Slots,
         }
     }
 
-    fn way(&self, slot: u16) -> Way {
+    fn destination(&self, slot: u16) -> Destination {
         let bound = self.bound.get(usize::from(slot));
-        bound.map_or(Way::Over, |bound| {
-            bound.as_ref().map_or(Way::Over, |it| it.way)
+        bound.map_or(Destination::Over, |bound| {
+            bound
+                .as_ref()
+                .map_or(Destination::Over, |it| it.destination)
         })
     }
 
@@ -238,7 +241,7 @@ impl Poster {
         let Some(Some(bound)) = self.bound.get_mut(usize::from(slot)) else {
             return;
         };
-        let Way::To(place) = bound.way else {
+        let Destination::To(place) = bound.destination else {
             return;
         };
         let (to, completed) = (place.to.at(at), self.slots.completed());
@@ -257,16 +260,16 @@ impl Poster {
         self.of_batch += 1;
     }
 
-    fn bind(&mut self, own: &Arc<Own>) {
+    fn bind(&mut self, own: &Arc<OwnSegment>) {
         let slot = usize::from(own.slot);
         if self.bound.len() <= slot {
             self.bound.resize_with(slot + 1, || None);
         }
-        let (key, way) = (own.key, self.ledger.way(own.key));
-        self.bound[slot] = self.ledger.kept(key).map(|kept| Bound {
+        let (key, destination) = (own.key, self.segments.destination(own.key));
+        self.bound[slot] = self.segments.kept(key).map(|kept| BoundSegment {
             key,
             row: Arc::clone(&kept.row),
-            way,
+            destination,
             fetched: Fetched::default(),
         });
     }
@@ -275,58 +278,60 @@ impl Poster {
         let Some(bound) = self.bound.get_mut(usize::from(slot)).and_then(Option::take) else {
             return;
         };
-        let (says, kept) = self.ledger.end(bound.key);
+        let (says, kept) = self.segments.end(bound.key);
         if says {
-            let over = Message::Over { key: bound.key };
+            let over = ControlMessage::Over { key: bound.key };
             let id = self.add(&Request::Message(&over.encode()), true);
             self.retired.push_back((id, bound.row));
         }
         drop(kept);
     }
 
-    /// OVER is due for segments that will not be made.
+    /// Sends OVER for segments that will not be opened here.
     pub(super) fn end(&mut self, keys: &[SegmentKey]) {
         for &key in keys {
-            if self.ledger.end(key).0 {
-                self.express.push_back(Message::Over { key });
+            if self.segments.end(key).0 {
+                self.express.push_back(ControlMessage::Over { key });
             }
         }
     }
 
-    /// The peer says OPEN; `is_over` that this segment will not be made here.
-    pub(super) fn hear_open(
+    /// Handles OPEN from the peer; `is_over` if the segment will not be opened here.
+    pub(super) fn peer_opened(
         &mut self,
         key: SegmentKey,
-        place: Place,
+        place: RemoteRow,
         is_over: bool,
     ) -> Result<(), String> {
-        let said = self.ledger.hear_open(key, place);
-        said.map_err(|nonsense| nonsense.to_string())?;
+        let said = self.segments.peer_opened(key, place);
+        said.map_err(|violation| violation.to_string())?;
         self.check(key)?;
-        self.set_way(key);
+        self.update_destination(key);
         if is_over {
             self.end(&[key]);
         }
         Ok(())
     }
 
-    /// The peer says OVER.
-    pub(super) fn hear_over(&mut self, key: SegmentKey) -> Result<(), Nonsense> {
-        drop(self.ledger.hear_over(key)?);
-        self.set_way(key);
+    /// Handles OVER from the peer.
+    pub(super) fn peer_ended(&mut self, key: SegmentKey) -> Result<(), ProtocolViolation> {
+        drop(self.segments.peer_ended(key)?);
+        self.update_destination(key);
         Ok(())
     }
 
-    fn set_way(&mut self, key: SegmentKey) {
-        let way = self.ledger.way(key);
+    fn update_destination(&mut self, key: SegmentKey) {
+        let destination = self.segments.destination(key);
         let bound = self.bound.iter_mut().flatten();
-        bound.filter(|it| it.key == key).for_each(|it| it.way = way);
+        bound
+            .filter(|it| it.key == key)
+            .for_each(|it| it.destination = destination);
     }
 
-    /// Whether my row fits its copy at the peer.
+    /// Checks that my row has the length of its copy at the peer.
     pub(super) fn check(&self, key: SegmentKey) -> Result<(), String> {
-        match (self.ledger.way(key), self.ledger.kept(key)) {
-            (Way::To(place), Some(kept)) if place.len != kept.row.region().len() as u64 => {
+        match (self.segments.destination(key), self.segments.kept(key)) {
+            (Destination::To(place), Some(kept)) if place.len != kept.row.region().len() as u64 => {
                 let (there, here) = (place.len, kept.row.region().len());
                 Err(format!("it has {there} bytes for a row of {here} bytes"))
             }
@@ -334,16 +339,16 @@ impl Poster {
         }
     }
 
-    /// The channel has told: it is to be asked again.
+    /// The channel has reported: it must be armed again.
     pub(super) fn heard(&mut self) {
         self.armed = false;
     }
 
-    /// Takes what is complete.
-    pub(super) fn reap(&mut self, counters: &Counters) -> Result<(), String> {
+    /// Takes completions.
+    pub(super) fn reap(&mut self, counters: &LinkCounters) -> Result<(), String> {
         let (slots, mut fault) = (&mut self.slots, None);
         let taken = self.pair.sends.poll(|done| match done.what {
-            What::Failed(status) => drop(fault.get_or_insert(status)),
+            Outcome::Failed(status) => drop(fault.get_or_insert(status)),
             _ => slots.complete(done.id),
         });
         let taken = taken.map_err(|error| error.to_string())?;
@@ -358,14 +363,15 @@ impl Poster {
         Ok(())
     }
 
-    /// Whether completions may have come that nobody has taken: an error is one, whether
-    /// it was signalled or not.
+    /// Whether completions may have arrived. An error completes a work request, whether it
+    /// was signalled or not.
     pub(super) fn awaits(&self) -> bool {
         !self.slots.is_still()
     }
 
-    /// Whether all that was posted is known to be complete. Has the rest tell when it is.
-    pub(super) fn is_still(&mut self, counters: &Counters) -> Result<bool, String> {
+    /// Whether all that was posted is complete. If not, a signalled request is posted, so
+    /// that this is reported.
+    pub(super) fn is_still(&mut self, counters: &LinkCounters) -> Result<bool, String> {
         self.reap(counters)?;
         if let Some(to) = self.line
             && !self.slots.is_still()
@@ -380,7 +386,7 @@ impl Poster {
         Ok(self.slots.is_still())
     }
 
-    /// Work requests so far.
+    /// Number of work requests so far.
     #[cfg(test)]
     pub(super) fn posted(&self) -> u64 {
         self.slots.posted()
@@ -392,11 +398,11 @@ impl Poster {
     }
 }
 
-/// A ring, as its number stands in an immediate value.
-pub(super) fn ring_of(number: u32) -> Option<WakeReason> {
+/// The wake reason with this number in an immediate value.
+pub(super) fn reason_of(number: u32) -> Option<WakeReason> {
     [WakeReason::Acks, WakeReason::Data]
         .into_iter()
-        .find(|&ring| ring as u32 == number)
+        .find(|&reason| reason as u32 == number)
 }
 
 #[cfg(test)]
@@ -404,10 +410,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rings_have_numbers() {
-        for ring in [WakeReason::Acks, WakeReason::Data] {
-            assert_eq!(ring_of(ring as u32), Some(ring));
+    fn wake_reasons_have_numbers() {
+        for reason in [WakeReason::Acks, WakeReason::Data] {
+            assert_eq!(reason_of(reason as u32), Some(reason));
         }
-        assert_eq!(ring_of(2), None);
+        assert_eq!(reason_of(2), None);
     }
 }

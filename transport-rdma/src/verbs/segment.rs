@@ -1,53 +1,52 @@
-//! The data path of one segment over queue pairs, for those of its members that come by
-//! them.
+//! The data path of one segment over queue pairs, for the members that are reached by RDMA.
 //!
-//! It does not know how the process sleeps, nor how the others are reached.
+//! It knows neither how the process sleeps nor how the other members are reached.
 
 use std::io;
 use std::sync::Arc;
 
-use super::link::Link;
-use super::message::{Message, Place};
-use super::poster::Kept;
+use super::control_message::{ControlMessage, RemoteRow};
+use super::link::RdmaLink;
+use super::poster::SegmentMemory;
 use super::shared::Shared;
 use super::sys::{Access, Memory};
-use crate::counters::{PushCounters, SleepCounters};
+use crate::fabric::counters::{PushCounters, SleepCounters};
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{FabricCounters, WakeReason};
-use crate::mapping::Mapping;
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
-use crate::queue::{Own, Push};
-use crate::segment::SegmentRequest;
-use crate::shm::SetupError;
-use crate::station_error::StationError;
+use crate::memory::Region;
+use crate::memory::mapping::Mapping;
+use crate::push_queue::{OwnSegment, Push};
+use crate::shm::error::SetupError;
+use crate::station::error::StationError;
+use crate::station::segment::SegmentRequest;
 
-/// What to look at when memory is not given.
+/// What to check if memory cannot be registered.
 const HINT: &str = "no memory to be registered with the RDMA device; look at ulimit -l";
 
-/// The part of a segment that goes by RDMA: mine to those of its members that have a
-/// queue pair. Dropped, it sends what was pushed, and tells them that it is over.
+/// The part of a segment that goes by RDMA, to the members that have a queue pair. When it is
+/// dropped, it sends what was pushed, and ends the segment with them.
 #[derive(Debug)]
-pub(crate) struct Segment {
+pub(crate) struct RdmaSegment {
     shared: Arc<Shared>,
     me: Rank,
-    own: Arc<Own>,
-    /// By rank; none for those who are reached otherwise, or not.
-    links: Vec<Option<Arc<Link>>>,
+    own: Arc<OwnSegment>,
+    /// By rank; `None` for members on other paths or not connected.
+    links: Vec<Option<Arc<RdmaLink>>>,
     copies: Vec<(Rank, Region)>,
-    /// As `copies`.
+    /// Parallel to `copies`.
     mappings: Vec<Arc<Mapping>>,
     pushes: PushCounters,
 }
 
-/// A member that comes by RDMA.
+/// A member that is reached by RDMA.
 struct Member {
     rank: Rank,
     mapping: Arc<Mapping>,
-    /// If it is connected: where it will write.
-    reached: Option<(Arc<Link>, Memory)>,
+    /// Its link and the memory to which it will write, if it is connected.
+    reached: Option<(Arc<RdmaLink>, Memory)>,
 }
 
-impl Segment {
+impl RdmaSegment {
     pub(super) fn open(
         shared: &Arc<Shared>,
         request: &SegmentRequest,
@@ -75,11 +74,11 @@ impl Segment {
             });
         }
         let mut state = shared.state();
-        let slot = state.admit(key);
+        let slot = state.open_segment(key);
         let slot = slot.map_err(|problem| StationError::segment(key, problem))?;
         shared.end_overdue(&state);
         let row = row.clone();
-        let own = Arc::new(Own { slot, key, row });
+        let own = Arc::new(OwnSegment { slot, key, row });
         let mut links = vec![None; request.members.len()];
         let (mut copies, mut mappings) = (Vec::new(), Vec::new());
         let mut misfits = Vec::new();
@@ -112,17 +111,17 @@ impl Segment {
         })
     }
 
-    /// Copies of the rows of those who come by RDMA, not writable.
+    /// Read-only copies of the rows of members that are reached by RDMA.
     pub(crate) fn copies(&self) -> &[(Rank, Region)] {
         &self.copies
     }
 
-    fn links(&self, of: &PeerSet) -> impl Iterator<Item = &Link> {
+    fn links(&self, of: &PeerSet) -> impl Iterator<Item = &RdmaLink> {
         of.iter_behind(self.me)
             .filter_map(|peer| self.links.get(peer.index())?.as_deref())
     }
 
-    /// Appends a record for each; returns for how many.
+    /// Appends a record for each of `to`; returns their number.
     fn post(&self, push: &Push, to: &PeerSet) -> u64 {
         let mut count = 0;
         for link in self.links(to) {
@@ -132,7 +131,7 @@ impl Segment {
         count
     }
 
-    /// As [`Fabric::push`](crate::Fabric::push), to those of `to` that come by RDMA.
+    /// As [`Fabric::push`](crate::Fabric::push), to the members of `to` reached by RDMA.
     pub(crate) fn push(&self, at: usize, len: usize, to: &PeerSet) {
         let push = self.own.range(at, len);
         if len > 0 {
@@ -141,21 +140,21 @@ impl Segment {
         }
     }
 
-    /// Sends the value; whoever calls has stored it.
+    /// Pushes the value; the caller has stored it.
     pub(crate) fn push_word(&self, at: usize, value: u64, to: &PeerSet) {
         let peers = self.post(&self.own.word(at, value), to);
         self.pushes.word_pushed(peers);
     }
 
-    /// Posts what was held back, and doorbells to those who sleep.
+    /// Posts what was held back, and doorbells to members that sleep.
     pub(crate) fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        for (ring, to) in [
+        for (reason, to) in [
             (WakeReason::Data, *data),
             (WakeReason::Acks, acks.without(data)),
         ] {
             for link in self.links(&to) {
-                link.sleeper.note(ring);
-                self.shared.ring_if_due(link);
+                link.sleep.note(reason);
+                self.shared.wake_if_due(link);
             }
         }
         self.end_batch();
@@ -168,23 +167,23 @@ impl Segment {
         }
     }
 
-    /// F6: nothing more of this peer is seen here. Does nothing for one that comes otherwise.
+    /// F6: nothing more of this peer is seen here. No effect for members on other paths.
     pub(crate) fn fence(&self, peer: Rank) {
         let Some(at) = self.copies.iter().position(|(rank, _)| *rank == peer) else {
             return;
         };
-        // What the peer writes goes on to the memory that was pinned, which nobody sees.
+        // The peer goes on writing to the pinned memory, which is mapped nowhere.
         if let Err(error) = self.mappings[at].freeze()
             && let Some(link) = &self.links[peer.index()]
         {
-            // No memory for that: then the queue pair ends.
+            // No memory for the private copy: the queue pair is closed instead.
             link.close();
             let reason = format!("its row cannot be frozen: {error}");
             self.shared.fail(link, reason);
         }
     }
 
-    /// Its pushes, and of the process the rings.
+    /// Pushes of this segment, and wake-ups of the process.
     pub(crate) fn counters(&self) -> FabricCounters {
         let woken = self.shared.woken.load(std::sync::atomic::Ordering::Relaxed);
         FabricCounters {
@@ -207,10 +206,15 @@ fn register(shared: &Shared, region: &Region, access: Access) -> Result<Memory, 
     registered.map_err(|source| refused(region.len(), source))
 }
 
-/// The peer may write to this copy, and my pushes to it have their place in the queue.
-fn introduce(link: &Link, own: &Arc<Own>, row: &Arc<Memory>, copy: Memory) -> Result<(), String> {
+/// Opens the segment with one peer, which may write to `copy` from now on.
+fn introduce(
+    link: &RdmaLink,
+    own: &Arc<OwnSegment>,
+    row: &Arc<Memory>,
+    copy: Memory,
+) -> Result<(), String> {
     let key = own.key;
-    let place = Place {
+    let place = RemoteRow {
         to: copy.remote(),
         len: copy.region().len() as u64,
     };
@@ -219,17 +223,21 @@ fn introduce(link: &Link, own: &Arc<Own>, row: &Arc<Memory>, copy: Memory) -> Re
         return Ok(());
     };
     let row = Arc::clone(row);
-    poster.ledger.open(key, Kept { row, _copy: copy });
+    poster
+        .segments
+        .open(key, SegmentMemory { row, _copy: copy });
     poster.check(key)?;
-    poster.express.push_back(Message::Open { key, place });
+    poster
+        .express
+        .push_back(ControlMessage::Open { key, place });
     let opened = link.outgoing.open(own);
     opened.map_err(|full| format!("it takes too little: {} records wait", full.waiting))
 }
 
-impl Drop for Segment {
-    /// What was pushed is sent, as far as the peers take it.
+impl Drop for RdmaSegment {
+    /// Sends what was pushed, as far as the peers accept it.
     fn drop(&mut self) {
-        self.shared.state().dismiss(self.own.key);
+        self.shared.state().close_segment(self.own.key);
         for link in self.links.iter().flatten() {
             let shut = link.outgoing.shut(self.own.slot);
             self.shared.put(link, shut.map(|()| false));

@@ -1,4 +1,4 @@
-//! What a participant's part in RDMA, its segments and its thread share.
+//! State shared by a station's RDMA transport, its segments and its completion thread.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use core::time::Duration;
@@ -6,41 +6,42 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use super::core::Hooks;
+use super::control_message::ControlMessage;
 use super::device::Device;
-use super::link::{Link, Role};
-use super::message::Message;
+use super::hooks::Hooks;
+use super::link::{RdmaLink, Role};
 use super::sys::Channel;
 use crate::fabric::WakeReason;
-use crate::peers::MEMBERS_MAX;
-use crate::queue::Full;
-use crate::segment::SegmentKey;
+use crate::fabric::peers::MEMBERS_MAX;
+use crate::push_queue::Full;
+use crate::station::segment::SegmentKey;
 
 #[derive(Debug, Default)]
 pub(super) struct State {
-    pub(super) links: BTreeMap<u128, Arc<Link>>,
-    /// The same, for those who go through them.
-    list: Arc<[Arc<Link>]>,
+    pub(super) links: BTreeMap<u128, Arc<RdmaLink>>,
+    /// The same links, as a snapshot for iterating without the lock.
+    list: Arc<[Arc<RdmaLink>]>,
     next_link: u64,
-    /// Segments that are made.
+    /// Segments that are open here.
     open: BTreeSet<SegmentKey>,
-    /// The newest epoch of which there was one: what is older and not open will not be
-    /// made any more.
+    /// The newest epoch in which a segment was opened. An older segment that is not open
+    /// will not be opened any more.
     epoch: u64,
-    /// Those of this epoch or later that will not be either.
-    gone: BTreeSet<SegmentKey>,
+    /// Segments of this epoch or later that will not be opened any more.
+    closed: BTreeSet<SegmentKey>,
     slots: BTreeSet<u16>,
     stopped: bool,
 }
 
 impl State {
     pub(super) fn is_over(&self, key: SegmentKey) -> bool {
-        let waits = key.epoch >= self.epoch && !self.gone.contains(&key);
+        let waits = key.epoch >= self.epoch && !self.closed.contains(&key);
         !waits && !self.open.contains(&key)
     }
 
-    /// A segment is made: its slot. Those of epochs that are over by that are to be ended.
-    pub(super) fn admit(&mut self, key: SegmentKey) -> Result<u16, &'static str> {
+    /// Registers an open segment and returns its slot. Older segments may be over by that:
+    /// see `end_overdue`.
+    pub(super) fn open_segment(&mut self, key: SegmentKey) -> Result<u16, &'static str> {
         if self.open.contains(&key) || self.is_over(key) {
             return Err("it is there already, or it is over");
         }
@@ -50,15 +51,15 @@ impl State {
         self.open.insert(key);
         self.epoch = self.epoch.max(key.epoch);
         let epoch = self.epoch;
-        self.gone.retain(|gone| gone.epoch >= epoch);
+        self.closed.retain(|gone| gone.epoch >= epoch);
         Ok(slot)
     }
 
-    /// It is there no more, or will not be.
-    pub(super) fn dismiss(&mut self, key: SegmentKey) {
+    /// The segment is dropped, or will not be opened.
+    pub(super) fn close_segment(&mut self, key: SegmentKey) {
         self.open.remove(&key);
         if key.epoch >= self.epoch {
-            self.gone.insert(key);
+            self.closed.insert(key);
         }
     }
 
@@ -74,14 +75,14 @@ impl State {
 pub(super) struct Shared {
     pub(super) device: Device,
     pub(super) channel: Arc<Channel>,
-    /// Ends the thread.
+    /// The event descriptor that ends the completion thread.
     pub(super) kick: OwnedFd,
     patience: Duration,
     hooks: Hooks,
     state: Mutex<State>,
-    /// My sleeper has announced itself.
+    /// The sleeper of this process has announced.
     asleep: AtomicBool,
-    /// Doorbells that woke somebody here.
+    /// Doorbells that woke a thread here.
     pub(super) woken: AtomicU64,
 }
 
@@ -117,25 +118,31 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn links(&self) -> Arc<[Arc<Link>]> {
+    pub(super) fn links(&self) -> Arc<[Arc<RdmaLink>]> {
         Arc::clone(&self.state().list)
     }
 
-    pub(super) fn link(&self, peer: u128) -> Option<Arc<Link>> {
+    pub(super) fn link(&self, peer: u128) -> Option<Arc<RdmaLink>> {
         self.state().links.get(&peer).cloned()
     }
 
-    fn link_of_number(&self, number: u64) -> Option<Arc<Link>> {
+    fn link_of_number(&self, number: u64) -> Option<Arc<RdmaLink>> {
         let links = self.links();
         links.iter().find(|link| link.number == number).cloned()
     }
 
-    pub(super) fn add(&self, peer: u128, role: Role) -> Result<Arc<Link>, String> {
+    pub(super) fn add(&self, peer: u128, role: Role) -> Result<Arc<RdmaLink>, String> {
         let mut state = self.state();
         let number = state.next_link;
         state.next_link += 1;
         drop(state);
-        let link = Arc::new(Link::new(&self.device, &self.channel, number, peer, role)?);
+        let link = Arc::new(RdmaLink::new(
+            &self.device,
+            &self.channel,
+            number,
+            peer,
+            role,
+        )?);
         let mut state = self.state();
         let refusal = if state.stopped {
             Some("the station has been closed")
@@ -155,15 +162,15 @@ impl Shared {
         Ok(link)
     }
 
-    pub(super) fn connect(&self, link: &Link, theirs: &[u8]) -> Result<(), String> {
+    pub(super) fn connect(&self, link: &RdmaLink, theirs: &[u8]) -> Result<(), String> {
         link.connect(&self.device, theirs, self.patience)?;
         if link.role == Role::Offers {
-            self.say(link, Message::Hello);
+            self.say(link, ControlMessage::Hello);
         }
         Ok(())
     }
 
-    /// Ends the queue pair of a peer, if there is one.
+    /// Closes the queue pair of a peer, if there is one.
     pub(super) fn close(&self, peer: u128) {
         let mut state = self.state();
         let link = state.links.remove(&peer);
@@ -175,28 +182,28 @@ impl Shared {
         }
     }
 
-    /// Nobody comes any more, and those who are there go.
+    /// Closes all queue pairs, and adds no more.
     pub(super) fn stop(&self) {
         self.state().stopped = true;
         self.links().iter().for_each(|link| self.close(link.peer));
     }
 
-    /// The queue pair has failed: told once.
-    pub(super) fn fail(&self, link: &Link, reason: String) {
+    /// A queue pair has failed; reported once.
+    pub(super) fn fail(&self, link: &RdmaLink, reason: String) {
         if !link.told.swap(true, Ordering::AcqRel) {
             (self.hooks.failed)(link.peer, reason);
         }
     }
 
-    /// What came of sending.
-    pub(super) fn sent(&self, link: &Link, sent: Result<(), String>) {
+    /// Handles the result of sending.
+    pub(super) fn sent(&self, link: &RdmaLink, sent: Result<(), String>) {
         if let Err(reason) = sent {
             self.fail(link, reason);
         }
     }
 
-    /// What came of putting something into a queue.
-    pub(super) fn put(&self, link: &Link, put: Result<bool, Full>) {
+    /// Handles the result of appending to a queue.
+    pub(super) fn put(&self, link: &RdmaLink, put: Result<bool, Full>) {
         match put {
             Ok(false) => {}
             Ok(true) => self.sent(link, link.outgoing.send(self.is_asleep())),
@@ -207,8 +214,8 @@ impl Shared {
         }
     }
 
-    /// Sends a message that waits for nothing.
-    pub(super) fn say(&self, link: &Link, message: Message) {
+    /// Sends a message ahead of the pushes that wait.
+    pub(super) fn say(&self, link: &RdmaLink, message: ControlMessage) {
         if let Some(poster) = &mut *link.outgoing.poster() {
             poster.express.push_back(message);
         }
@@ -219,15 +226,15 @@ impl Shared {
         self.asleep.load(Ordering::SeqCst)
     }
 
-    /// Rings those of what was noted for them that sleep, or may. It is sent with the
-    /// batch.
-    pub(super) fn ring_if_due(&self, link: &Link) -> bool {
-        // Pairs with that of `announce_sleep`: either this one sees that I sleep, or the
-        // sleeper sees what was noted.
+    /// Queues a doorbell for a peer that sleeps, or may sleep, if pushes to it need one. It
+    /// is sent with the batch.
+    pub(super) fn wake_if_due(&self, link: &RdmaLink) -> bool {
+        // Pairs with the fence of `announce_sleep`: either this thread sees that the process
+        // sleeps, or the sleeper sees the reason that was noted.
         fence(Ordering::SeqCst);
-        let due = link.sleeper.due(link.sleep_word(), self.is_asleep());
-        if let Some(ring) = due {
-            self.put(link, link.outgoing.put_wake(ring).map(|()| false));
+        let due = link.sleep.due(link.sleep_word(), self.is_asleep());
+        if let Some(reason) = due {
+            self.put(link, link.outgoing.put_wake(reason).map(|()| false));
         }
         due.is_some()
     }
@@ -237,7 +244,7 @@ impl Shared {
         fence(Ordering::SeqCst);
         for link in self.links().iter() {
             link.outgoing.tell(word);
-            self.ring_if_due(link);
+            self.wake_if_due(link);
             self.sent(link, link.outgoing.send(true));
         }
     }
@@ -249,13 +256,13 @@ impl Shared {
     pub(super) fn poll(&self) {
         let list = match self.state.try_lock() {
             Ok(state) => Arc::clone(&state.list),
-            // Somebody comes or goes: next time.
+            // A peer is being added or removed: the next poll will do.
             Err(TryLockError::WouldBlock) => return,
             Err(TryLockError::Poisoned(poisoned)) => Arc::clone(&poisoned.into_inner().list),
         };
         let asleep = self.is_asleep();
         for link in list.iter() {
-            let sent = match self.ring_if_due(link) {
+            let sent = match self.wake_if_due(link) {
                 true => link.outgoing.end_batch(asleep),
                 false => link.outgoing.upkeep(asleep),
             };
@@ -263,19 +270,19 @@ impl Shared {
         }
     }
 
-    /// By the thread: a completion queue has something.
-    pub(super) fn attend(&self, number: u64) {
+    /// Called by the completion thread: a completion queue has an entry.
+    pub(super) fn handle_completions(&self, number: u64) {
         let Some(link) = self.link_of_number(number >> 1) else {
             return;
         };
         match number & 1 == 0 {
             true => {
-                // It looks at once, as somebody is to be woken; and once more, as of what
-                // has come before the channel was armed again nobody tells.
+                // Received at once, because a thread may have to be woken; and again, because
+                // completions that arrived before the queue was armed are not reported.
                 let received = self.receive(&link);
                 let armed = received.and_then(|()| link.arm());
                 if let Err(reason) = armed.and_then(|()| self.receive(&link)) {
-                    // What is sent fails first, if that is why nothing comes.
+                    // A failure of sending is the better reason for both.
                     self.sent(&link, link.outgoing.go_on(self.is_asleep()));
                     self.fail(&link, reason);
                 }
@@ -284,59 +291,60 @@ impl Shared {
         }
     }
 
-    fn receive(&self, link: &Link) -> Result<(), String> {
+    fn receive(&self, link: &RdmaLink) -> Result<(), String> {
         let received = link.receive()?;
-        self.take(link, received.messages, received.ring);
-        // Last: who sees the count sees what came of it.
+        self.take(link, received.messages, received.wake);
+        // Counted last: a reader of the count sees the effects.
         link.outgoing.counters.heard(received.peer_wakes);
         Ok(())
     }
 
-    fn take(&self, link: &Link, messages: Vec<Message>, ring: Option<WakeReason>) {
+    fn take(&self, link: &RdmaLink, messages: Vec<ControlMessage>, reason: Option<WakeReason>) {
         for message in messages {
             if let Err(reason) = self.hear(link, message) {
                 return self.fail(link, reason);
             }
         }
-        if let Some(ring) = ring {
+        if let Some(reason) = reason {
             let before = self.woken.load(Ordering::Relaxed);
-            (self.hooks.wake)(ring, &self.woken);
+            (self.hooks.wake)(reason, &self.woken);
             let woken = self.woken.load(Ordering::Relaxed) - before;
             link.outgoing.counters.slept_on(woken);
         }
     }
 
-    fn hear(&self, link: &Link, message: Message) -> Result<(), String> {
+    fn hear(&self, link: &RdmaLink, message: ControlMessage) -> Result<(), String> {
         match message {
-            Message::Hello => {
+            ControlMessage::Hello => {
                 if !link.is_proved.swap(true, Ordering::AcqRel) {
                     if link.role == Role::Answers {
-                        self.say(link, Message::Hello);
+                        self.say(link, ControlMessage::Hello);
                     }
                     (self.hooks.proved)(link.peer);
                 }
                 return Ok(());
             }
-            Message::Open { key, place } => {
-                // Held meanwhile: who ends a segment finds what was heard, or is found.
+            ControlMessage::Open { key, place } => {
+                // Locked, so that a segment that ends at the same time is seen as over here,
+                // or finds what the peer has opened.
                 let state = self.state();
                 let is_over = state.is_over(key);
                 if let Some(poster) = &mut *link.outgoing.poster() {
-                    poster.hear_open(key, place, is_over)?;
+                    poster.peer_opened(key, place, is_over)?;
                 }
                 drop(state);
             }
-            Message::Over { key } => {
+            ControlMessage::Over { key } => {
                 if let Some(poster) = &mut *link.outgoing.poster() {
-                    let heard = poster.hear_over(key);
-                    heard.map_err(|nonsense| nonsense.to_string())?;
+                    let heard = poster.peer_ended(key);
+                    heard.map_err(|violation| violation.to_string())?;
                 }
             }
         }
         link.outgoing.send(self.is_asleep())
     }
 
-    /// By the thread: something has happened to the device.
+    /// Called by the completion thread: the device has an event.
     pub(super) fn look_at_device(&self) {
         while let Some(event) = self.device.context.next_event() {
             let device = self.device.context.name();
@@ -350,11 +358,11 @@ impl Shared {
         }
     }
 
-    /// OVER is due for those that peers have opened and that will not be made here.
+    /// Sends OVER for segments that peers have opened and that will not be made here.
     pub(super) fn end_overdue(&self, state: &State) {
         for link in state.links.values() {
             if let Some(poster) = &mut *link.outgoing.poster() {
-                let keys = poster.ledger.overdue(|key| state.is_over(key));
+                let keys = poster.segments.overdue(|key| state.is_over(key));
                 poster.end(&keys);
             }
         }

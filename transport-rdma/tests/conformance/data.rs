@@ -1,4 +1,4 @@
-//! F1 to F5: what arrives, whole and in order.
+//! F1 to F5: pushes arrive, whole and in order.
 
 use spindle_dds_transport::{FABRIC_AREA, Fabric, MessagePush, PeerSet, Rank, Region};
 
@@ -36,7 +36,7 @@ pub(crate) fn rows_begin_zeroed<H: Harness>(group: &H) -> Outcome {
     Ok(())
 }
 
-/// What was pushed stands in the copies, whoever pushes to whom.
+/// Every member's push arrives in the copies of all others.
 pub(crate) fn f1_a_pushed_range_arrives<H: Harness>(group: &H) -> Outcome {
     let members = group.fabric(0).members();
     for rank in 0..members {
@@ -44,7 +44,7 @@ pub(crate) fn f1_a_pushed_range_arrives<H: Harness>(group: &H) -> Outcome {
         for word in 0..16 {
             fabric.store(A + word * 8, (rank as u64 + 1) << 8 | word as u64);
         }
-        // SAFETY: in bounds, and nobody else touches this stretch of the row yet.
+        // SAFETY: in bounds, and no other code accesses this part of the row yet.
         unsafe {
             fabric
                 .row(fabric.me())
@@ -60,7 +60,7 @@ pub(crate) fn f1_a_pushed_range_arrives<H: Harness>(group: &H) -> Outcome {
             let (seen, sent) = (row.load(A + word * 8), (of as u64 + 1) << 8 | word as u64);
             ensure!(seen == sent, "{reader} sees {seen:x} of {of}, not {sent:x}");
         }
-        // SAFETY: settled; nobody writes any more.
+        // SAFETY: settled; nothing is written any more.
         let bytes = unsafe { row.bytes(B, 64) };
         ensure!(
             bytes == [of as u8 + 1; 64],
@@ -70,12 +70,12 @@ pub(crate) fn f1_a_pushed_range_arrives<H: Harness>(group: &H) -> Outcome {
     Ok(())
 }
 
-/// Batches of payload and headers, then a guard, in a ring of `SLOTS` that is
-/// used again once all have said so: what a guard covers is there, unmixed.
-/// (Fails if a word push carries a later value, goes along with the range
-/// before it, or overtakes it; and if shared memory shows it first.) By turns, a batch is
-/// pushed range by range, by one call, and its last slot as a message. One half of a slot is
-/// written as bytes, the other as words.
+/// Batches of payload and headers, then a guard, in a ring of `SLOTS` slots that are reused
+/// once all members have acknowledged them: what a guard covers has arrived, unmixed. (Fails
+/// if a word push carries a later value, becomes part of the range before it, or overtakes it;
+/// and if shared memory shows it first.) In turn, a batch is pushed range by range, by one
+/// call, and its last slot as a message. One half of a slot is written as bytes, the other as
+/// words.
 pub(crate) fn f1b_a_guard_vouches_for_what_was_pushed_before_it<H: Harness>(group: &H) -> Outcome {
     const SLOTS: u64 = 4;
     const SLOT: usize = 64;
@@ -105,7 +105,7 @@ pub(crate) fn f1b_a_guard_vouches_for_what_was_pushed_before_it<H: Harness>(grou
         let indexes = sent..sent + batch;
         for index in indexes.clone() {
             let half = fabric.row(Rank(0)).place(at(index), HALF);
-            // SAFETY: in bounds, and all have acknowledged the slot's last use.
+            // SAFETY: in bounds, and all members have acknowledged the slot's last use.
             unsafe { half.write_bytes(index as u8, HALF) };
         }
         sent += batch;
@@ -162,7 +162,7 @@ pub(crate) fn f1b_a_guard_vouches_for_what_was_pushed_before_it<H: Harness>(grou
     group.run(core::iter::once(writer).chain(readers).collect())
 }
 
-/// A word and then another are pushed: whoever sees the second sees the first.
+/// Two words are pushed one after the other: a reader that sees the second sees the first.
 pub(crate) fn f2_words_take_effect_in_call_order<H: Harness>(group: &H) -> Outcome {
     in_order(group, |fabric, value, to| {
         fabric.push_word(A, value, to);
@@ -170,7 +170,7 @@ pub(crate) fn f2_words_take_effect_in_call_order<H: Harness>(group: &H) -> Outco
     })
 }
 
-/// So too if the first goes in a range, perhaps with a later value.
+/// The same if the first is part of a range, perhaps with a later value.
 pub(crate) fn f2_a_range_takes_effect_before_later_pushes<H: Harness>(group: &H) -> Outcome {
     in_order(group, |fabric, value, to| {
         fabric.store(A, value);
@@ -179,9 +179,9 @@ pub(crate) fn f2_a_range_takes_effect_before_later_pushes<H: Harness>(group: &H)
     })
 }
 
-/// Two words are stored and nothing is pushed until the end: if they show at
-/// all, they show in order.
-pub(crate) fn f5_stores_that_show_early_show_in_order<H: Harness>(group: &H) -> Outcome {
+/// Two words are stored, and nothing is pushed until the end: if they become visible, then in
+/// order.
+pub(crate) fn f5_stores_visible_early_are_in_order<H: Harness>(group: &H) -> Outcome {
     let last = group.rounds();
     in_order(group, |fabric, value, to| {
         fabric.store(A, value);
@@ -193,8 +193,8 @@ pub(crate) fn f5_stores_that_show_early_show_in_order<H: Harness>(group: &H) -> 
     })
 }
 
-/// The writer raises A before B; readers never see B above A, nor either fall,
-/// and see both rise to the end.
+/// The writer raises A before B. Readers never see B above A, nor either fall, and see both
+/// reach their last value.
 fn in_order<H: Harness>(group: &H, write: impl Fn(&H::F, u64, &PeerSet) + Send) -> Outcome {
     let last = group.rounds();
     let mut value = 0;
@@ -228,8 +228,8 @@ fn in_order<H: Harness>(group: &H, write: impl Fn(&H::F, u64, &PeerSet) + Send) 
     group.run(core::iter::once(writer).chain(readers).collect())
 }
 
-/// What goes to one member waits for no other: here one is dead.
-pub(crate) fn f3_a_dead_peer_holds_up_nobody<H: Harness>(group: &H) -> Outcome {
+/// Pushes to one member do not wait for another, here a dead one.
+pub(crate) fn f3_a_dead_peer_holds_up_no_other<H: Harness>(group: &H) -> Outcome {
     group.kill(1);
     f3_rest_goes_on(group)
 }
@@ -253,7 +253,7 @@ fn f3_rest_goes_on<H: Harness>(group: &H) -> Outcome {
     group.run(vec![writer, reader])
 }
 
-/// Both halves of each word always tell the same, in ranges that overlap.
+/// Both halves of each word always agree, in overlapping ranges.
 pub(crate) fn f4_words_never_tear<H: Harness>(group: &H) -> Outcome {
     const WORDS: usize = 24;
     let last = group.rounds();
@@ -295,8 +295,8 @@ pub(crate) fn f4_words_never_tear<H: Harness>(group: &H) -> Outcome {
     group.run(core::iter::once(writer).chain(readers).collect())
 }
 
-/// Counters say what was done.
-pub(crate) fn counters_count_what_was_sent<H: Harness>(group: &H) -> Outcome {
+/// The counters count all pushes.
+pub(crate) fn counters_count_pushes<H: Harness>(group: &H) -> Outcome {
     let fabric = group.fabric(0);
     let to = everybody_but(fabric);
     let peers = to.len() as u64;

@@ -1,4 +1,4 @@
-//! F6 and F7: failures, fences, and what stays of those who are gone.
+//! F6 and F7: failures, fences, and the rows of members that are gone.
 
 use spindle_dds_transport::{FABRIC_AREA, Fabric, Rank};
 
@@ -7,8 +7,8 @@ use crate::harness::{Actor, Harness, Outcome, Turn, ensure};
 
 const A: usize = FABRIC_AREA;
 
-/// Everybody is told of a death, once, with its cause.
-pub(crate) fn f6_a_death_is_told_once_to_each<H: Harness>(group: &H) -> Outcome {
+/// A death is reported to every member, once, with its cause.
+pub(crate) fn f6_a_death_is_reported_once_to_each<H: Harness>(group: &H) -> Outcome {
     group.kill(1);
     let survivor = |rank: usize| {
         Actor::new(rank, move |fabric: &H::F| {
@@ -35,9 +35,8 @@ pub(crate) fn f6_a_death_is_told_once_to_each<H: Harness>(group: &H) -> Outcome 
     Ok(())
 }
 
-/// Members that push to each other all at once: the last word of each arrives
-/// at all.
-pub(crate) fn f6_no_push_to_the_living_is_lost<H: Harness>(group: &H) -> Outcome {
+/// Members push to each other at the same time: the last word of each arrives.
+pub(crate) fn f6_no_push_to_a_live_member_is_lost<H: Harness>(group: &H) -> Outcome {
     let last = group.rounds();
     let member = |rank: usize| {
         let mut value = 0;
@@ -57,8 +56,8 @@ pub(crate) fn f6_no_push_to_the_living_is_lost<H: Harness>(group: &H) -> Outcome
     group.run((0..group.fabric(0).members()).map(member).collect())
 }
 
-/// Once a peer is fenced, its row stands still here, however it goes on, and
-/// what a guard vouched for before stays readable.
+/// Once a peer is fenced, its row does not change here, whatever the peer does, and bytes that
+/// a guard vouched for before stay readable.
 pub(crate) fn f6_nothing_of_a_fenced_peer_is_seen<H: Harness>(group: &H) -> Outcome {
     const WORDS: usize = 32;
     let last = group.rounds();
@@ -84,7 +83,7 @@ pub(crate) fn f6_nothing_of_a_fenced_peer_is_seen<H: Harness>(group: &H) -> Outc
     let mut looks = 0;
     let reader = Actor::new(1, move |fabric: &H::F| {
         let Some(frozen) = frozen else {
-            // Somewhere in the middle.
+            // At some moment in the middle.
             if fabric.row(Rank(0)).load(A) < last / 3 {
                 return Ok(Turn::Idle);
             }
@@ -114,7 +113,7 @@ pub(crate) fn f6_nothing_of_a_fenced_peer_is_seen<H: Harness>(group: &H) -> Outc
 }
 
 /// A dead member's row stays readable, fenced or not.
-pub(crate) fn f7_rows_of_the_dead_stay_readable<H: Harness>(group: &H) -> Outcome {
+pub(crate) fn f7_rows_of_dead_members_stay_readable<H: Harness>(group: &H) -> Outcome {
     let dying = group.fabric(0);
     dying.push_word(A, 7, &everybody_but(dying));
     group.settle();

@@ -1,4 +1,4 @@
-//! What a backend gives the suite: members, a way to run them, faults.
+//! What a backend provides to the suite: members, a way to run them, faults.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork, SimOptions};
 use spindle_dds_transport::{Fabric, FailureCause, Park, PeerSet, Rank};
 
-/// A clause that does not hold.
+/// A violation of a clause.
 #[derive(Debug)]
 pub(crate) struct Violation(pub(crate) String);
 
@@ -29,33 +29,33 @@ macro_rules! ensure {
 }
 pub(crate) use ensure;
 
-/// What a member's turn came to.
+/// The result of one call of an actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// It did something.
     Busy,
     /// It found nothing to do: call again.
     Idle,
-    /// It has announced sleep and looked again: call when it is rung.
+    /// It has announced sleep and looked again: call it when it is woken.
     Asleep,
-    /// It is through.
+    /// It has finished.
     Done,
 }
 
-/// How a sleep ended.
+/// How a sleep has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sleep {
-    /// Somebody rang.
-    Rung,
-    /// Nobody rang, and the time was over.
+    /// By a wake-up.
+    Woken,
+    /// By the timeout.
     Through,
-    /// Nobody rang, and it ended before its time.
+    /// Without a wake-up, before the timeout.
     CutShort,
 }
 
 type Step<'a, F> = Box<dyn FnMut(&F) -> Outcome<Turn> + Send + 'a>;
 
-/// A thread of a member, as a function that is called until it is through.
+/// An actor of a member: a function that is called until it has finished.
 pub(crate) struct Actor<'a, F> {
     pub(crate) rank: Rank,
     pub(crate) step: Step<'a, F>,
@@ -70,52 +70,52 @@ impl<'a, F> Actor<'a, F> {
     }
 }
 
-/// A batch ends with each turn of an actor, whomever it rang.
+/// Ends a batch, waking no member.
 pub(crate) fn end_batch(fabric: &impl Fabric) {
     fabric.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
 }
 
-/// A group of one backend; its fabrics are of a control segment.
+/// A group of members over one backend; its fabrics are of a control segment.
 pub(crate) trait Harness: Sync {
     type F: Fabric;
 
     fn fabric(&self, rank: usize) -> &Self::F;
 
-    /// Runs the actors against each other until all are through.
+    /// Runs the actors against each other until all have finished.
     fn run(&self, actors: Vec<Actor<'_, Self::F>>) -> Outcome;
 
-    /// Blocks a member that has announced sleep until it is rung or a short
-    /// time is over, in which all that was pushed lands.
+    /// Blocks a member that has announced sleep until it is woken, or a short time is over, in
+    /// which all pushes land.
     fn sleep(&self, rank: usize) -> Sleep;
 
-    /// Returns when all that was pushed has landed.
+    /// Returns when all pushes have landed.
     fn settle(&self);
 
-    /// A member's process ends.
+    /// Ends a member's process.
     fn kill(&self, rank: usize);
 
-    /// Whether this is how the others learn of it.
+    /// Whether this is the cause that others must be told.
     fn is_death(&self, cause: &FailureCause) -> bool {
         *cause == FailureCause::ProcessEnded
     }
 
-    /// About how often a test repeats what it does.
+    /// About how often a test repeats itself.
     fn rounds(&self) -> u64;
 }
 
-/// A group whose members can be in further segments.
+/// A group whose members can be in additional segments.
 pub(crate) trait Segments: Harness {
     type Segment: Copy + Send + Sync;
 
-    /// Agrees on one more segment, with rows as long as those of the group: its
-    /// ranks are these members, in this order.
+    /// Agrees on an additional segment of these members, in this order, with rows as long as
+    /// those of the group.
     fn agree(&self, members: &[usize], control: bool) -> Self::Segment;
 
-    /// The member with this rank in a segment opens it.
+    /// Opens the segment for the member with this rank in it.
     fn open(&self, segment: Self::Segment, rank: usize) -> Self::F;
 }
 
-/// The simulator: actors and network take turns as the seed says.
+/// The simulator: actors and network take turns by the seed.
 pub(crate) struct SimGroup {
     network: SimNetwork,
     fabrics: Vec<SimFabric>,
@@ -142,7 +142,7 @@ impl Harness for SimGroup {
 
     fn run(&self, mut actors: Vec<Actor<'_, SimFabric>>) -> Outcome {
         let mut rng = Rng::new(!self.seed);
-        // How fast the network is beside the members.
+        // Speed of the network relative to the members.
         let haste = [0.2, 0.5, 0.9][rng.below(3)];
         let mut last = vec![Turn::Busy; actors.len()];
         while last.iter().any(|&turn| turn != Turn::Done) {
@@ -182,7 +182,7 @@ impl Harness for SimGroup {
     fn sleep(&self, rank: usize) -> Sleep {
         self.network.settle();
         match self.network.take_wakeup(NodeId(rank)) {
-            true => Sleep::Rung,
+            true => Sleep::Woken,
             false => Sleep::Through,
         }
     }
@@ -218,8 +218,8 @@ impl Segments for SimGroup {
     }
 }
 
-/// Sleeps until it is rung; false if that takes as long as no test does.
-fn is_rung(fabric: &impl Park) -> bool {
+/// Sleeps until woken; false if that takes far too long.
+fn is_woken(fabric: &impl Park) -> bool {
     let end = Instant::now() + Duration::from_secs(20);
     while !fabric.park(Some(end.saturating_duration_since(Instant::now()))) {
         if Instant::now() >= end {
@@ -229,7 +229,7 @@ fn is_rung(fabric: &impl Park) -> bool {
     true
 }
 
-/// Actors as threads, which sleep in the kernel.
+/// Runs actors as threads, which sleep in the kernel.
 pub(crate) fn run_threads<F: Park>(fabrics: &[F], actors: Vec<Actor<'_, F>>) -> Outcome {
     let failed = AtomicBool::new(false);
     let act = |mut actor: Actor<'_, F>| {
@@ -237,7 +237,7 @@ pub(crate) fn run_threads<F: Park>(fabrics: &[F], actors: Vec<Actor<'_, F>>) -> 
         while !failed.load(Ordering::SeqCst) {
             let mut turn = (actor.step)(fabric);
             end_batch(fabric);
-            if matches!(turn, Ok(Turn::Asleep)) && !is_rung(fabric) {
+            if matches!(turn, Ok(Turn::Asleep)) && !is_woken(fabric) {
                 turn = Err(Violation(format!("{} sleeps for ever", actor.rank)));
             }
             match turn {
@@ -268,7 +268,7 @@ pub(crate) fn run_threads<F: Park>(fabrics: &[F], actors: Vec<Actor<'_, F>>) -> 
 pub(crate) fn park_for_a_while(fabric: &impl Park) -> Sleep {
     let (start, limit) = (Instant::now(), Duration::from_millis(20));
     match fabric.park(Some(limit)) {
-        true => Sleep::Rung,
+        true => Sleep::Woken,
         false if start.elapsed() >= limit => Sleep::Through,
         false => Sleep::CutShort,
     }

@@ -1,12 +1,14 @@
-//! One suite for all backends: each clause of the `Fabric` contract as a
-//! function over a [`harness::Harness`], run over the simulator (many seeds) and over
-//! stations (threads, both doorbells): of one host, each on its own, and a mixture. A
-//! backend that comes later implements [`harness::Segments`] and adds a module to `suite`.
+//! One suite for all backends: each clause of the `Fabric` contract is a function over a
+//! [`harness::Harness`], run over the simulator (many seeds) and over stations (threads, both
+//! doorbells): all members on one host, each on its own host, and a mixture. A new backend
+//! implements [`harness::Segments`] and adds a module to `suite`.
+//!
+//! The mutants of the simulator (`testing/mutants/fabric`) break one clause each, and have to
+//! fail the test of that clause.
 
 mod data;
 mod failure;
 mod harness;
-mod planted;
 mod segments;
 mod sleeping;
 mod stations;
@@ -16,7 +18,7 @@ use spindle_dds_transport::shm::DoorbellChoice;
 use spindle_dds_transport::sim::{Rng, SimOptions};
 use stations::StationGroup;
 
-/// In shared memory and over streams; simulated groups have 3 to 5.
+/// Members of a group of stations; simulated groups have 3 to 5.
 const MEMBERS: usize = 3;
 const ROW_LEN: usize = 1024;
 
@@ -56,7 +58,7 @@ fn over_stations(
     }
 }
 
-/// Some clauses repeat themselves often enough; and packets take their time.
+/// Once: packets take time, and most clauses repeat themselves.
 fn over_rdma(clause: impl Fn(&StationGroup) -> Outcome, hosts: &[usize]) {
     use DoorbellChoice::{Auto, Event};
     if let Err(violation) = clause(&StationGroup::over_rdma(hosts, ROW_LEN, &[Auto, Event])) {
@@ -64,7 +66,7 @@ fn over_rdma(clause: impl Fn(&StationGroup) -> Outcome, hosts: &[usize]) {
     }
 }
 
-/// The hosts of members: all on one, each on its own, two and two.
+/// The hosts of the members: all on one, each on its own, two on each, and so on.
 const ONE: &[usize] = &[0; MEMBERS];
 const APART: &[usize] = &[0, 1, 2];
 const TWO: &[usize] = &[0, 1, 0, 1];
@@ -162,14 +164,6 @@ macro_rules! suite {
                 super::over_rdma(crate::$segments::$further, super::TWO_AND_MORE);
             })*
         }
-        /// Every clause by its name, for the planted bugs.
-        fn clause<H: Segments>(name: &str) -> Option<fn(&H) -> Outcome> {
-            match name {
-                $(stringify!($clause) => Some($module::$clause::<H>),)*
-                $(stringify!($further) => Some($segments::$further::<H>),)*
-                _ => None,
-            }
-        }
     };
 }
 
@@ -180,22 +174,22 @@ suite! {
         data::f1b_a_guard_vouches_for_what_was_pushed_before_it,
         data::f2_words_take_effect_in_call_order,
         data::f2_a_range_takes_effect_before_later_pushes,
-        data::f3_a_dead_peer_holds_up_nobody,
+        data::f3_a_dead_peer_holds_up_no_other,
         data::f4_words_never_tear,
-        data::f5_stores_that_show_early_show_in_order,
-        data::counters_count_what_was_sent,
-        failure::f6_a_death_is_told_once_to_each,
-        failure::f6_no_push_to_the_living_is_lost,
+        data::f5_stores_visible_early_are_in_order,
+        data::counters_count_pushes,
+        failure::f6_a_death_is_reported_once_to_each,
+        failure::f6_no_push_to_a_live_member_is_lost,
         failure::f6_nothing_of_a_fenced_peer_is_seen,
-        failure::f7_rows_of_the_dead_stay_readable,
+        failure::f7_rows_of_dead_members_stay_readable,
         sleeping::no_wake_up_is_lost_when_a_token_goes_round,
         sleeping::no_wake_up_is_lost_in_a_crowd,
         sleeping::no_nudge_is_lost,
-        sleeping::no_nudge_of_an_owner_is_lost,
-        sleeping::only_those_asleep_are_rung,
-        sleeping::acknowledgements_ring_only_who_wants_them,
+        sleeping::no_nudge_under_the_lock_is_lost,
+        sleeping::only_sleepers_are_woken,
+        sleeping::acknowledgements_wake_only_members_that_want_them,
         sleeping::a_death_wakes_sleepers,
-        sleeping::who_has_fenced_sleeps_until_rung,
+        sleeping::a_member_that_has_fenced_sleeps_until_woken,
         sleeping::no_wake_up_is_lost_after_a_fence,
         sleeping::sleeps_are_counted,
     }

@@ -1,16 +1,16 @@
-//! Further segments: order over all of them, late openers, fences and failures
-//! of one of them, and one sleep for all.
+//! Additional segments: order over all of them, late openers, fences and failures in one of
+//! them, and the common sleep.
 
 use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, WakeInterest};
 
 use crate::data::everybody_but;
 use crate::harness::{Actor, Outcome, Segments, Turn, ensure};
-use crate::sleeping::{only, rings, sleeper};
+use crate::sleeping::{only, sleeper, total_wakes};
 
 const A: usize = FABRIC_AREA;
 const B: usize = FABRIC_AREA + 128;
 
-/// All members in a further segment, with the ranks that they have.
+/// All members in an additional segment, with the same ranks.
 fn index<H: Segments>(group: &H) -> H::Segment {
     let everybody: Vec<_> = (0..group.fabric(0).members()).collect();
     group.agree(&everybody, false)
@@ -21,8 +21,8 @@ fn open_everywhere<H: Segments>(group: &H, segment: H::Segment, members: usize) 
     ranks.map(|rank| group.open(segment, rank)).collect()
 }
 
-/// Words go up in one segment and then in the other, in ranges and alone: who
-/// sees the later one sees the earlier one.
+/// Words rise in one segment and then in the other, in ranges and alone: a reader that sees the
+/// later one sees the earlier one.
 pub(crate) fn f2_order_holds_across_segments<H: Segments>(group: &H) -> Outcome {
     let (members, last) = (group.fabric(0).members(), group.rounds());
     let mut indices = open_everywhere(group, index(group), members).into_iter();
@@ -60,8 +60,8 @@ pub(crate) fn f2_order_holds_across_segments<H: Segments>(group: &H) -> Outcome 
     group.run(core::iter::once(writer).chain(readers).collect())
 }
 
-/// A member opens a segment when others have long been pushing in it, and goes
-/// on pushing elsewhere; it misses nothing, there or in its other segments.
+/// A member opens a segment after others have pushed in it for long and have continued to push
+/// elsewhere; it misses nothing, there or in its other segments.
 pub(crate) fn f6_a_late_opener_sees_all_that_was_pushed<H: Segments>(group: &H) -> Outcome {
     let (segment, last) = (index(group), group.rounds());
     let index = group.open(segment, 0);
@@ -101,7 +101,7 @@ pub(crate) fn f6_a_late_opener_sees_all_that_was_pushed<H: Segments>(group: &H) 
     group.run(core::iter::once(writer).chain(openers).collect())
 }
 
-/// Who is fenced in one segment stands still there, and goes on elsewhere.
+/// A member that is fenced in one segment does not change there, and continues elsewhere.
 pub(crate) fn f6_a_fence_leaves_other_segments_alone<H: Segments>(group: &H) -> Outcome {
     let (members, last) = (group.fabric(0).members(), group.rounds());
     let mut indices = open_everywhere(group, index(group), members).into_iter();
@@ -136,8 +136,8 @@ pub(crate) fn f6_a_fence_leaves_other_segments_alone<H: Segments>(group: &H) -> 
     group.run(vec![writer, reader])
 }
 
-/// A death is reported once on each control segment that has the dead, also on
-/// one opened afterwards; on other segments never.
+/// A death is reported once on each control segment of the dead member, also on one opened
+/// afterwards; on other segments never.
 pub(crate) fn f6_each_control_segment_reports_a_death<H: Segments>(group: &H) -> Outcome {
     let polled = |fabric: &H::F| -> Vec<_> {
         let failures = core::iter::from_fn(|| fabric.poll());
@@ -168,7 +168,7 @@ pub(crate) fn f6_each_control_segment_reports_a_death<H: Segments>(group: &H) ->
     Ok(())
 }
 
-/// Some of the group, in another order: who is who is told by the segment.
+/// Some members in another order: ranks are those of the segment.
 pub(crate) fn ranks_are_of_the_segment<H: Segments>(group: &H) -> Outcome {
     let segment = group.agree(&[2, 0], false);
     let (first, second) = (group.open(segment, 0), group.open(segment, 1));
@@ -192,8 +192,8 @@ pub(crate) fn ranks_are_of_the_segment<H: Segments>(group: &H) -> Outcome {
     Ok(())
 }
 
-/// A token goes round, now in one segment, now in the other; everybody sleeps
-/// by one of them until it comes.
+/// A token goes round, alternating between two segments; every member sleeps in one of them
+/// until it arrives.
 pub(crate) fn no_wake_up_is_lost_when_a_token_changes_segments<H: Segments>(group: &H) -> Outcome {
     let (members, rounds) = (group.fabric(0).members(), group.rounds());
     let indices = open_everywhere(group, index(group), members);
@@ -222,23 +222,23 @@ pub(crate) fn no_wake_up_is_lost_when_a_token_changes_segments<H: Segments>(grou
     group.run((0..members).zip(indices).map(member).collect())
 }
 
-/// Whoever sleeps by one segment is rung and nudged by any, and wakes by any.
+/// A sleeper in one segment is woken and nudged through any.
 pub(crate) fn sleep_is_shared_by_all_segments<H: Segments>(group: &H) -> Outcome {
     let members = group.fabric(0).members();
     let indices = open_everywhere(group, index(group), members);
-    let rings = |fabric: &H::F, value| {
-        let before = rings(group);
+    let woken_by = |fabric: &H::F, value| {
+        let before = total_wakes(group);
         fabric.push_word(A, value, &only(1));
         fabric.wake(&only(1), &PeerSet::EMPTY);
         group.settle();
-        rings(group) - before
+        total_wakes(group) - before
     };
     let (here, there) = (group.fabric(1), &indices[1]);
     for (value, sleeps, wakes) in [(1, here, there), (3, there, here)] {
-        for ringing in [group.fabric(0), &indices[0]] {
+        for waking in [group.fabric(0), &indices[0]] {
             sleeps.announce_sleep(WakeInterest::Data);
             group.settle();
-            ensure!(rings(ringing, value) == 1, "not rung");
+            ensure!(woken_by(waking, value) == 1, "not woken");
             for nudge in [H::F::nudge, H::F::nudge_under_lock] {
                 let before = wakes.counters().nudges;
                 nudge(wakes);
@@ -246,7 +246,7 @@ pub(crate) fn sleep_is_shared_by_all_segments<H: Segments>(group: &H) -> Outcome
             }
             wakes.announce_awake();
             group.settle();
-            ensure!(rings(ringing, value + 1) == 0, "rung awake");
+            ensure!(woken_by(waking, value + 1) == 0, "woken awake");
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Sleeping: no wake-up is lost, and none is made for nothing.
+//! Sleeping: no wake-up is lost, and none is made without need.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +14,9 @@ pub(crate) fn only(rank: usize) -> PeerSet {
     [Rank(rank as u16)].into_iter().collect()
 }
 
-/// A member that sleeps whenever `work` finds nothing to do, as an engine
-/// would: announce, look once more, sleep, announce, look. It does not end awake: where
-/// the news of a peer's sleep is still on its way, that rings whom it has pushed to last.
+/// A member that sleeps whenever `work` finds nothing to do, like an engine: announce, look
+/// once more, sleep, announce, look. It does not finish awake: where a peer's announcement may
+/// be in flight, its own announcement sends the doorbell for its last push.
 pub(crate) fn sleeper<'a, F: Fabric>(
     rank: usize,
     want: WakeInterest,
@@ -60,7 +60,7 @@ pub(crate) fn sleeper<'a, F: Fabric>(
     })
 }
 
-/// A token goes round; everybody sleeps until it comes.
+/// A token goes round; every member sleeps until it arrives.
 pub(crate) fn no_wake_up_is_lost_when_a_token_goes_round<H: Harness>(group: &H) -> Outcome {
     let members: Vec<_> = (0..group.fabric(0).members()).collect();
     pass_a_token(group, &members, group.rounds())
@@ -89,8 +89,8 @@ fn pass_a_token<H: Harness>(group: &H, members: &[usize], rounds: u64) -> Outcom
     group.run(members.iter().enumerate().map(member).collect())
 }
 
-/// Everybody sends as fast as the others take it, data to all and
-/// acknowledgements back, and sleeps whenever there is nothing to do.
+/// Every member sends as fast as the others receive, data to all and acknowledgements back,
+/// and sleeps whenever there is nothing to do.
 pub(crate) fn no_wake_up_is_lost_in_a_crowd<H: Harness>(group: &H) -> Outcome {
     const WINDOW: u64 = 2;
     let last = group.rounds();
@@ -132,13 +132,13 @@ pub(crate) fn no_wake_up_is_lost_in_a_crowd<H: Harness>(group: &H) -> Outcome {
     group.run((0..group.fabric(0).members()).map(member).collect())
 }
 
-/// The other threads of a process leave work behind and nudge its sleeper.
+/// Other threads of a process leave work for its sleeper, and nudge it.
 pub(crate) fn no_nudge_is_lost<H: Harness>(group: &H) -> Outcome {
     leave_work(group, None)
 }
 
-/// They have a lock that the sleeper has for its look, and nudge as its owners.
-pub(crate) fn no_nudge_of_an_owner_is_lost<H: Harness>(group: &H) -> Outcome {
+/// They hold the lock under which the sleeper looks, and nudge under it.
+pub(crate) fn no_nudge_under_the_lock_is_lost<H: Harness>(group: &H) -> Outcome {
     leave_work(group, Some(&Mutex::new(())))
 }
 
@@ -177,16 +177,16 @@ fn leave_work<H: Harness>(group: &H, lock: Option<&Mutex<()>>) -> Outcome {
     group.run(vec![engine, thread])
 }
 
-/// Rings of all, as some backends count where they ring and some where they wake.
-pub(crate) fn rings<H: Harness>(group: &H) -> u64 {
+/// Wake-ups of all members: some backends count them at the waker, some at the sleeper.
+pub(crate) fn total_wakes<H: Harness>(group: &H) -> u64 {
     let members = 0..group.fabric(0).members();
     members
         .map(|rank| group.fabric(rank).counters().peer_wakes)
         .sum()
 }
 
-/// Who is awake is not rung, and needs no nudge.
-pub(crate) fn only_those_asleep_are_rung<H: Harness>(group: &H) -> Outcome {
+/// An awake member is not woken, and needs no nudge.
+pub(crate) fn only_sleepers_are_woken<H: Harness>(group: &H) -> Outcome {
     let fabric = group.fabric(0);
     let to = everybody_but(fabric);
     for value in 1..=3 {
@@ -196,19 +196,19 @@ pub(crate) fn only_those_asleep_are_rung<H: Harness>(group: &H) -> Outcome {
         fabric.nudge_under_lock();
         group.settle();
     }
-    ensure!(rings(group) == 0, "{} rang", rings(group));
+    ensure!(total_wakes(group) == 0, "{} rang", total_wakes(group));
     ensure!(fabric.counters().nudges == 0, "{:?}", fabric.counters());
     group.fabric(1).announce_sleep(WakeInterest::Data);
     group.settle();
-    // Where epochs travel, it may be rung for what was pushed before.
-    let before = rings(group);
+    // Where announcements travel, it may be woken for earlier pushes.
+    let before = total_wakes(group);
     fabric.push_word(A, 4, &to);
     fabric.wake(&to, &PeerSet::EMPTY);
     group.settle();
-    let after = rings(group);
+    let after = total_wakes(group);
     ensure!(
         after == before + 1,
-        "{} rings for one sleeper",
+        "{} wake-ups for one sleeper",
         after - before
     );
     group.fabric(1).announce_awake();
@@ -216,19 +216,19 @@ pub(crate) fn only_those_asleep_are_rung<H: Harness>(group: &H) -> Outcome {
     fabric.push_word(A, 5, &to);
     fabric.wake(&to, &PeerSet::EMPTY);
     group.settle();
-    ensure!(rings(group) == after, "rung awake");
+    ensure!(total_wakes(group) == after, "woken awake");
     Ok(())
 }
 
-/// Acknowledgements wake those who wait for them; data wakes all.
-pub(crate) fn acknowledgements_ring_only_who_wants_them<H: Harness>(group: &H) -> Outcome {
+/// Acknowledgements wake members that wait for them; data wakes all.
+pub(crate) fn acknowledgements_wake_only_members_that_want_them<H: Harness>(group: &H) -> Outcome {
     let (from, none) = (group.fabric(0), PeerSet::EMPTY);
-    let rung_by = |data: &PeerSet, acks: &PeerSet| {
-        let before = rings(group);
+    let woken_by = |data: &PeerSet, acks: &PeerSet| {
+        let before = total_wakes(group);
         from.push_word(A, from.row(Rank(0)).load(A) + 1, &only(1));
         from.wake(data, acks);
         group.settle();
-        rings(group) - before
+        total_wakes(group) - before
     };
     let sleeps = |want| {
         group.fabric(1).announce_sleep(want);
@@ -240,21 +240,21 @@ pub(crate) fn acknowledgements_ring_only_who_wants_them<H: Harness>(group: &H) -
     };
     sleeps(WakeInterest::Data);
     ensure!(
-        rung_by(&none, &only(1)) == 0,
-        "rung for acknowledgements nobody waits for"
+        woken_by(&none, &only(1)) == 0,
+        "woken for acknowledgements without waiting for them"
     );
-    ensure!(rung_by(&only(1), &none) == 1, "not rung for data");
+    ensure!(woken_by(&only(1), &none) == 1, "not woken for data");
     wakes();
     sleeps(WakeInterest::DataAndAcks);
     ensure!(
-        rung_by(&none, &only(1)) == 1,
-        "not rung for acknowledgements"
+        woken_by(&none, &only(1)) == 1,
+        "not woken for acknowledgements"
     );
     wakes();
     sleeps(WakeInterest::DataAndAcks);
     ensure!(
-        rung_by(&only(1), &none) == 1,
-        "not rung for data by who wants both"
+        woken_by(&only(1), &none) == 1,
+        "a sleeper for both is not woken for data"
     );
     Ok(())
 }
@@ -271,9 +271,8 @@ pub(crate) fn a_death_wakes_sleepers<H: Harness>(group: &H) -> Outcome {
     group.run(survivors.map(survivor).collect())
 }
 
-/// A fence takes nobody's sleep away. A sleep may end without cause, but not
-/// each one.
-pub(crate) fn who_has_fenced_sleeps_until_rung<H: Harness>(group: &H) -> Outcome {
+/// A fence does not prevent sleep. A sleep may end without cause, but not every one.
+pub(crate) fn a_member_that_has_fenced_sleeps_until_woken<H: Harness>(group: &H) -> Outcome {
     let fabric = group.fabric(0);
     group.kill(1);
     group.settle();
@@ -289,7 +288,7 @@ pub(crate) fn who_has_fenced_sleeps_until_rung<H: Harness>(group: &H) -> Outcome
     Ok(())
 }
 
-/// Whoever is fenced, the others wake a sleeper as before.
+/// After a fence of any member, the others wake a sleeper as before.
 pub(crate) fn no_wake_up_is_lost_after_a_fence<H: Harness>(group: &H) -> Outcome {
     let members: Vec<_> = (0..group.fabric(0).members()).collect();
     let living: Vec<_> = members.iter().copied().filter(|&rank| rank != 1).collect();

@@ -1,5 +1,5 @@
-//! Stations of one or several hosts, in truth directories of this one, and of one
-//! process: their threads take the part of processes.
+//! Stations of one or several hosts, in one process: a host is a directory of this one, and
+//! threads take the part of processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -20,25 +20,25 @@ use crate::harness::{
     Actor, Harness, Outcome, Segments, Sleep, end_batch, park_for_a_while, run_threads,
 };
 
-/// A station for each member, all connected, with a control segment.
+/// A station for each member, all connected, and a control segment.
 pub(crate) struct StationGroup {
     fabrics: Vec<HybridSegment>,
     stations: Vec<Station>,
     row_len: usize,
-    next_lane: AtomicU32,
+    next_index: AtomicU32,
     dead: Mutex<BTreeSet<usize>>,
-    /// Agreed on, and made by all that live; nobody has opened these yet.
+    /// Segments that were agreed on and made by all live members, but not opened yet.
     closed: Mutex<BTreeMap<(u32, usize), HybridSegment>>,
-    /// They are on several hosts.
+    /// The stations are on several hosts.
     apart: bool,
-    /// Each is on its own: nobody waits for anybody when a segment is made, so what
-    /// was agreed on is made when it is opened.
+    /// Each station is on its own host: making a segment waits for no peer, so it is made when
+    /// it is opened.
     each_alone: bool,
     agreed: Mutex<BTreeMap<u32, (Vec<usize>, bool)>>,
     _directories: Vec<TempDir>,
 }
 
-/// RDMA devices, one for each host, with commas between.
+/// RDMA devices, one for each host, separated by commas.
 const DEVICES_VARIABLE: &str = "SPINDLE_RDMA_DEVICES";
 
 fn soon() -> Instant {
@@ -46,8 +46,8 @@ fn soon() -> Instant {
 }
 
 impl StationGroup {
-    /// With the host of each member; one host needs no network. The doorbells are
-    /// dealt out in turn.
+    /// With the host of each member; one host needs no network. The doorbells are assigned in
+    /// turn.
     pub(crate) fn new(hosts: &[usize], row_len: usize, doorbells: &[DoorbellChoice]) -> Self {
         let loopback = |_| NetworkOptions {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
@@ -56,8 +56,8 @@ impl StationGroup {
         Self::open(hosts, row_len, doorbells, loopback)
     }
 
-    /// The same, with an RDMA device for each host: the nth one has the address
-    /// 10.77.0.n. Hosts reach each other by RDMA only.
+    /// The same with an RDMA device for each host: the nth has the address 10.77.0.n. Hosts
+    /// reach each other by RDMA only.
     pub(crate) fn over_rdma(hosts: &[usize], row_len: usize, doorbells: &[DoorbellChoice]) -> Self {
         let devices = std::env::var(DEVICES_VARIABLE);
         let devices = devices.unwrap_or_else(|_| panic!("{DEVICES_VARIABLE} has to name devices"));
@@ -112,7 +112,7 @@ impl StationGroup {
             fabrics: Vec::new(),
             stations,
             row_len,
-            next_lane: AtomicU32::new(0),
+            next_index: AtomicU32::new(0),
             dead: Mutex::default(),
             closed: Mutex::default(),
             apart,
@@ -126,7 +126,7 @@ impl StationGroup {
         group
     }
 
-    /// The part of the member with this rank.
+    /// The segment of the member with this rank.
     fn make(&self, index: u32, members: &[usize], control: bool, rank: usize) -> HybridSegment {
         let request = SegmentRequest {
             key: SegmentKey { epoch: 1, index },
@@ -139,7 +139,7 @@ impl StationGroup {
         made.expect("a segment")
     }
 
-    /// Whether nothing is on its way from one to another.
+    /// Whether no push is in flight.
     fn is_still(&self, from: usize, to: usize) -> bool {
         let (out, back) = (&self.stations[from], &self.stations[to]);
         let (Some(out), Some(back)) = (out.stream_state(back.id()), back.stream_state(out.id()))
@@ -152,7 +152,7 @@ impl StationGroup {
 }
 
 impl StationGroup {
-    /// Whether every doorbell that was sent by RDMA has been answered.
+    /// Whether every doorbell that was sent by RDMA was handled.
     fn are_all_heard(&self) -> bool {
         let pairs = self
             .stations
@@ -195,7 +195,7 @@ impl Harness for StationGroup {
                 thread::yield_now();
             }
         }
-        // What has landed may be the news of who sleeps, which the next batch answers.
+        // A sleep word that has landed may cause another batch.
         for _ in 0..2 {
             while !self.stations.iter().all(Station::is_still) || !self.are_all_heard() {
                 thread::yield_now();
@@ -233,7 +233,7 @@ impl Segments for StationGroup {
     type Segment = u32;
 
     fn agree(&self, members: &[usize], control: bool) -> u32 {
-        let index = self.next_lane.fetch_add(1, Ordering::Relaxed);
+        let index = self.next_index.fetch_add(1, Ordering::Relaxed);
         if self.each_alone {
             let mut agreed = self.agreed.lock().unwrap_or_else(PoisonError::into_inner);
             agreed.insert(index, (members.to_vec(), control));
@@ -245,7 +245,9 @@ impl Segments for StationGroup {
         let living = living.filter(|(_, at)| !dead.contains(at));
         let made = thread::scope(|scope| {
             let make = &make;
-            let threads: Vec<_> = living.map(|who| scope.spawn(move || make(who.0))).collect();
+            let threads: Vec<_> = living
+                .map(|member| scope.spawn(move || make(member.0)))
+                .collect();
             let made = threads.into_iter().map(|thread| thread.join());
             made.map(|made| made.expect("no panic")).collect::<Vec<_>>()
         });

@@ -1,24 +1,24 @@
-//! A child of a fork that runs no other program: it has all that its parent had open when
-//! it was born, and does nothing.
+//! A forked child that runs no other program: it keeps all descriptors that its parent had
+//! open, and does nothing.
 
 use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, PidfdFlags, Signal};
 
-/// After so long it ends by itself, in seconds.
+/// It ends by itself after this many seconds.
 const LIVES_FOR: u32 = 300;
 
 /// Forks this process; returns the child's process id.
 pub(crate) fn fork() -> i32 {
-    // SAFETY: of all threads only this one goes on in the child, which calls nothing but
-    // what is async-signal-safe (signal-safety(7)), and never returns from here.
+    // SAFETY: only this thread continues in the child, which calls only async-signal-safe
+    // functions (signal-safety(7)) and never returns from here.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: async-signal-safe; it touches no memory. Nobody handles its signal, so
-        // that ends the process.
+        // SAFETY: async-signal-safe; touches no memory. The signal has no handler, so it ends
+        // the process.
         unsafe { libc::alarm(LIVES_FOR) };
         loop {
-            // SAFETY: async-signal-safe; it touches no memory.
+            // SAFETY: async-signal-safe; touches no memory.
             unsafe { libc::pause() };
         }
     }
@@ -26,20 +26,20 @@ pub(crate) fn fork() -> i32 {
     child
 }
 
-/// Such a child of another process, which ends when this is dropped.
+/// Such a child of another process; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Heir(OwnedFd);
 
 impl Heir {
-    /// Of whom its parent has told, which lives.
+    /// From the pid that its parent has reported; the child is alive.
     pub(crate) fn of_pid(pid: i32) -> Self {
         let pid = Pid::from_raw(pid).expect("a process");
         Self(rustix::process::pidfd_open(pid, PidfdFlags::empty()).expect("it runs"))
     }
 
-    /// Whether it is still there.
+    /// Whether it is alive.
     pub(crate) fn lives(&self) -> bool {
-        // It has ended when its descriptor is readable.
+        // The descriptor is readable once it has ended.
         let mut fds = [rustix::event::PollFd::new(
             &self.0,
             rustix::event::PollFlags::IN,
@@ -51,7 +51,7 @@ impl Heir {
 
 impl Drop for Heir {
     fn drop(&mut self) {
-        // Ended already, or ends now.
+        // It has ended already, or ends now.
         let _ = rustix::process::pidfd_send_signal(&self.0, Signal::KILL);
     }
 }

@@ -1,17 +1,17 @@
-//! Hosts as network namespaces on a bridge, removed when they are dropped.
+//! Hosts as network namespaces on a bridge, which are removed when they are dropped.
 
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Some hosts, each with one address, which reach each other.
+/// Some hosts with one address each, which reach each other.
 pub(crate) struct Network {
     name: String,
     hosts: usize,
 }
 
 impl Network {
-    /// `None`, with a word about why, where such a network cannot be made.
+    /// `None`, with a message why, where such a network cannot be created.
     pub(crate) fn new(hosts: usize) -> Option<Self> {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let root = std::fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0);
@@ -68,7 +68,7 @@ impl Network {
         command
     }
 
-    /// Takes a host out of reach of all others, or back.
+    /// Disconnects a host from all others, or connects it again.
     pub(crate) fn set_reached(&self, host: usize, reached: bool) {
         let state = if reached { "up" } else { "down" };
         let hub = self.namespace(None);
@@ -79,7 +79,7 @@ impl Network {
 impl Drop for Network {
     fn drop(&mut self) {
         for host in (0..self.hosts).map(Some).chain([None]) {
-            // What was not made is not there.
+            // What was not created does not exist.
             let _ = ip(&["netns", "del", &self.namespace(host)]);
         }
     }

@@ -1,4 +1,4 @@
-//! Who calls whom, who is let in, and who is told why not.
+//! Calls: which are accepted, and which are refused with which reason.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use spindle_dds_transport::hybrid::{HybridError, NetworkOptions, Station, host_o
 use spindle_dds_transport::{StationError, StationEvent, shm};
 
 use super::group::{DOMAIN, LONG, alone, apart, event, host, loss, network, options, soon, until};
-use super::raw::{self, HELLO, frame, hello, is_closed, knock, peer, read_frame, refusal};
+use super::raw::{self, HELLO, connect_raw, frame, hello, is_closed, peer, read_frame, refusal};
 
 fn at(station: &Station) -> SocketAddr {
     station.listening().expect("it listens")
@@ -23,13 +23,13 @@ fn with_secret(secret: &str) -> NetworkOptions {
 }
 
 #[test]
-fn calling_connects_both_and_is_told_to_both() {
+fn a_call_connects_both_and_both_get_an_event() {
     for network in [network(), with_secret("open")] {
         let (one, two) = (alone(1, network.clone()), alone(2, network));
         assert_eq!(one.call(at(&two), soon()).expect("called"), 2);
         assert_eq!(event(&one), StationEvent::Connected { id: 2 });
         assert_eq!(event(&two), StationEvent::Connected { id: 1 });
-        // Again is no more.
+        // A second call changes nothing.
         assert_eq!(one.call(at(&two), soon()).expect("called"), 2);
         assert_eq!(two.call(at(&one), soon()).expect("called"), 1);
         assert_eq!(two.connect(&one.address(), soon()).expect("there"), 1);
@@ -55,11 +55,11 @@ fn a_station_knows_itself() {
     assert_eq!(station.next_event(Duration::ZERO), None);
 }
 
-/// Else nobody is where others look for it, when whoever had the port has gone.
+/// Otherwise no station would listen where others look for one, once the other process is gone.
 #[test]
-fn a_port_that_was_taken_is_listened_at_once_it_is_free() {
+fn a_station_listens_at_its_port_once_that_is_free() {
     let [low, high, ..] = std::process::id().to_le_bytes();
-    // Of this process alone.
+    // Only this process uses it.
     let port: SocketAddr = ([127, 78, high, low], 7400).into();
     let other = TcpListener::bind(port).expect("a listener");
     let listen = NetworkOptions {
@@ -79,13 +79,13 @@ fn a_port_that_was_taken_is_listened_at_once_it_is_free() {
         matches!(called, Err(HybridError::ThisStation)),
         "{called:?}"
     );
-    // It is where it was, too.
+    // It is also reached at its first port.
     let three = alone(3, network());
     assert_eq!(three.connect(&one.address(), soon()).expect("there"), 1);
 }
 
 #[test]
-fn who_has_closed_is_known_on_its_host() {
+fn a_closed_station_is_known_on_its_host() {
     let (here, there) = (host(), host());
     let open = |directory, id| Station::open(&options(directory, id, network()));
     let [one, two] = [1, 2].map(|id| open(&here, id).expect("a station"));
@@ -95,12 +95,12 @@ fn who_has_closed_is_known_on_its_host() {
     two.close();
     three.close();
     assert!(one.has_closed(&two_at));
-    assert!(!one.has_closed(&three_at), "nobody knows here");
+    assert!(!one.has_closed(&three_at), "unknown on this host");
 }
 
-/// Whoever is called by a contact, and is on the same host, is connected there.
+/// A contact on the same host is connected by shared memory.
 #[test]
-fn the_nearer_way_is_taken() {
+fn stations_of_one_host_connect_by_shared_memory() {
     let directory = host();
     let open = |id| Station::open(&options(&directory, id, network())).expect("a station");
     let (one, two) = (open(1), open(2));
@@ -116,7 +116,7 @@ fn the_nearer_way_is_taken() {
 }
 
 #[test]
-fn hosts_are_told_apart_by_their_directories() {
+fn hosts_differ_by_their_directories() {
     let (here, there) = (host(), host());
     let id = |directory: &tempfile::TempDir| shm::host_id(Some(directory.path())).expect("an id");
     assert_eq!(id(&here), id(&here));
@@ -128,7 +128,7 @@ fn hosts_are_told_apart_by_their_directories() {
 }
 
 #[test]
-fn both_may_call_at_once() {
+fn simultaneous_calls_make_one_connection() {
     for round in 0..50 {
         let (one, two) = (alone(1, network()), alone(2, network()));
         let by_contact = round % 2 == 0;
@@ -153,9 +153,9 @@ fn both_may_call_at_once() {
     }
 }
 
-/// Many of one station at once come to one connection each.
+/// Many simultaneous calls of one station make one connection each.
 #[test]
-fn all_may_call_all() {
+fn all_stations_may_call_each_other_at_once() {
     let stations: Vec<_> = (1..=5).map(|id| alone(id, network())).collect();
     thread::scope(|scope| {
         for one in &stations {
@@ -191,7 +191,7 @@ fn refused(one: &Station, two: &Station, words: &str) {
 }
 
 #[test]
-fn who_does_not_belong_is_refused_with_the_reason() {
+fn stations_of_other_domains_and_secrets_are_refused_with_the_reason() {
     let mut other = options(&host(), 2, network());
     other.host.domain = 9;
     let other = Station::open(&other).expect("a station");
@@ -209,16 +209,16 @@ fn who_does_not_belong_is_refused_with_the_reason() {
 }
 
 #[test]
-fn other_versions_are_told_apart_in_both_directions() {
+fn other_versions_are_refused_in_both_directions() {
     let station = alone(1, network());
-    let mut stream = knock(&station);
+    let mut stream = connect_raw(&station);
     stream
         .write_all(&frame(9, HELLO, b"who knows"))
         .expect("sent");
     let words = "that is version 9 of the protocol, here it is 2";
     assert_eq!(refusal(&mut stream), words);
     until(|| is_closed(&stream));
-    // A refusal is read in any version.
+    // A refusal is understood in all versions.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
     let contact = listener.local_addr().expect("bound");
     thread::scope(|scope| {
@@ -235,7 +235,7 @@ fn other_versions_are_told_apart_in_both_directions() {
     });
 }
 
-/// What a caller with the secret once said is of no use to who overheard it.
+/// A recorded handshake of a caller with the secret is useless.
 #[test]
 fn a_handshake_cannot_be_replayed() {
     let (one, two) = (alone(1, with_secret("open")), alone(2, with_secret("open")));
@@ -244,7 +244,7 @@ fn a_handshake_cannot_be_replayed() {
     let overheard = thread::scope(|scope| {
         let overhears = scope.spawn(|| {
             let (mut near, _) = between.accept().expect("called");
-            let mut far = knock(&two);
+            let mut far = connect_raw(&two);
             let hello = read_frame(&mut near).expect("a hello");
             far.write_all(&hello).expect("sent");
             near.write_all(&read_frame(&mut far).expect("a hello"))
@@ -266,16 +266,16 @@ fn a_handshake_cannot_be_replayed() {
     });
     assert_eq!(loss(&two).0, 1);
     two.drop_peer(1);
-    let mut replays = knock(&two);
+    let mut replays = connect_raw(&two);
     replays.write_all(&overheard).expect("sent");
     assert_eq!(read_frame(&mut replays).expect("a hello")[5], HELLO);
     assert_eq!(refusal(&mut replays), "the caller has another secret");
     assert_eq!(two.next_event(Duration::from_millis(10)), None);
 }
 
-/// To find out that a queue pair does not work takes longer than some callers have.
+/// Finding out that a queue pair does not work takes longer than some callers have.
 #[test]
-fn who_has_proved_itself_has_time_to_settle_how_pushes_go() {
+fn an_authenticated_call_has_time_for_path_selection() {
     const BRIEF: Duration = Duration::from_secs(1);
     let (one, two) = (alone(1, network()), alone(2, network()));
     let between = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
@@ -287,7 +287,7 @@ fn who_has_proved_itself_has_time_to_settle_how_pushes_go() {
     thread::scope(|scope| {
         scope.spawn(|| {
             let (mut near, _) = between.accept().expect("called");
-            let mut far = knock(&two);
+            let mut far = connect_raw(&two);
             // Hellos, proofs and an offer, verdicts.
             for back in [1, 2] {
                 pass(&mut near, &mut far);
@@ -304,13 +304,13 @@ fn who_has_proved_itself_has_time_to_settle_how_pushes_go() {
     });
 }
 
-/// Nobody takes the place of one who is there, or was.
+/// A connected or lost peer is not replaced by another station of its id.
 #[test]
-fn an_id_is_one_peers() {
+fn an_id_belongs_to_one_peer() {
     let station = alone(1, network());
     let there = peer(&station, 7);
     let again = |words: &str| {
-        let mut stream = knock(&station);
+        let mut stream = connect_raw(&station);
         let mine = hello(DOMAIN, 7, false);
         stream.write_all(&mine).expect("sent");
         let theirs = read_frame(&mut stream).expect("a hello");
@@ -326,7 +326,7 @@ fn an_id_is_one_peers() {
     again("is lost: the fabric cannot reach it: it ended its stream");
     station.drop_peer(7);
     let _back = peer(&station, 7);
-    let mut itself = knock(&station);
+    let mut itself = connect_raw(&station);
     let mine = hello(DOMAIN, 1, false);
     itself.write_all(&mine).expect("sent");
     let theirs = read_frame(&mut itself).expect("a hello");
@@ -337,7 +337,7 @@ fn an_id_is_one_peers() {
 }
 
 #[test]
-fn who_is_dropped_is_told_that_it_is_on_purpose_and_may_come_back() {
+fn a_dropped_peer_is_told_and_may_connect_again() {
     let stations = apart(2, &network());
     let [one, two] = &stations[..] else {
         panic!("two")
@@ -355,7 +355,7 @@ fn who_is_dropped_is_told_that_it_is_on_purpose_and_may_come_back() {
     assert!(unsent.contains("is not connected"), "{unsent}");
     let unsent = two.send(1, b"?").expect_err("lost").to_string();
     assert!(unsent.contains("has closed the connection"), "{unsent}");
-    // The other still knows it as lost.
+    // The other side still has it as lost.
     let back = one.connect(&two.address(), soon()).expect_err("refused");
     assert!(back.to_string().contains("is lost"), "{back}");
     two.drop_peer(1);
@@ -364,26 +364,26 @@ fn who_is_dropped_is_told_that_it_is_on_purpose_and_may_come_back() {
 }
 
 #[test]
-fn calls_end_in_time_and_by_reason() {
+fn calls_end_in_time_with_a_reason() {
     let station = alone(1, network());
-    let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
-    let contact = nobody.local_addr().expect("bound");
+    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+    let contact = closed.local_addr().expect("bound");
     let called = station.call(contact, Instant::now() + Duration::from_millis(50));
     let error = called.expect_err("silent").to_string();
     assert!(error.contains("did not answer in time"), "{error}");
-    drop(nobody);
+    drop(closed);
     let error = station.call(contact, soon()).expect_err("gone").to_string();
-    assert!(error.contains("nobody answers"), "{error}");
+    assert!(error.contains("no station answers"), "{error}");
     let elsewhere = alone(2, network()).address();
     let error = station.connect(&elsewhere, soon()).expect_err("gone");
-    assert!(error.to_string().contains("nobody answers"), "{error}");
+    assert!(error.to_string().contains("no station answers"), "{error}");
     let error = station.connect(b"what", soon()).expect_err("nonsense");
     assert!(error.to_string().contains("no address"), "{error}");
 }
 
-/// Who closes a connection at once may be busy: it is called again, until it has time.
+/// A station that closes a connection at once may be busy: it is called again until it is not.
 #[test]
-fn who_is_busy_is_called_again() {
+fn a_busy_station_is_called_again() {
     let (station, other) = (alone(1, network()), alone(2, network()));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
     let contact = listener.local_addr().expect("bound");
@@ -391,7 +391,7 @@ fn who_is_busy_is_called_again() {
         scope.spawn(|| {
             drop(listener.accept().expect("called"));
             let (near, _) = listener.accept().expect("called again");
-            let far = knock(&other);
+            let far = connect_raw(&other);
             let pass = |mut from: TcpStream, mut to: TcpStream| {
                 // Until one of the stations closes.
                 let _ = std::io::copy(&mut from, &mut to);
@@ -409,16 +409,16 @@ fn who_is_busy_is_called_again() {
     });
 }
 
-/// Whoever waits in a call of a station that is closed gives up.
+/// Threads that block in a call of a closed station return.
 #[test]
-fn closing_ends_the_calls_of_others() {
+fn closing_ends_blocked_calls() {
     let station = alone(1, network());
     let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
     let contact = silent.local_addr().expect("bound");
     thread::scope(|scope| {
         let calls = scope.spawn(|| station.call(contact, soon()));
         let looks = scope.spawn(|| station.next_event(LONG));
-        // Most likely they wait by now; if not, they will not.
+        // They probably block by now; if not, they must not.
         thread::sleep(Duration::from_millis(20));
         let start = Instant::now();
         station.close();
@@ -456,7 +456,7 @@ fn closing_tells_the_peers() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_another_one() {
+fn a_taken_port_is_replaced_by_another() {
     let one = alone(1, network());
     let same = NetworkOptions {
         listen: at(&one),
@@ -465,7 +465,7 @@ fn a_port_that_is_taken_is_another_one() {
     let two = alone(2, same);
     assert_ne!(at(&one), at(&two));
     assert_eq!(one.connect(&two.address(), soon()).expect("called"), 2);
-    // On all addresses, it is reached at one of them.
+    // Listening on all addresses, it is reached at one of them.
     let all = NetworkOptions {
         listen: (Ipv4Addr::UNSPECIFIED, 0).into(),
         ..network()
@@ -474,9 +474,9 @@ fn a_port_that_is_taken_is_another_one() {
     assert_eq!(one.connect(&three.address(), soon()).expect("called"), 3);
 }
 
-/// Without a network there is no way to other hosts, and it says so.
+/// Without a network other hosts cannot be reached, and the error says so.
 #[test]
-fn a_station_for_one_host_says_so() {
+fn a_station_without_network_refuses_other_hosts() {
     let mut only = options(&host(), 1, network());
     only.network = None;
     let (one, two) = (

@@ -1,4 +1,4 @@
-//! Stations on hosts of their own.
+//! Stations on different hosts.
 
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
@@ -11,21 +11,21 @@ use tempfile::TempDir;
 
 pub(crate) const DOMAIN: u32 = 3;
 
-/// Far beyond what anything takes.
+/// Far longer than anything takes.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
 pub(crate) fn soon() -> Instant {
     Instant::now() + LONG
 }
 
-/// A host, in truth a directory.
+/// A host, represented by a directory.
 pub(crate) fn host() -> TempDir {
     let mine = std::fs::Permissions::from_mode(0o700);
     let directory = tempfile::Builder::new().permissions(mine).tempdir();
     directory.expect("a directory")
 }
 
-/// On any port of 127.0.0.1, without a secret.
+/// Any port of 127.0.0.1, without a secret.
 pub(crate) fn network() -> NetworkOptions {
     NetworkOptions {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
@@ -43,13 +43,13 @@ pub(crate) fn options(host: &TempDir, id: u128, network: NetworkOptions) -> Stat
     }
 }
 
-/// One on a host of its own.
+/// A station on a host of its own.
 pub(crate) fn alone(id: u128, network: NetworkOptions) -> Station {
-    // Its station has the directory open; the name may go.
+    // The station has the directory open; its name may be removed.
     Station::open(&options(&host(), id, network)).expect("a station")
 }
 
-/// Stations with ids from 1, each on a host of its own, all connected.
+/// Stations with ids from 1, each on its own host, all connected.
 pub(crate) fn apart(count: u128, network: &NetworkOptions) -> Vec<Station> {
     let stations: Vec<_> = (1..=count).map(|id| alone(id, network.clone())).collect();
     connect(&stations);
@@ -80,7 +80,7 @@ pub(crate) fn request(
     }
 }
 
-/// One segment, made by all of them.
+/// A segment made by all of them.
 pub(crate) fn segment(stations: &[Station], row_len: usize) -> Vec<HybridSegment> {
     let make = |me: usize| {
         let request = request(stations, me, 0, row_len);
@@ -97,12 +97,12 @@ pub(crate) fn segment(stations: &[Station], row_len: usize) -> Vec<HybridSegment
     })
 }
 
-/// The next event, in time.
+/// The next event, which must come in time.
 pub(crate) fn event(station: &Station) -> StationEvent {
     station.next_event(LONG).expect("an event")
 }
 
-/// The next event that is a loss: of whom, and why.
+/// The next event that reports a lost peer: its id, and why.
 pub(crate) fn loss(station: &Station) -> (u128, String) {
     loop {
         if let StationEvent::Closed { id, cause } = event(station) {

@@ -1,5 +1,5 @@
-//! Stations in a network: several in one process over 127.0.0.1, each on a host of its
-//! own, which is in truth a directory; and peers that misbehave, whose part a socket takes.
+//! Stations in a network: several in one process over 127.0.0.1, each on a host of its own,
+//! represented by a directory; and misbehaving peers, represented by a socket.
 
 mod calling;
 #[path = "../fork/mod.rs"]

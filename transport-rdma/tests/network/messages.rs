@@ -51,13 +51,13 @@ fn messages_arrive_whole_and_in_order_in_both_directions() {
         matches!(long, HybridError::Station(StationError::TooLong { .. })),
         "{long}"
     );
-    let nobody = stations[0].send(9, b"?").expect_err("nobody").to_string();
-    assert!(nobody.contains("is not connected"), "{nobody}");
+    let unknown = stations[0].send(9, b"?").expect_err("unknown").to_string();
+    assert!(unknown.contains("is not connected"), "{unknown}");
 }
 
-/// A peer that takes no messages costs its sender a bound of them.
+/// A peer that reads no messages costs its sender a bounded number of bytes.
 #[test]
-fn messages_that_nobody_takes_are_refused_at_the_bound() {
+fn messages_that_a_peer_does_not_read_are_refused_at_the_bound() {
     let station = alone(1, network());
     let _silent = peer(&station, 7);
     let message = vec![0; MESSAGE_LEN_MAX];
@@ -78,12 +78,12 @@ fn messages_that_nobody_takes_are_refused_at_the_bound() {
     );
 }
 
-/// Who sends more than is taken here is lost: memory is bounded.
+/// A peer that sends more than is taken here is lost: memory is bounded.
 #[test]
-fn messages_that_are_not_taken_here_are_their_senders_failure() {
+fn messages_that_are_not_taken_become_their_senders_failure() {
     let stations = apart(2, &network());
     let message = vec![0; MESSAGE_LEN_MAX];
-    // Until it is told to be lost.
+    // Until the failure is reported.
     while stations[0].send(2, &message).is_ok()
         || stations[0].stream_state(2).is_some_and(|link| link.sending)
     {
@@ -93,7 +93,7 @@ fn messages_that_are_not_taken_here_are_their_senders_failure() {
     assert!(id == 1 && cause.contains("wait here"), "{cause}");
 }
 
-/// Messages go by while the rows before them wait for a segment.
+/// Messages pass while records of rows wait for a segment.
 #[test]
 fn messages_do_not_wait_for_segments() {
     let stations = apart(2, &network());
@@ -120,7 +120,7 @@ fn messages_do_not_wait_for_segments() {
     assert_eq!(late.poll(), None);
 }
 
-/// A long message does not hold up what is pushed after it.
+/// A long message does not hold up later pushes.
 #[test]
 fn long_messages_and_pushes_share_a_stream() {
     let stations = apart(2, &network());
@@ -145,9 +145,9 @@ fn long_messages_and_pushes_share_a_stream() {
     }
 }
 
-/// Who sleeps in a segment is woken by a message.
+/// A sleeper in a segment is woken by a message.
 #[test]
-fn messages_wake_who_sleeps() {
+fn messages_wake_a_sleeper() {
     let stations = apart(2, &network());
     let fabrics = segment(&stations, 4096);
     fabrics[1].announce_sleep(WakeInterest::Data);
@@ -156,9 +156,9 @@ fn messages_wake_who_sleeps() {
     fabrics[1].announce_awake();
 }
 
-/// What is no message is its sender's failure.
+/// An invalid message is its sender's failure.
 #[test]
-fn nonsense_among_messages_is_its_senders_failure() {
+fn an_invalid_record_among_messages_is_its_senders_failure() {
     let part = |at: u64, len: u32, slot: u16, kind: &[u8; 2]| {
         let [at, len, slot] = [
             &at.to_le_bytes()[..],
@@ -182,10 +182,9 @@ fn nonsense_among_messages_is_its_senders_failure() {
     check(&part(0, 0, 0, b"by"), "has closed the connection");
 }
 
-/// Who is dropped hears so, behind what was on its way, though it takes its time and
-/// talks on meanwhile.
+/// A dropped peer is told, behind what is in flight, although it is slow and keeps sending.
 #[test]
-fn a_farewell_comes_behind_what_is_on_its_way() {
+fn a_final_record_follows_what_is_in_flight() {
     let station = alone(1, network());
     let mut peer = peer(&station, 7);
     let message = vec![0; MESSAGE_LEN_MAX];
@@ -205,6 +204,6 @@ fn a_farewell_comes_behind_what_is_on_its_way() {
     }
     assert_eq!(kinds.pop(), Some(*b"by"));
     assert!(kinds.iter().all(|kind| matches!(kind, b"mp" | b"ml")));
-    // It has not waited for all that was queued.
+    // It did not wait for everything that was queued.
     assert!(kinds.len() < 16 * 64, "{}", kinds.len());
 }

@@ -1,4 +1,4 @@
-//! Stations of processes of their own: this test binary again, for one of its tests.
+//! Stations in different processes: this test binary again, running one of its tests.
 
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
@@ -9,10 +9,10 @@ use spindle_dds_transport::StationEvent;
 use super::fork::{Heir, fork};
 use super::group::{LONG, alone, event, loss, network, soon};
 
-/// Set where a test takes part in another.
+/// Set where a test is run as a part of another.
 pub(crate) const PART: &str = "SPINDLE_TEST_PART";
 
-/// Another process, in which the test `part` finds out what it is to do.
+/// Starts another process in which the test `part` runs.
 pub(crate) fn start(part: &str, what: &str) -> Child {
     Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", part, "--nocapture"])
@@ -22,12 +22,12 @@ pub(crate) fn start(part: &str, what: &str) -> Child {
         .expect("a process")
 }
 
-/// What this process is to do; nothing if it was not started by another test.
+/// The argument of this process; `None` if it was not started by another test.
 pub(crate) fn part() -> Option<String> {
     std::env::var(PART).ok()
 }
 
-/// Calls, and says so, until it is killed.
+/// Calls, reports it, and waits to be killed.
 #[test]
 fn caller() {
     let Some(contact) = part() else {
@@ -41,7 +41,7 @@ fn caller() {
     while station.next_event(LONG).is_some() {}
 }
 
-/// The same with a child that has all that it has open.
+/// The same with a forked child that keeps all descriptors open.
 #[test]
 fn caller_that_forks() {
     let Some(contact) = part() else {
@@ -54,8 +54,8 @@ fn caller_that_forks() {
     while station.next_event(LONG).is_some() {}
 }
 
-/// Streams end when nobody has them any more: who is killed is silent until then, and can be
-/// replaced all the same.
+/// Streams end when no process has them any more: a killed process is silent until then, and
+/// can be replaced all the same.
 #[test]
 fn a_process_that_is_killed_is_replaced_though_a_child_holds_its_streams() {
     let station = alone(1, network());
@@ -83,9 +83,9 @@ fn a_process_that_is_killed_is_replaced_though_a_child_holds_its_streams() {
     assert!(id == 7 && cause.contains("its stream"), "{cause}");
 }
 
-/// The kernel closes the connections of a process that is killed, and its peers hear it.
+/// The kernel closes the connections of a killed process, and its peers notice.
 #[test]
-fn a_process_that_is_killed_is_missed() {
+fn the_end_of_a_killed_process_is_noticed() {
     let station = alone(1, network());
     let contact = station.listening().expect("it listens").to_string();
     let mut child = start("processes::caller", &contact);
@@ -98,7 +98,7 @@ fn a_process_that_is_killed_is_missed() {
     let (id, cause) = loss(&station);
     assert!(id == 7 && cause.contains("its stream"), "{cause}");
     child.wait().expect("it has ended");
-    // Another one of the same name may come.
+    // Another station with the same id may connect.
     station.drop_peer(7);
     let mut child = start("processes::caller", &contact);
     assert_eq!(event(&station), StationEvent::Connected { id: 7 });

@@ -1,4 +1,4 @@
-//! A peer that is nothing but a socket, and what stations say to it.
+//! A peer that is a plain socket, and the frames of stations.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -21,7 +21,7 @@ pub(crate) fn frame(version: u8, kind: u8, body: &[u8]) -> Vec<u8> {
     [b"SPNT", &[version, kind][..], &len, body].concat()
 }
 
-/// Of somebody on a host that nobody else is on.
+/// The address of a station on a host of its own.
 pub(crate) fn hello(domain: u32, id: u128, has_secret: bool) -> Vec<u8> {
     let host = id ^ 0xffff;
     let address = [b"net1", &host.to_le_bytes()[..], &id.to_le_bytes(), &[0]].concat();
@@ -45,7 +45,7 @@ pub(crate) fn proof(secret: &[u8], role: u8, caller: &[u8], called: &[u8]) -> Ve
     frame(VERSION, PROOF, &mac.finalize().into_bytes())
 }
 
-/// Reads one frame; none if the stream ends.
+/// Reads one frame; `None` if the stream ends.
 pub(crate) fn read_frame(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut header = [0; 8];
     stream.read_exact(&mut header).ok()?;
@@ -54,37 +54,37 @@ pub(crate) fn read_frame(stream: &mut TcpStream) -> Option<Vec<u8>> {
     Some([&header[..], &body].concat())
 }
 
-/// Why it was refused.
+/// The reason of a refusal.
 pub(crate) fn refusal(stream: &mut TcpStream) -> String {
     let frame = read_frame(stream).expect("a refusal");
     assert_eq!(frame[5], REFUSED, "{frame:?}");
     String::from_utf8(frame[9..].to_vec()).expect("text")
 }
 
-pub(crate) fn knock(station: &Station) -> TcpStream {
+pub(crate) fn connect_raw(station: &Station) -> TcpStream {
     let stream = TcpStream::connect(station.listening().expect("it listens"));
     let stream = stream.expect("connected");
     stream.set_read_timeout(Some(LONG)).expect("set");
     stream
 }
 
-/// Of one without RDMA.
+/// The verdict of a station without RDMA.
 pub(crate) fn no_rdma() -> Vec<u8> {
     frame(VERSION, VERDICT, &[0])
 }
 
-/// A peer of a station without a secret, from here on in its stream.
+/// A peer of a station without a secret, with the handshake done.
 pub(crate) fn peer(station: &Station, id: u128) -> TcpStream {
-    let mut stream = guest(station, id);
+    let mut stream = authenticated(station, id);
     stream.write_all(&no_rdma()).expect("sent");
     let answer = read_frame(&mut stream).expect("its verdict");
     assert_eq!(answer, no_rdma());
     stream
 }
 
-/// Who has proved itself to a station without a secret, and was offered no RDMA.
-pub(crate) fn guest(station: &Station, id: u128) -> TcpStream {
-    let mut stream = knock(station);
+/// An authenticated connection to a station without a secret and without RDMA.
+pub(crate) fn authenticated(station: &Station, id: u128) -> TcpStream {
+    let mut stream = connect_raw(station);
     let mine = hello(DOMAIN, id, false);
     stream.write_all(&mine).expect("sent");
     let theirs = read_frame(&mut stream).expect("its hello");
@@ -98,7 +98,7 @@ pub(crate) fn guest(station: &Station, id: u128) -> TcpStream {
     stream
 }
 
-/// Whether the other side has closed it, or reset it.
+/// Whether the other side has closed or reset it.
 pub(crate) fn is_closed(mut stream: &TcpStream) -> bool {
     stream.set_nonblocking(true).expect("set");
     loop {

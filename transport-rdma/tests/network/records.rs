@@ -1,4 +1,4 @@
-//! Streams to and from peers that misbehave: a socket takes their part.
+//! Streams to and from misbehaving peers, represented by a socket.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -34,7 +34,7 @@ fn request(key: SegmentKey, row_len: usize, control: bool) -> SegmentRequest {
     }
 }
 
-/// A station, its control segment, in which the peer has slot 7, and the peer.
+/// A station, its control segment, in which the peer uses slot 7, and the peer.
 struct Alone {
     fabric: HybridSegment,
     station: Station,
@@ -61,7 +61,7 @@ fn alone(row_len: usize, streams: &StreamOptions) -> Alone {
     }
 }
 
-/// Sleeps until a failure is told.
+/// Sleeps until a failure is reported.
 fn failure(fabric: &HybridSegment) -> PeerFailure {
     loop {
         if let Some(failure) = fabric.poll() {
@@ -77,7 +77,7 @@ fn failure(fabric: &HybridSegment) -> PeerFailure {
     }
 }
 
-/// The peer's failure, whose reason says `words`, told once.
+/// The peer's failure, reported once, with a reason that contains `words`.
 fn told(fabric: &HybridSegment, words: &str) {
     let PeerFailure { peer, cause } = failure(fabric);
     assert_eq!(peer, Rank(1));
@@ -111,7 +111,7 @@ fn word(slot: u16, value: u64) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_no_record_is_its_senders_failure() {
+fn an_invalid_record_is_its_senders_failure() {
     let check = |bytes: &[u8], words: &str| {
         let mut group = alone(ROW_LEN, &StreamOptions::default());
         let good = [&record(A as u64, 8, b"wr")[..], &7_u64.to_le_bytes()].concat();
@@ -122,9 +122,9 @@ fn what_is_no_record_is_its_senders_failure() {
         assert_eq!(row.load(A), 7, "what came before it has landed");
         let rest = (0..ROW_LEN).step_by(8).filter(|&at| at != A);
         assert!(rest.map(|at| row.load(at)).all(|word| word == 0), "{words}");
-        // The peer learns of it.
+        // The peer notices.
         let _ = group.peer.read_to_end(&mut Vec::new());
-        // Pushing to it goes nowhere, and harms nobody.
+        // Pushing to it has no effect, and does no harm.
         group.fabric.push_word(A, 1, &only(1));
         group.fabric.wake(&only(1), &PeerSet::EMPTY);
     };
@@ -173,7 +173,7 @@ fn streams_that_end_or_break_are_failures_with_reasons() {
     let at_once = Some(Duration::ZERO);
     rustix::net::sockopt::set_socket_linger(&group.peer, at_once).expect("set");
     drop(group.peer);
-    // Which of the two it is depends on who hears of it first.
+    // Which reason it is depends on which thread notices first.
     told(&group.fabric, "its stream");
 }
 
@@ -192,10 +192,10 @@ fn half_a_word_never_lands() {
     );
 }
 
-/// The last words of a member that leaves come before the news of its end, and that is
-/// that it left, though bytes that it has not read turn an end into a reset.
+/// The last pushes of a member that leaves land before its end is reported, and the reason is
+/// that it has closed, although bytes that it has not read turn the end into a reset.
 #[test]
-fn last_words_come_before_a_farewell() {
+fn last_pushes_land_before_a_final_record() {
     for value in 1..50 {
         let mut stations = apart(2, &network());
         let mut group = segment(&stations, ROW_LEN);
@@ -214,8 +214,8 @@ fn last_words_come_before_a_farewell() {
     }
 }
 
-/// A peer that reads nothing holds up nobody: not the pusher, not the others;
-/// at the bound it has failed.
+/// A peer that reads nothing blocks neither the pusher nor other members; at the bound it has
+/// failed.
 #[test]
 fn a_peer_that_reads_nothing_fails_at_the_bound() {
     let options = StreamOptions {
@@ -246,9 +246,9 @@ fn a_peer_that_reads_nothing_fails_at_the_bound() {
     assert_eq!(fabric.poll(), None, "told again");
 }
 
-/// Acknowledgements that nobody takes do not pile up.
+/// Acknowledgements that a peer does not read do not accumulate.
 #[test]
-fn ranges_that_wait_already_take_no_more_room() {
+fn a_range_that_waits_is_not_queued_again() {
     let options = StreamOptions {
         waiting_max: 8,
         ..StreamOptions::default()
@@ -259,7 +259,7 @@ fn ranges_that_wait_already_take_no_more_room() {
         peer: mut reads,
         station: _there,
     } = alone(row_len, &options);
-    // More than the kernel takes.
+    // More than the kernel buffers.
     for _ in 0..40 {
         fabric.push(A, row_len - A, &only(1));
         fabric.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
@@ -270,7 +270,7 @@ fn ranges_that_wait_already_take_no_more_room() {
         fabric.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
     }
     assert_eq!(fabric.poll(), None);
-    // At last it reads: the newest value comes.
+    // Finally it reads: the newest value arrives.
     let mut seen = 0;
     let mut header = [0; 16];
     let mut bytes = Vec::new();
@@ -306,7 +306,7 @@ fn a_peer_that_acknowledges_nothing_in_time_has_failed() {
 }
 
 #[test]
-fn long_ranges_arrive_whole_and_wake_who_sleeps() {
+fn long_ranges_arrive_whole_and_wake_a_sleeper() {
     let row_len = 3 << 20;
     let stations = apart(3, &network());
     let group = segment(&stations, row_len);
@@ -336,7 +336,7 @@ fn long_ranges_arrive_whole_and_wake_who_sleeps() {
 }
 
 #[test]
-fn what_cannot_be_made_is_refused() {
+fn invalid_segments_are_refused() {
     let Alone {
         station, fabric, ..
     } = alone(ROW_LEN, &StreamOptions::default());
@@ -364,8 +364,8 @@ fn what_cannot_be_made_is_refused() {
     assert!(refused(request(KEY, ROW_LEN, true)).contains("over"));
 }
 
-/// A record for a segment that is not open stops the stream; nothing that
-/// follows it is seen before the segment is opened, or forgotten.
+/// A record for a segment that is not open stops the stream: nothing that follows it is seen
+/// before the segment is opened or forgotten.
 #[test]
 fn a_stream_waits_for_its_segments() {
     let mut group = alone(ROW_LEN, &StreamOptions::default());
@@ -396,12 +396,12 @@ fn a_stream_waits_for_its_segments() {
     assert_eq!(row.load(A), 1);
     group.station.forget(index(6));
     until(|| row.load(A) == 4);
-    // A segment that is dropped loses what comes for it, and nothing else.
+    // A dropped segment loses what arrives for it, and nothing else.
     drop(made);
     let stream = [word(1, 5), header(0, 0, 1, b"sh"), word(7, 6)];
     group.peer.write_all(&stream.concat()).expect("sent");
     until(|| row.load(A) == 6);
-    // So does one of an epoch that is over.
+    // So does a segment of an epoch that is over.
     let newer = SegmentKey { epoch: 2, index: 0 };
     let _newer = group.station.segment(&request(newer), soon());
     let stream = [opening(1, index(9)), word(1, 7), word(7, 8)];
@@ -426,9 +426,9 @@ fn a_peer_whose_stream_waits_can_fail() {
     told(&group.fabric, "ended its stream");
 }
 
-/// Who opens a segment that it is no member of is broken.
+/// A peer that opens a segment of which it is not a member violates the protocol.
 #[test]
-fn strangers_to_a_segment_are_refused() {
+fn a_peer_that_is_not_a_member_of_a_segment_is_refused() {
     let mut group = alone(ROW_LEN, &StreamOptions::default());
     let key = SegmentKey { epoch: 1, index: 5 };
     let mine = SegmentRequest {
@@ -441,7 +441,7 @@ fn strangers_to_a_segment_are_refused() {
     told(&group.fabric, "of which it is no member");
 }
 
-/// Slots are used again; late pushes of the old segment do not end up in the new.
+/// Slots are reused; late pushes of the old segment do not reach the new one.
 #[test]
 fn segments_come_and_go() {
     let stations = apart(2, &network());
@@ -455,7 +455,7 @@ fn segments_come_and_go() {
         near.push(A, 64, &only(1));
         let far = open(1, index);
         near.push_word(A + 64, 1, &only(1));
-        // Dropped, it sends what it has held back.
+        // When dropped, it sends what was held back.
         drop(near);
         until(|| far.row(Rank(0)).load(A + 64) == 1);
         assert_eq!(far.row(Rank(0)).load(A), u64::from(index) + 1);

@@ -1,4 +1,4 @@
-//! Segments whose members are on several hosts.
+//! Segments with members on several hosts.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use super::group::{
 const A: usize = FABRIC_AREA;
 const ROW_LEN: usize = 4096;
 
-/// Each tells each other, and sees all.
+/// Each member pushes to each other, and sees all pushes.
 fn exchange(fabrics: &[HybridSegment]) {
     for fabric in fabrics {
         let me = fabric.me();
@@ -31,7 +31,7 @@ fn exchange(fabrics: &[HybridSegment]) {
     }
 }
 
-/// Two on one host, one on another.
+/// Two members on one host, one on another.
 #[test]
 fn views_of_several_hosts() {
     let (near, far) = (host(), host());
@@ -44,7 +44,7 @@ fn views_of_several_hosts() {
     assert!(link(0, 2) && !link(0, 3) && link(1, 1) && link(1, 3) && !link(2, 1));
     let fabrics = segment(&stations, ROW_LEN);
     exchange(&fabrics);
-    // Of the one elsewhere it is heard by the stream, of the other by the kernel.
+    // The remote member learns it from the stream, the other one from the kernel.
     stations[1].close();
     stations[2].pretend_process_ended();
     let mut causes = [(); 2].map(|()| {
@@ -64,7 +64,7 @@ fn views_of_several_hosts() {
     assert_eq!((causes[0].0, &causes[1]), (1, &(2, ended)));
 }
 
-/// Members that were introduced are waited for, whoever calls whom, and whenever.
+/// Expected members are waited for, whichever side calls, and whenever.
 #[test]
 fn members_that_call_later_are_waited_for() {
     let stations: Vec<_> = (1..=3).map(|id| alone(id, network())).collect();
@@ -89,7 +89,7 @@ fn members_that_call_later_are_waited_for() {
     assert!(fabrics.iter().all(|fabric| fabric.poll().is_none()));
 }
 
-/// Who has not called by the deadline is reported, and its row is zeros.
+/// A member that has not called by the deadline is reported, and its row is zeros.
 #[test]
 fn members_that_do_not_call_are_reported() {
     let (one, two) = (alone(1, network()), alone(2, network()));
@@ -105,7 +105,7 @@ fn members_that_do_not_call_are_reported() {
     fabric.push_word(A, 1, &[Rank(1)].into_iter().collect());
 }
 
-/// One that is lost while others wait for it is waited for no longer.
+/// A member that is lost while others wait for it is not waited for any longer.
 #[test]
 fn members_that_are_lost_are_not_waited_for() {
     let stations = apart(2, &network());
@@ -130,7 +130,7 @@ fn members_that_are_lost_are_not_waited_for() {
     );
 }
 
-/// Nor is one, here or elsewhere, of whom it is said that it will not come.
+/// Nor is a member, on this host or another, that was given up.
 #[test]
 fn members_that_are_given_up_are_not_waited_for() {
     let here = host();

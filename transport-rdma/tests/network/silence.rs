@@ -1,5 +1,5 @@
 //! A host that vanishes: its connections do not end, they fall silent. Hosts are network
-//! namespaces; skipped where these cannot be made.
+//! namespaces; skipped where these cannot be created.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -13,9 +13,9 @@ use super::group::{LONG, alone, event, loss, soon};
 use super::namespaces::Network;
 use super::processes::{PART, part};
 
-/// The kernel asks a silent peer after half of it, a second at least.
+/// User timeout; the kernel probes a silent peer after half of it, but not before a second.
 const USER_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// Longer than a peer that is not there is taken for one that is.
+/// Longer than an absent peer stays undetected.
 const IDLE: Duration = Duration::from_millis(3_000);
 
 struct Process {
@@ -24,7 +24,7 @@ struct Process {
 }
 
 impl Process {
-    /// One on a host, which is to `listen` or `call` at an address.
+    /// A process on a host that is to `listen` or `call` at an address.
     fn start(network: &Network, host: usize, what: &str, at: &str) -> Self {
         let program = std::env::current_exe().expect("this program");
         let mut child = network
@@ -52,13 +52,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Ended already, or ends now.
+        // It has ended already, or ends now.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Not a test by itself: a [`Process`].
+/// Not a test by itself: the process of a [`Process`].
 #[test]
 fn process() {
     let Some(part) = part() else {
@@ -86,17 +86,17 @@ fn process() {
         matches!(connected, StationEvent::Connected { .. }),
         "{connected:?}"
     );
-    // Nothing is said, and nobody is missed.
+    // Nothing is sent, and no peer is lost.
     assert_eq!(station.next_event(IDLE), None);
     println!("@idle");
     let (id, cause) = loss(&station);
     println!("@lost {id}: {cause}");
-    // Until the test has heard it.
+    // Until the test has read it.
     let _ = station.next_event(LONG);
 }
 
 #[test]
-fn a_host_that_vanishes_while_nothing_is_sent_is_missed() {
+fn a_host_that_vanishes_while_nothing_is_sent_is_noticed() {
     let Some(network) = Network::new(2) else {
         return;
     };

@@ -1,5 +1,5 @@
-//! Strangers at the door: they are bounded in number, time and bytes, and the members
-//! notice nothing.
+//! Connections that are not authenticated: they are bounded in number, time and bytes, and
+//! members are not disturbed.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -14,21 +14,21 @@ use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, StationEvent};
 use super::group::{DOMAIN, alone, apart, network, segment, soon, until};
 use super::processes::{part, start};
 use super::raw::{
-    HELLO, OFFER, PROOF, VERDICT, VERSION, frame, guest, hello, is_closed, knock, no_rdma, proof,
-    read_frame, refusal,
+    HELLO, OFFER, PROOF, VERDICT, VERSION, authenticated, connect_raw, frame, hello, is_closed,
+    no_rdma, proof, read_frame, refusal,
 };
 
 const A: usize = FABRIC_AREA;
 
-/// How many; the variable is for those who want more.
+/// Number of connections; set the variable for more.
 const STRANGERS: usize = 1000;
 const STRANGERS_VARIABLE: &str = "SPINDLE_TEST_STRANGERS";
 
-/// As in the keeper of the door.
+/// As in the handshake thread.
 const STRANGERS_MAX: usize = 64;
 const STRANGER_WITHIN: Duration = Duration::from_secs(2);
 
-/// Connections to a station that are not closed on its side.
+/// Connections to a station that are open on its side.
 fn connections(station: &Station) -> usize {
     let port = format!(":{:04X}", station.listening().expect("it listens").port());
     let table = std::fs::read_to_string("/proc/self/net/tcp").expect("a table");
@@ -42,7 +42,7 @@ fn connections(station: &Station) -> usize {
     table.lines().filter(open).count()
 }
 
-/// Open ones of this process.
+/// Open descriptors of this process.
 fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd")
         .expect("a directory")
@@ -57,7 +57,7 @@ fn memory_kib() -> usize {
     digits.expect("a size").parse().expect("a number")
 }
 
-/// What the `at`th says.
+/// What the `at`th connection sends.
 fn words(at: usize) -> Vec<u8> {
     let noise = |index: usize| (at * 7919 + index * index * 31 + index / 3) as u8;
     match at % 8 {
@@ -76,17 +76,17 @@ fn words(at: usize) -> Vec<u8> {
     }
 }
 
-/// Two members talk on while strangers come in any number, half of whom stay; a
-/// third gets in among them. In a process of its own, whose memory and descriptors are
-/// counted.
+/// Two members exchange words while other connections come in any number, of which half stay
+/// open; a third member connects among them. In a process of its own, because its memory and
+/// descriptors are counted.
 #[test]
-fn strangers_harm_nobody() {
-    let ended = start("strangers::among_strangers", "all").wait();
+fn unauthenticated_connections_do_not_disturb_members() {
+    let ended = start("strangers::among_unauthenticated_connections", "all").wait();
     assert!(ended.expect("it has ended").success());
 }
 
 #[test]
-fn among_strangers() {
+fn among_unauthenticated_connections() {
     if part().is_none() {
         return;
     }
@@ -96,7 +96,7 @@ fn among_strangers() {
     let fabrics = segment(&stations, 4096);
     let (over, rounds) = (AtomicBool::new(false), &mut 0_u64);
     let only = |rank| -> PeerSet { [Rank(rank)].into_iter().collect() };
-    // What the first ones need stays.
+    // Memory that the first ones need is kept.
     let (memory, descriptors) = (AtomicUsize::new(0), descriptors());
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -115,7 +115,7 @@ fn among_strangers() {
         let strangers = scope.spawn(|| {
             let mut stay = VecDeque::new();
             for at in 0..count {
-                let mut stream = knock(&stations[0]);
+                let mut stream = connect_raw(&stations[0]);
                 // It may be closed already.
                 let _ = stream.write_all(&words(at));
                 if at % 2 == 0 {
@@ -142,7 +142,7 @@ fn among_strangers() {
             until(|| fabrics[0].row(Rank(1)).load(A) == *rounds);
         }
         let stay = strangers.join().expect("no panic");
-        // All who stay are thrown out.
+        // All that stay are closed by the station.
         until(|| stay.iter().all(is_closed));
         over.store(true, Ordering::Relaxed);
     });
@@ -167,14 +167,16 @@ fn among_strangers() {
     }
 }
 
-/// Silent or slow, a stranger has two seconds in all; of many, the oldest go first.
+/// A silent or slow connection has two seconds in all; of many, the oldest are closed first.
 #[test]
-fn strangers_have_their_time_and_no_more() {
+fn unauthenticated_connections_are_closed_in_time() {
     let station = alone(1, network());
-    // This machine may take its time with one try, hardly with all.
+    // A slow machine may miss the bound once, but hardly always.
     let mut silent = Vec::new();
     let oldest_go = |silent: &mut Vec<TcpStream>| {
-        *silent = (0..2 * STRANGERS_MAX).map(|_| knock(&station)).collect();
+        *silent = (0..2 * STRANGERS_MAX)
+            .map(|_| connect_raw(&station))
+            .collect();
         let (older, newer) = silent.split_at(STRANGERS_MAX);
         until(|| older.iter().all(is_closed));
         thread::sleep(Duration::from_millis(300));
@@ -182,8 +184,8 @@ fn strangers_have_their_time_and_no_more() {
     };
     assert!((0..5).any(|_| oldest_go(&mut silent)), "there are more");
     until(|| silent.iter().all(is_closed));
-    // Slowly, but what it says is right.
-    let slow = knock(&station);
+    // Slow, but valid.
+    let slow = connect_raw(&station);
     let began = Instant::now();
     for byte in hello(DOMAIN, 9, false) {
         if is_closed(&slow) || (&slow).write_all(&[byte]).is_err() {
@@ -197,32 +199,32 @@ fn strangers_have_their_time_and_no_more() {
     assert_eq!(station.next_event(Duration::ZERO), None);
 }
 
-/// Who has proved itself is no peer before the way of its pushes is settled, and has its
-/// time for that; meanwhile nobody else comes under its name.
+/// An authenticated connection is not a peer before the path of its pushes is selected; it has
+/// time for that, and meanwhile no other connection is accepted under its id.
 #[test]
-fn guests_have_their_time_and_their_name() {
+fn authenticated_connections_are_bounded_in_time_and_by_id() {
     let station = alone(1, network());
-    let silent = guest(&station, 9);
-    let mut again = knock(&station);
+    let silent = authenticated(&station, 9);
+    let mut again = connect_raw(&station);
     let mine = hello(DOMAIN, 9, false);
     again.write_all(&mine).expect("sent");
     let theirs = read_frame(&mut again).expect("a hello");
     let proof = proof(b"", 0, &mine, &theirs);
     again.write_all(&proof).expect("sent");
     let reason = refusal(&mut again);
-    assert!(reason.ends_with("is being let in"), "{reason}");
+    assert!(reason.ends_with("is being connected"), "{reason}");
     assert!(station.path(9).is_none());
     drop(silent);
     until(|| connections(&station) == 0);
     assert_eq!(station.next_event(Duration::ZERO), None);
 }
 
-/// Who does not say what belongs there is told so.
+/// A frame that is not allowed at its place is refused with the reason.
 #[test]
-fn what_belongs_nowhere_is_refused() {
+fn frames_out_of_order_are_refused() {
     let station = alone(1, network());
     let check = |bytes: &[u8], words: &str| {
-        let mut stream = knock(&station);
+        let mut stream = connect_raw(&station);
         stream.write_all(bytes).expect("sent");
         assert_eq!(refusal(&mut stream), words);
         until(|| is_closed(&stream));
@@ -243,7 +245,7 @@ fn what_belongs_nowhere_is_refused() {
     no_address[6] -= 33;
     let cut = no_address.len() - 33;
     check(&no_address[..cut], "the caller has no address");
-    // What belongs there once, and within its bounds.
+    // Valid frames that are allowed once only, or too long.
     for (bytes, words) in [
         (
             frame(VERSION, OFFER, &[1; 64]),
@@ -259,14 +261,14 @@ fn what_belongs_nowhere_is_refused() {
         (hello(DOMAIN, 9, false), nowhere),
         (frame(VERSION, PROOF, &[0; 32]), nowhere),
     ] {
-        let mut stream = guest(&station, 9);
+        let mut stream = authenticated(&station, 9);
         stream.write_all(&bytes).expect("sent");
         assert_eq!(refusal(&mut stream), words);
         until(|| is_closed(&stream));
     }
     // After the hellos.
     let after = |bytes: &[u8], words: &str| {
-        let mut stream = knock(&station);
+        let mut stream = connect_raw(&station);
         stream.write_all(&hello(DOMAIN, 9, false)).expect("sent");
         read_frame(&mut stream).expect("a hello");
         stream.write_all(bytes).expect("sent");

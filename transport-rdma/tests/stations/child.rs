@@ -1,5 +1,5 @@
-//! A participant in a process of its own: this test binary again, told by lines
-//! on its standard input what to do, answering by lines that begin with `@`.
+//! A participant in another process: this test binary again. It reads commands, one a line,
+//! from its standard input, and answers by lines that begin with `@`.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -24,7 +24,7 @@ const EVENT: &str = "SPINDLE_TEST_EVENT";
 pub(crate) const DOMAIN: u32 = 7;
 const WORD: usize = FABRIC_AREA;
 
-/// The participant with an id.
+/// The id of participant `number`.
 pub(crate) fn options(directory: &Path, id: u128) -> HostOptions {
     HostOptions {
         directory: Some(directory.into()),
@@ -37,12 +37,12 @@ pub(crate) struct Process {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    /// Where its station is.
+    /// Address of its station.
     pub(crate) address: String,
 }
 
 impl Process {
-    /// Its id tells how it sleeps: odd ones on an event descriptor.
+    /// Its number decides how it sleeps: odd ones on an event descriptor.
     pub(crate) fn start(directory: &Path, id: u128) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("this program"));
         command
@@ -92,7 +92,7 @@ impl Process {
             line.clear();
             let read = self.output.read_line(&mut line).expect("it speaks");
             assert!(read > 0, "process {} ended", self.child.id());
-            // The first answer may stand behind what the test runner says.
+            // The first answer may follow output of the test runner.
             if let Some((_, answer)) = line.split_once('@') {
                 return answer.trim_end().to_owned();
             }
@@ -104,18 +104,18 @@ impl Process {
         self.hear()
     }
 
-    /// It gets a child that has all that it has open, and does nothing.
+    /// Forks a child that keeps all its descriptors, and does nothing.
     pub(crate) fn fork(&mut self) -> Heir {
         Heir::of_pid(number(&self.ask("fork")))
     }
 
-    /// Descriptors that it has.
+    /// Number of its descriptors.
     pub(crate) fn descriptors(&self) -> usize {
         let directory = format!("/proc/{}/fd", self.child.id());
         std::fs::read_dir(directory).expect("it runs").count()
     }
 
-    /// Stops it, and returns once it stands still.
+    /// Stops it, and returns once it is stopped.
     pub(crate) fn stop(&self) {
         self.signal(Signal::STOP);
         let tasks = format!("/proc/{}/task", self.child.id());
@@ -145,20 +145,20 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Ended already, or ends now.
+        // It has ended already, or ends now.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Asks all at once, then hears them.
+/// Sends all commands first, then reads the answers.
 pub(crate) fn ask_all(processes: &mut [Process], line: impl Fn(usize) -> String) -> Vec<String> {
     let each = processes.iter_mut().enumerate();
     each.for_each(|(at, process)| process.tell(&line(at)));
     processes.iter_mut().map(Process::hear).collect()
 }
 
-/// The child's side; without its environment it is a test that does nothing.
+/// The child's side; without its environment variable it is a test that does nothing.
 #[test]
 fn process() {
     let Some(directory) = std::env::var_os(DIRECTORY) else {
@@ -311,7 +311,7 @@ impl Participant {
         }
     }
 
-    /// Makes and drops segments, each used; what is spare before and after.
+    /// Makes, uses and drops segments; returns spare resources before and after.
     fn cycle(&mut self, times: u64, members: &str) -> String {
         let deadline = Instant::now() + Duration::from_secs(60);
         let mut before = None;
@@ -334,7 +334,7 @@ impl Participant {
                 made[0].fence(Rank(u16::from(made[0].me() == Rank(0))));
             }
             drop(made);
-            // Not the first: some things are made once.
+            // Not the first: some things are created once.
             if epoch == 1010 {
                 before = Some(spare());
             }
@@ -342,7 +342,7 @@ impl Participant {
         format!("{before:?} {:?}", Some(spare()))
     }
 
-    /// Entries are written as `id:pid:start`, the host of all is 1.
+    /// Entries are written as `id:pid:start`; the host of all is 1.
     fn record(&mut self, words: &[&str]) -> String {
         let id = self.station.id();
         match words {
@@ -398,7 +398,7 @@ fn entry(text: &str) -> MemberEntry {
     }
 }
 
-/// Nanoseconds of the monotonic clock, which all processes share.
+/// Nanoseconds of the monotonic clock, which is common to all processes.
 pub(crate) fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
@@ -414,7 +414,7 @@ fn key(epoch: u64) -> SegmentKey {
     SegmentKey { epoch, index: 0 }
 }
 
-/// Open descriptors, and mapped rows.
+/// Numbers of open descriptors and of mapped rows.
 fn spare() -> (usize, usize) {
     let descriptors = std::fs::read_dir("/proc/self/fd").expect("mine").count();
     let maps = std::fs::read_to_string("/proc/self/maps").expect("mine");
@@ -473,7 +473,7 @@ fn write(first: &ShmSegment, second: &ShmSegment, last: u64) -> String {
     "written".into()
 }
 
-/// What the member of rank 0 writes so, in that order.
+/// The values of the member of rank 0, read in that order.
 fn watch(first: &ShmSegment, second: &ShmSegment, last: u64) -> String {
     loop {
         let late = second.row(Rank(0)).load(WORD);

@@ -1,4 +1,4 @@
-//! Connections between stations: one a pair, and what is said over them.
+//! Connections between stations: one for each pair, and their messages.
 
 use std::sync::Barrier;
 use std::thread;
@@ -17,7 +17,7 @@ fn soon() -> Instant {
 }
 
 #[test]
-fn two_that_call_each_other_at_once_have_one_connection() {
+fn simultaneous_calls_make_one_connection() {
     let directory = directory();
     for round in 0..100 {
         let pair = [1, 2].map(|id| {
@@ -51,7 +51,7 @@ fn two_that_call_each_other_at_once_have_one_connection() {
 }
 
 #[test]
-fn messages_of_any_length_come_whole_and_in_order() {
+fn messages_of_any_length_arrive_whole_and_in_order() {
     let directory = directory();
     let mut all = Process::connected(directory.path(), 2);
     assert_eq!(all[1].ask("event"), "connected 1");
@@ -69,7 +69,7 @@ fn messages_of_any_length_come_whole_and_in_order() {
 }
 
 #[test]
-fn who_takes_nothing_is_found_out_and_waits_for_nobody() {
+fn a_peer_that_reads_nothing_is_detected_and_blocks_no_other() {
     let directory = directory();
     let mut all = Process::connected(directory.path(), 3);
     all[1].stop();
@@ -86,7 +86,7 @@ fn who_takes_nothing_is_found_out_and_waits_for_nobody() {
 }
 
 #[test]
-fn a_station_that_closes_says_so_and_may_not_come_back_unasked() {
+fn a_closed_station_is_reported_and_must_be_dropped_before_it_connects_again() {
     let directory = directory();
     let open = |id| Station::open(&options(directory.path(), id)).expect("a station");
     let (one, two) = (open(1), open(2));
@@ -118,7 +118,7 @@ fn a_station_that_closes_says_so_and_may_not_come_back_unasked() {
 }
 
 #[test]
-fn addresses_that_lead_nowhere_are_errors() {
+fn unreachable_addresses_are_errors() {
     let directory = directory();
     let open = |id| Station::open(&options(directory.path(), id)).expect("a station");
     let one = open(1);
@@ -151,7 +151,7 @@ fn addresses_that_lead_nowhere_are_errors() {
 }
 
 #[test]
-fn who_does_not_answer_is_not_waited_for() {
+fn a_call_that_is_not_answered_ends_in_time() {
     let directory = directory();
     let silent = Process::start(directory.path(), 2);
     silent.stop();
@@ -163,12 +163,12 @@ fn who_does_not_answer_is_not_waited_for() {
 }
 
 #[test]
-fn a_connection_that_breaks_while_the_process_lives_is_no_death() {
+fn a_broken_connection_to_a_live_process_is_not_a_death() {
     let directory = directory();
     let open = |id| Station::open(&options(directory.path(), id)).expect("a station");
     let (one, two) = (open(1), open(2));
     one.connect(&two.address(), soon()).expect("connected");
-    // The other closes, as to the dead.
+    // The other side closes, as to a dead peer.
     one.pretend_process_ended();
     let lost = |station: &Station| {
         let events = [(); 2].map(|()| station.next_event(Duration::from_secs(20)));
@@ -186,7 +186,7 @@ fn a_connection_that_breaks_while_the_process_lives_is_no_death() {
 }
 
 #[test]
-fn who_is_dropped_is_told_and_may_come_back() {
+fn a_dropped_peer_is_told_and_may_connect_again() {
     let directory = directory();
     let open = |id| Station::open(&options(directory.path(), id)).expect("a station");
     let (one, two) = (open(1), open(2));
@@ -226,7 +226,7 @@ fn an_interrupted_wait_for_events_ends_once() {
 }
 
 #[test]
-fn whoever_waits_in_a_station_that_is_closed_gives_up() {
+fn closing_ends_blocked_calls() {
     let directory = directory();
     let silent = Process::start(directory.path(), 2);
     silent.stop();

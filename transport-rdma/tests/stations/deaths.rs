@@ -1,4 +1,4 @@
-//! Peers that end, or stand still.
+//! Peers whose processes end or are stopped.
 
 use std::thread;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::child::{Process, ask_all};
 use crate::directory;
 
 #[test]
-fn a_killed_process_is_mourned_by_sleepers_and_its_row_stays() {
+fn a_killed_process_wakes_sleepers_and_its_row_stays() {
     let directory = directory();
     let mut all = Process::connected(directory.path(), 3);
     for epoch in [1, 2] {
@@ -32,7 +32,7 @@ fn a_killed_process_is_mourned_by_sleepers_and_its_row_stays() {
 }
 
 #[test]
-fn who_dies_before_a_segment_is_made_is_absent_and_told() {
+fn a_member_that_died_before_the_exchange_is_absent_and_reported() {
     let directory = directory();
     let mut all = Process::connected(directory.path(), 3);
     all[2].kill();
@@ -47,7 +47,7 @@ fn who_dies_before_a_segment_is_made_is_absent_and_told() {
         assert_eq!(survivor.ask("poll 1"), "None");
         assert_eq!(survivor.ask("read 1 0"), "0");
     }
-    // Gone, and forgotten: nobody waits for it.
+    // Dead and forgotten: no segment waits for it.
     assert_eq!(all[0].ask("drop_peer 3"), "dropped");
     assert_eq!(all[0].ask("make 2 1,3 50"), "made, without {1}");
     let told = all[0].ask("poll 2");
@@ -55,7 +55,7 @@ fn who_dies_before_a_segment_is_made_is_absent_and_told() {
 }
 
 #[test]
-fn who_dies_while_others_wait_for_its_row_is_absent_and_told() {
+fn a_member_that_dies_during_the_exchange_is_absent_and_reported() {
     let directory = directory();
     let mut all = Process::connected(directory.path(), 3);
     all[..2].iter_mut().for_each(|one| one.tell("make 1 1,2,3"));
@@ -69,7 +69,7 @@ fn who_dies_while_others_wait_for_its_row_is_absent_and_told() {
 }
 
 #[test]
-fn who_dies_at_any_moment_of_the_exchange_is_told_once() {
+fn a_death_at_any_moment_of_the_exchange_is_reported_once() {
     for moment_us in (0..3000).step_by(300) {
         let directory = directory();
         let mut all = Process::connected(directory.path(), 3);
@@ -87,7 +87,7 @@ fn who_dies_at_any_moment_of_the_exchange_is_told_once() {
 }
 
 #[test]
-fn who_stands_still_beyond_the_time_is_absent_and_may_go_on_later() {
+fn a_stopped_member_is_absent_and_may_continue_later() {
     let directory = directory();
     let mut all = Process::connected(directory.path(), 3);
     all[2].stop();
@@ -109,9 +109,9 @@ fn who_stands_still_beyond_the_time_is_absent_and_may_go_on_later() {
     assert_eq!(all[0].ask("poll 1"), "None", "told of it already");
 }
 
-/// The kernel's word is of the process itself, whoever else has its sockets.
+/// The kernel reports the process itself, although another one has its sockets.
 #[test]
-fn who_dies_is_mourned_though_a_child_holds_its_sockets() {
+fn a_death_is_reported_though_a_child_holds_the_sockets() {
     let directory = directory();
     let mut all = Process::connected(directory.path(), 3);
     let made = ask_all(&mut all, |_| "make 1 1,2,3".into());
@@ -127,7 +127,7 @@ fn who_dies_is_mourned_though_a_child_holds_its_sockets() {
     for what in ["connected 2", "connected 3", "closed 2 its process ended"] {
         assert_eq!(all[0].ask("event"), what);
     }
-    // Another one may take its place.
+    // Another one may take its id.
     assert_eq!(all[0].ask("drop_peer 2"), "dropped");
     all[1] = Process::start(directory.path(), 2);
     let connect = format!("connect {}", all[0].address);
@@ -136,7 +136,7 @@ fn who_dies_is_mourned_though_a_child_holds_its_sockets() {
 }
 
 #[test]
-fn who_closes_is_gone_though_a_child_holds_its_sockets() {
+fn a_close_is_reported_though_a_child_holds_the_sockets() {
     let directory = directory();
     let mut all = Process::connected(directory.path(), 2);
     let heir = all[1].fork();

@@ -1,5 +1,5 @@
-//! Stations of real processes: connections, segments that come and go, deaths,
-//! strangers, and the record of who is there.
+//! Stations of real processes: connections, segments, deaths, invalid connections, and the
+//! domain's record.
 
 mod child;
 mod connections;

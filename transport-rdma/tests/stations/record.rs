@@ -1,4 +1,4 @@
-//! Decisions that must be single, by processes that race for them.
+//! Decisions that must be unique, made by processes that race for them.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use spindle_dds_transport::shm::{
 use crate::child::{DOMAIN, Process, ask_all, now_ns};
 use crate::directory;
 
-/// A moment that both reach awake.
+/// A moment in the near future for which both processes wait actively.
 fn moment() -> u64 {
     now_ns() + 200_000
 }
@@ -20,7 +20,7 @@ fn enter(process: &mut Process) -> String {
 }
 
 #[test]
-fn of_two_that_enter_at_once_one_founds() {
+fn one_of_two_simultaneous_entrants_founds_the_domain() {
     let directory = directory();
     let mut both = [1, 2].map(|id| Process::start(directory.path(), id));
     for round in 0..200 {
@@ -36,7 +36,7 @@ fn of_two_that_enter_at_once_one_founds() {
 }
 
 #[test]
-fn of_two_decisions_one_wins() {
+fn one_of_two_decisions_wins() {
     let directory = directory();
     let mut both = [1, 2].map(|id| Process::start(directory.path(), id));
     let entries = ask_all(&mut both, |_| "entry".into()).join(",");
@@ -54,8 +54,8 @@ fn of_two_decisions_one_wins() {
     for view in 3..203 {
         let at = moment();
         let from = view - 1;
-        let answers = ask_all(&mut both, |who| {
-            format!("decide {from} {view} {who} {entries} {at}")
+        let answers = ask_all(&mut both, |member| {
+            format!("decide {from} {view} {member} {entries} {at}")
         });
         let won = answers.iter().position(|answer| answer == "decided");
         let won = won.expect("a winner");
@@ -80,7 +80,7 @@ fn a_domain_is_founded_anew_once_all_its_members_are_dead_or_have_left() {
     assert_eq!(enter(&mut all[1]), "present [1, 2]");
     all[0].kill();
     assert_eq!(enter(&mut all[2]), "present [2]");
-    // Who is left decides by itself, and is the domain until it leaves.
+    // The remaining member decides alone, and is the domain until it leaves.
     assert_eq!(
         all[1].ask(&format!("decide 2 3 6 {} 0", entries[1])),
         "decided"
@@ -102,7 +102,7 @@ fn register(directory: &Path, id: u128) -> DomainRegistry {
 }
 
 #[test]
-fn members_on_other_hosts_count_as_living() {
+fn members_on_other_hosts_count_as_alive() {
     let directory = directory();
     let founder = register(directory.path(), 1);
     assert_eq!(founder.enter().expect("entered"), EnterOutcome::Founded);
@@ -126,7 +126,7 @@ fn members_on_other_hosts_count_as_living() {
 }
 
 #[test]
-fn decisions_that_are_no_views_are_refused() {
+fn invalid_views_are_refused() {
     let directory = directory();
     let founder = register(directory.path(), 1);
     let me = MemberEntry::here(1, 1, vec![]).expect("a process");
@@ -168,7 +168,10 @@ fn a_record_of_another_version_is_never_taken_for_an_empty_domain() {
     let record = directory.path().join(format!("domain-{DOMAIN}.record"));
     std::fs::write(record, "spindle-dds-domain 4\nwhatever\n").expect("written");
     let error = register(directory.path(), 1).enter().expect_err("unknown");
-    assert!(error.to_string().contains("makes no sense"), "{error}");
+    assert!(
+        error.to_string().contains("cannot be understood"),
+        "{error}"
+    );
 }
 
 fn here(id: u128) -> MemberEntry {
@@ -191,21 +194,21 @@ fn present(register: &DomainRegistry) -> Vec<u128> {
 }
 
 #[test]
-fn a_decision_that_was_made_is_made_however_late_it_comes_again() {
+fn a_recorded_decision_may_be_repeated_late() {
     let directory = directory();
     let [first, second] = [1, 2].map(|id| register(directory.path(), id));
     assert_eq!(present(&first), []);
     first.enter().expect("entered");
     first.decide(1, &view(2, &[1, 2]), true).expect("decided");
     assert_eq!(present(&second), [1, 2]);
-    // 1 leaves, and the domain goes on to view 10.
+    // 1 leaves, and the domain continues to view 10.
     for next in 3..=10 {
         let decided = second.decide(next - 1, &view(next, &[2]), true);
         decided.expect("decided");
     }
     first
         .decide(2, &view(3, &[2]), true)
-        .expect("has been made, and says who left that it has left");
+        .expect("recorded before; the member has left");
     let other = ViewDecision {
         digest: 31,
         ..view(3, &[2])
@@ -229,18 +232,18 @@ fn a_decision_that_was_made_is_made_however_late_it_comes_again() {
 }
 
 #[test]
-fn who_leaves_last_and_first_have_left_both() {
+fn two_members_that_leave_together_both_succeed() {
     let directory = directory();
     let [first, second, third] = [1, 2, 3].map(|id| register(directory.path(), id));
     first.enter().expect("entered");
     first.decide(1, &view(2, &[1, 2]), true).expect("decided");
-    // Both ask to leave, and the one that stays for a view alone is done with it.
+    // Both request to leave, and the one that stays for a view alone finishes it.
     second.decide(2, &view(3, &[2]), true).expect("decided");
     second.leave().expect("left");
     assert_eq!(present(&first), []);
     let late = first.decide(2, &view(3, &[2]), true);
     late.expect("has been made");
-    // Also when others have founded the domain anew.
+    // Also when others have founded the domain again.
     assert_eq!(third.enter().expect("entered"), EnterOutcome::Founded);
     let late = first.decide(2, &view(3, &[2]), true);
     late.expect("has been made");
@@ -257,7 +260,7 @@ fn who_leaves_last_and_first_have_left_both() {
 fn the_record_follows_what_a_majority_across_hosts_decides() {
     let directory = directory();
     let [first, second] = [1, 2].map(|id| register(directory.path(), id));
-    // Views that began elsewhere.
+    // Views that began on another host.
     first.record(&view(5, &[1])).expect("noted");
     first.decide(5, &view(6, &[1, 2]), false).expect("noted");
     assert_eq!(present(&second), [1, 2]);
@@ -287,18 +290,18 @@ fn the_record_follows_what_a_majority_across_hosts_decides() {
     };
     first
         .decide(6, &leaves, false)
-        .expect("it does not matter to who leaves");
+        .expect("a member that leaves is not affected");
     assert_eq!(present(&first), [2]);
-    // Nobody else of this host's record lives any more: it is of another group.
+    // No other member of this host's record is alive: it is of another group.
     drop(second);
     let mut gone = view(20, &[1]);
     gone.members.push(MemberEntry { host: 2, ..here(7) });
     first.record(&gone).expect("noted");
     first.record(&view(2, &[1, 3])).expect("another group");
     assert_eq!(present(&first), [1, 3]);
-    let nonsense = first.record(&view(3, &[])).expect_err("no view");
+    let violation = first.record(&view(3, &[])).expect_err("no view");
     assert!(
-        matches!(nonsense, SetupError::Nonsense { .. }),
-        "{nonsense}"
+        matches!(violation, SetupError::ProtocolViolation { .. }),
+        "{violation}"
     );
 }

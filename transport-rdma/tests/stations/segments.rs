@@ -45,7 +45,7 @@ fn segments_of_different_members_are_used_side_by_side() {
 }
 
 #[test]
-fn a_push_in_any_segment_wakes_who_sleeps_by_another() {
+fn a_push_in_any_segment_wakes_a_sleeper_of_another() {
     let directory = directory();
     let mut all = Process::connected(directory.path(), 2);
     for epoch in [1, 2] {
@@ -97,13 +97,13 @@ fn descriptors_and_mappings_stay_flat_over_a_thousand_segments() {
     for answer in ask_all(&mut all, |_| "cycle 500 1,2".into()) {
         let (before, after) = answer.split_once(" Some").expect("two");
         let after = format!("Some{after}");
-        // The rows of the last exchange may not have been sent and closed yet.
+        // Rows of the last exchange may still be in flight.
         assert_eq!(rows(before), rows(&after), "{answer}");
         assert!(descriptors(&after) <= descriptors(before) + 2, "{answer}");
     }
 }
 
-/// Of what a participant has to spare: `Some((descriptors, rows))`.
+/// Spare resources of a participant: `Some((descriptors, rows))`.
 fn fields(text: &str) -> Vec<usize> {
     let digits = |c: char| !c.is_ascii_digit();
     let words = text.split(digits).filter(|word| !word.is_empty());
@@ -119,7 +119,7 @@ fn rows(text: &str) -> usize {
 }
 
 #[test]
-fn rows_that_nobody_asks_for_go_when_they_are_forgotten() {
+fn unrequested_rows_are_freed_when_forgotten() {
     let directory = directory();
     let mut all = Process::connected(directory.path(), 2);
     let before = all[1].ask("spare");
@@ -134,7 +134,7 @@ fn rows_that_nobody_asks_for_go_when_they_are_forgotten() {
 }
 
 #[test]
-fn a_row_that_comes_before_it_is_asked_for_is_kept() {
+fn an_early_row_is_kept() {
     let directory = directory();
     let mut all = Process::connected(directory.path(), 2);
     all[0].tell("make 1 1,2");
@@ -144,7 +144,7 @@ fn a_row_that_comes_before_it_is_asked_for_is_kept() {
 }
 
 #[test]
-fn who_makes_another_row_than_agreed_is_absent_with_a_reason() {
+fn a_member_with_another_row_than_agreed_is_absent_with_a_reason() {
     let directory = directory();
     let mut all = Process::connected(directory.path(), 2);
     let made = ask_all(&mut all, |at| format!("make 1 1,2 20000 {}", 4096 << at));
@@ -176,7 +176,7 @@ fn soon() -> Instant {
 }
 
 #[test]
-fn requests_that_make_no_sense_are_refused() {
+fn invalid_requests_are_refused() {
     let directory = directory();
     let station = Station::open(&options(directory.path(), 1)).expect("a station");
     let good = request(1, &[1], 0);
@@ -197,7 +197,7 @@ fn requests_that_make_no_sense_are_refused() {
         let error = station.segment(&case, soon()).expect_err("nonsense");
         assert!(matches!(error, StationError::Segment { .. }), "{error}");
     }
-    // All of an exchange, or none.
+    // All segments of an exchange, or none.
     let twice = [request(3, &[1], 0), request(3, &[1], 0)];
     assert!(station.segments(&twice, soon()).is_err());
     drop(kept);
@@ -223,9 +223,9 @@ fn rows_stay_mapped_while_a_region_lives_and_segments_work_without_their_station
     assert_eq!(row.load(FABRIC_AREA), 7);
 }
 
-/// Of two rows in one exchange the other member hands over one.
+/// Of two rows in one exchange, the other member hands over one.
 #[test]
-fn whoever_lacks_in_a_lane_is_told_by_the_control_segment_made_with_it() {
+fn a_member_missing_in_one_segment_is_reported_by_the_control_segment_of_the_exchange() {
     let directory = directory();
     let open = |id| Station::open(&options(directory.path(), id)).expect("a station");
     let (one, two) = (open(1), open(2));
@@ -250,7 +250,7 @@ fn whoever_lacks_in_a_lane_is_told_by_the_control_segment_made_with_it() {
 }
 
 #[test]
-fn who_comes_after_somebody_lay_down_wakes_it() {
+fn a_new_peer_wakes_a_sleeper() {
     let directory = directory();
     let open = |id| Station::open(&options(directory.path(), id)).expect("a station");
     let (one, two) = (open(1), open(2));
@@ -269,9 +269,9 @@ fn who_comes_after_somebody_lay_down_wakes_it() {
     alone.announce_awake();
 }
 
-/// More than 128 words to wait for: a sleeper changes to its event descriptor.
+/// With more than 128 doorbells to wait for, a sleeper changes to its event descriptor.
 #[test]
-fn who_has_more_peers_than_futexes_sleeps_by_event_and_back() {
+fn sleep_changes_to_the_event_descriptor_with_many_peers_and_back() {
     let directory = directory();
     let open = |id: u128| {
         let options = HostOptions {

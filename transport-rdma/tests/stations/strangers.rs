@@ -1,4 +1,4 @@
-//! Whoever connects to a station and is no member.
+//! Connections to a station from processes that are not members.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -27,11 +27,11 @@ fn connect(path: &PathBuf) -> OwnedFd {
 }
 
 fn send(socket: &OwnedFd, bytes: &[u8]) {
-    // It may have been thrown out by now.
+    // It may have been closed by now.
     let _ = rustix::net::send(socket, bytes, SendFlags::NOSIGNAL);
 }
 
-/// What it says, or nothing once it has closed.
+/// What the station sends; empty once it has closed.
 fn hear(socket: &OwnedFd) -> Vec<u8> {
     let mut bytes = [0; 1000];
     let read = rustix::net::recv(socket, &mut bytes, RecvFlags::empty());
@@ -40,7 +40,7 @@ fn hear(socket: &OwnedFd) -> Vec<u8> {
 }
 
 #[test]
-fn a_thousand_connections_of_nonsense_change_nothing() {
+fn a_thousand_invalid_connections_change_nothing() {
     let directory = directory();
     let mut all = vec![Process::start(directory.path(), 1)];
     let path = socket_in(directory.path());
@@ -59,7 +59,7 @@ fn a_thousand_connections_of_nonsense_change_nothing() {
             .map(|at| (random >> (at % 56)) as u8)
             .collect();
         match index % 4 {
-            // A hello without descriptors, and things that may follow one.
+            // A hello without descriptors, and packets that may follow one.
             0 => bytes = [b"SPST\x01", &[1 + (random >> 32) as u8 % 5][..], &bytes].concat(),
             1 => bytes = [b"SPST\x01\x01", &[7; 18][..]].concat(),
             _ => {}
@@ -87,8 +87,8 @@ fn a_thousand_connections_of_nonsense_change_nothing() {
             .collect();
         digits.parse().expect("a number")
     };
-    // Those who are silent yet, and of each segment two rows: the peer's, and the
-    // own one as long as it is on its way.
+    // Silent connections; and of each segment two rows: the peer's, and the own one while it
+    // is in flight.
     let during = all[0].ask("spare");
     assert!(
         spare(&during) <= spare(&before) + 64 + 4,
@@ -110,7 +110,7 @@ fn a_thousand_connections_of_nonsense_change_nothing() {
 }
 
 #[test]
-fn who_says_nothing_is_thrown_out_in_time() {
+fn a_silent_connection_is_closed_in_time() {
     let directory = directory();
     let _station = Process::start(directory.path(), 1);
     let silent = connect(&socket_in(directory.path()));
@@ -118,7 +118,7 @@ fn who_says_nothing_is_thrown_out_in_time() {
 }
 
 #[test]
-fn another_version_is_refused_with_both() {
+fn another_version_is_refused_and_both_are_named() {
     let directory = directory();
     let _station = Process::start(directory.path(), 1);
     let stranger = connect(&socket_in(directory.path()));
@@ -134,7 +134,7 @@ fn another_version_is_refused_with_both() {
 }
 
 #[test]
-fn who_is_thrown_out_is_though_a_child_holds_the_socket() {
+fn a_closed_connection_ends_though_a_child_holds_the_socket() {
     let directory = directory();
     let mut station = Process::start(directory.path(), 1);
     let before = station.descriptors();
@@ -144,7 +144,7 @@ fn who_is_thrown_out_is_though_a_child_holds_the_socket() {
     }
     let heir = station.fork();
     send(&stranger, b"nonsense");
-    // Whatever it says to that: it closes.
+    // Whatever is sent to that: it closes.
     while !hear(&stranger).is_empty() {}
     assert!(heir.lives());
 }

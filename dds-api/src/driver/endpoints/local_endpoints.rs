@@ -9,7 +9,7 @@ use spindle_dds_core::membership::{Endpoint as GroupEndpoint, MemberId, Note, No
 use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupId, TopicKey};
 
 use crate::discovery::{Endpoint, Entry, LargeTypes, ReaderEntry, WriterEntry};
-use crate::driver::send::port::Port;
+use crate::driver::send::writer_port::WriterPort;
 use crate::driver::session::Session;
 use crate::error::{Error, Result};
 use crate::handle::{Guid, InstanceHandle};
@@ -107,7 +107,7 @@ impl LocalEndpoint {
                 let subgroup = SubgroupId(config.subgroup_of(topic));
                 let ring = writer.side.class;
                 let topic = TopicKey::of_name(topic);
-                writer.connect(Port::new(session.clone(), subgroup, ring, topic));
+                writer.connect(WriterPort::new(session.clone(), subgroup, ring, topic));
             }
             Self::Reader(reader) => reader.base.set_enabled(),
         }

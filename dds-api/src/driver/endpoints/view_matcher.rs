@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use spindle_dds_core::membership::{Finish, Member, MemberId, View, Why};
-use spindle_dds_core::{DeliveryClass, Handle, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey};
+use spindle_dds_core::membership::{Finish, Member, MemberId, RemovalReason, View};
+use spindle_dds_core::{
+    DeliveryClass, EngineHandle, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
+};
 use spindle_dds_qos::PolicyId;
 use spindle_dds_transport::Rank;
 
@@ -26,7 +28,7 @@ use crate::wire::Wire;
 pub(crate) struct ViewMatcher {
     local_endpoints: Arc<LocalEndpoints>,
     me: MemberId,
-    handle: Option<Handle<Wire>>,
+    handle: Option<EngineHandle<Wire>>,
     /// What the control thread has worked out for the view that begins next.
     prepared: Option<AnnouncedMatches>,
     /// Readers of this participant that the last view has, by their numbers.
@@ -75,7 +77,7 @@ impl ViewMatcher {
     }
 
     /// Called once, before the first view.
-    pub(crate) fn set_handle(&mut self, handle: Handle<Wire>) {
+    pub(crate) fn set_handle(&mut self, handle: EngineHandle<Wire>) {
         self.handle = Some(handle);
     }
 
@@ -101,9 +103,9 @@ impl ViewMatcher {
             let Some(member) = old.get(usize::from(removal.rank)) else {
                 continue;
             };
-            match &removal.why {
-                Why::Left => drop(self.left.insert(member.id)),
-                Why::Failed(cause) => failed.push((member.id, cause.clone())),
+            match &removal.reason {
+                RemovalReason::Left => drop(self.left.insert(member.id)),
+                RemovalReason::Failed(cause) => failed.push((member.id, cause.clone())),
             }
         }
         failed
@@ -130,7 +132,7 @@ impl ViewMatcher {
             };
             let subgroup = SubgroupId(entry.endpoint().subgroup);
             let handle = self.handle.as_ref().and_then(|it| it.lane(subgroup));
-            let (Some(handle), Some(spec)) = (handle, view.lane(subgroup)) else {
+            let (Some(handle), Some(spec)) = (handle, view.subgroup(subgroup)) else {
                 continue;
             };
             let beginning = Beginning {
@@ -222,7 +224,7 @@ fn match_writer(writer: &WriterCore, matches: &[(EndpointName, Match)], beginnin
         }
     }
     writer.meet(matched, refused);
-    writer.set_lane(beginning.handle);
+    writer.enter_epoch(beginning.handle);
 }
 
 impl Beginning<'_> {

@@ -6,11 +6,11 @@
 //! type make a digest. The reader knows instances by the hash of its own type: it makes that
 //! of the key that is in every message.
 
-use spindle_dds_core::Kind;
+use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::{CdrError, Encapsulation, KeyHash, TopicType};
 
 /// Makes the key hash of a message anew; see [`rekey`].
-pub(crate) type Rekey = fn(Kind, &[u8], Encapsulation) -> Result<KeyHash, CdrError>;
+pub(crate) type Rekey = fn(MessageKind, &[u8], Encapsulation) -> Result<KeyHash, CdrError>;
 
 /// The key hash that `T` makes of the payload of a message. That of a sample allocates
 /// nothing.
@@ -18,14 +18,15 @@ pub(crate) type Rekey = fn(Kind, &[u8], Encapsulation) -> Result<KeyHash, CdrErr
 /// # Errors
 /// What is wrong with the payload.
 pub(crate) fn rekey<T: TopicType>(
-    kind: Kind,
+    kind: MessageKind,
     bytes: &[u8],
     encapsulation: Encapsulation,
 ) -> Result<KeyHash, CdrError> {
     match kind {
-        Kind::Data => Ok(T::view_key_hash(&T::view(bytes, encapsulation)?)),
-        Kind::Dispose | Kind::Unregister | Kind::DisposeUnregister | Kind::Control => {
-            Ok(T::decode_key(bytes, encapsulation)?.key_hash())
-        }
+        MessageKind::Data => Ok(T::view_key_hash(&T::view(bytes, encapsulation)?)),
+        MessageKind::Dispose
+        | MessageKind::Unregister
+        | MessageKind::DisposeUnregister
+        | MessageKind::Control => Ok(T::decode_key(bytes, encapsulation)?.key_hash()),
     }
 }

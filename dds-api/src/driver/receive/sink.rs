@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{OutReason, View};
-use spindle_dds_core::{Delivery, Event, Handle, Kind, Run, StopReason, SubgroupId};
+use spindle_dds_core::{Delivery, EngineEvent, EngineHandle, MessageKind, MessageRun, SubgroupId};
 use spindle_dds_transport::Fabric;
 
 use super::routes::{Route, Routes};
@@ -58,7 +58,7 @@ impl Sink {
     }
 
     /// Called once, before the first view.
-    pub(crate) fn set_handle(&mut self, handle: Handle<Wire>) {
+    pub(crate) fn set_handle(&mut self, handle: EngineHandle<Wire>) {
         self.matcher.set_handle(handle);
     }
 
@@ -108,7 +108,11 @@ impl Sink {
     /// if possible. Messages of a topic without a reader, as those of the own writers often are,
     /// are skipped. Returns whether any message was consumed.
     #[inline]
-    fn deliver_directly(&mut self, topic: (SubgroupId, u64), run: &mut Run<'_, Wire>) -> bool {
+    fn deliver_directly(
+        &mut self,
+        topic: (SubgroupId, u64),
+        run: &mut MessageRun<'_, Wire>,
+    ) -> bool {
         let readers = self.routes.of(topic.0, topic.1);
         if readers.len() > 1 || self.timer.is_running() {
             return false;
@@ -127,8 +131,8 @@ impl Sink {
         any
     }
 
-    fn stopped(&mut self, reason: StopReason) {
-        let failed = reason != StopReason::Out(OutReason::Left);
+    fn stopped(&mut self, reason: OutReason) {
+        let failed = reason != OutReason::Left;
         if failed {
             let text = format!("the group has stopped: {reason}");
             self.group_status.fail(text);
@@ -146,7 +150,7 @@ impl Sink {
 impl spindle_dds_core::Sink<Wire> for Sink {
     fn deliver(&mut self, delivery: &Delivery<'_, Wire>) {
         let subgroup = delivery.lane.subgroup();
-        if self.timer.is_running() && delivery.header.kind == Kind::Data {
+        if self.timer.is_running() && delivery.header.kind == MessageKind::Data {
             let is_own = delivery.sender == delivery.lane.fabric().me();
             self.timer.record(is_own, delivery.header.timestamp);
         }
@@ -161,7 +165,7 @@ impl spindle_dds_core::Sink<Wire> for Sink {
         }
     }
 
-    fn deliver_run(&mut self, run: &mut Run<'_, Wire>) {
+    fn deliver_run(&mut self, run: &mut MessageRun<'_, Wire>) {
         let subgroup = run.lane().subgroup();
         while let Some(header) = run.peek() {
             let topic = header.topic;
@@ -179,16 +183,16 @@ impl spindle_dds_core::Sink<Wire> for Sink {
         }
     }
 
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: EngineEvent) {
         // What has arrived by the present routes is handed on before the event changes them.
         self.batch_end();
         match event {
-            Event::LaneEnded { subgroup, end, .. } => self.matcher.epoch_ended(subgroup, end),
-            Event::Decide(decision) => self.control_queue.put(ControlEvent::Decide(decision)),
-            Event::Refused { request, why } => self
+            EngineEvent::LaneEnded { subgroup, end, .. } => self.matcher.epoch_ended(subgroup, end),
+            EngineEvent::Decide(decision) => self.control_queue.put(ControlEvent::Decide(decision)),
+            EngineEvent::Refused { request, why } => self
                 .control_queue
                 .put(ControlEvent::Refused { request, why }),
-            Event::ViewEnded(finish) => {
+            EngineEvent::ViewEnded(finish) => {
                 let old = self.view.as_ref().map_or(&[][..], |view| &view.members);
                 let expelled = self.matcher.view_ended(&finish, old);
                 self.control_queue.put(ControlEvent::Ended {
@@ -197,9 +201,8 @@ impl spindle_dds_core::Sink<Wire> for Sink {
                     expelled,
                 });
             }
-            Event::ViewBegun(view) => self.begin(view),
-            Event::Stopped(reason) => self.stopped(reason),
-            Event::MemberLeft { .. } | Event::SenderLeft { .. } => {}
+            EngineEvent::ViewBegun(view) => self.begin(view),
+            EngineEvent::Stopped(reason) => self.stopped(reason),
         }
     }
 

@@ -1,4 +1,4 @@
 //! The sending side: a writer's access to the engine, and where it waits for ring space.
 
-pub(super) mod port;
-pub(super) mod room;
+pub(super) mod waiters;
+pub(super) mod writer_port;

@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{self, CONTROL_ROW_LEN, Member, MemberId, Request, View};
-use spindle_dds_core::{Layout, Prepared, SubgroupId};
+use spindle_dds_core::{PreparedView, SegmentLayout, SubgroupId};
 use spindle_dds_transport::hybrid::{HybridError, Station};
 use spindle_dds_transport::shm::{self, DomainRegistry, MemberEntry, StationEvent};
 use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest};
@@ -116,7 +116,7 @@ impl ControlThread {
         // Closing the station tells the peers.
         drop(self.station);
         session.control_queue().ended();
-        session.room().notify_all();
+        session.send_waiters().wake_all();
         session.stop_if_over();
     }
 
@@ -173,14 +173,14 @@ impl ControlThread {
         }
         self.announcements
             .report_inconsistent(&self.local_endpoints);
-        session.room().notify_all();
+        session.send_waiters().wake_all();
         ControlFlow::Continue(())
     }
 
     /// Prepares a view with newcomers. A newcomer that asks meanwhile is welcomed: its sponsor may
     /// have failed before it could say so. A newcomer of this host that has died or closed without
     /// connecting is given up.
-    fn prepare_and_welcome(&mut self, next: &Arc<View>) -> Result<Prepared<Wire>> {
+    fn prepare_and_welcome(&mut self, next: &Arc<View>) -> Result<PreparedView<Wire>> {
         let is_over = AtomicBool::new(false);
         let (prepared, later) = thread::scope(|scope| {
             let this = &*self;
@@ -231,7 +231,7 @@ impl ControlThread {
         }
     }
 
-    fn prepare(&self, next: &Arc<View>) -> Result<Prepared<Wire>> {
+    fn prepare(&self, next: &Arc<View>) -> Result<PreparedView<Wire>> {
         let deadline = Instant::now() + self.limit;
         let me = next.rank(self.me).unwrap_or(Rank(0));
         // A member that is not reached is not waited for: the view will suspect it.
@@ -266,11 +266,12 @@ impl ControlThread {
             control: true,
         }];
         // A newcomer enters only subgroup epochs that begin with this view.
-        for lane in next.lanes.iter().filter(|lane| lane.epoch == next.id) {
+        for lane in next.subgroups.iter().filter(|lane| lane.epoch == next.id) {
             let Some(place) = lane.members.iter().position(|rank| *rank == me) else {
                 continue;
             };
-            let layout = Layout::new(lane).map_err(|error| Error::Error(error.to_string()))?;
+            let layout =
+                SegmentLayout::new(lane).map_err(|error| Error::Error(error.to_string()))?;
             requests.push(SegmentRequest {
                 key: SegmentKey {
                     epoch: next.id,
@@ -287,10 +288,10 @@ impl ControlThread {
         let mut segments = segments.into_iter();
         let control = segments.next();
         let subgroups = requests[1..].iter().map(|it| SubgroupId(it.key.index));
-        Ok(Prepared {
+        Ok(PreparedView {
             view: next.clone(),
             control: control.ok_or_else(|| Error::Error("no control segment".to_owned()))?,
-            lanes: subgroups.zip(segments).collect(),
+            subgroups: subgroups.zip(segments).collect(),
         })
     }
 
@@ -363,7 +364,9 @@ impl ControlThread {
         if self.view.rank(newcomer.id).is_some() {
             return self.welcome(id);
         }
-        self.asked.insert(id);
+        if self.asked.insert(id) {
+            session.control_queue().count_join_request();
+        }
         session.engine().request(Request::Join(newcomer));
     }
 

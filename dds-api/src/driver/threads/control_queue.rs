@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -42,6 +42,8 @@ pub(crate) struct ControlQueue {
     lanes: AtomicBool,
     /// Number of members of the view that began last.
     members: AtomicUsize,
+    /// Requests to join that were accepted.
+    join_requests: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +71,7 @@ impl ControlQueue {
             changed: Condvar::new(),
             lanes: AtomicBool::new(false),
             members: AtomicUsize::new(0),
+            join_requests: AtomicU64::new(0),
         }
     }
 
@@ -142,6 +145,15 @@ impl ControlQueue {
     /// Whether subgroup epochs began or ended since the last call.
     pub(crate) fn lanes_changed(&self) -> bool {
         self.lanes.load(Ordering::Acquire) && self.lanes.swap(false, Ordering::AcqRel)
+    }
+
+    /// A request to join was accepted.
+    pub(crate) fn count_join_request(&self) {
+        self.join_requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn join_requests(&self) -> u64 {
+        self.join_requests.load(Ordering::Relaxed)
     }
 
     /// Blocks until a view has begun. False if the group has ended before that.

@@ -31,7 +31,7 @@ pub(crate) fn of(
         fabric: session.handle().traffic(),
         wake_ups: session.wake_ups(),
         topics: topics(local_endpoints, &engine),
-        waits: session.room().figures(),
+        waits: session.send_waiters().figures(),
         latency_own,
         latency_others,
         engine,

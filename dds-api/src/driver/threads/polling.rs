@@ -7,7 +7,7 @@ use std::mem;
 use std::thread;
 use std::time::Duration;
 
-use spindle_dds_core::Outcome;
+use spindle_dds_core::StepOutcome;
 use spindle_dds_transport::poller_role::RoleHolder;
 use spindle_dds_transport::{Fabric, Park, ParkSlots};
 
@@ -46,7 +46,7 @@ pub(crate) fn run(session: &Session, limits: BackoffLimits) {
     }
 }
 
-fn sleep(session: &Session, sleeping: &mut SleepingPoller<'_>, outcome: Outcome) {
+fn sleep(session: &Session, sleeping: &mut SleepingPoller<'_>, outcome: StepOutcome) {
     if session.upkeep() != Some(false) {
         return;
     }

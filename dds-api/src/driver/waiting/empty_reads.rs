@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use spindle_dds_core::Outcome;
+use spindle_dds_core::StepOutcome;
 use spindle_dds_transport::WakeInterest;
 
 /// Reads in a row, each soon after the other, that make a thread one that polls.
@@ -62,8 +62,8 @@ impl EmptyReads {
 
     /// True if the last reads found only messages that are not stable yet: other readers may have
     /// no processor.
-    fn is_held_up(&self, found: Option<Outcome>) -> bool {
-        let waits = |it: Outcome| !it.progress && it.want == WakeInterest::DataAndAcks;
+    fn is_held_up(&self, found: Option<StepOutcome>) -> bool {
+        let waits = |it: StepOutcome| !it.progress && it.want == WakeInterest::DataAndAcks;
         let held_up = match found.is_some_and(waits) {
             true => self.held_up.load(Ordering::Relaxed).saturating_add(1),
             false => 0,
@@ -78,7 +78,7 @@ impl EmptyReads {
     }
 
     /// Whether the thread yields its processor after this outcome.
-    pub(crate) fn leaves(&self, found: Option<Outcome>, is_crowded: bool) -> bool {
+    pub(crate) fn leaves(&self, found: Option<StepOutcome>, is_crowded: bool) -> bool {
         let progress = found.is_some_and(|it| it.progress);
         self.flows.store(progress, Ordering::Relaxed);
         self.is_held_up(found) || is_crowded && !progress
@@ -135,8 +135,8 @@ mod tests {
         assert!(!empty_reads.no_thread_waits());
     }
 
-    fn found(progress: bool, want: WakeInterest) -> Outcome {
-        Outcome {
+    fn found(progress: bool, want: WakeInterest) -> StepOutcome {
+        StepOutcome {
             progress,
             room: false,
             stable: false,

@@ -76,6 +76,11 @@ impl StreamWakers {
         self.due.load(Ordering::SeqCst) && self.due.swap(false, Ordering::SeqCst)
     }
 
+    /// Whether a stream waits.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst)
+    }
+
     /// Moves the wakers into an empty list. Called by the waking thread.
     pub(crate) fn take(&self, into: &mut Vec<Waker>) {
         let mut wakers = self.wakers();

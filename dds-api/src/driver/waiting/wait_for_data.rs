@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::Outcome;
+use spindle_dds_core::StepOutcome;
 use spindle_dds_transport::{Fabric, ParkSlots, WakeInterest};
 
 use super::backoff::Backoff;
@@ -195,7 +195,7 @@ impl Session {
     fn sleep_as_follower(
         &self,
         signal: &Signal,
-        outcome: Outcome,
+        outcome: StepOutcome,
         deadline: Option<Instant>,
     ) -> bool {
         let fabric = self.handle().fabric();

@@ -8,21 +8,7 @@ use crate::group::{EpochPhase, SubgroupFigures};
 fn of_one_sender(members: u16, config: EngineConfig) -> World {
     let mut spec = spec(members);
     spec.senders.truncate(1);
-    of(&spec, config)
-}
-
-/// The members of such a lane.
-fn of(spec: &SubgroupSpec, config: EngineConfig) -> World {
-    let members = spec.members.len() as u16;
-    let (network, controls) = network(members, 1, SimOptions::default());
-    let engine = |control| Engine::new(control, config, Log::default());
-    let mut world = World {
-        segment: open(&network, spec),
-        network,
-        nodes: controls.into_iter().map(engine).collect(),
-    };
-    world.add_lane(spec);
-    world
+    World::of(&spec, config)
 }
 
 /// The first of two members has sent so many messages, and both have stepped until nothing
@@ -82,7 +68,7 @@ fn a_bounded_delivery_leaves_the_rest_to_the_next_step() {
         spec.senders
             .iter_mut()
             .for_each(|it| it.rings = [ring, None]);
-        of(&spec, config)
+        World::of(&spec, config)
     };
     let check = |members: u16, config, most: u64, upcalls: u64| {
         let world = world(members, config);
@@ -120,7 +106,7 @@ fn what_nobody_reads_is_not_bounded() {
             messages: 128,
             bytes: 4096,
         });
-        let world = of(&spec, config);
+        let world = World::of(&spec, config);
         log(&world.nodes[1], |log| log.skips = true);
         send(&world.nodes[0], 100);
         // One at a time takes long.
@@ -131,13 +117,11 @@ fn what_nobody_reads_is_not_bounded() {
             assert_eq!(counters.delivery_batches.quantile(1.0), most, "{config:?}");
         }
         log(&world.nodes[1], |log| assert!(log.order.is_empty()));
-        for node in &world.nodes {
-            lanes(node, |lanes| lanes.wedge(SUBGROUP)).expect("a lane");
-        }
+        assert!(world.nodes.iter().all(wedge));
         let ended = [0, 1].map(|at: usize| {
             let node = &world.nodes[at];
-            lanes(node, |lanes| lanes.freeze(SUBGROUP)).expect("wedged");
-            lanes(node, |lanes| lanes.finish(SUBGROUP, &[100])).expect("frozen");
+            freeze(node).expect("wedged");
+            finish(node, &[100]).expect("frozen");
             log(node, |log| log.ended).expect("it ended")
         });
         assert_eq!(ended[0], ended[1], "the digest is one of all messages");
@@ -175,14 +159,14 @@ fn early_pushes_go_out_before_the_step_is_over() {
     let pushed_at_delivery = |config| {
         let (world, [_, receiver]) = after(of_one_sender(2, config), 1);
         assert_eq!(
-            receiver.acks.pushes, 2,
-            "one for the message, one for its room"
+            receiver.acks.pushes, 3,
+            "one to be ready, one for the message, one for its room"
         );
         log(&world.nodes[1], |log| log.pushed)
     };
-    assert_eq!(pushed_at_delivery(EngineConfig::SPINDLE), 0);
+    assert_eq!(pushed_at_delivery(EngineConfig::SPINDLE), 1, "to be ready");
     let early = without(|config| config.late_pushes = false);
-    assert_eq!(pushed_at_delivery(early), 1, "the acknowledgement");
+    assert_eq!(pushed_at_delivery(early), 2, "the acknowledgement, too");
 }
 
 #[test]

@@ -20,8 +20,8 @@ fn member(id: u128, endpoints: &[Endpoint]) -> Member {
     Member::test(id, endpoints.iter().cloned())
 }
 
-fn update(number: u64, put: Endpoint) -> Asking {
-    Asking::Plainly(Request::Update(Update {
+fn update(number: u64, put: Endpoint) -> ReadRequest {
+    ReadRequest::Whole(Request::Update(Update {
         member: ME,
         number,
         put: vec![(number, put)],
@@ -30,8 +30,8 @@ fn update(number: u64, put: Endpoint) -> Asking {
     }))
 }
 
-/// What a view of one member, with a topic in subgroup 0, makes of requests.
-fn asked(asking: &[Asking]) -> (Proposal, View) {
+/// Adds requests to a proposal for a view of one member with a topic in subgroup 0.
+fn ask_all(asking: &[ReadRequest]) -> (Proposal, View) {
     let view = View::first(member(1, &[endpoint(0, 7)])).expect("a view");
     let mut proposal = Proposal::empty(1);
     for asking in asking {
@@ -44,18 +44,18 @@ fn asked(asking: &[Asking]) -> (Proposal, View) {
 
 fn reasons(proposal: &Proposal) -> Vec<&str> {
     let refusals = proposal.refusals.iter();
-    refusals.map(|refusal| &*refusal.why).collect()
+    refusals.map(|refusal| &*refusal.reason).collect()
 }
 
 #[test]
-fn updates_after_one_that_is_refused_are_done() {
+fn updates_after_a_refused_one_are_applied() {
     let clash = endpoint(0, 7 | 1 << 100);
-    let too_long = Asking::TooLong(Asked::Update {
+    let too_long = ReadRequest::TooLong(RequestId::Update {
         member: ME,
         number: 4,
     });
     let beyond = endpoint(9999, 3);
-    let (proposal, next) = asked(&[
+    let (proposal, next) = ask_all(&[
         update(1, endpoint(1, 1)),
         update(2, clash),
         update(3, endpoint(2, 2)),
@@ -72,7 +72,7 @@ fn updates_after_one_that_is_refused_are_done() {
             "subgroup 9999 does not exist: there are 4096",
         ]
     );
-    // What is asked for again, by then, has been settled.
+    // A request that is repeated is already settled.
     let again = proposal
         .clone()
         .add(&next, Rank(0), &update(2, endpoint(1, 1)), None);
@@ -80,16 +80,16 @@ fn updates_after_one_that_is_refused_are_done() {
 }
 
 #[test]
-fn newcomers_that_no_view_can_have_are_refused_once() {
-    let join = Asking::Plainly(Request::Join(member(2, &[endpoint(0, 7 | 1 << 90)])));
-    let (proposal, next) = asked(&[join.clone(), join, update(1, endpoint(1, 1))]);
+fn newcomers_that_fit_no_view_are_refused_once() {
+    let join = ReadRequest::Whole(Request::Join(member(2, &[endpoint(0, 7 | 1 << 90)])));
+    let (proposal, next) = ask_all(&[join.clone(), join, update(1, endpoint(1, 1))]);
     assert_eq!((next.members.len(), next.members[0].updates), (1, 1));
     assert_eq!(proposal.refusals.len(), 1);
 }
 
-fn noted(number: u64, notes: &[(u64, &[u8])], forget: &[u64]) -> Asking {
+fn noted(number: u64, notes: &[(u64, &[u8])], forget: &[u64]) -> ReadRequest {
     let notes = notes.iter().map(|(number, note)| (*number, (*note).into()));
-    Asking::Plainly(Request::Update(Update {
+    ReadRequest::Whole(Request::Update(Update {
         member: ME,
         number,
         put: Vec::new(),
@@ -101,17 +101,17 @@ fn noted(number: u64, notes: &[(u64, &[u8])], forget: &[u64]) -> Asking {
     }))
 }
 
-/// And each is taken back, or another one.
+/// Notes are removed or replaced by their own member.
 #[test]
 fn notes_are_kept_and_touch_no_subgroup() {
-    let (proposal, next) = asked(&[
+    let (proposal, next) = ask_all(&[
         noted(1, &[(1, b"one"), (2, b"two")], &[]),
         noted(2, &[(3, b"one"), (2, b"other")], &[1, 9]),
     ]);
     let notes = &next.members[0].notes;
     let said: Vec<(u64, &[u8])> = notes.iter().map(|(it, note)| (*it, &**note)).collect();
     assert_eq!(said, [(2, &b"other"[..]), (3, &b"one"[..])]);
-    assert_eq!(next.lanes[0].epoch, 1, "its lane goes on");
+    assert_eq!(next.subgroups[0].epoch, 1, "its lane goes on");
     let view = View::first(member(1, &[endpoint(0, 7)])).expect("a view");
     assert_eq!(proposal.touched(&view), Touched::Only(BTreeSet::new()));
     assert_eq!(View::from_bytes(&next.to_bytes()), Ok(next.clone()));
@@ -121,12 +121,12 @@ fn notes_are_kept_and_touch_no_subgroup() {
     );
 }
 
-/// So that many members may note the same.
+/// Many members may have equal notes.
 #[test]
-fn what_is_noted_twice_counts_and_travels_once() {
+fn equal_notes_count_and_travel_once() {
     let note = [7; 1 << 15];
     let notes: Vec<(u64, &[u8])> = (0..2).map(|number| (number, &note[..])).collect();
-    let (_, next) = asked(&[noted(1, &notes[..1], &[]), noted(2, &notes[1..], &[])]);
+    let (_, next) = ask_all(&[noted(1, &notes[..1], &[]), noted(2, &notes[1..], &[])]);
     let one = |view: &View| {
         let notes = &view.members[0].notes;
         std::sync::Arc::ptr_eq(&notes[&0], &notes[&1])
@@ -146,7 +146,7 @@ fn more_notes_than_a_newcomer_can_be_told_are_refused() {
         assert_eq!(full.add(&view, Rank(0), &asking, None), Ok(Added::Settled));
         full.refusals.len()
     };
-    // In four notes, as large as can be, and one that is like another.
+    // Four notes of the largest size, one of them twice.
     let quarter = |number: u8| vec![number; NOTES_LEN_MAX / 4];
     for number in [1, 2, 3, 4] {
         assert_eq!(add(u64::from(number), &quarter(number)), 0);
@@ -159,10 +159,10 @@ fn more_notes_than_a_newcomer_can_be_told_are_refused() {
     );
 }
 
-/// Members that are not there, and notes that are not there.
+/// Notes of members, and references to notes, that do not exist.
 #[test]
-fn a_view_with_notes_of_nobody_is_none() {
-    let (_, next) = asked(&[noted(1, &[(1, b"one")], &[])]);
+fn a_view_with_notes_of_unknown_members_is_invalid() {
+    let (_, next) = ask_all(&[noted(1, &[(1, b"one")], &[])]);
     let bytes = next.to_bytes();
     let [rank, _, place] = bytes.last_chunk().copied().expect("who noted what");
     assert_eq!((rank, place), (0, 0));
@@ -174,9 +174,9 @@ fn a_view_with_notes_of_nobody_is_none() {
 }
 
 #[test]
-fn what_cannot_have_been_asked_for_makes_no_sense() {
+fn impossible_requests_violate_the_protocol() {
     let view = View::first(member(1, &[])).expect("a view");
-    let check = |asking: Asking| {
+    let check = |asking: ReadRequest| {
         let mut proposal = Proposal::empty(1);
         assert_eq!(
             proposal.add(&view, Rank(0), &asking, None),
@@ -184,14 +184,14 @@ fn what_cannot_have_been_asked_for_makes_no_sense() {
         );
     };
     check(update(2, endpoint(0, 1)));
-    check(Asking::TooLong(Asked::Update {
+    check(ReadRequest::TooLong(RequestId::Update {
         member: MemberId(2),
         number: 1,
     }));
 }
 
 #[test]
-fn what_touches_more_than_was_intended_waits() {
+fn requests_beyond_the_intent_wait() {
     let view = View::first(member(1, &[])).expect("a view");
     let mut proposal = Proposal::empty(1);
     let inside = BTreeSet::from([SubgroupId(0)]);

@@ -1,4 +1,4 @@
-//! What happens in a world: what members ask for, and what goes wrong.
+//! Requests of members and faults, at random.
 
 use spindle_dds_transport::Rank;
 
@@ -6,21 +6,20 @@ use super::world::{LIMIT, World, endpoint, member};
 use crate::membership::row::Text;
 use crate::membership::*;
 
-/// What goes wrong.
+/// Faults of a world.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Faults {
     None,
     /// Crashes, pauses and mistaken suspicions, with this chance at each turn.
     Any(f64),
-    /// Mistaken suspicions alone: of anybody, for which all stop and report, and then of the
-    /// leader by who comes next, while the leader proposes.
+    /// Mistaken suspicions alone: of any member, so that all wedge and report, then of the leader
+    /// by the next in rank, while the leader proposes.
     Takeovers,
 }
 
 impl World {
-    /// What it wants of the group, now and then: that somebody comes, that it leaves, or
-    /// other endpoints and notes.
-    pub(super) fn ask(&mut self, at: usize) {
+    /// Makes a request now and then: a join, a leave, or an update of endpoints and notes.
+    pub(super) fn request_something(&mut self, at: usize) {
         if !self.rng.chance(0.02) {
             return;
         }
@@ -28,7 +27,7 @@ impl World {
             0 if self.nodes.len() < 7 => {
                 self.born += 1;
                 let newcomer = member(self.born, &mut self.rng);
-                self.house(newcomer.id);
+                self.add_node_for(newcomer.id);
                 self.joining.insert(newcomer.id, newcomer.clone());
                 self.nodes[at].membership.request(Request::Join(newcomer));
             }
@@ -65,13 +64,13 @@ impl World {
     pub(super) fn harm(&mut self, at: usize) {
         match self.faults {
             Faults::None => {}
-            Faults::Any(chance) => self.harm_somehow(at, chance),
+            Faults::Any(chance) => self.harm_at_random(at, chance),
             Faults::Takeovers => self.contest(at),
         }
     }
 
-    fn harm_somehow(&mut self, at: usize, chance: f64) {
-        // The most delicate moments get more than their share.
+    fn harm_at_random(&mut self, at: usize, chance: f64) {
+        // Faults are likelier in the middle of a view change.
         let proposing = self.nodes[at].membership.is_proposing();
         let chance = chance * if proposing { 20.0 } else { 1.0 };
         if !self.rng.chance(chance) {
@@ -82,11 +81,11 @@ impl World {
             1 => {
                 let members = self.nodes[at].membership.view().members.len();
                 let low = 1 + self.rng.below(members);
-                let whom = Rank(self.rng.below(low) as u16);
-                self.mistake(at, whom);
+                let rank = Rank(self.rng.below(low) as u16);
+                self.suspect_by_mistake(at, rank);
             }
             _ => {
-                // Beyond the limit, or below it.
+                // Shorter or longer than the heartbeat timeout.
                 let pause = self.rng.below(2 * LIMIT as usize) as u64;
                 self.nodes[at].paused_until = self.now + pause;
                 self.nodes[at].disturbed = true;
@@ -94,8 +93,8 @@ impl World {
         }
     }
 
-    /// Who comes next suspects the leader as soon as it could propose in its place. What the
-    /// leader has proposed by then may have been repeated by others, and not have come to it.
+    /// The next in rank suspects the leader as soon as it could propose in its place. Others may
+    /// have echoed the leader's proposal before it reaches the next in rank.
     fn contest(&mut self, at: usize) {
         let membership = &self.nodes[at].membership;
         let others: Vec<Rank> = membership.trusted_others().collect();
@@ -105,30 +104,31 @@ impl World {
             .filter(|rank| **rank < membership.me())
             .count()
             == 1;
-        let (whom, chance) = if membership.suspects().next().is_none() {
+        let (rank, chance) = if membership.suspects().next().is_none() {
             (self.rng.pick(&others).copied(), 0.005)
         } else if is_next && membership.echo.is_none() && others.iter().all(has_reported) {
             (others.first().copied(), 0.5)
         } else {
             return;
         };
-        if let Some(whom) = whom
+        if let Some(rank) = rank
             && self.rng.chance(chance)
         {
-            self.mistake(at, whom);
+            self.suspect_by_mistake(at, rank);
         }
     }
 
-    /// Whoever it is, is alive.
-    fn mistake(&mut self, at: usize, whom: Rank) {
+    /// The suspected member is alive.
+    fn suspect_by_mistake(&mut self, at: usize, rank: Rank) {
         let node = &mut self.nodes[at];
         if node.next.is_none() {
-            node.membership.suspect(whom, "a mistake", &mut node.lanes);
+            node.membership
+                .suspect(rank, "a mistake", &mut node.subgroups);
             node.disturbed = true;
         }
     }
 
-    /// Divides the network, when its time has come.
+    /// Divides the network once its time has come.
     pub(super) fn divide(&mut self) {
         if self.divides_at != Some(self.now) {
             return;

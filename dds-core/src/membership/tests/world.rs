@@ -7,7 +7,7 @@ use spindle_dds_transport::Rank;
 use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork, SimOptions};
 
 use super::faults::Faults;
-use super::lanes::{Mock, lane, senders};
+use super::subgroups::{Mock, epoch_key, senders};
 use crate::ids::{DeliveryClass, SubgroupId, TopicKey};
 use crate::membership::*;
 use crate::spec::RingSpec;
@@ -17,8 +17,8 @@ pub(super) const LIMIT: u64 = 3_000;
 pub(super) struct Node {
     pub(super) id: MemberId,
     pub(super) membership: Membership<SimFabric>,
-    pub(super) lanes: Mock,
-    /// Finished its view, and begins the next at this turn.
+    pub(super) subgroups: Mock,
+    /// The view has ended here; the next one begins at this turn.
     pub(super) next: Option<(Finish, u64)>,
     pub(super) paused_until: u64,
     pub(super) crashed: bool,
@@ -43,11 +43,11 @@ pub(super) struct World {
     pub(super) proposals: BTreeMap<(bool, u64), Arc<Proposal>>,
     pub(super) born: u128,
     pub(super) joining: BTreeMap<MemberId, Member>,
-    /// Those on the one side of a divided network.
+    /// Members on one side of a divided network.
     pub(super) apart: BTreeSet<MemberId>,
     pub(super) apart_then: BTreeSet<MemberId>,
     pub(super) divides_at: Option<u64>,
-    /// Both sides may go on, and are looked at one by one.
+    /// Whether both sides may go on; they are then checked one by one.
     pub(super) availability: bool,
     pub(super) faults: Faults,
 }
@@ -55,7 +55,7 @@ pub(super) struct World {
 pub(super) type Check = Result<(), String>;
 
 impl World {
-    /// A world of one host, in which anything may happen.
+    /// A world of one host, with all kinds of faults.
     pub(super) fn new(seed: u64) -> Self {
         let mut world = Self::empty(seed);
         let chance = [0.0, 0.0005, 0.002, 0.01][world.rng.below(4)];
@@ -74,8 +74,8 @@ impl World {
         world
     }
 
-    /// A world of several hosts whose network is about to divide. Both sides may go on, if
-    /// availability is preferred, and are then looked at one by one.
+    /// A world of several hosts whose network is about to divide. With `availability` both sides go
+    /// on, and are checked one by one.
     pub(super) fn divided(seed: u64, availability: bool) -> Self {
         let mut world = Self::empty(seed);
         world.availability = availability;
@@ -94,18 +94,18 @@ impl World {
         world
     }
 
-    /// A world of one host and these members, to whom nothing happens.
+    /// A world of one host and these members, without faults.
     pub(super) fn of(members: Vec<Member>) -> Self {
         let mut world = Self::empty(0);
         world.settle(members);
         world
     }
 
-    /// Nobody is there, and nothing happens.
+    /// A world without members and without faults.
     fn empty(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let options = SimOptions::swarm(&mut rng);
-        let nobody = View::first(member(0, &mut rng)).unwrap();
+        let empty = View::first(member(0, &mut rng)).unwrap();
         Self {
             rng,
             now: 1,
@@ -113,7 +113,7 @@ impl World {
             nodes_of: BTreeMap::new(),
             controls: BTreeMap::new(),
             nodes: Vec::new(),
-            record: Arc::new(nobody),
+            record: Arc::new(empty),
             made_by: 0,
             proposals: BTreeMap::new(),
             born: 0,
@@ -126,14 +126,14 @@ impl World {
         }
     }
 
-    /// So many members of one host.
+    /// Adds members of one host.
     fn populate(&mut self, members: usize) {
         let ids = 1..=members as u128;
         let members = ids.map(|id| member(id, &mut self.rng)).collect();
         self.settle(members);
     }
 
-    /// The members of the first view.
+    /// Begins the first view with these members.
     fn settle(&mut self, mut members: Vec<Member>) {
         let mut others = Proposal::empty(1);
         others.joins = members.split_off(1);
@@ -142,15 +142,15 @@ impl World {
         self.born = view.members.len() as u128;
         self.record = view.clone();
         for member in &view.members {
-            self.house(member.id);
+            self.add_node_for(member.id);
         }
         for member in &view.members {
             self.spawn(member.id, &view);
         }
     }
 
-    /// A node of the network for somebody who may become a member.
-    pub(super) fn house(&mut self, id: MemberId) {
+    /// Adds a node of the network for a possible member.
+    pub(super) fn add_node_for(&mut self, id: MemberId) {
         let network = &self.network;
         self.nodes_of
             .entry(id)
@@ -162,7 +162,7 @@ impl World {
         self.nodes.push(Node {
             id,
             membership,
-            lanes: Mock::new(id, view.clone()),
+            subgroups: Mock::new(id, view.clone()),
             next: None,
             paused_until: 0,
             crashed: false,
@@ -193,8 +193,8 @@ impl World {
             .or_insert_with(|| network.open_control(&rows));
         let rules = Rules {
             detection: Detection {
-                limit: LIMIT,
-                preparation: 0,
+                timeout_ns: LIMIT,
+                preparation_ns: 0,
             },
             prefer_availability: self.availability,
         };
@@ -218,7 +218,7 @@ impl World {
         !node.crashed && node.out.is_none()
     }
 
-    /// Until all is settled, after a while in which things happen.
+    /// Runs with faults for a while, then until all is settled.
     pub(super) fn run(&mut self) -> Check {
         let faults_until = 2_000 + self.rng.below(4_000) as u64;
         for turn in 0..60_000 {
@@ -250,7 +250,7 @@ impl World {
         nodes.collect::<Vec<_>>().join("; ")
     }
 
-    /// All that are up are in one view of exactly those, and nothing is asked for.
+    /// Whether all members that are up are in one view of exactly these, without open requests.
     fn is_settled(&self) -> bool {
         let up = (0..self.nodes.len()).filter(|&at| self.is_up(at));
         let (apart, rest) = up.partition(|at| self.apart.contains(&self.nodes[*at].id));
@@ -288,7 +288,7 @@ impl World {
         }
         let at = self.rng.below(self.nodes.len());
         if happens && self.is_up(at) {
-            self.ask(at);
+            self.request_something(at);
             self.harm(at);
         }
         if !self.is_up(at) || self.nodes[at].paused_until > self.now {
@@ -298,32 +298,35 @@ impl World {
         self.step(at)
     }
 
-    /// Sends a little, and receives a little of what the others sent.
+    /// Sends a little, and receives a little of what others have sent.
     fn traffic(&mut self, at: usize) {
         let node = &self.nodes[at];
         if node.next.is_some() {
             return;
         }
-        let (id, view) = (node.id, node.lanes.view.clone());
-        for group in node.lanes.mine(&Touched::All) {
-            let lane = lane(&group);
+        let (id, view) = (node.id, node.subgroups.view.clone());
+        for group in node.subgroups.mine(&Touched::All) {
+            let epoch = epoch_key(&group);
             let names: Vec<MemberId> = senders(&view, &group).collect();
             let node = &mut self.nodes[at];
-            if names.contains(&id) && !node.lanes.wedged.contains(&lane) && self.rng.chance(0.3) {
-                let sent = node.lanes.counters.sent.entry(lane).or_default();
+            if names.contains(&id)
+                && !node.subgroups.wedged.contains(&epoch)
+                && self.rng.chance(0.3)
+            {
+                let sent = node.subgroups.counters.sent.entry(epoch).or_default();
                 *sent.entry(id).or_default() += 1;
             }
             for name in names {
                 let sender = self.nodes.iter().find(|node| node.id == name);
-                let sent = sender.and_then(|sender| sender.lanes.counters.sent.get(&lane));
+                let sent = sender.and_then(|sender| sender.subgroups.counters.sent.get(&epoch));
                 let sent = sent.and_then(|sent| sent.get(&name)).copied().unwrap_or(0);
                 let reaches = self.rng.chance(0.3);
-                let lanes = &mut self.nodes[at].lanes;
-                let visible = lanes.visible.entry(lane).or_default();
+                let subgroups = &mut self.nodes[at].subgroups;
+                let visible = subgroups.visible.entry(epoch).or_default();
                 visible.insert(name, sent);
-                let open = !lanes.frozen.contains(&lane) && !lanes.fenced.contains(&name);
+                let open = !subgroups.frozen.contains(&epoch) && !subgroups.fenced.contains(&name);
                 if open && (reaches || name == id) {
-                    let received = lanes.counters.received.entry(lane).or_default();
+                    let received = subgroups.counters.received.entry(epoch).or_default();
                     received.entry(id).or_default().insert(name, sent);
                 }
             }
@@ -343,9 +346,9 @@ impl World {
         if let Some((rank, cause)) = node.membership.suspects().find(|(_, cause)| !honest(cause)) {
             return Err(format!("{} suspects member {rank}: {cause}", node.id.0));
         }
-        match node.membership.step(now, &mut node.lanes) {
+        match node.membership.step(now, &mut node.subgroups) {
             None => Ok(()),
-            // Several hosts: the majority has decided it already.
+            // With several hosts the majority has decided already.
             Some(Action::Decide(Decision { next, .. })) if self.divides_at.is_some() => {
                 self.record = next;
                 let _ = self.nodes[at].membership.decided(Ok(()));
@@ -362,16 +365,16 @@ impl World {
                     Err(format!("view {} is there", self.record.id))
                 };
                 match self.nodes[at].membership.decided(answer) {
-                    Some(Action::Out(reason)) => self.out(at, reason),
+                    Some(Action::Out(reason)) => self.stop(at, reason),
                     _ => Ok(()),
                 }
             }
             Some(Action::Finish(finish)) => self.finish(at, finish),
-            Some(Action::Out(reason)) => self.out(at, reason),
+            Some(Action::Out(reason)) => self.stop(at, reason),
         }
     }
 
-    fn out(&mut self, at: usize, reason: OutReason) -> Check {
+    fn stop(&mut self, at: usize, reason: OutReason) -> Check {
         let legal = match reason {
             OutReason::Left => self.nodes[at].leaving,
             OutReason::Expelled { .. } | OutReason::Refused(_) => {
@@ -404,7 +407,7 @@ impl World {
         }
         self.check_trims(at, &view, &finish)?;
         let Some(_) = finish.next.rank(self.nodes[at].id) else {
-            return self.out(at, OutReason::Left);
+            return self.stop(at, OutReason::Left);
         };
         let next = finish.next.clone();
         for member in &next.members {
@@ -417,23 +420,24 @@ impl World {
         Ok(())
     }
 
-    /// A survivor has all that it is to deliver, and nothing of its own is lost.
+    /// Checks that a survivor has received all that it is to deliver, and that its own messages are
+    /// within the trim.
     fn check_trims(&self, at: usize, view: &View, finish: &Finish) -> Check {
         let node = &self.nodes[at];
         for trim in &finish.proposal.trims {
-            let Some(group) = view.lane(trim.subgroup) else {
+            let Some(group) = view.subgroup(trim.subgroup) else {
                 return Err("a trim of nothing".to_owned());
             };
             if !group.members.contains(&node.membership.me()) {
                 continue;
             }
             for (sender, &count) in senders(view, group).zip(&trim.counts) {
-                let received = node.lanes.counters.received.get(&lane(group));
+                let received = node.subgroups.counters.received.get(&epoch_key(group));
                 let received = received.and_then(|received| received.get(&node.id)?.get(&sender));
                 if count > received.copied().unwrap_or(0) {
                     return Err(format!("{} has not what it is to deliver", node.id.0));
                 }
-                let sent = node.lanes.counters.sent.get(&lane(group));
+                let sent = node.subgroups.counters.sent.get(&epoch_key(group));
                 let sent = sent
                     .and_then(|sent| sent.get(&sender))
                     .copied()
@@ -461,8 +465,8 @@ impl World {
             })
             .collect();
         let requests = node.membership.take_requests();
-        node.lanes.view = finish.next.clone();
-        node.lanes.slow = 3;
+        node.subgroups.view = finish.next.clone();
+        node.subgroups.slow = 3;
         let id = node.id;
         self.nodes[at].membership = self.begin(id, &finish.next, &carried, requests);
     }

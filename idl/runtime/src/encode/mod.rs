@@ -15,12 +15,12 @@ pub(crate) use parameter::{
     EMHEADER_MUST_UNDERSTAND, EXTENDED_MUST_UNDERSTAND, MEMBER_ID_MASK, PID_EXTENDED, PID_IGNORE,
     PID_MASK, PID_MUST_UNDERSTAND, PID_SENTINEL, SHORT_ID_MAX,
 };
-pub use parameter::{Head, Parameter};
+pub use parameter::{Head, OpenParameter};
 pub use selection::{AllMembers, HashMembers, KeyMembers, Members, Selection};
 pub use writer::Writer;
 
 use crate::encapsulation::{Extensibility, Representation};
-use crate::error::{CdrError, InMember, Place};
+use crate::error::{CdrError, InMember, SamplePosition};
 use crate::limits::DEPTH_MAX;
 use crate::member::{Borrowed, Member, is_parameter};
 use crate::plain::Dense;
@@ -138,7 +138,7 @@ pub trait Encoder: Sized {
     /// [`CdrError::TooDeep`].
     #[inline]
     fn deeper(&mut self) -> Result<(), CdrError> {
-        let place = Place::offset(self.position());
+        let place = SamplePosition::offset(self.position());
         let depth = self.depth_mut();
         if usize::from(*depth) >= DEPTH_MAX {
             return Err(CdrError::TooDeep {
@@ -268,7 +268,7 @@ pub trait Encoder: Sized {
     ///
     /// # Errors
     /// [`CdrError::Full`].
-    fn parameter_open<M: Member>(&mut self) -> Result<Parameter, CdrError> {
+    fn parameter_open<M: Member>(&mut self) -> Result<OpenParameter, CdrError> {
         parameter::open(self, Head::of::<M>())
     }
 
@@ -276,7 +276,7 @@ pub trait Encoder: Sized {
     ///
     /// # Errors
     /// [`CdrError::Full`].
-    fn head_open(&mut self, head: Head) -> Result<Parameter, CdrError> {
+    fn head_open(&mut self, head: Head) -> Result<OpenParameter, CdrError> {
         parameter::open(self, head)
     }
 
@@ -284,7 +284,7 @@ pub trait Encoder: Sized {
     ///
     /// # Errors
     /// [`CdrError::Full`], [`CdrError::TooLong`].
-    fn head_close(&mut self, head: Head, parameter: Parameter) -> Result<(), CdrError> {
+    fn head_close(&mut self, head: Head, parameter: OpenParameter) -> Result<(), CdrError> {
         parameter::close(self, head, parameter)
     }
 
@@ -293,7 +293,7 @@ pub trait Encoder: Sized {
     ///
     /// # Errors
     /// [`CdrError::Full`], [`CdrError::TooLong`].
-    fn parameter_close<M: Member>(&mut self, parameter: Parameter) -> Result<(), CdrError> {
+    fn parameter_close<M: Member>(&mut self, parameter: OpenParameter) -> Result<(), CdrError> {
         parameter::close(self, Head::of::<M>(), parameter)
     }
 }
@@ -314,7 +314,7 @@ pub(crate) fn check_bound(length: usize, bound: u32, offset: usize) -> Result<()
         return Err(CdrError::BoundExceeded {
             length,
             bound: bound as usize,
-            place: Place::offset(offset),
+            place: SamplePosition::offset(offset),
         });
     }
     Ok(())

@@ -55,7 +55,7 @@ impl Head {
 /// An open member with a header.
 #[derive(Debug)]
 #[must_use]
-pub struct Parameter {
+pub struct OpenParameter {
     /// The origin of alignment of the enclosing structure.
     origin: usize,
     /// Offset of the value, after the header.
@@ -84,7 +84,7 @@ pub(super) fn write<M: Member, E: Encoder>(
 }
 
 /// Writes a header with room for the size of the value.
-pub(super) fn open<E: Encoder>(encoder: &mut E, head: Head) -> Result<Parameter, CdrError> {
+pub(super) fn open<E: Encoder>(encoder: &mut E, head: Head) -> Result<OpenParameter, CdrError> {
     encoder.align(4)?;
     let restored = *encoder.origin_mut();
     let header = match encoder.representation() {
@@ -95,7 +95,7 @@ pub(super) fn open<E: Encoder>(encoder: &mut E, head: Head) -> Result<Parameter,
         }
         Representation::Xcdr2 => open_xcdr2(encoder, head)?,
     };
-    Ok(Parameter {
+    Ok(OpenParameter {
         origin: restored,
         start: encoder.position(),
         header,
@@ -154,7 +154,7 @@ fn open_xcdr2<E: Encoder>(encoder: &mut E, head: Head) -> Result<Header, CdrErro
 pub(super) fn close<E: Encoder>(
     encoder: &mut E,
     head: Head,
-    parameter: Parameter,
+    parameter: OpenParameter,
 ) -> Result<(), CdrError> {
     *encoder.origin_mut() = parameter.origin;
     let start = parameter.start;

@@ -6,7 +6,7 @@ use zerocopy::IntoBytes as _;
 
 use super::{AllMembers, Encoder, Members, Selection};
 use crate::encapsulation::{ByteOrder, Representation};
-use crate::error::{CdrError, Place};
+use crate::error::{CdrError, SamplePosition};
 use crate::plain::{Dense, as_in_memory, range_of};
 use crate::primitive::Primitive;
 
@@ -65,7 +65,7 @@ impl<'a, M: Selection> Writer<'a, M> {
             None => Err(CdrError::Full {
                 capacity,
                 needed: end,
-                place: Place::offset(start),
+                place: SamplePosition::offset(start),
             }),
         }
     }

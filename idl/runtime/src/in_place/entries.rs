@@ -7,7 +7,7 @@ use super::composite::{Build, Composite};
 use super::frame::{Frame, Head};
 use super::room::{Part, Site, offset};
 use crate::encode::Encoder as _;
-use crate::error::{CdrError, Place};
+use crate::error::{CdrError, SamplePosition};
 use crate::shape::{Delimited, Map, MapKey, Shape};
 
 /// A map that can be built entry by entry.
@@ -141,7 +141,7 @@ impl<'p, K: MapKey, V: Shape, E: From<CdrError>> Entries<'p, K, V, E> {
         for _ in 0..self.frame.count {
             if K::show(&mut entries) == new {
                 return Err(CdrError::DuplicateKey {
-                    place: Place::offset(start),
+                    place: SamplePosition::offset(start),
                 });
             }
             V::check(&mut entries)?;

@@ -3,7 +3,7 @@
 use super::room::{Site, offset};
 use crate::encapsulation::Representation;
 use crate::encode::{AllMembers, Encoder as _, Writer, check_bound, length_u32};
-use crate::error::{CdrError, Place};
+use crate::error::{CdrError, SamplePosition};
 
 /// The parts before the elements.
 pub(super) struct Head {
@@ -62,7 +62,7 @@ impl Frame {
             return Err(CdrError::MissingElements {
                 count: self.count,
                 expected: self.count_max as usize,
-                place: Place::offset(self.end),
+                place: SamplePosition::offset(self.end),
             });
         }
         let length = |at: usize| length_u32(self.end - at - 4);

@@ -4,8 +4,8 @@
 use super::room::offset;
 use super::{InPlace, Room, Site};
 use crate::encapsulation::Representation;
-use crate::encode::{Encoder as _, Parameter, length_u32};
-use crate::error::{CdrError, InMember, Place};
+use crate::encode::{Encoder as _, OpenParameter, length_u32};
+use crate::error::{CdrError, InMember, SamplePosition};
 use crate::member::{Member, is_parameter};
 use crate::shape::Shape as _;
 
@@ -14,7 +14,7 @@ pub(super) struct OpenMember {
     /// Offset of the value.
     pub(super) site: Site,
     /// Its header, if it has one.
-    parameter: Option<Parameter>,
+    parameter: Option<OpenParameter>,
 }
 
 impl<R: Room, const N: usize> InPlace<R, N> {
@@ -28,7 +28,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
     #[inline]
     pub(super) fn only_once<M: Member>(&self) -> Result<(), CdrError> {
         if is_parameter::<M>() && self.has::<M>() {
-            let place = Place::offset(self.end as usize);
+            let place = SamplePosition::offset(self.end as usize);
             return Err(CdrError::RepeatedMember { place }.in_member(M::PATH));
         }
         Ok(())
@@ -44,7 +44,7 @@ impl<R: Room, const N: usize> InPlace<R, N> {
             return Ok(());
         }
         self.fault().report()?;
-        let place = Place::offset(self.end as usize);
+        let place = SamplePosition::offset(self.end as usize);
         Err(CdrError::MissingMember { place }.in_member(M::PATH))
     }
 

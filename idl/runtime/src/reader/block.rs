@@ -8,7 +8,7 @@ use crate::limits::DEPTH_MAX;
 
 /// The layout of such members in XCDR1, if the first starts at a multiple of their alignment.
 #[derive(Debug, Clone, Copy)]
-pub struct Layout {
+pub struct BlockLayout {
     /// Bytes from the first member to the end of the last.
     pub size: usize,
     /// Size of the first primitive, to which they are aligned.
@@ -28,7 +28,7 @@ pub trait Together {
     type Members;
 
     /// Their layout.
-    const LAYOUT: Layout;
+    const LAYOUT: BlockLayout;
 
     /// Reads them one after the other. Always inlined, so that the state of the reader stays in
     /// registers. (A function pointer would prevent that.)

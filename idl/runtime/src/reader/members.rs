@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
 
     /// A reader at the value of a member of the structure of this reader.
     #[inline]
-    fn locate<M: Member>(&self, at: &[impl Location]) -> Option<Self> {
+    fn locate<M: Member>(&self, at: &[impl MemberLocation]) -> Option<Self> {
         let mut reader = at.get(M::INDEX)?.within(self)?;
         if is_flagged::<M>() {
             let _present = reader.begin_optional(M::ID).ok()??;
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
 
     /// Shows a member of the structure of this reader; `at` has the offsets of the members.
     #[inline]
-    pub fn show<M: Member>(&self, at: &[impl Location]) -> Shown<'a, M> {
+    pub fn show<M: Member>(&self, at: &[impl MemberLocation]) -> Shown<'a, M> {
         self.locate::<M>(at)
             .map_or_else(M::absent, M::Shape::show_at)
     }
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// The bytes are invalid.
-    pub fn to_owned<M: Member>(&self, at: &[impl Location]) -> Result<Owned<M>, CdrError> {
+    pub fn to_owned<M: Member>(&self, at: &[impl MemberLocation]) -> Result<Owned<M>, CdrError> {
         match self.locate::<M>(at) {
             Some(mut reader) => reader.value::<M>(),
             None => Ok(M::initial()),
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
     /// The bytes are invalid.
     pub fn transcribe_key<M: Member, E: Encoder>(
         &self,
-        at: &[impl Location],
+        at: &[impl MemberLocation],
         encoder: &mut E,
     ) -> Result<(), CdrError> {
         let located = self.locate::<M>(at);
@@ -188,10 +188,10 @@ mod sealed {
 }
 
 /// The location of a member: an offset, or a [`Span`] in mutable structures.
-pub trait Location: sealed::Within {}
+pub trait MemberLocation: sealed::Within {}
 
-impl Location for u32 {}
-impl Location for Span {}
+impl MemberLocation for u32 {}
+impl MemberLocation for Span {}
 
 impl sealed::Within for u32 {
     #[inline]

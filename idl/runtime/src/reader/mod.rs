@@ -17,13 +17,13 @@ mod plain;
 mod tests;
 mod union;
 
-pub use block::{Layout, Together};
-pub use members::{ABSENT, Location, Span};
+pub use block::{BlockLayout, Together};
+pub use members::{ABSENT, MemberLocation, Span};
 pub use parameters::{Present, ReadParameter};
 
 use crate::encapsulation::{ByteOrder, Encapsulation, Extensibility, Representation};
 use crate::encode::Members;
-use crate::error::{CdrError, Place};
+use crate::error::{CdrError, SamplePosition};
 use crate::limits;
 use crate::primitive::Primitive;
 
@@ -183,8 +183,8 @@ impl<'a> Reader<'a> {
 
     /// The position of the cursor, for errors.
     #[inline]
-    pub fn place(&self) -> Place {
-        Place::offset(self.position)
+    pub fn place(&self) -> SamplePosition {
+        SamplePosition::offset(self.position)
     }
 
     /// Takes the next `count` bytes.
@@ -450,6 +450,6 @@ fn truncated(needed: usize, position: usize, limit: usize) -> CdrError {
     CdrError::Truncated {
         needed,
         remaining: limit.saturating_sub(position),
-        place: Place::offset(position),
+        place: SamplePosition::offset(position),
     }
 }

@@ -30,7 +30,7 @@ fn delimiters_stay_inside_each_other() {
     let mut reader = reader(&bytes, Encapsulation::CDR2_LE);
     let _outer = reader.begin_collection().expect("fits");
     let error = reader.begin_collection().expect_err("does not fit");
-    let place = Place::offset(8);
+    let place = SamplePosition::offset(8);
     assert_eq!(
         error,
         CdrError::Truncated {
@@ -70,7 +70,7 @@ struct Block<const DEEP: u8 = 0>;
 impl<const DEEP: u8> Together for Block<DEEP> {
     type Members = (u32, f64, bool);
 
-    const LAYOUT: Layout = Layout {
+    const LAYOUT: BlockLayout = BlockLayout {
         size: 17,
         first: 4,
         align: 8,
@@ -123,11 +123,11 @@ fn a_block_is_read_where_it_lies_as_expected() {
     wrong.take(8).expect("is there");
     assert_eq!(wrong.block::<Block>(), None);
     let error = Block::<0>::read(&mut wrong).expect_err("is no boolean");
-    let place = Place::offset(24);
+    let place = SamplePosition::offset(24);
     assert_eq!(error, CdrError::InvalidBool { value: 2, place });
 }
 
-const PAIR: Layout = Layout {
+const PAIR: BlockLayout = BlockLayout {
     size: 16,
     first: 8,
     align: 8,
@@ -141,7 +141,7 @@ struct Pair;
 impl Together for Pair {
     type Members = [f64; 2];
 
-    const LAYOUT: Layout = PAIR;
+    const LAYOUT: BlockLayout = PAIR;
 
     fn read(reader: &mut Reader<'_>) -> Result<[f64; 2], CdrError> {
         Ok([reader.primitive()?, reader.primitive()?])
@@ -154,7 +154,7 @@ struct PairAt;
 impl Together for PairAt {
     type Members = [u32; 2];
 
-    const LAYOUT: Layout = PAIR;
+    const LAYOUT: BlockLayout = PAIR;
 
     fn read(reader: &mut Reader<'_>) -> Result<[u32; 2], CdrError> {
         let first = reader.position();
@@ -193,7 +193,7 @@ fn members_are_read_one_by_one_where_they_do_not_lie_together() {
     assert_eq!(big.together::<Pair>(), Ok([1.5, 2.5]));
     let mut short = reader(&bytes[..15], Encapsulation::CDR_LE);
     let error = short.together::<Pair>().expect_err("a byte short");
-    let place = Place::offset(8);
+    let place = SamplePosition::offset(8);
     assert_eq!(
         error,
         CdrError::Truncated {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::encode::Encoder;
-use crate::error::{CdrError, Place};
+use crate::error::{CdrError, SamplePosition};
 use crate::measure::Measure;
 use crate::primitive::Primitive;
 use crate::reader::Reader;
@@ -37,7 +37,7 @@ impl<M: Bitmask> Flags<M> {
             0 => Ok(value.to_word()),
             _ => Err(CdrError::UnknownBits {
                 bits,
-                place: Place::offset(offset),
+                place: SamplePosition::offset(offset),
             }),
         }
     }
@@ -162,7 +162,7 @@ impl BitField {
     const fn exceeded(self) -> CdrError {
         CdrError::BitFieldExceeded {
             bits: self.bits,
-            place: Place {
+            place: SamplePosition {
                 offset: 0,
                 member: self.path,
             },
@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(FIELD.unsigned_of(u64::MAX), 31);
         assert_eq!(FIELD.unsigned_of(7 | 1 << 8), 0);
         let error = FIELD.unsigned(32).expect_err("takes six bits");
-        let place = Place {
+        let place = SamplePosition {
             offset: 0,
             member: "m::B.field",
         };

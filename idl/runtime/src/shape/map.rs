@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use crate::encode::{Encoder, check_bound};
-use crate::error::{CdrError, Place};
+use crate::error::{CdrError, SamplePosition};
 use crate::map_view::MapView;
 use crate::measure::Measure;
 use crate::reader::Reader;
@@ -87,7 +87,7 @@ impl<K: MapKey, V: Shape, const N: u32> Map<K, V, N> {
         });
         match twice.min() {
             Some(offset) => Err(CdrError::DuplicateKey {
-                place: Place::offset(offset),
+                place: SamplePosition::offset(offset),
             }),
             None => Ok(()),
         }

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use crate::encode::Encoder;
-use crate::error::{CdrError, Place};
+use crate::error::{CdrError, SamplePosition};
 use crate::long_double::LongDouble;
 use crate::measure::Measure;
 use crate::reader::Reader;
@@ -119,7 +119,7 @@ where
         match value.to_limit() {
             Some(limit) if MIN <= limit && limit <= MAX => Ok(value),
             _ => Err(CdrError::OutOfRange {
-                place: Place::offset(offset),
+                place: SamplePosition::offset(offset),
             }),
         }
     }

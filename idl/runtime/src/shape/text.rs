@@ -1,7 +1,7 @@
 //! `string` and `string<N>`.
 
 use crate::encode::{Encoder, check_bound};
-use crate::error::{CdrError, Place};
+use crate::error::{CdrError, SamplePosition};
 use crate::measure::Measure;
 use crate::reader::Reader;
 use crate::shape::{LengthCode, Shape, Trimmable, UNBOUNDED};
@@ -50,7 +50,7 @@ impl<const N: u32> Shape for Text<N> {
         check_bound(value.len(), N, encoder.position())?;
         if has_nul(value.as_bytes()) {
             return Err(CdrError::EmbeddedNul {
-                place: Place::offset(encoder.position()),
+                place: SamplePosition::offset(encoder.position()),
             });
         }
         encoder.length(value.len() + 1)?;
@@ -143,7 +143,7 @@ fn has_nul(text: &[u8]) -> bool {
 #[cold]
 #[inline(never)]
 fn no_text(bytes: &[u8], offset: u32) -> CdrError {
-    let place = Place::offset(offset as usize);
+    let place = SamplePosition::offset(offset as usize);
     match bytes.split_last() {
         Some((0, text)) if text.contains(&0) => CdrError::EmbeddedNul { place },
         Some((0, _)) => CdrError::InvalidUtf8 { place },
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn text_ends_in_its_only_nul_and_is_utf_8() {
-        let place = Place::offset(4);
+        let place = SamplePosition::offset(4);
         let check = |bytes: &'static [u8], expected: Result<&str, CdrError>| {
             let read = text_of(bytes).ok_or_else(|| no_text(bytes, 4));
             assert_eq!(read, expected, "{bytes:02x?}");

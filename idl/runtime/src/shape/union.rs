@@ -12,7 +12,7 @@ use std::ops::Deref;
 use crate::codec;
 use crate::encapsulation::Extensibility;
 use crate::encode::Encoder;
-use crate::error::{CdrError, Place};
+use crate::error::{CdrError, SamplePosition};
 use crate::key::KeyHash;
 use crate::measure::Measure;
 use crate::member::{Member, Owned, Shown};
@@ -136,7 +136,7 @@ pub fn check_selects<U: Union>(
     if U::select(discriminator) == branch {
         return Ok(());
     }
-    let place = Place {
+    let place = SamplePosition {
         offset: 0,
         member: U::PATH,
     };

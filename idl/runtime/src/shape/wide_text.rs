@@ -1,7 +1,7 @@
 //! `wstring` and `wstring<N>`.
 
 use crate::encode::{Encoder, check_bound};
-use crate::error::{CdrError, Place};
+use crate::error::{CdrError, SamplePosition};
 use crate::measure::Measure;
 use crate::reader::Reader;
 use crate::shape::{LengthCode, Shape, Trimmable, UNBOUNDED};
@@ -78,7 +78,7 @@ impl<const N: u32> Shape for WideText<N> {
     fn write<E: Encoder>(value: &str, encoder: &mut E) -> Result<(), CdrError> {
         if value.contains('\0') {
             return Err(CdrError::EmbeddedNul {
-                place: Place::offset(encoder.position()),
+                place: SamplePosition::offset(encoder.position()),
             });
         }
         Self::write_units(value.encode_utf16().count(), value.encode_utf16(), encoder)

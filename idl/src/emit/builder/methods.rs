@@ -101,7 +101,7 @@ impl<'e, 's> Methods<'e, 's> {
         let Field { path, member, .. } = field;
         let shape = self.shape(member);
         let name = self.name("", field, "");
-        let doc = self.docs_and(member, &[" To be changed where it lies."]);
+        let doc = self.docs_and(member, &[" A builder that changes it in place."]);
         let error = self.error();
         let builder = self.emitter.named_builder(id, self.subject.scope());
         Some(quote! {
@@ -134,7 +134,7 @@ impl<'e, 's> Methods<'e, 's> {
         let element = self
             .emitter
             .rows_within(element, rows, &member.range, self.subject.scope());
-        let doc = self.docs_and(member, &[" Its elements, to be changed where they lie."]);
+        let doc = self.docs_and(member, &[" Builders that change its elements in place."]);
         let error = self.error();
         Some(quote! {
             #doc
@@ -238,14 +238,14 @@ impl<'e, 's> Methods<'e, 's> {
         };
         let with = fill(
             "_with",
-            &[" `fill` writes `len` bytes where they lie, without a copy; they are zero before."],
+            &[" `fill` writes `len` bytes in place, without a copy; they are zero before."],
             true,
         );
         let reuse_with = fill(
             "_reuse_with",
             &[
-                " `fill` writes `len` bytes where they lie, without a copy. The bytes hold",
-                " whatever this process's ring held before, such as an older sample of its",
+                " `fill` writes `len` bytes in place, without a copy. The bytes have the",
+                " previous contents of this process's ring, such as an older sample of its",
                 " own: `fill` must write every one of them, for all of them are published.",
             ],
             false,
@@ -260,8 +260,9 @@ impl<'e, 's> Methods<'e, 's> {
         let usize = self.emitter.names.primitive("usize");
         let with = self.append(
             next,
-            &self.docs_and(member,
-                &[" `fill` writes `len` elements where they lie, without a copy; they are zero before."],
+            &self.docs_and(
+                member,
+                &[" `fill` writes `len` elements in place, without a copy; they are zero before."],
             ),
             &self.name("", field, "_with"),
             quote!(len: #usize, fill: impl ::core::ops::FnOnce(#rt::SeqMut<'_, #element>),),
@@ -294,7 +295,7 @@ impl<'e, 's> Methods<'e, 's> {
             next,
             &self.docs_and(
                 member,
-                &[" `build` writes it where it lies, element by element."],
+                &[" `build` writes it in place, element by element."],
             ),
             &self.name("", field, "_with"),
             quote! {
@@ -323,10 +324,7 @@ impl<'e, 's> Methods<'e, 's> {
         let error = self.error();
         self.append(
             next,
-            &self.docs_and(
-                member,
-                &[" `build` writes it where it lies, entry by entry."],
-            ),
+            &self.docs_and(member, &[" `build` writes it in place, entry by entry."]),
             &self.name("", field, "_with"),
             quote! {
                 build: impl ::core::ops::FnOnce(
@@ -349,14 +347,15 @@ impl<'e, 's> Methods<'e, 's> {
         let part = quote!(#rt::Part<'p, #error>);
         self.append(
             next,
-            &self.docs_and(member,
-                &[" `build` writes it where it lies, and hands its builder back in the last stage."],
+            &self.docs_and(
+                member,
+                &[" `build` writes it in place, and returns its builder in the last stage."],
             ),
             &self.name("", field, "_with"),
             quote! {
                 build: impl for<'p> ::core::ops::FnOnce(
                     #builder<#part>,
-                ) -> ::core::result::Result<#builder<#part, #rt::Complete>, #error>,
+                ) -> ::core::result::Result<#builder<#part, #rt::Ready>, #error>,
             },
             quote!(append_composite::<#path, #shape, _>(build)),
         )

@@ -3,7 +3,7 @@
 //! Members are divided into runs of fixed size, with one member of varying size
 //! between two runs. Each stage waits for such a member; the method with its name
 //! consumes the builder and returns the next stage. Only the last stage,
-//! `Complete`, can publish. Mutable structures have that stage alone: a missing
+//! `Ready`, can publish. Mutable structures have that stage alone: a missing
 //! member is detected when they are published.
 //!
 //! `methods.rs` generates the methods of members.
@@ -32,14 +32,14 @@ impl Emitter<'_> {
         let how = match subject.is_mutable() {
             true => {
                 "
- Members are written when they are given, in any order. One that is given no value
- has its `@default`; if it has none and is not optional, publishing is an error."
+ Members are written when they are set, in any order. A member that is not set has
+ its `@default`; if it has none and is not optional, publishing is an error."
             }
             false => {
                 "
- Members of fixed size have a `set_` method, and their defaults until then;
+ Members of fixed size start with their defaults and have a `set_` method;
  the others are written in the order of their declaration, each by the
- method of its name, which leads to the next stage."
+ method of its name, which returns the next stage."
             }
         };
         let how = how.lines().map(|line| quote!(#[doc = #line]));
@@ -66,7 +66,7 @@ impl Emitter<'_> {
         let (slot, stage) = (self.names.parameter("S"), self.names.parameter("Stage"));
         let methods = Methods::new(self, subject);
         if subject.is_mutable() {
-            let goes_on = Next::new(quote!(#rt::Complete), TokenStream::new());
+            let goes_on = Next::new(quote!(#rt::Ready), TokenStream::new());
             let all = subject.fields.iter().map(|field| match field.fixed {
                 true => methods.setter(field),
                 false => methods.appenders(field, &goes_on),
@@ -121,7 +121,7 @@ impl Emitter<'_> {
             false => " Those of the slot.",
         };
         quote! {
-            impl<#slot: #rt::Slot> #builder<#slot, #rt::Complete> {
+            impl<#slot: #rt::Slot> #builder<#slot, #rt::Ready> {
                 /// Publishes the sample.
                 ///
                 /// # Errors
@@ -141,7 +141,7 @@ impl Emitter<'_> {
         let rt = &subject.rt;
         match waits_for {
             Some(Field { path, .. }) => quote!(#rt::Needs<#path>),
-            None => quote!(#rt::Complete),
+            None => quote!(#rt::Ready),
         }
     }
 
@@ -172,7 +172,7 @@ impl Emitter<'_> {
         quote! {
             impl #rt::in_place::Composite for #name {
                 type First<#room: #rt::Room> = #builder<#room>;
-                type Last<#room: #rt::Room> = #builder<#room, #rt::Complete>;
+                type Last<#room: #rt::Room> = #builder<#room, #rt::Ready>;
 
                 #[inline(always)]
                 fn begin<#room: #rt::Room>(
@@ -189,7 +189,7 @@ impl Emitter<'_> {
 
                 #[inline]
                 fn close<#room: #rt::Room>(
-                    last: &mut #builder<#room, #rt::Complete>,
+                    last: &mut #builder<#room, #rt::Ready>,
                 ) -> #rt::Result<#usize> {
                     #last
                     last.sample.close(#extensibility)

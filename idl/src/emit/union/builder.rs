@@ -22,7 +22,7 @@ impl Emitter<'_> {
             branches.map(|(arm, field)| methods.appenders(field, &self.next(cases, arm)));
         let none = cases.empty.iter().map(|empty| self.no_branch(cases, empty));
         let composite = self.union_composite(cases);
-        let doc = format!(" Builds one [`{name}`] in place: choose a branch, and it is complete.");
+        let doc = format!(" Builds one [`{name}`] in place: writing a branch completes it.");
         quote! {
             #[doc = #doc]
             #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Emitter<'_> {
         Next {
             parameters,
             before,
-            stage: quote!(#rt::Complete),
+            stage: quote!(#rt::Ready),
             then: TokenStream::new(),
         }
     }
@@ -78,7 +78,7 @@ impl Emitter<'_> {
             pub fn #empty(
                 self,
                 discriminator: #discriminator,
-            ) -> ::core::result::Result<#builder<#slot, #rt::Complete>, #slot::Error> {
+            ) -> ::core::result::Result<#builder<#slot, #rt::Ready>, #slot::Error> {
                 let mut sample = self.sample;
                 #rt::shape::union::check_selects::<#name>(
                     discriminator,
@@ -102,7 +102,7 @@ impl Emitter<'_> {
         quote! {
             impl #rt::in_place::Composite for #name {
                 type First<#room: #rt::Room> = #builder<#room>;
-                type Last<#room: #rt::Room> = #builder<#room, #rt::Complete>;
+                type Last<#room: #rt::Room> = #builder<#room, #rt::Ready>;
 
                 fn begin<#room: #rt::Room>(
                     room: #room,
@@ -115,7 +115,7 @@ impl Emitter<'_> {
                 }
 
                 fn close<#room: #rt::Room>(
-                    last: &mut #builder<#room, #rt::Complete>,
+                    last: &mut #builder<#room, #rt::Ready>,
                 ) -> #rt::Result<#usize> {
                     last.sample.close(#extensibility)
                 }

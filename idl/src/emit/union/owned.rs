@@ -31,7 +31,7 @@ impl Emitter<'_> {
         });
         let empty = cases.empty.iter().map(|empty| {
             quote! {
-                /// No branch: what the discriminator is then.
+                /// No branch, with the discriminator.
                 #empty(#discriminator)
             }
         });
@@ -56,7 +56,7 @@ impl Emitter<'_> {
             }
 
             impl #name {
-                /// What selects the branch.
+                /// The discriminator.
                 pub fn discriminator(&self) -> #discriminator {
                     match self {
                         #(#kept,)*

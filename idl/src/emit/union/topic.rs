@@ -21,7 +21,7 @@ impl Emitter<'_> {
         let topic = self.topic(&subject);
         let publish = self.publish_impl(&subject);
         let sample = &self.names.companions(*id).topic_view;
-        let doc = format!(" Reads a sample that is one [`{name}`] where it lies.");
+        let doc = format!(" Reads a sample that is one [`{name}`] in place.");
         quote! {
             #topic
 

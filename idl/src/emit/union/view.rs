@@ -17,7 +17,7 @@ impl Emitter<'_> {
         let Subject { name, id, .. } = cases.subject;
         let scope = cases.subject.scope();
         let view = &self.names.companions(*id).view;
-        let doc = format!(" Shows one [`{name}`] where it lies, in bytes that have been checked.");
+        let doc = format!(" A view of one [`{name}`] in place, over checked bytes.");
         let discriminator = &cases.discriminator;
         let lifetime = self.union_lifetime(*id);
         let variants = cases.arms.iter().map(|arm| {
@@ -36,7 +36,7 @@ impl Emitter<'_> {
         });
         let empty = cases.empty.iter().map(|empty| {
             quote! {
-                /// No branch: what the discriminator is then.
+                /// No branch, with the discriminator.
                 #empty(#discriminator)
             }
         });

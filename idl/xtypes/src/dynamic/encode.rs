@@ -2,7 +2,7 @@
 
 use spindle_dds_idl_runtime::encode::{Encoder, Head, Selection as _};
 use spindle_dds_idl_runtime::shape::{Shape as _, Text, UNBOUNDED, WideText};
-use spindle_dds_idl_runtime::{CdrError, Place, Representation};
+use spindle_dds_idl_runtime::{CdrError, Representation, SamplePosition};
 
 use super::decode::{DISCRIMINATOR_ID, selected};
 use super::leaf::{check_bits, check_enum};
@@ -100,7 +100,7 @@ impl Encode<'_> {
         value: &Value,
         encoder: &mut E,
     ) -> Result<(), CdrError> {
-        let place = Place::offset(encoder.position());
+        let place = SamplePosition::offset(encoder.position());
         match (declared, value) {
             (Declared::Enum(enumeration), Value::Enum(value)) => {
                 check_enum(enumeration, *value, place)?;
@@ -302,7 +302,7 @@ fn parameter<E: Encoder>(
 /// The error for a value of another type, which [`DynamicData`](crate::DynamicData) prevents.
 fn foreign<E: Encoder>(encoder: &E) -> CdrError {
     CdrError::WrongDiscriminator {
-        place: Place::offset(encoder.position()),
+        place: SamplePosition::offset(encoder.position()),
     }
 }
 
@@ -311,7 +311,7 @@ fn check_bound(length: usize, bound: Option<u32>, offset: usize) -> Result<(), C
         Some(bound) if length > bound as usize => Err(CdrError::BoundExceeded {
             length,
             bound: bound as usize,
-            place: Place::offset(offset),
+            place: SamplePosition::offset(offset),
         }),
         _ => Ok(()),
     }

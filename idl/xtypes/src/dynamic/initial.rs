@@ -1,6 +1,6 @@
 //! Defaults of types, which are the values of absent members.
 
-use spindle_dds_idl_runtime::{CdrError, Place};
+use spindle_dds_idl_runtime::{CdrError, SamplePosition};
 
 use super::number;
 use super::path::fits;
@@ -54,7 +54,7 @@ impl Initial<'_, '_> {
         (self.spend)()?;
         let depth = depth.checked_sub(1).ok_or(CdrError::TooDeep {
             limit: DEPTH_MAX,
-            place: Place::offset(0),
+            place: SamplePosition::offset(0),
         })?;
         let range = self.plan.range(range, ty);
         Ok(match self.plan.resolve(ty) {

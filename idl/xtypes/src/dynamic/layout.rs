@@ -23,7 +23,7 @@ const SHORT_SIZE_MAX: usize = 0xffff;
 
 /// The layout of all samples of a type in one representation, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct SampleLayout {
     /// Fewest bytes of a sample; for a union, without a branch.
     pub size_min: usize,
     /// Most bytes of a sample; `None` without a bound.
@@ -36,7 +36,7 @@ pub struct Layout {
 impl DynamicType {
     /// The layout of samples in a representation. A recursive type has no upper bound, nor has
     /// a type of more than a million nested values.
-    pub fn layout(&self, representation: Representation) -> Layout {
+    pub fn layout(&self, representation: Representation) -> SampleLayout {
         let left = [Cell::new(VALUES_WALKED_MAX), Cell::new(VALUES_WALKED_MAX)];
         let end = |most| End {
             plan: &self.plan,
@@ -74,7 +74,7 @@ impl DynamicType {
                 }
             }
         }
-        Layout {
+        SampleLayout {
             size_min: least.at.unwrap_or_default(),
             size_max: most.at,
             offsets,

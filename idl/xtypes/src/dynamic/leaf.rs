@@ -1,7 +1,7 @@
 //! Decoding and checks of texts, enumerations, bitmasks and bitsets.
 
 use spindle_dds_idl_runtime::shape::{Shape as _, Text, UNBOUNDED, WideText};
-use spindle_dds_idl_runtime::{CdrError, Place, Reader};
+use spindle_dds_idl_runtime::{CdrError, Reader, SamplePosition};
 
 use super::plan::{bits, enum_size, field_bits, valid_bits, word_size};
 use super::value::Value;
@@ -59,7 +59,11 @@ pub(super) fn read_enum(enumeration: &Enum, reader: &mut Reader<'_>) -> Result<V
 ///
 /// # Errors
 /// [`CdrError::UnknownEnumerator`].
-pub(super) fn check_enum(enumeration: &Enum, value: i32, place: Place) -> Result<(), CdrError> {
+pub(super) fn check_enum(
+    enumeration: &Enum,
+    value: i32,
+    place: SamplePosition,
+) -> Result<(), CdrError> {
     let is_final = enumeration.extensibility == Some(Extensibility::Final);
     let known = || {
         enumeration
@@ -93,7 +97,7 @@ pub(super) fn read_bitmask(mask: &Bitmask, reader: &mut Reader<'_>) -> Result<Va
 ///
 /// # Errors
 /// [`CdrError::UnknownBits`].
-pub(super) fn check_bits(mask: &Bitmask, bits: u64, place: Place) -> Result<(), CdrError> {
+pub(super) fn check_bits(mask: &Bitmask, bits: u64, place: SamplePosition) -> Result<(), CdrError> {
     match bits & !valid_bits(mask) {
         0 => Ok(()),
         _ => Err(CdrError::UnknownBits { bits, place }),

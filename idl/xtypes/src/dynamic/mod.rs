@@ -46,7 +46,7 @@ mod show;
 mod value;
 
 pub use json::AsJson;
-pub use layout::Layout;
+pub use layout::SampleLayout;
 pub use value::{UnionValue, Value};
 
 use std::sync::Arc;
@@ -55,7 +55,7 @@ use spindle_dds_idl_runtime::encode::{
     AllMembers, Counter, Encoder as _, KeyMembers, Members, Selection, Writer,
 };
 use spindle_dds_idl_runtime::{
-    CdrError, Encapsulation, KeyHash, KeyHasher, Place, Representation, Untrusted,
+    CdrError, Encapsulation, KeyHash, KeyHasher, Representation, SamplePosition, Untrusted,
 };
 
 use crate::graph::{Definition, Extensibility, Type, TypeGraph};
@@ -173,7 +173,7 @@ impl DynamicType {
             }
             None => Err(CdrError::TooLarge {
                 limit: DEFAULT_VALUES_MAX * size_of::<Value>(),
-                place: Place::offset(0),
+                place: SamplePosition::offset(0),
             }),
         };
         let mut initial = Initial {

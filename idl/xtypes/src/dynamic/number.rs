@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use spindle_dds_idl_runtime::encode::Encoder;
-use spindle_dds_idl_runtime::{CdrError, LongDouble, Place, Reader};
+use spindle_dds_idl_runtime::{CdrError, LongDouble, Reader, SamplePosition};
 
 use super::plan::ANY;
 use super::value::Value;
@@ -100,7 +100,7 @@ pub(super) fn verify(value: &Value, range: &Range, offset: usize) -> Result<(), 
     match on_side(&range.min, Ordering::Less) && on_side(&range.max, Ordering::Greater) {
         true => Ok(()),
         false => Err(CdrError::OutOfRange {
-            place: Place::offset(offset),
+            place: SamplePosition::offset(offset),
         }),
     }
 }

@@ -20,7 +20,7 @@ impl Types<'_> {
             out,
             "impl exercise::Fill for {path} {{\n\
              fn fill<R: Room>(&self, builder: {builder}<R>, random: &mut Random) \
-             -> Result<{builder}<R, Complete>, R::Error> {{"
+             -> Result<{builder}<R, Ready>, R::Error> {{"
         )?;
         if structure.extensibility == Extensibility::Mutable {
             writeln!(

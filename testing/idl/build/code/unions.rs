@@ -119,7 +119,7 @@ impl Types<'_> {
             out,
             "impl exercise::Fill for {path} {{\n\
              fn fill<R: Room>(&self, builder: {builder}<R>, random: &mut Random) \
-             -> Result<{builder}<R, Complete>, R::Error> {{\nOk(match self {{"
+             -> Result<{builder}<R, Ready>, R::Error> {{\nOk(match self {{"
         )?;
         for branch in &union.branches {
             let member = &branch.member;

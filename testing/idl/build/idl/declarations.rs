@@ -1,7 +1,7 @@
 //! Declarations of types.
 
 use super::members::Around;
-use super::{Kind, Made, Maker, Ty, What};
+use super::{DeclarationKind, DeclaredType, Kind, Maker, Ty};
 
 /// Most values in the default of a structure.
 const WEIGHT_MAX: usize = 120;
@@ -23,7 +23,14 @@ impl Maker {
     }
 
     /// Records a written declaration, which may be used from here on.
-    fn made(&mut self, name: String, what: What, kind: Kind, keyable: bool, weight: usize) {
+    fn add(
+        &mut self,
+        name: String,
+        declared_as: DeclarationKind,
+        kind: Kind,
+        keyable: bool,
+        weight: usize,
+    ) {
         let ty = Ty {
             text: Self::path(&name),
             behind: String::new(),
@@ -31,7 +38,11 @@ impl Maker {
             keyable,
             weight,
         };
-        self.made.push(Made { name, what, ty });
+        self.declared.push(DeclaredType {
+            name,
+            kind: declared_as,
+            ty,
+        });
     }
 
     fn write(&mut self, text: &str) {
@@ -60,7 +71,7 @@ impl Maker {
         }
         let text = text.trim_end_matches(", ");
         self.write(&format!("{bits}{extensibility}enum {name} {{ {text} }};"));
-        self.made(name, What::Enum, Kind::Enum(literals), true, 1);
+        self.add(name, DeclarationKind::Enum, Kind::Enum(literals), true, 1);
     }
 
     fn bitmask(&mut self) {
@@ -76,16 +87,22 @@ impl Maker {
             bits - 1
         ));
         let all = [&flags[0], &flags[1], &top].map(|flag| format!("{}::{flag}", Self::path(&name)));
-        self.made(name, What::Bitmask, Kind::Bitmask(all.to_vec()), true, 1);
+        self.add(
+            name,
+            DeclarationKind::Bitmask,
+            Kind::Bitmask(all.to_vec()),
+            true,
+            1,
+        );
     }
 
     fn bitset(&mut self) {
         let name = self.name("B");
         let bases: Vec<(String, usize)> = self
-            .made
+            .declared
             .iter()
-            .filter_map(|made| match made.what {
-                What::Bitset(bits) if bits < 40 => Some((made.name.clone(), bits)),
+            .filter_map(|made| match made.kind {
+                DeclarationKind::Bitset(bits) if bits < 40 => Some((made.name.clone(), bits)),
                 _ => None,
             })
             .collect();
@@ -123,7 +140,13 @@ impl Maker {
         self.write(&format!(
             "bitset {name} {base}{{ {text}bitfield<2> {last}; }};"
         ));
-        self.made(name, What::Bitset(bits + 2), Kind::Other, true, 1);
+        self.add(
+            name,
+            DeclarationKind::Bitset(bits + 2),
+            Kind::Other,
+            true,
+            1,
+        );
     }
 
     fn alias(&mut self) {
@@ -151,7 +174,7 @@ impl Maker {
             "{annotation}typedef {} {name}{};",
             ty.text, ty.behind
         ));
-        self.made(name, What::Alias, kind, ty.keyable, ty.weight);
+        self.add(name, DeclarationKind::Alias, kind, ty.keyable, ty.weight);
     }
 
     /// The annotations before `struct` or `union`.
@@ -174,10 +197,10 @@ impl Maker {
 
     fn structure(&mut self, topic: bool) {
         let name = self.name("S");
-        let bases: Vec<Made> = self
-            .made
+        let bases: Vec<DeclaredType> = self
+            .declared
             .iter()
-            .filter(|made| matches!(made.what, What::Struct(_)) && made.ty.weight < 60)
+            .filter(|made| matches!(made.kind, DeclarationKind::Struct(_)) && made.ty.weight < 60)
             .cloned()
             .collect();
         let base = match bases.is_empty() || !self.once_in(5) {
@@ -186,8 +209,8 @@ impl Maker {
         };
         let hash = base.is_none() && self.once_in(8);
         let annotations = self.annotations(topic, hash, base.is_none());
-        let mut last_id = match base.as_ref().map(|base| base.what) {
-            Some(What::Struct(last)) => last,
+        let mut last_id = match base.as_ref().map(|base| base.kind) {
+            Some(DeclarationKind::Struct(last)) => last,
             _ if hash => None,
             // One less than the first.
             _ => Some(u32::MAX),
@@ -238,7 +261,13 @@ impl Maker {
         self.write(&format!(
             "{annotations}struct {name}{inherits} {{\n{body}}};"
         ));
-        self.made(name, What::Struct(last_id), Kind::Other, keyable, weight);
+        self.add(
+            name,
+            DeclarationKind::Struct(last_id),
+            Kind::Other,
+            keyable,
+            weight,
+        );
     }
 
     /// The type of a discriminator, and labels that it can have.
@@ -246,9 +275,9 @@ impl Maker {
         let numbers = |from: i32| (from..from + 6).map(|one| one.to_string()).collect();
         let letters = |prefix: &str| ('a'..='f').map(|one| format!("{prefix}'{one}'")).collect();
         let enums: Vec<Ty> = self
-            .made
+            .declared
             .iter()
-            .filter(|made| made.what == What::Enum)
+            .filter(|made| made.kind == DeclarationKind::Enum)
             .map(|made| made.ty.clone())
             .collect();
         match self.random.below(10) {
@@ -321,6 +350,12 @@ impl Maker {
         self.write(&format!(
             "{annotations}union {name} switch ({mark}{switch}) {{\n{body}}};"
         ));
-        self.made(name, What::Union, Kind::Other, key || keyable, weight);
+        self.add(
+            name,
+            DeclarationKind::Union,
+            Kind::Other,
+            key || keyable,
+            weight,
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Uses of types.
 
-use super::{Kind, Made, Maker, Ty, What};
+use super::{DeclarationKind, DeclaredType, Kind, Maker, Ty};
 
 /// A type without bounds or dimensions.
 fn leaf(text: &str, kind: Kind) -> Ty {
@@ -86,10 +86,10 @@ impl Maker {
 
     /// A suitable declared type, if there is one.
     fn named(&mut self, key: bool) -> Ty {
-        if self.made.is_empty() {
+        if self.declared.is_empty() {
             return self.primitive();
         }
-        let made = self.pick(&self.made.clone());
+        let made = self.pick(&self.declared.clone());
         match (key && !made.ty.keyable) || made.ty.weight > WEIGHT_MAX {
             true => self.primitive(),
             false => made.ty,
@@ -139,10 +139,10 @@ impl Maker {
     }
 
     fn map_key(&mut self) -> String {
-        let enums: Vec<Made> = self
-            .made
+        let enums: Vec<DeclaredType> = self
+            .declared
             .iter()
-            .filter(|made| made.what == What::Enum)
+            .filter(|made| made.kind == DeclarationKind::Enum)
             .cloned()
             .collect();
         if !enums.is_empty() && self.once_in(3) {

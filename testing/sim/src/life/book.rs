@@ -16,16 +16,19 @@ pub(super) struct Book {
     hostile: BTreeSet<MemberId>,
     invariants: Vec<Box<dyn Invariant>>,
     history: History,
+    /// The one property that is judged, if not all are.
+    only: Option<String>,
     pub(super) delivered: usize,
     pub(super) committed: usize,
 }
 
 impl Book {
-    pub(super) fn new(may_branch: bool) -> Self {
+    pub(super) fn new(may_branch: bool, only: Option<&str>) -> Self {
         Self {
             hostile: BTreeSet::new(),
             invariants: invariants::all(may_branch),
             history: History::default(),
+            only: only.map(str::to_owned),
             delivered: 0,
             committed: 0,
         }
@@ -107,7 +110,10 @@ impl Book {
         self.history.heed(fact);
         for invariant in &mut self.invariants {
             let held = invariant.heed(fact);
-            held.map_err(|what| (invariant.id(), what))?;
+            let counts = self.only.as_deref().is_none_or(|id| id == invariant.id());
+            if let (Err(what), true) = (held, counts) {
+                return Err((invariant.id(), what));
+            }
         }
         Ok(())
     }
@@ -120,6 +126,6 @@ impl Book {
     /// Judges the history of the applications: in its middle, or, with those who live in
     /// the end, as a whole.
     pub(super) fn judge(&self, survivors: Option<&BTreeSet<MemberId>>) -> Result<(), Finding> {
-        client::judge(&self.history, survivors)
+        client::judge(&self.history, survivors, self.only.as_deref())
     }
 }

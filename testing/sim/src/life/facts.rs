@@ -1,7 +1,7 @@
 //! What happens in a life, in the words that invariants are told it with.
 
-use spindle_dds_core::membership::{MemberId, Proposal, Request, View};
-use spindle_dds_core::{DeliveryClass, StopReason, SubgroupId};
+use spindle_dds_core::membership::{MemberId, OutReason, Proposal, Request, View};
+use spindle_dds_core::{DeliveryClass, SubgroupId};
 
 /// A lane: subgroup, epoch, and the branch of views that it was made in.
 pub(crate) type LaneKey = (SubgroupId, u64, u64);
@@ -90,7 +90,7 @@ pub(crate) enum Fact<'a> {
     /// A member is out.
     Stopped {
         who: MemberId,
-        reason: &'a StopReason,
+        reason: &'a OutReason,
         standing: Standing,
     },
     /// All is quiet: what a member has asked for so many times is settled.

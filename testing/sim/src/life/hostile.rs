@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use spindle_dds_core::landmarks::{Landmark, of_control, of_lane};
 use spindle_dds_core::membership::{CONTROL_ROW_LEN, View};
-use spindle_dds_core::{Layout, SubgroupSpec};
+use spindle_dds_core::{SegmentLayout, SubgroupSpec};
 use spindle_dds_transport::sim::{Rng, SegmentId, SimNetwork};
 use spindle_dds_transport::{FABRIC_AREA, Rank};
 
@@ -53,7 +53,7 @@ impl Hostility {
                     let place = spec.members.iter().position(|rank| *rank == target.me);
                     let place = Rank(place.unwrap_or_default() as u16);
                     let spots = of_lane(spec, place).unwrap_or_default();
-                    let lens = Layout::new(spec).map(|layout| layout.row_lens());
+                    let lens = SegmentLayout::new(spec).map(|layout| layout.row_lens());
                     let len = lens.map_or(0, |lens| lens[place.index()]);
                     (segment, place, spots, len)
                 }

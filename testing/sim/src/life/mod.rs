@@ -22,6 +22,7 @@ mod shrink;
 mod trace;
 mod world;
 
+pub use member::Blunder;
 pub use plan::{Deed, Legacy, LifePlan};
 pub use scenario::Scenario;
 pub use shrink::shrink;

@@ -2,11 +2,10 @@
 
 use spindle_dds_core::limits::{REQUEST_LEN_MAX, SUBGROUPS_MAX};
 use spindle_dds_core::membership::{Endpoint, MemberId};
-use spindle_dds_core::{DeliveryClass, EngineConfig, RingSpec, SubgroupId, TopicKey};
+use spindle_dds_core::{Bounds, DeliveryClass, EngineConfig, RingSpec, SubgroupId, TopicKey};
 use spindle_dds_transport::sim::{Rng, SimOptions};
 
-use crate::node::Blunder;
-use crate::plan::draw_bounds;
+use super::member::Blunder;
 
 /// A life before it begins. Change it to plant a bug or to narrow a seed down.
 #[derive(Debug, Clone)]
@@ -64,6 +63,12 @@ pub struct LifePlan {
     pub shy: f64,
     /// Chance that an application waits until all have its message.
     pub awaits: f64,
+    /// Chance that a message is as large as its ring takes.
+    pub large: f64,
+    /// Chance that a message is shorter than its claim.
+    pub partial: f64,
+    /// Chance that a member reads nothing: it only writes.
+    pub mute: f64,
     /// Words that the rows of hostile members (every other one to be born) are
     /// overwritten with, in all. Once anything may happen no more, these die.
     pub hostile: usize,
@@ -74,6 +79,9 @@ pub struct LifePlan {
     pub malice: f64,
     /// Heartbeats that stand still for so many turns are a failure.
     pub limit: u64,
+    /// The one property that is judged, by its id, if not all are: whether the checker of
+    /// just this property notices something.
+    pub only: Option<String>,
     /// What happens at certain turns, besides what chance brings.
     pub script: Vec<(usize, Deed)>,
     /// The group that the domain had before.
@@ -129,6 +137,9 @@ impl LifePlan {
             notes: 0.0,
             shy: 0.0,
             awaits: 0.0,
+            large: 0.0,
+            partial: 0.0,
+            mute: 0.0,
             hostile: 0,
             slow: 0.0,
             malice: 1.0,
@@ -190,10 +201,14 @@ impl LifePlan {
             notes: 0.0,
             shy: among(&mut more, &[0.0, 0.0, 0.3, 0.9]),
             awaits: among(&mut more, &[0.0, 0.2, 1.0]),
+            large: 0.0,
+            partial: 0.0,
+            mute: 0.0,
             hostile: 0,
             slow: 0.0,
             malice: among(&mut rng, &[1.0, 20.0, 100.0]),
             limit: 6_000,
+            only: None,
             script: Vec::new(),
             before: Legacy::default(),
         };
@@ -203,6 +218,10 @@ impl LifePlan {
         plan.config.bounds = draw_bounds(&mut more);
         plan.cuts = among(&mut more, &[0.0, 0.0, 0.0, 0.0005]);
         plan.preempted = among(&mut more, &[0.0, 0.3]);
+        plan.config.batched_upcalls = more.chance(0.8);
+        plan.large = among(&mut more, &[0.0, 0.1, 0.5]);
+        plan.partial = among(&mut more, &[0.0, 0.3]);
+        plan.mute = among(&mut more, &[0.0, 0.0, 0.3]);
         plan
     }
 
@@ -224,6 +243,11 @@ impl LifePlan {
     /// The member that was born after so many.
     pub(super) fn id(&self, born: usize) -> MemberId {
         MemberId((self.before.members + born) as u128 + 1)
+    }
+
+    /// Whether a member reads what it is delivered.
+    pub(super) fn reads(&self, id: MemberId) -> bool {
+        !Rng::new(self.seed ^ (id.0 as u64) << 8).chance(self.mute)
     }
 
     /// Whether a member's row is overwritten.
@@ -273,5 +297,15 @@ impl LifePlan {
             ring: kind[rng.below(kind.len())],
             info: vec![7; rng.below(30)],
         }
+    }
+}
+
+/// Rings of lives hold little: most bounds are such that something is left behind them.
+fn draw_bounds(rng: &mut Rng) -> Bounds {
+    let (step, per_sender, batch) = [(1, 0, 1), (1, 0, 4), (2, 1, 9), (32, 4, 128)][rng.below(4)];
+    Bounds {
+        step,
+        per_sender,
+        batch,
     }
 }

@@ -11,7 +11,7 @@
 
 use std::fmt;
 
-use spindle_dds_core::membership::{Asked, Finish, Member, Request, View, Why};
+use spindle_dds_core::membership::{Finish, Member, RemovalReason, Request, RequestId, View};
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,9 +56,9 @@ pub(super) fn ending(old: Option<&View>, finish: &Finish) -> String {
     };
     let mut changes = Vec::new();
     for removal in &proposal.removals {
-        changes.push(match &removal.why {
-            Why::Left => format!("{} leaves", id(removal.rank)),
-            Why::Failed(cause) => format!("{} is expelled ({cause})", id(removal.rank)),
+        changes.push(match &removal.reason {
+            RemovalReason::Left => format!("{} leaves", id(removal.rank)),
+            RemovalReason::Failed(cause) => format!("{} is expelled ({cause})", id(removal.rank)),
         });
     }
     for member in &proposal.joins {
@@ -68,11 +68,11 @@ pub(super) fn ending(old: Option<&View>, finish: &Finish) -> String {
         changes.push(format!("update {} of {}", update.number, update.member.0));
     }
     for refusal in &proposal.refusals {
-        changes.push(match refusal.asked {
-            Asked::Update { member, number } => {
+        changes.push(match refusal.request {
+            RequestId::Update { member, number } => {
                 format!("update {number} of {} is refused", member.0)
             }
-            Asked::Join(id) => format!("{} is refused", id.0),
+            RequestId::Join(id) => format!("{} is refused", id.0),
         });
     }
     format!("view {} ends: {}", proposal.view, changes.join(", "))
@@ -85,6 +85,6 @@ pub(super) fn beginning(view: &View) -> String {
     let lane = |lane: &spindle_dds_core::SubgroupSpec| {
         format!("{} since view {}", lane.subgroup, lane.epoch)
     };
-    let lanes: Vec<String> = view.lanes.iter().map(lane).collect();
+    let lanes: Vec<String> = view.subgroups.iter().map(lane).collect();
     format!("view {} of {ids:?}; lanes: {}", view.id, lanes.join(", "))
 }

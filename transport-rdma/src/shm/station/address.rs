@@ -1,24 +1,24 @@
-//! Where a station listens: a socket in the domain's directory, named after the
-//! process, so that what the dead left is known for that.
+//! The address of a station on its host: a socket in the domain's directory, named after its
+//! process, so that sockets of processes that have ended can be recognized and removed.
 
-use crate::shm::SetupError;
 use crate::shm::domain::Domain;
+use crate::shm::error::SetupError;
 use crate::shm::process;
 
 const MAGIC: &[u8] = b"shm1";
 const SUFFIX: &str = ".station";
 const NAME_LEN_MAX: usize = 80;
 
-/// An address on this host, understood by whoever uses the same directory.
+/// An address on this host, valid for all that use the same domain directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) id: u128,
-    /// Pid namespace, pid, start time and a random number.
+    /// Pid namespace, pid, start time and a random number: the name of the socket.
     name: String,
 }
 
 impl Address {
-    /// A new one in this process.
+    /// A new address in this process.
     pub(super) fn here(id: u128) -> Result<Self, SetupError> {
         let (pid, start) = (std::process::id(), process::own_start_time()?);
         let (namespace, nonce) = (process::namespace()?, process::random_word()?);
@@ -30,7 +30,7 @@ impl Address {
         [MAGIC, &self.id.to_le_bytes(), self.name.as_bytes()].concat()
     }
 
-    /// The name becomes part of a path, so it is taken for nothing else.
+    /// Accepts only names that cannot leave the directory: the name becomes part of a path.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let (id, name) = bytes.strip_prefix(MAGIC)?.split_first_chunk()?;
         let plain = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'-';
@@ -41,7 +41,7 @@ impl Address {
         })
     }
 
-    /// The file's name within its domain.
+    /// The name of the socket file within its domain.
     pub(super) fn file(&self) -> String {
         format!("{}{SUFFIX}", self.name)
     }
@@ -50,12 +50,12 @@ impl Address {
 /// Removes the sockets of processes that have ended.
 pub(crate) fn sweep_sockets(domain: &Domain) -> Result<(), SetupError> {
     let here = process::namespace()?;
-    domain.sweep_files(SUFFIX, |name| is_of_the_dead(name, here) == Some(true));
+    domain.sweep_files(SUFFIX, |name| has_ended(name, here) == Some(true));
     Ok(())
 }
 
-/// `None` where it cannot be told from here.
-fn is_of_the_dead(name: &str, here: u64) -> Option<bool> {
+/// Whether the process that named the socket has ended; `None` if this cannot be told here.
+fn has_ended(name: &str, here: u64) -> Option<bool> {
     let mut fields = name.split('-');
     let mut next = || fields.next()?.parse::<u64>().ok();
     let (namespace, pid, start) = (next()?, next()?, next()?);
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_reads_as_it_was_written_and_nothing_else_does() {
+    fn only_addresses_are_read_as_addresses() {
         let address = Address::here(7).expect("an address");
         let bytes = address.write();
         assert_eq!(Address::read(&bytes), Some(address));
@@ -82,13 +82,13 @@ mod tests {
     }
 
     #[test]
-    fn sockets_of_the_dead_are_told_from_those_of_the_living() {
+    fn sockets_of_ended_processes_are_recognized() {
         let mine = Address::here(7).expect("an address").name;
         let here = process::namespace().expect("a namespace");
-        assert_eq!(is_of_the_dead(&mine, here), Some(false));
-        assert_eq!(is_of_the_dead(&mine, here + 1), None);
+        assert_eq!(has_ended(&mine, here), Some(false));
+        assert_eq!(has_ended(&mine, here + 1), None);
         let dead = format!("{here}-{}-1-0", std::process::id());
-        assert_eq!(is_of_the_dead(&dead, here), Some(true));
-        assert_eq!(is_of_the_dead("what", here), None);
+        assert_eq!(has_ended(&dead, here), Some(true));
+        assert_eq!(has_ended("what", here), None);
     }
 }

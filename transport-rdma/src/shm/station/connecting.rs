@@ -1,4 +1,4 @@
-//! Calling a peer, from the thread that wants it.
+//! Connecting to a peer, from the calling thread.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ use rustix::io::Errno;
 use super::address::Address;
 use super::shared::Shared;
 use super::sleep_state::DOORBELLS;
-use super::state::{Answer, Connection, Life, Role, State};
+use super::state::{CallFailure, Connection, Life, Role, State};
 use crate::shm::error::SetupError;
 use crate::shm::socket;
-use crate::station_error::StationError;
+use crate::station::error::StationError;
 
-/// Between two calls of a peer that is busy, or calls this one.
+/// Pause between two calls of a peer that is busy or is calling this station.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
 /// See [`Station::connect`](super::Station::connect).
@@ -39,13 +39,13 @@ pub(super) fn connect(
             Some(Life::Closed(cause)) => return unreachable(cause.to_string()),
             Some(Life::Closing { .. }) | None => {}
         }
-        // Of a call of mine that has come to nothing.
+        // The outcome of a call that led to no connection.
         let mut until = deadline.min(Instant::now() + CALL_AGAIN_AFTER);
         match state.answers.remove(&id) {
-            Some(Answer::Refused(reason)) => return Err(StationError::Refused { id, reason }),
-            Some(Answer::Lost(reason)) => return unreachable(reason),
-            // Its own call comes, or has come.
-            Some(Answer::Already(reason)) => excuse = reason,
+            Some(CallFailure::Refused(reason)) => return Err(StationError::Refused { id, reason }),
+            Some(CallFailure::Lost(reason)) => return unreachable(reason),
+            // The peer's own call is on its way, or has arrived.
+            Some(CallFailure::Already(reason)) => excuse = reason,
             None if state.peers.contains_key(&id) => {}
             None => {
                 if state.call_to(id).is_some() || call(shared, &mut state, target)? {
@@ -63,7 +63,7 @@ pub(super) fn connect(
     }
 }
 
-/// Puts a call on its way; false if the peer has too many callers to take it.
+/// Starts a call; false if the peer's backlog is full.
 fn call(shared: &Arc<Shared>, state: &mut State, target: &Address) -> Result<bool, StationError> {
     let id = target.id;
     let unreachable = |reason: String| StationError::Unreachable { id, reason };
@@ -73,7 +73,7 @@ fn call(shared: &Arc<Shared>, state: &mut State, target: &Address) -> Result<boo
         Err(errno) => {
             let domain = shared.domain.id;
             return Err(unreachable(format!(
-                "nobody answers at its socket in the directory of domain {domain} here: {errno}"
+                "no station answers at its socket in the directory of domain {domain} here: {errno}"
             )));
         }
     };
@@ -87,10 +87,10 @@ fn call(shared: &Arc<Shared>, state: &mut State, target: &Address) -> Result<boo
             "this station has {most} peers already"
         )));
     };
-    let mut link = Connection::new(socket, pid, Role::Called { id, doorbell });
+    let mut connection = Connection::new(socket, pid, Role::Called { id, doorbell });
     let (bytes, fds) = shared.hello(pid, doorbell);
-    link.put(bytes, fds);
-    state.add_link(link);
+    connection.put(bytes, fds);
+    state.add_connection(connection);
     shared.kick();
     Ok(true)
 }

@@ -1,22 +1,22 @@
-//! A hello has come: who is it, and is there one connection with it?
+//! Receiving a hello: checking it, and keeping one connection for each peer.
 //!
-//! Both may call each other at the same moment. Then the call of the lower id
-//! counts: who has called and has the lower id refuses the other's call.
+//! Two stations may call each other at the same moment. Then the call of the station with the
+//! lower id counts: it refuses the other's call.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::packet::Packet;
-use super::shared::{Shared, say};
+use super::shared::Shared;
 use super::sleep_state::{DOORBELL_ROW_LEN, DOORBELLS, WakeTarget};
-use super::state::{Life, Peer, Role, State};
-use crate::mapping::Mapping;
+use super::state::{Life, Peer, Role, State, try_send};
+use crate::memory::mapping::Mapping;
 use crate::shm::descriptor;
 use crate::shm::memory;
-use crate::station_event::StationEvent;
+use crate::station::event::StationEvent;
 
-/// Makes a peer of whoever said hello on a connection. The error is for both.
+/// Makes a peer of the station that said hello. An error is sent to it.
 pub(super) fn welcome(
     shared: &Shared,
     state: &mut State,
@@ -25,35 +25,35 @@ pub(super) fn welcome(
     their_doorbell: u16,
     fds: Vec<OwnedFd>,
 ) -> Result<(), String> {
-    let Some(link) = state.links.get(&number) else {
+    let Some(connection) = state.connections.get(&number) else {
         return Ok(());
     };
-    let (pid, called) = match link.role {
+    let (pid, called) = match connection.role {
         Role::Called {
             id: called,
             doorbell,
-        } if called == id => (link.pid, Some(doorbell)),
+        } if called == id => (connection.pid, Some(doorbell)),
         Role::Called { id: called, .. } => {
             return Err(format!(
                 "member {id:032x} answers where member {called:032x} was called"
             ));
         }
-        Role::Stranger { .. } => (link.pid, None),
+        Role::Stranger { .. } => (connection.pid, None),
         Role::Member(_) => return Err("it said hello twice".into()),
     };
     if id == shared.id() {
         return Err(format!("member {id:032x} is this station itself"));
     }
     if called.is_none() && is_connecting(shared, state, id) || state.peers.contains_key(&id) {
-        return turn_away(state, number, id);
+        return refuse_duplicate(state, number, id);
     }
-    let (row, event, lifeline) = check(pid, their_doorbell, fds)?;
+    let (row, event, lifeline) = check_descriptors(pid, their_doorbell, fds)?;
     let Some(doorbell) = called.or_else(|| state.take_doorbell()) else {
         return Err(format!("this station has {} peers already", DOORBELLS - 1));
     };
     let row = row.region();
     shared.sleep.add_peer(&row, their_doorbell);
-    let life = Life::Open { link: number };
+    let life = Life::Open { connection: number };
     let peer = Peer {
         pid,
         wake_target: Arc::new(WakeTarget::new(row.clone(), event, doorbell)),
@@ -65,25 +65,25 @@ pub(super) fn welcome(
     };
     state.peers.insert(id, peer);
     state.answers.remove(&id);
-    if let Some(link) = state.links.get_mut(&number) {
-        link.role = Role::Member(id);
+    if let Some(connection) = state.connections.get_mut(&number) {
+        connection.role = Role::Member(id);
         if called.is_none() {
             let (bytes, fds) = shared.hello(pid, doorbell);
-            link.put(bytes, fds);
+            connection.put(bytes, fds);
         }
     }
-    state.news.tell(StationEvent::Connected { id });
+    state.events.push(StationEvent::Connected { id });
     shared.sleep.wake_myself();
     Ok(())
 }
 
-/// Whether a call of mine counts, and not the one that has come.
+/// Whether a call of mine counts, and not the one that arrived.
 fn is_connecting(shared: &Shared, state: &State, id: u128) -> bool {
     shared.id() < id && state.call_to(id).is_some()
 }
 
-/// There is a connection, or a peer of that id was here before.
-fn turn_away(state: &mut State, number: u64, id: u128) -> Result<(), String> {
+/// Refuses the connection: there is one already, or a peer of that id was lost.
+fn refuse_duplicate(state: &mut State, number: u64, id: u128) -> Result<(), String> {
     let life = state.peers.get(&id).map(|peer| (&peer.life, peer.pid));
     if let Some((Life::Closed(cause), pid)) = life {
         return Err(format!(
@@ -95,24 +95,27 @@ fn turn_away(state: &mut State, number: u64, id: u128) -> Result<(), String> {
         None => format!("member {id:032x} is being called"),
     };
     let already = true;
-    if let Some(link) = state.links.get(&number) {
-        say(&link.socket, &Packet::Refused { already, reason });
+    if let Some(connection) = state.connections.get(&number) {
+        try_send(&connection.socket, &Packet::Refused { already, reason });
     }
     if matches!(
-        state.links.get(&number).map(|link| &link.role),
+        state
+            .connections
+            .get(&number)
+            .map(|connection| &connection.role),
         Some(Role::Called { .. })
     ) {
         state.end_call(number, None);
     } else {
-        state.links.remove(&number);
+        state.connections.remove(&number);
     }
     Ok(())
 }
 
 type Descriptors = (Arc<Mapping>, OwnedFd, OwnedFd);
 
-/// Bell row, event descriptor and lifeline of process `pid`, if they are that.
-fn check(pid: u32, doorbell: u16, fds: Vec<OwnedFd>) -> Result<Descriptors, String> {
+/// Doorbell row, event descriptor and lifeline of process `pid`, if they are valid.
+fn check_descriptors(pid: u32, doorbell: u16, fds: Vec<OwnedFd>) -> Result<Descriptors, String> {
     let fds: [OwnedFd; 3] = fds
         .try_into()
         .map_err(|fds: Vec<_>| format!("3 descriptors belong to a hello, not {}", fds.len()))?;

@@ -1,5 +1,5 @@
-//! The background thread: lets in, reads, writes, and watches deaths. It waits
-//! for nobody: what a peer does not take waits in that peer's queue.
+//! The I/O thread of a station: accepts, reads, writes, and watches processes end. It never
+//! waits for a peer: what a peer does not read waits in that peer's queue.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use rustix::io::Errno;
 
 use super::packet::Packet;
 use super::packet_io;
-use super::shared::{Shared, say};
-use super::state::{Connection, Life, Role, State};
+use super::shared::Shared;
+use super::state::{Connection, Life, Role, State, try_send};
 use crate::fabric::FailureCause;
 use crate::shm::socket::{self, Deadline};
 
-/// How long a connection may stay silent before it is closed.
+/// How long a new connection may stay silent before it is closed.
 const HELLO_WITHIN: Duration = Duration::from_secs(2);
 
-/// Most connections that have not said hello yet; the oldest gives way.
+/// Most connections that have not said hello yet; beyond that the oldest is closed.
 const STRANGERS_MAX: usize = 64;
 
-/// Pause after the system ran out of descriptors.
-const REST: Duration = Duration::from_millis(5);
+/// Pause in accepting after the system ran out of descriptors.
+const PAUSE: Duration = Duration::from_millis(5);
 
-/// Most packets of one connection, and new connections, in one turn.
-const TURN: usize = 64;
+/// Most packets of one connection, and most new connections, handled in one round.
+const ROUND_MAX: usize = 64;
 
-/// What is polled, and for what.
+/// A descriptor to poll, and for what.
 struct Watched {
     source: Source,
     fd: Arc<OwnedFd>,
@@ -44,7 +44,7 @@ enum Source {
 pub(super) struct IoThread {
     shared: Arc<Shared>,
     listener: Arc<OwnedFd>,
-    /// Nobody is let in before: no descriptors were left.
+    /// No connection is accepted before this time: there were no descriptors left.
     admit_after: Option<Instant>,
 }
 
@@ -57,7 +57,7 @@ impl IoThread {
         }
     }
 
-    /// Until the station is dropped.
+    /// Runs until the station is closed.
     pub(super) fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         loop {
@@ -71,13 +71,13 @@ impl IoThread {
             };
             let mut state = shared.state();
             if state.stopped {
-                farewell(&mut state);
+                send_byes(&mut state);
                 return;
             }
             for (source, flags) in ready {
-                self.attend(&mut state, source, flags);
+                self.handle(&mut state, source, flags);
             }
-            self.look_at_the_clock(&mut state);
+            self.expire_deadlines(&mut state);
             drop(state);
             shared.notify();
         }
@@ -101,16 +101,16 @@ impl IoThread {
             watch(Source::Listener, &self.listener, PollFlags::IN);
         }
         let state = self.shared.state();
-        for (&number, link) in &state.links {
+        for (&number, connection) in &state.connections {
             let mut flags = PollFlags::IN;
-            if link.rest_until.is_none() && !link.out.is_empty() {
+            if connection.paused_until.is_none() && !connection.out.is_empty() {
                 flags |= PollFlags::OUT;
             }
-            until(link.rest_until);
-            if let Role::Stranger { until: end } = link.role {
+            until(connection.paused_until);
+            if let Role::Stranger { until: end } = connection.role {
                 until(Some(end));
             }
-            watch(Source::Connection(number), &link.socket, flags);
+            watch(Source::Connection(number), &connection.socket, flags);
         }
         for (&id, peer) in &state.peers {
             match peer.life {
@@ -138,45 +138,45 @@ impl IoThread {
         Ok(each.filter(|(_, flags)| !flags.is_empty()).collect())
     }
 
-    fn attend(&mut self, state: &mut State, source: Source, flags: PollFlags) {
+    fn handle(&mut self, state: &mut State, source: Source, flags: PollFlags) {
         match source {
             Source::Kick => {
-                // Drawn empty, or it was.
+                // Resets the event descriptor.
                 let _ = rustix::io::read(self.shared.kicked(), &mut [0; 8]);
             }
-            Source::Listener => self.admit(state),
+            Source::Listener => self.accept_connections(state),
             Source::Connection(number) => {
                 if flags.contains(PollFlags::OUT) {
                     packet_io::write(state, number);
                 }
                 if flags.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
-                    packet_io::read(&self.shared, state, number, TURN);
+                    packet_io::read(&self.shared, state, number, ROUND_MAX);
                 }
             }
             Source::Lifeline(id) => {
-                // What it said before is heard first.
-                let link = match state.peers.get(&id).map(|peer| &peer.life) {
-                    Some(Life::Open { link }) => Some(*link),
+                // Packets that it sent before its end are read first.
+                let connection = match state.peers.get(&id).map(|peer| &peer.life) {
+                    Some(Life::Open { connection }) => Some(*connection),
                     _ => None,
                 };
-                if let Some(link) = link {
-                    packet_io::read(&self.shared, state, link, 64 * TURN);
+                if let Some(connection) = connection {
+                    packet_io::read(&self.shared, state, connection, 64 * ROUND_MAX);
                 }
                 state.close_peer(id, FailureCause::ProcessEnded, &self.shared.sleep);
             }
         }
     }
 
-    /// Lets in who is of the same user.
-    fn admit(&mut self, state: &mut State) {
+    /// Accepts connections from processes of the same user.
+    fn accept_connections(&mut self, state: &mut State) {
         let user = rustix::process::geteuid().as_raw();
-        for _ in 0..TURN {
+        for _ in 0..ROUND_MAX {
             let connection = match socket::accept(&self.listener) {
                 Ok(Some(connection)) => connection,
                 Ok(None) => return,
                 Err(errno) => {
-                    tracing::warn!(%errno, "nobody is let in for a moment");
-                    self.admit_after = Some(Instant::now() + REST);
+                    tracing::warn!(%errno, "accepting pauses for a moment");
+                    self.admit_after = Some(Instant::now() + PAUSE);
                     return;
                 }
             };
@@ -187,31 +187,31 @@ impl IoThread {
                 tracing::warn!(pid, uid, "a process of another user called");
                 continue;
             }
-            let strangers = state.links.iter();
-            let mut strangers =
-                strangers.filter(|(_, link)| matches!(link.role, Role::Stranger { .. }));
+            let strangers = state.connections.iter();
+            let mut strangers = strangers
+                .filter(|(_, connection)| matches!(connection.role, Role::Stranger { .. }));
             let oldest = strangers.next().map(|(&number, _)| number);
             if strangers.count() + 1 >= STRANGERS_MAX
                 && let Some(oldest) = oldest
             {
-                state.links.remove(&oldest);
+                state.connections.remove(&oldest);
             }
             let until = Instant::now() + HELLO_WITHIN;
-            state.add_link(Connection::new(connection, pid, Role::Stranger { until }));
+            state.add_connection(Connection::new(connection, pid, Role::Stranger { until }));
         }
     }
 
-    fn look_at_the_clock(&mut self, state: &mut State) {
+    fn expire_deadlines(&mut self, state: &mut State) {
         let now = Instant::now();
         if self.admit_after.is_some_and(|after| after <= now) {
             self.admit_after = None;
         }
-        state
-            .links
-            .retain(|_, link| !matches!(link.role, Role::Stranger { until } if until <= now));
-        for link in state.links.values_mut() {
-            if link.rest_until.is_some_and(|until| until <= now) {
-                link.rest_until = None;
+        state.connections.retain(
+            |_, connection| !matches!(connection.role, Role::Stranger { until } if until <= now),
+        );
+        for connection in state.connections.values_mut() {
+            if connection.paused_until.is_some_and(|until| until <= now) {
+                connection.paused_until = None;
             }
         }
         let over = |life: &Life| matches!(life, Life::Closing { until } if *until <= now);
@@ -223,7 +223,7 @@ impl IoThread {
         }
     }
 
-    /// This thread cannot go on: nobody is reached any more.
+    /// Polling has failed: no peer can be reached any more.
     fn give_up(&self, errno: Errno) {
         tracing::error!(%errno, "peers are no longer reached");
         let mut state = self.shared.state();
@@ -236,16 +236,16 @@ impl IoThread {
     }
 }
 
-/// Those who are there are told that this station closes.
-fn farewell(state: &mut State) {
-    let numbers: Vec<_> = state.links.keys().copied().collect();
+/// Tells all peers that this station closes.
+fn send_byes(state: &mut State) {
+    let numbers: Vec<_> = state.connections.keys().copied().collect();
     for number in numbers {
         packet_io::write(state, number);
-        if let Some(link) = state.links.get(&number)
-            && matches!(link.role, Role::Member(_))
+        if let Some(connection) = state.connections.get(&number)
+            && matches!(connection.role, Role::Member(_))
         {
-            say(&link.socket, &Packet::Bye);
+            try_send(&connection.socket, &Packet::Bye);
         }
     }
-    state.links.clear();
+    state.connections.clear();
 }

@@ -1,23 +1,24 @@
-//! A participant's row on its host: connections to its peers, one bed to sleep
-//! in, and segments that come and go while it stays.
+//! A participant's place on its host: connections to its peers, one sleep state, and segments
+//! that are opened and closed while the station stays.
 //!
 //! ```text
-//!   station A                                             station B
-//!   +-----------------------+    one connection a pair    +--------------+
-//!   | background thread     |<=== hello, messages, rows =>| ...          |
-//!   | bed: sleep word, bells|<--- mapped doorbell rows ------>| bed          |
-//!   |                       |                             |              |
-//!   | segment (1,0) control |<--- mapped rows ----------->| segment (1,0)|
-//!   | segment (1,1)         |<--- mapped rows ----------->| segment (1,1)|
-//!   +-----------------------+                             +--------------+
+//!   station A                                               station B
+//!   +-------------------------+   one connection a pair    +--------------+
+//!   | I/O thread              |<=== hello, messages, rows =>| ...          |
+//!   | sleep state: sleep word,|<--- mapped doorbell rows -->| sleep state  |
+//!   |   doorbells             |                             |              |
+//!   | segment (1,0) control   |<--- mapped rows ----------->| segment (1,0)|
+//!   | segment (1,1)           |<--- mapped rows ----------->| segment (1,1)|
+//!   +-------------------------+                             +--------------+
 //! ```
 //!
-//! - `packet`, `address`: what stations say, and where they listen.
-//! - `state`, `shared`: what a station knows, and who shares it.
-//! - `io_thread`, `dialogue`, `reception`: the background thread, what it reads and
-//!   writes, and what a hello makes; `calling`: calling others.
-//! - `exchange`, `segment`: making segments; their data path. `prefault`: their memory.
-//! - `bed`: sleeping and waking.
+//! - `packet`, `address`: the protocol, and where a station listens.
+//! - `state`, `shared`: a station's state, and what its threads share.
+//! - `io_thread`, `packet_io`, `hello`: the background thread, its reading and writing, and
+//!   the start of a connection; `connecting`: calling a peer.
+//! - `row_exchange`, `segment`: making segments, and their data path; `row_prefault`: their
+//!   memory.
+//! - `sleep_state`: sleeping and waking.
 
 mod address;
 mod connecting;
@@ -26,6 +27,7 @@ mod sleep_state;
 
 mod hello;
 mod io_thread;
+mod options;
 mod packet;
 mod row_exchange;
 mod row_prefault;
@@ -34,7 +36,6 @@ mod shared;
 mod state;
 
 use core::sync::atomic::AtomicU64;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -43,66 +44,36 @@ use self::address::Address;
 use self::io_thread::IoThread;
 use self::packet::{PART_LEN_MAX, Packet};
 use self::shared::Shared;
-use crate::eventfd::signal_eventfd;
 use crate::fabric::{FailureCause, WakeReason};
-pub use crate::segment::{SegmentKey, SegmentRequest};
 use crate::shm::domain::Domain;
 use crate::shm::doorbell::{DoorbellChoice, has_futex_waitv};
 use crate::shm::error::SetupError;
-use crate::station_error::StationError;
-use crate::station_event::{EventQueue, MESSAGE_LEN_MAX, QUEUE_LEN_MAX, StationEvent};
+use crate::sleep::eventfd::signal_eventfd;
+use crate::station::error::StationError;
+use crate::station::event::{EventQueue, MESSAGE_LEN_MAX, QUEUE_LEN_MAX, StationEvent};
+pub use crate::station::segment::{SegmentKey, SegmentRequest};
 
 pub(super) use self::address::sweep_sockets;
+pub use self::options::HostOptions;
 pub use self::segment::ShmSegment;
 
-/// How to open a [`Station`].
-#[derive(Debug, Clone)]
-pub struct HostOptions {
-    /// The domain.
-    pub domain: u32,
-    /// This participant: drawn at random, never used again.
-    pub id: u128,
-    /// Where the domain is recorded, as for [`DomainRegistry::open`](super::DomainRegistry::open).
-    pub directory: Option<PathBuf>,
-    /// How it sleeps. `Auto` and `Futex` fall back to events while it has more
-    /// than 127 peers.
-    pub doorbell: DoorbellChoice,
-    /// Rows have all their memory when a segment opens: no page of them is missing when it
-    /// is used first. Opening takes longer by that, but not beyond its deadline: what is not
-    /// there by then comes soon after. Needs Linux 5.14.
-    pub prefault: bool,
-}
-
-impl HostOptions {
-    /// The defaults for a participant of a domain.
-    pub fn new(domain: u32, id: u128) -> Self {
-        Self {
-            domain,
-            id,
-            directory: None,
-            doorbell: DoorbellChoice::Auto,
-            prefault: false,
-        }
-    }
-}
-
-/// A participant's row on its host; outlives views. It has up to 255 peers,
-/// one background thread, and a socket in the domain's directory until it is
-/// [closed](Self::close) or dropped.
+/// A participant's place on its host; it outlives views. It has up to 255 peers, one I/O
+/// thread, and a socket in the domain's directory until it is [closed](Self::close) or
+/// dropped.
 ///
-/// Any thread may call it. A peer that is lost stays known, with the cause,
-/// until [`drop_peer`](Self::drop_peer).
+/// Any thread may call it. A peer that is lost stays known, with the cause, until
+/// [`drop_peer`](Self::drop_peer).
 #[derive(Debug)]
 pub struct Station {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// A child of a fork has this but not the thread.
+    /// A child of a fork has this value, but not the thread.
     process: u32,
 }
 
 impl Station {
-    /// Opens it: from here on peers can connect. Waits up to 5 s for the
-    /// domain's lock.
+    /// Opens the station: from now on peers can connect. Waits up to 5 s for the domain's
+    /// lock.
     pub fn open(options: &HostOptions) -> Result<Self, SetupError> {
         let domain = Domain::open(options.domain, options.directory.as_deref())?;
         let futexes = match (options.doorbell, has_futex_waitv()) {
@@ -126,47 +97,47 @@ impl Station {
         Ok(station)
     }
 
-    /// Where others of the same domain and directory reach it.
+    /// Its address for stations of the same domain and directory.
     pub fn address(&self) -> Vec<u8> {
         self.shared.address.write()
     }
 
-    /// Its participant.
+    /// The id of its participant.
     pub fn id(&self) -> u128 {
         self.shared.id()
     }
 
-    /// Connects to the station at an address, unless the two are connected, and
-    /// gives its id. Blocks until it has answered, at most until `deadline`. One
-    /// that answers too late takes this station for lost.
+    /// Connects to the station at an address, unless the two are connected, and returns its
+    /// id. Blocks until it answers, at most until `deadline`. A station that answers too late
+    /// takes this one for lost.
     pub fn connect(&self, address: &[u8], deadline: Instant) -> Result<u128, StationError> {
         let target = Address::read(address)
             .ok_or_else(|| StationError::Address(String::from_utf8_lossy(address).into_owned()))?;
         connecting::connect(&self.shared, &target, deadline)
     }
 
-    /// Sends a message of at most [`MESSAGE_LEN_MAX`] bytes to a peer that is
-    /// connected. Does not wait until it is taken.
+    /// Queues a message of at most [`MESSAGE_LEN_MAX`] bytes for a connected peer. Does not
+    /// wait until it is sent.
     pub fn send(&self, to: u128, bytes: &[u8]) -> Result<(), StationError> {
         if bytes.len() > MESSAGE_LEN_MAX {
             let (len, max) = (bytes.len(), MESSAGE_LEN_MAX);
             return Err(StationError::TooLong { len, max });
         }
         let mut state = self.shared.state();
-        let Some(link) = state.link_of(to) else {
+        let Some(connection) = state.connection_to(to) else {
             let cause = state.fate_of(to).map(ToString::to_string);
             let reason = cause.unwrap_or_else(|| "it is not connected".into());
             return Err(StationError::Unreachable { id: to, reason });
         };
-        if link.is_full() || link.out_len + bytes.len() > QUEUE_LEN_MAX {
-            let waiting = link.out_len;
+        if connection.is_full() || connection.out_len + bytes.len() > QUEUE_LEN_MAX {
+            let waiting = connection.out_len;
             return Err(StationError::Full { id: to, waiting });
         }
         let mut rest = bytes;
         loop {
             let (bytes, after) = rest.split_at(rest.len().min(PART_LEN_MAX));
             let last = after.is_empty();
-            link.put(Packet::Part { last, bytes }.write(), Vec::new());
+            connection.put(Packet::Part { last, bytes }.write(), Vec::new());
             if last {
                 break;
             }
@@ -177,19 +148,20 @@ impl Station {
         Ok(())
     }
 
-    /// What happened next; `None` if nothing does before `timeout` is over, or
-    /// somebody has said [`interrupt`](Self::interrupt) since the last call. Who sleeps in a segment's [`park`](crate::Park::park) is woken by events too.
+    /// The next event; `None` if there is none before `timeout` is over, or
+    /// [`interrupt`](Self::interrupt) was called since the last call. A thread in a
+    /// segment's [`park`](crate::Park::park) is woken by events, too.
     pub fn next_event(&self, timeout: Duration) -> Option<StationEvent> {
-        self.shared.news().next(timeout)
+        self.shared.events().next(timeout)
     }
 
-    /// Has [`next_event`](Self::next_event) return without an event, now or when it is
-    /// called next: there is something else to do. Any thread, at once but for a short lock.
+    /// Makes [`next_event`](Self::next_event) return without an event, now or at its next
+    /// call. Any thread; takes a short lock.
     pub fn interrupt(&self) {
-        self.shared.news().interrupt();
+        self.shared.events().interrupt();
     }
 
-    /// [`segments`](Self::segments) for one.
+    /// [`segments`](Self::segments) for one segment.
     pub fn segment(
         &self,
         request: &SegmentRequest,
@@ -200,12 +172,12 @@ impl Station {
         Ok(segment)
     }
 
-    /// Makes segments, in this order, in one exchange with their members: blocks
-    /// until each has handed over its rows, is lost, or `deadline` is over. Rows
-    /// of members of whom there is none by then are zeros for ever, and each
-    /// control segment among these reports such a member, whichever row it is.
+    /// Makes segments, in this order, in one exchange with their members. Blocks until each
+    /// member has handed over its rows or is lost, or `deadline` is over. Rows of members
+    /// that are missing by then are zeros for ever, and each control segment of the call
+    /// that has such a member reports it, whichever of its rows is missing.
     ///
-    /// An error leaves none of them, here. The others wait for this member then.
+    /// After an error none of them is open here; the other members wait for this one.
     pub fn segments(
         &self,
         requests: &[SegmentRequest],
@@ -214,40 +186,40 @@ impl Station {
         row_exchange::segments(&self.shared, requests, deadline)
     }
 
-    /// Throws away what others have handed over for a segment that will not be
-    /// made here. A segment that is dropped does it by itself.
+    /// Discards what peers have handed over for a segment that will not be made here. A
+    /// dropped segment does this by itself.
     pub fn forget(&self, key: SegmentKey) {
         self.shared.forget(key);
     }
 
-    /// Says that a member that is not connected will not come: until
-    /// [`drop_peer`](Self::drop_peer), no segments wait for it, and their control
-    /// segment reports it with this reason. Does nothing to one that is connected.
+    /// Declares that a member that is not connected will not come. Until
+    /// [`drop_peer`](Self::drop_peer), no segment waits for it, and control segments report
+    /// it with this reason. No effect on a connected peer.
     pub fn give_up(&self, id: u128, reason: &str) {
         let cause = FailureCause::Unreachable(reason.to_owned());
         self.shared.state().absent.insert(id, cause);
         self.shared.notify();
     }
 
-    /// Whether nobody can be at an address any more: its station has closed, and taken its
-    /// socket from the directory. The socket of who was killed stays for a while. One look
-    /// at the directory.
+    /// Whether the station of this address has closed: it has removed its socket from the
+    /// directory. (The socket of a killed process stays for a while.) One look at the
+    /// directory.
     pub fn has_closed(&self, address: &[u8]) -> bool {
         let target = Address::read(address);
         target.is_some_and(|it| self.shared.domain.lacks(&it.file()))
     }
 
-    /// Closes the connection to a peer and forgets it: it does not wake this
-    /// participant any more, and may come back. What it had said is thrown away.
-    /// Segments stay as they are; they report it no more.
+    /// Closes the connection to a peer and forgets the peer: it does not wake this
+    /// participant any more, and may connect again. Its messages that were not taken are
+    /// discarded. Segments stay as they are, but do not report it any more.
     pub fn drop_peer(&self, id: u128) {
         self.shared.state().drop_peer(id, &self.shared.sleep);
         self.shared.kick();
     }
 
-    /// Tells the peers that it closes, and ends it: whoever waits in a call of it
-    /// gives up with [`StationError::Closed`]. Segments work on, but are told of
-    /// no failures. Once is enough; a station that is dropped does it by itself.
+    /// Tells the peers that the station closes, and closes it. Threads that block in a call
+    /// return [`StationError::Closed`]. Segments keep working, but report no failures any
+    /// more. Idempotent; dropping a station closes it.
     pub fn close(&self) {
         if self.process != std::process::id() {
             return;
@@ -257,10 +229,10 @@ impl Station {
         };
         self.shared.domain.remove(&self.shared.address.file());
         self.shared.state().stopped = true;
-        self.shared.news().end();
+        self.shared.events().end();
         self.shared.kick();
         self.shared.notify();
-        // It has nothing to say if it panicked.
+        // A panic was reported by its hook.
         let _ = thread.join();
     }
 
@@ -268,33 +240,32 @@ impl Station {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where other parts of a station tell what happens to them.
-    /// Whether there is a peer of this id that lives.
+    /// Whether a peer of this id is connected.
     pub(crate) fn has(&self, id: u128) -> bool {
-        self.shared.state().link_of(id).is_some()
+        self.shared.state().connection_to(id).is_some()
     }
 
-    pub(crate) fn news(&self) -> &Arc<EventQueue> {
-        self.shared.news()
+    pub(crate) fn events(&self) -> &Arc<EventQueue> {
+        self.shared.events()
     }
 
-    /// What tells its host from others, and the station's row there: see [`host_id`](crate::shm::host_id).
+    /// The id of its host: see [`host_id`](crate::shm::host_id).
     pub(crate) fn host_id(&self) -> Result<u128, SetupError> {
         self.shared.domain.host_id()
     }
 
-    /// For those who receive on behalf of this participant by other means: wakes
-    /// its sleeper, if it wants to know, and counts that before.
+    /// For backends that receive on behalf of this participant: wakes its sleeper if it wants
+    /// to be woken for the reason, and counts it first.
     pub(crate) fn waker(&self) -> impl Fn(WakeReason, &AtomicU64) + Send + Sync + use<> {
         let shared = Arc::clone(&self.shared);
         move |reason, wakes| shared.sleep.wake_for_remote(reason, wakes)
     }
 
-    /// For tests: makes other stations of this process believe that the process
-    /// of this one has ended. Does nothing to other processes.
+    /// For tests: makes other stations of this process believe that the process of this one
+    /// has ended. No effect in other processes.
     pub fn pretend_process_ended(&self) {
-        // An event descriptor at 0 takes a 1.
-        let _ = signal_eventfd(&*self.shared.last_sign);
+        // An event descriptor at 0 accepts a 1.
+        let _ = signal_eventfd(&*self.shared.local_lifeline);
     }
 }
 

@@ -1,13 +1,13 @@
-//! What stations say to each other: one packet each, little-endian.
+//! The protocol between stations of one host: packets, little-endian.
 //!
-//! All of it comes from another process: lengths are checked against what is
-//! there. The first five bytes, and all of a refusal, stay as they are in any
-//! version, so that versions can tell each other what they are.
+//! Packets come from another process: lengths are checked against the bytes that are there.
+//! The first five bytes, and the whole of a refusal, are the same in all versions, so that
+//! versions can recognize each other.
 
-use crate::segment::SegmentKey;
+use crate::station::segment::SegmentKey;
 
 const MAGIC: [u8; 4] = *b"SPST";
-/// Of all but the first five bytes and refusals.
+/// Version of everything but the first five bytes and refusals.
 pub(super) const VERSION: u8 = 2;
 
 /// Most bytes of a message in one packet.
@@ -15,10 +15,10 @@ pub(super) const PART_LEN_MAX: usize = 32 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Packet<'a> {
-    /// First of both pending: who I am, and which of my doorbell words I ring for
-    /// you. With my doorbell row, event descriptor and lifeline.
+    /// The first packet of both sides: my id, and the doorbell of my row by which I wake the
+    /// receiver. With my doorbell row, event descriptor and lifeline.
     Hello { id: u128, doorbell: u16 },
-    /// No. If `already`, because the two are connected or about to be.
+    /// The connection is refused. `already`: because the two are connected or about to be.
     Refused { already: bool, reason: String },
     /// Part of a message.
     Part { last: bool, bytes: &'a [u8] },
@@ -28,16 +28,16 @@ pub(super) enum Packet<'a> {
         rank: u16,
         len: u64,
     },
-    /// I close this connection on purpose.
+    /// The sender closes this connection on purpose.
     Bye,
 }
 
-/// Why bytes are no packet.
+/// Why bytes are not a packet.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum NoPacket {
-    /// Of another version.
+pub(super) enum PacketError {
+    /// It is of this other version.
     Version(u8),
-    Nonsense,
+    ProtocolViolation,
 }
 
 impl<'a> Packet<'a> {
@@ -69,15 +69,17 @@ impl<'a> Packet<'a> {
         out
     }
 
-    /// The packet, if the bytes are one and nothing else.
-    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, NoPacket> {
-        let rest = bytes.strip_prefix(&MAGIC).ok_or(NoPacket::Nonsense)?;
-        let (&version, rest) = rest.split_first().ok_or(NoPacket::Nonsense)?;
+    /// Reads a packet; it must take all of the bytes.
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, PacketError> {
+        let rest = bytes
+            .strip_prefix(&MAGIC)
+            .ok_or(PacketError::ProtocolViolation)?;
+        let (&version, rest) = rest.split_first().ok_or(PacketError::ProtocolViolation)?;
         let known = version == VERSION || rest.first() == Some(&2);
         if !known {
-            return Err(NoPacket::Version(version));
+            return Err(PacketError::Version(version));
         }
-        Self::read_body(rest).ok_or(NoPacket::Nonsense)
+        Self::read_body(rest).ok_or(PacketError::ProtocolViolation)
     }
 
     fn read_body(bytes: &'a [u8]) -> Option<Self> {
@@ -110,7 +112,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Bytes that are left to read.
+/// The bytes that are left to read.
 struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -162,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn packets_read_as_they_were_written() {
+    fn packets_are_read_as_they_were_written() {
         for packet in packets() {
             assert_eq!(Packet::read(&packet.write()), Ok(packet));
         }
     }
 
     #[test]
-    fn what_is_no_packet_is_refused_and_never_panics() {
+    fn invalid_packets_are_refused_without_panic() {
         for packet in packets() {
             let bytes = packet.write();
             for end in 0..bytes.len() {
@@ -178,21 +180,21 @@ mod tests {
             }
             let mut kind = bytes.clone();
             kind[5] = 99;
-            assert_eq!(Packet::read(&kind), Err(NoPacket::Nonsense));
+            assert_eq!(Packet::read(&kind), Err(PacketError::ProtocolViolation));
         }
         let more = [&Packet::Bye.write()[..], &[0]].concat();
-        assert_eq!(Packet::read(&more), Err(NoPacket::Nonsense));
+        assert_eq!(Packet::read(&more), Err(PacketError::ProtocolViolation));
     }
 
     #[test]
-    fn refusals_are_read_in_any_version_and_nothing_else_is() {
+    fn only_refusals_are_read_in_any_version() {
         for packet in packets() {
             let mut bytes = packet.write();
             bytes[4] = 9;
             let refusal = matches!(packet, Packet::Refused { .. });
             let expected = match refusal {
                 true => Ok(packet),
-                false => Err(NoPacket::Version(9)),
+                false => Err(PacketError::Version(9)),
             };
             assert_eq!(Packet::read(&bytes), expected);
         }

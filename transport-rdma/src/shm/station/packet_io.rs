@@ -1,33 +1,33 @@
-//! What is read from a connection, and written to it, without waiting.
+//! Reading packets from a connection and writing them to it, without blocking.
 
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
 use super::hello;
-use super::packet::{NoPacket, Packet, VERSION};
-use super::shared::{Shared, borrow, say};
-use super::state::{Answer, EarlyRow, Life, Role, State};
+use super::packet::{Packet, PacketError, VERSION};
+use super::shared::Shared;
+use super::state::{CallFailure, EarlyRow, Life, Role, State, borrow, try_send};
 use crate::fabric::FailureCause;
 use crate::shm::socket::{self, Received};
-use crate::station_event::{LEFT, MESSAGE_LEN_MAX};
+use crate::station::event::{CLOSED_BY_PEER, MESSAGE_LEN_MAX};
 
-/// How long the kernel's word of a peer's end is awaited once its connection
-/// has closed without a farewell: it comes a moment later.
-const VERDICT_WITHIN: Duration = Duration::from_secs(1);
+/// How long to wait for the kernel's report that a process has ended, after its connection
+/// closed without a final packet.
+const EXIT_REPORT_WITHIN: Duration = Duration::from_secs(1);
 
-/// Pause in writing after the system ran out of room for descriptors.
-const REST: Duration = Duration::from_millis(5);
+/// Pause in writing after the kernel ran out of room for descriptors in flight.
+const PAUSE: Duration = Duration::from_millis(5);
 
-/// Reads what has come, so many packets at most.
+/// Reads up to `packets_max` packets.
 pub(super) fn read(shared: &Shared, state: &mut State, number: u64, packets_max: usize) {
     for _ in 0..packets_max {
-        let Some(link) = state.links.get(&number) else {
+        let Some(connection) = state.connections.get(&number) else {
             return;
         };
-        let heard = match socket::receive(&link.socket) {
+        let heard = match socket::receive(&connection.socket) {
             Received::Nothing => return,
-            Received::Packet(packet) => hear(shared, state, number, packet),
+            Received::Packet(packet) => receive_packet(shared, state, number, packet),
             Received::Cut => {
                 Err("what it sent did not fit, or no descriptors were left (ulimit -n)".to_owned())
             }
@@ -43,8 +43,8 @@ pub(super) fn read(shared: &Shared, state: &mut State, number: u64, packets_max:
     }
 }
 
-/// One packet; an error is told to whoever sent it.
-fn hear(
+/// Handles one packet; an error is sent to its sender.
+fn receive_packet(
     shared: &Shared,
     state: &mut State,
     number: u64,
@@ -52,15 +52,15 @@ fn hear(
 ) -> Result<(), String> {
     let bytes = core::mem::take(&mut received.bytes);
     let packet = Packet::read(&bytes).map_err(|problem| match problem {
-        NoPacket::Version(theirs) => {
+        PacketError::Version(theirs) => {
             format!("it speaks version {theirs} of the protocol, this station {VERSION}")
         }
-        NoPacket::Nonsense => "it sent what is no packet of this protocol".to_owned(),
+        PacketError::ProtocolViolation => "it sent what is no packet of this protocol".to_owned(),
     })?;
-    let Some(link) = state.links.get_mut(&number) else {
+    let Some(connection) = state.connections.get_mut(&number) else {
         return Ok(());
     };
-    let from = match link.role {
+    let from = match connection.role {
         Role::Member(id) => id,
         Role::Stranger { .. } | Role::Called { .. } => {
             return match packet {
@@ -69,8 +69,8 @@ fn hear(
                 }
                 Packet::Refused { already, reason } => {
                     let answer = match already {
-                        true => Answer::Already(reason),
-                        false => Answer::Refused(reason),
+                        true => CallFailure::Already(reason),
+                        false => CallFailure::Refused(reason),
                     };
                     state.end_call(number, Some(answer));
                     Ok(())
@@ -81,23 +81,23 @@ fn hear(
     };
     match (packet, received.fds.pop()) {
         (Packet::Part { last, bytes }, None) => {
-            link.partial.extend(bytes);
-            if link.partial.len() > MESSAGE_LEN_MAX {
+            connection.partial.extend(bytes);
+            if connection.partial.len() > MESSAGE_LEN_MAX {
                 return Err(format!("it sent more than {MESSAGE_LEN_MAX} bytes at once"));
             }
             if last {
-                let bytes = core::mem::take(&mut link.partial);
-                state.news.deliver(from, bytes)?;
+                let bytes = core::mem::take(&mut connection.partial);
+                state.events.deliver(from, bytes)?;
                 shared.sleep.wake_myself();
             }
             Ok(())
         }
         (Packet::Row { key, rank, len }, Some(file)) if received.fds.is_empty() => {
-            state.keep_row(from, key, EarlyRow { rank, len, file });
+            state.keep_early_row(from, key, EarlyRow { rank, len, file });
             Ok(())
         }
         (Packet::Bye, None) => {
-            let cause = FailureCause::Unreachable(LEFT.into());
+            let cause = FailureCause::Unreachable(CLOSED_BY_PEER.into());
             state.close_peer(from, cause, &shared.sleep);
             Ok(())
         }
@@ -110,23 +110,23 @@ fn hear(
     }
 }
 
-/// A connection is closed by this side, with a word about why.
+/// Closes a connection and sends the reason.
 fn refuse(shared: &Shared, state: &mut State, number: u64, reason: String) {
-    let Some(link) = state.links.get(&number) else {
+    let Some(connection) = state.connections.get(&number) else {
         return;
     };
     let refused = Packet::Refused {
         already: false,
         reason: reason.clone(),
     };
-    say(&link.socket, &refused);
-    match link.role {
+    try_send(&connection.socket, &refused);
+    match connection.role {
         Role::Stranger { .. } => {
-            tracing::debug!(pid = link.pid, reason, "a connection is refused");
-            state.links.remove(&number);
+            tracing::debug!(pid = connection.pid, reason, "a connection is refused");
+            state.connections.remove(&number);
         }
         Role::Called { .. } => {
-            state.end_call(number, Some(Answer::Refused(reason)));
+            state.end_call(number, Some(CallFailure::Refused(reason)));
         }
         Role::Member(id) => {
             state.close_peer(id, FailureCause::Unreachable(reason), &shared.sleep);
@@ -134,44 +134,44 @@ fn refuse(shared: &Shared, state: &mut State, number: u64, reason: String) {
     }
 }
 
-/// The other side has closed a connection.
+/// Handles a connection that the other side has closed.
 fn end(state: &mut State, number: u64) {
-    let Some(link) = state.links.get(&number) else {
+    let Some(connection) = state.connections.get(&number) else {
         return;
     };
-    match link.role {
-        Role::Stranger { .. } => drop(state.links.remove(&number)),
+    match connection.role {
+        Role::Stranger { .. } => drop(state.connections.remove(&number)),
         Role::Called { .. } => {
             let lost = "it closed the connection without a word".to_owned();
-            state.end_call(number, Some(Answer::Lost(lost)));
+            state.end_call(number, Some(CallFailure::Lost(lost)));
         }
         Role::Member(id) => {
-            state.links.remove(&number);
+            state.connections.remove(&number);
             if let Some(peer) = state.peers.get_mut(&id) {
-                let until = Instant::now() + VERDICT_WITHIN;
+                let until = Instant::now() + EXIT_REPORT_WITHIN;
                 peer.life = Life::Closing { until };
             }
         }
     }
 }
 
-/// Sends a connection's queue as far as it takes it.
+/// Writes a connection's queue as far as the socket accepts it.
 pub(super) fn write(state: &mut State, number: u64) {
-    let Some(link) = state.links.get_mut(&number) else {
+    let Some(connection) = state.connections.get_mut(&number) else {
         return;
     };
-    while let Some(next) = link.out.pop_front() {
-        match socket::send_now(&link.socket, &next.bytes, &borrow(&next.fds)) {
-            Ok(()) => link.out_len -= next.bytes.len(),
-            Err(Errno::AGAIN) => return link.out.push_front(next),
+    while let Some(next) = connection.out.pop_front() {
+        match socket::send_now(&connection.socket, &next.bytes, &borrow(&next.fds)) {
+            Ok(()) => connection.out_len -= next.bytes.len(),
+            Err(Errno::AGAIN) => return connection.out.push_front(next),
             Err(Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM) => {
-                link.rest_until = Some(Instant::now() + REST);
-                return link.out.push_front(next);
+                connection.paused_until = Some(Instant::now() + PAUSE);
+                return connection.out.push_front(next);
             }
-            // It has closed: reading tells how.
+            // It is closed: reading finds out how.
             Err(_) => {
-                link.out.clear();
-                link.out_len = 0;
+                connection.out.clear();
+                connection.out_len = 0;
             }
         }
     }

@@ -1,9 +1,9 @@
-//! Making segments: every member makes its own row of each, hands it to each
-//! other member, and takes theirs; all segments of one call in one exchange.
+//! Making segments: every member makes its own row of each, hands it to each other member,
+//! and receives theirs; all segments of one call in one exchange.
 //!
-//! A peer that is lost or takes too long has rows of zeros, and is reported by
-//! every control segment of the exchange that has it, whichever of its rows is
-//! missing: who lacks one in a segment must not go on in the view.
+//! A peer that is lost or takes too long gets rows of zeros, and every control segment of
+//! the exchange that has it as a member reports it, whichever of its rows is missing: a
+//! member that lacks a row in one segment must not continue in the view.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -15,14 +15,14 @@ use super::segment::{MemberRow, ShmSegment};
 use super::shared::Shared;
 use super::state::{EarlyRow, Life, State};
 use crate::fabric::FailureCause;
-use crate::failures::{Control, Failures};
-use crate::mapping::Mapping;
-use crate::peers::{PeerSet, Rank};
-use crate::segment::SegmentRequest;
+use crate::fabric::failures::{Control, Failures};
+use crate::fabric::peers::{PeerSet, Rank};
+use crate::memory::mapping::Mapping;
 use crate::shm::memory;
-use crate::station_error::StationError;
+use crate::station::error::StationError;
+use crate::station::segment::SegmentRequest;
 
-/// Makes all of them, or none. See [`Station::segments`](super::Station::segments).
+/// Makes all of the segments, or none. See [`Station::segments`](super::Station::segments).
 pub(super) fn segments(
     shared: &Arc<Shared>,
     requests: &[SegmentRequest],
@@ -38,15 +38,15 @@ pub(super) fn segments(
     exchange.end(deadline)
 }
 
-/// My own row of a segment, and what has come of the others'.
+/// A segment in the making: my own row, and the rows that have arrived.
 struct PendingSegment<'a> {
     request: &'a SegmentRequest,
     own: Arc<Mapping>,
     file: Arc<OwnedFd>,
-    /// To whom it is on its way.
+    /// Members to which my row was sent.
     sent: PeerSet,
-    /// By rank.
-    come: BTreeMap<Rank, (u32, EarlyRow)>,
+    /// Rows that have arrived, with the sender's pid.
+    arrived: BTreeMap<Rank, (u32, EarlyRow)>,
     lost: PeerSet,
 }
 
@@ -54,7 +54,7 @@ struct RowExchange<'a> {
     shared: &'a Arc<Shared>,
     pending: Vec<PendingSegment<'a>>,
     failed: BTreeMap<u128, FailureCause>,
-    /// All segments are there: nothing is to be taken back.
+    /// All segments are made; dropping the exchange undoes nothing.
     done: bool,
 }
 
@@ -64,7 +64,7 @@ impl Drop for RowExchange<'_> {
             let mut state = self.shared.state();
             self.pending
                 .iter()
-                .for_each(|side| state.forget(side.request.key));
+                .for_each(|segment| state.forget(segment.request.key));
         }
     }
 }
@@ -92,14 +92,14 @@ impl<'a> RowExchange<'a> {
                 own,
                 file: Arc::new(file),
                 sent: PeerSet::EMPTY,
-                come: BTreeMap::new(),
+                arrived: BTreeMap::new(),
                 lost: PeerSet::EMPTY,
             });
         }
         Ok(exchange)
     }
 
-    /// Until each row has come, or will not.
+    /// Runs until each row has arrived or is given up.
     fn run(&mut self, deadline: Instant) -> Result<(), StationError> {
         let shared = self.shared;
         let mut state = shared.state();
@@ -117,37 +117,37 @@ impl<'a> RowExchange<'a> {
             let in_time;
             (state, in_time) = shared.wait(state, deadline);
             if !in_time {
-                self.call_off(state);
+                self.give_up_missing(state);
                 return Ok(());
             }
         }
     }
 
-    /// Whether some row is still to come, and whether something is to be sent.
+    /// Returns whether some row is still awaited, and whether something is to be sent.
     fn advance(&mut self, state: &mut State) -> (bool, bool) {
         let (mut waits, mut sends) = (false, false);
-        for side in &mut self.pending {
-            let request = side.request;
+        for segment in &mut self.pending {
+            let request = segment.request;
             for (rank, id) in request.peers() {
-                sends |= side.send_to(rank, id, state, &mut self.failed);
-                if side.lost.contains(rank) || side.come.contains_key(&rank) {
+                sends |= segment.send_to(rank, id, state, &mut self.failed);
+                if segment.lost.contains(rank) || segment.arrived.contains_key(&rank) {
                     continue;
                 }
                 let Some(peer) = state.peers.get_mut(&id) else {
                     match state.absent.get(&id) {
                         Some(cause) => {
-                            side.lost.insert(rank);
+                            segment.lost.insert(rank);
                             self.failed.entry(id).or_insert_with(|| cause.clone());
                         }
-                        // It may call yet.
+                        // It may still connect.
                         None => waits = true,
                     }
                     continue;
                 };
                 if let Some(row) = peer.rows.remove(&request.key) {
-                    side.come.insert(rank, (peer.pid, row));
+                    segment.arrived.insert(rank, (peer.pid, row));
                 } else if let Life::Closed(cause) = &peer.life {
-                    side.lost.insert(rank);
+                    segment.lost.insert(rank);
                     self.failed.entry(id).or_insert_with(|| cause.clone());
                 } else {
                     waits = true;
@@ -157,14 +157,14 @@ impl<'a> RowExchange<'a> {
         (waits, sends)
     }
 
-    /// The time is over: who is missing stays away.
-    fn call_off(&mut self, state: MutexGuard<'_, State>) {
-        for side in &mut self.pending {
-            for (rank, id) in side.request.peers() {
-                if side.come.contains_key(&rank) || side.lost.contains(rank) {
+    /// At the deadline: members whose rows are missing stay absent.
+    fn give_up_missing(&mut self, state: MutexGuard<'_, State>) {
+        for segment in &mut self.pending {
+            for (rank, id) in segment.request.peers() {
+                if segment.arrived.contains_key(&rank) || segment.lost.contains(rank) {
                     continue;
                 }
-                side.lost.insert(rank);
+                segment.lost.insert(rank);
                 let reason = match state.peers.contains_key(&id) {
                     true => "it did not hand over its row of a segment in time",
                     false => "it is not connected, and did not call in time",
@@ -177,17 +177,17 @@ impl<'a> RowExchange<'a> {
 
     fn end(mut self, deadline: Instant) -> Result<Vec<ShmSegment>, StationError> {
         let mut rows = Vec::new();
-        for side in &mut self.pending {
-            rows.push(side.rows(self.shared, deadline, &mut self.failed)?);
+        for segment in &mut self.pending {
+            rows.push(segment.rows(self.shared, deadline, &mut self.failed)?);
         }
         let mut segments = Vec::new();
         let mut state = self.shared.state();
-        for (side, mut rows) in self.pending.iter().zip(rows) {
-            for (rank, id) in side.request.peers() {
+        for (segment, mut rows) in self.pending.iter().zip(rows) {
+            for (rank, id) in segment.request.peers() {
                 let peer = state.peers.get(&id);
                 rows[rank.index()].wake_target = peer.map(|peer| Arc::clone(&peer.wake_target));
             }
-            let request = side.request;
+            let request = segment.request;
             let failures = request.control.then(|| self.register(request, &mut state));
             segments.push(ShmSegment::new(
                 Arc::clone(self.shared),
@@ -202,12 +202,12 @@ impl<'a> RowExchange<'a> {
         Ok(segments)
     }
 
-    /// From here on it is told of failures; of those that there were, now.
+    /// Registers a control segment for failures; those that happened are reported now.
     fn register(&self, request: &SegmentRequest, state: &mut State) -> Arc<Failures> {
         let failures = Arc::<Failures>::default();
         let mut control = Control::new(request.members.clone(), &failures);
         for (_, id) in request.peers() {
-            // The kernel's word, if there is one by now, before what was missed.
+            // The kernel's report, if there is one by now, goes before a missing row.
             if let Some(cause) = state.fate_of(id).or_else(|| self.failed.get(&id)) {
                 control.tell(id, cause);
             }
@@ -218,7 +218,7 @@ impl<'a> RowExchange<'a> {
 }
 
 impl PendingSegment<'_> {
-    /// Hands over my row as soon as there is somebody to take it.
+    /// Sends my row as soon as the member is connected.
     fn send_to(
         &mut self,
         rank: Rank,
@@ -229,12 +229,15 @@ impl PendingSegment<'_> {
         if self.sent.contains(rank) {
             return false;
         }
-        let Some(link) = state.link_of(id) else {
+        let Some(connection) = state.connection_to(id) else {
             return false;
         };
         self.sent.insert(rank);
-        if link.is_full() {
-            let waiting = format!("{} packets wait for it, which takes none", link.out.len());
+        if connection.is_full() {
+            let waiting = format!(
+                "{} packets wait for it, which takes none",
+                connection.out.len()
+            );
             let cause = FailureCause::Unreachable(waiting);
             failed.entry(id).or_insert(cause);
             return false;
@@ -245,12 +248,13 @@ impl PendingSegment<'_> {
             rank: self.request.me.0,
             len: self.request.row_lens[self.request.me.index()] as u64,
         };
-        link.put(row.write(), vec![Arc::clone(&self.file)]);
+        connection.put(row.write(), vec![Arc::clone(&self.file)]);
         true
     }
 
-    /// Maps what has come; zeros for the rest. Memory is found for them until `deadline`, and
-    /// not for longer: others begin when they have the rows, and wait for a sign of this member.
+    /// Maps the rows that have arrived, and zeros for the rest. Prefaulting ends at
+    /// `deadline`: the other members begin when they have the rows, and wait for this one's
+    /// heartbeat.
     fn rows(
         &mut self,
         shared: &Shared,
@@ -260,14 +264,14 @@ impl PendingSegment<'_> {
         let mut rows = Vec::new();
         for (rank, &len) in (0..).map(Rank).zip(&self.request.row_lens) {
             if rank == self.request.me {
-                // It may take seconds where memory is cold: not before the others have the row,
-                // which they wait for.
+                // Prefaulting may take seconds where memory is cold, so it comes after the
+                // row was sent, for which the others wait.
                 shared.prefault(&self.own, rank, deadline);
                 rows.push(MemberRow::real(Arc::clone(&self.own)));
                 continue;
             }
-            let come = self.come.remove(&rank);
-            let mapped = come.map(|(pid, row)| self.open(rank, pid, row));
+            let arrived = self.arrived.remove(&rank);
+            let mapped = arrived.map(|(pid, row)| self.open(rank, pid, row));
             let row = match mapped {
                 Some(Ok(mapping)) => {
                     shared.prefault(&mapping, rank, deadline);

@@ -1,8 +1,8 @@
-//! Memory for rows before it is used.
+//! Prefaulting of rows: their memory is allocated before it is used.
 //!
-//! Whoever makes the segments of a view has until a deadline: the others have begun it, and
-//! wait for its heartbeat. Memory that the kernel has not found by then is found beside the
-//! view, by a thread that ends with it.
+//! The members that make the segments of a view wait for each other's heartbeat, so there is
+//! a deadline. Memory that is not allocated by then is allocated by a background thread,
+//! which ends with the row.
 
 use std::sync::Arc;
 use std::thread;
@@ -11,11 +11,11 @@ use std::time::Instant;
 use rustix::io::Errno;
 use tracing::warn;
 
-use crate::mapping::{Mapping, Populated};
-use crate::peers::Rank;
+use crate::fabric::peers::Rank;
+use crate::memory::mapping::{Mapping, Populated};
 
-/// Has a row have all its memory: as much as it can get until `deadline` when this returns, the
-/// rest soon after.
+/// Allocates a row's memory: as much as possible before `deadline`, the rest in the
+/// background.
 pub(super) fn prefault(row: &Arc<Mapping>, rank: Rank, deadline: Instant) {
     let mut populated = Populated::default();
     match row.populate(&mut populated, || Instant::now() < deadline) {
@@ -28,7 +28,7 @@ pub(super) fn prefault(row: &Arc<Mapping>, rank: Rank, deadline: Instant) {
 fn go_on(row: Arc<Mapping>, rank: Rank, mut populated: Populated) {
     let thread = thread::Builder::new().name("spindle-prefault".into());
     let rest = move || {
-        // Nobody else has it any more when its segment is gone.
+        // The row is in use as long as another reference exists.
         if let Err(errno) = row.populate(&mut populated, || Arc::strong_count(&row) > 1) {
             refused(rank, errno);
         }
@@ -38,7 +38,7 @@ fn go_on(row: Arc<Mapping>, rank: Rank, mut populated: Populated) {
     }
 }
 
-/// The row can be used nonetheless, or the first use finds out.
+/// A failure is not fatal: pages are allocated at their first use.
 fn refused(rank: Rank, errno: Errno) {
     warn!(%rank, %errno, "no memory for all of a row now: its pages come when they are used");
 }
@@ -51,7 +51,7 @@ mod tests {
     use crate::shm::memory::create_row;
 
     #[test]
-    fn what_is_not_there_in_time_comes_behind() {
+    fn memory_that_misses_the_deadline_follows_later() {
         let len = 32 << 20;
         let (row, file) = create_row(len).expect("a row");
         let blocks = || rustix::fs::fstat(&file).expect("its size").st_blocks * 512;
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_finds_memory_for_a_row_that_is_gone() {
+    fn prefaulting_of_an_unused_row_stops() {
         let (row, file) = create_row(32 << 20).expect("a row");
         let used = Arc::downgrade(&row);
         go_on(row, Rank(0), Populated::default());

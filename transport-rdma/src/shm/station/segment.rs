@@ -1,4 +1,4 @@
-//! One segment on one host: rows that its members map, and the station's bells.
+//! One segment on one host: rows that its members map, and the station's doorbells.
 
 use core::sync::atomic::Ordering;
 use core::time::Duration;
@@ -6,39 +6,39 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::shared::Shared;
 use super::sleep_state::WakeTarget;
-use crate::counters::PushCounters;
+use crate::fabric::counters::PushCounters;
+use crate::fabric::failures::Failures;
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{
     Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, Sleeper, WakeInterest,
 };
-use crate::failures::Failures;
-use crate::mapping::Mapping;
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
-use crate::segment::SegmentKey;
+use crate::memory::Region;
+use crate::memory::mapping::Mapping;
 use crate::sleep::{self, Fenced};
+use crate::station::segment::SegmentKey;
 
 /// A [`Fabric`] over memory that the members of a segment map.
 ///
-/// A push copies nothing: a peer's copy of my row *is* my row. What remains is
-/// the doorbell: a fence and one load a peer, and a system call for those who
-/// sleep. All segments of a [`Station`](super::Station) share its sleep.
+/// A push copies nothing: a peer's copy of my row *is* my row. What remains is waking: a
+/// fence, one load for each peer, and a system call for each that sleeps. All segments of a
+/// [`Station`](super::Station) share its sleep state.
 ///
-/// Dropped, it forgets its key: what comes late for it is thrown away. Its rows
-/// stay mapped for as long as a [`Region`] over them lives, and it works on
-/// without its station, but is told of no failures then.
+/// When it is dropped, its key is forgotten: rows that arrive late for it are discarded. Its
+/// rows stay mapped as long as a [`Region`] over them lives. It keeps working without its
+/// station, but reports no failures then.
 #[derive(Debug)]
 pub struct ShmSegment {
     shared: Arc<Shared>,
     key: SegmentKey,
     me: Rank,
     rows: Vec<Region>,
-    /// Of these, mine.
+    /// My row of `rows`.
     own: Region,
     mappings: Vec<Arc<Mapping>>,
     wake_targets: Vec<Option<Arc<WakeTarget>>>,
     fenced: Vec<Mutex<bool>>,
     absent: PeerSet,
-    /// Of a control segment.
+    /// Set in a control segment.
     failures: Option<Arc<Failures>>,
     counters: PushCounters,
 }
@@ -59,7 +59,7 @@ impl MemberRow {
         }
     }
 
-    /// In the row of one that did not come.
+    /// A row of zeros for a member that did not come.
     pub(super) fn zeros(mapping: Arc<Mapping>) -> Self {
         Self {
             is_real: false,
@@ -85,7 +85,7 @@ impl ShmSegment {
             key,
             me,
             rows: regions,
-            // Zeros stand still as they are.
+            // Rows of zeros never change: they count as fenced.
             fenced: rows.iter().map(|row| Mutex::new(!row.is_real)).collect(),
             absent: absent.map(|(rank, _)| rank).collect(),
             wake_targets: rows.iter().map(|row| row.wake_target.clone()).collect(),
@@ -95,22 +95,22 @@ impl ShmSegment {
         }
     }
 
-    /// Which one it is.
+    /// Its key.
     pub fn key(&self) -> SegmentKey {
         self.key
     }
 
-    /// Those whose rows did not come: they are zeros here for ever.
+    /// Members whose rows did not arrive; they read as zeros for ever.
     pub fn absent(&self) -> PeerSet {
         self.absent
     }
 
-    /// What I have announced last of my sleep, as [`WakeInterest::sleep_word`] has it.
+    /// My latest announcement, in the format of [`WakeInterest::sleep_word`].
     pub(crate) fn sleep_word(&self) -> u64 {
         self.shared.sleep.sleep_word()
     }
 
-    /// A nudge that can wait for a millisecond: nobody is woken for it who is away.
+    /// A nudge that may wait for a millisecond: a role on a lease does not wake the poller.
     pub(crate) fn nudge_sleeper(&self) {
         let sleep = &self.shared.sleep;
         if sleep.wake_myself_if(|_| true) {
@@ -118,15 +118,15 @@ impl ShmSegment {
         }
     }
 
-    /// Wakes a peer if there is what it sleeps for: data, or acknowledgements, which it may not
-    /// wait for.
+    /// Wakes a peer if it sleeps for this: data, or acknowledgements, for which it may not
+    /// wait.
     #[cold]
     fn wake_peer(&self, wake_target: &WakeTarget, fenced: &Fenced, is_data: bool) {
-        let wanted = |want| is_data || want == WakeInterest::DataAndAcks;
+        let wanted = |interest| is_data || interest == WakeInterest::DataAndAcks;
         self.shared.sleep.wake_peer(wake_target, fenced, wanted);
     }
 
-    /// Wakes my own sleeper, if it has announced.
+    /// Wakes the sleeper of this process, if it has announced.
     fn wake_myself(&self) {
         let sleep = &self.shared.sleep;
         if sleep.wake_myself() {
@@ -206,14 +206,14 @@ impl Fabric for ShmSegment {
     #[inline]
     fn wake(&self, data: &PeerSet, acks: &PeerSet) {
         let fenced = sleep::fence_before_wake();
-        // Those who have wake_targets, and no more words than that takes.
+        // Only words of the sets that can have a member are read.
         for (at, wake_targets) in self.wake_targets.chunks(64).enumerate() {
             let data = data.word(at);
             let mut peers = data | acks.word(at);
             while peers != 0 {
                 let bit = peers.trailing_zeros();
                 peers &= peers - 1;
-                // Nobody is there for me and for those who never were.
+                // `None` for myself and for absent members.
                 if let Some(Some(wake_target)) = wake_targets.get(bit as usize)
                     && wake_target.sleeps(&fenced)
                 {
@@ -223,8 +223,8 @@ impl Fabric for ShmSegment {
         }
     }
 
-    fn announce_sleep(&self, want: WakeInterest) {
-        self.shared.sleep.announce_sleep(want);
+    fn announce_sleep(&self, interest: WakeInterest) {
+        self.shared.sleep.announce_sleep(interest);
     }
 
     fn announce_awake(&self) {
@@ -243,10 +243,10 @@ impl Fabric for ShmSegment {
     }
 
     fn acknowledge(&self, word: usize, value: u64, to: Rank) {
-        // My peers see the store at once: no need for my engine to push it.
+        // Peers see the store at once; my engine need not push it.
         self.store(word, value);
         if to == self.me {
-            let wants_acks = |want| want == WakeInterest::DataAndAcks;
+            let wants_acks = |interest| interest == WakeInterest::DataAndAcks;
             self.shared.sleep.wake_myself_if(wants_acks);
         } else {
             self.wake(&PeerSet::EMPTY, &[to].into_iter().collect());
@@ -258,15 +258,15 @@ impl Fabric for ShmSegment {
     }
 
     fn fence(&self, peer: Rank) {
-        // Held until it is done, so that a second caller does not return before.
+        // Locked until the row is frozen, so that a second caller does not return earlier.
         let fenced = &self.fenced[peer.index()];
         let mut fenced = fenced.lock().unwrap_or_else(PoisonError::into_inner);
         if peer == self.me || core::mem::replace(&mut *fenced, true) {
             return;
         }
         if let Err(error) = self.mappings[peer.index()].freeze() {
-            // No memory for the copy. The row stays readable, and the peer is
-            // expelled: nobody gives it room to write in.
+            // No memory for the copy. The row stays readable, and the peer is expelled, so
+            // nothing that it writes is used.
             tracing::error!(%peer, %error, "the row of an expelled member cannot be frozen");
         }
     }
@@ -291,12 +291,12 @@ impl ParkSlots for ShmSegment {
         self.shared.sleep.note_doorbells();
     }
 
-    fn announce_follower(&self, want: WakeInterest) -> bool {
-        self.shared.sleep.announce_follower(want)
+    fn announce_follower(&self, interest: WakeInterest) -> bool {
+        self.shared.sleep.announce_follower(interest)
     }
 
-    fn announce_poller(&self, want: WakeInterest) -> bool {
-        self.shared.sleep.announce_poller(want)
+    fn announce_poller(&self, interest: WakeInterest) -> bool {
+        self.shared.sleep.announce_poller(interest)
     }
 
     fn announce_leased(&self) {

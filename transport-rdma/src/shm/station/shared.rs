@@ -1,27 +1,27 @@
-//! What a station's handle, its background thread and its segments share.
+//! State shared by a station's handle, its I/O thread and its segments.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::HostOptions;
-use super::address::Address;
+use super::address::{Address, sweep_sockets};
+use super::options::HostOptions;
 use super::packet::Packet;
 use super::row_prefault::prefault;
 use super::sleep_state::{DOORBELL_ROW_LEN, SleepState};
 use super::state::State;
-use crate::eventfd::signal_eventfd;
-use crate::mapping::{Mapping, Populated};
-use crate::peers::Rank;
-use crate::segment::SegmentKey;
-use crate::shm::SetupError;
+use crate::fabric::peers::Rank;
+use crate::memory::mapping::{Mapping, Populated};
 use crate::shm::descriptor;
 use crate::shm::domain::Domain;
+use crate::shm::error::SetupError;
 use crate::shm::memory;
 use crate::shm::socket::{self, Deadline};
-use crate::station_event::EventQueue;
+use crate::sleep::eventfd::signal_eventfd;
+use crate::station::event::EventQueue;
+use crate::station::segment::SegmentKey;
 
-/// Connections that wait to be accepted.
+/// Most connections that wait to be accepted.
 const BACKLOG: i32 = 512;
 
 /// How long to wait for the domain's lock.
@@ -32,25 +32,25 @@ pub(super) struct Shared {
     pub(super) address: Address,
     pub(super) domain: Arc<Domain>,
     pub(super) sleep: SleepState,
-    /// Wakes the background thread.
+    /// Wakes the I/O thread.
     kick: OwnedFd,
-    /// Rows are to have all their memory from the start.
+    /// Rows are prefaulted.
     prefault: bool,
-    /// What peers get with a hello: my doorbell row, my event descriptor, a pidfd.
+    /// Sent with a hello: my doorbell row, my event descriptor, a pidfd.
     row: Arc<OwnedFd>,
     event: Arc<OwnedFd>,
     pidfd: Arc<OwnedFd>,
-    /// Takes the row of the pidfd for stations of this process, which a pidfd
-    /// of themselves tells nothing.
-    pub(super) last_sign: Arc<OwnedFd>,
-    /// The same as in the state.
-    news: Arc<EventQueue>,
+    /// Replaces the pidfd for stations of this process, for which a pidfd of their own
+    /// process is useless.
+    pub(super) local_lifeline: Arc<OwnedFd>,
+    /// The same queue as in `state`; reachable without its lock.
+    events: Arc<EventQueue>,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 impl Shared {
-    /// With the socket on which it listens.
+    /// Also returns the socket on which it listens.
     pub(super) fn open(
         domain: Arc<Domain>,
         options: &HostOptions,
@@ -64,12 +64,12 @@ impl Shared {
                 .map_err(refused)?;
         }
         let event = Arc::new(descriptor::event()?);
-        let (kick, last_sign) = (descriptor::event()?, Arc::new(descriptor::event()?));
+        let (kick, local_lifeline) = (descriptor::event()?, Arc::new(descriptor::event()?));
         let pidfd = Arc::new(descriptor::own_pidfd()?);
         let address = Address::here(options.id)?;
-        // Under the lock, so that no other takes the socket for a dead one's.
+        // Under the lock, so that no other station sweeps this new socket.
         let locked = domain.lock(Deadline::after(LOCK_WITHIN))?;
-        super::sweep_sockets(&domain)?;
+        sweep_sockets(&domain)?;
         let listener = socket::listen(&domain.file_path(&address.file()), BACKLOG)
             .map_err(SetupError::system("listening for members"))?;
         drop(locked);
@@ -83,8 +83,8 @@ impl Shared {
             row: Arc::new(row),
             event,
             pidfd,
-            last_sign,
-            news: Arc::clone(&state.news),
+            local_lifeline,
+            events: Arc::clone(&state.events),
             state: Mutex::new(state),
             changed: Condvar::new(),
         };
@@ -99,21 +99,20 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn news(&self) -> &Arc<EventQueue> {
-        &self.news
+    pub(super) fn events(&self) -> &Arc<EventQueue> {
+        &self.events
     }
 
-    /// Has a row have its memory before it is used, if that is asked for: blocks for that until
-    /// `deadline`.
+    /// Prefaults a row, if that is requested; blocks until `deadline` at most.
     pub(super) fn prefault(&self, row: &Arc<Mapping>, rank: Rank, deadline: Instant) {
         if self.prefault {
             prefault(row, rank, deadline);
         }
     }
 
-    /// Gives the background thread something to do.
+    /// Wakes the I/O thread.
     pub(super) fn kick(&self) {
-        // An event descriptor that is full wakes it already.
+        // A full event descriptor is readable already.
         let _ = signal_eventfd(&self.kick);
     }
 
@@ -121,12 +120,12 @@ impl Shared {
         &self.kick
     }
 
-    /// Those who wait for a change look again.
+    /// Wakes threads that wait for a change of the state.
     pub(super) fn notify(&self) {
         self.changed.notify_all();
     }
 
-    /// Waits for a change, at most until `deadline`; false when that is over.
+    /// Waits for a change, at most until `deadline`; false at the deadline.
     pub(super) fn wait<'a>(
         &self,
         state: MutexGuard<'a, State>,
@@ -140,11 +139,11 @@ impl Shared {
         (waited.unwrap_or_else(PoisonError::into_inner).0, true)
     }
 
-    /// My hello to a process, in which it gets one of my bells, and what goes with it.
+    /// My hello to a process, with the doorbell that it gets, and its descriptors.
     pub(super) fn hello(&self, pid: u32, doorbell: u16) -> (Vec<u8>, Vec<Arc<OwnedFd>>) {
         let id = self.id();
         let lifeline = if pid == std::process::id() {
-            &self.last_sign
+            &self.local_lifeline
         } else {
             &self.pidfd
         };
@@ -155,13 +154,4 @@ impl Shared {
     pub(super) fn forget(&self, key: SegmentKey) {
         self.state().forget(key);
     }
-}
-
-/// Sends what can be sent at once, and does not care whether it could.
-pub(super) fn say(socket: &OwnedFd, packet: &Packet<'_>) {
-    let _ = socket::send_now(socket, &packet.write(), &[]);
-}
-
-pub(super) fn borrow(fds: &[Arc<OwnedFd>]) -> Vec<std::os::fd::BorrowedFd<'_>> {
-    fds.iter().map(|fd| fd.as_fd()).collect()
 }

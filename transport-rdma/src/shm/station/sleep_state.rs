@@ -20,7 +20,7 @@
 //! as peers come and go. A peer that connects while a thread is about to sleep cuts that
 //! sleep short, because the sleeper does not wait for the new doorbell yet.
 //!
-//! The *poller* and one *follower* (see [`poller_role`](crate::poller_role)) may both be
+//! The *poller* and one *follower* (see [`poller_role`](crate::sleep::poller_role)) may both be
 //! parked; the sleep word says which of them is woken. A follower sleeps by futex only.
 
 use core::ffi::c_void;
@@ -32,11 +32,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::event::{PollFd, PollFlags};
 use rustix::thread::futex::{self, Wait, WaitFlags, WaitPtr, WaitvFlags};
 
-use crate::counters::SleepCounters;
-use crate::eventfd::signal_eventfd;
+use crate::fabric::counters::SleepCounters;
 use crate::fabric::{Sleeper, WakeInterest, WakeReason};
-use crate::mem::Region;
+use crate::memory::Region;
 use crate::shm::doorbell::{FUTEXES_MAX, end_of, timespec};
+use crate::sleep::eventfd::signal_eventfd;
 use crate::sleep::{self, Fenced};
 
 /// Length of a doorbell row, in bytes.

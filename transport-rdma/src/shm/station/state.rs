@@ -1,48 +1,48 @@
-//! What a station knows: its connections, its peers, and what has come of them.
+//! A station's state: its connections, its peers, and what they have sent.
 //!
 //! ```text
 //!   accepted: Stranger --hello--> Member        a peer:  Open -> Closing -> Closed
-//!   called:   Caller ----hello--> Member                  the kernel's word is
-//!                                                         awaited in Closing
+//!   called:   Called   --hello--> Member                 in Closing, the kernel's report
+//!                                                        of the process's end is awaited
 //! ```
-//! Changed by the background thread, but for what callers put in and take out.
+//! The I/O thread changes it; callers only add requests and take results.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::packet::Packet;
-use super::shared::say;
 use super::sleep_state::{DOORBELLS, SleepState, WakeTarget};
 use crate::fabric::FailureCause;
-use crate::failures::Control;
-use crate::mem::Region;
-use crate::segment::SegmentKey;
-use crate::station_event::{EventQueue, QUEUE_LEN_MAX, StationEvent};
+use crate::fabric::failures::Control;
+use crate::memory::Region;
+use crate::shm::socket;
+use crate::station::event::{EventQueue, QUEUE_LEN_MAX, StationEvent};
+use crate::station::segment::SegmentKey;
 
-/// Most rows of one peer that wait until they are asked for; the oldest epoch
-/// gives way.
+/// Most rows of one peer that wait until they are requested; beyond that the row of the
+/// oldest epoch is discarded.
 const EARLY_ROWS_MAX: usize = 4096;
 
-/// Most packets that wait for a peer: rows among them hold descriptors.
+/// Most packets that wait for a peer: those with rows hold descriptors.
 const OUTGOING_MAX: usize = 4096;
 
-/// Something to be sent.
+/// A packet to be sent.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) bytes: Vec<u8>,
     pub(super) fds: Vec<Arc<OwnedFd>>,
 }
 
-/// Who is at the other end of a connection.
+/// The other end of a connection.
 #[derive(Debug)]
 pub(super) enum Role {
-    /// Somebody who has called and said nothing yet.
+    /// A process that has connected and not said hello yet.
     Stranger {
         until: Instant,
     },
-    /// Whom I have called; one of my bells is for it.
+    /// A peer that this station has called, and the doorbell reserved for it.
     Called {
         id: u128,
         doorbell: u16,
@@ -59,10 +59,10 @@ pub(super) struct Connection {
     pub(super) out: VecDeque<Outgoing>,
     /// Bytes in `out`.
     pub(super) out_len: usize,
-    /// Of a message that has come in part.
+    /// Bytes of an incomplete message.
     pub(super) partial: Vec<u8>,
-    /// Nothing is sent before: the kernel has too many descriptors on their way.
-    pub(super) rest_until: Option<Instant>,
+    /// Nothing is sent before this time: too many descriptors are in flight.
+    pub(super) paused_until: Option<Instant>,
 }
 
 impl Connection {
@@ -74,7 +74,7 @@ impl Connection {
             out: VecDeque::new(),
             out_len: 0,
             partial: Vec::new(),
-            rest_until: None,
+            paused_until: None,
         }
     }
 
@@ -83,33 +83,33 @@ impl Connection {
         self.out.push_back(Outgoing { bytes, fds });
     }
 
-    /// Whether nothing more is to be put in its queue.
+    /// Whether the queue accepts nothing more.
     pub(super) fn is_full(&self) -> bool {
         self.out_len > QUEUE_LEN_MAX || self.out.len() > OUTGOING_MAX
     }
 }
 
 impl Drop for Connection {
-    /// Others may have the socket open too: children that this process has forked.
+    /// Shut down explicitly: forked children may have the socket open, too.
     fn drop(&mut self) {
         let _ = rustix::net::shutdown(&*self.socket, rustix::net::Shutdown::Both);
     }
 }
 
-/// Whether a peer is there.
+/// Whether a peer is connected.
 #[derive(Debug)]
 pub(super) enum Life {
     Open {
-        link: u64,
+        connection: u64,
     },
-    /// Its connection has closed; whether it has ended is not known yet.
+    /// Its connection has closed; whether its process has ended is not known yet.
     Closing {
         until: Instant,
     },
     Closed(FailureCause),
 }
 
-/// A row of a peer that nobody has asked for yet.
+/// A row of a peer that was not requested yet.
 #[derive(Debug)]
 pub(super) struct EarlyRow {
     pub(super) rank: u16,
@@ -117,44 +117,44 @@ pub(super) struct EarlyRow {
     pub(super) file: OwnedFd,
 }
 
-/// One that has said hello.
+/// A peer, which has said hello.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) pid: u32,
     pub(super) wake_target: Arc<WakeTarget>,
-    /// Its doorbell row, as long as I listen to it.
+    /// Its doorbell row, as long as this station waits for it.
     pub(super) row: Region,
-    /// Readable once it has ended.
+    /// Readable once its process has ended.
     pub(super) lifeline: Arc<OwnedFd>,
     pub(super) life: Life,
-    /// Which of my bells is for it.
+    /// The doorbell of my row that is the peer's.
     pub(super) doorbell: u16,
     pub(super) rows: BTreeMap<SegmentKey, EarlyRow>,
 }
 
-/// How a call has ended that did not lead to a hello.
+/// How a call that did not lead to a hello has ended.
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(super) enum CallFailure {
     Refused(String),
-    /// For being connected, or about to be.
+    /// The two are connected, or about to be.
     Already(String),
     Lost(String),
 }
 
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) links: BTreeMap<u64, Connection>,
-    next_link: u64,
+    pub(super) connections: BTreeMap<u64, Connection>,
+    next_connection: u64,
     pub(super) peers: BTreeMap<u128, Peer>,
-    /// Those who are not there and will not come, and why.
+    /// Members that are not connected and were given up, and why.
     pub(super) absent: BTreeMap<u128, FailureCause>,
-    /// Of calls of mine, by whom they were for, until the caller has looked.
-    pub(super) answers: BTreeMap<u128, Answer>,
-    pub(super) news: Arc<EventQueue>,
+    /// Results of calls, by the peer called, until the caller has taken them.
+    pub(super) answers: BTreeMap<u128, CallFailure>,
+    pub(super) events: Arc<EventQueue>,
     pub(super) controls: Vec<Control>,
-    /// Segments that I have asked for and not forgotten.
+    /// Segments that were requested here and not forgotten.
     pub(super) asked: BTreeSet<SegmentKey>,
-    /// Bells that are somebody's. The first is my own.
+    /// Doorbells of my row that are in use. The first is my own.
     doorbells_taken: [bool; DOORBELLS],
     pub(super) stopped: bool,
 }
@@ -164,12 +164,12 @@ impl State {
         let mut doorbells_taken = [false; DOORBELLS];
         doorbells_taken[0] = true;
         Self {
-            links: BTreeMap::new(),
-            next_link: 0,
+            connections: BTreeMap::new(),
+            next_connection: 0,
             peers: BTreeMap::new(),
             absent: BTreeMap::new(),
             answers: BTreeMap::new(),
-            news: Arc::default(),
+            events: Arc::default(),
             controls: Vec::new(),
             asked: BTreeSet::new(),
             doorbells_taken,
@@ -177,14 +177,14 @@ impl State {
         }
     }
 
-    pub(super) fn add_link(&mut self, link: Connection) -> u64 {
-        let number = self.next_link;
-        self.next_link += 1;
-        self.links.insert(number, link);
+    pub(super) fn add_connection(&mut self, connection: Connection) -> u64 {
+        let number = self.next_connection;
+        self.next_connection += 1;
+        self.connections.insert(number, connection);
         number
     }
 
-    /// A doorbell that is nobody's; `None` if there are as many peers as can be.
+    /// Reserves a doorbell; `None` if there are as many peers as possible.
     pub(super) fn take_doorbell(&mut self) -> Option<u16> {
         let free = self.doorbells_taken.iter().position(|&taken| !taken)?;
         self.doorbells_taken[free] = true;
@@ -195,59 +195,64 @@ impl State {
         self.doorbells_taken[usize::from(doorbell)] = false;
     }
 
-    /// A call of mine has come to an end without a hello.
-    pub(super) fn end_call(&mut self, number: u64, answer: Option<Answer>) {
-        let Some(&Role::Called { id, doorbell }) = self.links.get(&number).map(|link| &link.role)
+    /// Ends a call that led to no connection.
+    pub(super) fn end_call(&mut self, number: u64, answer: Option<CallFailure>) {
+        let Some(&Role::Called { id, doorbell }) = self
+            .connections
+            .get(&number)
+            .map(|connection| &connection.role)
         else {
             return;
         };
         self.return_doorbell(doorbell);
-        self.links.remove(&number);
+        self.connections.remove(&number);
         if let Some(answer) = answer {
             self.answers.insert(id, answer);
         }
     }
 
-    /// A call of mine that is under way.
+    /// A call to this peer that is under way.
     pub(super) fn call_to(&self, id: u128) -> Option<u64> {
-        let is_call =
-            |link: &Connection| matches!(link.role, Role::Called { id: to, .. } if to == id);
-        let mut calls = self.links.iter().filter(|(_, link)| is_call(link));
+        let is_call = |connection: &Connection| matches!(connection.role, Role::Called { id: to, .. } if to == id);
+        let mut calls = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| is_call(connection));
         calls.next().map(|(&number, _)| number)
     }
 
-    /// The connection to a peer that is there.
-    pub(super) fn link_of(&mut self, id: u128) -> Option<&mut Connection> {
+    /// The connection to a connected peer.
+    pub(super) fn connection_to(&mut self, id: u128) -> Option<&mut Connection> {
         match self.peers.get(&id)?.life {
-            Life::Open { link } => self.links.get_mut(&link),
+            Life::Open { connection } => self.connections.get_mut(&connection),
             _ => None,
         }
     }
 
-    /// Keeps a row until it is asked for.
-    pub(super) fn keep_row(&mut self, from: u128, key: SegmentKey, row: EarlyRow) {
+    /// Keeps a row until it is requested.
+    pub(super) fn keep_early_row(&mut self, from: u128, key: SegmentKey, row: EarlyRow) {
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
         };
         if let Some((oldest, _)) = keep(&mut peer.rows, key, row, EARLY_ROWS_MAX) {
-            tracing::warn!(from, ?oldest, "a row that nobody asked for is thrown away");
+            tracing::warn!(from, ?oldest, "an unrequested row is discarded");
         }
     }
 
-    /// A peer is lost for good: everybody who has to know is told.
+    /// A peer is lost for good: reports it to control segments and as an event.
     pub(super) fn close_peer(&mut self, id: u128, cause: FailureCause, sleep: &SleepState) {
         let Some(peer) = self.peers.get_mut(&id) else {
             return;
         };
         match peer.life {
-            Life::Open { link } => drop(self.links.remove(&link)),
+            Life::Open { connection } => drop(self.connections.remove(&connection)),
             Life::Closing { .. } => {}
             Life::Closed(_) => return,
         }
         peer.life = Life::Closed(cause.clone());
         sleep.remove_peer(&peer.row);
         Control::tell_all(&mut self.controls, id, &cause);
-        self.news.tell(StationEvent::Closed { id, cause });
+        self.events.push(StationEvent::Closed { id, cause });
         sleep.wake_myself();
     }
 
@@ -259,25 +264,25 @@ impl State {
         }
     }
 
-    /// Takes a peer out, with its doorbell and what is left of it.
+    /// Removes a peer, its doorbell and its rows.
     pub(super) fn drop_peer(&mut self, id: u128, sleep: &SleepState) {
         self.absent.remove(&id);
         let Some(peer) = self.peers.remove(&id) else {
             return;
         };
-        if let Life::Open { link } = peer.life
-            && let Some(link) = self.links.remove(&link)
+        if let Life::Open { connection } = peer.life
+            && let Some(connection) = self.connections.remove(&connection)
         {
-            say(&link.socket, &Packet::Bye);
+            try_send(&connection.socket, &Packet::Bye);
         }
         sleep.remove_peer(&peer.row);
         self.answers.remove(&id);
         self.return_doorbell(peer.doorbell);
-        self.news.forget(id);
+        self.events.forget(id);
     }
 
-    /// What has come for a segment goes. What is on its way to others does not:
-    /// they may wait for it.
+    /// Discards the rows of a segment that have arrived. Rows that are being sent to others
+    /// still are: the others may wait for them.
     pub(super) fn forget(&mut self, key: SegmentKey) {
         self.asked.remove(&key);
         for peer in self.peers.values_mut() {
@@ -286,11 +291,20 @@ impl State {
     }
 }
 
-/// Puts something in, and what comes first out if there are too many then.
+/// Inserts an entry, and removes the first one if there are more than `max` then.
 fn keep<K: Ord, V>(kept: &mut BTreeMap<K, V>, key: K, value: V, max: usize) -> Option<(K, V)> {
     kept.insert(key, value);
     let over = kept.len() > max;
     over.then(|| kept.pop_first()).flatten()
+}
+
+/// Sends a packet if the socket accepts it; a failure is ignored.
+pub(super) fn try_send(socket: &OwnedFd, packet: &Packet<'_>) {
+    let _ = socket::send_now(socket, &packet.write(), &[]);
+}
+
+pub(super) fn borrow(fds: &[Arc<OwnedFd>]) -> Vec<std::os::fd::BorrowedFd<'_>> {
+    fds.iter().map(|fd| fd.as_fd()).collect()
 }
 
 #[cfg(test)]

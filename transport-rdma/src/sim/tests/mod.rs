@@ -1,10 +1,10 @@
-//! What is the simulator's own: repeatability, freedom, crashes.
+//! Properties of the simulator itself: repeatability, freedom, crashes.
 
 mod segments;
 
 use super::{NodeId, Rng, SimFabric, SimNetwork, SimOptions};
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{FABRIC_AREA, Fabric, FailureCause, WakeInterest};
-use crate::peers::{PeerSet, Rank};
 
 const A: Rank = Rank(0);
 const B: Rank = Rank(1);
@@ -31,7 +31,7 @@ fn group<const N: usize>(
     (network, fabrics.try_into().expect("as many as asked for"))
 }
 
-/// Random pushes among three members; the hash of the run.
+/// Random pushes among three members; returns the hash of the run.
 fn run(seed: u64) -> u64 {
     let (network, fabrics) = group::<3>(seed, 1024, SimOptions::default());
     let mut rng = Rng::new(seed);
@@ -117,7 +117,7 @@ fn a_crash_lands_any_part_of_what_was_sent_and_is_told_once() {
 }
 
 #[test]
-fn held_links_stand_still_until_let_go() {
+fn held_pairs_land_nothing_until_released() {
     for shared in [0.0, 1.0] {
         let (network, [a, b]) = group(3, 512, options(shared));
         network.hold(NODES[0], NODES[1], true);
@@ -142,8 +142,8 @@ fn severed_members_stay_alive_and_are_both_told() {
     assert_eq!(fabrics[2].poll(), None);
 }
 
-/// What a reader may see of one push, of an early store and of two pairs, it
-/// does see for some seed.
+/// Each state of one push, of an early store and of two pairs that the contract allows is
+/// seen for some seed.
 #[test]
 fn every_freedom_is_used() {
     let mut seen = [false; 5];
@@ -179,7 +179,7 @@ fn every_freedom_is_used() {
     assert_eq!(seen, [true; 5]);
 }
 
-/// Nothing is kept for those who will never see it.
+/// Nothing is kept for a member that can never see it.
 #[test]
 fn a_pair_that_is_fenced_or_dead_holds_nothing() {
     let (network, fabrics) = group::<3>(1, 1 << 16, SimOptions::default());

@@ -1,13 +1,13 @@
-//! Segments and nodes that come and go.
+//! Segments and nodes that are added and removed.
 
 use super::super::{NodeId, Rng, SegmentId, SimFabric, SimNetwork, SimOptions};
 use super::{A, AT, B, NODES, group, options, to};
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{Fabric, FailureCause, WakeInterest};
-use crate::peers::{PeerSet, Rank};
 
 const LEN: usize = 512;
 
-/// Nodes 0 and 1 in one more segment.
+/// Another segment of nodes 0 and 1.
 fn data_segment(network: &SimNetwork) -> SegmentId {
     network.open(&[(NODES[0], LEN), (NODES[1], LEN)])
 }
@@ -17,7 +17,7 @@ fn polled(fabric: &SimFabric) -> Vec<(Rank, FailureCause)> {
     failures.map(|told| (told.peer, told.cause)).collect()
 }
 
-/// Nodes and segments come and go at random; the hash of the run.
+/// Adds and removes nodes and segments at random; returns the hash of the run.
 fn run(seed: u64) -> u64 {
     let mut rng = Rng::new(seed);
     let network = SimNetwork::new(seed, 2, SimOptions::swarm(&mut rng));
@@ -40,8 +40,8 @@ fn run(seed: u64) -> u64 {
                     true => network.open_control(&rows),
                     false => network.open(&rows),
                 };
-                let seats = members.iter().enumerate();
-                agreed.extend(seats.map(|(rank, &node)| (segment, Rank(rank as u16), node)));
+                let ranks = members.iter().enumerate();
+                agreed.extend(ranks.map(|(rank, &node)| (segment, Rank(rank as u16), node)));
             }
             3..=5 if !agreed.is_empty() => {
                 let (segment, rank, node) = agreed.swap_remove(rng.below(agreed.len()));
@@ -84,9 +84,9 @@ fn run(seed: u64) -> u64 {
     drop(state);
     drop(fabrics);
     let state = network.state();
-    let ends = || state.segments.iter().flat_map(|segment| &segment.ends);
-    assert!(ends().all(|end| end.rows.is_empty()), "memory is kept");
-    assert!(state.links.iter().flatten().all(|l| l.spots.is_empty()));
+    let endpoints = || state.segments.iter().flat_map(|segment| &segment.endpoints);
+    assert!(endpoints().all(|end| end.rows.is_empty()), "memory is kept");
+    assert!(state.links.iter().flatten().all(|l| l.targets.is_empty()));
     state.trace
 }
 
@@ -98,8 +98,8 @@ fn the_same_seed_is_the_same_run_and_leaves_nothing_behind() {
     }
 }
 
-/// What is pushed to a segment that its reader has yet to open blocks the pair,
-/// is not counted as pending, and goes on when it is opened or given up.
+/// A push to a segment that its reader has not opened blocks the pair, does not count as
+/// pending, and continues when the segment is opened or given up.
 #[test]
 fn queued_writes_wait_until_their_segment_is_opened_or_closed() {
     for opens in [true, false] {
@@ -126,7 +126,7 @@ fn queued_writes_wait_until_their_segment_is_opened_or_closed() {
 }
 
 #[test]
-fn shared_memory_waits_for_nobody() {
+fn shared_memory_does_not_wait_for_an_open() {
     let (network, [a, b]) = group(1, LEN, options(1.0));
     let segment = data_segment(&network);
     let fabric = network.fabric(segment, A);
@@ -139,7 +139,7 @@ fn shared_memory_waits_for_nobody() {
 
 /// What was pushed before its sender dropped the segment still lands.
 #[test]
-fn what_was_sent_outlives_the_senders_end() {
+fn pushes_land_after_their_sender_dropped_the_segment() {
     for shared in [0.0, 1.0] {
         let (network, [_a, _b]) = group(1, LEN, options(shared));
         let segment = data_segment(&network);
@@ -164,7 +164,7 @@ fn a_closed_segment_takes_nothing() {
     reader.push_word(AT, 3, &to(&[A]));
     network.settle();
     assert_eq!((reader.row(A).load(AT), sender.row(B).load(AT)), (0, 0));
-    // Its node is as alive as ever.
+    // Its node is alive.
     b.push_word(AT, 4, &to(&[A]));
     reader.announce_sleep(WakeInterest::Data);
     network.settle();
@@ -173,10 +173,10 @@ fn a_closed_segment_takes_nothing() {
     assert!(network.take_wakeup(NODES[1]));
 }
 
-/// Ranks of a new segment are not those of an old one; a node that was added
-/// rings whoever slept already, and hears of the dead.
+/// Ranks of a new segment differ from those of an old one. A node that was added wakes nodes
+/// that slept already, and is told of crashed ones.
 #[test]
-fn a_new_node_finds_out_who_sleeps_and_who_is_dead() {
+fn a_new_node_learns_which_nodes_sleep_and_which_crashed() {
     for shared in [0.0, 1.0] {
         let (network, [_a, b, _c]) = group(1, LEN, options(shared));
         network.crash(NODES[2]);
@@ -200,7 +200,7 @@ fn a_new_node_finds_out_who_sleeps_and_who_is_dead() {
     }
 }
 
-/// Who cannot be reached has a zero row in what is opened afterwards.
+/// A member that cannot be reached has a zero row in segments that are opened afterwards.
 #[test]
 fn a_severed_pair_stays_severed_in_new_segments() {
     let (network, [a, b]) = group(1, LEN, SimOptions::default());
@@ -219,10 +219,10 @@ fn a_severed_pair_stays_severed_in_new_segments() {
     assert_eq!(polled(&b), [severed(A)]);
 }
 
-/// A ring of one segment lets go what waits for the members of that segment, in
-/// all segments, in the order of calls.
+/// `wake` in one segment releases pushes held back for members of that segment, in all
+/// segments, in call order.
 #[test]
-fn a_ring_ends_the_batch_of_each_pair_that_it_covers() {
+fn wake_ends_the_batch_of_each_pair_of_its_segment() {
     let options = SimOptions {
         held_batches: 1.0,
         ..options(0.0)

@@ -5,19 +5,19 @@ use core::ptr;
 use ffi::{ibv_send_flags as Flags, ibv_wr_opcode as Opcode};
 use ibverbs_sys as ffi;
 
-use super::{Memory, Remote};
+use super::memory::{Memory, Remote};
 
-/// Something for a send queue to do.
+/// A work request for a send queue.
 #[derive(Debug)]
 pub(in crate::verbs) enum Request<'a> {
-    /// Writes so many bytes of memory of mine, fetched when it is their turn.
+    /// Writes `len` bytes of my memory, fetched when the request is executed.
     Write {
         from: &'a Memory,
         at: usize,
         len: usize,
         to: Remote,
     },
-    /// Writes the same, as they are now.
+    /// Writes the same with the bytes of now.
     WriteNow {
         from: &'a Memory,
         at: usize,
@@ -26,21 +26,21 @@ pub(in crate::verbs) enum Request<'a> {
     },
     /// Writes a word.
     Word { value: u64, to: Remote },
-    /// Sends a message, of whole words.
+    /// Sends a message of whole words.
     Message(&'a [u8]),
-    /// Writes nothing, and says a number.
-    Ring { number: u32, to: Remote },
+    /// Writes nothing, with an immediate value: a doorbell.
+    Doorbell { number: u32, to: Remote },
     /// Does nothing.
     Nothing { to: Remote },
 }
 
-/// Work requests that are not posted yet. It never allocates but when it is made.
+/// Work requests that are not posted yet. Allocates only when it is made.
 pub(in crate::verbs) struct Chain {
     requests: Box<[ffi::ibv_send_wr]>,
     parts: Box<[ffi::ibv_sge]>,
-    /// What is carried inline, each from where its work request has it.
+    /// Inline bytes, at fixed positions for each work request.
     inline: Box<[u64]>,
-    /// Words that each may carry.
+    /// Words that each work request may carry inline.
     inline_words: usize,
     len: usize,
 }
@@ -57,7 +57,7 @@ impl core::fmt::Debug for Chain {
 unsafe impl Send for Chain {}
 
 impl Chain {
-    /// Of at most `max` work requests, each of which may carry `inline` bytes.
+    /// For at most `max` work requests, each with at most `inline` inline bytes.
     pub(in crate::verbs) fn new(max: usize, inline: usize) -> Self {
         let inline_words = inline / 8;
         let request = ffi::ibv_send_wr {
@@ -91,7 +91,7 @@ impl Chain {
         }
     }
 
-    /// Bytes that a work request may carry.
+    /// Most inline bytes of a work request.
     pub(in crate::verbs) fn inline_len(&self) -> usize {
         self.inline_words * 8
     }
@@ -112,8 +112,8 @@ impl Chain {
         self.len = 0;
     }
 
-    /// Appends one that is completed as `id`, if it is signalled; an error is always.
-    /// Panics if the chain is full or the request makes no sense: that is checked before.
+    /// Appends a work request that is completed as `id` if it is signalled; an error always
+    /// is. Panics if the chain is full or the request is invalid, which callers check.
     pub(in crate::verbs) fn add(&mut self, request: &Request<'_>, id: u64, signalled: bool) {
         assert!(!self.is_full(), "a chain has an end");
         let mut flags = if signalled {
@@ -152,7 +152,7 @@ impl Chain {
                 let nowhere = Remote { address: 0, key: 0 };
                 (Opcode::IBV_WR_SEND, nowhere, Some(bytes.len()))
             }
-            Request::Ring { number, to } => {
+            Request::Doorbell { number, to } => {
                 imm = number.to_be();
                 (Opcode::IBV_WR_RDMA_WRITE_WITH_IMM, to, Some(0))
             }
@@ -184,9 +184,9 @@ impl Chain {
         self.len += 1;
     }
 
-    /// Has the last one say a number besides, if it is a write that says none: the peer
-    /// is told when it has landed. Whether it does.
-    pub(in crate::verbs) fn ring(&mut self, number: u32) -> bool {
+    /// Adds an immediate value to the last work request, if it is a write without one: the
+    /// peer is told when it has landed. Returns whether it was added.
+    pub(in crate::verbs) fn add_doorbell(&mut self, number: u32) -> bool {
         let Some(last) = self.requests[..self.len].last_mut() else {
             return false;
         };
@@ -198,7 +198,7 @@ impl Chain {
         writes
     }
 
-    /// Sets the pointers from one to the next, and gives the first.
+    /// Sets the pointers from each request to the next, and returns the first.
     pub(super) fn link(&mut self) -> Option<*mut ffi::ibv_send_wr> {
         let (requests, parts) = (self.requests.as_mut_ptr(), self.parts.as_mut_ptr());
         for at in 0..self.len {
@@ -218,26 +218,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_says_one_number_at_most() {
+    fn a_write_carries_one_immediate_value_at_most() {
         let mut chain = Chain::new(2, 64);
         let to = Remote { address: 0, key: 7 };
-        assert!(!chain.ring(1), "nothing to say it");
+        assert!(!chain.add_doorbell(1), "nothing to say it");
         chain.add(&Request::Message(&[0; 8]), 1, false);
-        assert!(!chain.ring(1), "a message says none");
+        assert!(!chain.add_doorbell(1), "a message says none");
         chain.add(&Request::Word { value: 5, to }, 2, false);
-        assert!(chain.ring(1));
-        assert!(!chain.ring(0), "it says one already");
+        assert!(chain.add_doorbell(1));
+        assert!(!chain.add_doorbell(0), "it says one already");
         assert_eq!(chain.len(), 2);
         let last = &chain.requests[1];
         assert_eq!(last.opcode, Opcode::IBV_WR_RDMA_WRITE_WITH_IMM);
-        // SAFETY: written above as this.
+        // SAFETY: this field of the union was written above.
         let imm = unsafe { last.__bindgen_anon_1.imm_data };
         assert_eq!((u32::from_be(imm), last.num_sge), (1, 1));
         assert_eq!((chain.inline[8], chain.parts[1].length), (5, 8));
     }
 
     #[test]
-    fn a_chain_carries_what_it_was_given() {
+    fn a_chain_contains_what_was_added() {
         let mut chain = Chain::new(4, 64);
         let to = Remote {
             address: 4096,
@@ -253,7 +253,7 @@ mod tests {
             false,
         );
         chain.add(&Request::Message(&message), 2, false);
-        chain.add(&Request::Ring { number: 1, to }, 3, false);
+        chain.add(&Request::Doorbell { number: 1, to }, 3, false);
         chain.add(&Request::Nothing { to }, 4, true);
         assert!(chain.is_full() && chain.len() == 4 && !chain.is_empty());
         assert_eq!(
@@ -265,7 +265,7 @@ mod tests {
         let requests = &chain.requests;
         assert_eq!(requests[0].next, &raw const requests[1] as *mut _);
         assert!(requests[3].next.is_null());
-        // SAFETY: written above as this.
+        // SAFETY: this field of the union was written above.
         let imm = unsafe { requests[2].__bindgen_anon_1.imm_data };
         assert_eq!((requests[2].num_sge, u32::from_be(imm)), (0, 1));
         let lens = chain.parts.iter().map(|part| part.length);

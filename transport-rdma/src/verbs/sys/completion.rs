@@ -1,4 +1,4 @@
-//! Completion queues, and the channel that says when there is something in one.
+//! Completion queues, and the channel that reports when one has an entry.
 
 use core::ptr::{self, NonNull};
 use std::ffi::CStr;
@@ -10,12 +10,13 @@ use ffi::{ibv_wc_opcode as Opcode, ibv_wc_status as Status};
 use ibverbs_sys as ffi;
 use rustix::fs::OFlags;
 
-use super::{Context, checked};
+use super::context::Context;
+use super::errno::checked;
 
-/// Completions that are taken by one call.
+/// Most completions that are taken by one call.
 const BATCH: usize = 16;
 
-/// Where completion queues say that there is something in them.
+/// Reports which completion queue has an entry.
 #[derive(Debug)]
 pub(in crate::verbs) struct Channel {
     channel: NonNull<ffi::ibv_comp_channel>,
@@ -24,7 +25,7 @@ pub(in crate::verbs) struct Channel {
 
 // SAFETY: libibverbs may be called from any thread.
 unsafe impl Send for Channel {}
-// SAFETY: as above, also at the same time.
+// SAFETY: as above, also concurrently.
 unsafe impl Sync for Channel {}
 
 impl Channel {
@@ -40,11 +41,11 @@ impl Channel {
         Ok(Arc::new(channel))
     }
 
-    /// The number of a queue that has something, or had; `None` if there is none.
+    /// The number of a queue that has an entry, or had one; `None` if there is no report.
     pub(in crate::verbs) fn next(&self) -> Option<u64> {
         let (mut queue, mut number) = (ptr::null_mut(), ptr::null_mut());
         let channel = self.channel.as_ptr();
-        // SAFETY: an open channel and room for the answers.
+        // SAFETY: an open channel, and room for the results.
         let none = unsafe { ffi::ibv_get_cq_event(channel, &raw mut queue, &raw mut number) } != 0;
         if none {
             return None;
@@ -57,7 +58,7 @@ impl Channel {
 
 impl AsFd for Channel {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the channel is there as long as `self`.
+        // SAFETY: the channel lives as long as `self`.
         let fd = unsafe { (*self.channel.as_ptr()).fd };
         // SAFETY: open as long as the channel.
         unsafe { BorrowedFd::borrow_raw(fd) }
@@ -66,39 +67,39 @@ impl AsFd for Channel {
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        // SAFETY: made once, destroyed once; its queues have kept it.
+        // SAFETY: created once, destroyed once; its queues keep it alive.
         unsafe { ffi::ibv_destroy_comp_channel(self.channel.as_ptr()) };
     }
 }
 
-/// What is complete.
+/// How a work request was completed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::verbs) enum What {
+pub(in crate::verbs) enum Outcome {
     Sent,
-    /// A message of so many bytes.
+    /// A message of this many bytes.
     Received(usize),
-    /// A write with an immediate value.
-    Rung(u32),
-    /// With its status: nothing else of it is of use.
+    /// A write with this immediate value.
+    Doorbell(u32),
+    /// Failed with this status; no other field is valid.
     Failed(u32),
 }
 
-/// A work request that is complete.
+/// The completion of a work request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::verbs) struct Completion {
     pub(in crate::verbs) id: u64,
-    pub(in crate::verbs) what: What,
+    pub(in crate::verbs) what: Outcome,
 }
 
 impl Completion {
     fn of(entry: &ffi::ibv_wc) -> Self {
         let what = match (entry.error(), entry.opcode()) {
-            (Some((status, _)), _) => What::Failed(status),
-            (None, Opcode::IBV_WC_RECV) => What::Received(entry.len()),
+            (Some((status, _)), _) => Outcome::Failed(status),
+            (None, Opcode::IBV_WC_RECV) => Outcome::Received(entry.len()),
             (None, Opcode::IBV_WC_RECV_RDMA_WITH_IMM) => {
-                What::Rung(u32::from_be(entry.imm_data().unwrap_or(u32::MAX)))
+                Outcome::Doorbell(u32::from_be(entry.imm_data().unwrap_or(u32::MAX)))
             }
-            (None, _) => What::Sent,
+            (None, _) => Outcome::Sent,
         };
         Self {
             id: entry.wr_id(),
@@ -107,11 +108,11 @@ impl Completion {
     }
 }
 
-/// A status in words, and what to look at.
+/// A status as text, with what to check.
 pub(in crate::verbs) fn status_text(status: u32) -> String {
-    // SAFETY: gives a text for any number.
+    // SAFETY: returns a text for any number.
     let text = unsafe { ffi::ibv_wc_status_str(status) };
-    // SAFETY: a text that is there for ever.
+    // SAFETY: a static text.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
     let look = match status {
         Status::IBV_WC_RETRY_EXC_ERR => {
@@ -125,7 +126,7 @@ pub(in crate::verbs) fn status_text(status: u32) -> String {
     format!("{text} ({status}){look}")
 }
 
-/// A queue of completions.
+/// A completion queue.
 #[derive(Debug)]
 pub(in crate::verbs) struct CompletionQueue {
     queue: NonNull<ffi::ibv_cq>,
@@ -135,11 +136,11 @@ pub(in crate::verbs) struct CompletionQueue {
 
 // SAFETY: libibverbs may be called from any thread.
 unsafe impl Send for CompletionQueue {}
-// SAFETY: as above, also at the same time.
+// SAFETY: as above, also concurrently.
 unsafe impl Sync for CompletionQueue {}
 
 impl CompletionQueue {
-    /// With room for `len`; `number` is what the channel calls it.
+    /// With room for `len` entries; the channel reports it as `number`.
     pub(in crate::verbs) fn new(
         context: &Arc<Context>,
         channel: &Arc<Channel>,
@@ -148,7 +149,7 @@ impl CompletionQueue {
     ) -> io::Result<Self> {
         let len = i32::try_from(len).unwrap_or(i32::MAX);
         let (on, number) = (channel.channel.as_ptr(), number as *mut _);
-        // SAFETY: an open context and channel; the number is only ever given back.
+        // SAFETY: an open context and channel; the number is only returned, not dereferenced.
         let queue = unsafe { ffi::ibv_create_cq(context.as_ptr(), len, number, on, 0) };
         Ok(Self {
             queue: NonNull::new(queue).ok_or_else(io::Error::last_os_error)?,
@@ -162,13 +163,13 @@ impl CompletionQueue {
     }
 
     fn operations(&self) -> &ffi::ibv_context_ops {
-        // SAFETY: the queue is there as long as `self`.
+        // SAFETY: the queue lives as long as `self`.
         let context = unsafe { (*self.as_ptr()).context };
-        // SAFETY: as long as the queue.
+        // SAFETY: the context lives as long as the queue.
         unsafe { &(*context).ops }
     }
 
-    /// Hands all that is complete to `take`, in order; how many there were.
+    /// Passes all completions to `take`, in order; returns their number.
     pub(in crate::verbs) fn poll(&self, mut take: impl FnMut(Completion)) -> io::Result<usize> {
         let Some(poll) = self.operations().poll_cq else {
             return Err(io::ErrorKind::Unsupported.into());
@@ -176,7 +177,7 @@ impl CompletionQueue {
         let mut entries = [ffi::ibv_wc::default(); BATCH];
         let mut all = 0;
         loop {
-            // SAFETY: a queue that is there, and room for so many.
+            // SAFETY: a live queue, and room for `BATCH` entries.
             let count = unsafe { poll(self.as_ptr(), BATCH as i32, entries.as_mut_ptr()) };
             let Ok(count) = usize::try_from(count) else {
                 return Err(io::Error::other("the completion queue is broken"));
@@ -191,19 +192,19 @@ impl CompletionQueue {
         }
     }
 
-    /// Has the channel say when the next one comes. Who calls it polls once more.
+    /// Has the channel report the next completion. The caller polls once more afterwards.
     pub(in crate::verbs) fn arm(&self) -> io::Result<()> {
         let Some(arm) = self.operations().req_notify_cq else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        // SAFETY: a queue that is there.
+        // SAFETY: a live queue.
         checked(unsafe { arm(self.as_ptr(), 0) })
     }
 }
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        // SAFETY: made once, destroyed once; its queue pair has kept it.
+        // SAFETY: created once, destroyed once; its queue pair keeps it alive.
         unsafe { ffi::ibv_destroy_cq(self.as_ptr()) };
     }
 }

@@ -1,4 +1,4 @@
-//! Protection domains and the memory that is registered in them.
+//! Protection domains and memory that is registered in them.
 
 use core::ptr::NonNull;
 use std::io;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use ffi::ibv_access_flags as Flags;
 use ibverbs_sys as ffi;
 
-use super::Context;
-use crate::mem::Region;
+use super::context::Context;
+use crate::memory::Region;
 
-/// A protection domain: whose memory whose queue pairs reach.
+/// A protection domain: its queue pairs can access its memory.
 #[derive(Debug)]
 pub(in crate::verbs) struct Domain {
     domain: NonNull<ffi::ibv_pd>,
@@ -19,7 +19,7 @@ pub(in crate::verbs) struct Domain {
 
 // SAFETY: libibverbs may be called from any thread.
 unsafe impl Send for Domain {}
-// SAFETY: as above, also at the same time.
+// SAFETY: as above, also concurrently.
 unsafe impl Sync for Domain {}
 
 impl Domain {
@@ -39,21 +39,21 @@ impl Domain {
 
 impl Drop for Domain {
     fn drop(&mut self) {
-        // SAFETY: made once, freed once; what was made in it has kept it.
+        // SAFETY: created once, freed once; all that was made in it has kept it alive.
         unsafe { ffi::ibv_dealloc_pd(self.as_ptr()) };
     }
 }
 
-/// Who may do what with registered memory.
+/// Access rights of registered memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::verbs) enum Access {
-    /// My own queue pairs send from it.
+    /// Own queue pairs send from it.
     Source,
-    /// Who knows its key writes into it, and so do my own queue pairs.
+    /// Peers that know its key write to it, and own queue pairs do.
     Target,
 }
 
-/// A place in a peer's memory.
+/// An address in a peer's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::verbs) struct Remote {
     pub(in crate::verbs) address: u64,
@@ -61,15 +61,14 @@ pub(in crate::verbs) struct Remote {
 }
 
 impl Remote {
-    /// So many bytes further.
+    /// The address `bytes` further on.
     pub(in crate::verbs) fn at(self, offset: usize) -> Self {
         let address = self.address.wrapping_add(offset as u64);
         Self { address, ..self }
     }
 }
 
-/// Memory that is registered: pinned, and known to the device. It stays mapped as long
-/// as this lives.
+/// Registered memory: pinned, and known to the device. It stays mapped as long as this lives.
 #[derive(Debug)]
 pub(in crate::verbs) struct Memory {
     memory: NonNull<ffi::ibv_mr>,
@@ -83,7 +82,7 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Registers all of `region`. A target has to be writable.
+    /// Registers all of `region`, which must be writable for a target.
     pub(in crate::verbs) fn new(
         domain: &Arc<Domain>,
         region: &Region,
@@ -98,9 +97,9 @@ impl Memory {
         };
         let (base, flags) = (region.address(), flags.0 as i32);
         let base = core::ptr::with_exposed_provenance_mut(base);
-        // SAFETY: the range is mapped, writable if it is to be written, and stays so until
-        // it is deregistered: `region` is kept until then. Others access it by atomic
-        // words only, as rows are accessed.
+        // SAFETY: the range is mapped (writable if it is to be written), and stays so until
+        // it is deregistered, because `region` is kept until then. Other code accesses it
+        // by atomic words only, as it does any row.
         let memory =
             NonNull::new(unsafe { ffi::ibv_reg_mr(domain.as_ptr(), base, region.len(), flags) });
         Ok(Self {
@@ -119,7 +118,7 @@ impl Memory {
         unsafe { (*self.memory.as_ptr()).lkey }
     }
 
-    /// Its beginning, as peers name it.
+    /// Its first address, as peers name it.
     pub(in crate::verbs) fn remote(&self) -> Remote {
         Remote {
             address: self.region.address() as u64,

@@ -8,29 +8,32 @@ use ffi::ibv_qp_attr_mask as Mask;
 use ffi::{ibv_access_flags as Flags, ibv_qp_state as State};
 use ibverbs_sys as ffi;
 
-use super::{Chain, CompletionQueue, Domain, Memory, checked};
+use super::chain::Chain;
+use super::completion::CompletionQueue;
+use super::errno::checked;
+use super::memory::{Domain, Memory};
 
-/// Times that a packet is sent again: the highest is for ever, on some devices.
+/// Retries of a packet; 7 would mean for ever on some devices.
 pub(in crate::verbs) const RETRIES: u8 = 6;
 
-/// For ever: who is stopped takes no messages, and has not failed.
+/// For ever: a stopped process takes no messages, but has not failed.
 const RETRIES_NOT_READY: u8 = 7;
 
-/// How long who sends a message waits for room at the receiver: 0.64 ms.
+/// How long a sender waits for a receive buffer at the peer: 0.64 ms.
 const NOT_READY_TIMER: u8 = 12;
 
 const HOPS: u8 = 64;
 
-/// How much a queue pair holds.
+/// Capacity of a queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::verbs) struct Capacity {
     pub(in crate::verbs) sends: u32,
     pub(in crate::verbs) receives: u32,
-    /// Bytes that a work request may carry itself.
+    /// Inline bytes of a work request.
     pub(in crate::verbs) inline: u32,
 }
 
-/// Whom a queue pair is connected with, and how.
+/// The peer of a queue pair, and how to reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::verbs) struct Target {
     pub(in crate::verbs) queue_pair: u32,
@@ -39,19 +42,19 @@ pub(in crate::verbs) struct Target {
     pub(in crate::verbs) lid: u16,
     /// By global address, as in Ethernet.
     pub(in crate::verbs) is_global: bool,
-    /// In bytes.
+    /// Path MTU, in bytes.
     pub(in crate::verbs) mtu: u32,
     pub(in crate::verbs) my_port: u8,
     pub(in crate::verbs) my_gid_index: u8,
     pub(in crate::verbs) my_first_packet: u32,
-    /// Exponent of the time to wait for an acknowledgement: 4.096 us times 2 to that.
+    /// Exponent of the acknowledgement timeout: 4.096 us times 2 to this power.
     pub(in crate::verbs) timeout: u8,
 }
 
 #[derive(Debug)]
 pub(in crate::verbs) struct QueuePair {
     pair: NonNull<ffi::ibv_qp>,
-    /// What it was given, at least what was asked for.
+    /// The granted capacity, at least the requested one.
     pub(in crate::verbs) capacity: Capacity,
     pub(in crate::verbs) sends: CompletionQueue,
     pub(in crate::verbs) receives: CompletionQueue,
@@ -60,11 +63,11 @@ pub(in crate::verbs) struct QueuePair {
 
 // SAFETY: libibverbs may be called from any thread.
 unsafe impl Send for QueuePair {}
-// SAFETY: as above, also at the same time.
+// SAFETY: as above, also concurrently.
 unsafe impl Sync for QueuePair {}
 
 impl QueuePair {
-    /// A new one; `number` is what asynchronous events call it.
+    /// Creates one; asynchronous events report it as `number`.
     pub(in crate::verbs) fn new(
         domain: &Arc<Domain>,
         sends: CompletionQueue,
@@ -87,7 +90,7 @@ impl QueuePair {
             qp_type: ffi::ibv_qp_type::IBV_QPT_RC,
             sq_sig_all: 0,
         };
-        // SAFETY: a domain and queues that are there, and attributes that are written.
+        // SAFETY: a live domain and live queues; the attributes are initialized.
         let pair = unsafe { ffi::ibv_create_qp(domain.as_ptr(), &raw mut attributes) };
         Ok(Self {
             pair: NonNull::new(pair).ok_or_else(io::Error::last_os_error)?,
@@ -106,17 +109,17 @@ impl QueuePair {
     }
 
     pub(in crate::verbs) fn number(&self) -> u32 {
-        // SAFETY: there as long as `self`.
+        // SAFETY: lives as long as `self`.
         unsafe { (*self.as_ptr()).qp_num }
     }
 
     fn modify(&self, mut attributes: ffi::ibv_qp_attr, mask: Mask) -> io::Result<()> {
-        // SAFETY: a queue pair that is there, and attributes of which the mask says which
-        // are read.
+        // SAFETY: a live queue pair, and attributes of which the mask selects those that are
+        // initialized.
         checked(unsafe { ffi::ibv_modify_qp(self.as_ptr(), &raw mut attributes, mask.0 as i32) })
     }
 
-    /// From nothing: receives can be posted.
+    /// Initializes it: receives can be posted.
     pub(in crate::verbs) fn initialize(&self, port: u8) -> io::Result<()> {
         let attributes = ffi::ibv_qp_attr {
             qp_state: State::IBV_QPS_INIT,
@@ -128,7 +131,7 @@ impl QueuePair {
         self.modify(attributes, mask | Mask::IBV_QP_ACCESS_FLAGS)
     }
 
-    /// Then: it receives and sends. May block while the way to the peer is looked up.
+    /// Connects it: it receives and sends. May block while the peer's address is resolved.
     pub(in crate::verbs) fn connect(&self, to: &Target) -> io::Result<()> {
         let mut receive = ffi::ibv_qp_attr {
             qp_state: State::IBV_QPS_RTR,
@@ -138,13 +141,13 @@ impl QueuePair {
             min_rnr_timer: NOT_READY_TIMER,
             ..ffi::ibv_qp_attr::default()
         };
-        let way = &mut receive.ah_attr;
-        way.port_num = to.my_port;
-        way.dlid = to.lid;
-        way.is_global = u8::from(to.is_global);
-        way.grh.dgid = ffi::ibv_gid { raw: to.gid };
-        way.grh.sgid_index = to.my_gid_index;
-        way.grh.hop_limit = HOPS;
+        let address = &mut receive.ah_attr;
+        address.port_num = to.my_port;
+        address.dlid = to.lid;
+        address.is_global = u8::from(to.is_global);
+        address.grh.dgid = ffi::ibv_gid { raw: to.gid };
+        address.grh.sgid_index = to.my_gid_index;
+        address.grh.hop_limit = HOPS;
         let mask = Mask::IBV_QP_STATE | Mask::IBV_QP_AV | Mask::IBV_QP_PATH_MTU;
         let mask = mask | Mask::IBV_QP_DEST_QPN | Mask::IBV_QP_RQ_PSN;
         let mask = mask | Mask::IBV_QP_MAX_DEST_RD_ATOMIC | Mask::IBV_QP_MIN_RNR_TIMER;
@@ -162,7 +165,7 @@ impl QueuePair {
         self.modify(send, mask | Mask::IBV_QP_MAX_QP_RD_ATOMIC)
     }
 
-    /// Nothing goes in or out any more.
+    /// Stops it: nothing is sent or received any more.
     pub(in crate::verbs) fn stop(&self) -> io::Result<()> {
         let attributes = ffi::ibv_qp_attr {
             qp_state: State::IBV_QPS_ERR,
@@ -171,7 +174,7 @@ impl QueuePair {
         self.modify(attributes, Mask::IBV_QP_STATE)
     }
 
-    /// Room for a message: `len` bytes at `at` of `memory`.
+    /// Posts a receive: `len` bytes at `at` of `memory`.
     pub(in crate::verbs) fn receive(
         &self,
         id: u64,
@@ -195,11 +198,11 @@ impl QueuePair {
         let Some(post) = self.operations().post_recv else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        // SAFETY: a queue pair that is there, and a request that is copied by the call.
+        // SAFETY: a live queue pair, and a request that the call copies.
         checked(unsafe { post(self.as_ptr(), &raw mut request, &raw mut bad) })
     }
 
-    /// Posts all work requests of a chain, in their order, by one call.
+    /// Posts all work requests of a chain in order, by one call.
     pub(in crate::verbs) fn post(&self, chain: &mut Chain) -> io::Result<()> {
         let Some(first) = chain.link() else {
             return Ok(());
@@ -208,22 +211,22 @@ impl QueuePair {
             return Err(io::ErrorKind::Unsupported.into());
         };
         let mut bad = ptr::null_mut();
-        // SAFETY: a queue pair that is there. The requests, and what they carry inline,
-        // stand in `chain` and are copied by the call; of other memory they have keys.
+        // SAFETY: a live queue pair. The requests and their inline bytes are in `chain` and
+        // are copied by the call; other memory is referred to by keys.
         checked(unsafe { post(self.as_ptr(), first, &raw mut bad) })
     }
 
     fn operations(&self) -> &ffi::ibv_context_ops {
-        // SAFETY: the queue pair is there as long as `self`.
+        // SAFETY: the queue pair lives as long as `self`.
         let context = unsafe { (*self.as_ptr()).context };
-        // SAFETY: as long as the queue pair.
+        // SAFETY: the context lives as long as the queue pair.
         unsafe { &(*context).ops }
     }
 }
 
 impl Drop for QueuePair {
     fn drop(&mut self) {
-        // SAFETY: made once, destroyed once; its queues are dropped afterwards.
+        // SAFETY: created once, destroyed once; its queues are dropped afterwards.
         unsafe { ffi::ibv_destroy_qp(self.as_ptr()) };
     }
 }

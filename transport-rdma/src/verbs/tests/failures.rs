@@ -1,4 +1,4 @@
-//! Queue pairs that break, and peers that take nothing.
+//! Queue pairs that break, and peers that accept nothing.
 
 use core::time::Duration;
 use std::io::{BufRead, BufReader, Write};
@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use super::harness::{AT, Firewall, Netem, Station, connect, key, pair, wait_until};
-use crate::peers::PeerSet;
-use crate::verbs::message::Message;
+use crate::fabric::peers::PeerSet;
+use crate::verbs::control_message::ControlMessage;
 
-/// One that is told of once, for a peer that is gone without a word.
+/// The failure of a peer that vanished, reported once.
 fn fails_once(station: &Station, peer: u128, mut push: impl FnMut()) -> String {
     wait_until("it is told", || {
         push();
@@ -26,10 +26,10 @@ fn fails_once(station: &Station, peer: u128, mut push: impl FnMut()) -> String {
     failures[0].1.clone()
 }
 
-/// The kernel destroys the queue pairs of a process that ends, as this does.
+/// The kernel destroys the queue pairs of a process that ends; this does the same.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
-fn a_peer_that_is_gone_is_told_once() {
+fn the_failure_of_a_vanished_peer_is_reported_once() {
     let patience = Duration::from_secs(1);
     let (a, b) = (Station::new(1, patience), Station::new(2, patience));
     connect(&a, &b);
@@ -46,10 +46,10 @@ fn a_peer_that_is_gone_is_told_once() {
     assert!(a.core.is_still(b.id));
 }
 
-/// Nobody polls: the thread hears of it while the process sleeps.
+/// Without polling, the thread notices while the process sleeps.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
-fn a_cut_is_told_once_also_to_who_sleeps() {
+fn a_cut_is_reported_once_and_wakes_a_sleeper() {
     let patience = Duration::from_secs(1);
     let (a, b) = (Station::new(1, patience), Station::new(2, patience));
     connect(&a, &b);
@@ -57,7 +57,7 @@ fn a_cut_is_told_once_also_to_who_sleeps() {
     mine.say(AT, 1);
     theirs.hear(AT, 1);
     let cut = Firewall::between(1, 2);
-    // One that is not signalled: only its failure is a completion.
+    // Not signalled: only its failure causes a completion.
     mine.say(AT, 2);
     let started = Instant::now();
     a.core
@@ -75,8 +75,8 @@ fn a_cut_is_told_once_also_to_who_sleeps() {
 }
 
 /// Far more is pushed than the send queue holds while nothing gets through. Its slots are
-/// counted (an assertion), and all lands when the way is free again, though nobody pushes
-/// or polls then.
+/// counted (an assertion), and everything lands when the network works again, without further
+/// pushes or polls.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn a_send_queue_is_never_overrun() {
@@ -105,18 +105,20 @@ fn a_send_queue_is_never_overrun() {
     assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
 }
 
-/// A row that is not as long as was agreed; a message out of its order.
+/// A row of another length than agreed; a message out of order.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
-fn a_peer_that_makes_no_sense_fails_once() {
+fn a_protocol_violation_is_reported_once() {
     let (a, b) = pair();
     let link = b.core.shared().link(a.id).expect("a peer");
-    b.core.shared().say(&link, Message::Over { key: key(1, 0) });
+    b.core
+        .shared()
+        .say(&link, ControlMessage::Over { key: key(1, 0) });
     let reason = fails_once(&a, b.id, || {});
-    assert!(reason.contains("nobody had opened"), "{reason}");
+    assert!(reason.contains("never opened"), "{reason}");
 }
 
-/// What goes wrong in setting up is said in words, and leaves nothing.
+/// Errors of setting up are reported as text, and leave nothing behind.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn offers_are_checked() {
@@ -131,7 +133,7 @@ fn offers_are_checked() {
     assert!(offer.len() <= 128);
     let again = a.core.offer(b.id).expect_err("twice");
     assert!(again.contains("already"), "{again}");
-    let none = b.core.answer(a.id, &offer[1..]).expect_err("nonsense");
+    let none = b.core.answer(a.id, &offer[1..]).expect_err("violation");
     assert!(none.contains("no queue pair"), "{none}");
     assert_eq!(b.core.counters(a.id), None, "nothing is left of it");
     let early = b.core.accept(a.id, &offer).expect_err("not offered");
@@ -143,12 +145,12 @@ fn offers_are_checked() {
     });
 }
 
-/// A process of its own, which is killed: it has made its segment, and pushes.
+/// The peer is another process, which is killed after it has made its segment and pushed.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
-fn a_peer_that_is_killed_is_told_once() {
+fn the_death_of_a_killed_peer_is_reported_once() {
     let me = std::env::current_exe().expect("this test");
-    let test = "verbs::tests::failures::a_process_that_is_going_to_be_killed";
+    let test = "verbs::tests::failures::process_that_is_killed";
     let mut child = Command::new(me)
         .args(["--exact", test, "--ignored", "--nocapture"])
         .env(CHILD, "1")
@@ -177,10 +179,10 @@ fn a_peer_that_is_killed_is_told_once() {
 
 const CHILD: &str = "SPINDLE_TEST_VERBS_CHILD";
 
-/// Not a test: the child of the one above.
+/// Not a test: the child of the test above.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
-fn a_process_that_is_going_to_be_killed() {
+fn process_that_is_killed() {
     if std::env::var_os(CHILD).is_none() {
         return;
     }
@@ -194,14 +196,14 @@ fn a_process_that_is_going_to_be_killed() {
     }
 }
 
-/// Before what the child says.
+/// Prefix of the child's lines.
 const MARK: &str = "answer ";
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The next line of bytes; others are the test's own.
+/// The next line with bytes; other lines are the test runner's.
 fn heard(from: &mut impl BufRead) -> Vec<u8> {
     loop {
         let mut line = String::new();
@@ -216,10 +218,10 @@ fn heard(from: &mut impl BufRead) -> Vec<u8> {
     }
 }
 
-/// What is lost on the way is sent again, in its order.
+/// Lost packets are sent again, in order.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
-fn nothing_is_lost_on_a_way_that_loses_packets() {
+fn no_push_is_lost_where_packets_are_lost() {
     let patience = Duration::from_secs(1);
     let (a, b) = (Station::new(1, patience), Station::new(2, patience));
     connect(&a, &b);
@@ -237,12 +239,12 @@ fn nothing_is_lost_on_a_way_that_loses_packets() {
     assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
 }
 
-/// So much is lost, both ways, that what is sent again is lost again, and so are words of
-/// gaps and last packets: a queue pair that is not given up in that lets all through, though
-/// its station has all the patience there is.
+/// So many packets are lost in both directions that retransmissions, reports of gaps and last
+/// packets are lost, too: a queue pair that survives this delivers everything, with the
+/// longest patience of a station.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
-fn all_arrives_where_a_tenth_is_lost_both_ways() {
+fn all_pushes_arrive_where_a_tenth_is_lost_both_ways() {
     const BATCHES: u64 = 40;
     const BATCH: u64 = 16;
     let patience = Duration::from_secs(40);
@@ -272,10 +274,10 @@ fn all_arrives_where_a_tenth_is_lost_both_ways() {
     assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
 }
 
-/// The kernel looks for a neighbour for a second, and asks it once.
+/// The kernel waits for a neighbour for a second, and asks only once.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
-fn a_neighbour_that_did_not_hear_the_question_is_asked_again() {
+fn a_neighbour_that_missed_the_request_is_asked_again() {
     let patience = Duration::from_secs(10);
     let (a, b) = (Station::new(1, patience), Station::new(2, patience));
     let _firewall = Firewall::against_first_question();

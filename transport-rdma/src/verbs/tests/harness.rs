@@ -6,18 +6,18 @@ use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::super::{Core, Hooks, Segment};
+use super::super::{Hooks, RdmaSegment, RdmaTransport};
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{FABRIC_AREA, WakeInterest, WakeReason};
-use crate::mem::Region;
-use crate::peers::{PeerSet, Rank};
+use crate::memory::Region;
 use crate::rdma::RdmaOptions;
-use crate::segment::{SegmentKey, SegmentRequest};
 use crate::sleep;
+use crate::station::segment::{SegmentKey, SegmentRequest};
 
-/// Long enough for anything that is going to happen.
+/// Longer than anything takes that happens at all.
 pub(super) const AGES: Duration = Duration::from_secs(30);
 
-/// First byte of a row that is free.
+/// Offset of the first byte of a row that is free.
 pub(super) const AT: usize = FABRIC_AREA;
 
 pub(super) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -28,22 +28,22 @@ pub(super) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Where a station sleeps.
+/// The sleep of a station.
 #[derive(Debug, Default)]
-pub(super) struct Bed {
+pub(super) struct TestSleeper {
     word: AtomicU64,
-    rung: Mutex<bool>,
-    bell: Condvar,
+    woken: Mutex<bool>,
+    condvar: Condvar,
 }
 
-impl Bed {
-    /// Takes the part of the waker.
-    fn answer(&self, ring: WakeReason, counter: &AtomicU64) {
+impl TestSleeper {
+    /// Wakes the sleeper on behalf of a peer.
+    fn wake_for_peer(&self, reason: WakeReason, counter: &AtomicU64) {
         let word = sleep::fence_before_wake().epoch(&self.word);
-        if WakeInterest::of_sleep_word(word).is_some_and(|want| want.includes(ring)) {
+        if WakeInterest::of_sleep_word(word).is_some_and(|want| want.includes(reason)) {
             counter.fetch_add(1, Ordering::Relaxed);
-            *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-            self.bell.notify_all();
+            *self.woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            self.condvar.notify_all();
         }
     }
 
@@ -51,17 +51,24 @@ impl Bed {
         WakeInterest::of_sleep_word(self.word.load(Ordering::Relaxed)).is_some()
     }
 
-    /// Sleeps until rung, unless `look` finds something. False: for too long.
-    pub(super) fn sleep(&self, core: &Core, want: WakeInterest, look: impl Fn() -> bool) -> bool {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    /// Sleeps until woken, unless `look` finds something. False after too long.
+    pub(super) fn sleep(
+        &self,
+        core: &RdmaTransport,
+        want: WakeInterest,
+        look: impl Fn() -> bool,
+    ) -> bool {
+        *self.woken.lock().unwrap_or_else(PoisonError::into_inner) = false;
         let epoch = (self.word.load(Ordering::Relaxed) >> 2) + 1;
         let word = want.sleep_word(epoch);
         sleep::announce(&self.word, word);
         core.announce_sleep(word);
         let mut in_time = true;
         if !look() {
-            let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-            let slept = self.bell.wait_timeout_while(rung, AGES, |rung| !*rung);
+            let woken = self.woken.lock().unwrap_or_else(PoisonError::into_inner);
+            let slept = self
+                .condvar
+                .wait_timeout_while(woken, AGES, |woken| !*woken);
             in_time = !slept.unwrap_or_else(PoisonError::into_inner).1.timed_out();
         }
         self.word.store(epoch << 2, Ordering::Release);
@@ -74,23 +81,23 @@ impl Bed {
 #[derive(Debug)]
 pub(super) struct Station {
     pub(super) id: u128,
-    pub(super) core: Core,
-    pub(super) bed: Arc<Bed>,
+    pub(super) core: RdmaTransport,
+    pub(super) sleeper: Arc<TestSleeper>,
     pub(super) failed: Arc<Mutex<Vec<(u128, String)>>>,
 }
 
 impl Station {
-    /// Number `node`, from 1, of the guest's.
+    /// Station of node `node` of the guest, from 1.
     pub(super) fn new(node: u8, patience: Duration) -> Self {
         let options = RdmaOptions {
             device: Some(format!("rxe{node}")),
             ..RdmaOptions::default()
         };
-        let bed = Arc::<Bed>::default();
+        let sleeper = Arc::<TestSleeper>::default();
         let failed = Arc::<Mutex<Vec<_>>>::default();
-        let (sleeper, failures) = (Arc::clone(&bed), Arc::clone(&failed));
+        let (waker, failures) = (Arc::clone(&sleeper), Arc::clone(&failed));
         let hooks = Hooks {
-            wake: Box::new(move |ring, counter| sleeper.answer(ring, counter)),
+            wake: Box::new(move |reason, counter| waker.wake_for_peer(reason, counter)),
             failed: Box::new(move |peer, why| {
                 let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
                 failures.push((peer, why));
@@ -100,8 +107,8 @@ impl Station {
         let listen = [10, 77, 0, node].into();
         Self {
             id: u128::from(node),
-            core: Core::open(&options, listen, patience, hooks).expect("a device"),
-            bed,
+            core: RdmaTransport::open(&options, listen, patience, hooks).expect("a device"),
+            sleeper,
             failed,
         }
     }
@@ -111,7 +118,7 @@ impl Station {
         failed.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Makes a segment of the two of them.
+    /// Makes a segment of the two stations.
     pub(super) fn segment(&self, key: SegmentKey) -> Half {
         self.segment_of(key, ROW_LEN)
     }
@@ -142,10 +149,10 @@ impl Station {
 
 const ROW_LEN: usize = 1 << 16;
 
-/// A station's part of a segment.
+/// One station's side of a segment.
 #[derive(Debug)]
 pub(super) struct Half {
-    pub(super) segment: Segment,
+    pub(super) segment: RdmaSegment,
     pub(super) row: Region,
     pub(super) copy: Region,
     pub(super) to: PeerSet,
@@ -158,17 +165,17 @@ impl Half {
         self.segment.push_word(at, value, &self.to);
     }
 
-    pub(super) fn ring(&self) {
+    pub(super) fn wake_peer(&self) {
         self.segment.wake(&self.to, &PeerSet::EMPTY);
     }
 
-    /// A word, and its ring.
+    /// Pushes a word, and wakes the peer.
     pub(super) fn say(&self, at: usize, value: u64) {
         self.push_word(at, value);
-        self.wake();
+        self.wake_peer();
     }
 
-    /// Until the peer's word is there.
+    /// Waits for the peer's word.
     pub(super) fn hear(&self, at: usize, value: u64) {
         wait_until("the word comes", || self.copy.load(at) == value);
     }
@@ -183,7 +190,7 @@ pub(super) fn connect(a: &Station, b: &Station) {
     });
 }
 
-/// Two that are connected.
+/// Two connected stations.
 pub(super) fn pair() -> (Station, Station) {
     let patience = Duration::from_secs(10);
     let (a, b) = (Station::new(1, patience), Station::new(2, patience));
@@ -195,7 +202,7 @@ pub(super) fn key(epoch: u64, index: u32) -> SegmentKey {
     SegmentKey { epoch, index }
 }
 
-/// Runs a command of the guest; what it says.
+/// Runs a command of the guest; returns its output.
 pub(super) fn run(command: &str) -> String {
     let done = Command::new("sh").args(["-c", command]).output();
     let done = done.expect("a shell");
@@ -204,7 +211,7 @@ pub(super) fn run(command: &str) -> String {
     String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
-/// Some packets between nodes are dropped while this lives; there is one at a time.
+/// Drops some packets between nodes while this lives; there is one at a time.
 pub(super) struct Firewall;
 
 impl Firewall {
@@ -215,17 +222,17 @@ impl Firewall {
         Self
     }
 
-    /// All from one node to the other.
+    /// All packets from one node to the other.
     pub(super) fn between(from: u8, to: u8) -> Self {
         Self::dropping(&format!("iifname p{from} oifname p{to}"))
     }
 
-    /// All of RDMA.
+    /// All packets of RDMA.
     pub(super) fn against_rdma() -> Self {
         Self::dropping("udp dport 4791")
     }
 
-    /// The first that asks for the hardware address of a neighbour: nobody knows any yet.
+    /// The first request for the hardware address of a neighbour, which is not known yet.
     pub(super) fn against_first_question() -> Self {
         let firewall = Self::dropping("ether type arp numgen inc mod 1000 == 0");
         run("ip neigh flush all");
@@ -239,7 +246,7 @@ impl Drop for Firewall {
     }
 }
 
-/// What goes out of a node is lost, or late, while this lives.
+/// Loses or delays the packets that a node sends while this lives.
 pub(super) struct Netem {
     node: u8,
 }

@@ -1,25 +1,25 @@
-//! Segments and queue pairs that come and go.
+//! Segments and queue pairs that are made and dropped.
 
 use core::time::Duration;
 
 use super::harness::{AT, Station, connect, key, pair, run, wait_until};
 
-/// Segments that the two have something to remember of.
+/// Number of segments of which the two stations have state.
 fn remembered(station: &Station, peer: u128) -> (usize, usize) {
     let link = station.core.shared().link(peer).expect("a peer");
-    // What is complete is taken.
+    // Takes completions.
     station.core.is_still(peer);
     let poster = link.outgoing.poster();
     poster
         .as_ref()
-        .map_or((0, 0), |it| (it.ledger.len(), it.retired()))
+        .map_or((0, 0), |it| (it.segments.len(), it.retired()))
 }
 
-/// F6: late writes of a peer that was fenced land where nobody sees them; the other
-/// segment goes on.
+/// F6: late writes of a fenced peer land where they are not seen; the other segment is not
+/// affected.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
-fn a_fence_hides_late_writes_and_the_rest_goes_on() {
+fn a_fence_hides_late_writes_in_one_segment() {
     let (a, b) = pair();
     let mine = [0, 1].map(|index| a.segment(key(1, index)));
     let theirs = [0, 1].map(|index| b.segment(key(1, index)));
@@ -38,8 +38,8 @@ fn a_fence_hides_late_writes_and_the_rest_goes_on() {
     assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
 }
 
-/// A segment is dropped while the peer still pushes there: that is discarded, nothing
-/// breaks, and nothing of it is left.
+/// A segment is dropped while the peer still pushes there: pushes are discarded, nothing
+/// breaks, and no state of it remains.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn a_segment_may_be_dropped_while_the_peer_pushes() {
@@ -54,7 +54,7 @@ fn a_segment_may_be_dropped_while_the_peer_pushes() {
         theirs.hear(AT, u64::from(round));
         drop(mine);
     }
-    // Pushed, dropped, and still delivered to who has it.
+    // Pushed and dropped, and still delivered to the peer that has it open.
     let (last, heard) = (a.segment(key(2, 0)), b.segment(key(2, 0)));
     last.say(AT, 5);
     drop(last);
@@ -68,10 +68,10 @@ fn a_segment_may_be_dropped_while_the_peer_pushes() {
     assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
 }
 
-/// What waits for a segment that the peer forgets, or whose epoch is over, is discarded.
+/// Pushes that wait for a segment that the peer forgets, or whose epoch is over, are discarded.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
-fn a_segment_that_will_not_be_made_holds_up_nothing() {
+fn a_segment_that_will_not_be_made_blocks_no_other() {
     let (a, b) = pair();
     let (lasting, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
     let forgotten = a.segment(key(1, 1));
@@ -82,10 +82,10 @@ fn a_segment_that_will_not_be_made_holds_up_nothing() {
     let missed = a.segment(key(1, 2));
     missed.say(AT, 1);
     lasting.say(AT, 2);
-    // A newer epoch begins there.
+    // A newer epoch begins at the peer.
     let next = b.segment(key(2, 0));
     theirs.hear(AT, 2);
-    // One of an epoch that is over already.
+    // A segment of an epoch that is over already.
     b.core.forget(key(1, 3));
     let late = a.segment(key(1, 3));
     late.say(AT, 1);
@@ -99,7 +99,7 @@ fn a_segment_that_will_not_be_made_holds_up_nothing() {
     assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
 }
 
-/// What this process has of the devices, and descriptors.
+/// Descriptors and device resources of this process.
 fn resources() -> (String, usize) {
     let fds = std::fs::read_dir("/proc/self/fd")
         .expect("descriptors")
@@ -128,7 +128,7 @@ fn nothing_leaks_in_300_segments_and_100_connections() {
         a.core.close(b.id);
         b.core.close(a.id);
         connect(&a, &b);
-        // Closed with a segment that is open, every other time.
+        // Every other time closed with an open segment.
         let halves = (turn % 2 == 0).then(|| {
             let key = key(1000 + turn, 0);
             (a.segment(key), b.segment(key))

@@ -11,7 +11,7 @@ mod trials;
 use core::net::Ipv4Addr;
 use core::time::Duration;
 
-use super::{Core, Hooks, RdmaError};
+use super::{Hooks, RdmaError, RdmaTransport};
 use crate::rdma::RdmaOptions;
 
 #[test]
@@ -26,7 +26,8 @@ fn a_device_that_is_not_there_is_named() {
         ..RdmaOptions::default()
     };
     let listen = Ipv4Addr::UNSPECIFIED.into();
-    let error = Core::open(&options, listen, Duration::from_secs(1), hooks).expect_err("none");
+    let error =
+        RdmaTransport::open(&options, listen, Duration::from_secs(1), hooks).expect_err("none");
     assert!(matches!(error, RdmaError::NoSuchDevice { .. }), "{error}");
     assert!(error.to_string().contains("\"no such device\""), "{error}");
 }

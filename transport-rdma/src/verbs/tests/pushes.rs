@@ -1,13 +1,13 @@
-//! What is pushed lands, in order, where it belongs.
+//! Pushes land, in order, where they belong.
 
 use core::time::Duration;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::harness::{AT, key, pair, wait_until};
-use crate::peers::PeerSet;
+use crate::fabric::peers::PeerSet;
 
-/// A guard vouches for what was pushed before: a long range that the device fetches, a
-/// short one that goes inline, and a word. Whoever sees the guard sees them.
+/// A guard vouches for earlier pushes: a long range that the device fetches, a short one that
+/// is carried inline, and a word.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn guards_vouch_for_what_was_pushed_before() {
@@ -15,7 +15,7 @@ fn guards_vouch_for_what_was_pushed_before() {
     let (a, b) = pair();
     let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
     let (long, short, word, guard) = (AT..AT + 512, AT + 512..AT + 576, AT + 576, AT + 584);
-    // Nothing waits until the peer has made the segment.
+    // Pushes would wait until the peer has opened the segment.
     mine.say(AT + 592, 1);
     theirs.hear(AT + 592, 1);
     let stop = AtomicBool::new(false);
@@ -45,7 +45,7 @@ fn guards_vouch_for_what_was_pushed_before() {
             mine.segment.push(short.start, short.len(), &mine.to);
             mine.push_word(guard, value);
             mine.segment.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
-            // Behind the first there is nothing that it could be posted with.
+            // Behind the first one there is nothing to post it with.
             if value == 1 {
                 wait_until("the first is complete", || a.core.is_still(b.id));
             }
@@ -94,7 +94,7 @@ fn segments_of_a_pair_share_an_order() {
     });
 }
 
-/// What was pushed before the peer has made a segment waits, and all behind it.
+/// Pushes to a segment that the peer has not opened wait, and so do all later ones.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn pushes_wait_until_the_peer_has_made_the_segment() {
@@ -107,7 +107,7 @@ fn pushes_wait_until_the_peer_has_made_the_segment() {
     mine.say(AT, 2);
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(theirs.copy.load(AT), 1, "it is behind one that waits");
-    // The other way round nothing waits: what opens a segment is not behind pushes.
+    // In the other direction nothing waits: OPEN is sent ahead of pushes.
     let crossing = b.segment(key(1, 2));
     crossing.say(AT, 8);
     let late = b.segment(key(1, 1));
@@ -143,7 +143,7 @@ fn an_idle_pair_posts_nothing() {
 }
 
 /// Ranges that touch are one write, whatever the number of messages: a batch is payload,
-/// headers and guard, and once more for each of the rings that goes on at its beginning.
+/// headers and guard, and one more of each for a ring that wraps around.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn batches_are_few_work_requests() {
@@ -166,7 +166,7 @@ fn batches_are_few_work_requests() {
         }
         guard += 1;
         mine.push_word(AT, guard);
-        // What is acknowledged in the same step belongs to no batch.
+        // Acknowledgements of the same step belong to no batch.
         mine.segment.push(ACKS, 64, &mine.to);
         mine.segment.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
         theirs.hear(AT, guard);
@@ -175,7 +175,7 @@ fn batches_are_few_work_requests() {
         let mut batches = before.batches;
         batches[requests - 1] += 1;
         assert_eq!(after.batches, batches, "{payload:?} {headers:?}");
-        // All of it by one call.
+        // All by one call.
         assert_eq!(after.chains[requests] - before.chains[requests], 1);
         let posted = after.work_requests - before.work_requests;
         assert_eq!(posted, requests as u64 + 1, "{payload:?} {headers:?}");
@@ -191,7 +191,7 @@ fn batches_are_few_work_requests() {
     check(&[], &[], 1);
 }
 
-/// A range that is longer than any one write.
+/// A range that is longer than the longest write.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn long_ranges_go_in_several_writes() {

@@ -1,12 +1,12 @@
-//! Nobody oversleeps a push.
+//! No push is overslept.
 
 use core::time::Duration;
 
 use super::harness::{AT, Netem, key, pair, wait_until};
 use crate::fabric::WakeInterest;
-use crate::peers::PeerSet;
+use crate::fabric::peers::PeerSet;
 
-/// Both sleep between all words. The one that waits too long for its ring has lost it.
+/// Both sleep between all words. A wait that takes too long means a lost wake-up.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
 fn no_wake_up_is_lost_when_both_sleep() {
@@ -24,7 +24,10 @@ fn no_wake_up_is_lost_when_both_sleep() {
                     while half.copy.load(AT) < turn {
                         station.core.poll();
                         let look = || half.copy.load(AT) >= turn;
-                        let in_time = station.bed.sleep(&station.core, WakeInterest::Data, look);
+                        let in_time =
+                            station
+                                .sleeper
+                                .sleep(&station.core, WakeInterest::Data, look);
                         assert!(in_time, "a wake-up of turn {turn} is lost");
                     }
                     if !first {
@@ -42,24 +45,24 @@ fn no_wake_up_is_lost_when_both_sleep() {
     assert_eq!((a.failures(), b.failures()), (vec![], vec![]));
 }
 
-/// Somebody else pushes while the sleeper of its process is announced: nobody would look
-/// for the peer's sleep word when it comes.
+/// A thread pushes while the sleeper of its process has announced: nothing would look for the
+/// peer's sleep word when it arrives.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
-fn who_pushes_while_its_own_process_sleeps_rings_whatever_it_sees() {
+fn a_push_while_the_own_process_sleeps_sends_a_doorbell_anyway() {
     let (a, b) = pair();
     let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
     a.core.announce_sleep(WakeInterest::Data.sleep_word(1));
-    // Sleep words are on their way for a while.
+    // Sleep words are in flight for a while.
     let _late = Netem::on(2, "delay 100ms");
     std::thread::scope(|scope| {
         for turn in 1..=5 {
             let (theirs, b) = (&theirs, &b);
             let sleeper = scope.spawn(move || {
                 let look = || theirs.copy.load(AT) >= turn;
-                b.bed.sleep(&b.core, WakeInterest::Data, look)
+                b.sleeper.sleep(&b.core, WakeInterest::Data, look)
             });
-            wait_until("it is announced", || b.bed.is_announced());
+            wait_until("it is announced", || b.sleeper.is_announced());
             std::thread::sleep(Duration::from_millis(10));
             mine.say(AT, turn);
             assert!(sleeper.join().expect("no panic"), "turn {turn}");
@@ -67,16 +70,16 @@ fn who_pushes_while_its_own_process_sleeps_rings_whatever_it_sees() {
     });
 }
 
-/// Who waits for data is not woken by acknowledgements; who waits for both is.
+/// A sleeper for data is not woken by acknowledgements; a sleeper for both is.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
-fn acknowledgements_wake_who_wants_them() {
+fn acknowledgements_wake_only_members_that_want_them() {
     let (a, b) = pair();
     let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
     std::thread::scope(|scope| {
         let sleeper = scope.spawn(|| {
             let look = || theirs.copy.load(AT) == 1;
-            b.bed.sleep(&b.core, WakeInterest::DataAndAcks, look)
+            b.sleeper.sleep(&b.core, WakeInterest::DataAndAcks, look)
         });
         mine.push_word(AT, 1);
         mine.segment.wake(&PeerSet::EMPTY, &mine.to);
@@ -88,10 +91,10 @@ fn acknowledgements_wake_who_wants_them() {
     });
 }
 
-/// A sleep word comes when all was pushed already: who has pushed sees it when it polls.
+/// A sleep word that arrives after the last push is seen by the next poll.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
-fn a_sleep_word_that_comes_late_is_rung_for() {
+fn a_late_sleep_word_is_answered_by_a_doorbell() {
     let (a, b) = pair();
     let (mine, theirs) = (a.segment(key(1, 0)), b.segment(key(1, 0)));
     let _late = Netem::on(2, "delay 100ms");
@@ -100,9 +103,9 @@ fn a_sleep_word_that_comes_late_is_rung_for() {
             let (theirs, b) = (&theirs, &b);
             let sleeper = scope.spawn(move || {
                 let look = || theirs.copy.load(AT) >= turn;
-                b.bed.sleep(&b.core, WakeInterest::Data, look)
+                b.sleeper.sleep(&b.core, WakeInterest::Data, look)
             });
-            wait_until("it is announced", || b.bed.is_announced());
+            wait_until("it is announced", || b.sleeper.is_announced());
             std::thread::sleep(Duration::from_millis(10));
             mine.say(AT, turn);
             while !sleeper.is_finished() {

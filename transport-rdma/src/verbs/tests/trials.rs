@@ -32,17 +32,17 @@ fn station(node: u8) -> (tempfile::TempDir, Station) {
     (directory, Station::open(&options).expect("a station"))
 }
 
-/// Words that are lost in a trial may be lost by chance. Who takes that for an answer never
-/// reaches the other: in a group, each takes the other for failed, and both are expelled.
+/// Packets of a trial may be lost by chance. A station that gave up after one trial would never
+/// reach the other: in a group, each would suspect the other, and both would be expelled.
 #[test]
 #[ignore = "needs RDMA devices: run it in testing/rdma-vm"]
-fn a_trial_in_which_nothing_came_is_no_answer_where_rdma_is_required() {
+fn a_trial_without_packets_is_repeated_where_rdma_is_required() {
     let ((_ours, a), (_theirs, b)) = (station(1), station(2));
     let firewall = Firewall::against_rdma();
     let address = b.address();
     std::thread::scope(|scope| {
         let calls = scope.spawn(|| a.connect(&address, Instant::now() + 4 * AGES));
-        // One trial is shorter.
+        // One trial takes less time.
         std::thread::sleep(Duration::from_secs(3));
         assert!(
             !calls.is_finished(),
@@ -53,5 +53,5 @@ fn a_trial_in_which_nothing_came_is_no_answer_where_rdma_is_required() {
         let reached = calls.join().expect("no panic");
         assert_eq!(reached.expect("in time"), b.id());
     });
-    assert!(matches!(a.way(b.id()), Some(PeerPath::Rdma(_))));
+    assert!(matches!(a.path(b.id()), Some(PeerPath::Rdma(_))));
 }

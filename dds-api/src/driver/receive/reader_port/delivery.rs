@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use spindle_dds_core::{Delivery, Kind, Run};
+use spindle_dds_core::{Delivery, MessageKind, MessageRun};
 use spindle_dds_transport::Fabric;
 
 use super::super::arrival::{Arrival, ArrivalBatch, DeliveryPoint};
 use super::super::reader_epoch::{MatchedWriter, ReaderEpoch};
 use super::{ReaderPort, SPAN_MAX_RING};
-use crate::driver::send::port::{DISPOSES, WRITER_DELETED};
+use crate::driver::send::writer_port::{DISPOSES, WRITER_DELETED};
 use crate::properties::Storage;
 use crate::status::StatusMask;
 
@@ -29,7 +29,7 @@ impl<F: Fabric> ReaderPort<F> {
         if batch.is_full() {
             self.settle(epoch, batch);
         }
-        if delivery.header.kind == Kind::Control {
+        if delivery.header.kind == MessageKind::Control {
             if let Some(departed) = departure(epoch, delivery) {
                 batch.push(departed);
             }
@@ -48,7 +48,7 @@ impl<F: Fabric> ReaderPort<F> {
         &self,
         epoch: &ReaderEpoch<F>,
         topic: u64,
-        run: &mut Run<'_, F>,
+        run: &mut MessageRun<'_, F>,
         batch: &mut ArrivalBatch<F>,
     ) -> bool {
         if !batch.is_empty() || epoch.matched.rekeys || !self.accepts_arrivals() {

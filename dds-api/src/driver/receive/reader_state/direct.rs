@@ -1,6 +1,6 @@
 //! The direct way of samples into the cache: from the engine's run, without a queue between.
 
-use spindle_dds_core::{Header, Kind, Run};
+use spindle_dds_core::{Header, MessageKind, MessageRun};
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_transport::Fabric;
 
@@ -22,7 +22,7 @@ impl<F: Fabric> ReaderState<F> {
         span_max: Option<u32>,
         epoch: &ReaderEpoch<F>,
         topic: u64,
-        run: &mut Run<'_, F>,
+        run: &mut MessageRun<'_, F>,
         batch: &mut ArrivalBatch<F>,
     ) -> bool {
         if !self.cursor.is_at(epoch) || self.has_arrivals() {
@@ -69,7 +69,7 @@ impl<F: Fabric> ReaderState<F> {
         (topic, key): (u64, KeyHash),
         by: &RunWriter<'_>,
         max: u64,
-        run: &mut Run<'_, F>,
+        run: &mut MessageRun<'_, F>,
         batch: &mut ArrivalBatch<F>,
     ) -> u64 {
         let Self {
@@ -124,7 +124,7 @@ impl<F: Fabric> ReaderState<F> {
     fn append_next(
         &mut self,
         by: &RunWriter<'_>,
-        run: &mut Run<'_, F>,
+        run: &mut MessageRun<'_, F>,
         batch: &mut ArrivalBatch<F>,
     ) {
         let Some(delivery) = run.next() else { return };
@@ -152,5 +152,5 @@ struct RunWriter<'e> {
 }
 
 fn is_sample(header: &Header, topic: u64) -> bool {
-    header.topic == topic && header.kind == Kind::Data
+    header.topic == topic && header.kind == MessageKind::Data
 }

@@ -123,7 +123,7 @@ impl History {
                 self.ends.insert((lane, at), (now, next));
             }
             Fact::ViewKnown { branch, view } => {
-                for lane in view.lanes.iter().filter(|lane| lane.epoch == view.id) {
+                for lane in view.subgroups.iter().filter(|lane| lane.epoch == view.id) {
                     let ids = lane.members.iter();
                     let ids = ids.map(|rank| view.members[rank.index()].id).collect();
                     let key = (lane.subgroup, lane.epoch, branch);

@@ -23,19 +23,24 @@ pub(super) use history::History;
 
 use crate::violation::Finding;
 
-/// Judges a history; as a whole, if those are known who live in the end.
+/// Judges a history; as a whole, if those are known who live in the end. Of all properties,
+/// or of one.
 pub(super) fn judge(
     history: &History,
     survivors: Option<&BTreeSet<MemberId>>,
+    only: Option<&str>,
 ) -> Result<(), Finding> {
     let nobody = BTreeSet::new();
     let living = survivors.unwrap_or(&nobody);
-    let with = |id: &'static str| move |what: String| (id, what);
-    acknowledged::check(history, living).map_err(with("C1"))?;
-    refused::check(history).map_err(with("C2"))?;
-    all_or_none::check(history, living).map_err(with("C3"))?;
-    called::check(history).map_err(with("C4"))?;
-    fifo::check(history).map_err(with("C5"))?;
-    real_time::check(history).map_err(with("C6"))?;
-    told::check(history, living).map_err(with("C7"))
+    let judged = |id: &'static str, check: &dyn Fn() -> Result<(), String>| match only {
+        Some(only) if only != id => Ok(()),
+        _ => check().map_err(|what| (id, what)),
+    };
+    judged("C1", &|| acknowledged::check(history, living))?;
+    judged("C2", &|| refused::check(history))?;
+    judged("C3", &|| all_or_none::check(history, living))?;
+    judged("C4", &|| called::check(history))?;
+    judged("C5", &|| fifo::check(history))?;
+    judged("C6", &|| real_time::check(history))?;
+    judged("C7", &|| told::check(history, living))
 }

@@ -1,7 +1,6 @@
 //! V10: nobody is out without a cause: it left, was expelled, lost its majority, or was
 //! refused.
 
-use spindle_dds_core::StopReason;
 use spindle_dds_core::membership::OutReason;
 
 use super::Invariant;
@@ -9,10 +8,7 @@ use crate::life::facts::{Fact, Standing};
 
 pub(super) struct Causes;
 
-fn is_cause(reason: &StopReason, standing: Standing) -> bool {
-    let StopReason::Out(reason) = reason else {
-        return false;
-    };
+fn is_cause(reason: &OutReason, standing: Standing) -> bool {
     match reason {
         OutReason::Left => standing.is_leaving,
         OutReason::NoMajority { .. } => standing.may_lose && !standing.prefers_availability,
@@ -48,7 +44,7 @@ mod tests {
     use super::*;
 
     fn check(reason: OutReason, allowed: Standing, wrong: Standing) {
-        let (who, reason) = (A, &StopReason::Out(reason));
+        let (who, reason) = (A, &reason);
         let stopped = |standing| Fact::Stopped {
             who,
             reason,
@@ -76,7 +72,7 @@ mod tests {
         check(OutReason::Refused(String::new()), lost, leaving);
         check(OutReason::Refused(String::new()), beaten, none);
         let subgroup = SubgroupId(0);
-        let reason = &StopReason::Out(OutReason::Behind { subgroup });
+        let reason = &OutReason::Behind { subgroup };
         let (who, standing) = (A, lost);
         let behind = Fact::Stopped {
             who,

@@ -92,7 +92,7 @@ impl Invariant for OneEnding {
 
 #[cfg(test)]
 mod tests {
-    use spindle_dds_core::membership::{Asked, Refusal};
+    use spindle_dds_core::membership::{Refusal, RequestId};
 
     use super::super::made::{A, B, LANE, delivered, ended, last_violates, message, proposal};
     use super::*;
@@ -101,8 +101,8 @@ mod tests {
     fn it_can_be_violated_by_views() {
         let mut other = proposal();
         other.refusals.push(Refusal {
-            asked: Asked::Join(B),
-            why: String::new(),
+            request: RequestId::Join(B),
+            reason: String::new(),
         });
         let (one, other) = (&proposal(), &other);
         let ends = |proposal, is_divided| Fact::ViewEnded {

@@ -41,7 +41,7 @@ impl Invariant for Positions {
                 self.ends.insert((at, lane.0), position);
             }
             Fact::ViewBegun { at, view, .. } => {
-                let lanes = view.lanes.iter().filter(|lane| lane.epoch == view.id);
+                let lanes = view.subgroups.iter().filter(|lane| lane.epoch == view.id);
                 for lane in lanes {
                     let end = self.ends.get(&(at, lane.subgroup));
                     if end.is_some_and(|end| *end > lane.base) {

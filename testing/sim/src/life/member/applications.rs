@@ -3,7 +3,7 @@
 use spindle_dds_core::commit_steps::{CommitSteps, IndexTaken};
 use spindle_dds_core::membership::Endpoint;
 use spindle_dds_core::{
-    AckWait, Claim, ClaimError, Committed, DeliveryClass, Kind, Meta, SubgroupId,
+    AckWait, Claim, ClaimError, CommitMeta, Committed, DeliveryClass, MessageKind, SubgroupId,
 };
 use spindle_dds_transport::sim::SimFabric;
 
@@ -114,7 +114,7 @@ impl Member {
         if self.left == 0 {
             return;
         }
-        let len = self.rng.below(64) as u32;
+        let len = self.len(subgroup, ring, plan);
         match self.claim(subgroup, ring, len) {
             Some(Ok(claim)) => {
                 self.waiting = None;
@@ -139,9 +139,20 @@ impl Member {
         }
     }
 
-    fn meta(token: u64, writer: u32) -> Meta {
-        Meta {
-            kind: Kind::Data,
+    /// Bytes to claim: mostly few, sometimes as many as the ring takes.
+    fn len(&mut self, subgroup: SubgroupId, ring: DeliveryClass, plan: &LifePlan) -> u32 {
+        let small = self.rng.below(64) as u32;
+        if !self.lengths.chance(plan.large) {
+            return small;
+        }
+        let lane = self.engine.handle().lane(subgroup);
+        let max = lane.and_then(|lane| lane.message_len_max(ring));
+        max.map_or(small, |max| self.lengths.below(max as usize + 1) as u32)
+    }
+
+    fn meta(token: u64, writer: u32) -> CommitMeta {
+        CommitMeta {
+            kind: MessageKind::Data,
             flags: 0,
             encapsulation: 1,
             writer,
@@ -165,17 +176,21 @@ impl Member {
             building.claim.bytes().fill(0xee);
             return self.facts.push(Fact::NotSent { by, token });
         }
-        payload::build(building.claim.bytes(), by, token);
+        let mut used = building.claim.bytes().len();
+        if self.lengths.chance(plan.partial) {
+            used = self.lengths.below(used + 1);
+        }
+        payload::build(&mut building.claim.bytes()[..used], by, token);
+        let len = used as u32;
         let (rng, chance) = &mut self.preemption;
         if *chance > 0.0 && rng.chance(*chance) {
-            return self.enter_commit(building, turn, plan);
+            return self.enter_commit(building, len, turn, plan);
         }
-        self.commit_built(building.claim, token);
+        self.commit_built(building.claim, Sent { token, len });
     }
 
     /// A thread begins to commit, and loses its processor.
-    fn enter_commit(&mut self, mut building: Building, turn: usize, plan: &LifePlan) {
-        let len = building.claim.bytes().len() as u32;
+    fn enter_commit(&mut self, building: Building, len: u32, turn: usize, plan: &LifePlan) {
         let meta = Self::meta(building.token, building.claim.ring().index() as u32);
         self.committing.push(Committing {
             step: Step::Entered(CommitSteps::enter(building.claim, len, meta)),
@@ -203,7 +218,7 @@ impl Member {
                         until: turn + self.preemption.0.below(plan.hold_turns),
                     });
                 }
-                Err((error, mut steps)) => self.not_committed(error, steps.claim(), sent.token),
+                Err((error, mut steps)) => self.not_committed(error, steps.claim(), sent),
             },
             Step::TookIndex(taken) => {
                 let lane = self.engine.handle().lane(taken.committed().subgroup);
@@ -216,11 +231,11 @@ impl Member {
     }
 
     /// A commit was refused: what was built is kept for the next lane, if there is one.
-    fn not_committed(&mut self, error: ClaimError, claim: &mut Claim<SimFabric>, token: u64) {
-        let by = self.id;
+    fn not_committed(&mut self, error: ClaimError, claim: &mut Claim<SimFabric>, sent: Sent) {
+        let (by, Sent { token, len }) = (self.id, sent);
         match error {
             ClaimError::Wedged => {
-                let bytes = claim.bytes().to_vec();
+                let bytes = claim.bytes()[..len as usize].to_vec();
                 let entry = (claim.lane().subgroup(), claim.ring(), token, bytes);
                 self.stranded.push_back(entry);
             }
@@ -228,8 +243,9 @@ impl Member {
         }
     }
 
-    fn commit_built(&mut self, mut claim: Claim<SimFabric>, token: u64) {
-        let len = claim.bytes().len() as u32;
+    /// Commits the first bytes of a claim.
+    fn commit_built(&mut self, mut claim: Claim<SimFabric>, sent: Sent) {
+        let Sent { token, len } = sent;
         let ring = claim.ring();
         let meta = Self::meta(token, ring.index() as u32);
         // Drawn where something is committed alone: seeds of old stay what they are.
@@ -242,12 +258,12 @@ impl Member {
         match index {
             Ok(index) => {
                 self.rng = rng;
-                self.keep_receipt(claim.committed(index), Sent { token, len });
+                self.keep_receipt(claim.committed(index), sent);
                 if !publishes {
                     claim.lane().nudge();
                 }
             }
-            Err(error) => self.not_committed(error, &mut claim, token),
+            Err(error) => self.not_committed(error, &mut claim, sent),
         }
     }
 
@@ -340,7 +356,8 @@ impl Member {
         match self.claim(subgroup, ring, bytes.len() as u32) {
             Some(Ok(mut claim)) => {
                 claim.bytes().copy_from_slice(&bytes);
-                self.commit_built(claim, token);
+                let len = bytes.len() as u32;
+                self.commit_built(claim, Sent { token, len });
             }
             // The rings of the next lane may be smaller.
             Some(Err(ClaimError::TooLarge { .. })) => {

@@ -2,26 +2,28 @@
 //! and its `recorder`.
 
 mod applications;
+mod blunder;
 mod recorder;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{
-    Detection, Endpoint, Member as ViewMember, MemberId, Notes, Request, Rules, Update, View,
+    Detection, Endpoint, Member as ViewMember, MemberId, Notes, OutReason, Request, Rules, Update,
+    View,
 };
 use spindle_dds_core::{
-    AckWait, Committed, DeliveryClass, Engine, Outcome, Prepared, StopReason, SubgroupId,
+    AckWait, Committed, DeliveryClass, Engine, PreparedView, StepOutcome, SubgroupId,
 };
 use spindle_dds_transport::sim::{NodeId, Rng, SimFabric};
 use spindle_dds_transport::{Fabric, WakeInterest};
 
 use self::applications::{Building, Committing, Receipt};
+pub use self::blunder::Blunder;
 pub(super) use self::recorder::News;
 use self::recorder::Recorder;
 use super::facts::{Fact, LaneKey};
 use super::plan::LifePlan;
-use crate::node::Blunder;
 
 /// Where a member's polling thread is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +35,7 @@ pub(super) enum Mode {
 }
 
 /// One of the ways to step an engine.
-type Stepped = fn(&Engine<SimFabric, Recorder>, u64) -> Option<Outcome>;
+type Stepped = fn(&Engine<SimFabric, Recorder>, u64) -> Option<StepOutcome>;
 
 /// A process.
 pub(super) struct Member {
@@ -47,7 +49,7 @@ pub(super) struct Member {
     pub(super) paused_until: u64,
     pub(super) is_down: bool,
     /// It stopped, for this reason.
-    pub(super) stopped: Option<StopReason>,
+    pub(super) stopped: Option<OutReason>,
     /// The next view, to be installed at this time.
     pub(super) preparing: Option<(Arc<View>, u64)>,
     pub(super) view: Option<Arc<View>>,
@@ -60,6 +62,8 @@ pub(super) struct Member {
     rng: Rng,
     /// What it draws odd requests from.
     odds: Rng,
+    /// What it draws the lengths of messages from that are large, or less than their claims.
+    lengths: Rng,
     endpoints: BTreeMap<u64, Endpoint>,
     left: usize,
     tokens: u64,
@@ -94,8 +98,8 @@ impl Member {
         let engine = Engine::new(bed, plan.config, recorder);
         let rules = Rules {
             detection: Detection {
-                limit: plan.limit,
-                preparation: plan.limit,
+                timeout_ns: plan.limit,
+                preparation_ns: plan.limit,
             },
             prefer_availability: plan.availability,
         };
@@ -118,6 +122,7 @@ impl Member {
             is_leaving: false,
             rng: rng.fork(),
             odds: Rng::new(plan.seed ^ who.id.0 as u64),
+            lengths: Rng::new(plan.seed ^ (who.id.0 as u64) << 12),
             endpoints: who.endpoints.clone(),
             left: plan.messages,
             tokens: 0,
@@ -216,7 +221,7 @@ impl Member {
     }
 
     /// Begins the view that it has been preparing.
-    pub(super) fn install(&mut self, prepared: Prepared<SimFabric>) -> Result<(), String> {
+    pub(super) fn install(&mut self, prepared: PreparedView<SimFabric>) -> Result<(), String> {
         let view = prepared.view.clone();
         self.engine
             .install(prepared)

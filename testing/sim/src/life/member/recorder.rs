@@ -4,11 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use spindle_dds_core::membership::{Decision, Finish, MemberId, Request, View};
-use spindle_dds_core::{Delivery, Event, Held, Run, Sink, StopReason, SubgroupId};
+use spindle_dds_core::membership::{Decision, Finish, MemberId, OutReason, Request, View};
+use spindle_dds_core::{Delivery, EngineEvent, Held, MessageRun, Sink, SubgroupId};
 use spindle_dds_transport::sim::{Rng, SimFabric};
 
-use crate::invariants::told;
 use crate::life::facts::{Delivered, LaneKey, Sent};
 use crate::life::invariants::payload;
 use crate::life::plan::LifePlan;
@@ -30,7 +29,7 @@ pub(crate) enum News {
     Refused(Request, String),
     ViewEnded(Finish),
     ViewBegun(Arc<View>),
-    Stopped(StopReason),
+    Stopped(OutReason),
     Wrong(Finding),
 }
 
@@ -98,8 +97,9 @@ impl Recorder {
 
     /// Nothing is left to do.
     pub(super) fn is_at_rest(&mut self) {
-        if let Err(finding) = told(&self.untold) {
-            self.news.push(News::Wrong(finding));
+        if !self.untold.is_empty() {
+            let what = format!("batches without an end in subgroups {:?}", self.untold);
+            self.news.push(News::Wrong(("L8", what)));
         }
     }
 
@@ -125,7 +125,7 @@ impl Recorder {
     }
 
     fn begin(&mut self, view: &View) {
-        for lane in &view.lanes {
+        for lane in &view.subgroups {
             let key = (lane.subgroup, lane.epoch, 0);
             let ids = lane.members.iter();
             let ids = ids.map(|rank| view.members[rank.index()].id).collect();
@@ -171,7 +171,7 @@ impl Sink<SimFabric> for Recorder {
     }
 
     /// Takes some of it, and leaves the rest.
-    fn deliver_run(&mut self, run: &mut Run<'_, SimFabric>) {
+    fn deliver_run(&mut self, run: &mut MessageRun<'_, SimFabric>) {
         run.each(
             5,
             |next| next.timestamp % 3 != 0,
@@ -183,9 +183,9 @@ impl Sink<SimFabric> for Recorder {
         self.untold.clear();
     }
 
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: EngineEvent) {
         let news = match event {
-            Event::LaneEnded {
+            EngineEvent::LaneEnded {
                 subgroup,
                 epoch,
                 end,
@@ -201,21 +201,20 @@ impl Sink<SimFabric> for Recorder {
                     digest,
                 }
             }
-            Event::Decide(decision) => News::Decide(decision),
-            Event::Refused { request, why } => News::Refused(request, why),
-            Event::ViewEnded(finish) => News::ViewEnded(finish),
-            Event::ViewBegun(view) => {
+            EngineEvent::Decide(decision) => News::Decide(decision),
+            EngineEvent::Refused { request, why } => News::Refused(request, why),
+            EngineEvent::ViewEnded(finish) => News::ViewEnded(finish),
+            EngineEvent::ViewBegun(view) => {
                 self.begin(&view);
                 News::ViewBegun(view)
             }
-            Event::Stopped(reason) => News::Stopped(reason),
-            Event::MemberLeft { .. } | Event::SenderLeft { .. } => return,
+            EngineEvent::Stopped(reason) => News::Stopped(reason),
         };
         self.news.push(news);
     }
 
     fn is_reading(&self, _: SubgroupId) -> bool {
-        true
+        self.plan.reads(self.me)
     }
 
     fn is_ready(&self, subgroup: SubgroupId) -> bool {

@@ -57,7 +57,10 @@ impl World<'_> {
         let Some(me) = view.rank(member.id).filter(|_| member.is_up()) else {
             return;
         };
-        let mine = view.lanes.iter().filter(|lane| lane.members.contains(&me));
+        let mine = view
+            .subgroups
+            .iter()
+            .filter(|lane| lane.members.contains(&me));
         let key = |lane: &SubgroupSpec| member.lane_key(lane.subgroup, lane.epoch);
         let segment = |lane: &SubgroupSpec| self.lanes.get(&key(lane)).copied();
         let lanes = mine.filter_map(|lane| Some((lane, segment(lane)?)));

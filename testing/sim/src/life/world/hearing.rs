@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use spindle_dds_core::membership::{Finish, MemberId, Request, View, Why};
-use spindle_dds_core::{DeliveryClass, StopReason};
+use spindle_dds_core::DeliveryClass;
+use spindle_dds_core::membership::{Finish, MemberId, OutReason, RemovalReason, Request, View};
 
 use super::World;
 use crate::life::facts::{Fact, LaneKey, Standing};
@@ -202,7 +202,7 @@ impl World<'_> {
         };
         for removal in &finish.proposal.removals {
             let who = view.members.get(usize::from(removal.rank));
-            if let (Some(who), Why::Failed(cause)) = (who, &removal.why)
+            if let (Some(who), RemovalReason::Failed(cause)) = (who, &removal.reason)
                 && self.plan.is_hostile(who.id)
             {
                 *self.expelled.entry(cause.clone()).or_default() += 1;
@@ -210,7 +210,7 @@ impl World<'_> {
         }
     }
 
-    fn stopped(&mut self, at: usize, reason: StopReason) -> Result<(), Finding> {
+    fn stopped(&mut self, at: usize, reason: OutReason) -> Result<(), Finding> {
         let id = self.members[at].id;
         let record = self.records.get(&self.hosts[&id]);
         let standing = Standing {

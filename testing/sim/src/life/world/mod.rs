@@ -126,7 +126,7 @@ impl<'a> World<'a> {
             divided: Vec::new(),
             cuts: Vec::new(),
             course: Course::default(),
-            book: Book::new(plan.availability),
+            book: Book::new(plan.availability, plan.only.as_deref()),
             stillborn: BTreeSet::new(),
             may_err: plan.may_err(),
             refused: 0,

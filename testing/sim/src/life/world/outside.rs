@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{CONTROL_ROW_LEN, Decision, MemberId, Request, View};
-use spindle_dds_core::{Layout, Prepared};
+use spindle_dds_core::{PreparedView, SegmentLayout};
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::sim::SimFabric;
 
@@ -31,7 +31,7 @@ impl World<'_> {
     }
 
     /// Segments are made by whoever comes first.
-    pub(super) fn prepare(&mut self, at: usize, view: Arc<View>) -> Prepared<SimFabric> {
+    pub(super) fn prepare(&mut self, at: usize, view: Arc<View>) -> PreparedView<SimFabric> {
         let id = self.members[at].id;
         let node = |rank: &Rank| self.nodes[&view.members[rank.index()].id];
         let ranks: Vec<Rank> = (0..view.members.len() as u16).map(Rank).collect();
@@ -46,21 +46,21 @@ impl World<'_> {
             .or_insert_with(|| network.open_control(&rows));
         let me = view.rank(id).unwrap_or(Rank(0));
         let mut lanes = Vec::new();
-        for lane in view.lanes.iter().filter(|lane| lane.epoch == view.id) {
+        for lane in view.subgroups.iter().filter(|lane| lane.epoch == view.id) {
             let Some(place) = lane.members.iter().position(|rank| *rank == me) else {
                 continue;
             };
-            let lens = Layout::new(lane).map(|layout| layout.row_lens());
+            let lens = SegmentLayout::new(lane).map(|layout| layout.row_lens());
             let lens = lens.unwrap_or_default();
             let rows: Vec<_> = lane.members.iter().map(node).zip(lens).collect();
             let key = self.members[at].lane_key(lane.subgroup, lane.epoch);
             let segment = *self.lanes.entry(key).or_insert_with(|| network.open(&rows));
             lanes.push((lane.subgroup, network.fabric(segment, Rank(place as u16))));
         }
-        Prepared {
+        PreparedView {
             control: network.fabric(control, me),
             view,
-            lanes,
+            subgroups: lanes,
         }
     }
 

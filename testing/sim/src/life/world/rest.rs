@@ -66,17 +66,21 @@ impl World<'_> {
                 let (of, updates) = (member.id, member.updates);
                 self.book.tell(&Fact::Settled { of, updates })?;
             }
-            for lane in &view.lanes {
+            for lane in &view.subgroups {
                 let key = member.lane_key(lane.subgroup, lane.epoch);
                 let ids = lane.members.iter();
-                let ids: Vec<_> = ids.map(|rank| view.members[rank.index()].id).collect();
+                let mut ids: Vec<_> = ids.map(|rank| view.members[rank.index()].id).collect();
                 if ids.contains(&member.id) {
+                    ids.retain(|id| self.plan.reads(*id));
                     let (lane, members) = (key, &ids[..]);
                     self.book.tell(&Fact::LaneAtRest { lane, members })?;
                 }
             }
         }
-        self.book.judge(Some(&self.survivors()))
+        // A member that does not read is in no hurry to deliver what it sent itself.
+        let mut survivors = self.survivors();
+        survivors.retain(|id| self.plan.reads(*id));
+        self.book.judge(Some(&survivors))
     }
 
     /// What is held comes back to its senders, which take notice.

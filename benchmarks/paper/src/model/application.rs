@@ -1,0 +1,126 @@
+//! A thread that sends in one subgroup as fast as it can, or with a delay.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::network::TimedFabric;
+use spindle_dds_core::{
+    ClaimError, CommitMeta, DeliveryClass, MessageKind, SubgroupHandle, TopicKey,
+};
+
+use super::constants::{SEND, copy_ns};
+use super::experiment::{Experiment, STAND_IN};
+
+/// What came of a try to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tried {
+    Sent,
+    /// It looks again when the engine has made room.
+    NoRoom,
+}
+
+pub(super) struct Application {
+    lane: Arc<SubgroupHandle<TimedFabric>>,
+    ring: DeliveryClass,
+    window: usize,
+    /// Messages to send still.
+    left: u32,
+    /// From a message to the next.
+    gap_ns: u64,
+    /// When it is ready for the next one.
+    pub(super) ready_at: u64,
+    /// Indexes of its messages that are not released.
+    in_flight: VecDeque<u64>,
+    /// Since when it has found no room.
+    waiting_since: Option<u64>,
+    pub(super) waited_ns: u64,
+    /// It will have a turn, whatever happens.
+    pub(super) has_turn: bool,
+}
+
+impl Application {
+    /// `wait_ns` after each message.
+    pub(super) fn new(
+        lane: Arc<SubgroupHandle<TimedFabric>>,
+        experiment: &Experiment,
+        wait_ns: u64,
+    ) -> Self {
+        let copies = u64::from(experiment.copies);
+        // Who is delayed sends for as long as the others do.
+        let endless = experiment.delay.is_some();
+        Self {
+            lane,
+            ring: experiment.ring(),
+            window: experiment.window as usize,
+            left: if endless {
+                u32::MAX
+            } else {
+                experiment.messages
+            },
+            gap_ns: SEND.value + copies * copy_ns(experiment.size) + wait_ns,
+            ready_at: 0,
+            in_flight: VecDeque::new(),
+            waiting_since: None,
+            waited_ns: 0,
+            has_turn: false,
+        }
+    }
+
+    pub(super) fn subgroup(&self) -> usize {
+        self.lane.subgroup().index()
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.left == 0
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        self.waiting_since.is_some()
+    }
+
+    pub(super) fn has_room(&mut self) -> bool {
+        let released = self.lane.released(self.ring);
+        while self
+            .in_flight
+            .front()
+            .is_some_and(|index| *index < released)
+        {
+            self.in_flight.pop_front();
+        }
+        self.in_flight.len() < self.window
+    }
+
+    /// Sends a message at `at`, if there is room.
+    pub(super) fn try_send(&mut self, at: u64) -> Result<Tried, ClaimError> {
+        let claim = match self.has_room() {
+            true => self.lane.claim(self.ring, STAND_IN),
+            false => Err(ClaimError::NoRoom),
+        };
+        let claim = match claim {
+            Ok(claim) => claim,
+            Err(ClaimError::NoRoom) => {
+                self.waiting_since.get_or_insert(at);
+                return Ok(Tried::NoRoom);
+            }
+            Err(error) => return Err(error),
+        };
+        let meta = CommitMeta {
+            kind: MessageKind::Data,
+            flags: 0,
+            encapsulation: 1,
+            writer: 0,
+            timestamp: at as i64,
+            topic: TopicKey::of_name("paper").low(),
+            key_hash: [0; 16],
+            skipped: 0,
+        };
+        let committed = claim
+            .commit(STAND_IN, &meta)
+            .map_err(|refused| refused.error)?;
+        self.in_flight.push_back(committed.index);
+        self.waited_ns += self.waiting_since.take().map_or(0, |since| at - since);
+        self.left -= 1;
+        self.ready_at = at + self.gap_ns;
+        Ok(Tried::Sent)
+    }
+}

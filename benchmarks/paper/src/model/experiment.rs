@@ -1,0 +1,200 @@
+//! What is run.
+
+use serde::Serialize;
+use spindle_dds_core::{
+    DeliveryClass, EngineConfig, RingSpec, SWITCHES, SenderSpec, SubgroupId, SubgroupSpec, TopicKey,
+};
+use spindle_dds_transport::Rank;
+
+/// Bytes that stand in for a message.
+pub(super) const STAND_IN: u32 = 16;
+
+/// Most messages of a sender in an experiment.
+pub(crate) const MESSAGES_MAX: u32 = 20_000;
+
+/// How many members send in a subgroup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Senders {
+    /// Each of them.
+    All,
+    /// The first half.
+    Half,
+    /// The first.
+    One,
+}
+
+impl Senders {
+    /// Of so many members.
+    pub(crate) fn of(self, members: usize) -> usize {
+        match self {
+            Self::All => members,
+            Self::Half => (members / 2).max(1),
+            Self::One => 1,
+        }
+    }
+}
+
+/// How messages leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Slots {
+    /// The paper's slots of the size of the largest message, their counters in them: a write
+    /// for the slots, one for the guard.
+    Fixed,
+    /// Our rings: a write for the payload, one for the headers, one for the guard.
+    Rings,
+}
+
+/// What an application that sends has to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Lock {
+    /// The paper's lock, which the polling thread holds over a predicate and its posts.
+    OverPosts,
+    /// The paper's lock, which it gives back before it posts (§III-C).
+    BeforePosts,
+    /// Nothing: our claims and commits.
+    Free,
+}
+
+/// Which senders are delayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Delayed {
+    /// The last one.
+    One,
+    /// The last half.
+    Half,
+}
+
+/// Senders that wait after each message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub(crate) struct Delay {
+    /// Which.
+    pub(crate) who: Delayed,
+    /// For how long; for ever if none.
+    pub(crate) ns: Option<u64>,
+}
+
+/// One run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Experiment {
+    /// Members, all of them in all subgroups.
+    pub(crate) members: usize,
+    /// Who sends.
+    pub(crate) senders: Senders,
+    /// Bytes of a message.
+    pub(crate) size: u32,
+    /// Messages of a sender that may be in flight.
+    pub(crate) window: u32,
+    /// Messages that each sender sends in each active subgroup.
+    pub(crate) messages: u32,
+    /// Subgroups.
+    pub(crate) subgroups: usize,
+    /// Of these, those in which anything is sent; by a thread for each.
+    pub(crate) active: usize,
+    /// Switches of the engine.
+    #[serde(serialize_with = "switches")]
+    pub(crate) config: EngineConfig,
+    /// How messages leave.
+    pub(crate) slots: Slots,
+    /// What applications contend for.
+    pub(crate) lock: Lock,
+    /// Senders that wait.
+    pub(crate) delay: Option<Delay>,
+    /// Time that an upcall takes: for each message, or for each batch of them.
+    pub(crate) upcall_ns: u64,
+    /// Messages are copied into the ring, and out of it.
+    pub(crate) copies: bool,
+    /// Delivered on receipt.
+    pub(crate) unordered: bool,
+}
+
+impl Experiment {
+    /// The paper's usual one: one subgroup, all send messages of 10 KB, a window of 100.
+    pub(crate) const fn new(
+        members: usize,
+        config: EngineConfig,
+        slots: Slots,
+        lock: Lock,
+    ) -> Self {
+        Self {
+            members,
+            senders: Senders::All,
+            size: 10_240,
+            window: 100,
+            messages: 1000,
+            subgroups: 1,
+            active: 1,
+            config,
+            slots,
+            lock,
+            delay: None,
+            upcall_ns: 0,
+            copies: false,
+            unordered: false,
+        }
+    }
+
+    pub(super) fn ring(&self) -> DeliveryClass {
+        match self.unordered {
+            true => DeliveryClass::Unordered,
+            false => DeliveryClass::Ordered,
+        }
+    }
+
+    pub(super) fn ring_spec(&self) -> RingSpec {
+        RingSpec::at_least(
+            self.window,
+            u64::from(self.window.next_power_of_two() * STAND_IN),
+        )
+    }
+
+    pub(super) fn lane(&self, subgroup: usize) -> SubgroupSpec {
+        let places = || (0..self.members as u16).map(Rank);
+        let mut rings = [None; 2];
+        rings[self.ring().index()] = Some(self.ring_spec());
+        let senders = places().take(self.senders.of(self.members));
+        SubgroupSpec {
+            subgroup: SubgroupId(subgroup as u32),
+            epoch: 1,
+            base: 0,
+            members: places().collect(),
+            senders: senders.map(|rank| SenderSpec { rank, rings }).collect(),
+            topics: vec![TopicKey::of_name("paper")],
+        }
+    }
+
+    /// How long a sender waits after each message; `None` if it never sends.
+    pub(super) fn wait_ns(&self, sender: usize) -> Option<u64> {
+        let senders = self.senders.of(self.members);
+        match self.delay {
+            Some(delay) if sender >= senders - delay.count(senders) => delay.ns,
+            _ => Some(0),
+        }
+    }
+
+    /// Messages of a subgroup after which the run is over: with delays, as many as the others
+    /// send in it.
+    pub(super) fn deliveries(&self) -> u64 {
+        let senders = self.senders.of(self.members);
+        let delayed = self.delay.map_or(0, |delay| delay.count(senders));
+        (senders - delayed) as u64 * u64::from(self.messages)
+    }
+}
+
+impl Delay {
+    fn count(self, senders: usize) -> usize {
+        match self.who {
+            Delayed::One => 1,
+            Delayed::Half => senders / 2,
+        }
+    }
+}
+
+/// The switches that are on, by name.
+fn switches<S: serde::Serializer>(config: &EngineConfig, to: S) -> Result<S::Ok, S::Error> {
+    let on = SWITCHES.iter().filter(|switch| switch.is_on(config));
+    to.collect_seq(on.map(|switch| switch.name))
+}

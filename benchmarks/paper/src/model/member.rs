@@ -1,0 +1,272 @@
+//! A member: its engine, stepped by a polling thread, and its applications.
+
+use std::sync::Arc;
+
+use crate::network::{Spent, TimedFabric, TimedNetwork};
+use spindle_dds_core::membership::View;
+use spindle_dds_core::{DeliveryClass, Engine, SubgroupHandle, SubgroupId};
+
+use super::application::{Application, Tried};
+use super::constants::LOCK;
+use super::experiment::{Experiment, Lock};
+use super::receiver::Receiver;
+use super::view::begin_view;
+use super::world::Broken;
+
+/// Predicates of a subgroup that take the paper's lock in a pass.
+const PREDICATES: u64 = 3;
+
+pub(super) struct Member {
+    pub(super) node: usize,
+    network: TimedNetwork,
+    pub(super) engine: Engine<TimedFabric, Receiver>,
+    pub(super) lanes: Vec<Arc<SubgroupHandle<TimedFabric>>>,
+    /// What had been spent on each when the experiment began.
+    spent_before: Vec<Spent>,
+    pub(super) applications: Vec<Application>,
+    lock: Lock,
+    /// Subgroups in which anything is sent.
+    active: usize,
+    ring: DeliveryClass,
+    /// The step that found something ends then.
+    pub(super) busy_until: u64,
+    /// Steps that find nothing follow each other since then.
+    idle: Option<Idle>,
+    /// Time in such steps.
+    pub(super) idle_ns: u64,
+    /// Time lost by handing the lock over.
+    pub(super) lock_ns: u64,
+}
+
+/// Steps that find nothing all take the same time, and leave no trace.
+#[derive(Debug, Clone, Copy)]
+struct Idle {
+    since: u64,
+    period: u64,
+}
+
+/// What happens next at a member, and when.
+#[derive(Debug, Default)]
+pub(super) struct Next {
+    /// A step.
+    pub(super) step: Option<u64>,
+    /// An application's turn.
+    pub(super) turns: Vec<(u64, usize)>,
+}
+
+impl Member {
+    pub(super) fn new(
+        network: TimedNetwork,
+        (own, control): (TimedFabric, TimedFabric),
+        segments: Vec<TimedFabric>,
+        (experiment, view): (&Experiment, &Arc<View>),
+    ) -> Result<Self, Broken> {
+        let node = usize::from(spindle_dds_transport::Fabric::me(&control).0);
+        let receiver = Receiver::new(network.clone(), node, experiment);
+        let engine = Engine::new(own, experiment.config, receiver);
+        begin_view(&engine, view, control, segments);
+        let subgroups = (0..experiment.subgroups as u32).map(SubgroupId);
+        let lanes = subgroups.map(|it| engine.handle().lane(it).ok_or(Broken::Experiment));
+        let lanes = lanes.collect::<Result<Vec<_>, _>>()?;
+        let mut applications = Vec::new();
+        if node < experiment.senders.of(experiment.members)
+            && let Some(wait_ns) = experiment.wait_ns(node)
+        {
+            let active = lanes.iter().take(experiment.active);
+            applications
+                .extend(active.map(|lane| Application::new(lane.clone(), experiment, wait_ns)));
+        }
+        Ok(Self {
+            node,
+            network,
+            engine,
+            spent_before: Vec::new(),
+            lanes,
+            applications,
+            lock: experiment.lock,
+            active: experiment.active,
+            ring: experiment.ring(),
+            busy_until: 0,
+            idle: None,
+            idle_ns: 0,
+            lock_ns: 0,
+        })
+    }
+
+    /// The experiment begins.
+    pub(super) fn begin(&mut self, at: u64) {
+        self.network.wait_until(self.node, at);
+        self.spent_before = self.lanes.iter().map(|it| it.fabric().spent()).collect();
+    }
+
+    /// What the experiment has spent on a subgroup.
+    pub(super) fn spent(&self, subgroup: usize) -> Spent {
+        let (now, before) = (
+            self.lanes[subgroup].fabric().spent(),
+            self.spent_before[subgroup],
+        );
+        Spent {
+            requests: now.requests - before.requests,
+            writes: now.writes - before.writes,
+            wire_bytes: now.wire_bytes - before.wire_bytes,
+            posting_ns: now.posting_ns - before.posting_ns,
+            looking_ns: now.looking_ns - before.looking_ns,
+            rising_ns: now.rising_ns - before.rising_ns,
+        }
+    }
+
+    /// One pass of the polling thread.
+    pub(super) fn step(&mut self, at: u64) -> Result<Next, Broken> {
+        self.network.wait_until(self.node, at);
+        let free = self.free_ns();
+        let Some(outcome) = self.engine.step(at) else {
+            return Err(Broken::Owned);
+        };
+        let end = self.network.now(self.node);
+        if !outcome.progress {
+            self.idle = Some(Idle {
+                since: end,
+                period: (end - at).max(1),
+            });
+            return Ok(Next::default());
+        }
+        // In the model the lock is free at the end of a step.
+        let free = end - (self.free_ns() - free);
+        let handing_over = match self.lock {
+            Lock::OverPosts => self.hand_over_lock(at, free)?,
+            Lock::BeforePosts | Lock::Free => 0,
+        };
+        let end = self.network.spend(self.node, handing_over);
+        if self.lock != Lock::Free {
+            self.go_while_free(free + handing_over, end)?;
+        }
+        self.busy_until = end;
+        Ok(Next {
+            step: Some(end),
+            turns: self.turns_after(end),
+        })
+    }
+
+    /// Time in which the polling thread has not held the lock, of all so far: it looked at
+    /// subgroups where nobody sends, or posted when that needs no lock.
+    fn free_ns(&self) -> u64 {
+        let spent = |lane: &Arc<SubgroupHandle<TimedFabric>>| lane.fabric().spent();
+        let (active, inactive) = self.lanes.split_at(self.active);
+        let looking = || inactive.iter().map(|lane| spent(lane).looking_ns).sum();
+        match self.lock {
+            Lock::Free => 0,
+            Lock::OverPosts => looking(),
+            Lock::BeforePosts => {
+                let posting: u64 = active.iter().map(|lane| spent(lane).posting_ns).sum();
+                posting + looking()
+            }
+        }
+    }
+
+    /// Behind each predicate of a step, whoever waits for the lock has one go. Returns how
+    /// long it took to hand it over.
+    fn hand_over_lock(&mut self, begin: u64, end: u64) -> Result<u64, Broken> {
+        let mut handing_over = 0;
+        for nth in 1..=PREDICATES {
+            for which in 0..self.applications.len() {
+                let now = begin + (end - begin) * nth / PREDICATES + handing_over;
+                let application = &self.applications[which];
+                if application.is_done() || application.ready_at > now {
+                    continue;
+                }
+                handing_over += LOCK.value;
+                self.go(which, now)?;
+            }
+        }
+        self.lock_ns += handing_over;
+        Ok(handing_over)
+    }
+
+    /// What applications send while the lock is free.
+    fn go_while_free(&mut self, from: u64, to: u64) -> Result<(), Broken> {
+        for which in 0..self.applications.len() {
+            loop {
+                let application = &self.applications[which];
+                let now = application.ready_at.max(from);
+                let over = application.is_done() || now >= to;
+                if over || self.go(which, now)? == Tried::NoRoom {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns of those that are not served in the next step.
+    fn turns_after(&mut self, end: u64) -> Vec<(u64, usize)> {
+        let locks = self.lock != Lock::Free;
+        let mut turns = Vec::new();
+        for (which, application) in self.applications.iter_mut().enumerate() {
+            let is_free = match locks {
+                true => !application.is_waiting(),
+                false => application.is_waiting() && application.has_room(),
+            };
+            if is_free && !application.is_done() && !application.has_turn {
+                application.has_turn = true;
+                turns.push((end.max(application.ready_at), which));
+            }
+        }
+        turns
+    }
+
+    fn go(&mut self, which: usize, at: u64) -> Result<Tried, Broken> {
+        let application = &mut self.applications[which];
+        let tried = application.try_send(at)?;
+        if tried == Tried::Sent {
+            let subgroup = application.subgroup();
+            self.engine
+                .with_sink(|sink| sink.lanes[subgroup].claimed.push_back(at));
+        }
+        Ok(tried)
+    }
+
+    /// An application's turn.
+    pub(super) fn turn(&mut self, which: usize, at: u64) -> Result<Next, Broken> {
+        let mut next = Next::default();
+        self.applications[which].has_turn = false;
+        if self.applications[which].is_done() {
+            return Ok(next);
+        }
+        if self.lock != Lock::Free && self.busy_until > at {
+            // It is served with the lock, or when that is free.
+            self.applications[which].has_turn = true;
+            next.turns.push((self.busy_until, which));
+            return Ok(next);
+        }
+        if self.go(which, at)? == Tried::Sent {
+            next.step = self.wake(at);
+            let application = &mut self.applications[which];
+            if !application.is_done() {
+                application.has_turn = true;
+                next.turns.push((application.ready_at, which));
+            }
+        }
+        Ok(next)
+    }
+
+    /// Something is there to be found since `at`. When the step begins that finds it, if the
+    /// polling thread finds nothing now.
+    pub(super) fn wake(&mut self, at: u64) -> Option<u64> {
+        let Idle { since, period } = self.idle.take()?;
+        let passes = at.saturating_sub(since).div_ceil(period);
+        let begin = since + passes * period;
+        self.idle_ns += begin - since;
+        Some(begin)
+    }
+
+    /// My order of a subgroup.
+    pub(super) fn is_ordered(&self) -> bool {
+        self.ring == DeliveryClass::Ordered
+    }
+
+    pub(super) fn position(&self, subgroup: usize) -> u64 {
+        self.engine
+            .position(SubgroupId(subgroup as u32))
+            .map_or(0, |position| position.delivered_num)
+    }
+}

@@ -1,0 +1,111 @@
+//! What is delivered to a member: it takes time, and is counted.
+
+use std::collections::VecDeque;
+
+use crate::network::{TimedFabric, TimedNetwork};
+use spindle_dds_core::membership::OutReason;
+use spindle_dds_core::{Delivery, EngineEvent, Sink, SubgroupId};
+
+use super::constants::{DELIVER, RECEIVE, copy_ns};
+use super::experiment::Experiment;
+
+/// A member's upcalls.
+pub(super) struct Receiver {
+    network: TimedNetwork,
+    node: usize,
+    deliver_ns: u64,
+    /// Receipts of all are told, and charged, but of one's own, and of what is not ordered.
+    unordered: bool,
+    upcall_ns: u64,
+    /// Deliveries of a subgroup after which it is done.
+    enough: u64,
+    /// Subgroups that are not done.
+    open: usize,
+    /// An upcall is due for what was delivered.
+    due: bool,
+    pub(super) lanes: Vec<Stream>,
+    /// When all was delivered that there is to be.
+    pub(super) done_at: Option<u64>,
+    /// From claim to delivery of my own messages.
+    pub(super) latencies: Vec<u64>,
+    pub(super) stopped: Option<OutReason>,
+}
+
+/// What came of one subgroup.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    delivered: u64,
+    /// Of the order up to the end of the run.
+    pub(super) digest: u64,
+    /// When my messages were claimed that are not delivered yet.
+    pub(super) claimed: VecDeque<u64>,
+    /// Time for deliveries.
+    pub(super) spent_ns: u64,
+}
+
+impl Receiver {
+    pub(super) fn new(network: TimedNetwork, node: usize, experiment: &Experiment) -> Self {
+        let copies = u64::from(experiment.copies);
+        Self {
+            network,
+            node,
+            deliver_ns: DELIVER.value + copies * copy_ns(experiment.size),
+            unordered: experiment.unordered,
+            upcall_ns: experiment.upcall_ns,
+            enough: experiment.deliveries(),
+            open: experiment.active,
+            due: false,
+            lanes: (0..experiment.subgroups)
+                .map(|_| Stream::default())
+                .collect(),
+            done_at: None,
+            latencies: Vec::new(),
+            stopped: None,
+        }
+    }
+}
+
+impl Sink<TimedFabric> for Receiver {
+    fn deliver(&mut self, delivery: &Delivery<'_, TimedFabric>) {
+        let is_mine = delivery.sender.index() == self.node;
+        let ns = match is_mine || self.unordered {
+            true => self.deliver_ns + RECEIVE.value,
+            false => self.deliver_ns,
+        };
+        let now = self.network.spend(self.node, ns);
+        self.due = true;
+        let lane = &mut self.lanes[delivery.lane.subgroup().index()];
+        lane.spent_ns += ns;
+        if is_mine && let Some(claimed) = lane.claimed.pop_front() {
+            self.latencies.push(now - claimed);
+        }
+        lane.delivered += 1;
+        if lane.delivered > self.enough {
+            return;
+        }
+        let what = u64::from(delivery.sender.0) << 48 | delivery.header.writer_seq;
+        lane.digest = (lane.digest ^ what)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(29);
+        if lane.delivered == self.enough {
+            self.open -= 1;
+            self.done_at = (self.open == 0).then_some(now);
+        }
+    }
+
+    fn batch_end(&mut self) {
+        if std::mem::take(&mut self.due) {
+            self.network.spend(self.node, self.upcall_ns);
+        }
+    }
+
+    fn event(&mut self, event: EngineEvent) {
+        if let EngineEvent::Stopped(reason) = event {
+            self.stopped = Some(reason);
+        }
+    }
+
+    fn is_reading(&self, _: SubgroupId) -> bool {
+        true
+    }
+}

@@ -1,0 +1,204 @@
+//! One node's end of a segment.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::costs::Measure;
+use super::network::{Posted, TimedNetwork};
+use spindle_dds_transport::{
+    FABRIC_AREA, Fabric, FabricCounters, PeerFailure, PeerSet, Rank, Region, WakeInterest,
+};
+
+/// A [`Fabric`] over a segment of a [`TimedNetwork`]: a push takes time of its node, and
+/// lands later.
+pub(crate) struct TimedFabric {
+    network: TimedNetwork,
+    segment: usize,
+    me: usize,
+    rows: Vec<Region>,
+    measure: Arc<dyn Measure>,
+    pushes: AtomicU64,
+    word_pushes: AtomicU64,
+    bytes_pushed: AtomicU64,
+    requests: AtomicU64,
+    writes: AtomicU64,
+    wire_bytes: AtomicU64,
+    posting_ns: AtomicU64,
+    looks: AtomicU64,
+    rising_ns: AtomicU64,
+}
+
+/// What a node has spent on a segment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Spent {
+    /// Pushes that were posted, each once, whomever it went to.
+    pub(crate) requests: u64,
+    /// Writes: a push counts for each of its peers.
+    pub(crate) writes: u64,
+    /// Bytes that these took on the link.
+    pub(crate) wire_bytes: u64,
+    /// Time for posting them.
+    pub(crate) posting_ns: u64,
+    /// Time for looking at rows of others.
+    pub(crate) looking_ns: u64,
+    /// Time for the work behind words that rose.
+    pub(crate) rising_ns: u64,
+}
+
+fn add(counter: &AtomicU64, more: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+}
+
+impl TimedFabric {
+    pub(super) fn new(
+        network: TimedNetwork,
+        (segment, me): (usize, usize),
+        rows: Vec<Region>,
+        measure: Arc<dyn Measure>,
+    ) -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            network,
+            segment,
+            me,
+            rows,
+            measure,
+            pushes: zero(),
+            word_pushes: zero(),
+            bytes_pushed: zero(),
+            requests: zero(),
+            writes: zero(),
+            wire_bytes: zero(),
+            posting_ns: zero(),
+            looks: zero(),
+            rising_ns: zero(),
+        }
+    }
+
+    /// What has been spent on it so far.
+    pub(crate) fn spent(&self) -> Spent {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Spent {
+            requests: load(&self.requests),
+            writes: load(&self.writes),
+            wire_bytes: load(&self.wire_bytes),
+            posting_ns: load(&self.posting_ns),
+            looking_ns: load(&self.looks) * self.network.costs().look_ns,
+            rising_ns: load(&self.rising_ns),
+        }
+    }
+
+    fn post(&self, at: usize, bytes: Arc<[u8]>, to: &PeerSet) {
+        let seat = (self.segment, self.me);
+        let Posted {
+            writes,
+            wire_bytes,
+            posting_ns,
+        } = self.network.post(seat, at, bytes, to);
+        add(&self.requests, u64::from(writes > 0));
+        add(&self.writes, writes);
+        add(&self.wire_bytes, wire_bytes);
+        add(&self.posting_ns, posting_ns);
+    }
+
+    fn check(&self, at: usize, len: usize) {
+        let inside = at >= FABRIC_AREA && self.rows[self.me].contains(at, len);
+        assert!(
+            inside && at.is_multiple_of(8) && len.is_multiple_of(8),
+            "push of {len} bytes at {at}: unaligned, outside the row or in the fabric's area"
+        );
+    }
+
+    fn peers(&self, to: &PeerSet) -> u64 {
+        let me: PeerSet = [self.me()].into_iter().collect();
+        to.without(&me).len() as u64
+    }
+}
+
+impl Fabric for TimedFabric {
+    fn me(&self) -> Rank {
+        Rank(self.me as u16)
+    }
+
+    fn members(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn row(&self, of: Rank) -> &Region {
+        if of.index() != self.me {
+            add(&self.looks, 1);
+            self.network.look(self.me);
+        }
+        &self.rows[of.index()]
+    }
+
+    fn store(&self, word: usize, value: u64) {
+        let row = &self.rows[self.me];
+        let rise = value.saturating_sub(row.load(word));
+        row.store(word, value);
+        let ns = self.measure.rise(word, rise);
+        if ns > 0 {
+            add(&self.rising_ns, ns);
+            self.network.spend(self.me, ns);
+        }
+    }
+
+    fn push(&self, at: usize, len: usize, to: &PeerSet) {
+        self.check(at, len);
+        if len == 0 {
+            return;
+        }
+        let peers = self.peers(to);
+        add(&self.pushes, peers);
+        add(&self.bytes_pushed, peers * len as u64);
+        let mut bytes = vec![0; len];
+        self.rows[self.me].copy_out(at, &mut bytes);
+        self.post(at, bytes.into(), to);
+    }
+
+    fn push_word(&self, word: usize, value: u64, to: &PeerSet) {
+        self.check(word, 8);
+        self.store(word, value);
+        let peers = self.peers(to);
+        add(&self.word_pushes, peers);
+        add(&self.bytes_pushed, peers * 8);
+        self.post(word, Arc::new(value.to_le_bytes()), to);
+    }
+
+    /// Everything has been posted at its call; nobody sleeps.
+    fn wake(&self, _: &PeerSet, _: &PeerSet) {}
+
+    fn announce_sleep(&self, _: WakeInterest) {}
+
+    fn announce_awake(&self) {}
+
+    fn nudge(&self) {}
+
+    fn poll(&self) -> Option<PeerFailure> {
+        None
+    }
+
+    fn fence(&self, peer: Rank) {
+        self.network.fence(self.segment, self.me, peer.index());
+    }
+
+    fn counters(&self) -> FabricCounters {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        FabricCounters {
+            pushes: load(&self.pushes),
+            word_pushes: load(&self.word_pushes),
+            bytes_pushed: load(&self.bytes_pushed),
+            ..FabricCounters::default()
+        }
+    }
+}
+
+impl fmt::Debug for TimedFabric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TimedFabric")
+            .field("segment", &self.segment)
+            .field("me", &self.me)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,373 @@
+//! Figures 10 and 11: null-sends, with delayed and with continuous senders.
+
+use super::{kept, ratio, thousands, times};
+use crate::plan::{Found, Line, MEMBERS, Saying, THROUGHPUT, verdict};
+use crate::real::Scale;
+use crate::real::outcome::{Outcome, Rounds, throughput};
+use crate::real::plan::{Plan, TablePlan};
+use crate::real::run::{Last, Run, Who};
+use crate::report::{Claim, Subject};
+use crate::simulated::figures::batching::SENDERS;
+use crate::systems::{Stage, panel};
+use spindle_dds_tools::harness::spread::Spread;
+
+/// Longer than a run takes where nobody is stopped.
+const FOR_EVER: &str = "2s";
+const CASES: [(&str, Last); 4] = [
+    ("no delay", Last::Prompt),
+    ("1 µs", Last::Delayed("1us")),
+    ("100 µs", Last::Delayed("100us")),
+    ("for ever", Last::Silent(FOR_EVER)),
+];
+const WITH: &str = "100 µs, with nulls";
+const WITHOUT: &str = "100 µs, without nulls";
+
+/// What rings of a participant hold if nothing is said: room for those who wait until others have
+/// had their turn on the processors. The paper's 100 are for members that have their own.
+const WINDOW: u32 = 4096;
+/// So many bytes are small: rings hold that many messages then without more memory than a
+/// participant's have if nothing is said.
+const SMALL: u32 = 1024;
+/// So many times the messages of other tables, which last an eighth of a second with such a ring,
+/// and depend on how a run begins: who is delayed needs as long for its first lap, or longer, in
+/// which there is new memory below each of its messages, for it and for all who read it.
+const LONGER: u32 = 9;
+
+const ALONE: &str = "2 senders; the third member only reads";
+const BESIDE: &str = "the same, beside a thread that sleeps for 100 µs at a time, and nothing else";
+const SILENT_BESIDE: &str = "silent, beside such a thread";
+const DELAYED: &str =
+    "the third sends, delayed by 100 µs a message: it looks at the clock and yields";
+const SLEEPS: &str = "the same, but it sleeps";
+const SILENT: &str = "the third could send, and does not";
+const DELAYED_STILL: &str = "delayed, and idle afterwards";
+const SILENT_STILL: &str = "silent, and idle afterwards";
+const DELAYED_NO_NULLS: &str = "delayed, without null_sends";
+const SILENT_NO_NULLS: &str = "silent for 2 s, without null_sends";
+
+pub(super) fn figure_10(scale: Scale) -> Plan {
+    let cases = CASES.map(|(name, last)| {
+        let line = scale.line(Stage::Nulls, throughput, |run| Run { last, ..run });
+        line.named(name)
+    });
+    let control = |stage, name| {
+        let line: Line<Run> = scale.line(stage, throughput, |run| Run {
+            last: Last::Delayed("100us"),
+            messages: scale.messages_by(5),
+            ..run
+        });
+        line.named(name)
+    };
+    Plan {
+        notes: vec![
+            "The last sender waits after each message as the paper's do, in a loop until the time has \
+             passed; but these have a processor each, and here it yields each time that it looks, so \
+             that it is delayed until its turn comes then. For 1 µs it does not yield. For ever: it \
+             sends nothing, and deletes its writer when it has all messages of the others, or after \
+             2 s. Throughput is of the messages of the others: so without a delay it is of one sender \
+             more. That it increases cannot be expected where there is no link that the others could \
+             use better. Half of the senders is one of 2 or 3: the same.",
+            "In the tables rings hold 4096 messages, as a participant's do if nothing is said (with \
+             10 KB, if they are given the memory), and not about 100 as the paper's: where members \
+             share processors, each way that an acknowledgement takes lasts for a turn of all, and \
+             the others would wait for room in so small a ring. In the second table they have 1 KB.",
+            "Who sleeps instead is woken by a timer up to 10,000 times a second, on processors that \
+             all share. That takes as much of the others where a thread sleeps that has no part in \
+             the group, and some of threads that share nothing (at the top).",
+        ],
+        panels: vec![
+            panel("one sender is delayed", [MEMBERS, THROUGHPUT], cases.into()),
+            panel(
+                "one sender is delayed by 100 µs",
+                [MEMBERS, THROUGHPUT],
+                vec![
+                    control(Stage::Batching, WITHOUT),
+                    control(Stage::Nulls, WITH),
+                ],
+            ),
+        ],
+        tables: vec![drill(scale, 10_240), drill(scale, SMALL), controls(scale)],
+        claims: claims_10,
+        ..Plan::new(Subject::Figure(10))
+    }
+}
+
+/// Three members. How fast are the messages of two, whatever the third does?
+fn drill(scale: Scale, size: u32) -> TablePlan {
+    // What wakes as often as a delayed sender, and sends nothing.
+    let beside = |run: Run| Run {
+        beside: Some("100us"),
+        ..run
+    };
+    let silent = third(scale, Last::Silent(FOR_EVER));
+    let rows = [
+        (ALONE, alone(scale)),
+        (BESIDE, beside(alone(scale))),
+        (DELAYED, third(scale, Last::Delayed("100us"))),
+        (SLEEPS, third(scale, Last::Sleeps("100us"))),
+        (SILENT, silent.clone()),
+        (SILENT_BESIDE, beside(silent)),
+    ];
+    let sized = |(name, run): (&str, Run)| (name.to_owned(), Run { size, ..run });
+    TablePlan {
+        title: match size {
+            SMALL => "Three members: the same with messages of 1 KB",
+            _ => "Three members: the messages of two senders, whatever the third does",
+        },
+        head: vec![
+            "",
+            "thousand messages a second [least .. most]",
+            "of the first row",
+            "thousand of the last sender's",
+            "nulls",
+            "ns of a cache line between processors [least .. most]",
+        ],
+        rows: rows.map(sized).into(),
+        cells: |rounds| {
+            vec![
+                thousands(rounds),
+                ratio(rounds),
+                format!("{:.1}", rounds.median(|it| it.last_messages_per_s / 1e3)),
+                nulls(rounds),
+                lines(rounds),
+            ]
+        },
+        repeats: true,
+    }
+}
+
+/// The same without null-sends, which is slow, and what is pushed when all is over, which takes
+/// seconds: so neither stands between rows that are compared.
+fn controls(scale: Scale) -> TablePlan {
+    let still = |last| Run {
+        still: (!scale.quick).then_some("5s"),
+        ..third(scale, last)
+    };
+    // One that is stopped for 2 s is that slow, however many messages there are.
+    let stopped = |last| {
+        let run = Run {
+            messages: scale.messages_by(4),
+            ..third(scale, last)
+        };
+        run.without("null_sends")
+    };
+    TablePlan {
+        title: "Three members: idling afterwards, and without null-sends",
+        head: vec![
+            "",
+            "thousand messages a second [least .. most]",
+            "of the first row",
+            "nulls",
+            "pushes in lanes in 5 s of idling afterwards",
+        ],
+        rows: vec![
+            (ALONE.to_owned(), alone(scale)),
+            (DELAYED_STILL.to_owned(), still(Last::Delayed("100us"))),
+            (SILENT_STILL.to_owned(), still(Last::Silent(FOR_EVER))),
+            (DELAYED_NO_NULLS.to_owned(), stopped(Last::Delayed("100us"))),
+            (SILENT_NO_NULLS.to_owned(), stopped(Last::Silent(FOR_EVER))),
+        ],
+        cells: |rounds| {
+            let pushes = rounds.each.iter().map(|it| it.still_pushes);
+            // The most of all rounds: one that pushes is one too many.
+            let pushes = pushes.max().flatten();
+            vec![
+                thousands(rounds),
+                ratio(rounds),
+                nulls(rounds),
+                pushes.map_or_else(|| "–".to_owned(), |pushes| pushes.to_string()),
+            ]
+        },
+        repeats: false,
+    }
+}
+
+fn third(scale: Scale, last: Last) -> Run {
+    let run = scale.long_run(3, Stage::Bounded);
+    Run {
+        last,
+        window: WINDOW,
+        messages: LONGER * run.messages,
+        ..run
+    }
+}
+
+fn alone(scale: Scale) -> Run {
+    Run {
+        who: Who::Members(3, 2),
+        ..third(scale, Last::Prompt)
+    }
+}
+
+/// Nanoseconds that a cache line took between processors, around these runs.
+fn lines(rounds: &Rounds) -> String {
+    let around = rounds.each.iter().filter_map(|it| it.line_ns);
+    let lines = Spread::of(
+        around
+            .map(|(before, after)| f64::midpoint(before, after))
+            .collect(),
+    );
+    lines.map_or_else(
+        || "–".to_owned(),
+        |ns| format!("{:.0} [{:.0} .. {:.0}]", ns.median, ns.min, ns.max),
+    )
+}
+
+fn nulls(rounds: &Rounds) -> String {
+    format!("{:.0}", rounds.median(|it| it.nulls as f64))
+}
+
+fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
+    let full = |table| {
+        let (delayed, silent) = (
+            kept(found, (table, DELAYED))?,
+            kept(found, (table, SILENT))?,
+        );
+        let least = delayed.min(silent);
+        Some((
+            format!("{delayed:.2} of one that is delayed, {silent:.2} of one that is silent"),
+            verdict(least >= 0.9, least > 0.5),
+        ))
+    };
+    let woken = |table| {
+        let rate = |it: &Outcome| it.messages_per_s;
+        let of_slept = times(found, (table, BESIDE), (table, SLEEPS), rate)?;
+        let (woken, slept) = (kept(found, (table, SLEEPS))?, kept(found, (table, BESIDE))?);
+        let silent = kept(found, (table, SILENT_BESIDE))?;
+        Some((
+            format!(
+                "{woken:.2}; a thread that only sleeps as long leaves {slept:.2} if the third only \
+                 reads, of which that is {of_slept:.2}, and {silent:.2} if the third is silent"
+            ),
+            verdict(woken >= 0.9, woken > 0.5),
+        ))
+    };
+    let stopped = || {
+        let delayed = kept(found, (4, DELAYED_NO_NULLS))?;
+        let silent = kept(found, (4, SILENT_NO_NULLS))?;
+        Some((
+            format!("{delayed:.3} with a delay, {silent:.3} of one that is silent"),
+            verdict(delayed < 0.5 && silent < 0.5, false),
+        ))
+    };
+    let control = || {
+        let ours = times(found, (1, WITHOUT), (1, WITH), Outcome::throughput)?;
+        Some((
+            format!("with nulls {ours:.0}× as fast"),
+            verdict(ours > 2.0, false),
+        ))
+    };
+    let quiet = || {
+        let rounds = [DELAYED_STILL, SILENT_STILL].map(|row| found.at(4, row, 0.0));
+        let each = rounds.into_iter().flatten().flat_map(|rounds| &rounds.each);
+        let pushes = each.map(|it| it.still_pushes).max()??;
+        Some((
+            format!("{pushes} pushes in lanes at most, of all members and rounds"),
+            verdict(pushes == 0, false),
+        ))
+    };
+    vec![
+        Saying {
+            section: "§IV-B.3",
+            text: "With nulls, the other senders run at full speed whatever one of three does: at \
+                   least 0.9 of their rate without it",
+            paper: "full speed",
+            why: WHY_LATE,
+        }
+        .with(full(2)),
+        Saying {
+            section: "§IV-B.3",
+            text: "... where it sleeps, and a timer wakes it, on the processors of all others",
+            paper: "full speed",
+            why: WHY_WOKEN,
+        }
+        .with(woken(2)),
+        Saying {
+            section: "§IV-B.3",
+            text: "The same with messages of 1 KB",
+            paper: "full speed",
+            why: WHY_LATE,
+        }
+        .with(full(3)),
+        Saying {
+            section: "§IV-B.3",
+            text: "... where it sleeps, and a timer wakes it",
+            paper: "full speed",
+            why: WHY_WOKEN,
+        }
+        .with(woken(3)),
+        Saying {
+            section: "§III-B",
+            text: "Without nulls they do not",
+            paper: "they wait",
+            why: "",
+        }
+        .with(stopped()),
+        Saying {
+            section: "§III-B",
+            text: "Without nulls, a delay in one sender leaves messages of the others waiting",
+            paper: "they wait",
+            why: "",
+        }
+        .with(control()),
+        Saying {
+            section: "§III-B",
+            text: "Nothing is pushed when nobody sends: idle for 5 s afterwards",
+            paper: "quiescent",
+            why: "",
+        }
+        .with(quiet()),
+    ]
+}
+
+const WHY_LATE: &str = "A message is delivered when all have received what is before it, nulls too: each \
+                        round waits until the third has had a processor, and after it the others.";
+const WHY_WOKEN: &str = "It is woken up to 10,000 times a second. A thread that sleeps as long, and has no part in the \
+                         group, takes about as much of the others; so the group could hardly give it back.";
+
+pub(super) fn figure_11(scale: Scale) -> Plan {
+    let panels = SENDERS.map(|(senders, title)| {
+        let line = |stage, name| {
+            let line = scale.line(stage, throughput, |run| run.senders(senders));
+            line.named(name)
+        };
+        let lines = vec![
+            line(Stage::Batching, "batching"),
+            line(Stage::Nulls, "with nulls"),
+        ];
+        panel(title, [MEMBERS, THROUGHPUT], lines)
+    });
+    Plan {
+        notes: vec![
+            "How far nulls slow down, or speed up, senders that never pause hangs on who gets a \
+             processor when: that is not judged for all and half of the senders.",
+        ],
+        panels: panels.into(),
+        claims: |found| {
+            let none = || {
+                let line = found.line(2, "with nulls").iter();
+                let nulls = line.map(|(_, rounds)| rounds.median(|it| it.nulls as f64));
+                let nulls =
+                    nulls.fold(None, |sum: Option<f64>, one| Some(sum.unwrap_or(0.0) + one))?;
+                let kept = times(
+                    found,
+                    (2, "batching"),
+                    (2, "with nulls"),
+                    Outcome::throughput,
+                )?;
+                Some((
+                    format!("{nulls} nulls, {kept:.2} of the rate"),
+                    verdict(nulls == 0.0 && kept > 0.8, nulls == 0.0),
+                ))
+            };
+            let saying = Saying {
+                section: "§IV-B.2",
+                text: "One sender: no nulls, no overhead",
+                paper: "none",
+                why: "There are no nulls; the rates are of different moments on a busy machine.",
+            };
+            vec![saying.with(none())]
+        },
+        ..Plan::new(Subject::Figure(11))
+    }
+}

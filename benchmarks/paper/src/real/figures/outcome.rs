@@ -1,0 +1,237 @@
+//! Figures 12, 16, 17, 18: everything on, and what late pushes add.
+
+use crate::model::Senders;
+
+use super::{kept, ratio, thousands, times};
+use crate::plan::{Found, LATENCY, Line, MEMBERS, Saying, THROUGHPUT, verdict};
+use crate::real::Scale;
+use crate::real::outcome::{Outcome, Rounds, latency, throughput};
+use crate::real::plan::{Plan, TablePlan};
+use crate::real::run::Run;
+use crate::report::{Axis, Claim, Subject};
+use crate::simulated::figures::batching::SENDERS;
+use crate::systems::{Stage, panel};
+
+const BASELINE: &str = "baseline";
+const SPINDLE: &str = "Spindle";
+
+pub(super) fn figure_12(scale: Scale) -> Plan {
+    let line = |stage| scale.line(stage, throughput, |run| run);
+    let lines = vec![
+        line(Stage::Nulls).named("batching and nulls"),
+        line(Stage::Late).named("late pushes"),
+        line(Stage::Spindle),
+    ];
+    Plan {
+        notes: vec![
+            "The paper's late pushes give a lock back before posting. There is no lock between our \
+             senders and who steps the engine, and a push to shared memory is over at once: what \
+             late pushes bring with real processes here is not judged. Spindle has batched upcalls, \
+             summary polling and messages of their own length on top.",
+        ],
+        panels: vec![panel("one subgroup", [MEMBERS, THROUGHPUT], lines)],
+        ..Plan::new(Subject::Figure(12))
+    }
+}
+
+fn by_senders(
+    scale: Scale,
+    axes: [Axis; 2],
+    read: fn(&Rounds) -> f64,
+    stamped: bool,
+) -> Vec<crate::plan::PanelPlan<Run>> {
+    let panels = SENDERS.map(|(senders, title)| {
+        let line = |stage| {
+            scale.line(stage, read, |run| {
+                let run = Run { stamped, ..run };
+                run.senders(senders)
+            })
+        };
+        panel(
+            title,
+            axes,
+            [Stage::Baseline, Stage::Spindle, Stage::Bounded]
+                .map(line)
+                .into(),
+        )
+    });
+    panels.into()
+}
+
+const ONE: &str = "one member sends";
+const ALL: &str = "all members send";
+
+pub(super) fn figure_16(scale: Scale) -> Plan {
+    let members = if scale.quick { 2 } else { 4 };
+    let run = |senders| scale.long_run(members, Stage::Bounded).senders(senders);
+    Plan {
+        notes: vec![
+            "There is no network, so utilisation is not compared, and GB/s are those of messages \
+             that nobody copies.",
+        ],
+        panels: by_senders(scale, [MEMBERS, THROUGHPUT], throughput, false),
+        tables: vec![TablePlan {
+            title: match scale.quick {
+                true => "2 members, Spindle",
+                false => "4 members, Spindle",
+            },
+            head: vec![
+                "",
+                "thousand messages a second at each member [least .. most]",
+                "of one sender",
+                "processor time of all members for each message taken, µs",
+                "pushes a thousand messages taken",
+            ],
+            rows: vec![
+                (ONE.to_owned(), run(Senders::One)),
+                (ALL.to_owned(), run(Senders::All)),
+            ],
+            cells: |rounds| {
+                let pushes = rounds.median(|it| it.pushes_a_message * 1e3);
+                vec![
+                    thousands(rounds),
+                    ratio(rounds),
+                    format!("{:.2}", rounds.median(|it| it.cpu_us)),
+                    format!("{pushes:.0}"),
+                ]
+            },
+            repeats: true,
+        }],
+        claims: claims_16,
+        ..Plan::new(Subject::Figure(16))
+    }
+}
+
+fn claims_16(found: &Found<Rounds>) -> Vec<Claim> {
+    let faster = || {
+        let of = |panel| {
+            times(
+                found,
+                (panel, BASELINE),
+                (panel, SPINDLE),
+                Outcome::throughput,
+            )
+        };
+        let (all, half, one) = (of(0)?, of(1)?, of(2)?);
+        let told = format!("{all:.1}× (all), {half:.1}× (half), {one:.1}× (one) on average");
+        Some((told, verdict(all.min(half).min(one) > 1.0, false)))
+    };
+    let all = || {
+        let ours = kept(found, (3, ALL))?;
+        Some((
+            format!("{ours:.2} of it"),
+            verdict(ours >= 1.0, ours >= 0.8),
+        ))
+    };
+    vec![
+        Saying {
+            section: "figure 16",
+            text: "Faster than the baseline for all, half and one sender",
+            paper: "faster",
+            why: "",
+        }
+        .with(faster()),
+        Saying {
+            section: "ours",
+            text: "All members send: throughput at least that of one sender",
+            paper: "–",
+            why: "With fewer processors than members, each message more to receive, acknowledge \
+                  and fill up for takes the time of somebody else.",
+        }
+        .with(all()),
+    ]
+}
+
+pub(super) fn figure_17(scale: Scale) -> Plan {
+    Plan {
+        notes: vec![
+            "From before claiming a message to its being taken, over all readers, while all send as \
+             fast as they can: it includes waiting behind the window's other messages.",
+        ],
+        panels: by_senders(scale, [MEMBERS, LATENCY], latency, true),
+        claims: |found| {
+            let lower = || {
+                let of =
+                    |panel| times(found, (panel, SPINDLE), (panel, BASELINE), Outcome::latency);
+                let (all, half, one) = (of(0)?, of(1)?, of(2)?);
+                let least = all.min(half).min(one);
+                let told =
+                    format!("{all:.1}× (all), {half:.1}× (half), {one:.1}× (one) on average");
+                Some((told, verdict(least >= 80.0, least > 1.0)))
+            };
+            let saying = Saying {
+                section: "abstract",
+                text: "Latency dropped by nearly two orders of magnitude",
+                paper: "nearly 100×",
+                why: "With senders that never pause, the window is full before and after, and \
+                      latency falls as the rate rises, by no more.",
+            };
+            vec![saying.with(lower())]
+        },
+        ..Plan::new(Subject::Figure(17))
+    }
+}
+
+const LEVELS: [(bool, &str); 2] = [(true, "Unordered"), (false, "Atomic")];
+
+pub(super) fn figure_18(scale: Scale) -> Plan {
+    let subscribers = Axis {
+        label: "subscribers beside the publisher, which is one too",
+        log: false,
+    };
+    let mut lines: Vec<Line<Run>> = Vec::new();
+    for (stage, name) in [(Stage::Baseline, BASELINE), (Stage::Spindle, SPINDLE)] {
+        for (unordered, level) in LEVELS {
+            let mut line = scale.line(stage, throughput, |run| {
+                let run = Run { unordered, ..run };
+                run.senders(Senders::One)
+            });
+            line.runs
+                .iter_mut()
+                .for_each(|(members, _)| *members -= 1.0);
+            lines.push(line.named(format!("{level}, {name}")));
+        }
+    }
+    Plan {
+        notes: vec![
+            "The levels that there are: Unordered and Atomic. An Unordered sender that finds no room \
+             tries again.",
+        ],
+        panels: vec![panel("throughput", [subscribers, THROUGHPUT], lines)],
+        claims: claims_18,
+        ..Plan::new(Subject::Figure(18))
+    }
+}
+
+fn claims_18(found: &Found<Rounds>) -> Vec<Claim> {
+    let of = |from, to| times(found, (0, from), (0, to), Outcome::throughput);
+    let faster = || {
+        let unordered = of("Unordered, baseline", "Unordered, Spindle")?;
+        let atomic = of("Atomic, baseline", "Atomic, Spindle")?;
+        Some((
+            format!("Unordered {unordered:.1}×, Atomic {atomic:.1}×"),
+            verdict(unordered > 1.0 && atomic > 1.0, false),
+        ))
+    };
+    let same = || {
+        let ours = of("Unordered, Spindle", "Atomic, Spindle")?;
+        Some((
+            format!("Atomic has {ours:.2} of Unordered's rate"),
+            verdict(ours > 0.8, ours > 0.5),
+        ))
+    };
+    let says = |text, paper| Saying {
+        section: "§IV-F",
+        text,
+        paper,
+        why: "",
+    };
+    vec![
+        says("Spindle improves performance at each level", "improves").with(faster()),
+        says(
+            "Spindle: nearly the same for Unordered and Atomic",
+            "nearly the same",
+        )
+        .with(same()),
+    ]
+}

@@ -1,0 +1,310 @@
+//! Threads that wait for ring space, for acknowledgements, or for the next subgroup epoch.
+//!
+//! Each subgroup has a condition variable of its own, so that an acknowledgement in one
+//! subgroup does not wake the threads that wait in others.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Instant;
+
+use spindle_dds_core::SubgroupId;
+
+use crate::monitor::WaitFigures;
+use crate::time::Deadline;
+
+/// All waiting threads. Waking costs one load while no thread waits.
+#[derive(Debug, Default)]
+pub(crate) struct SendWaiters {
+    /// Threads that wait now, in any subgroup.
+    count: AtomicUsize,
+    /// Subgroups in which a thread has waited.
+    subgroups: RwLock<Vec<Arc<SubgroupWaiters>>>,
+}
+
+/// The waiting threads of one subgroup.
+#[derive(Debug)]
+struct SubgroupWaiters {
+    subgroup: SubgroupId,
+    count: AtomicUsize,
+    /// The subgroup's count of changes at the last wake-up.
+    last_change: AtomicU64,
+    mutex: Mutex<()>,
+    changed: Condvar,
+    /// Where its times begin.
+    since: Instant,
+    waits: Mutex<WaitTimes>,
+}
+
+/// How long threads have waited for room, summed over the threads.
+#[derive(Debug, Default)]
+struct WaitTimes {
+    times: u64,
+    /// Waits that are not over.
+    now: u64,
+    /// Sum of the waits that are over, minus the begin of each that is not; wrapping.
+    ns: u64,
+}
+
+/// Records a wait for room, from its creation until it is dropped.
+#[derive(Debug)]
+pub(crate) struct WaitRecord(Arc<SubgroupWaiters>);
+
+impl Drop for WaitRecord {
+    fn drop(&mut self) {
+        let now_ns = self.0.now_ns();
+        let mut waits = self.0.waits();
+        waits.now -= 1;
+        waits.ns = waits.ns.wrapping_add(now_ns);
+    }
+}
+
+impl SendWaiters {
+    /// The calling thread waits for room in this subgroup until the guard is dropped.
+    pub(crate) fn record_wait(&self, subgroup: SubgroupId) -> WaitRecord {
+        let waiters = self.of_subgroup(subgroup);
+        let now_ns = waiters.now_ns();
+        let mut waits = waiters.waits();
+        waits.times += 1;
+        waits.now += 1;
+        waits.ns = waits.ns.wrapping_sub(now_ns);
+        drop(waits);
+        WaitRecord(waiters)
+    }
+
+    /// How long threads have waited for room, for each subgroup in which one has.
+    pub(crate) fn figures(&self) -> Vec<WaitFigures> {
+        let subgroups = self.subgroups();
+        let figures = subgroups.iter().map(|waiters| {
+            // Before the time is read: a wait that begins later has a later begin.
+            let waits = waiters.waits();
+            let now_ns = waiters.now_ns();
+            WaitFigures {
+                subgroup: waiters.subgroup.0,
+                times: waits.times,
+                ns: waits.ns.wrapping_add(waits.now.wrapping_mul(now_ns)),
+                waiting: waits.now,
+            }
+        });
+        figures.filter(|waits| waits.times > 0).collect()
+    }
+
+    /// Wakes the threads of the subgroups that have changed, which then try again. `changes`
+    /// gives the number of changes of a subgroup. Takes a lock, which is held for at most one
+    /// attempt, only if a thread waits for a subgroup that has changed.
+    pub(crate) fn wake_changed(&self, changes: impl Fn(SubgroupId) -> u64) {
+        // Pairs with the fence in `wait`: either the waiter is seen here, or
+        // its attempt sees the change.
+        fence(Ordering::SeqCst);
+        if self.count.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        for waiters in self.subgroups().iter().filter(|waiters| waiters.has_any()) {
+            // If another thread has stored this count, it does the waking: it takes the lock
+            // after this change, too.
+            let changes = changes(waiters.subgroup);
+            if waiters.last_change.swap(changes, Ordering::SeqCst) != changes {
+                waiters.wake();
+            }
+        }
+    }
+
+    /// Wakes the threads of one subgroup, after a change that the engine does not know.
+    pub(crate) fn wake_subgroup(&self, subgroup: SubgroupId) {
+        self.wake(|waiters| waiters.subgroup == subgroup);
+    }
+
+    /// Wakes all threads: subgroup epochs began or ended, or the participant stops.
+    pub(crate) fn wake_all(&self) {
+        self.wake(|_| true);
+    }
+
+    fn wake(&self, concerns: impl Fn(&SubgroupWaiters) -> bool) {
+        // As in `wake_changed`.
+        fence(Ordering::SeqCst);
+        if self.count.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let subgroups = self.subgroups();
+        let subgroups = subgroups.iter().filter(|waiters| waiters.has_any());
+        subgroups
+            .filter(|waiters| concerns(waiters))
+            .for_each(|it| it.wake());
+    }
+
+    fn subgroups(&self) -> RwLockReadGuard<'_, Vec<Arc<SubgroupWaiters>>> {
+        self.subgroups
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of_subgroup(&self, subgroup: SubgroupId) -> Arc<SubgroupWaiters> {
+        let find = |subgroups: &[Arc<SubgroupWaiters>]| {
+            let mut subgroups = subgroups.iter();
+            subgroups
+                .find(|waiters| waiters.subgroup == subgroup)
+                .cloned()
+        };
+        if let Some(waiters) = find(&self.subgroups()) {
+            return waiters;
+        }
+        let mut subgroups = self
+            .subgroups
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        find(&subgroups).unwrap_or_else(|| {
+            let waiters = Arc::new(SubgroupWaiters {
+                subgroup,
+                count: AtomicUsize::new(0),
+                last_change: AtomicU64::new(0),
+                mutex: Mutex::new(()),
+                changed: Condvar::new(),
+                since: Instant::now(),
+                waits: Mutex::default(),
+            });
+            subgroups.push(waiters.clone());
+            waiters
+        })
+    }
+
+    /// Blocks until `attempt` gives something, or until `deadline`. `attempt` is repeated
+    /// whenever the subgroup has changed.
+    pub(crate) fn wait<R>(
+        &self,
+        subgroup: SubgroupId,
+        deadline: Deadline,
+        mut attempt: impl FnMut() -> Option<R>,
+    ) -> Option<R> {
+        let waiters = self.of_subgroup(subgroup);
+        waiters.count.fetch_add(1, Ordering::SeqCst);
+        self.count.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let result = waiters.wait(deadline, &mut attempt);
+        self.count.fetch_sub(1, Ordering::SeqCst);
+        waiters.count.fetch_sub(1, Ordering::SeqCst);
+        result
+    }
+}
+
+impl SubgroupWaiters {
+    fn has_any(&self) -> bool {
+        self.count.load(Ordering::SeqCst) != 0
+    }
+
+    fn waits(&self) -> MutexGuard<'_, WaitTimes> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_ns(&self) -> u64 {
+        u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    fn wake(&self) {
+        drop(self.mutex.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
+    }
+
+    fn wait<R>(&self, deadline: Deadline, attempt: &mut impl FnMut() -> Option<R>) -> Option<R> {
+        let mut guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(result) = attempt() {
+                return Some(result);
+            }
+            guard = match deadline.left() {
+                None => return None,
+                Some(None) => self
+                    .changed
+                    .wait(guard)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(Some(left)) => {
+                    let waited = self.changed.wait_timeout(guard, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spindle_dds_qos::Duration;
+    use std::sync::Arc;
+
+    const HERE: SubgroupId = SubgroupId(3);
+    const ELSEWHERE: SubgroupId = SubgroupId(7);
+
+    fn send_waiters() -> Arc<SendWaiters> {
+        Arc::default()
+    }
+
+    #[test]
+    fn a_waiter_is_woken_or_gives_up() {
+        let waiters = send_waiters();
+        let value = Arc::new(AtomicU64::new(0));
+        let soon = Deadline::after(Duration::from_millis(5));
+        let nothing: Option<()> = waiters.wait(HERE, soon, || None);
+        assert_eq!(nothing, None);
+        let waiter = {
+            let (waiters, value) = (waiters.clone(), value.clone());
+            std::thread::spawn(move || {
+                waiters.wait(HERE, Deadline::after(Duration::INFINITE), || {
+                    let value = value.load(Ordering::SeqCst);
+                    (value == 100).then_some(value)
+                })
+            })
+        };
+        for _ in 0..100 {
+            value.fetch_add(1, Ordering::SeqCst);
+            waiters.wake_changed(|_| value.load(Ordering::SeqCst));
+        }
+        assert_eq!(waiter.join().unwrap(), Some(100));
+    }
+
+    #[test]
+    fn waits_are_counted_while_they_last() {
+        let waiters = send_waiters();
+        assert_eq!(waiters.figures(), []);
+        let waits = || waiters.figures()[0];
+        let [first, second] = [0; 2].map(|_| waiters.record_wait(HERE));
+        assert_eq!((waits().times, waits().waiting), (2, 2));
+        let before = waits().ns;
+        while waits().ns <= before + 1000 {
+            std::hint::spin_loop();
+        }
+        drop(first);
+        assert_eq!((waits().times, waits().waiting), (2, 1));
+        assert!(waits().ns > before + 1000);
+        drop(second);
+        let over = waits();
+        assert_eq!((over.times, over.waiting), (2, 0));
+        assert_eq!(waits(), over, "no time passes");
+    }
+
+    #[test]
+    fn changes_of_one_subgroup_wake_no_thread_of_another() {
+        let waiters = send_waiters();
+        let (attempts, over) = (AtomicU64::new(0), AtomicUsize::new(0));
+        let soon = Deadline::after(Duration::from_millis(1));
+        assert_eq!(waiters.wait(ELSEWHERE, soon, || None::<()>), None);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                waiters.wait(HERE, Deadline::after(Duration::INFINITE), || {
+                    attempts.fetch_add(1, Ordering::SeqCst);
+                    (over.load(Ordering::SeqCst) == 1).then_some(())
+                })
+            });
+            while attempts.load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            for change in 1..=1000 {
+                waiters.wake_changed(|subgroup| if subgroup == HERE { 0 } else { change });
+            }
+            over.store(1, Ordering::SeqCst);
+            waiters.wake_all();
+            assert_eq!(waiter.join().unwrap(), Some(()));
+        });
+        // The first and the last; the system may wake a thread for no reason.
+        let attempts = attempts.load(Ordering::SeqCst);
+        assert!(attempts < 100, "{attempts} attempts");
+    }
+}

@@ -1,0 +1,147 @@
+//! Waiting for RESOURCE_LIMITS of a writer, and giving back what they limit.
+
+use std::sync::Arc;
+
+use spindle_dds_idl_runtime::KeyHash;
+use spindle_dds_qos::Duration;
+
+use super::core::WriterCore;
+use super::limits::{Full, Limits};
+use crate::driver::SendPosition;
+use crate::error::{Error, Result};
+use crate::time::Deadline;
+
+/// Counts one sample among those that its writer may have in flight. Dropped before the
+/// sample is sent, it gives its share back.
+#[derive(Debug)]
+pub(super) struct SamplePermit {
+    writer: Arc<WriterCore>,
+    /// `None` until the instance is known.
+    key: Option<KeyHash>,
+    is_sent: bool,
+}
+
+impl SamplePermit {
+    /// The sample was sent as this message. Its instance is known by then.
+    pub(super) fn sent(mut self, position: SendPosition) {
+        self.is_sent = true;
+        if let (Some(limits), Some(key)) = (&self.writer.side.limits, self.key) {
+            limits.committed(key, position);
+        }
+        // A thread that looked when the message was already released did not count it.
+        if let Ok(port) = self.writer.port()
+            && port.released() > position
+        {
+            port.wake_waiters();
+        }
+    }
+}
+
+impl Drop for SamplePermit {
+    fn drop(&mut self) {
+        if self.is_sent {
+            return;
+        }
+        if let Some(limits) = &self.writer.side.limits {
+            limits.withdraw(self.key);
+        }
+        if let Ok(port) = self.writer.port() {
+            port.wake_waiters();
+        }
+    }
+}
+
+impl WriterCore {
+    /// Admits a sample, of this instance if it is known. A RELIABLE writer waits for at most
+    /// `patience`, of which it leaves the rest; a BEST_EFFORT writer does not wait, and gets
+    /// `None` if the sample has to be dropped.
+    ///
+    /// # Errors
+    /// TIMEOUT; OUT_OF_RESOURCES for an instance too many; what ended the group.
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        limits: &Limits,
+        key: Option<KeyHash>,
+        patience: &mut Option<Duration>,
+    ) -> Result<Option<SamplePermit>> {
+        // Without a key every sample is of the one instance.
+        let key = key.or_else(|| (!self.topic.has_key).then(KeyHash::default));
+        let admit = |released| limits.admit(key, released);
+        let admitted = self.wait_for_limits(limits, patience, admit)?;
+        Ok(admitted.then(|| SamplePermit {
+            writer: self.clone(),
+            key,
+            is_sent: false,
+        }))
+    }
+
+    /// The instance of a permitted sample becomes known.
+    ///
+    /// # Errors
+    /// As for [`admit`](Self::admit).
+    pub(super) fn name_instance(
+        &self,
+        limits: &Limits,
+        mut permit: SamplePermit,
+        key: KeyHash,
+    ) -> Result<Option<SamplePermit>> {
+        if permit.key.is_some() {
+            return Ok(Some(permit));
+        }
+        let mut patience = self.patience();
+        let name = |released| limits.name(key, released);
+        let named = self.wait_for_limits(limits, &mut patience, name)?;
+        Ok(named.then(|| {
+            permit.key = Some(key);
+            permit
+        }))
+    }
+
+    /// Registers an instance.
+    ///
+    /// # Errors
+    /// OUT_OF_RESOURCES for an instance too many; NOT_ENABLED, ALREADY_DELETED.
+    pub(super) fn register(&self, key: KeyHash) -> Result<()> {
+        self.base.ready()?;
+        let Some(limits) = &self.side.limits else {
+            return Ok(());
+        };
+        let out_of_resources = |full| Error::OutOfResources(limits.describe(full));
+        limits.register(key).map_err(out_of_resources)
+    }
+
+    fn wait_for_limits(
+        &self,
+        limits: &Limits,
+        patience: &mut Option<Duration>,
+        attempt: impl Fn(SendPosition) -> std::result::Result<(), Full>,
+    ) -> Result<bool> {
+        let port = self.port()?;
+        let full = match attempt(port.released()) {
+            Ok(()) => return Ok(true),
+            Err(full) => full,
+        };
+        if full == Full::Instances {
+            return Err(Error::OutOfResources(limits.describe(full)));
+        }
+        let deadline = patience.map(Deadline::after);
+        let waited = port.wait_for_release(deadline, |released| match attempt(released) {
+            Err(Full::Samples | Full::SamplesOfInstance) => None,
+            result => Some(result),
+        })?;
+        match (waited, deadline) {
+            (Some(Ok(())), _) => {
+                *patience = deadline.map(Deadline::remaining);
+                Ok(true)
+            }
+            (Some(Err(full)), _) => Err(Error::OutOfResources(limits.describe(full))),
+            (None, None) => Ok(false),
+            (None, Some(_)) => Err(Error::Timeout(format!(
+                "{}, and none was released within {}: a reader does not take its samples, or \
+                 holds them",
+                limits.describe(full),
+                self.side.max_blocking_time
+            ))),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! A snapshot of a domain.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use spindle_dds::monitor::{Monitor, Seen};
+
+use super::Failure;
+use super::options::TopOptions;
+use super::process::Process;
+
+/// The participants of a domain at one moment.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub(super) domain: u32,
+    /// Time since the start of the command.
+    pub(super) at: Duration,
+    pub(super) seen: Vec<Seen>,
+    /// The participants' processes on this host, by pid.
+    pub(super) processes: BTreeMap<u32, Process>,
+}
+
+/// Takes snapshots.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    monitor: Monitor,
+    domain: u32,
+    patience: Duration,
+    since: Instant,
+}
+
+impl Sampler {
+    pub(super) fn new(options: &TopOptions) -> Self {
+        Self {
+            monitor: Monitor::new(options.domain, options.directory.as_deref()),
+            domain: options.domain,
+            patience: options.patience(),
+            since: Instant::now(),
+        }
+    }
+
+    pub(super) fn look(&mut self) -> Result<Snapshot, Failure> {
+        let seen = self.monitor.look(self.patience)?;
+        let here = seen.iter().filter(|seen| seen.is_here);
+        let processes = here.filter_map(|seen| Some((seen.pid, Process::look(seen.pid)?)));
+        Ok(Snapshot {
+            domain: self.domain,
+            at: self.since.elapsed(),
+            processes: processes.collect(),
+            seen,
+        })
+    }
+}

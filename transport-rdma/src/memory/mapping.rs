@@ -1,0 +1,256 @@
+//! Mapped memory of rows: mapping, prefaulting and freezing.
+
+use core::ffi::c_void;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::Ordering;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags};
+
+use crate::memory::{Region, load_acquire};
+
+/// Most passes of a freeze over a row whose owner is still writing.
+const FREEZE_PASSES_MAX: usize = 8;
+
+/// Bytes of a huge page, where pages have 4 KiB.
+const HUGE: usize = 2 << 20;
+/// Bytes that are populated by one system call; the kernel does about 4 MiB in a millisecond.
+const POPULATE_AT_ONCE: usize = 4 << 20;
+/// MADV_COLLAPSE of Linux 6.1, which libc defines only for glibc.
+const COLLAPSE: libc::c_int = 25;
+/// Most time that is spent on collapsing pages to huge ones.
+const COLLAPSE_FOR: Duration = Duration::from_millis(50);
+/// Pause after a conflict with another process that collapses pages of the same file.
+const COLLAPSE_AGAIN_AFTER: Duration = Duration::from_millis(1);
+
+/// A mapped row. Unmapped when the last [`Region`] over it is dropped.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+    writable: bool,
+    /// A peer's file: a freeze skips its holes.
+    pub(crate) file: Option<OwnedFd>,
+}
+
+/// How much of a mapping was populated.
+#[derive(Debug, Default)]
+pub(crate) struct Populated {
+    /// From the start of the mapping.
+    bytes: usize,
+}
+
+// SAFETY: an address range belongs to the process, not to a thread; it is unmapped once.
+unsafe impl Send for Mapping {}
+// SAFETY: all access is through `Region`, which makes it atomic.
+unsafe impl Sync for Mapping {}
+
+/// Bytes of a page. (Through libc: rustix's way of asking ends a program in Valgrind.)
+fn page_len() -> usize {
+    // SAFETY: only a query.
+    let len = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(len).unwrap_or(4096)
+}
+
+impl Mapping {
+    /// Maps a file of `len` bytes, a multiple of [`ROW_ALIGN`](crate::memory::ROW_ALIGN).
+    pub(crate) fn new(file: impl AsFd, len: usize, writable: bool) -> Result<Self, Errno> {
+        let protection = if writable {
+            ProtFlags::READ | ProtFlags::WRITE
+        } else {
+            ProtFlags::READ
+        };
+        if len < HUGE {
+            // SAFETY: a new mapping at an address of the kernel's choice touches no memory
+            // that exists.
+            let base = unsafe {
+                rustix::mm::mmap(ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0)
+            }?;
+            return Self::over(base, len, writable);
+        }
+        // Aligned for huge pages; the kernel would choose an address aligned for pages only.
+        let mut room = Self::private(len + HUGE, ProtFlags::empty())?;
+        let skip = room.base.as_ptr().align_offset(HUGE);
+        // SAFETY: `room` has `HUGE` bytes more than `len`, so the aligned address is inside.
+        let base = unsafe { room.base.add(skip) };
+        // SAFETY: it replaces a part of `room`, to which nothing refers.
+        unsafe {
+            let flags = MapFlags::SHARED | MapFlags::FIXED;
+            rustix::mm::mmap(base.as_ptr().cast(), len, protection, flags, file, 0)
+        }?;
+        let mapping = Self::over(base.as_ptr().cast(), len, writable)?;
+        // The rest of the room is unmapped: the part before with `room`, the part behind here.
+        room.len = skip;
+        let behind = base.as_ptr().wrapping_add(len.next_multiple_of(page_len()));
+        // SAFETY: this is the end of the room's address range, and nothing refers to it.
+        unsafe { rustix::mm::munmap(behind.cast(), HUGE - skip) }?;
+        Ok(mapping)
+    }
+
+    /// Maps zeros that are private to this mapping.
+    pub(crate) fn private(len: usize, protection: ProtFlags) -> Result<Self, Errno> {
+        // SAFETY: as in `new`.
+        let base = unsafe {
+            rustix::mm::mmap_anonymous(ptr::null_mut(), len, protection, MapFlags::PRIVATE)
+        }?;
+        Self::over(base, len, protection.contains(ProtFlags::WRITE))
+    }
+
+    /// Maps writable zeros that stay the same memory after a fork, so that the writes of a
+    /// device remain visible.
+    #[cfg(feature = "verbs")]
+    pub(crate) fn shared(len: usize) -> Result<Self, Errno> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: as in `new`.
+        let base = unsafe {
+            rustix::mm::mmap_anonymous(ptr::null_mut(), len, protection, MapFlags::SHARED)
+        }?;
+        Self::over(base, len, true)
+    }
+
+    fn over(base: *mut c_void, len: usize, writable: bool) -> Result<Self, Errno> {
+        Ok(Self {
+            base: NonNull::new(base.cast()).ok_or(Errno::NOMEM)?,
+            len,
+            writable,
+            file: None,
+        })
+    }
+
+    /// Populates the mapping from where `populated` left off: the kernel allocates its memory
+    /// now, not at the first use of each page. Stops if `goes_on`, which is called about
+    /// every millisecond, returns false. Returns whether all was done. Needs Linux 5.14.
+    pub(crate) fn populate(
+        &self,
+        populated: &mut Populated,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, Errno> {
+        let advice = match self.writable {
+            true => Advice::LinuxPopulateWrite,
+            false => Advice::LinuxPopulateRead,
+        };
+        while populated.bytes < self.len {
+            if !goes_on() {
+                return Ok(false);
+            }
+            let part = self.base.as_ptr().wrapping_add(populated.bytes);
+            let len = POPULATE_AT_ONCE.min(self.len - populated.bytes);
+            // SAFETY: a part of a mapping that we own; no byte of it changes.
+            unsafe { rustix::mm::madvise(part.cast(), len, advice) }?;
+            populated.bytes += len;
+        }
+        Ok(self.collapse(goes_on))
+    }
+
+    /// Has the kernel replace pages by huge pages for a bounded time: the processor then
+    /// keeps the translation of a whole ring, and need not look it up for each sample.
+    /// Returns false if it was told to stop. Needs Linux 6.1; the system's huge page settings
+    /// matter only where they forbid them.
+    fn collapse(&self, goes_on: impl Fn() -> bool) -> bool {
+        let since = Instant::now();
+        let mut at = 0;
+        while at + HUGE <= self.len && since.elapsed() < COLLAPSE_FOR {
+            if !goes_on() {
+                return false;
+            }
+            let part = self.base.as_ptr().wrapping_add(at);
+            // SAFETY: a part of a mapping that we own; no byte of it changes.
+            let done = unsafe { libc::madvise(part.cast(), HUGE, COLLAPSE) };
+            match done {
+                0 => at += HUGE,
+                _ if io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock => {
+                    thread::sleep(COLLAPSE_AGAIN_AFTER);
+                }
+                // No huge pages are available or supported.
+                _ => break,
+            }
+        }
+        true
+    }
+
+    /// The whole mapping as a region.
+    pub(crate) fn region(self: &Arc<Self>) -> Region {
+        let keep = Arc::clone(self);
+        // SAFETY: page-aligned, `len` long (a multiple of ROW_ALIGN), mapped until `keep` is
+        // dropped, and accessed by this process through regions only.
+        unsafe { Region::from_raw(self.base, self.len, self.writable, keep) }
+    }
+
+    /// Replaces the shared memory by a private copy at the same address: its owner can no
+    /// longer change what is read here.
+    pub(crate) fn freeze(self: &Arc<Self>) -> io::Result<()> {
+        let copy = Arc::new(Self::private(self.len, ProtFlags::READ | ProtFlags::WRITE)?);
+        self.copy_into(&copy.region())?;
+        // SAFETY: the range belongs to `copy`, and nothing else refers to it.
+        unsafe { rustix::mm::mprotect(copy.base.as_ptr().cast(), copy.len, MprotectFlags::READ) }?;
+        let Ok(copy) = Arc::try_unwrap(copy).map(core::mem::ManuallyDrop::new) else {
+            return Err(Errno::BUSY.into());
+        };
+        let (from, to) = (copy.base.as_ptr().cast(), self.base.as_ptr().cast());
+        // SAFETY: both ranges are whole mappings of this length that we own; `copy` is not
+        // unmapped again (ManuallyDrop). The kernel replaces the target in one step for all
+        // threads. It stays readable, and bytes that a word vouched for keep their values,
+        // so references into it stay valid.
+        unsafe { rustix::mm::mremap_fixed(from, self.len, self.len, MremapFlags::MAYMOVE, to) }?;
+        Ok(())
+    }
+
+    /// Copies until a whole pass finds no change: then the copy is the row at one moment. If
+    /// the owner never stops writing, the last pass counts: each word is then no older than
+    /// the words at lower addresses.
+    fn copy_into(self: &Arc<Self>, copy: &Region) -> io::Result<()> {
+        let row = self.region();
+        for _ in 0..FREEZE_PASSES_MAX {
+            let mut changed = false;
+            let mut at = 0;
+            while let Some((start, end)) = self.data_from(at)? {
+                let words = start / 8..end / 8;
+                for (now, then) in row.words()[words.clone()].iter().zip(&copy.words()[words]) {
+                    // Acquire: pairs with the owner's release stores.
+                    let now = load_acquire(now);
+                    if then.load(Ordering::Relaxed) != now {
+                        then.store(now, Ordering::Relaxed);
+                        changed = true;
+                    }
+                }
+                at = end;
+            }
+            if !changed {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next range at or after `at` that is not a hole. Reading a hole would allocate its
+    /// memory.
+    fn data_from(&self, at: usize) -> io::Result<Option<(usize, usize)>> {
+        if at >= self.len {
+            return Ok(None);
+        }
+        let Some(file) = &self.file else {
+            return Ok(Some((at, self.len)));
+        };
+        let start = match rustix::fs::seek(file, SeekFrom::Data(at as u64)) {
+            Ok(start) => start as usize,
+            Err(Errno::NXIO) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
+        };
+        let end = rustix::fs::seek(file, SeekFrom::Hole(start as u64))? as usize;
+        Ok(Some((start, end.min(self.len))))
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped for `self`, and every region over it is gone, because
+        // each holds `self`. A failure would leave it mapped, which is harmless.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}

@@ -1,0 +1,5 @@
+//! What all kinds of stations have in common: segments, events and errors.
+
+pub(crate) mod error;
+pub(crate) mod event;
+pub(crate) mod segment;
