@@ -1,20 +1,20 @@
 //! A commit in steps, for a harness that stops a thread in the middle of it.
 //!
-//! [`Claim::finish`] takes the same steps at one go. Between two of them a thread may lose
-//! its processor, while the engine goes on and a view ends:
+//! [`Claim::finish`] takes the same steps in one call. Between two steps a thread may be
+//! preempted, while the engine goes on and a view ends:
 //!
 //! ```text
-//!   enter       counted in at the gate, and has seen whether the subgroup is open
-//!   take_index  has the next index of its ring: others know of it by the ring's words
-//!   finish      the header is written, so that the message can be published
+//!   enter       enters the gate, and reads whether the subgroup is open
+//!   take_index  takes the next index of its ring, which the ring's words show to other threads
+//!   finish      writes the header, so that the message can be published
 //! ```
 
 use spindle_dds_transport::Fabric;
 
-use crate::claim::{Claim, ClaimError, CommitMeta, Committed};
-use crate::outbox::Place;
+use crate::subgroup::claim::{Claim, ClaimError, CommitMeta, Committed};
+use crate::subgroup::send_ring::Place;
 
-/// A commit that is under way; until it is finished, its subgroup cannot be wedged.
+/// A commit in progress. Until it is finished, its subgroup cannot be wedged.
 #[derive(Debug)]
 pub struct CommitSteps<F: Fabric> {
     claim: Claim<F>,
@@ -36,7 +36,7 @@ impl<F: Fabric> CommitSteps<F> {
     /// Enters the gate of the claim's subgroup.
     pub fn enter(claim: Claim<F>, used: u32, meta: CommitMeta) -> Self {
         let (status, inside) = claim.lane().gate.enter();
-        // Left by `drop`.
+        // `drop` leaves the gate.
         std::mem::forget(inside);
         Self {
             claim,
@@ -46,23 +46,23 @@ impl<F: Fabric> CommitSteps<F> {
         }
     }
 
-    /// Takes the next index. Refused, with the claim still open, where the subgroup was not
-    /// open when the thread entered.
-    pub fn take_index(mut self) -> Result<IndexTaken<F>, (ClaimError, Self)> {
+    /// Takes the next index. Refused if the subgroup was not open when the thread entered the
+    /// gate; the error gives back the commit, with the claim still open.
+    pub fn take_index(mut self) -> Result<IndexTaken<F>, Box<(ClaimError, Self)>> {
         match self.claim.take_place(self.status, self.used) {
             Ok(place) => Ok(IndexTaken { steps: self, place }),
-            Err(error) => Err((error, self)),
+            Err(error) => Err(Box::new((error, self))),
         }
     }
 
-    /// What is being committed.
+    /// The claim that is being committed.
     pub fn claim(&mut self) -> &mut Claim<F> {
         &mut self.claim
     }
 }
 
 impl<F: Fabric> IndexTaken<F> {
-    /// What it will be once it is finished.
+    /// The receipt that the commit has once it is finished.
     pub fn committed(&self) -> Committed {
         self.steps.claim.committed(self.place.index)
     }

@@ -184,7 +184,7 @@ impl LiveTraffic {
     }
 }
 
-/// Counters as the engine keeps them: one writer each (whoever steps, but for the last),
+/// Counters as the engine keeps them: one writer each (the thread that steps, but for the last),
 /// read by anybody.
 #[derive(Debug)]
 pub(crate) struct LiveCounters {

@@ -4,10 +4,10 @@ use core::ops::Range;
 
 use spindle_dds_transport::Rank;
 
-use crate::layout::SegmentLayout;
 use crate::limits::HEADER_LEN;
 use crate::membership::control_landmarks;
 use crate::spec::{SpecError, SubgroupSpec};
+use crate::subgroup::layout::SegmentLayout;
 
 /// What stands somewhere in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

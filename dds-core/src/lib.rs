@@ -2,7 +2,7 @@
 //! order, opportunistic batching, null-sends, delivery levels.
 //!
 //! ```text
-//!   threads of the participant          whoever steps            the lane's rows
+//!   threads of the participant          the thread that steps    the rows of the subgroup
 //!
 //!   SubgroupHandle::claim -> build in place
 //!   Claim::commit ----> SendRing ------> send predicate ---------> guard, headers, payload
@@ -26,54 +26,38 @@ compile_error!("Spindle DDS runs on Linux (kernel 5.10 or newer, x86-64 or aarch
 #[cfg(all(test, not(loom)))]
 extern crate self as spindle_dds_core;
 
-mod claim;
 #[doc(hidden)]
 pub mod commit_steps;
 mod config;
 mod counters;
-mod digest;
 mod engine;
-mod figures;
-mod gate;
-mod group;
-mod handle;
-mod header;
-mod held;
 mod ids;
-mod inbox;
-#[cfg(feature = "planted")]
+#[doc(hidden)]
 pub mod landmarks;
-mod lane;
-mod lanes;
-mod layout;
 pub mod limits;
 #[cfg(all(test, loom))]
 mod loom_models;
 pub mod membership;
-mod outbox;
-mod outgoing;
-mod pushes;
-mod rest;
+mod sink;
 mod spec;
-mod stream;
+mod subgroup;
 mod sync;
-mod turn;
-mod views;
 
-pub use claim::{Claim, ClaimError, CommitMeta, Committed, RefusedCommit};
-#[cfg(feature = "planted")]
-pub use config::PlantedBug;
 pub use config::{Bounds, EngineConfig, EngineSwitch, SWITCHES};
 pub use counters::{BATCH_BUCKETS, BatchHistogram, Counters, Traffic};
-pub use engine::{Engine, EngineEvent, Position, Sink, StepOutcome};
-pub use figures::{Figures, WriterFigures};
-pub use group::{DeliveryWait, EpochPhase, MessageRun, RingFigures, RunTotals, SubgroupFigures};
-pub use handle::{AckWait, EngineHandle};
-pub use header::{Header, MessageKind};
-pub use held::{Delivery, Held};
+pub use engine::figures::{Figures, WriterFigures};
+pub use engine::handle::{AckWait, EngineHandle};
+pub use engine::views::{InstallError, PreparedView};
+pub use engine::{Engine, StepOutcome};
 pub use ids::{DeliveryClass, SubgroupId, TopicKey};
-pub use lane::SubgroupHandle;
-pub use layout::SegmentLayout;
+pub use sink::{EngineEvent, Sink};
 pub use spec::{RingSpec, SenderSpec, SpecError, SubgroupSpec};
-pub use stream::ProtocolViolation;
-pub use views::{InstallError, PreparedView};
+pub use subgroup::claim::{Claim, ClaimError, CommitMeta, Committed, RefusedCommit};
+pub use subgroup::handle::SubgroupHandle;
+pub use subgroup::header::{Header, MessageKind};
+pub use subgroup::held::{Delivery, Held};
+pub use subgroup::layout::SegmentLayout;
+pub use subgroup::receive_cursor::ProtocolViolation;
+pub use subgroup::{
+    DeliveryWait, EpochPhase, MessageRun, Position, RingFigures, RunTotals, SubgroupFigures,
+};

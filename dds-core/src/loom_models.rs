@@ -13,13 +13,13 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::gate::Gate;
-use crate::header::Header;
-use crate::inbox::ReleaseTracker;
-use crate::lane::TicketCount;
-use crate::outbox::{Published, SendRing};
-use crate::rest::{Rest, Stirred};
 use crate::spec::RingSpec;
+use crate::subgroup::gate::Gate;
+use crate::subgroup::handle::TicketCount;
+use crate::subgroup::header::Header;
+use crate::subgroup::idle_flag::{IdleFlag, LeftWork};
+use crate::subgroup::release_tracker::ReleaseTracker;
+use crate::subgroup::send_ring::{Published, SendRing};
 use crate::sync::{AtomicU64, Ordering, fence};
 
 const RING: RingSpec = RingSpec {
@@ -50,7 +50,7 @@ unsafe impl Send for DeliveryClass {}
 impl DeliveryClass {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            outbox: SendRing::new(&RING, false),
+            outbox: SendRing::new(&RING),
             bytes: Default::default(),
             headers: Default::default(),
         })
@@ -326,18 +326,18 @@ fn loom_whoever_lets_go_accounts_for_all() {
 fn lay_to_rest(fence_of_engine: fn()) {
     model(move || {
         use loom::sync::atomic::{AtomicU64, fence};
-        let lane = Arc::new((Rest::new(), Stirred::new(), [0, 0].map(AtomicU64::new)));
+        let lane = Arc::new((IdleFlag::new(), LeftWork::new(), [0, 0].map(AtomicU64::new)));
         let threads = [0, 1].map(|at| {
             let lane = lane.clone();
             thread::spawn(move || {
-                let (rest, stirred, work) = &*lane;
+                let (rest, left_work, work) = &*lane;
                 work[at].store(1, Ordering::Release);
                 // As every nudge does.
                 fence(Ordering::SeqCst);
-                rest.interrupt(stirred);
+                rest.interrupt(left_work);
             })
         });
-        let (rest, stirred, work) = &*lane;
+        let (rest, left_work, work) = &*lane;
         rest.begin_with(fence_of_engine);
         let seen = work
             .each_ref()
@@ -345,7 +345,7 @@ fn lay_to_rest(fence_of_engine: fn()) {
         for thread in threads {
             thread.join().unwrap();
         }
-        let told = stirred.take();
+        let told = left_work.take();
         assert_eq!(told, !rest.lasts(), "who is told finds the lane");
         assert!(seen == [true; 2] || told, "{seen:?}");
     });
@@ -369,17 +369,17 @@ fn loom_finds_a_rest_without_a_fence() {
 fn loom_a_lane_rises_and_rests_again() {
     model(|| {
         use loom::sync::atomic::{AtomicU64, fence};
-        let lane = Arc::new((Rest::new(), Stirred::new(), AtomicU64::new(0)));
+        let lane = Arc::new((IdleFlag::new(), LeftWork::new(), AtomicU64::new(0)));
         let thread = {
             let lane = lane.clone();
             thread::spawn(move || {
-                let (rest, stirred, work) = &*lane;
+                let (rest, left_work, work) = &*lane;
                 work.store(1, Ordering::Release);
                 fence(Ordering::SeqCst);
-                rest.interrupt(stirred);
+                rest.interrupt(left_work);
             })
         };
-        let (rest, stirred, work) = &*lane;
+        let (rest, left_work, work) = &*lane;
         rest.begin();
         let mut seen = work.load(Ordering::Acquire) == 1;
         rest.end();
@@ -387,7 +387,7 @@ fn loom_a_lane_rises_and_rests_again() {
         rest.begin();
         seen |= work.load(Ordering::Acquire) == 1;
         thread.join().unwrap();
-        assert!(seen || stirred.take() && !rest.lasts());
+        assert!(seen || left_work.take() && !rest.lasts());
     });
 }
 

@@ -67,11 +67,6 @@ impl RingSpec {
         self.bytes.next_power_of_two()
     }
 
-    /// Bytes of each message's part, where all take the same.
-    pub(crate) fn slot_len(self) -> u64 {
-        (self.memory() / u64::from(self.messages)).max(GRANULE as u64)
-    }
-
     /// As large as either.
     pub(crate) fn larger(self, other: Self) -> Self {
         Self {
@@ -84,10 +79,10 @@ impl RingSpec {
 /// Why a lane cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// Nobody, or too many, or somebody twice.
+    /// No member, too many, or one member twice.
     #[error("subgroup {0}: a lane has 1 to {MEMBERS_MAX} members, each once")]
     Members(SubgroupId),
-    /// The list of senders is not ascending, or names somebody outside.
+    /// The list of senders is not ascending, or names a place outside.
     #[error("subgroup {0}: senders must be ascending places of the lane")]
     Senders(SubgroupId),
     /// A ring has a size that is not legal.

@@ -98,7 +98,7 @@ fn launch() -> Result<()> {
         "seconds": started.elapsed().as_secs_f64(),
     });
     println!("{outcome}");
-    identical.then_some(()).ok_or("the displays differ".into())
+    Ok(identical.then_some(()).ok_or("the displays differ")?)
 }
 
 /// A process, which is killed if the launcher gives up.

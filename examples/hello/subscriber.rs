@@ -1,4 +1,5 @@
-//! Prints what `hello_pub` says, until it has left.
+//! Prints the greetings of `hello_pub` until it has left. The optional argument is a file of QoS
+//! profiles, such as `qos/two_hosts.xml`.
 #![forbid(unsafe_code)]
 
 use spindle_dds::{DomainParticipant, Duration, WaitSet};
@@ -6,8 +7,9 @@ use spindle_dds::{DomainParticipant, Duration, WaitSet};
 spindle_dds::include_idl!("hello");
 
 fn main() -> Result<(), spindle_dds::Error> {
+    let qos = concat!(env!("CARGO_MANIFEST_DIR"), "/qos/hello.xml").to_owned();
     let participant = DomainParticipant::builder(0)
-        .qos_profiles(concat!(env!("CARGO_MANIFEST_DIR"), "/qos/hello.xml"))?
+        .qos_profiles(std::env::args().nth(1).unwrap_or(qos))?
         .profile("Hello::Reliable")
         .create()?;
     let topic = participant.topic::<hello::Greeting>("Greeting").create()?;

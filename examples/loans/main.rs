@@ -24,7 +24,7 @@ fn main() -> Result<(), Error> {
         participant.publisher().create()?,
         participant.subscriber().create()?,
     );
-    let reliability = Reliability::reliable(Duration::from_millis(200).into());
+    let reliability = Reliability::reliable(Duration::from_secs(1).into());
     let reader_qos = DataReaderQos {
         reliability,
         history: History::keep_all(),

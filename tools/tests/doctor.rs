@@ -127,12 +127,12 @@ fn who_is_called_is_not_disturbed() {
     std::fs::remove_file(&wrong).expect("removed");
     assert!(said.contains("another secret") && code == 1, "{said}");
 
-    // Nobody has come or gone, in the record or for the one that was called.
+    // The record and the called participant have the same members as before.
     assert_eq!(files(home.directory.path()), before);
     assert_eq!(files(elsewhere), []);
     let others = participant.discovered_participants().expect("enabled");
     assert_eq!(others, []);
-    // Who comes now gets in as ever.
+    // A new participant can still join.
     let late = DomainParticipant::builder(3)
         .property("spindle.directory", here)
         .property("spindle.listen", &contact)

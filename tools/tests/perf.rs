@@ -116,7 +116,7 @@ fn throughput_beside_one_that_is_late_or_silent() {
         let is_silent = late[0] == "--silent-one";
         assert_eq!(sent(2) == Some(0), is_silent, "{outcome}");
     }
-    // Whom it stops goes on when it has deleted its writer.
+    // Blocked members continue when it has deleted its writer.
     let stopped = ["--silent-one", "1s", "--without", "null_sends"];
     let outcome = check_throughput(&[&members[..], &stopped].concat(), 2000);
     assert!(outcome["seconds"].as_f64() > Some(0.2), "{outcome}");
@@ -151,13 +151,13 @@ fn throughput_of_listeners_that_take_their_time() {
 }
 
 #[test]
-fn drills_that_make_no_sense_are_refused() {
+fn scenarios_without_meaning_are_refused() {
     for (arguments, words) in [
         (&["--delay-one", "100us"][..], "--members"),
         (&["--members", "3", "--delay-one", "100"], "100us"),
         (
             &["--members", "2", "--senders", "3"],
-            "3 of 2 members write",
+            "--senders 3: it is 1 to 2",
         ),
         (
             &["--members", "2", "--senders", "1", "--silent-one", "1s"],
@@ -190,8 +190,8 @@ fn throughput_without_optimisations() {
         "send_batching,receive_batching,delivery_batching",
     ];
     let outcome = check_throughput(&[&few[..], &without].concat(), 500);
-    let of_several = |who: &str, stage: &str| -> u64 {
-        let buckets = &outcome[who][0]["counters"][stage]["buckets"];
+    let of_several = |role: &str, stage: &str| -> u64 {
+        let buckets = &outcome[role][0]["counters"][stage]["buckets"];
         let buckets = buckets.as_array().expect("buckets").iter();
         let of_several = buckets.filter(|bucket| bucket[0] != 1);
         of_several.filter_map(|bucket| bucket[1].as_u64()).sum()

@@ -207,7 +207,7 @@ fn who_publishes_is_seen_and_who_does_not_take_is_named() {
         done && page.contains("waits for room (Held)"),
         "{page}{said}"
     );
-    // Who looks leaves nothing behind.
+    // The monitor leaves nothing behind.
     let sockets = || {
         let files = std::fs::read_dir(&directory)
             .expect("a directory")

@@ -120,7 +120,7 @@ static void publish(unsigned char *bytes) {
         send_one(&group, stamp, bytes, with->size);
     }
     schedule_report(&schedule);
-    /* Who does not take holds up the others. */
+    /* A member that does not take blocks the others. */
     for (int i = 0; i < 3000 && members(&group) > 1; i++) {
         dispatch(&group, 0);
         sleep_ns(1000000);

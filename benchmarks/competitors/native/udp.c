@@ -69,7 +69,7 @@ static struct batch *new_batch(size_t size) {
     return it;
 }
 
-/* Nobody listening is what a handshake waits for, and what the end of a run looks like. */
+/* A refused datagram is expected during the handshake and at the end of a run. */
 static int is_quiet(int error) {
     return error == EAGAIN || error == EINTR || error == ECONNREFUSED;
 }

@@ -227,7 +227,7 @@ fn at_rest(lanes: u32) -> World {
     world
 }
 
-// Of who spins.
+// Of a spinning thread.
 #[library_benchmark]
 #[bench::lanes_1(args = (1), setup = at_rest)]
 #[bench::lanes_50(args = (50), setup = at_rest)]
@@ -236,7 +236,7 @@ fn rest_step(world: World) -> World {
     world
 }
 
-// Of who is about to sleep.
+// Of a thread that is about to sleep.
 #[library_benchmark]
 #[bench::lanes_1(args = (1), setup = at_rest)]
 #[bench::lanes_50(args = (50), setup = at_rest)]

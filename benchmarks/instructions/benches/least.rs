@@ -39,7 +39,7 @@ fn main() {
     look_in_vain(World::new(SIZES[0]));
 }
 
-/// What a thread that polls does where nothing has come. Nobody steps the reader's engine by hand.
+/// A polling thread that finds nothing. No other thread steps the reader's engine.
 fn look_in_vain(world: World) {
     let World {
         reading, reader, ..

@@ -59,22 +59,19 @@ impl Stage {
         known.any(|known| known.is_on(&config))
     }
 
+    /// Switches of the engine. Where the paper's stages post earlier, or hold a lock meanwhile, the
+    /// model has it as a cost: see [`Lock`].
     fn config(self) -> EngineConfig {
-        let rank = self as u32;
-        let has = |stage: Self| rank >= stage as u32;
-        if has(Self::Spindle) {
-            return EngineConfig {
-                bounded_deliveries: has(Self::Bounded),
-                ..EngineConfig::SPINDLE
-            };
-        }
+        let has = |stage: Self| self as u32 >= stage as u32;
         EngineConfig {
             delivery_batching: has(Self::Delivery),
             receive_batching: has(Self::Receive),
             send_batching: has(Self::Batching),
             null_sends: has(Self::Nulls),
-            late_pushes: has(Self::Late),
-            ..EngineConfig::BASELINE
+            batched_upcalls: has(Self::Spindle),
+            summary_polling: has(Self::Spindle),
+            bounded_deliveries: has(Self::Bounded),
+            ..EngineConfig::SPINDLE
         }
     }
 

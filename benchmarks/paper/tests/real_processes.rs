@@ -27,7 +27,7 @@ fn page(out: &Path) -> String {
 
 /// Virtual time and real processes stand side by side.
 #[test]
-fn both_ways() {
+fn simulated_and_real_runs_are_in_one_report() {
     let out = tempfile::tempdir().expect("a directory");
     let figures = ["--figure", "16", "--figure", "7", "--figure", "14"];
     let output = paper(&figures, out.path());
@@ -83,10 +83,10 @@ fn both_ways() {
     }
 }
 
-/// Null-sends on real processes: nobody waits for one that is silent, and nothing is pushed
-/// when all is said. Without null-sends they wait until it deletes its writer.
+/// With null-sends, a silent member does not block the others, and nothing is pushed at the end.
+/// Without them, the others wait until it deletes its writer.
 #[test]
-fn one_that_is_late_or_silent() {
+fn a_member_that_is_late_or_silent() {
     let out = tempfile::tempdir().expect("a directory");
     let output = paper(&["--real", "--figure", "10"], out.path());
     let said = String::from_utf8_lossy(&output.stdout);
@@ -137,15 +137,15 @@ fn upcalls() {
     assert!(said.contains("no simulated runs"), "{said}");
 }
 
-/// Where the workers cannot run, the report says so, and the command fails.
+/// If the workers cannot run, the report says so, and the command fails.
 #[test]
-fn runs_that_fail_are_told_of() {
+fn runs_that_fail_are_reported() {
     let out = tempfile::tempdir().expect("a directory");
     let mut command = Command::new(env!("CARGO_BIN_EXE_paper"));
     let output = command
         .args(["--quick", "--real", "--figure", "7", "--out"])
         .arg(out.path())
-        // Where workers meet: nowhere.
+        // The workers' directory cannot be created.
         .env("TMPDIR", out.path().join("nowhere"))
         .output()
         .expect("the command starts");

@@ -20,5 +20,5 @@ mod side;
 pub(crate) use self::core::EndpointCore;
 pub(crate) use factory::FactoryCore;
 pub(crate) use listener::ErasedListener;
-pub(crate) use operations::{endpoint_operations, factory_operations};
+pub(crate) use operations::{endpoint_operations, factory_builder, factory_operations};
 pub(crate) use side::{EndpointQos, Side};

@@ -53,6 +53,58 @@ macro_rules! factory_operations {
     };
 }
 
+/// The builder of a publisher or a subscriber.
+macro_rules! factory_builder {
+    ($builder:ident, $factory:ident, $qos:ident, $listener:ident, $profile_doc:literal) => {
+        #[doc = concat!("Makes a [`", stringify!($factory), "`].")]
+        #[must_use = "a builder does nothing until `create`"]
+        pub struct $builder<'a> {
+            participant: &'a $crate::participant::DomainParticipant,
+            qos: $crate::choice::QosChoice<$qos>,
+            listener: $crate::choice::ListenerChoice<dyn $listener>,
+        }
+
+        impl std::fmt::Debug for $builder<'_> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($builder))
+                    .field("qos", &self.qos)
+                    .finish_non_exhaustive()
+            }
+        }
+
+        impl<'a> $builder<'a> {
+            pub(crate) fn new(participant: &'a $crate::participant::DomainParticipant) -> Self {
+                Self {
+                    participant,
+                    qos: $crate::choice::QosChoice::Default,
+                    listener: None,
+                }
+            }
+
+            $crate::choice::builder_setters!($qos, $listener, $profile_doc, |listener| Box::new(
+                listener
+            ));
+
+            #[doc = concat!("Creates the [`", stringify!($factory), "`].")]
+            ///
+            /// # Errors
+            /// INCONSISTENT_POLICY, UNSUPPORTED, ALREADY_DELETED; BAD_PARAMETER for an unknown
+            /// profile.
+            pub fn create(self) -> $crate::error::Result<$factory> {
+                let participant = &self.participant.core;
+                Ok($factory {
+                    core: $crate::endpoint::FactoryCore::create(
+                        participant,
+                        self.qos,
+                        self.listener,
+                    )?,
+                    participant: participant.clone(),
+                })
+            }
+        }
+    };
+}
+
 /// The operations that a writer and a reader share: of the typed handle, and of `$any`, the
 /// handle whose type is not known. Both have the fields `core` and `participant`; the typed
 /// one has `marker` too.
@@ -157,4 +209,4 @@ macro_rules! endpoint_operations {
     };
 }
 
-pub(crate) use {endpoint_operations, factory_operations};
+pub(crate) use {endpoint_operations, factory_builder, factory_operations};

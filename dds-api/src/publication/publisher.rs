@@ -1,6 +1,5 @@
 //! Publishers (DDS 1.4 §2.2.2.4.1).
 
-use std::fmt;
 use std::sync::Arc;
 
 use spindle_dds_idl_runtime::TopicType;
@@ -8,11 +7,10 @@ use spindle_dds_qos::{DataWriterQos, Duration, PublisherQos, TopicQos};
 
 use super::core::WriterSide;
 use super::{DataWriter, DataWriterBuilder};
-use crate::choice::{ListenerChoice, QosChoice, builder_setters};
-use crate::endpoint::{FactoryCore, factory_operations};
+use crate::endpoint::{FactoryCore, factory_builder, factory_operations};
 use crate::error::Result;
 use crate::listener::PublisherListener;
-use crate::participant::{DomainParticipant, ParticipantCore};
+use crate::participant::ParticipantCore;
 use crate::time::Deadline;
 use crate::topic::Topic;
 
@@ -103,47 +101,10 @@ impl Publisher {
     }
 }
 
-/// Makes a [`Publisher`].
-#[must_use = "a builder does nothing until `create`"]
-pub struct PublisherBuilder<'a> {
-    participant: &'a DomainParticipant,
-    qos: QosChoice<PublisherQos>,
-    listener: ListenerChoice<dyn PublisherListener>,
-}
-
-impl fmt::Debug for PublisherBuilder<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PublisherBuilder")
-            .field("qos", &self.qos)
-            .finish_non_exhaustive()
-    }
-}
-
-impl<'a> PublisherBuilder<'a> {
-    pub(crate) fn new(participant: &'a DomainParticipant) -> Self {
-        Self {
-            participant,
-            qos: QosChoice::Default,
-            listener: None,
-        }
-    }
-
-    builder_setters!(
-        PublisherQos,
-        PublisherListener,
-        "With the QoS that the profile `Library::Profile` has for publishers.",
-        |listener| Box::new(listener)
-    );
-
-    /// Creates the publisher.
-    ///
-    /// # Errors
-    /// INCONSISTENT_POLICY, UNSUPPORTED, BAD_PARAMETER for an unknown profile.
-    pub fn create(self) -> Result<Publisher> {
-        let participant = &self.participant.core;
-        Ok(Publisher {
-            core: FactoryCore::create(participant, self.qos, self.listener)?,
-            participant: participant.clone(),
-        })
-    }
-}
+factory_builder!(
+    PublisherBuilder,
+    Publisher,
+    PublisherQos,
+    PublisherListener,
+    "With the QoS that the profile `Library::Profile` has for publishers."
+);

@@ -1,6 +1,5 @@
 //! Subscribers (DDS 1.4 §2.2.2.5.2).
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -9,12 +8,11 @@ use spindle_dds_qos::{DataReaderQos, SubscriberQos, TopicQos};
 
 use super::core::ReaderSide;
 use super::{AnyDataReader, DataReader, DataReaderBuilder};
-use crate::choice::{ListenerChoice, QosChoice, builder_setters};
 use crate::condition::StateMasks;
-use crate::endpoint::{FactoryCore, factory_operations};
+use crate::endpoint::{FactoryCore, factory_builder, factory_operations};
 use crate::error::Result;
 use crate::listener::SubscriberListener;
-use crate::participant::{DomainParticipant, ParticipantCore};
+use crate::participant::ParticipantCore;
 use crate::status::StatusMask;
 use crate::topic::Topic;
 
@@ -127,47 +125,10 @@ impl Subscriber {
     }
 }
 
-/// Makes a [`Subscriber`].
-#[must_use = "a builder does nothing until `create`"]
-pub struct SubscriberBuilder<'a> {
-    participant: &'a DomainParticipant,
-    qos: QosChoice<SubscriberQos>,
-    listener: ListenerChoice<dyn SubscriberListener>,
-}
-
-impl fmt::Debug for SubscriberBuilder<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SubscriberBuilder")
-            .field("qos", &self.qos)
-            .finish_non_exhaustive()
-    }
-}
-
-impl<'a> SubscriberBuilder<'a> {
-    pub(crate) fn new(participant: &'a DomainParticipant) -> Self {
-        Self {
-            participant,
-            qos: QosChoice::Default,
-            listener: None,
-        }
-    }
-
-    builder_setters!(
-        SubscriberQos,
-        SubscriberListener,
-        "With the QoS that the profile `Library::Profile` has for subscribers.",
-        |listener| Box::new(listener)
-    );
-
-    /// Creates the subscriber.
-    ///
-    /// # Errors
-    /// INCONSISTENT_POLICY, UNSUPPORTED, BAD_PARAMETER for an unknown profile.
-    pub fn create(self) -> Result<Subscriber> {
-        let participant = &self.participant.core;
-        Ok(Subscriber {
-            core: FactoryCore::create(participant, self.qos, self.listener)?,
-            participant: participant.clone(),
-        })
-    }
-}
+factory_builder!(
+    SubscriberBuilder,
+    Subscriber,
+    SubscriberQos,
+    SubscriberListener,
+    "With the QoS that the profile `Library::Profile` has for subscribers."
+);

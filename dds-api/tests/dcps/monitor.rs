@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use spindle_dds::monitor::{DeliveryClass, Monitor, ParticipantFigures};
 use spindle_dds::qos::{DataReaderQos, ResourceLimits};
-use spindle_dds::{DomainParticipant, Error};
+use spindle_dds::DomainParticipant;
 
 use crate::meeting::{
     Meeting, enable, keep_all_reader, reader, reader_with, reliable_writer, state, take, writer,
@@ -179,8 +179,6 @@ fn a_switch_that_is_off_is_off() {
         receiver.delivery_batches.quantile(1.0),
     ];
     assert_eq!(greatest, [1, 1, 1]);
-    let ([sender, receiver], loan) = run(&["variable_lengths", "batched_upcalls"]);
-    assert!(matches!(loan, Err(Error::OutOfResources(_))), "{loan:?}");
-    assert!(sender.data.bytes >= 200 * 1024, "a slot has 1024 bytes");
+    let ([_, receiver], _) = run(&["batched_upcalls"]);
     assert_eq!(receiver.upcalls, 200);
 }

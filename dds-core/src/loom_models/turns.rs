@@ -9,8 +9,8 @@ use spindle_dds_transport::WakeInterest;
 use spindle_dds_transport::sleep;
 
 use super::model;
+use crate::engine::engine_lock::{EngineLock, Owner};
 use crate::sync::{AtomicU64, Ordering};
-use crate::turn::{EngineLock, Owner};
 
 /// How the turn is given back.
 type Give = fn(Owner<'_, UnsafeCell<u64>>);

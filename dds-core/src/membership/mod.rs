@@ -37,6 +37,5 @@ pub use proposal::{
 };
 pub use protocol::{Action, Decision, Finish, Membership, OutReason, Rules, SubgroupEnds};
 pub use row::CONTROL_ROW_LEN;
-#[cfg(feature = "planted")]
 pub(crate) use row::control_landmarks;
 pub use view::{Endpoint, HostId, Member, MemberId, Note, View, ViewError};

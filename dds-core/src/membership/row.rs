@@ -11,7 +11,6 @@
 use spindle_dds_transport::memory::ROW_ALIGN;
 use spindle_dds_transport::{FABRIC_AREA, Fabric, MEMBERS_MAX, PeerSet, Rank};
 
-#[cfg(feature = "planted")]
 use crate::landmarks::Landmark;
 use crate::limits::{INTENT_LEN_MAX, PROPOSAL_LEN_MAX, REPORT_LEN_MAX, REQUEST_LEN_MAX};
 
@@ -29,7 +28,6 @@ const AREAS: usize = GUARDS + ROW_ALIGN;
 pub const CONTROL_ROW_LEN: usize = Text::Proposal.area() + PROPOSAL_LEN_MAX;
 
 /// Byte ranges by name, for a harness that overwrites rows; of each text its first bytes.
-#[cfg(feature = "planted")]
 pub(crate) fn control_landmarks() -> Vec<(Landmark, core::ops::Range<usize>)> {
     let texts = [
         Text::Request,

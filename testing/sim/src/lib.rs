@@ -20,7 +20,7 @@ mod life;
 mod violation;
 
 pub use life::{
-    Blunder, Deed, Legacy, LifePlan, LifeReport, Line, Scenario, live, live_traced, shrink,
+    Action, Blunder, LifePlan, LifeReport, Line, PreviousGroup, Scenario, live, live_traced, shrink,
 };
 pub use spindle_dds_core::{EngineConfig, SWITCHES};
 pub use violation::{Finding, Violation};

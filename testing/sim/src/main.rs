@@ -1,4 +1,4 @@
-//! Lives of groups whose members come, change, leave and die, from seeds:
+//! Runs lives from seeds: groups whose members join, change, leave and crash.
 //! `spindle-dds-sim --seed 7`, `spindle-dds-sim --seeds 0..20000`.
 
 #![forbid(unsafe_code)]
@@ -16,28 +16,25 @@ struct Arguments {
     /// One seed: prints its plan and its report.
     #[arg(long, conflicts_with = "seeds")]
     seed: Option<u64>,
-    /// A range of seeds, `from..to`, to excluded: prints the violations and a summary.
+    /// A range of seeds, `from..to` without `to`: prints the violations and a summary.
     #[arg(long, value_parser = range)]
     seeds: Option<std::ops::Range<u64>>,
-    /// Lives in which every other member's row is overwritten with so many words.
+    /// Draws hostile lives: this many words are forged in the rows of every other member.
     #[arg(long)]
     hostile: Option<usize>,
-    /// With one seed of a life: prints what happened, in columns: turn, member (by when
-    /// it was born), the view that it is in, what it did or heard.
+    /// With one seed: prints the events in columns: turn, member (numbered in the order of
+    /// their start), its view, the event.
     #[arg(long, requires = "seed")]
     trace: bool,
-    /// With one seed of a life that goes wrong: looks for a smaller life that does.
+    /// With one seed of a life that fails: looks for a smaller life that fails too.
     #[arg(long, requires = "seed")]
     shrink: bool,
-    /// Taken for compatibility: lives are all there is.
-    #[arg(long, hide = true)]
-    life: bool,
-    /// The kind of lives: any, busy, crashes, refusals, short, many-subgroups, quiet.
+    /// The kind of life: any, busy, crashes, refusals, short, many-subgroups, quiet.
     #[arg(long, value_parser = scenario, conflicts_with = "hostile")]
     scenario: Option<Scenario>,
-    /// Judges one property alone, by its id. A life that ends early by another one counts as
-    /// sound.
-    #[arg(long, requires = "life")]
+    /// Judges only the property with this id. A life that violates another property first
+    /// counts as sound.
+    #[arg(long)]
     only: Option<String>,
     /// Stops at the first violation.
     #[arg(long)]
@@ -154,7 +151,7 @@ fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
         "of what applications sent: {acknowledged} acknowledged, {unsent} refused, {unknown} unknown"
     );
     if arguments.hostile.is_some() {
-        println!("{forged} words forged; hostile members expelled, and why:");
+        println!("{forged} words forged; hostile members expelled, by cause:");
         for (cause, times) in expelled {
             println!("{times:7}  {cause}");
         }

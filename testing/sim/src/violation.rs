@@ -1,20 +1,20 @@
-//! What a run that goes wrong ends in.
+//! The outcome of a run that violates a property.
 
 use std::fmt;
 
-/// A property that does not hold, by its id, and what was seen.
+/// The id of a property that does not hold, and a description of what was observed.
 pub type Finding = (&'static str, String);
 
 /// A property that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The run.
+    /// The seed of the run.
     pub seed: u64,
     /// The property's id.
     pub property: &'static str,
-    /// What was seen.
+    /// What was observed.
     pub what: String,
-    /// When.
+    /// The turn of the run at which it was observed.
     pub turn: usize,
 }
 

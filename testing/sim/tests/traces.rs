@@ -1,14 +1,14 @@
 //! What the main changes of views look like, step by step; and failing lives made small.
 
-use spindle_dds_sim::{Blunder, Deed, LifePlan, Scenario, live, live_traced, shrink};
+use spindle_dds_sim::{Action, Blunder, LifePlan, Scenario, live, live_traced, shrink};
 
 /// When the change begins.
 const BEGINS: usize = 600;
 
 /// What three members and what comes after them tell of a change, without the turns.
-fn trace(deeds: &[Deed]) -> String {
+fn trace(deeds: &[Action]) -> String {
     let mut plan = LifePlan::quiet(5, 3, 6);
-    plan.script = deeds.iter().map(|deed| (BEGINS, *deed)).collect();
+    plan.script = deeds.iter().map(|action| (BEGINS, *action)).collect();
     let (report, trace) = live_traced(&plan);
     report.unwrap_or_else(|violation| panic!("{violation}"));
     let change = trace.iter().filter(|line| line.turn >= BEGINS);
@@ -21,13 +21,13 @@ fn trace(deeds: &[Deed]) -> String {
 
 #[test]
 fn the_main_changes_of_views_are_these() {
-    insta::assert_snapshot!("an_update", trace(&[Deed::Update(1)]));
-    insta::assert_snapshot!("a_join", trace(&[Deed::Join]));
-    insta::assert_snapshot!("a_leave", trace(&[Deed::Leave(1)]));
-    insta::assert_snapshot!("the_leader_leaves", trace(&[Deed::Leave(0)]));
-    insta::assert_snapshot!("a_follower_dies", trace(&[Deed::Crash(2)]));
-    insta::assert_snapshot!("the_leader_dies", trace(&[Deed::Crash(0)]));
-    let both = [Deed::Crash(0), Deed::Join];
+    insta::assert_snapshot!("an_update", trace(&[Action::Update(1)]));
+    insta::assert_snapshot!("a_join", trace(&[Action::Join]));
+    insta::assert_snapshot!("a_leave", trace(&[Action::Leave(1)]));
+    insta::assert_snapshot!("the_leader_leaves", trace(&[Action::Leave(0)]));
+    insta::assert_snapshot!("a_follower_dies", trace(&[Action::Crash(2)]));
+    insta::assert_snapshot!("the_leader_dies", trace(&[Action::Crash(0)]));
+    let both = [Action::Crash(0), Action::Join];
     insta::assert_snapshot!("the_leader_dies_while_one_joins", trace(&both));
 }
 

@@ -13,7 +13,7 @@ mod segments;
 mod sleeping;
 mod stations;
 
-use harness::{Outcome, Segments, SimGroup};
+use harness::{Outcome, SimGroup};
 use spindle_dds_transport::shm::DoorbellChoice;
 use spindle_dds_transport::sim::{Rng, SimOptions};
 use stations::StationGroup;

@@ -75,8 +75,8 @@ impl Iceoryx2 {
         self.arguments.readers as usize
     }
 
-    /// As many as are in flight of one writer of Spindle, and no more memory than it takes:
-    /// each reader may hold up as many.
+    /// As many samples as a writer of Spindle has in flight, within a limit of memory: each reader
+    /// may hold as many.
     fn buffer_samples(&self) -> usize {
         let room = BYTES_MAX / self.arguments.size.max(1) / self.readers().max(1);
         room.clamp(2, BUFFER_SAMPLES)
@@ -112,7 +112,7 @@ impl Peer for Iceoryx2 {
     }
 
     fn inlet(&mut self, topic: &str) -> Result<Reader, Failure> {
-        // First the ear, then the mouth: who sees the subscriber may send and notify.
+        // The listener first: a publisher that sees the subscriber may send and notify at once.
         let listener = match self.blocks() {
             true => Some(self.events(topic)?.listener_builder().create()?),
             false => None,
@@ -137,8 +137,8 @@ struct Writer {
 impl Outlet for Writer {
     fn readers(&mut self) -> Result<usize, Failure> {
         let readers = self.service.dynamic_config().number_of_subscribers();
-        // A subscriber connects when it looks. Until then a writer does not wait for room:
-        // what finds none is dropped. So those who sleep are called.
+        // A subscriber connects when it polls. Before that a publisher does not wait for its room,
+        // and drops samples. So sleeping subscribers are notified.
         if let Some(notifier) = &self.notifier {
             notifier.notify()?;
         }

@@ -2,7 +2,7 @@
 
 use clap::{Parser, ValueEnum};
 
-/// What `spindle bench --peers` tells a program. One process for each role.
+/// The arguments of a program, as `spindle bench --peers` gives them. One process for each role.
 #[derive(Debug, Clone, Parser)]
 pub struct Arguments {
     /// What this process does.
@@ -11,25 +11,25 @@ pub struct Arguments {
     /// Bytes of payload in a sample.
     #[arg(long, default_value_t = 128)]
     pub size: usize,
-    /// How long to send.
+    /// Seconds for which samples are sent.
     #[arg(long, default_value_t = 1.0)]
     pub seconds: f64,
-    /// How much to send, instead.
+    /// Number of samples to send, instead of --seconds.
     #[arg(long)]
     pub samples: Option<u64>,
-    /// Samples a second; as many as there is room for if not given.
+    /// Samples per second [default: as many as there is room for].
     #[arg(long)]
     pub rate: Option<f64>,
-    /// How many subscribers there are.
+    /// Number of subscribers.
     #[arg(long, default_value_t = 1)]
     pub readers: u32,
-    /// What a reader does with a sample, and a writer.
+    /// Which bytes of a sample are written and read.
     #[arg(long, value_enum, default_value_t = Read::Touch)]
     pub read: Read,
     /// How a reader waits.
     #[arg(long, value_enum, default_value_t = Wait::Poll)]
     pub wait: Wait,
-    /// Tells runs apart that take place at the same time: letters and digits.
+    /// Name of the run, unique among runs at the same time: letters and digits.
     #[arg(long, default_value = "0")]
     pub session: String,
 }
@@ -47,20 +47,20 @@ pub enum Role {
     Pong,
 }
 
-/// What is done with the bytes of a sample.
+/// Which bytes of a sample are written and read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Read {
-    /// The first and the last are written, and read.
+    /// The first and the last byte.
     Touch,
-    /// All are written, and summed.
+    /// All bytes: written, and summed.
     Sum,
 }
 
 /// How a reader waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Wait {
-    /// It looks again and again, and yields now and then.
+    /// It polls, and yields after a while.
     Poll,
-    /// It sleeps until it is woken.
+    /// It sleeps until woken.
     Block,
 }

@@ -1,9 +1,9 @@
-//! What the programs for peers have in common: their command line, the loops of the four
+//! The common part of the programs for other middleware: the command line, the loops of the four
 //! roles, and the line that each prints.
 //!
 //! A program implements [`Outlet`] and [`Inlet`] for its middleware and calls [`run`]. So
-//! all of them send, count and time in the same way, and `spindle bench --peers` compares
-//! what is between the two and not the loops around it.
+//! all of them send, count and measure in the same way, and `spindle bench --peers` compares the
+//! middleware and not the loops around it.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -18,5 +18,5 @@ pub use clock::monotonic_ns;
 pub use roles::{Inlet, Outlet, Peer, run};
 pub use schedule::Stamp;
 
-/// Whatever a peer complains of.
+/// An error of the middleware.
 pub type Failure = Box<dyn std::error::Error>;

@@ -190,7 +190,7 @@ fn wait_for_readers(outlet: &mut impl Outlet, readers: u32) -> Result<(), Failur
     Ok(())
 }
 
-/// Who goes takes with it what the others have not received yet.
+/// Samples that are not received yet are lost when the publisher ends.
 fn wait_for_their_end(outlet: &mut impl Outlet) -> Result<(), Failure> {
     let deadline = Instant::now() + LINGER;
     while outlet.readers()? > 0 && Instant::now() < deadline {

@@ -1,4 +1,4 @@
-//! A thread that sends in one subgroup as fast as it can, or with a delay.
+//! An application thread that sends in one subgroup as fast as it can, or with a delay.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use spindle_dds_core::{
 use super::constants::{SEND, copy_ns};
 use super::experiment::{Experiment, STAND_IN};
 
-/// What came of a try to send.
+/// The result of an attempt to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tried {
     Sent,
-    /// It looks again when the engine has made room.
+    /// It tries again when the engine has made room.
     NoRoom,
 }
 
@@ -23,30 +23,30 @@ pub(super) struct Application {
     lane: Arc<SubgroupHandle<TimedFabric>>,
     ring: DeliveryClass,
     window: usize,
-    /// Messages to send still.
+    /// Messages that it has yet to send.
     left: u32,
-    /// From a message to the next.
+    /// Time from a message to the next.
     gap_ns: u64,
-    /// When it is ready for the next one.
+    /// Time at which it is ready for the next message.
     pub(super) ready_at: u64,
-    /// Indexes of its messages that are not released.
+    /// Indices of its messages that are not released.
     in_flight: VecDeque<u64>,
-    /// Since when it has found no room.
+    /// Time since which it has found no room.
     waiting_since: Option<u64>,
     pub(super) waited_ns: u64,
-    /// It will have a turn, whatever happens.
+    /// Whether a turn of it is scheduled.
     pub(super) has_turn: bool,
 }
 
 impl Application {
-    /// `wait_ns` after each message.
+    /// Waits for `wait_ns` after each message.
     pub(super) fn new(
         lane: Arc<SubgroupHandle<TimedFabric>>,
         experiment: &Experiment,
         wait_ns: u64,
     ) -> Self {
         let copies = u64::from(experiment.copies);
-        // Who is delayed sends for as long as the others do.
+        // Delayed senders send for as long as the others do.
         let endless = experiment.delay.is_some();
         Self {
             lane,

@@ -1,4 +1,4 @@
-//! What things cost, as far as the paper says it, and else as it was measured here.
+//! The costs: from the paper where it states them, else as measured here.
 //!
 //! Where a constant is computed from numbers of a figure, that figure's claim is no
 //! independent one, and the report says so. The cost of sending, the halves of a message's
@@ -8,16 +8,16 @@
 use crate::network::Costs;
 use serde::Serialize;
 
-/// A constant, and where it is from.
+/// A constant, and its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Constant {
-    /// What it is.
+    /// What it is the cost of.
     pub(crate) name: &'static str,
-    /// How much.
+    /// The amount.
     pub(crate) value: u64,
-    /// Of what.
+    /// Its unit.
     pub(crate) unit: &'static str,
-    /// Who says so.
+    /// Its source in the paper, or how it was measured.
     pub(crate) source: &'static str,
 }
 
@@ -63,7 +63,7 @@ pub(crate) const WIRE: Constant = Constant {
     source: "§IV: 12.5 GB/s (100 Gbps)",
 };
 
-/// Looking at another member's row.
+/// Reading another member's row.
 pub(crate) const LOOK: Constant = Constant {
     name: "a look at another member's row",
     value: 66,
@@ -73,7 +73,7 @@ pub(crate) const LOOK: Constant = Constant {
              looks of our engine",
 };
 
-/// A message's way through the receive predicate.
+/// The receive predicate, for a message.
 pub(crate) const RECEIVE: Constant = Constant {
     name: "receiving a message, or a null",
     value: 315,
@@ -83,7 +83,7 @@ pub(crate) const RECEIVE: Constant = Constant {
              0.63 µs for receiving and delivering it, of which this is half",
 };
 
-/// ... and the delivery predicate.
+/// The delivery predicate, for a message.
 pub(crate) const DELIVER: Constant = Constant {
     name: "delivering a message",
     value: 315,

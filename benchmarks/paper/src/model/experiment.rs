@@ -82,7 +82,7 @@ pub(crate) struct Delay {
 pub(crate) struct Experiment {
     /// Members, all of them in all subgroups.
     pub(crate) members: usize,
-    /// Who sends.
+    /// Members that send.
     pub(crate) senders: Senders,
     /// Bytes of a message.
     pub(crate) size: u32,

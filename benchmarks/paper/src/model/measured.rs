@@ -18,7 +18,7 @@ pub(crate) struct Measured {
     pub(crate) latency_mean_us: f64,
     /// ... median.
     pub(crate) latency_median_us: f64,
-    /// Pushes posted by a member, each once, whomever it went to.
+    /// Pushes posted by a member. A push to several peers counts once.
     pub(crate) requests: f64,
     /// Writes posted by a member: a push counts for each of its peers.
     pub(crate) writes: f64,

@@ -148,7 +148,7 @@ impl Member {
     }
 
     /// Time in which the polling thread has not held the lock, of all so far: it looked at
-    /// subgroups where nobody sends, or posted when that needs no lock.
+    /// subgroups without senders, or posted when that needs no lock.
     fn free_ns(&self) -> u64 {
         let spent = |lane: &Arc<SubgroupHandle<TimedFabric>>| lane.fabric().spent();
         let (active, inactive) = self.lanes.split_at(self.active);
@@ -163,7 +163,7 @@ impl Member {
         }
     }
 
-    /// Behind each predicate of a step, whoever waits for the lock has one go. Returns how
+    /// After each predicate of a step, an application that waits for the lock sends once. Returns how
     /// long it took to hand it over.
     fn hand_over_lock(&mut self, begin: u64, end: u64) -> Result<u64, Broken> {
         let mut handing_over = 0;

@@ -153,7 +153,7 @@ fn nulls_keep_the_others_going() {
     let without = run_delayed(false, Some(100_000)).expect("a run").gb_per_s;
     assert!(with > 10.0 * without, "{with} and {without}");
     assert!(run_delayed(true, None).is_ok());
-    let stalled = run_delayed(false, None).expect_err("nobody fills the gap");
+    let stalled = run_delayed(false, None).expect_err("no null fills the gap");
     assert!(
         stalled.to_string().contains("nothing happens any more"),
         "{stalled}"

@@ -43,7 +43,7 @@ pub(crate) enum Broken {
     Stalled {
         /// When.
         at: u64,
-        /// Who waits.
+        /// The member that waits.
         member: usize,
         /// Its position in the order of the first subgroup.
         delivered: u64,
@@ -105,7 +105,7 @@ impl World {
     fn new(experiment: &Experiment, costs: &Costs) -> Result<Self, Broken> {
         let nodes = experiment.members;
         let network = TimedNetwork::new(nodes, *costs);
-        // Nobody writes to the control segment, so its rows stay in everybody's cache.
+        // No member writes to the control segment, so its rows stay in all caches.
         let free = TimedNetwork::new(
             nodes,
             Costs {
@@ -224,18 +224,18 @@ impl World {
 
     /// The next task. Whether its member is done with it.
     fn perform(&mut self) -> Result<bool, Broken> {
-        let Some(Reverse((at, _, who, task))) = self.tasks.pop() else {
+        let Some(Reverse((at, _, index, task))) = self.tasks.pop() else {
             return Ok(false);
         };
         self.now = at;
-        let member = &mut self.members[who];
+        let member = &mut self.members[index];
         let before = member.done_at()?;
         let next = match task {
             Task::Step => member.step(at)?,
             Task::Turn(which) => member.turn(which, at)?,
         };
         let is_done = before.is_none() && member.done_at()?.is_some();
-        self.add_all(who, next);
+        self.add_all(index, next);
         Ok(is_done)
     }
 
@@ -412,8 +412,8 @@ impl Member {
     }
 }
 
-/// What a member spends on its row of a subgroup. A row begins with what it has received of
-/// whom, and ends with its headers and its payload.
+/// The charges for a member's row of a subgroup. A row begins with the counts of received
+/// messages of each sender, and ends with the member's headers and payload.
 struct Rows {
     size: u64,
     slots: Slots,

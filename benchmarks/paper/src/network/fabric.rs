@@ -29,20 +29,20 @@ pub(crate) struct TimedFabric {
     rising_ns: AtomicU64,
 }
 
-/// What a node has spent on a segment.
+/// The costs of a node for a segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
-    /// Pushes that were posted, each once, whomever it went to.
+    /// Posted pushes. A push to several peers counts once.
     pub(crate) requests: u64,
-    /// Writes: a push counts for each of its peers.
+    /// Posted writes: a push to several peers counts once for each.
     pub(crate) writes: u64,
-    /// Bytes that these took on the link.
+    /// Bytes of these writes on the link.
     pub(crate) wire_bytes: u64,
-    /// Time for posting them.
+    /// Time of posting them.
     pub(crate) posting_ns: u64,
-    /// Time for looking at rows of others.
+    /// Time of reading rows of others.
     pub(crate) looking_ns: u64,
-    /// Time for the work behind words that rose.
+    /// Time of the work that raised words stand for.
     pub(crate) rising_ns: u64,
 }
 
@@ -76,7 +76,7 @@ impl TimedFabric {
         }
     }
 
-    /// What has been spent on it so far.
+    /// The costs so far.
     pub(crate) fn spent(&self) -> Spent {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Spent {
@@ -166,7 +166,7 @@ impl Fabric for TimedFabric {
         self.post(word, Arc::new(value.to_le_bytes()), to);
     }
 
-    /// Everything has been posted at its call; nobody sleeps.
+    /// Pushes are posted by their own calls, and no node sleeps.
     fn wake(&self, _: &PeerSet, _: &PeerSet) {}
 
     fn announce_sleep(&self, _: WakeInterest) {}

@@ -1,5 +1,4 @@
-//! A network in virtual time: what work requests cost who posts them, and how long
-//! writes take.
+//! A network in virtual time: the cost of posting work requests, and the time of writes.
 //!
 //! ```text
 //!   node: a processor with a clock of its own, and a NIC
@@ -11,14 +10,13 @@
 //!                +--- latency by size --->   in link of the peer  --> its copy of my row
 //! ```
 //!
-//! It takes none of the contract's freedom (F1 to F5): a range is fetched at the call, a
-//! write lands whole, pairs are in order, and so are writes into one node. Nobody fails, and
-//! nobody sleeps: whoever steps, polls. So it is for experiments, and the conformance suite,
-//! half of which is about those two, is not run over it. All times are computed from
-//! [`Costs`], so a run is the same wherever and whenever it is made.
+//! It uses none of the contract's freedom (F1 to F5): a range is fetched at the call, a write lands
+//! whole, and writes between two nodes, and into one node, are in order. Nodes neither fail nor
+//! sleep, so the conformance suite of the transport does not apply. All times are computed from
+//! [`Costs`], so a run has the same result on any machine.
 //!
-//! *It knows nothing of messages*: whoever makes a segment says by a [`Measure`] what a
-//! push of its rows counts for.
+//! *It knows nothing of messages*: the owner of a segment gives a [`Measure`], which says what a
+//! push of its rows is charged for.
 
 mod costs;
 mod fabric;

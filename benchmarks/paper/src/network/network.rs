@@ -11,17 +11,17 @@ use super::fabric::TimedFabric;
 use spindle_dds_transport::Region;
 use spindle_dds_transport::{PeerSet, Rank};
 
-/// A network on virtual time. Cheap to clone; to be used by one thread, as whoever lets
-/// time pass decides on the order of everything.
+/// A network in virtual time. Cheap to clone. For use by one thread, which decides the order of
+/// all events.
 #[derive(Clone)]
 pub(crate) struct TimedNetwork {
     costs: Costs,
-    /// By node: looks at rows of others. Apart from the rest, as they are so many.
+    /// Reads of others' rows, by node. Outside of the mutex, as they are many.
     looks: Arc<[AtomicU64]>,
     state: Arc<Mutex<State>>,
 }
 
-/// A write has landed.
+/// A write that has landed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Landed {
     /// When.
@@ -34,30 +34,30 @@ pub(super) struct State {
     nodes: Vec<Node>,
     segments: Vec<Segment>,
     flights: BinaryHeap<Reverse<Flight>>,
-    /// Number of the next flight: what is due at one moment comes in order of the calls.
+    /// Number of the next flight: flights due at the same time land in the order of the calls.
     number: u64,
 }
 
 struct Node {
-    /// Its time, without the looks that are not counted yet.
+    /// Its time, without reads that are not counted yet.
     now: u64,
     counted_looks: u64,
-    /// When its links are free again.
+    /// Times at which its links are free.
     out_free: u64,
     in_free: u64,
-    /// By peer: when the last write to it arrives.
+    /// Arrival time of the last write, by peer.
     arrival: Vec<u64>,
 }
 
 struct Segment {
     measure: Arc<dyn Measure>,
-    /// By reader, then by owner.
+    /// Rows by reader, then by owner.
     rows: Vec<Vec<Region>>,
-    /// By reader and owner: nothing more of it is seen.
+    /// Whether the owner's writes no longer land at the reader, by reader and owner.
     fenced: Vec<Vec<bool>>,
 }
 
-/// A write under way: at the peer's link, or behind others there.
+/// A write in flight: on its way to the peer's link, or queued there.
 struct Flight {
     at: u64,
     number: u64,
@@ -96,7 +96,7 @@ impl Ord for Flight {
     }
 }
 
-/// What a push came to.
+/// The costs of a push.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Posted {
     pub(super) writes: u64,

@@ -134,7 +134,7 @@ impl Lab {
         })
     }
 
-    /// Round by round, what has not been run for another figure. Who fails is not run again.
+    /// Round by round, what has not been run for another figure. A run that fails is not repeated.
     fn run_all(&mut self, plan: &Plan) {
         let points = self.begin(plan.of_panels());
         let mut tables: Vec<Rows> = Vec::new();

@@ -25,7 +25,7 @@ pub(super) struct Outcome {
     pub(super) cpu_us: f64,
     /// Of all participants.
     pub(super) nulls: u64,
-    /// ... pushes in lanes.
+    /// Pushes of all participants in subgroups.
     pub(super) pushes: u64,
     /// ... for each message that a reader took.
     pub(super) pushes_a_message: f64,

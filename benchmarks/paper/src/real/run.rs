@@ -13,58 +13,58 @@ use spindle_dds_tools::harness::cache_line::line_ns;
 use spindle_dds_tools::harness::load::Moment;
 use spindle_dds_tools::harness::processes;
 
-/// What is run.
+/// A run: a command of `spindle perf throughput`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Run {
-    pub(super) who: Who,
-    /// Bytes of a message.
+    pub(super) participants: Participants,
+    /// Bytes of payload in a message.
     pub(super) size: u32,
-    /// Messages of a sender that may be in flight.
+    /// Messages in flight of a sender at most.
     pub(super) window: u32,
-    /// Messages of a sender.
+    /// Messages that each sender sends.
     pub(super) messages: u32,
-    /// Switches that are off.
+    /// Engine switches that are off.
     pub(super) off: Vec<&'static str>,
     /// Topics in which each member sends.
     pub(super) topics: usize,
-    /// Topics beside them in which nothing is sent.
+    /// Idle topics beside them.
     pub(super) idle_topics: usize,
     pub(super) last: Last,
-    /// For how long somebody sleeps, again and again, who does nothing else.
+    /// Length of each sleep of a thread that only sleeps, if there is one.
     pub(super) beside: Option<&'static str>,
     pub(super) copies: bool,
     pub(super) unordered: bool,
-    /// Messages are timed.
+    /// Whether messages carry the time of sending.
     pub(super) stamped: bool,
     pub(super) upcall: Upcall,
-    /// How long nothing is sent before.
+    /// Time to wait before the first message.
     pub(super) settle: &'static str,
-    /// How long members stay afterwards.
+    /// Time for which members stay idle afterwards.
     pub(super) still: Option<&'static str>,
 }
 
-/// Who takes part.
+/// The participants of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Who {
-    /// So many members that read, of which so many send.
+pub(super) enum Participants {
+    /// Number of members, which all read, and number of those that send.
     Members(usize, usize),
     /// A writer, and a reader with a listener.
     Pair,
 }
 
-/// What the last of the senders does.
+/// What the last sender does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
     Prompt,
-    /// It waits after each message, and gives way to others.
+    /// It waits after each message in a loop that yields the processor.
     Delayed(&'static str),
     /// It sleeps after each message.
     Sleeps(&'static str),
-    /// It sends nothing, for so long at most.
+    /// It sends nothing for this long at most.
     Silent(&'static str),
 }
 
-/// How long listeners take.
+/// Time that listeners take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Upcall {
     No,
@@ -78,7 +78,7 @@ impl Run {
     /// The paper's usual one: all send messages of 10 KB, a window of 100.
     pub(super) fn new(members: usize, stage: Stage, messages: u32) -> Self {
         Self {
-            who: Who::Members(members, members),
+            participants: Participants::Members(members, members),
             size: 10_240,
             // A power of two: what rings are made of.
             window: 128,
@@ -98,7 +98,7 @@ impl Run {
     }
 
     pub(super) fn senders(mut self, senders: Senders) -> Self {
-        if let Who::Members(members, all) = &mut self.who {
+        if let Participants::Members(members, all) = &mut self.participants {
             *all = senders.of(*members);
         }
         self
@@ -131,13 +131,13 @@ impl Run {
         self
     }
 
-    /// What is typed behind `spindle perf throughput`.
+    /// The arguments of `spindle perf throughput`.
     pub(super) fn arguments(&self) -> Vec<String> {
         let mut words: Vec<String> = Vec::new();
         let mut add = |word: &str, value: &dyn ToString| {
             words.extend([word.to_owned(), value.to_string()]);
         };
-        if let Who::Members(members, senders) = self.who {
+        if let Participants::Members(members, senders) = self.participants {
             add("--members", &members);
             if senders < members {
                 add("--senders", &senders);
@@ -176,7 +176,7 @@ impl Run {
             add("--still", &time);
         }
         let flags = [
-            (self.who == Who::Pair, "--listener"),
+            (self.participants == Participants::Pair, "--listener"),
             (self.copies, "--copy"),
             (self.stamped, "--stamp"),
             (matches!(self.upcall, Upcall::Once(_)), "--upcall-once"),
@@ -186,12 +186,12 @@ impl Run {
         words
     }
 
-    /// As it would be typed.
+    /// The command as a user types it.
     pub(super) fn command(&self) -> String {
         format!("spindle perf throughput {}", self.arguments().join(" "))
     }
 
-    /// Runs it once.
+    /// Runs the command once.
     pub(super) fn once(&self) -> Result<Outcome, String> {
         let this = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = Command::new(this);
@@ -213,7 +213,7 @@ impl Work for Run {
     type Outcome = Rounds;
 }
 
-/// Names of the switches that a stage does not have.
+/// Names of the switches that are off in a stage.
 fn off(stage: Stage) -> Vec<&'static str> {
     let mut off: Vec<&'static str> = engine_switches().collect();
     off.retain(|name| !stage.has(name));
@@ -222,9 +222,9 @@ fn off(stage: Stage) -> Vec<&'static str> {
 
 const SETTLE: &str = "200ms";
 const SETTLE_MANY: &str = "1s";
-/// Longer than any run takes here.
+/// Longer than any run takes.
 const LIMIT: Duration = Duration::from_secs(60);
-/// `spindle perf` ends by itself.
+/// Time for `spindle perf` to end by itself.
 const GRACE: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
@@ -254,8 +254,18 @@ mod tests {
 
     #[test]
     fn stages_switch_off_what_they_have_not() {
-        let all: Vec<&str> = engine_switches().collect();
-        assert_eq!(off(Stage::Baseline), all);
+        let mut of_baseline = off(Stage::Baseline);
+        of_baseline.sort_unstable();
+        let named = [
+            "batched_upcalls",
+            "bounded_deliveries",
+            "delivery_batching",
+            "null_sends",
+            "receive_batching",
+            "send_batching",
+            "summary_polling",
+        ];
+        assert_eq!(of_baseline, named);
         assert!(off(Stage::Bounded).is_empty());
         let of_batching = off(Stage::Batching);
         assert!(of_batching.contains(&"null_sends") && !of_batching.contains(&"send_batching"));

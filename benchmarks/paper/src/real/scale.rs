@@ -3,7 +3,7 @@
 use crate::model::MESSAGES_MAX;
 
 use super::outcome::Rounds;
-use super::run::{Run, Who};
+use super::run::{Participants, Run};
 use crate::plan::{Line, Reading};
 use crate::systems::Stage;
 
@@ -83,7 +83,7 @@ impl Scale {
     /// The same between a writer and a reader with a listener.
     pub(super) fn pair(self, messages: u32) -> Run {
         Run {
-            who: Who::Pair,
+            participants: Participants::Pair,
             ..Run::new(2, Stage::Bounded, messages)
         }
     }

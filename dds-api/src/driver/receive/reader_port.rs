@@ -63,7 +63,7 @@ pub(crate) struct ReaderPort<F: Fabric> {
     is_held_off: AtomicBool,
     /// The reader is deleted.
     is_closed: AtomicBool,
-    /// RemovalReason the group refuses the reader, if it does.
+    /// Why the group refuses the reader, if it does.
     refused: OnceLock<String>,
     /// Samples received, and the bytes of their payload. Written by the thread that steps.
     received: [AtomicU64; 2],
@@ -353,7 +353,7 @@ impl<F: Fabric> ReaderPort<F> {
         self.refused.get().is_some() || self.group_status.failure().is_some()
     }
 
-    /// RemovalReason `select` has returned nothing.
+    /// Why `select` has returned nothing.
     pub(crate) fn nothing(&self) -> Error {
         let refused = self.refused.get().map(|why| Error::Error(why.clone()));
         let ended = refused.or_else(|| self.group_status.check().err());

@@ -51,7 +51,7 @@ impl Rests {
         })?;
         let number = self.held.len() as u64;
         if number < RESTS && told > number {
-            let held = count(self.held.first(), Resources::now)?;
+            let held = count(self.held.first(), SETTLE_WITHIN, Resources::now)?;
             self.held.push(held);
             send(&self.counted, self.writer_number, number, 0, 0)?;
         }
@@ -65,9 +65,10 @@ impl Rests {
 /// Counts at a rest. At the first one, waits for a count that stays the same for a while,
 /// because what is on its way out still goes, and a view that begins registers its memory anew.
 /// At the second one, waits until there is no more than `before`, and returns the smallest count
-/// if that does not happen.
+/// if that does not happen `within` a time.
 pub(super) fn count<T: Countable>(
     before: Option<&T>,
+    within: Duration,
     now: impl Fn() -> io::Result<T>,
 ) -> Result<T, Failure> {
     let Some(before) = before else {
@@ -75,7 +76,7 @@ pub(super) fn count<T: Countable>(
     };
     let start = Instant::now();
     let mut least = now()?;
-    while least.exceeds(before) && start.elapsed() <= SETTLE_WITHIN {
+    while least.exceeds(before) && start.elapsed() <= within {
         std::thread::sleep(COUNT_EVERY);
         least = now()?.min(&least);
     }
@@ -131,7 +132,8 @@ impl Countable for DeviceResources {
 const COUNT_EVERY: Duration = Duration::from_millis(200);
 /// Two seconds.
 const SETTLED_COUNTS: u32 = 11;
-const SETTLE_WITHIN: Duration = Duration::from_secs(20);
+/// What is temporary has gone after this time.
+pub(super) const SETTLE_WITHIN: Duration = Duration::from_secs(20);
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use spindle_dds::{DataReader, DataWriter};
 
 use super::device_resources::DeviceResources;
-use super::rest::{RESTS, Rests, count};
+use super::rest::{RESTS, Rests, SETTLE_WITHIN, count};
 use crate::churn::{
     BUSY, CATCH_UP_NS, COUNTED, Entities, GUEST_SAMPLES, START, SharedWatch, TICK, Watch,
     delete_reader, wait_for_readers, wait_for_view_after, wait_for_writers, with,
@@ -167,7 +167,12 @@ impl Changer<'_> {
     /// Announces a rest, and counts what this process holds; when all have counted, the devices.
     fn rest(&self, number: u64, before: Option<&Held>) -> Result<Held, Failure> {
         send(&self.start, 0, number, 0, 0)?;
-        let of_process = count(before.map(|held| &held.0), Resources::now)?;
+        // A descriptor that is left open on purpose does not go, however long one waits.
+        let within = match self.job.forget {
+            true => Duration::ZERO,
+            false => SETTLE_WITHIN,
+        };
+        let of_process = count(before.map(|held| &held.0), within, Resources::now)?;
         let answers = || {
             with(&self.answers, |answers| {
                 answers.check().map(|()| answers.samples().1)
@@ -181,7 +186,9 @@ impl Changer<'_> {
         let before = before.and_then(|held| held.1.as_ref());
         let of_devices = match devices[..] {
             [] => None,
-            _ => Some(count(before, || DeviceResources::now(&devices))?),
+            _ => Some(count(before, SETTLE_WITHIN, || {
+                DeviceResources::now(&devices)
+            })?),
         };
         Ok((of_process, of_devices))
     }

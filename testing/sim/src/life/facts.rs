@@ -1,10 +1,10 @@
-//! What happens in a life, in the words that invariants are told it with.
+//! What happens in a life, as the checkers are told.
 
 use spindle_dds_core::membership::{MemberId, OutReason, Proposal, Request, View};
 use spindle_dds_core::{DeliveryClass, SubgroupId};
 
-/// A lane: subgroup, epoch, and the branch of views that it was made in.
-pub(crate) type LaneKey = (SubgroupId, u64, u64);
+/// A subgroup epoch: subgroup, epoch, and the branch of views that it was made in.
+pub(crate) type EpochKey = (SubgroupId, u64, u64);
 
 /// A message: the token that its sender built it with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,115 +16,115 @@ pub(crate) struct Sent {
 /// A delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Delivered {
-    pub(crate) lane: LaneKey,
+    pub(crate) lane: EpochKey,
     pub(crate) ring: DeliveryClass,
     pub(crate) sender: MemberId,
     pub(crate) position: u64,
     pub(crate) sent: Sent,
-    /// Whether whoever was handed it had said that it is ready for the lane.
+    /// Whether the receiver had said that it is ready for the epoch.
     pub(crate) was_ready: bool,
 }
 
-/// Something that happened. The order in which facts are told is that in which they happened.
+/// Something that happened; facts are recorded in the order in which they happened.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fact<'a> {
-    /// An application wants a message sent: the call. What becomes of it follows:
-    /// it is committed or refused, or its process ends first.
+    /// An application calls for a message to be sent. The call ends with a commit or a refusal,
+    /// unless its process ends first.
     Called {
         by: MemberId,
         subgroup: SubgroupId,
         ring: DeliveryClass,
         token: u64,
     },
-    /// It is on its way: the call returns.
+    /// The message was committed: the call returns.
     Committed {
         by: MemberId,
-        lane: LaneKey,
+        lane: EpochKey,
         ring: DeliveryClass,
         sent: Sent,
     },
-    /// It never will be: the call returns.
+    /// The message was refused: the call returns.
     NotSent { by: MemberId, token: u64 },
-    /// Its sender has begun to wait until all have it.
+    /// The sender begins to wait until all members have received the message.
     Awaited { by: MemberId, token: u64 },
-    /// Its sender does not care for it any more: it has no writer there.
+    /// The sender stops waiting, as it has no writer in the subgroup any more.
     Abandoned { by: MemberId, token: u64 },
-    /// Its sender has been told that all have it.
+    /// The sender was told that all members have received the message.
     Acknowledged { by: MemberId, token: u64 },
-    /// A message was handed over. Unless its lane has ended with that, or it is of no order:
-    /// the members that have this lane, and have not received it.
+    /// A message was delivered. `lacking` are the members of the epoch that have not received it;
+    /// empty if the epoch ended with the delivery, or the message is unordered.
     Delivered {
         to: MemberId,
         what: &'a Delivered,
         lacking: &'a [MemberId],
     },
-    /// A lane is over for a member, which goes on by this branch.
-    LaneEnded {
+    /// A subgroup epoch ended at a member, which goes on in branch `next`.
+    EpochEnded {
         at: MemberId,
-        lane: LaneKey,
+        lane: EpochKey,
         next: u64,
         position: u64,
         digest: u64,
     },
-    /// A view is over for a member. Where it is divided from others, or was stopped, they
-    /// may go on without it.
+    /// A view ended at a member. If it `is_divided` from others, or was stopped, these may go on
+    /// without it.
     ViewEnded {
         branch: u64,
         proposal: &'a Proposal,
         is_divided: bool,
     },
-    /// Somebody knows of a view.
+    /// A view is known to exist.
     ViewKnown { branch: u64, view: &'a View },
-    /// A view has begun for a member; the record of its host is at the view of that number.
+    /// A view begins at a member; `recorded` is the number of the view in its host's record.
     ViewBegun {
         at: MemberId,
         view: &'a View,
         recorded: u64,
     },
-    /// What a member asked for will not be done.
+    /// A request of a member was refused.
     Refused {
         of: MemberId,
         request: &'a Request,
         why: &'a str,
     },
-    /// A member is out.
+    /// A member stopped.
     Stopped {
-        who: MemberId,
+        member: MemberId,
         reason: &'a OutReason,
         standing: Standing,
     },
-    /// All is quiet: what a member has asked for so many times is settled.
+    /// At rest: the view has applied this many updates of the member.
     Settled { of: MemberId, updates: u64 },
-    /// All is quiet, in a lane that goes on.
-    LaneAtRest {
-        lane: LaneKey,
+    /// At rest, in an epoch that goes on.
+    EpochAtRest {
+        lane: EpochKey,
         members: &'a [MemberId],
     },
-    /// All is quiet, and nothing is held any more: up to its last message, a sender has put
-    /// so many into a ring of a lane that goes on, and has room again of so many.
+    /// At rest, with nothing held: a sender has put `count` messages into a ring of an epoch that
+    /// goes on, and has the room of `released` again.
     RingAtRest {
         of: MemberId,
-        lane: LaneKey,
+        lane: EpochKey,
         ring: DeliveryClass,
         count: u64,
         released: u64,
     },
-    /// All is quiet, nothing is held, and all have taken notice of all that was said: woken
-    /// once more, before its heartbeat is due, a member has pushed so much.
-    Woken { who: MemberId, pushes: usize },
-    /// Nothing more will happen.
+    /// At rest, with nothing held and all words read: a member that was stepped once more before
+    /// its heartbeat was due has pushed this much.
+    Woken { member: MemberId, pushes: usize },
+    /// The life is over.
     Over,
 }
 
-/// What may excuse a member that stops.
+/// Circumstances that may explain why a member stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Standing {
-    /// It has asked to leave.
+    /// It had asked to leave.
     pub(crate) is_leaving: bool,
-    /// It may have been stopped, or cut off from others.
+    /// It may have been paused, or cut off from others.
     pub(crate) may_lose: bool,
-    /// Who loses the majority goes on.
+    /// A part without a majority goes on.
     pub(crate) prefers_availability: bool,
-    /// Only hostile members are in the view that the domain's record has.
+    /// The domain's record has a view of hostile members only.
     pub(crate) lost_to_hostile: bool,
 }

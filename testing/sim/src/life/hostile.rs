@@ -1,9 +1,9 @@
-//! Rows whose bytes are overwritten on their way to the others: at random, and with
-//! what a reader might stumble over.
+//! Forges words in rows on their way to the others: at random, and with values that may confuse a
+//! reader.
 //!
-//! What makes no sense has to be found out. Lies that make sense are believed, as
-//! members trust each other's word: whom they suspect, that they have repeated a
-//! proposal, that it is committed, what their own messages are. So they are not told.
+//! A value that violates the protocol must be detected. Lies within the protocol are believed, as
+//! members trust each other: suspicions, echoes, commits, their own messages. So they are not
+//! forged.
 
 use core::ops::Range;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use spindle_dds_core::{SegmentLayout, SubgroupSpec};
 use spindle_dds_transport::sim::{Rng, SegmentId, SimNetwork};
 use spindle_dds_transport::{FABRIC_AREA, Rank};
 
-/// What overwrites the row of a member.
+/// Forges words in the rows of hostile members.
 #[derive(Debug)]
-pub(super) struct Hostility {
+pub(super) struct RowForger {
     rng: Rng,
-    /// Words to be written yet.
+    /// Words still to be forged.
     pub(super) left: usize,
     pub(super) written: usize,
 }
 
-/// What a hostile member has in its hands.
+/// What a hostile member can forge.
 pub(super) struct Target<'a> {
     pub(super) view: &'a Arc<View>,
     pub(super) me: Rank,
@@ -32,7 +32,7 @@ pub(super) struct Target<'a> {
     pub(super) lanes: Vec<(&'a SubgroupSpec, SegmentId)>,
 }
 
-impl Hostility {
+impl RowForger {
     pub(super) fn new(seed: u64, words: usize) -> Self {
         Self {
             rng: Rng::new(seed ^ 0xbad_bad),
@@ -41,15 +41,15 @@ impl Hostility {
         }
     }
 
-    /// Maybe some words. `taste` is the member's: what it likes to overwrite.
-    pub(super) fn act(&mut self, network: &SimNetwork, target: &Target<'_>, taste: usize) {
+    /// Forges some words, or none. `preference` is the member's: the words that it prefers.
+    pub(super) fn act(&mut self, network: &SimNetwork, target: &Target<'_>, preference: usize) {
         if self.left == 0 || !self.rng.chance(0.1) {
             return;
         }
         for _ in 0..(1 + self.rng.below(96)).min(self.left) {
             let lane = self.rng.pick(&target.lanes).copied();
             let (segment, row, spots, len) = match lane {
-                Some((spec, segment)) if taste.is_multiple_of(2) => {
+                Some((spec, segment)) if preference.is_multiple_of(2) => {
                     let place = spec.members.iter().position(|rank| *rank == target.me);
                     let place = Rank(place.unwrap_or_default() as u16);
                     let spots = of_lane(spec, place).unwrap_or_default();
@@ -65,7 +65,7 @@ impl Hostility {
             let spot = match self.rng.below(8) {
                 0 => None,
                 1 => self.rng.pick(&spots).cloned(),
-                _ => spots.get((taste / 2) % spots.len()).cloned(),
+                _ => spots.get((preference / 2) % spots.len()).cloned(),
             };
             let (at, value) = match spot {
                 None => (self.within(&(FABRIC_AREA..len)), self.rng.next_u64()),
@@ -83,29 +83,28 @@ impl Hostility {
         range.start + self.rng.below(range.len() / 8) * 8
     }
 
-    /// Something that somebody may stumble over.
+    /// A value that may confuse a reader.
     fn choose(&mut self, landmark: Landmark, view: &View) -> u64 {
         let random = self.rng.next_u64();
         let among = |rng: &mut Rng, values: &[u64]| values[rng.below(values.len())];
         let rng = &mut self.rng;
         match landmark {
-            // They fall, or rise beyond what anybody has sent.
+            // The word falls, or rises beyond what was sent.
             Landmark::Received => among(rng, &[0, 1 << 40, u64::MAX, random | 1 << 63]),
             Landmark::Released => among(rng, &[0, 1, 1 << 40, u64::MAX, random]),
             Landmark::Digests => among(rng, &[0, 1, 1 << 40, u64::MAX, random]),
             // It falls, or is ahead of the data, by a little or beyond everything.
             Landmark::Guard => among(rng, &[0, 1, 9, 30, 500, 1 << 47, u64::MAX, random]),
-            // Offsets past the ring, lengths that wrap, kinds that there are not.
+            // Offsets past the ring, lengths that overflow, unknown kinds.
             Landmark::Headers => among(rng, &[0, u64::MAX, 0xffff_ffff, 0xffff_fff0 << 32, random]),
             Landmark::Payload | Landmark::Heartbeat => random,
-            // Members that there are, and some that there are not: so no word of it is
-            // believed.
+            // Some members of the view and some that do not exist: the whole set must be refused.
             Landmark::Sets => match view.members.len() {
                 0..64 => random | 1 << 63,
                 _ => 0,
             },
             Landmark::Wedged | Landmark::Committed => among(rng, &[3, 77, u64::MAX, random | 4]),
-            // Lengths beyond the text, labels of nobody.
+            // Lengths beyond the text, labels of unknown members.
             Landmark::TextGuards => {
                 among(rng, &[0, 2, 64, 1 << 19, (1 << 40) - 1, u64::MAX, random])
             }

@@ -1,16 +1,15 @@
-//! A group from its founding on: members that come, change, leave and die, over
-//! the real membership, the real engine and the simulated network.
+//! Lives of groups, from their founding on: members that join, change, leave, crash and are cut
+//! off, over the real membership, the real engine and the simulated network.
 //!
-//! `plan` draws a life from a seed; `member` is a process with its engine, its
-//! driver and its applications; `world` takes turns, does harm, and stands in
-//! for what lies outside of the processes (rendezvous, the domain's `record`, the `course`
-//! of views); `hostile` overwrites rows. What happens is told, as `facts`, to the `book`,
-//! which passes it on to the `invariants`, and to the history by which `client` judges
-//! what applications were promised.
+//! `plan` draws a life from a seed, by a `scenario`; `member` is a process with its engine, driver
+//! and applications; `world` gives members turns, injects faults, and stands in for what lies
+//! outside of the processes: rendezvous, the domain's `record`, the `branches` of views. `hostile`
+//! forges rows. What happens is recorded as `facts` by the `checkers`: the `invariants`, and the
+//! history by which `client` judges what applications were promised.
 
-mod book;
+mod branches;
+mod checkers;
 mod client;
-mod course;
 mod facts;
 mod hostile;
 mod invariants;
@@ -23,7 +22,7 @@ mod trace;
 mod world;
 
 pub use member::Blunder;
-pub use plan::{Deed, Legacy, LifePlan};
+pub use plan::{Action, LifePlan, PreviousGroup};
 pub use scenario::Scenario;
 pub use shrink::shrink;
 pub use trace::Line;

@@ -1,4 +1,4 @@
-//! What a seed stands for in the life of a group.
+//! The plan of a life, drawn from a seed.
 
 use spindle_dds_core::limits::{REQUEST_LEN_MAX, SUBGROUPS_MAX};
 use spindle_dds_core::membership::{Endpoint, MemberId};
@@ -7,16 +7,16 @@ use spindle_dds_transport::sim::{Rng, SimOptions};
 
 use super::member::Blunder;
 
-/// A life before it begins. Change it to plant a bug or to narrow a seed down.
+/// A life before it begins. Change it to narrow a seed down.
 #[derive(Debug, Clone)]
 pub struct LifePlan {
     /// The seed it was drawn from; seeds the life too.
     pub seed: u64,
-    /// Members that are there from the first view on.
+    /// Members of the first views.
     pub members: usize,
-    /// Most members that ever come.
+    /// Most members in the whole life.
     pub members_max: usize,
-    /// Hosts that they are spread over.
+    /// Hosts that the members are spread over.
     pub hosts: usize,
     /// Subgroups that endpoints are drawn from.
     pub subgroups: usize,
@@ -26,95 +26,95 @@ pub struct LifePlan {
     pub blunder: Option<Blunder>,
     /// The network.
     pub network: SimOptions,
-    /// Chance at each turn that an application does something.
+    /// Chance at each turn that an application acts.
     pub app_chance: f64,
     /// Chance that a delivered message is held for a while.
     pub hold_chance: f64,
-    /// Longest time a message or a claim is held, in turns.
+    /// Longest time that a message or a claim is held, in turns.
     pub hold_turns: usize,
     /// Messages that each member commits in its life.
     pub messages: usize,
-    /// Turns in which anything may happen; afterwards all must come to rest.
+    /// Turns with faults; afterwards all must come to rest.
     pub turns: usize,
-    /// Chance at each turn that a process ends.
+    /// Chance at each turn that a process crashes.
     pub crashes: f64,
-    /// Chance at each turn that a process stops for a while.
+    /// Chance at each turn that a process is paused.
     pub pauses: f64,
-    /// Chance at each turn that what a member sends to another one stands still for a while:
-    /// a one-way cut, after which everything lands late.
+    /// Chance at each turn that what a member sends to another one is held up for a while: a
+    /// one-way cut, after which everything lands late.
     pub cuts: f64,
-    /// Chance that a thread loses its processor in the middle of a commit.
+    /// Chance that a thread is preempted in the middle of a commit.
     pub preempted: f64,
     /// Chance at each turn that two hosts lose each other.
     pub divisions: f64,
-    /// Whether those who lose their majority go on.
+    /// Whether a part of a divided group without a majority goes on.
     pub availability: bool,
-    /// Chance at each turn that somebody asks to join.
+    /// Chance at each turn that a newcomer asks to join.
     pub joins: f64,
-    /// Chance at each turn that a member begins to leave.
+    /// Chance at each turn that a member asks to leave.
     pub leaves: f64,
     /// Chance at each turn that a member changes its endpoints.
     pub updates: f64,
-    /// Chance that what somebody asks for is something that no view can do.
-    pub odd: f64,
-    /// Chance that who changes its endpoints notes something, too.
+    /// Chance that a request is one that no view can fulfil.
+    pub invalid_requests: f64,
+    /// Chance that an update of endpoints changes notes, too.
     pub notes: f64,
-    /// Chance that a member is not ready for messages of a new lane for a while.
-    pub shy: f64,
-    /// Chance that an application waits until all have its message.
-    pub awaits: f64,
+    /// Chance that a member is not ready for the messages of a new epoch for a while.
+    pub unready: f64,
+    /// Chance that an application waits until all members have its message.
+    pub ack_waits: f64,
     /// Chance that a message is as large as its ring takes.
     pub large: f64,
     /// Chance that a message is shorter than its claim.
     pub partial: f64,
     /// Chance that a member reads nothing: it only writes.
     pub mute: f64,
-    /// Words that the rows of hostile members (every other one to be born) are
-    /// overwritten with, in all. Once anything may happen no more, these die.
+    /// Words that are forged in the rows of hostile members (every other one), in all. Hostile
+    /// members crash at the end of the turns with faults.
     pub hostile: usize,
-    /// Chance that a member takes as long as it may to prepare a view, where somebody does
-    /// not come.
+    /// Chance that a member takes the whole time allowed to prepare a view, as it waits for a
+    /// member that never comes.
     pub slow: f64,
-    /// How many times likelier harm is at a member that is changing its view.
-    pub malice: f64,
-    /// Heartbeats that stand still for so many turns are a failure.
+    /// How many times likelier faults are at a member that is changing its view.
+    pub fault_bias: f64,
+    /// Heartbeat timeout in turns.
     pub limit: u64,
-    /// The one property that is judged, by its id, if not all are: whether the checker of
-    /// just this property notices something.
+    /// The one property that is judged, by its id, if not all are: shows whether the checker of
+    /// just this property notices a bug.
     pub only: Option<String>,
-    /// What happens at certain turns, besides what chance brings.
-    pub script: Vec<(usize, Deed)>,
+    /// Actions at certain turns, besides those at random.
+    pub script: Vec<(usize, Action)>,
     /// The group that the domain had before.
-    pub before: Legacy,
+    pub previous: PreviousGroup,
 }
 
 /// What a group leaves behind in its domain.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Legacy {
-    /// So many members have been in the domain: no id is used again.
+pub struct PreviousGroup {
+    /// Number of members that have been in the domain; their ids are not used again.
     pub members: usize,
-    /// What the record of the founder's host remembers: views and digests of decisions.
+    /// Decisions in the record of the founder's host: views and digests.
     pub decisions: Vec<(u64, u64)>,
 }
 
-/// Something that happens to a member, named by when it was born: 0 is the founder.
+/// Something that happens to a member, which is named by the order of its creation; the founder is
+/// 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deed {
-    /// Its process ends.
+pub enum Action {
+    /// Its process crashes.
     Crash(usize),
-    /// Its process stops for so many turns.
+    /// Its process is paused for this many turns.
     Pause(usize, u64),
-    /// It begins to leave.
+    /// It asks to leave.
     Leave(usize),
     /// It changes its endpoints.
     Update(usize),
-    /// Somebody is born and wants to join.
+    /// A newcomer asks to join.
     Join,
 }
 
 impl LifePlan {
-    /// A life of `members` members in which nothing happens by chance but the
-    /// order of things: for scripts.
+    /// A life of `members` members without random faults and requests: for scripts.
     pub fn quiet(seed: u64, members: usize, messages: usize) -> Self {
         Self {
             members,
@@ -133,30 +133,31 @@ impl LifePlan {
             joins: 0.0,
             leaves: 0.0,
             updates: 0.0,
-            odd: 0.0,
+            invalid_requests: 0.0,
             notes: 0.0,
-            shy: 0.0,
-            awaits: 0.0,
+            unready: 0.0,
+            ack_waits: 0.0,
             large: 0.0,
             partial: 0.0,
             mute: 0.0,
             hostile: 0,
             slow: 0.0,
-            malice: 1.0,
+            fault_bias: 1.0,
             ..Self::draw(seed)
         }
     }
 }
 
 impl LifePlan {
-    /// Everything by chance: swarm testing.
+    /// Everything at random: swarm testing.
     pub fn draw(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x11fe_11fe);
-        // What came later is drawn apart: seeds of old stay what they are.
+        // Draws that were added later have a generator of their own, so that old seeds keep their
+        // lives.
         let mut more = Rng::new(seed ^ 0x0dd5_0dd5);
         let among = |rng: &mut Rng, values: &[f64]| values[rng.below(values.len())];
         let mut network = SimOptions::swarm(&mut rng);
-        // Beyond the limit a stall is a failure; that is what pauses are for.
+        // Stalls stay below the heartbeat timeout; `cuts` and `pauses` go beyond it.
         network.stall_steps_max = network.stall_steps_max.min(200);
         let hosts = if rng.chance(0.75) {
             1
@@ -168,7 +169,8 @@ impl LifePlan {
             config.send_batching = rng.chance(0.5);
             config.receive_batching = rng.chance(0.5);
             config.delivery_batching = rng.chance(0.5);
-            config.late_pushes = rng.chance(0.5);
+            // A switch that is gone: the same seed goes on being the same life.
+            rng.chance(0.5);
         }
         let mut plan = Self {
             seed,
@@ -197,25 +199,26 @@ impl LifePlan {
             joins: among(&mut rng, &[0.0, 0.001, 0.01]),
             leaves: among(&mut rng, &[0.0, 0.0005, 0.002]),
             updates: among(&mut rng, &[0.0, 0.002, 0.02]),
-            odd: among(&mut more, &[0.0, 0.0, 0.1, 0.5]),
+            invalid_requests: among(&mut more, &[0.0, 0.0, 0.1, 0.5]),
             notes: 0.0,
-            shy: among(&mut more, &[0.0, 0.0, 0.3, 0.9]),
-            awaits: among(&mut more, &[0.0, 0.2, 1.0]),
+            unready: among(&mut more, &[0.0, 0.0, 0.3, 0.9]),
+            ack_waits: among(&mut more, &[0.0, 0.2, 1.0]),
             large: 0.0,
             partial: 0.0,
             mute: 0.0,
             hostile: 0,
             slow: 0.0,
-            malice: among(&mut rng, &[1.0, 20.0, 100.0]),
+            fault_bias: among(&mut rng, &[1.0, 20.0, 100.0]),
             limit: 6_000,
             only: None,
             script: Vec::new(),
-            before: Legacy::default(),
+            previous: PreviousGroup::default(),
         };
         plan.config.summary_polling = more.chance(0.8);
         plan.config.bounded_deliveries = more.chance(0.8);
         plan.slow = among(&mut more, &[0.0, 0.0, 0.0, 0.2]);
         plan.config.bounds = draw_bounds(&mut more);
+        plan.config.looks_to_sleep = 3;
         plan.cuts = among(&mut more, &[0.0, 0.0, 0.0, 0.0005]);
         plan.preempted = among(&mut more, &[0.0, 0.3]);
         plan.config.batched_upcalls = more.chance(0.8);
@@ -225,7 +228,7 @@ impl LifePlan {
         plan
     }
 
-    /// A life with hostile members, who write so many words.
+    /// A life with hostile members, in whose rows this many words are forged.
     pub fn hostile(seed: u64, writes: usize) -> Self {
         let plan = Self::draw(seed);
         Self {
@@ -240,9 +243,9 @@ impl LifePlan {
         }
     }
 
-    /// The member that was born after so many.
+    /// The id of the participant that was created after this many others.
     pub(super) fn id(&self, born: usize) -> MemberId {
-        MemberId((self.before.members + born) as u128 + 1)
+        MemberId((self.previous.members + born) as u128 + 1)
     }
 
     /// Whether a member reads what it is delivered.
@@ -250,24 +253,26 @@ impl LifePlan {
         !Rng::new(self.seed ^ (id.0 as u64) << 8).chance(self.mute)
     }
 
-    /// Whether a member's row is overwritten.
+    /// Whether words of a member's row are forged.
     pub(super) fn is_hostile(&self, id: MemberId) -> bool {
         self.hostile > 0 && id.0.is_multiple_of(2)
     }
 
-    /// Whether members that did nothing wrong may be taken for failed.
-    pub(super) fn may_err(&self) -> bool {
-        // A heartbeat is due each third of the limit: who stops for half of it is in time.
+    /// Whether correct members may be suspected.
+    pub(super) fn may_suspect_wrongly(&self) -> bool {
+        // A heartbeat is due each third of the timeout: a member that is paused for half of it is
+        // in time.
         let long = |turns: u64| turns > self.limit / 2;
-        let pauses = |(_, deed): &(usize, Deed)| matches!(*deed, Deed::Pause(_, it) if long(it));
+        let pauses =
+            |(_, action): &(usize, Action)| matches!(*action, Action::Pause(_, it) if long(it));
         self.pauses > 0.0
             || self.cuts > 0.0
             || self.divisions > 0.0
             || self.script.iter().any(pauses)
     }
 
-    /// What no view can have, or only some.
-    pub(super) fn odd_endpoint(&self, rng: &mut Rng) -> Endpoint {
+    /// An endpoint that no view can have, or only some.
+    pub(super) fn invalid_endpoint(&self, rng: &mut Rng) -> Endpoint {
         let mut endpoint = self.endpoint(rng);
         match rng.below(4) {
             0 => endpoint.subgroup = SubgroupId(SUBGROUPS_MAX as u32 + rng.below(9) as u32),
@@ -275,7 +280,7 @@ impl LifePlan {
                 let (messages, bytes) = (3, 1000);
                 endpoint.ring = Some((DeliveryClass::Ordered, RingSpec { messages, bytes }));
             }
-            // Told apart from the other one of its subgroup by nothing in a header.
+            // A topic that headers cannot tell from the other one of its subgroup.
             2 => endpoint.topic = TopicKey(endpoint.topic.0 ^ 1 << 100),
             _ => endpoint.info = vec![8; REQUEST_LEN_MAX],
         }

@@ -1,23 +1,23 @@
-//! A host's record of the domain: what `shm::Register` is to real processes.
+//! A host's record of the domain, as `shm::Register` is for real processes.
 
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{MemberId, View};
 
-/// Decisions before the present one that are remembered.
+/// Number of decisions remembered before the present one.
 const REMEMBERED_MAX: usize = 8;
 
-/// Which view there is on a host.
+/// The view of the domain on a host.
 #[derive(Debug)]
 pub(super) struct DomainRecord {
     view: Arc<View>,
-    /// View and digest of the decisions made, the last one last.
+    /// View and digest of the decisions, the last one last.
     made: Vec<(u64, u64)>,
 }
 
 impl DomainRecord {
-    /// The record of who founds a domain that has had a group before: it remembers that
-    /// one's decisions, for those of its members that have yet to hear that they have left.
+    /// The record of the founder of a domain that had a group before. It remembers that group's
+    /// decisions, for members that have yet to learn that they have left.
     pub(super) fn founded(first: Arc<View>, before: &[(u64, u64)]) -> Self {
         let mut record = Self {
             view: first.clone(),
@@ -27,23 +27,23 @@ impl DomainRecord {
         record
     }
 
-    /// View and digest of what it remembers, the last one last.
+    /// View and digest of the decisions remembered, the last one last.
     pub(super) fn decisions(&self) -> Vec<(u64, u64)> {
         self.made.clone()
     }
 
-    /// The record that begins with a view.
+    /// A record that begins with a view.
     pub(super) fn new(view: Arc<View>, digest: u64) -> Self {
         let made = vec![(view.id, digest)];
         Self { view, made }
     }
 
-    /// The view that is there.
+    /// The present view.
     pub(super) fn view(&self) -> &View {
         &self.view
     }
 
-    /// The compare-and-set, where all members are on one host.
+    /// Compare-and-set of the view; decides if all members are on one host.
     pub(super) fn decide(
         &mut self,
         by: MemberId,
@@ -64,8 +64,8 @@ impl DomainRecord {
         Ok(())
     }
 
-    /// What others have decided. Never goes back; refused if others that live on this
-    /// host are further without whoever asks.
+    /// Follows a decision made elsewhere. Never goes back; refuses if living members of this host
+    /// have gone further without the member that asks.
     pub(super) fn follow(
         &mut self,
         by: MemberId,

@@ -52,14 +52,14 @@ impl Scenario {
         match self {
             Self::Any => {}
             Self::Busy => {
-                (plan.crashes, plan.malice) = (0.002, 1.0);
+                (plan.crashes, plan.fault_bias) = (0.002, 1.0);
                 (plan.joins, plan.updates) = (0.01, 0.001);
                 (plan.members, plan.members_max) = (4, 20);
                 (plan.app_chance, plan.messages) = (0.6, 500);
-                (plan.hosts, plan.awaits, plan.turns) = (1, 0.5, 4000);
+                (plan.hosts, plan.ack_waits, plan.turns) = (1, 0.5, 4000);
             }
-            Self::Crashes => (plan.crashes, plan.malice) = (0.001, 100.0),
-            Self::Refusals => (plan.odd, plan.updates, plan.joins) = (0.5, 0.02, 0.01),
+            Self::Crashes => (plan.crashes, plan.fault_bias) = (0.001, 100.0),
+            Self::Refusals => (plan.invalid_requests, plan.updates, plan.joins) = (0.5, 0.02, 0.01),
             Self::Short => {
                 (plan.crashes, plan.pauses) = (0.0, 0.0);
                 (plan.joins, plan.leaves, plan.turns) = (0.0, 0.0, 1000);
@@ -73,7 +73,7 @@ impl Scenario {
                 plan.slow = 0.0;
             }
             Self::Gray => {
-                (plan.cuts, plan.pauses, plan.malice) = (0.001, 0.0005, 20.0);
+                (plan.cuts, plan.pauses, plan.fault_bias) = (0.001, 0.0005, 20.0);
                 (plan.preempted, plan.members) = (0.5, plan.members.max(3));
                 (plan.app_chance, plan.messages) = (0.6, 100);
                 (plan.limit, plan.turns) = (2000, 8000);

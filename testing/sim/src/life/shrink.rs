@@ -1,15 +1,15 @@
-//! A life that goes wrong, made smaller for as long as it goes wrong in the same way.
+//! Makes a life that violates a property smaller, as long as it violates the same property.
 
 use super::plan::LifePlan;
 use super::world::live;
 use crate::violation::Violation;
 
-/// Other orders of things that are tried with each smaller plan.
+/// Seeds that are tried with each smaller plan.
 const TRIES: u64 = 6;
 
-/// Makes a plan that violates a property smaller: fewer members, messages, turns and
-/// kinds of harm. Returns the smallest that still violates it, and how; `None` if the
-/// plan violates nothing.
+/// Makes a plan that violates a property smaller: fewer members, messages, turns and kinds of
+/// faults. Returns the smallest that still violates it, with the violation; `None` if the plan
+/// violates nothing.
 pub fn shrink(plan: &LifePlan) -> Option<(LifePlan, Violation)> {
     let mut violation = live(plan).err()?;
     let mut plan = plan.clone();
@@ -33,7 +33,7 @@ fn smaller(plan: &LifePlan, violation: &Violation) -> Option<(LifePlan, Violatio
     })
 }
 
-/// Plans with less in them, those with much less first.
+/// Smaller plans, the smallest first.
 fn candidates(plan: &LifePlan, violation: &Violation) -> Vec<LifePlan> {
     let mut all = Vec::new();
     let mut with = |change: &dyn Fn(&mut LifePlan)| {
@@ -51,9 +51,9 @@ fn candidates(plan: &LifePlan, violation: &Violation) -> Vec<LifePlan> {
     with(&|it| it.leaves = 0.0);
     with(&|it| it.joins = 0.0);
     with(&|it| it.updates = 0.0);
-    with(&|it| it.odd = 0.0);
-    with(&|it| it.shy = 0.0);
-    with(&|it| it.awaits = 0.0);
+    with(&|it| it.invalid_requests = 0.0);
+    with(&|it| it.unready = 0.0);
+    with(&|it| it.ack_waits = 0.0);
     with(&|it| it.slow = 0.0);
     with(&|it| it.hold_chance = 0.0);
     with(&|it| it.subgroups = 1);
@@ -65,7 +65,7 @@ fn candidates(plan: &LifePlan, violation: &Violation) -> Vec<LifePlan> {
     all
 }
 
-/// How much there is in a plan.
+/// Size of a plan.
 fn weight(plan: &LifePlan) -> usize {
     let chances = [
         plan.divisions,
@@ -74,9 +74,9 @@ fn weight(plan: &LifePlan) -> usize {
         plan.leaves,
         plan.joins,
         plan.updates,
-        plan.odd,
-        plan.shy,
-        plan.awaits,
+        plan.invalid_requests,
+        plan.unready,
+        plan.ack_waits,
         plan.slow,
         plan.hold_chance,
     ];

@@ -5,24 +5,24 @@
 //!      600       2     3  asks for update 1
 //!      713       1     3  view 3 ends: update 1 of 2
 //! ```
-//! `turn` counts the steps of the world; `member` is the order in which they were born,
-//! from 1; `view` is the one that the member is in, or was in last, 0 before its first;
-//! `what` it did, or heard.
+//! `turn` counts the turns of the world; `member` is numbered from 1 in order of creation; `view`
+//! is the member's present view, or its last one, or 0 before the first; `what` is what it did or
+//! was told.
 
 use std::fmt;
 
 use spindle_dds_core::membership::{Finish, Member, RemovalReason, Request, RequestId, View};
 
-/// One line.
+/// A line of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// When.
+    /// The turn.
     pub turn: usize,
-    /// Who: the first to be born is 1.
+    /// The member; the founder is 1.
     pub member: u128,
-    /// The view that it is in, or was in last.
+    /// The member's view, present or last.
     pub view: u64,
-    /// What it did, or heard.
+    /// What it did or was told.
     pub what: String,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// Of a request: what is asked for.
+/// A request in words.
 pub(super) fn request(request: &Request) -> String {
     match request {
         Request::Update(update) => format!("update {}", update.number),
@@ -47,7 +47,7 @@ pub(super) fn request(request: &Request) -> String {
     }
 }
 
-/// How a view ends.
+/// The end of a view in words.
 pub(super) fn ending(old: Option<&View>, finish: &Finish) -> String {
     let proposal = &finish.proposal;
     let id = |rank: u16| {
@@ -78,7 +78,7 @@ pub(super) fn ending(old: Option<&View>, finish: &Finish) -> String {
     format!("view {} ends: {}", proposal.view, changes.join(", "))
 }
 
-/// A view that begins.
+/// The beginning of a view in words.
 pub(super) fn beginning(view: &View) -> String {
     let ids = view.members.iter().map(|Member { id, .. }| id.0);
     let ids: Vec<u128> = ids.collect();

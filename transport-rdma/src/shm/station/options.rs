@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use crate::shm::doorbell::DoorbellChoice;
 
-/// How to open a [`Station`].
+/// How to open a [`Station`](super::Station).
 #[derive(Debug, Clone)]
 pub struct HostOptions {
     /// The domain.
     pub domain: u32,
     /// Id of this participant: drawn at random, never used again.
     pub id: u128,
-    /// The domain directory, as for [`DomainRegistry::open`](super::DomainRegistry::open).
+    /// The domain directory, as for [`DomainRegistry::open`](crate::shm::DomainRegistry::open).
     pub directory: Option<PathBuf>,
     /// How it sleeps. `Auto` and `Futex` fall back to event descriptors while it has more
     /// than 127 peers.

@@ -5,13 +5,13 @@ use crate::plan::{Found, Line, MEMBERS, Saying, THROUGHPUT, verdict};
 use crate::real::Scale;
 use crate::real::outcome::{Outcome, Rounds, throughput};
 use crate::real::plan::{Plan, TablePlan};
-use crate::real::run::{Last, Run, Who};
+use crate::real::run::{Last, Participants, Run};
 use crate::report::{Claim, Subject};
 use crate::simulated::figures::batching::SENDERS;
 use crate::systems::{Stage, panel};
 use spindle_dds_tools::harness::spread::Spread;
 
-/// Longer than a run takes where nobody is stopped.
+/// Longer than a run without a blocked sender takes.
 const FOR_EVER: &str = "2s";
 const CASES: [(&str, Last); 4] = [
     ("no delay", Last::Prompt),
@@ -22,15 +22,14 @@ const CASES: [(&str, Last); 4] = [
 const WITH: &str = "100 µs, with nulls";
 const WITHOUT: &str = "100 µs, without nulls";
 
-/// What rings of a participant hold if nothing is said: room for those who wait until others have
-/// had their turn on the processors. The paper's 100 are for members that have their own.
+/// The default ring of a participant: it has room while members wait for a processor. The paper's
+/// members, with a window of 100, have processors of their own.
 const WINDOW: u32 = 4096;
-/// So many bytes are small: rings hold that many messages then without more memory than a
-/// participant's have if nothing is said.
+/// Bytes of a small message: a ring holds `WINDOW` of them in its default memory.
 const SMALL: u32 = 1024;
-/// So many times the messages of other tables, which last an eighth of a second with such a ring,
-/// and depend on how a run begins: who is delayed needs as long for its first lap, or longer, in
-/// which there is new memory below each of its messages, for it and for all who read it.
+/// Factor on the messages of other tables. Those last an eighth of a second with such a ring, and
+/// depend on the start of a run: a delayed sender needs at least as long for its first lap of the
+/// ring, in which each message touches new memory, at the sender and at all readers.
 const LONGER: u32 = 9;
 
 const ALONE: &str = "2 senders; the third member only reads";
@@ -71,9 +70,10 @@ pub(super) fn figure_10(scale: Scale) -> Plan {
              10 KB, if they are given the memory), and not about 100 as the paper's: where members \
              share processors, each way that an acknowledgement takes lasts for a turn of all, and \
              the others would wait for room in so small a ring. In the second table they have 1 KB.",
-            "Who sleeps instead is woken by a timer up to 10,000 times a second, on processors that \
-             all share. That takes as much of the others where a thread sleeps that has no part in \
-             the group, and some of threads that share nothing (at the top).",
+            "A sender that sleeps instead is woken by a timer up to 10,000 times a second, on \
+             processors that all members share. A thread outside of the group that sleeps as often \
+             costs the others as much, and it also costs threads that share nothing (see the \
+             machine at the top).",
         ],
         panels: vec![
             panel("one sender is delayed", [MEMBERS, THROUGHPUT], cases.into()),
@@ -158,7 +158,7 @@ fn controls(scale: Scale) -> TablePlan {
             "thousand messages a second [least .. most]",
             "of the first row",
             "nulls",
-            "pushes in lanes in 5 s of idling afterwards",
+            "pushes in subgroups in 5 s of idling afterwards",
         ],
         rows: vec![
             (ALONE.to_owned(), alone(scale)),
@@ -194,7 +194,7 @@ fn third(scale: Scale, last: Last) -> Run {
 
 fn alone(scale: Scale) -> Run {
     Run {
-        who: Who::Members(3, 2),
+        participants: Participants::Members(3, 2),
         ..third(scale, Last::Prompt)
     }
 }
@@ -262,7 +262,7 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
         let each = rounds.into_iter().flatten().flat_map(|rounds| &rounds.each);
         let pushes = each.map(|it| it.still_pushes).max()??;
         Some((
-            format!("{pushes} pushes in lanes at most, of all members and rounds"),
+            format!("{pushes} pushes in subgroups at most, of all members and rounds"),
             verdict(pushes == 0, false),
         ))
     };
@@ -312,7 +312,7 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
         .with(control()),
         Saying {
             section: "§III-B",
-            text: "Nothing is pushed when nobody sends: idle for 5 s afterwards",
+            text: "Nothing is pushed when no member sends: idle for 5 s afterwards",
             paper: "quiescent",
             why: "",
         }
@@ -339,8 +339,8 @@ pub(super) fn figure_11(scale: Scale) -> Plan {
     });
     Plan {
         notes: vec![
-            "How far nulls slow down, or speed up, senders that never pause hangs on who gets a \
-             processor when: that is not judged for all and half of the senders.",
+            "Whether nulls slow down or speed up senders that never pause depends on the scheduling of \
+             the processors, so it is not judged for all and half of the senders.",
         ],
         panels: panels.into(),
         claims: |found| {

@@ -1,4 +1,4 @@
-//! Figures 12, 16, 17, 18: everything on, and what late pushes add.
+//! Figures 12, 16, 17, 18: all optimisations on.
 
 use crate::model::Senders;
 
@@ -19,15 +19,14 @@ pub(super) fn figure_12(scale: Scale) -> Plan {
     let line = |stage| scale.line(stage, throughput, |run| run);
     let lines = vec![
         line(Stage::Nulls).named("batching and nulls"),
-        line(Stage::Late).named("late pushes"),
         line(Stage::Spindle),
     ];
     Plan {
         notes: vec![
-            "The paper's late pushes give a lock back before posting. There is no lock between our \
-             senders and who steps the engine, and a push to shared memory is over at once: what \
-             late pushes bring with real processes here is not judged. Spindle has batched upcalls, \
-             summary polling and messages of their own length on top.",
+            "Late pushes have no series here: they release the paper's lock before posting, and our \
+             engine has no lock between its senders and the polling thread, and always pushes at \
+             the end of a step. Spindle has batched upcalls and summary polling on top of batching \
+             and nulls.",
         ],
         panels: vec![panel("one subgroup", [MEMBERS, THROUGHPUT], lines)],
         ..Plan::new(Subject::Figure(12))
@@ -66,8 +65,8 @@ pub(super) fn figure_16(scale: Scale) -> Plan {
     let run = |senders| scale.long_run(members, Stage::Bounded).senders(senders);
     Plan {
         notes: vec![
-            "There is no network, so utilisation is not compared, and GB/s are those of messages \
-             that nobody copies.",
+            "There is no network, so utilisation is not compared, and GB/s are of messages \
+             that are not copied.",
         ],
         panels: by_senders(scale, [MEMBERS, THROUGHPUT], throughput, false),
         tables: vec![TablePlan {
@@ -135,8 +134,8 @@ fn claims_16(found: &Found<Rounds>) -> Vec<Claim> {
             section: "ours",
             text: "All members send: throughput at least that of one sender",
             paper: "–",
-            why: "With fewer processors than members, each message more to receive, acknowledge \
-                  and fill up for takes the time of somebody else.",
+            why: "With fewer processors than members, each further message to receive and \
+                  acknowledge, and each null, takes processor time from other members.",
         }
         .with(all()),
     ]

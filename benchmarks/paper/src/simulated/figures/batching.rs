@@ -231,7 +231,7 @@ pub(super) fn figure_5(scale: Scale) -> Plan {
         number: 5,
         title: "batching of one more stage at a time, all senders",
         notes: vec![
-            "A request is a push, whomever it goes to; writes count for each peer (runs.jsonl has \
+            "A request is a push, to any number of peers; writes count for each peer (runs.jsonl has \
              both). The paper's 18.2 M can only be the former: 16 M deliveries were acknowledged one by \
              one.",
         ],

@@ -17,7 +17,7 @@ const CASES: [(&str, Option<u64>); 3] = [
 const PROMPT: &str = "no delay";
 
 pub(super) fn figure_10(scale: Scale) -> Plan {
-    // Somebody has to be left who is not delayed.
+    // At least one sender is not delayed.
     let members: Vec<usize> = scale.members().to_vec();
     let delayed = |who, title: &str| {
         let prompt = scale.line(Stage::Nulls, &members, throughput, |_| {});
@@ -143,8 +143,8 @@ fn claims_10(found: &Found) -> Vec<Claim> {
     ]
 }
 
-const WHY_DELAYS: &str = "Nobody stalls, but the others do not gain either: under the lock a sender has \
-                          three turns in a pass, whoever else is silent; so what a delayed one does \
+const WHY_DELAYS: &str = "No sender stalls, but the others do not gain either: with the lock a sender has \
+                          three turns in a pass, even if others are silent; so what a delayed one does \
                           not send is missing. The paper's delays help as batches grow with them.";
 
 const WHY_NULLS: &str = "All members of the model are equally fast and start at the same moment: hardly \

@@ -1,5 +1,5 @@
-//! C1: what an application was told that all have, every survivor that was a member then
-//! is handed.
+//! C1: a message that its application was told all members have is delivered to every survivor that
+//! was a member then.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,8 @@ pub(super) fn check(history: &History, living: &BTreeSet<MemberId>) -> Result<()
         let Some((at, (lane, _))) = told else {
             continue;
         };
-        // Who was told because the lane was over, knows that of those who go with it.
+        // A sender that was told at the end of the epoch knows it of the members that go on with
+        // it.
         let end = history.end(lane, id.0).filter(|(ended, _)| *ended < at);
         let goes_with = |branch: Option<u64>| match (end, branch) {
             (Some((_, mine)), Some(its)) => mine == its,
@@ -21,9 +22,9 @@ pub(super) fn check(history: &History, living: &BTreeSet<MemberId>) -> Result<()
         };
         let witnesses = history.witnesses(lane, living);
         let mut those = witnesses.filter(|(_, branch)| goes_with(*branch));
-        if let Some((who, _)) = those.find(|(who, _)| !history.has(*who, *id)) {
+        if let Some((member, _)) = those.find(|(member, _)| !history.has(*member, *id)) {
             return Err(format!(
-                "{id:?} was told that all have it, and {who} has not: {operation:?}"
+                "{id:?} was told that all have it, and {member} has not: {operation:?}"
             ));
         }
     }
@@ -49,9 +50,9 @@ mod tests {
             let living = living.iter().copied().collect();
             last_violates(|history| check(history, &living), &facts);
         };
-        // C lives, and has it not.
+        // C lives and lacks it.
         with(&[A, B, C], &[acknowledged(A, 1)]);
-        // C has ended the lane without it.
+        // C has ended the epoch without it.
         with(&[B], &[acknowledged(A, 1), ended(B, 1), ended(C, 1)]);
     }
 
@@ -59,7 +60,7 @@ mod tests {
     fn who_died_or_went_another_way_is_not_asked() {
         let living = BTreeSet::from([B]);
         let what = message(A, 1, 0);
-        let elsewhere = crate::life::facts::Fact::LaneEnded {
+        let elsewhere = crate::life::facts::Fact::EpochEnded {
             at: C,
             lane: LANE,
             next: 1,

@@ -1,5 +1,5 @@
-//! C5: of each sender, whoever is handed messages of a subgroup is handed them in the order
-//! in which the application had them committed, over all lanes.
+//! C5: messages of one sender in one subgroup are delivered to each member in the order of their
+//! commits, over all epochs.
 
 use std::collections::BTreeMap;
 

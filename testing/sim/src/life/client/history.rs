@@ -1,49 +1,49 @@
-//! Who asked for what, was told what, and was handed what, in the order of time.
+//! What applications asked for, were told, and were delivered, in the order of time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use spindle_dds_core::membership::MemberId;
 use spindle_dds_core::{DeliveryClass, SubgroupId};
 
-use crate::life::facts::{Delivered, Fact, LaneKey};
+use crate::life::facts::{Delivered, EpochKey, Fact};
 
-/// A moment: the number of facts before it.
+/// A point in time: the number of facts before it.
 pub(super) type Moment = usize;
 
-/// Who sent it, and the token.
+/// Sender and token.
 pub(super) type OperationId = (MemberId, u64);
 
-/// What an application has been told.
+/// What an application was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// Nothing.
     Open,
-    /// It is never sent.
+    /// The message is not sent.
     Refused,
-    /// It is on its way.
-    Committed { lane: LaneKey, at: Moment },
-    /// All have it.
+    /// The message is committed.
+    Committed { lane: EpochKey, at: Moment },
+    /// All members have the message.
     Acknowledged {
-        lane: LaneKey,
+        lane: EpochKey,
         committed: Moment,
         at: Moment,
     },
 }
 
-/// A message that an application wants sent.
+/// A message that an application asked to be sent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Operation {
     pub(super) subgroup: SubgroupId,
     pub(super) ring: DeliveryClass,
     pub(super) called: Moment,
     pub(super) outcome: Outcome,
-    /// Whether its application waits to be told that all have it.
+    /// Whether its application waits until all members have it.
     pub(super) is_awaited: bool,
 }
 
 impl Operation {
-    /// The lane that it was committed in, and when.
-    pub(super) fn committed(&self) -> Option<(LaneKey, Moment)> {
+    /// The epoch that it was committed in, and when.
+    pub(super) fn committed(&self) -> Option<(EpochKey, Moment)> {
         match self.outcome {
             Outcome::Open | Outcome::Refused => None,
             Outcome::Committed { lane, at } => Some((lane, at)),
@@ -53,7 +53,7 @@ impl Operation {
         }
     }
 
-    /// When its application was told that all have it.
+    /// When its application was told that all members have it.
     pub(super) fn acknowledged(&self) -> Option<Moment> {
         match self.outcome {
             Outcome::Acknowledged { at, .. } => Some(at),
@@ -62,23 +62,23 @@ impl Operation {
     }
 }
 
-/// Everything that applications know of.
+/// Everything that applications know.
 #[derive(Debug, Default)]
 pub(in crate::life) struct History {
     now: Moment,
     pub(super) operations: BTreeMap<OperationId, Operation>,
     /// By receiver.
     pub(super) delivered: BTreeMap<MemberId, Vec<Delivered>>,
-    /// Who has been handed what.
+    /// Operations delivered, by receiver.
     holders: BTreeSet<(OperationId, MemberId)>,
-    /// Of lanes.
-    members: BTreeMap<LaneKey, Vec<MemberId>>,
-    /// When lanes ended for whom, and by which branch it went on.
-    ends: BTreeMap<(LaneKey, MemberId), (Moment, u64)>,
+    /// Members of epochs.
+    members: BTreeMap<EpochKey, Vec<MemberId>>,
+    /// When epochs ended at members, and the branch that each went on in.
+    ends: BTreeMap<(EpochKey, MemberId), (Moment, u64)>,
 }
 
 impl History {
-    pub(in crate::life) fn heed(&mut self, fact: &Fact<'_>) {
+    pub(in crate::life) fn observe(&mut self, fact: &Fact<'_>) {
         self.now += 1;
         let now = self.now;
         match *fact {
@@ -119,7 +119,7 @@ impl History {
                 let id = (what.sender, what.sent.token);
                 self.holders.insert((id, to));
             }
-            Fact::LaneEnded { at, lane, next, .. } => {
+            Fact::EpochEnded { at, lane, next, .. } => {
                 self.ends.insert((lane, at), (now, next));
             }
             Fact::ViewKnown { branch, view } => {
@@ -134,7 +134,7 @@ impl History {
         }
     }
 
-    /// Operations by what is known of them: acknowledged, refused, and neither.
+    /// Numbers of operations that were acknowledged, refused, and unknown.
     pub(in crate::life) fn outcomes(&self) -> [usize; 3] {
         let mut counts = [0; 3];
         for operation in self.operations.values() {
@@ -153,38 +153,38 @@ impl History {
         }
     }
 
-    /// Whether somebody was handed it.
-    pub(super) fn has(&self, who: MemberId, what: OperationId) -> bool {
-        self.holders.contains(&(what, who))
+    /// Whether a message was delivered to a member.
+    pub(super) fn has(&self, member: MemberId, what: OperationId) -> bool {
+        self.holders.contains(&(what, member))
     }
 
-    /// Those who were handed it.
+    /// Members that a message was delivered to.
     pub(super) fn holders(&self, what: OperationId) -> impl Iterator<Item = MemberId> {
         let range = (what, MemberId(0))..=(what, MemberId(u128::MAX));
-        self.holders.range(range).map(|(_, who)| *who)
+        self.holders.range(range).map(|(_, member)| *member)
     }
 
-    /// Who has seen all of a lane: those who have ended it, with the branch that they went
-    /// on by, and those of its members that live in the end.
+    /// Members that have seen the whole epoch: those that have ended it, with the branch they went
+    /// on in, and those of its members that survive.
     pub(super) fn witnesses<'a>(
         &'a self,
-        lane: LaneKey,
+        lane: EpochKey,
         living: &'a BTreeSet<MemberId>,
     ) -> impl Iterator<Item = (MemberId, Option<u64>)> + 'a {
         let members = self.members.get(&lane).into_iter().flatten();
-        members.filter_map(move |who| match self.end(lane, *who) {
-            Some((_, branch)) => Some((*who, Some(branch))),
-            None => living.contains(who).then_some((*who, None)),
+        members.filter_map(move |member| match self.end(lane, *member) {
+            Some((_, branch)) => Some((*member, Some(branch))),
+            None => living.contains(member).then_some((*member, None)),
         })
     }
 
-    /// When a lane ended for somebody, and by which branch it went on.
-    pub(super) fn end(&self, lane: LaneKey, who: MemberId) -> Option<(Moment, u64)> {
-        self.ends.get(&(lane, who)).copied()
+    /// When an epoch ended at a member, and the branch that it went on in.
+    pub(super) fn end(&self, lane: EpochKey, member: MemberId) -> Option<(Moment, u64)> {
+        self.ends.get(&(lane, member)).copied()
     }
 }
 
-/// Histories made by hand.
+/// Histories for tests.
 #[cfg(test)]
 pub(super) mod made {
     pub(in crate::life) use super::super::super::invariants::made::*;
@@ -208,17 +208,17 @@ pub(super) mod made {
         Fact::NotSent { by, token }
     }
 
-    /// Of a lane of A, B and C.
+    /// In an epoch of A, B and C.
     pub(in crate::life) fn history(facts: &[Fact<'_>]) -> History {
         let mut history = History::default();
         history.members.insert(LANE, vec![A, B, C]);
         for fact in facts {
-            history.heed(fact);
+            history.observe(fact);
         }
         history
     }
 
-    /// The first facts are in order, and with the last one they are not.
+    /// Asserts that the history is valid up to the last fact, and invalid with it.
     #[track_caller]
     pub(in crate::life) fn last_violates(
         check: impl Fn(&History) -> Result<(), String>,

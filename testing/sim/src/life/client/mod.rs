@@ -1,19 +1,19 @@
-//! What the applications were promised, judged over the history of what they asked for,
-//! were told, and were handed (docs/properties.md, C1 to C7): one file each.
+//! What applications are promised (docs/properties.md, C1 to C7), judged over the history of what
+//! they asked for, were told, and were delivered: one file each.
 //!
-//! An operation is a message that an application wants sent. It is *refused*, or
-//! *committed*; then, maybe, *acknowledged*: the application has been told that all have
-//! it. Of the others nobody knows what becomes of them, as their senders died, stopped,
-//! or lost interest before they were told.
+//! An operation is a message that an application asks to be sent. It is *refused* or *committed*; a
+//! committed one may be *acknowledged*: the application is told that all members have it. The
+//! outcome of the others is *unknown*: their sender crashed, stopped, or lost its writer before it
+//! was told.
 
 mod acknowledged;
-mod all_or_none;
-mod called;
+mod acknowledgement_liveness;
+mod atomicity;
 mod fifo;
 mod history;
+mod no_creation;
 mod real_time;
 mod refused;
-mod told;
 
 use std::collections::BTreeSet;
 
@@ -23,24 +23,23 @@ pub(super) use history::History;
 
 use crate::violation::Finding;
 
-/// Judges a history; as a whole, if those are known who live in the end. Of all properties,
-/// or of one.
+/// Judges a history, as a whole if the survivors are known. Judges all properties, or `only` one.
 pub(super) fn judge(
     history: &History,
     survivors: Option<&BTreeSet<MemberId>>,
     only: Option<&str>,
 ) -> Result<(), Finding> {
-    let nobody = BTreeSet::new();
-    let living = survivors.unwrap_or(&nobody);
+    let no_survivors = BTreeSet::new();
+    let living = survivors.unwrap_or(&no_survivors);
     let judged = |id: &'static str, check: &dyn Fn() -> Result<(), String>| match only {
         Some(only) if only != id => Ok(()),
         _ => check().map_err(|what| (id, what)),
     };
     judged("C1", &|| acknowledged::check(history, living))?;
     judged("C2", &|| refused::check(history))?;
-    judged("C3", &|| all_or_none::check(history, living))?;
-    judged("C4", &|| called::check(history))?;
+    judged("C3", &|| atomicity::check(history, living))?;
+    judged("C4", &|| no_creation::check(history))?;
     judged("C5", &|| fifo::check(history))?;
     judged("C6", &|| real_time::check(history))?;
-    judged("C7", &|| told::check(history, living))
+    judged("C7", &|| acknowledgement_liveness::check(history, living))
 }

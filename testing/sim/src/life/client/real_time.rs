@@ -1,5 +1,5 @@
-//! C6: if an application was told that all have one message before another one was asked
-//! for, anywhere, the one stands before the other in the order of their subgroup.
+//! C6, real time: if all members had a message before another one of its subgroup was asked for, it
+//! stands before the other one in the order.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::history::History;
 
 pub(super) fn check(history: &History) -> Result<(), String> {
     for (to, all) in &history.delivered {
-        // Of each subgroup: the one that was asked for last, of those before.
+        // By subgroup: the latest call among the messages before.
         let mut latest = BTreeMap::new();
         for what in all
             .iter()
@@ -55,7 +55,7 @@ mod tests {
             delivered(C, &first),
         ];
         last_violates(check, &apart);
-        // At the same time, any order is good.
+        // Concurrent messages may have any order.
         let (early, late) = (apart[3], apart[2]);
         let mut together = apart;
         (together[2], together[3]) = (early, late);

@@ -1,13 +1,13 @@
-//! C2: what was refused, nobody is handed.
+//! C2: a message that was refused is not delivered.
 
 use super::history::{History, Outcome};
 
 pub(super) fn check(history: &History) -> Result<(), String> {
     for (id, operation) in &history.operations {
         if operation.outcome == Outcome::Refused
-            && let Some(who) = history.holders(*id).next()
+            && let Some(member) = history.holders(*id).next()
         {
-            return Err(format!("{id:?} was refused, and {who} was handed it"));
+            return Err(format!("{id:?} was refused, and {member} was handed it"));
         }
     }
     Ok(())

@@ -1,5 +1,4 @@
-//! A2, FIFO: each sender's messages are delivered in its commit order, none twice, none
-//! left out.
+//! A2, FIFO: each sender's messages are delivered in its commit order, none twice, none left out.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +6,14 @@ use spindle_dds_core::DeliveryClass;
 use spindle_dds_core::membership::MemberId;
 
 use super::Invariant;
-use crate::life::facts::{Fact, LaneKey};
+use crate::life::facts::{EpochKey, Fact};
 
 #[derive(Default)]
 pub(super) struct Fifo {
-    /// Tokens, by lane, ring and sender.
-    sent: BTreeMap<(LaneKey, DeliveryClass, MemberId), Vec<u64>>,
-    /// How many of them have been delivered, by lane, ring, receiver and sender.
-    taken: BTreeMap<(LaneKey, DeliveryClass, MemberId, MemberId), usize>,
+    /// Tokens, by epoch, ring and sender.
+    sent: BTreeMap<(EpochKey, DeliveryClass, MemberId), Vec<u64>>,
+    /// Number of them delivered, by epoch, ring, receiver and sender.
+    taken: BTreeMap<(EpochKey, DeliveryClass, MemberId, MemberId), usize>,
 }
 
 impl Invariant for Fifo {
@@ -22,7 +21,7 @@ impl Invariant for Fifo {
         "A2"
     }
 
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::Committed {
                 by,

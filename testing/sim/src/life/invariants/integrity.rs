@@ -1,4 +1,4 @@
-//! A1, integrity: what is delivered was sent by that sender, in that lane and length.
+//! A1, integrity: a message that is delivered was sent by that sender, in that epoch and length.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use spindle_dds_core::DeliveryClass;
 use spindle_dds_core::membership::MemberId;
 
 use super::Invariant;
-use crate::life::facts::{Fact, LaneKey, Sent};
+use crate::life::facts::{EpochKey, Fact, Sent};
 
-/// What was committed: its length, by lane, ring, sender and token.
+/// Lengths of committed messages, by epoch, ring, sender and token.
 #[derive(Default)]
-pub(super) struct Integrity(BTreeMap<(LaneKey, DeliveryClass, MemberId, u64), u32>);
+pub(super) struct Integrity(BTreeMap<(EpochKey, DeliveryClass, MemberId, u64), u32>);
 
 impl Invariant for Integrity {
     fn id(&self) -> &'static str {
         "A1"
     }
 
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::Committed {
                 by,

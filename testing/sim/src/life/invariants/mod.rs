@@ -1,40 +1,40 @@
-//! The properties of lives, by their ids (docs/properties.md): one file each, with the
-//! state that it needs and no more, and a test in which it is violated.
+//! The properties of lives by their ids (docs/properties.md): one file each, with the state that it
+//! needs and a test in which it is violated.
 //!
-//! What members do and see is told to all of them as it happens ([`Fact`]). What the
-//! applications were promised is judged over their whole history, by `client`.
+//! Each invariant observes every fact as it happens ([`Fact`]). What applications are promised is
+//! judged over their whole history, by `client`.
 
-mod causes;
-mod complete;
+mod delivery_liveness;
+mod exit_causes;
 mod fifo;
 mod integrity;
-mod none_ahead;
-mod none_later;
-mod one_ending;
-mod one_view;
+mod nothing_after_end;
 mod own_messages;
-pub(super) mod payload;
+pub(super) mod payload_integrity;
 mod positions;
+mod prefix_of_end;
 mod quiescence;
 mod ready;
 mod recorded;
 mod requests;
 mod room;
+mod same_end;
 mod stability;
 mod total_order;
+mod view_sequence;
 
 use super::facts::Fact;
 
-/// A property that is checked as things happen.
+/// A property that is checked as facts happen.
 pub(super) trait Invariant {
     /// Its id.
     fn id(&self) -> &'static str;
 
-    /// Takes note of a fact; fails, with what was seen, if the property does not hold.
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String>;
+    /// Observes a fact; fails, and says what was seen, if the property does not hold.
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String>;
 }
 
-/// All of them, for a life in which views may branch or not.
+/// All invariants, for a life in which views may branch or not.
 pub(super) fn all(may_branch: bool) -> Vec<Box<dyn Invariant>> {
     let mut all: Vec<Box<dyn Invariant>> = vec![
         Box::new(integrity::Integrity::default()),
@@ -42,27 +42,27 @@ pub(super) fn all(may_branch: bool) -> Vec<Box<dyn Invariant>> {
         Box::new(stability::Stability),
         Box::new(positions::Positions::default()),
         Box::new(ready::Ready),
-        Box::new(none_later::NoneLater::default()),
-        Box::new(one_view::OneView::default()),
+        Box::new(nothing_after_end::NothingAfterEnd::default()),
+        Box::new(view_sequence::ViewSequence::default()),
         Box::new(recorded::Recorded),
-        Box::new(one_ending::OneEnding::new(may_branch)),
-        Box::new(none_ahead::NoneAhead::new(may_branch)),
+        Box::new(same_end::SameEnd::new(may_branch)),
+        Box::new(prefix_of_end::PrefixOfEnd::new(may_branch)),
         Box::new(own_messages::OwnMessages::default()),
         Box::new(requests::Requests::default()),
-        Box::new(causes::Causes),
-        Box::new(complete::Complete::default()),
+        Box::new(exit_causes::ExitCauses),
+        Box::new(delivery_liveness::DeliveryLiveness::default()),
         Box::new(room::Room),
         Box::new(quiescence::Quiescence),
     ];
-    // Where views branch, a lane has several ends, and so several orders: each has to be
-    // that of all who end it so (V5), and goes on from what the others have (V6).
+    // Where views branch, an epoch has several ends, and so several orders: each must be the same
+    // for all members that end it so (V5), and continue what the others have (V6).
     if !may_branch {
         all.push(Box::new(total_order::TotalOrder::default()));
     }
     all
 }
 
-/// Facts made by hand, and what becomes of them.
+/// Facts for tests.
 #[cfg(test)]
 pub(super) mod made {
     use std::collections::BTreeMap;
@@ -70,10 +70,10 @@ pub(super) mod made {
     use spindle_dds_core::membership::{HostId, Member, MemberId, Proposal, View};
     use spindle_dds_core::{DeliveryClass, SubgroupId, TopicKey};
 
-    use super::super::facts::{Delivered, Fact, LaneKey, Sent};
+    use super::super::facts::{Delivered, EpochKey, Fact, Sent};
     use super::Invariant;
 
-    pub(in crate::life) const LANE: LaneKey = (SubgroupId(0), 1, 0);
+    pub(in crate::life) const LANE: EpochKey = (SubgroupId(0), 1, 0);
     pub(in crate::life) const A: MemberId = MemberId(1);
     pub(in crate::life) const B: MemberId = MemberId(2);
     pub(in crate::life) const C: MemberId = MemberId(3);
@@ -104,7 +104,7 @@ pub(super) mod made {
     }
 
     pub(in crate::life) fn ended(at: MemberId, position: u64) -> Fact<'static> {
-        Fact::LaneEnded {
+        Fact::EpochEnded {
             at,
             lane: LANE,
             next: 0,
@@ -113,7 +113,7 @@ pub(super) mod made {
         }
     }
 
-    /// View 1 of one member, with a lane that begins at 0.
+    /// View 1 of one member, with a subgroup that begins at position 0.
     pub(in crate::life) fn alone(id: MemberId) -> View {
         let endpoint = spindle_dds_core::membership::Endpoint {
             subgroup: SubgroupId(0),
@@ -133,7 +133,7 @@ pub(super) mod made {
         View::first(founder).expect("a view")
     }
 
-    /// View 1 ends, and nothing changes.
+    /// View 1 ends without a change.
     pub(in crate::life) fn proposal() -> Proposal {
         Proposal {
             view: 1,
@@ -145,13 +145,13 @@ pub(super) mod made {
         }
     }
 
-    /// All but the last of the facts are in order, and that one is not.
+    /// Asserts that the invariant holds up to the last fact, and is violated by it.
     #[track_caller]
     pub(in crate::life) fn last_violates(mut invariant: impl Invariant, facts: &[Fact<'_>]) {
         let (last, before) = facts.split_last().expect("facts");
         for fact in before {
-            assert_eq!(invariant.heed(fact), Ok(()), "{fact:?}");
+            assert_eq!(invariant.observe(fact), Ok(()), "{fact:?}");
         }
-        assert!(invariant.heed(last).is_err(), "{last:?} is allowed");
+        assert!(invariant.observe(last).is_err(), "{last:?} is allowed");
     }
 }

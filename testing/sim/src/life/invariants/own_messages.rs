@@ -1,4 +1,4 @@
-//! J4: who ends a lane has been handed all that it sent in it.
+//! J4: a member that ends an epoch has been delivered all that it sent in it.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use spindle_dds_core::DeliveryClass;
 use spindle_dds_core::membership::MemberId;
 
 use super::Invariant;
-use crate::life::facts::{Fact, LaneKey};
+use crate::life::facts::{EpochKey, Fact};
 
-/// Messages that a member committed, and was not handed yet.
+/// Messages that a member committed and that were not delivered to it yet.
 #[derive(Default)]
-pub(super) struct OwnMessages(BTreeMap<(LaneKey, DeliveryClass, MemberId), i64>);
+pub(super) struct OwnMessages(BTreeMap<(EpochKey, DeliveryClass, MemberId), i64>);
 
 impl Invariant for OwnMessages {
     fn id(&self) -> &'static str {
         "J4"
     }
 
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::Committed { by, lane, ring, .. } => {
                 *self.0.entry((lane, ring, by)).or_default() += 1;
@@ -25,7 +25,7 @@ impl Invariant for OwnMessages {
             Fact::Delivered { to, what, .. } if what.sender == to => {
                 *self.0.entry((what.lane, what.ring, to)).or_default() -= 1;
             }
-            Fact::LaneEnded { at, lane, .. } => {
+            Fact::EpochEnded { at, lane, .. } => {
                 let open =
                     |ring: &DeliveryClass| self.0.get(&(lane, *ring, at)).is_some_and(|n| *n != 0);
                 if let Some(ring) = DeliveryClass::BOTH.iter().find(|ring| open(ring)) {

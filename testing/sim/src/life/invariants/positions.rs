@@ -1,4 +1,4 @@
-//! A5: positions in the order rise, and go on where the lane before has ended.
+//! A5: positions in the order rise, and continue where the epoch before has ended.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use spindle_dds_core::membership::MemberId;
 use spindle_dds_core::{DeliveryClass, SubgroupId};
 
 use super::Invariant;
-use crate::life::facts::{Fact, LaneKey};
+use crate::life::facts::{EpochKey, Fact};
 
 #[derive(Default)]
 pub(super) struct Positions {
-    /// The last one, by lane and member.
-    last: BTreeMap<(LaneKey, MemberId), u64>,
-    /// Where lanes ended, until the next view begins.
+    /// The last position, by epoch and member.
+    last: BTreeMap<(EpochKey, MemberId), u64>,
+    /// Where epochs ended, until the next view begins.
     ends: BTreeMap<(MemberId, SubgroupId), u64>,
 }
 
@@ -21,7 +21,7 @@ impl Invariant for Positions {
         "A5"
     }
 
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::Delivered { to, what, .. } if what.ring == DeliveryClass::Ordered => {
                 let before = self.last.insert((what.lane, to), what.position);
@@ -29,7 +29,7 @@ impl Invariant for Positions {
                     return Err(format!("{to}: positions fall at {what:?}"));
                 }
             }
-            Fact::LaneEnded {
+            Fact::EpochEnded {
                 at, lane, position, ..
             } => {
                 let last = self.last.get(&(lane, at));
@@ -49,7 +49,7 @@ impl Invariant for Positions {
                         return Err(format!("{at}: {subgroup} goes on at {base}, not {end:?}"));
                     }
                 }
-                self.ends.retain(|(who, _), _| *who != at);
+                self.ends.retain(|(member, _), _| *member != at);
             }
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! I8, quiescence: when nobody sends, nothing is pushed but heartbeats.
+//! I8, quiescence: while no application sends, nothing is pushed but heartbeats.
 
 use super::Invariant;
 use crate::life::facts::Fact;
@@ -10,11 +10,11 @@ impl Invariant for Quiescence {
         "I8"
     }
 
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
-            Fact::Woken { who, pushes } if pushes > 0 => {
-                Err(format!("{who} pushed {pushes} times, and nobody had sent"))
-            }
+            Fact::Woken { member, pushes } if pushes > 0 => Err(format!(
+                "{member} pushed {pushes} times, though no application had sent"
+            )),
             _ => Ok(()),
         }
     }
@@ -27,7 +27,7 @@ mod tests {
 
     #[test]
     fn it_can_be_violated() {
-        let woken = |pushes| Fact::Woken { who: A, pushes };
+        let woken = |pushes| Fact::Woken { member: A, pushes };
         last_violates(Quiescence, &[woken(0), woken(1)]);
     }
 }

@@ -1,4 +1,4 @@
-//! J5: who is not ready for the messages of a new lane is handed none of its order.
+//! J5: no ordered message of a new epoch is delivered to a member that is not ready.
 
 use spindle_dds_core::DeliveryClass;
 
@@ -12,7 +12,7 @@ impl Invariant for Ready {
         "J5"
     }
 
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::Delivered { to, what, .. }
                 if what.ring == DeliveryClass::Ordered && !what.was_ready =>

@@ -1,4 +1,5 @@
-//! V11: who begins a view finds it, or one that came after it, in the record of its host.
+//! V11: a view that begins at a member is in the record of its host, or was followed there by a
+//! later one.
 
 use super::Invariant;
 use crate::life::facts::Fact;
@@ -10,7 +11,7 @@ impl Invariant for Recorded {
         "V11"
     }
 
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::ViewBegun { at, view, recorded } if recorded < view.id => Err(format!(
                 "{at} begins view {}, and the record of its host is at view {recorded}",

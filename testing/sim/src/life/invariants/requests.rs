@@ -1,5 +1,4 @@
-//! J7: whatever is asked for is done or refused, once, and who asked is told; or the asker
-//! is gone.
+//! J7: each request is fulfilled or refused, once, and its maker is told; or its maker has stopped.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +7,7 @@ use spindle_dds_core::membership::{MemberId, Request};
 use super::Invariant;
 use crate::life::facts::Fact;
 
-/// Updates that were done, and that were refused, by member and number.
+/// Updates that were applied, and that were refused, by member and number.
 #[derive(Default)]
 pub(super) struct Requests {
     done: BTreeSet<(MemberId, u64)>,
@@ -20,7 +19,7 @@ impl Invariant for Requests {
         "J7"
     }
 
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::ViewEnded { proposal, .. } => {
                 let updates = proposal.updates.iter();

@@ -1,5 +1,5 @@
-//! L4, liveness: room comes back. When all is quiet, and nobody holds anything, senders may
-//! use all of their rings again.
+//! L4, liveness: room comes back. At rest, with nothing held, senders may use all of their rings
+//! again.
 
 use super::Invariant;
 use crate::life::facts::Fact;
@@ -11,7 +11,7 @@ impl Invariant for Room {
         "L4"
     }
 
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::RingAtRest {
                 of,

@@ -1,5 +1,5 @@
-//! A4, stability: what one member delivers in order while the lane goes on, every member
-//! of the lane has received.
+//! A4, stability: an ordered message that is delivered while its epoch goes on has been received by
+//! every member of the epoch.
 
 use super::Invariant;
 use crate::life::facts::Fact;
@@ -11,7 +11,7 @@ impl Invariant for Stability {
         "A4"
     }
 
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         let Fact::Delivered { to, what, lacking } = *fact else {
             return Ok(());
         };

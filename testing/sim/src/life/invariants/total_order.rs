@@ -1,5 +1,4 @@
-//! A3, total order: of what two members deliver of an ordered ring, one is the beginning
-//! of the other.
+//! A3, total order: of what two members deliver of an ordered ring, one is a prefix of the other.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +6,14 @@ use spindle_dds_core::DeliveryClass;
 use spindle_dds_core::membership::MemberId;
 
 use super::Invariant;
-use crate::life::facts::{Delivered, Fact, LaneKey};
+use crate::life::facts::{Delivered, EpochKey, Fact};
 
 #[derive(Default)]
 pub(super) struct TotalOrder {
-    /// What the one has that has most; all others have a beginning of it.
-    longest: BTreeMap<LaneKey, Vec<Delivered>>,
-    /// How much of it.
-    taken: BTreeMap<(LaneKey, MemberId), usize>,
+    /// The longest sequence delivered; those of all other members are prefixes.
+    longest: BTreeMap<EpochKey, Vec<Delivered>>,
+    /// Length of a member's prefix.
+    taken: BTreeMap<(EpochKey, MemberId), usize>,
 }
 
 impl Invariant for TotalOrder {
@@ -22,7 +21,7 @@ impl Invariant for TotalOrder {
         "A3"
     }
 
-    fn heed(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         let Fact::Delivered { to, what, .. } = *fact else {
             return Ok(());
         };

@@ -1,4 +1,4 @@
-//! A member's applications: they build messages, commit them, and ask what became of them.
+//! A member's applications: they build and commit messages, and ask what became of them.
 
 use spindle_dds_core::commit_steps::{CommitSteps, IndexTaken};
 use spindle_dds_core::membership::Endpoint;
@@ -9,7 +9,7 @@ use spindle_dds_transport::sim::SimFabric;
 
 use super::Member;
 use crate::life::facts::{Fact, Sent};
-use crate::life::invariants::payload;
+use crate::life::invariants::payload_integrity;
 use crate::life::plan::LifePlan;
 
 /// A message that is being built.
@@ -19,30 +19,30 @@ pub(super) struct Building {
     until: usize,
 }
 
-/// A message whose sender has not been told that all have it.
+/// A message that was not acknowledged yet.
 pub(super) struct Receipt {
     committed: Committed,
     token: u64,
-    /// Whether it waits to be told.
+    /// Set if the application waits for the acknowledgement.
     waiting: Option<AckWait>,
 }
 
-/// A thread that has lost its processor in the middle of a commit.
+/// A thread that was preempted in the middle of a commit.
 pub(super) struct Committing {
     step: Step,
     sent: Sent,
-    /// When it has its processor again.
+    /// The turn at which it runs again.
     until: usize,
 }
 
-/// What it had done by then.
+/// The step that it had taken.
 enum Step {
     Entered(CommitSteps<SimFabric>),
     TookIndex(IndexTaken<SimFabric>),
 }
 
 impl Member {
-    /// Whether its applications have nothing under way.
+    /// Whether no application has anything under way.
     pub(crate) fn is_done(&self) -> bool {
         let writes = self
             .endpoints
@@ -67,12 +67,12 @@ impl Member {
         )
     }
 
-    /// Writes no more than it has begun.
+    /// Begins no more messages.
     pub(crate) fn rest(&mut self) {
         self.left = 0;
     }
 
-    /// One of its applications does something.
+    /// One of the applications acts.
     pub(crate) fn act(&mut self, turn: usize, plan: &LifePlan) {
         if !self.committing.is_empty() && self.preemption.0.chance(0.5) {
             return self.go_on_committing(turn, plan);
@@ -134,7 +134,7 @@ impl Member {
             Some(Err(ClaimError::NoRoom)) if self.waiting.is_none() => {
                 self.waiting = Some(self.engine.handle().waiting_for_acks());
             }
-            // Between two lanes, or the update that makes it a sender is on its way.
+            // Between two epochs, or the update that makes it a sender is under way.
             _ => {}
         }
     }
@@ -180,7 +180,7 @@ impl Member {
         if self.lengths.chance(plan.partial) {
             used = self.lengths.below(used + 1);
         }
-        payload::build(&mut building.claim.bytes()[..used], by, token);
+        payload_integrity::build(&mut building.claim.bytes()[..used], by, token);
         let len = used as u32;
         let (rng, chance) = &mut self.preemption;
         if *chance > 0.0 && rng.chance(*chance) {
@@ -189,7 +189,7 @@ impl Member {
         self.commit_built(building.claim, Sent { token, len });
     }
 
-    /// A thread begins to commit, and loses its processor.
+    /// A thread begins to commit, and is preempted.
     fn enter_commit(&mut self, building: Building, len: u32, turn: usize, plan: &LifePlan) {
         let meta = Self::meta(building.token, building.claim.ring().index() as u32);
         self.committing.push(Committing {
@@ -202,7 +202,7 @@ impl Member {
         });
     }
 
-    /// A thread in the middle of a commit has its processor for one step.
+    /// A thread in the middle of a commit takes the next step.
     fn go_on_committing(&mut self, turn: usize, plan: &LifePlan) {
         let due = self.committing.iter().position(|it| it.until <= turn);
         let Some(Committing { step, sent, .. }) = due.map(|at| self.committing.remove(at)) else {
@@ -218,7 +218,10 @@ impl Member {
                         until: turn + self.preemption.0.below(plan.hold_turns),
                     });
                 }
-                Err((error, mut steps)) => self.not_committed(error, steps.claim(), sent),
+                Err(refused) => {
+                    let (error, mut steps) = *refused;
+                    self.not_committed(error, steps.claim(), sent);
+                }
             },
             Step::TookIndex(taken) => {
                 let lane = self.engine.handle().lane(taken.committed().subgroup);
@@ -230,7 +233,7 @@ impl Member {
         }
     }
 
-    /// A commit was refused: what was built is kept for the next lane, if there is one.
+    /// A commit was refused: the payload is kept for the next epoch, if there is one.
     fn not_committed(&mut self, error: ClaimError, claim: &mut Claim<SimFabric>, sent: Sent) {
         let (by, Sent { token, len }) = (self.id, sent);
         match error {
@@ -248,7 +251,7 @@ impl Member {
         let Sent { token, len } = sent;
         let ring = claim.ring();
         let meta = Self::meta(token, ring.index() as u32);
-        // Drawn where something is committed alone: seeds of old stay what they are.
+        // Drawn for commits alone, so that old seeds keep their lives.
         let mut rng = self.rng.clone();
         let publishes = rng.chance(0.5);
         let index = match publishes {
@@ -291,7 +294,7 @@ impl Member {
         });
     }
 
-    /// Its applications ask what has become of their messages.
+    /// The applications ask what became of their messages.
     pub(crate) fn read_receipts(&mut self) {
         let (by, handle) = (self.id, self.engine.handle());
         let facts = &mut self.facts;
@@ -310,9 +313,9 @@ impl Member {
         );
     }
 
-    /// How much of its rings is its own again. (Nulls take no room: some of the last are
-    /// still to be passed.) Who lets go of its own messages, and waits for no room, does not
-    /// wake its engine for it: that finds it when it steps next.
+    /// How much room of its rings is free again. (Nulls take no room; some of the last may not be
+    /// passed yet.) A sender that lets go of its own messages, and waits for no room, does not wake
+    /// its engine: the engine finds them at its next step.
     pub(crate) fn rings_at_rest(&self, now: u64) -> Vec<Fact<'static>> {
         self.engine.step(now);
         let handle = self.engine.handle();
@@ -329,7 +332,7 @@ impl Member {
         self.last.values().filter_map(at_rest).collect()
     }
 
-    /// Who has no part in a subgroup any more has nobody to ask.
+    /// Without a part in a subgroup, there is no way to ask for an acknowledgement.
     pub(super) fn abandon_receipts(&mut self) {
         let (by, handle) = (self.id, self.engine.handle());
         let facts = &mut self.facts;
@@ -343,7 +346,7 @@ impl Member {
         });
     }
 
-    /// Copies what was built for a lane that has ended into the next.
+    /// Copies a payload built for an epoch that has ended into the next one.
     fn move_on(&mut self, subgroup: SubgroupId, ring: DeliveryClass, token: u64, bytes: Vec<u8>) {
         let writer = |endpoint: &Endpoint| {
             endpoint.subgroup == subgroup && endpoint.ring.is_some_and(|(its, _)| its == ring)
@@ -359,7 +362,7 @@ impl Member {
                 let len = bytes.len() as u32;
                 self.commit_built(claim, Sent { token, len });
             }
-            // The rings of the next lane may be smaller.
+            // The rings of the next epoch may be smaller.
             Some(Err(ClaimError::TooLarge { .. })) => {
                 let by = self.id;
                 self.facts.push(Fact::NotSent { by, token });

@@ -1,5 +1,5 @@
-//! A process: its engine and its driver's part. Above the engine are its `applications`,
-//! and its `recorder`.
+//! A process: its engine and its driver. Above the engine are its `applications` and its
+//! `recorder`.
 
 mod applications;
 mod blunder;
@@ -20,12 +20,12 @@ use spindle_dds_transport::{Fabric, WakeInterest};
 
 use self::applications::{Building, Committing, Receipt};
 pub use self::blunder::Blunder;
-pub(super) use self::recorder::News;
 use self::recorder::Recorder;
-use super::facts::{Fact, LaneKey};
+pub(super) use self::recorder::SinkEvent;
+use super::facts::{EpochKey, Fact};
 use super::plan::LifePlan;
 
-/// Where a member's polling thread is.
+/// State of a member's polling thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Awake,
@@ -34,7 +34,7 @@ pub(super) enum Mode {
     Asleep,
 }
 
-/// One of the ways to step an engine.
+/// A way to step an engine.
 type Stepped = fn(&Engine<SimFabric, Recorder>, u64) -> Option<StepOutcome>;
 
 /// A process.
@@ -44,23 +44,23 @@ pub(super) struct Member {
     pub(super) engine: Engine<SimFabric, Recorder>,
     pub(super) mode: Mode,
     blunder: Option<Blunder>,
-    /// When its polling thread is to wake at the latest; 0 for never.
+    /// Turn at which its polling thread wakes at the latest; 0 for never.
     pub(super) due: u64,
     pub(super) paused_until: u64,
     pub(super) is_down: bool,
-    /// It stopped, for this reason.
+    /// Why it stopped, if it did.
     pub(super) stopped: Option<OutReason>,
-    /// The next view, to be installed at this time.
+    /// The next view, and the turn at which it is installed.
     pub(super) preparing: Option<(Arc<View>, u64)>,
     pub(super) view: Option<Arc<View>>,
-    /// The branch of its view, or of the next.
+    /// The branch of its view, or of the next one.
     pub(super) branch: u64,
-    /// Those of the views before.
+    /// Branches of all its views, by their numbers.
     branches: BTreeMap<u64, u64>,
     pub(super) updates: u64,
     pub(super) is_leaving: bool,
     rng: Rng,
-    /// What it draws odd requests from.
+    /// Generator of invalid requests.
     odds: Rng,
     /// What it draws the lengths of messages from that are large, or less than their claims.
     lengths: Rng,
@@ -68,33 +68,33 @@ pub(super) struct Member {
     left: usize,
     tokens: u64,
     building: VecDeque<Building>,
-    /// Built for a lane that was wedged: to be copied into the next one.
+    /// Payloads of refused commits, to be sent in the next epoch.
     stranded: VecDeque<(SubgroupId, DeliveryClass, u64, Vec<u8>)>,
     waiting: Option<AckWait>,
     receipts: Vec<Receipt>,
-    /// What it committed last, by subgroup and ring.
+    /// Its last commit, by subgroup and ring.
     last: BTreeMap<(SubgroupId, DeliveryClass), Committed>,
-    /// What it draws from whether somebody waits for a receipt, and how often.
+    /// Generator and chance of waiting for an acknowledgement.
     patience: (Rng, f64),
     /// Threads in the middle of a commit.
     committing: Vec<Committing>,
-    /// What it draws from whether a thread loses its processor there, and how often.
+    /// Generator and chance of being preempted there.
     preemption: (Rng, f64),
-    /// What its applications did, and the world has not seen yet.
+    /// What its applications did, not yet recorded.
     pub(super) facts: Vec<Fact<'static>>,
 }
 
 impl Member {
-    /// A process that knows the view it is to begin with.
+    /// A process that is to begin with this view.
     pub(super) fn new(
-        who: &ViewMember,
+        identity: &ViewMember,
         node: NodeId,
         bed: SimFabric,
         (first, branch): (Arc<View>, u64),
         plan: &LifePlan,
         rng: &mut Rng,
     ) -> Self {
-        let recorder = Recorder::new(who.id, plan, rng.fork());
+        let recorder = Recorder::new(identity.id, plan, rng.fork());
         let engine = Engine::new(bed, plan.config, recorder);
         let rules = Rules {
             detection: Detection {
@@ -103,9 +103,9 @@ impl Member {
             },
             prefer_availability: plan.availability,
         };
-        engine.enter(who.id, first.clone(), rules);
+        engine.enter(identity.id, first.clone(), rules);
         Self {
-            id: who.id,
+            id: identity.id,
             node,
             engine,
             mode: Mode::Awake,
@@ -121,9 +121,9 @@ impl Member {
             updates: 0,
             is_leaving: false,
             rng: rng.fork(),
-            odds: Rng::new(plan.seed ^ who.id.0 as u64),
-            lengths: Rng::new(plan.seed ^ (who.id.0 as u64) << 12),
-            endpoints: who.endpoints.clone(),
+            odds: Rng::new(plan.seed ^ identity.id.0 as u64),
+            lengths: Rng::new(plan.seed ^ (identity.id.0 as u64) << 12),
+            endpoints: identity.endpoints.clone(),
             left: plan.messages,
             tokens: 0,
             building: VecDeque::new(),
@@ -131,10 +131,13 @@ impl Member {
             waiting: None,
             receipts: Vec::new(),
             last: BTreeMap::new(),
-            patience: (Rng::new(plan.seed ^ (who.id.0 as u64) << 20), plan.awaits),
+            patience: (
+                Rng::new(plan.seed ^ (identity.id.0 as u64) << 20),
+                plan.ack_waits,
+            ),
             committing: Vec::new(),
             preemption: (
-                Rng::new(plan.seed ^ (who.id.0 as u64) << 30),
+                Rng::new(plan.seed ^ (identity.id.0 as u64) << 30),
                 plan.preempted,
             ),
             facts: Vec::new(),
@@ -147,14 +150,14 @@ impl Member {
         self.branches.insert(view.id, branch);
     }
 
-    /// The lane of an epoch, in the branch that this member has come by.
-    pub(super) fn lane_key(&self, subgroup: SubgroupId, epoch: u64) -> LaneKey {
+    /// The key of an epoch, in the branch that this member has come by.
+    pub(super) fn lane_key(&self, subgroup: SubgroupId, epoch: u64) -> EpochKey {
         let branch = self.branches.get(&epoch).copied().unwrap_or_default();
         (subgroup, epoch, branch)
     }
 
-    /// Whether it has a lane now, and has not received what stands at that position there.
-    pub(super) fn lacks(&self, lane: LaneKey, position: u64) -> bool {
+    /// Whether it is in an epoch, and has not received the message at that position.
+    pub(super) fn lacks(&self, lane: EpochKey, position: u64) -> bool {
         let its = self.engine.handle().lane(lane.0);
         let has_it = its.is_some_and(|its| self.lane_key(lane.0, its.epoch()) == lane);
         has_it && self.engine.has_received(lane.0, position) == Some(false)
@@ -164,15 +167,15 @@ impl Member {
         !self.is_down && self.stopped.is_none()
     }
 
-    /// Whether a view has all that it asked for.
+    /// Whether a view has fulfilled all its requests.
     pub(super) fn is_content(&self, view: &View) -> bool {
         let rank = view.rank(self.id);
         rank.is_some_and(|rank| view.members[rank.index()].updates == self.updates)
             && !self.is_leaving
     }
 
-    /// Whether a lane of its is stopped: its view is about to end, if only by time that
-    /// passes, and no room comes back until then.
+    /// Whether one of its subgroups is wedged: its view is about to end, and no room comes back
+    /// until then.
     pub(super) fn is_ending_lanes(&self) -> bool {
         let handle = self.engine.handle();
         let lanes = handle.subgroups().into_iter();
@@ -181,14 +184,14 @@ impl Member {
             .any(|lane| lane.is_wedged())
     }
 
-    /// Other endpoints.
+    /// Changes its endpoints.
     pub(super) fn update(&mut self, plan: &LifePlan) {
         let mut put: Vec<(u64, Endpoint)> = (0..self.rng.below(3))
             .map(|_| (self.rng.below(4) as u64, plan.endpoint(&mut self.rng)))
             .collect();
-        if self.odds.chance(plan.odd) {
-            let odd = plan.odd_endpoint(&mut self.odds);
-            put.push((self.odds.below(4) as u64, odd));
+        if self.odds.chance(plan.invalid_requests) {
+            let invalid_requests = plan.invalid_endpoint(&mut self.odds);
+            put.push((self.odds.below(4) as u64, invalid_requests));
         }
         let remove = match self.rng.below(3) {
             0 => vec![self.rng.below(4) as u64],
@@ -201,7 +204,7 @@ impl Member {
         self.endpoints.extend(put.iter().cloned());
         let mut notes = Notes::default();
         if plan.notes > 0.0 && self.odds.chance(plan.notes) {
-            // Much of it is what others note, too.
+            // Many of these notes are equal to notes of others.
             let note = vec![self.odds.below(3) as u8; 1 << self.odds.below(12)];
             notes.put.push((self.odds.below(4) as u64, note.into()));
             notes.remove.push(self.odds.below(4) as u64);
@@ -220,13 +223,13 @@ impl Member {
         self.engine.request(Request::Leave);
     }
 
-    /// Begins the view that it has been preparing.
+    /// Begins the view that it has prepared.
     pub(super) fn install(&mut self, prepared: PreparedView<SimFabric>) -> Result<(), String> {
         let view = prepared.view.clone();
         self.engine
             .install(prepared)
             .map_err(|error| error.to_string())?;
-        // Of what it asked for, this is what there is.
+        // The endpoints that the view has.
         if let Some(rank) = view.rank(self.id)
             && view.members[rank.index()].updates == self.updates
         {
@@ -237,7 +240,7 @@ impl Member {
         Ok(())
     }
 
-    /// The polling thread's turn.
+    /// The polling thread takes a turn.
     pub(super) fn poll(&mut self, rung: bool, now: u64) {
         let handle = self.engine.handle();
         let fabric = handle.fabric();
@@ -268,7 +271,7 @@ impl Member {
         };
     }
 
-    /// Steps; what to be woken for if there was nothing to do.
+    /// Steps the engine; what to sleep for, if there was nothing to do.
     fn step(&mut self, step: Stepped, now: u64) -> Option<WakeInterest> {
         let outcome = step(&self.engine, now)?;
         self.due = outcome.due;

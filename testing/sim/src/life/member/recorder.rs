@@ -1,4 +1,4 @@
-//! The layer above a member's engine: what it is handed goes to the world as news.
+//! The layer above a member's engine: records what the engine delivers and reports.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,20 +8,20 @@ use spindle_dds_core::membership::{Decision, Finish, MemberId, OutReason, Reques
 use spindle_dds_core::{Delivery, EngineEvent, Held, MessageRun, Sink, SubgroupId};
 use spindle_dds_transport::sim::{Rng, SimFabric};
 
-use crate::life::facts::{Delivered, LaneKey, Sent};
-use crate::life::invariants::payload;
+use crate::life::facts::{Delivered, EpochKey, Sent};
+use crate::life::invariants::payload_integrity;
 use crate::life::plan::LifePlan;
 use crate::violation::Finding;
 
-/// For so many turns a layer above is ready for the messages of a new lane, or not.
+/// Turns for which the layer above is ready for the messages of a new epoch, or is not.
 const SPELL: usize = 50;
 
-/// What a member tells the world, in order.
+/// What the engine has delivered or reported, in order.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum SinkEvent {
     Delivered(Delivered),
-    LaneEnded {
-        lane: LaneKey,
+    EpochEnded {
+        lane: EpochKey,
         end: u64,
         digest: u64,
     },
@@ -42,28 +42,28 @@ struct Loan {
 
 /// The layer above the engine.
 pub(crate) struct Recorder {
-    pub(crate) news: Vec<News>,
-    /// With messages of a batch that has not ended.
+    pub(crate) events: Vec<SinkEvent>,
+    /// Subgroups with deliveries of a batch that has not ended.
     untold: BTreeSet<SubgroupId>,
     loans: Vec<Loan>,
-    /// Who is at which place, by lane.
-    places: BTreeMap<LaneKey, Vec<MemberId>>,
+    /// Members by place, of each epoch.
+    places: BTreeMap<EpochKey, Vec<MemberId>>,
     rng: Rng,
     hold_chance: f64,
     hold_turns: usize,
     turn: usize,
     me: MemberId,
     plan: LifePlan,
-    /// Subgroups for whose lanes it has been ready.
+    /// Subgroups for whose present epoch it has been ready.
     ready: RefCell<BTreeSet<SubgroupId>>,
-    /// It was not ready, and may be at this turn; 0 if it was.
+    /// The turn at which it may be ready, after it was not; 0 if it was.
     asks_again_at: Cell<usize>,
 }
 
 impl Recorder {
     pub(super) fn new(me: MemberId, plan: &LifePlan, rng: Rng) -> Self {
         Self {
-            news: Vec::new(),
+            events: Vec::new(),
             untold: BTreeSet::new(),
             loans: Vec::new(),
             places: BTreeMap::new(),
@@ -78,14 +78,14 @@ impl Recorder {
         }
     }
 
-    /// Whether it takes messages of a new lane now: for a while it does, for a while not.
-    fn is_in_the_mood(&self, subgroup: SubgroupId) -> bool {
+    /// Whether it takes messages of a new epoch now.
+    fn is_ready_now(&self, subgroup: SubgroupId) -> bool {
         let spell = self.turn / SPELL;
         let seed = self.plan.seed ^ (self.me.0 as u64) << 40 ^ u64::from(subgroup.0) << 32;
-        self.turn >= self.plan.turns || !Rng::new(seed ^ spell as u64).chance(self.plan.shy)
+        self.turn >= self.plan.turns || !Rng::new(seed ^ spell as u64).chance(self.plan.unready)
     }
 
-    /// Whether it wakes the engine: it may be ready by now.
+    /// Whether it wakes the engine, as it may be ready by now.
     pub(crate) fn nudges(&mut self, turn: usize) -> bool {
         self.turn = turn;
         let due = (1..=turn).contains(&self.asks_again_at.get());
@@ -95,11 +95,11 @@ impl Recorder {
         due
     }
 
-    /// Nothing is left to do.
+    /// The engine has nothing left to do.
     pub(super) fn is_at_rest(&mut self) {
         if !self.untold.is_empty() {
             let what = format!("batches without an end in subgroups {:?}", self.untold);
-            self.news.push(News::Wrong(("L8", what)));
+            self.events.push(SinkEvent::Wrong(("L8", what)));
         }
     }
 
@@ -107,9 +107,9 @@ impl Recorder {
         if self.plan.is_hostile(loan.sender) || self.plan.is_hostile(self.me) {
             return;
         }
-        let read = payload::check(loan.held.bytes(), loan.sender, loan.token);
+        let read = payload_integrity::check(loan.held.bytes(), loan.sender, loan.token);
         if let Err(what) = read {
-            self.news.push(News::Wrong(("M3", what)));
+            self.events.push(SinkEvent::Wrong(("M3", what)));
         }
     }
 
@@ -141,10 +141,10 @@ impl Sink<SimFabric> for Recorder {
         let places = self.places.get(&lane);
         let Some(&sender) = places.and_then(|places| places.get(delivery.sender.index())) else {
             let what = format!("a message of nobody in {lane:?}");
-            return self.news.push(News::Wrong(("A1", what)));
+            return self.events.push(SinkEvent::Wrong(("A1", what)));
         };
         let token = delivery.header.timestamp as u64;
-        self.news.push(News::Delivered(Delivered {
+        self.events.push(SinkEvent::Delivered(Delivered {
             lane,
             ring: delivery.ring,
             sender,
@@ -170,7 +170,7 @@ impl Sink<SimFabric> for Recorder {
         }
     }
 
-    /// Takes some of it, and leaves the rest.
+    /// Takes some of the run, and leaves the rest.
     fn deliver_run(&mut self, run: &mut MessageRun<'_, SimFabric>) {
         run.each(
             5,
@@ -184,7 +184,7 @@ impl Sink<SimFabric> for Recorder {
     }
 
     fn event(&mut self, event: EngineEvent) {
-        let news = match event {
+        let reported = match event {
             EngineEvent::LaneEnded {
                 subgroup,
                 epoch,
@@ -195,22 +195,22 @@ impl Sink<SimFabric> for Recorder {
                     self.is_at_rest();
                 }
                 self.ready.borrow_mut().remove(&subgroup);
-                News::LaneEnded {
+                SinkEvent::EpochEnded {
                     lane: (subgroup, epoch, 0),
                     end,
                     digest,
                 }
             }
-            EngineEvent::Decide(decision) => News::Decide(decision),
-            EngineEvent::Refused { request, why } => News::Refused(request, why),
-            EngineEvent::ViewEnded(finish) => News::ViewEnded(finish),
+            EngineEvent::Decide(decision) => SinkEvent::Decide(decision),
+            EngineEvent::Refused { request, why } => SinkEvent::Refused(request, why),
+            EngineEvent::ViewEnded(finish) => SinkEvent::ViewEnded(finish),
             EngineEvent::ViewBegun(view) => {
                 self.begin(&view);
-                News::ViewBegun(view)
+                SinkEvent::ViewBegun(view)
             }
-            EngineEvent::Stopped(reason) => News::Stopped(reason),
+            EngineEvent::Stopped(reason) => SinkEvent::Stopped(reason),
         };
-        self.news.push(news);
+        self.events.push(reported);
     }
 
     fn is_reading(&self, _: SubgroupId) -> bool {
@@ -218,7 +218,7 @@ impl Sink<SimFabric> for Recorder {
     }
 
     fn is_ready(&self, subgroup: SubgroupId) -> bool {
-        let is_ready = self.is_in_the_mood(subgroup);
+        let is_ready = self.is_ready_now(subgroup);
         if is_ready {
             self.ready.borrow_mut().insert(subgroup);
         } else {

@@ -1,13 +1,12 @@
 //! The world of a life: members take turns, while time passes and the network goes on.
 //!
-//! `harm` is what is done to members, `outside` what lies outside of their processes;
-//! `hearing` takes what they tell to the book; `rest` says when all is over, and checks what
-//! is to be true then.
+//! `faults` injects faults, `environment` is what lies outside of the processes, `events` records
+//! what members report, `quiescent` says when all is at rest, and checks what must be true then.
 
-mod harm;
-mod hearing;
-mod outside;
-mod rest;
+mod environment;
+mod events;
+mod faults;
+mod quiescent;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,55 +15,55 @@ use spindle_dds_core::membership::{HostId, Member as ViewMember, MemberId, View}
 use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimNetwork};
 use spindle_dds_transport::{FABRIC_AREA, Rank};
 
-use super::book::Book;
-use super::course::Course;
-use super::facts::LaneKey;
-use super::hostile::Hostility;
+use super::branches::Branches;
+use super::checkers::Checkers;
+use super::facts::EpochKey;
+use super::hostile::RowForger;
 use super::member::{Member, Mode};
-use super::plan::{Legacy, LifePlan};
+use super::plan::{LifePlan, PreviousGroup};
 use super::record::DomainRecord;
 use super::trace::Line;
 use crate::violation::Finding;
 use crate::violation::Violation;
 
-/// What a life without a violation was like.
+/// A life without a violation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LifeReport {
-    /// Views.
+    /// Number of views.
     pub views: usize,
-    /// Members that ever were.
+    /// Members in the whole life.
     pub members: usize,
-    /// Of these, dead in the end, or out.
+    /// Members that crashed or stopped.
     pub gone: usize,
-    /// Requests that could not be done.
+    /// Requests that were refused.
     pub refused: usize,
-    /// Words that hostile members wrote.
+    /// Words that were forged.
     pub forged: usize,
-    /// Why hostile members were expelled, how often.
+    /// Why hostile members were expelled, and how often.
     pub expelled: BTreeMap<String, usize>,
-    /// Groups that have gone on apart from the first.
+    /// Groups that went on apart from the first.
     pub branches: u64,
     /// Messages committed.
     pub committed: usize,
     /// Messages delivered, over all members.
     pub delivered: usize,
-    /// Messages whose senders were told that all have them, or that they are not sent, or
-    /// neither; those of hostile members not counted.
+    /// Numbers of messages that were acknowledged, refused, and unknown; without those of hostile
+    /// members.
     pub outcomes: [usize; 3],
-    /// Turns until all was quiet.
+    /// Turns until all was at rest.
     pub turns: usize,
-    /// For a group that comes after it.
-    pub left: Legacy,
+    /// What the group leaves to a later one.
+    pub left: PreviousGroup,
     /// Hash over everything that happened.
     pub trace_hash: u64,
 }
 
-/// Lives a plan to its end.
+/// Runs a life to its end.
 pub fn live(plan: &LifePlan) -> Result<LifeReport, Violation> {
     World::new(plan).live()
 }
 
-/// Lives a plan to its end, and tells what happened.
+/// Runs a life to its end, with a trace.
 pub fn live_traced(plan: &LifePlan) -> (Result<LifeReport, Violation>, Vec<Line>) {
     let mut world = World::new(plan);
     world.trace = Some(Vec::new());
@@ -76,7 +75,7 @@ struct World<'a> {
     plan: &'a LifePlan,
     network: SimNetwork,
     rng: Rng,
-    /// What odd requests are drawn from.
+    /// Generator of invalid requests.
     odds: Rng,
     turn: usize,
     now: u64,
@@ -85,24 +84,24 @@ struct World<'a> {
     hosts: BTreeMap<MemberId, HostId>,
     /// By number and branch of the view.
     controls: BTreeMap<(u64, u64), SegmentId>,
-    lanes: BTreeMap<LaneKey, SegmentId>,
+    lanes: BTreeMap<EpochKey, SegmentId>,
     /// The domain's records, by host.
     records: BTreeMap<HostId, DomainRecord>,
-    /// Who wants to join, and whom it has asked.
+    /// Newcomers, each with the member that it has asked.
     joiners: Vec<(ViewMember, MemberId)>,
     divided: Vec<(HostId, HostId)>,
-    /// Until which turn nothing lands that the one node sends to the other.
+    /// One-way cuts: the turn at which each ends, and the nodes from and to.
     cuts: Vec<(usize, NodeId, NodeId)>,
-    course: Course,
-    book: Book,
-    /// Died while they asked to join: views may have them, but nobody is there.
-    stillborn: BTreeSet<MemberId>,
-    may_err: bool,
+    branches: Branches,
+    checkers: Checkers,
+    /// Newcomers that crashed before they joined: a view may have them as members.
+    died_joining: BTreeSet<MemberId>,
+    may_suspect_wrongly: bool,
     refused: usize,
-    hostility: Hostility,
-    /// What happened, if somebody wants to know.
+    forger: RowForger,
+    /// The trace, if it is wanted.
     trace: Option<Vec<Line>>,
-    /// Why hostile members were expelled, how often.
+    /// Why hostile members were expelled, and how often.
     expelled: BTreeMap<String, usize>,
     haste: usize,
 }
@@ -125,46 +124,46 @@ impl<'a> World<'a> {
             joiners: Vec::new(),
             divided: Vec::new(),
             cuts: Vec::new(),
-            course: Course::default(),
-            book: Book::new(plan.availability, plan.only.as_deref()),
-            stillborn: BTreeSet::new(),
-            may_err: plan.may_err(),
+            branches: Branches::default(),
+            checkers: Checkers::new(plan.availability, plan.only.as_deref()),
+            died_joining: BTreeSet::new(),
+            may_suspect_wrongly: plan.may_suspect_wrongly(),
             refused: 0,
             trace: None,
-            hostility: Hostility::new(plan.seed, plan.hostile),
+            forger: RowForger::new(plan.seed, plan.hostile),
             expelled: BTreeMap::new(),
             haste: 0,
             rng: rng.fork(),
             odds: Rng::new(!plan.seed),
         };
-        let founder = world.born();
+        let founder = world.new_participant();
         if let Ok(first) = View::first(founder.clone()) {
             let first = Arc::new(first);
-            let record = DomainRecord::founded(first.clone(), &plan.before.decisions);
+            let record = DomainRecord::founded(first.clone(), &plan.previous.decisions);
             world.records.insert(founder.host, record);
             world.spawn(&founder, &first, 0);
         }
         for _ in 1..plan.members {
-            let newcomer = world.born();
+            let newcomer = world.new_participant();
             world.joiners.push((newcomer, MemberId(0)));
         }
         world
     }
 
-    /// Somebody who has not joined yet.
-    fn born(&mut self) -> ViewMember {
+    /// A participant that has not joined yet.
+    fn new_participant(&mut self) -> ViewMember {
         let id = self.plan.id(self.nodes.len());
         let host = HostId(self.rng.below(self.plan.hosts) as u128);
         self.nodes.insert(id, self.network.add_node());
         if self.plan.is_hostile(id) {
-            self.book.is_hostile(id);
+            self.checkers.is_hostile(id);
         }
         self.hosts.insert(id, host);
         let count = self.rng.below(4) as u64;
         let endpoints = (0..count).map(|number| (number, self.plan.endpoint(&mut self.rng)));
         let mut endpoints: BTreeMap<_, _> = endpoints.collect();
-        if id != self.plan.id(0) && self.odds.chance(self.plan.odd) {
-            endpoints.insert(9, self.plan.odd_endpoint(&mut self.odds));
+        if id != self.plan.id(0) && self.odds.chance(self.plan.invalid_requests) {
+            endpoints.insert(9, self.plan.invalid_endpoint(&mut self.odds));
         }
         ViewMember {
             id,
@@ -177,16 +176,16 @@ impl<'a> World<'a> {
         }
     }
 
-    fn spawn(&mut self, who: &ViewMember, first: &Arc<View>, branch: u64) {
-        let node = self.nodes[&who.id];
+    fn spawn(&mut self, participant: &ViewMember, first: &Arc<View>, branch: u64) {
+        let node = self.nodes[&participant.id];
         let bed = self.network.open(&[(node, FABRIC_AREA + 128)]);
         let bed = self.network.fabric(bed, Rank(0));
         let first = (first.clone(), branch);
-        let mut member = Member::new(who, node, bed, first, self.plan, &mut self.rng);
+        let mut member = Member::new(participant, node, bed, first, self.plan, &mut self.rng);
         if let Some((_, when)) = &mut member.preparing
             && self.turn > 0
         {
-            *when = self.now + self.waits_in_vain();
+            *when = self.now + self.preparation_delay();
         }
         if self.turn >= self.plan.turns {
             member.rest();
@@ -194,9 +193,9 @@ impl<'a> World<'a> {
         self.members.push(member);
     }
 
-    /// How long somebody waits, while it prepares a view, for another one that does not come,
-    /// and of whose end it has not heard.
-    fn waits_in_vain(&mut self) -> u64 {
+    /// How long a member waits in its preparation of a view for another one that never comes, and
+    /// of whose failure it has not heard.
+    fn preparation_delay(&mut self) -> u64 {
         let waits = self.plan.slow > 0.0 && self.odds.chance(self.plan.slow);
         if waits { self.plan.limit } else { 0 }
     }
@@ -211,7 +210,7 @@ impl<'a> World<'a> {
         })
     }
 
-    /// Takes down what a member does, or hears.
+    /// Adds a line to the trace.
     fn tell(&mut self, at: usize, what: impl FnOnce(&Member) -> String) {
         let Some(trace) = &mut self.trace else { return };
         let member = &self.members[at];
@@ -233,8 +232,8 @@ impl<'a> World<'a> {
             }
             if self.turn == self.plan.turns {
                 self.members.iter_mut().for_each(Member::rest);
-                self.end_hostilities();
-                self.book.judge(None)?;
+                self.end_hostile_members();
+                self.checkers.judge(None)?;
             }
             self.take_turn()?;
             let over = self.turn > self.plan.turns;
@@ -246,34 +245,35 @@ impl<'a> World<'a> {
         }
         self.check_end()?;
         Ok(LifeReport {
-            views: self.course.views(),
+            views: self.branches.views(),
             members: self.nodes.len(),
             gone: self.members.iter().filter(|member| !member.is_up()).count(),
             refused: self.refused,
-            forged: self.hostility.written,
+            forged: self.forger.written,
             expelled: core::mem::take(&mut self.expelled),
-            branches: self.course.branches(),
-            committed: self.book.committed,
-            delivered: self.book.delivered,
-            outcomes: self.book.outcomes(),
+            branches: self.branches.branches(),
+            committed: self.checkers.committed,
+            delivered: self.checkers.delivered,
+            outcomes: self.checkers.outcomes(),
             turns: self.turn,
             left: self.legacy(),
             trace_hash: self.network.trace_hash(),
         })
     }
 
-    fn legacy(&self) -> Legacy {
+    fn legacy(&self) -> PreviousGroup {
         let founded_on = self.hosts.get(&self.plan.id(0));
         let record = founded_on.and_then(|host| self.records.get(host));
-        Legacy {
-            members: self.plan.before.members + self.nodes.len(),
+        PreviousGroup {
+            members: self.plan.previous.members + self.nodes.len(),
             decisions: record.map_or_else(Vec::new, DomainRecord::decisions),
         }
     }
 
     fn take_turn(&mut self) -> Result<(), Finding> {
         self.pass_time();
-        // What waits for long is a failure: the more there is, the faster it goes.
+        // The network works faster the more is pending: what waits for too long would count as a
+        // failure.
         if self.turn.is_multiple_of(64) {
             self.haste = self.network.pending() / 64;
         }
@@ -281,15 +281,15 @@ impl<'a> World<'a> {
             self.network.step();
         }
         self.mend_cuts();
-        self.let_in();
+        self.sponsor_newcomers();
         self.follow_script();
         if self.members.is_empty() {
             return Ok(());
         }
         let at = self.rng.below(self.members.len());
         if self.turn < self.plan.turns {
-            self.do_harm(at);
-            self.be_hostile(at);
+            self.inject_faults(at);
+            self.forge_rows(at);
         }
         let member = &mut self.members[at];
         if !member.is_up() || member.paused_until > self.now {
@@ -300,7 +300,7 @@ impl<'a> World<'a> {
         }
         let (turn, now) = (self.turn, self.now);
         if let Some((view, _)) = member.preparing.take_if(|(_, when)| *when <= now) {
-            let prepared = self.prepare(at, view);
+            let prepared = self.prepare(at, view)?;
             let installed = self.members[at].install(prepared);
             installed.map_err(|error| ("X2", error))?;
         }
@@ -312,10 +312,10 @@ impl<'a> World<'a> {
         member
             .engine
             .with_sink(|sink| sink.return_loans(turn, false));
-        self.read_news(at)
+        self.read_events(at)
     }
 
-    /// Nobody has anything to do before the next heartbeat: it is due.
+    /// If all members sleep until their next heartbeat, time advances to it.
     fn pass_time(&mut self) {
         self.now += 1;
         let up = || self.members.iter().filter(|member| member.is_up());

@@ -1,0 +1,374 @@
+//! From view to view: applies the decisions of the membership to the subgroups.
+//!
+//! ```text
+//!   Membership::step --Decide--> EngineEvent::Decide --driver--> Engine::decided
+//!                    --Finish--> subgroups delivered up to the trims, EngineEvent::ViewEnded
+//!                                --driver prepares segments--> Engine::install
+//!                    --Out-----> EngineEvent::Stopped
+//! ```
+//!
+//! Between the end of a view and the installation of the next one, subgroups that are not touched
+//! go on; the epochs of the touched ones have ended.
+
+use std::sync::Arc;
+
+use spindle_dds_transport::{Fabric, Rank};
+
+use crate::engine::handle::Participant;
+use crate::engine::subgroups::Subgroups;
+use crate::engine::{Engine, Look, State};
+use crate::ids::SubgroupId;
+use crate::membership::{
+    Action, Finish, MemberId, Membership, OutReason, Request, Rules, SubgroupEnds, Touched, Trim,
+    View,
+};
+use crate::sink::{EngineEvent, Sink};
+use crate::spec::SpecError;
+use crate::subgroup::{Found, SubgroupState, Trouble};
+
+/// A participant's part in the sequence of views.
+pub(crate) struct Views<F> {
+    id: MemberId,
+    rules: Rules,
+    phase: Phase<F>,
+}
+
+enum Phase<F> {
+    /// In a view.
+    In(Box<Membership<F>>),
+    /// Between two views: the next one, and what is carried over into it.
+    Between {
+        next: Arc<View>,
+        suspected: Vec<(MemberId, String)>,
+        requests: Vec<Request>,
+    },
+    /// Not in the group any more.
+    Out,
+}
+
+/// Segments of a view and its subgroups, prepared by the driver.
+#[derive(Debug)]
+pub struct PreparedView<F> {
+    /// The view.
+    pub view: Arc<View>,
+    /// Its control segment, with rows of [`CONTROL_ROW_LEN`] bytes.
+    ///
+    /// [`CONTROL_ROW_LEN`]: crate::membership::CONTROL_ROW_LEN
+    pub control: F,
+    /// Segments of the subgroups whose epoch begins with this view and that this participant is in.
+    pub subgroups: Vec<(SubgroupId, F)>,
+}
+
+/// Why a view cannot be installed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InstallError {
+    /// It is not the view that was agreed, or this participant is not in it.
+    #[error("view {0} is not this participant's next one")]
+    NotNext(u64),
+    /// The control segment does not fit the view.
+    #[error("the control segment is not one of view {0}")]
+    Control(u64),
+    /// A subgroup's segment does not fit.
+    #[error(transparent)]
+    SubgroupHandle(#[from] SpecError),
+}
+
+impl<F: Fabric, S: Sink<F>> Engine<F, S> {
+    /// Begins as member `id` with the view `first`. What the driver prepares for it goes to
+    /// [`install`](Self::install).
+    pub fn enter(&self, id: MemberId, first: Arc<View>, rules: Rules) {
+        let mut state = self.state();
+        state.views = Some(Views {
+            id,
+            rules,
+            phase: Phase::Between {
+                next: first,
+                suspected: Vec::new(),
+                requests: Vec::new(),
+            },
+        });
+    }
+
+    /// Installs the first view, or the one that [`EngineEvent::ViewEnded`] announced. Allocates; waits
+    /// for a step that is under way.
+    pub fn install(&self, prepared: PreparedView<F>) -> Result<(), InstallError> {
+        let mut state = self.state();
+        let installed = state.install(self.participant(), prepared);
+        drop(state);
+        // A thread that sleeps between two views has no heartbeat to wake for.
+        self.participant().control.nudge();
+        installed
+    }
+
+    /// Makes a request to the leader. It stays open until a view fulfils it, or [`EngineEvent::Refused`]
+    /// reports its refusal.
+    pub fn request(&self, request: Request) {
+        let mut state = self.state();
+        match state.views.as_mut().map(|views| &mut views.phase) {
+            Some(Phase::In(membership)) => membership.request(request),
+            Some(Phase::Between { requests, .. }) => requests.push(request),
+            Some(Phase::Out) | None => {}
+        }
+        drop(state);
+        self.participant().control.nudge();
+    }
+
+    /// The driver's answer to [`EngineEvent::Decide`]: whether the domain goes on with that view, or why
+    /// it does not.
+    pub fn decided(&self, answer: Result<(), String>) {
+        let mut state = self.state();
+        let Some(Phase::In(membership)) = state.views.as_mut().map(|views| &mut views.phase) else {
+            return;
+        };
+        if let Some(Action::Out(reason)) = membership.decided(answer) {
+            state.go_out(self.participant(), reason);
+        }
+        drop(state);
+        self.participant().control.nudge();
+    }
+
+    /// The members that this one suspects in its view, and why.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn suspects(&self) -> Vec<(Rank, String)> {
+        let state = self.state();
+        match state.views.as_ref().map(|views| &views.phase) {
+            Some(Phase::In(membership)) => {
+                let suspects = membership.suspects();
+                suspects.map(|(rank, why)| (rank, why.to_owned())).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The view of this participant; `None` between two views.
+    pub fn view(&self) -> Option<Arc<View>> {
+        let state = self.state();
+        match state.views.as_ref().map(|views| &views.phase) {
+            Some(Phase::In(membership)) => Some(membership.view().clone()),
+            _ => None,
+        }
+    }
+}
+
+impl<F: Fabric, S: Sink<F>> State<F, S> {
+    /// The membership's part of a step. Returns whether anything changed, and the time of the next
+    /// step in nanoseconds.
+    pub(crate) fn step_views(
+        &mut self,
+        participant: &Participant<F>,
+        now: u64,
+        look: Look,
+    ) -> (bool, u64) {
+        if look == Look::Brief
+            && let Some(views) = &mut self.views
+            && let Phase::In(membership) = &mut views.phase
+            && membership.may_skip_step()
+        {
+            return (false, membership.due());
+        }
+        // Taken out of the state, as a step of the membership borrows the subgroups.
+        let Some(mut views) = self.views.take() else {
+            return (false, 0);
+        };
+        let Phase::In(membership) = &mut views.phase else {
+            self.views = Some(views);
+            return (false, 0);
+        };
+        let action = membership.step(now, &mut Subgroups::new(participant, self));
+        let due = membership.due();
+        let changed = action.is_some();
+        match action {
+            None => {}
+            Some(Action::Decide(decision)) => self.sink().event(EngineEvent::Decide(decision)),
+            Some(Action::Finish(finish)) => {
+                let phase = self.end_view(participant, membership, finish);
+                views.phase = phase;
+            }
+            Some(Action::Out(reason)) => {
+                views.phase = Phase::Out;
+                self.views = Some(views);
+                self.go_out(participant, reason);
+                return (true, 0);
+            }
+        }
+        self.views = Some(views);
+        (changed, due)
+    }
+
+    /// Delivers the touched subgroups up to the trims, and ends their epochs.
+    fn end_view(
+        &mut self,
+        participant: &Participant<F>,
+        membership: &mut Membership<F>,
+        finish: Finish,
+    ) -> Phase<F> {
+        let me = membership.view().members[membership.me().index()].id;
+        let going_on = finish.next.rank(me).is_some();
+        let mut subgroups = Subgroups::new(participant, self);
+        for subgroup in subgroups.touched(&finish.touched) {
+            let mut trims = finish.proposal.trims.iter();
+            let trim = trims.find(|trim| trim.subgroup == subgroup);
+            let counts = trim.map_or(&[][..], |trim| &trim.counts);
+            if subgroups.finish(subgroup, counts).is_err() {
+                // It would deliver less than the others.
+                let reason = OutReason::Behind { subgroup };
+                self.go_out(participant, reason);
+                return Phase::Out;
+            }
+        }
+        let old = membership.view().clone();
+        let suspected = membership.suspects();
+        let suspected = suspected
+            .map(|(rank, cause)| (old.members[rank.index()].id, cause.to_owned()))
+            .collect();
+        let requests = membership.take_requests();
+        let next = finish.next.clone();
+        for (request, why) in membership.take_refused() {
+            self.sink().event(EngineEvent::Refused { request, why });
+        }
+        self.sink().event(EngineEvent::ViewEnded(finish));
+        if !going_on {
+            self.go_out(participant, OutReason::Left);
+            return Phase::Out;
+        }
+        Phase::Between {
+            next,
+            suspected,
+            requests,
+        }
+    }
+
+    fn go_out(&mut self, participant: &Participant<F>, reason: OutReason) {
+        if let Some(views) = &mut self.views {
+            views.phase = Phase::Out;
+        }
+        self.stop(participant, reason);
+    }
+
+    fn install(
+        &mut self,
+        participant: &Participant<F>,
+        prepared: PreparedView<F>,
+    ) -> Result<(), InstallError> {
+        let PreparedView {
+            view,
+            control,
+            subgroups,
+        } = prepared;
+        let Some(views) = self.views.as_mut() else {
+            return Err(InstallError::NotNext(view.id));
+        };
+        let rank = view.rank(views.id);
+        let (Phase::Between { next, .. }, Some(me)) = (&views.phase, rank) else {
+            return Err(InstallError::NotNext(view.id));
+        };
+        if **next != *view {
+            return Err(InstallError::NotNext(view.id));
+        }
+        if control.members() != view.members.len() || control.me() != me {
+            return Err(InstallError::Control(view.id));
+        }
+        let Phase::Between {
+            suspected,
+            requests,
+            ..
+        } = core::mem::replace(&mut views.phase, Phase::Out)
+        else {
+            return Err(InstallError::NotNext(view.id));
+        };
+        let suspected: Vec<(Rank, String)> = suspected
+            .into_iter()
+            .filter_map(|(id, cause)| Some((view.rank(id)?, cause)))
+            .collect();
+        let membership = Membership::new(control, view.clone(), views.rules, &suspected, requests);
+        views.phase = Phase::In(Box::new(membership));
+        // Subgroups that go on know their members by the new ranks from now on.
+        for group in &mut self.groups {
+            if let Some(spec) = view.subgroup(group.id()) {
+                group.spec = spec.clone();
+                group.reopen();
+            }
+        }
+        self.wake_lanes();
+        for (subgroup, segment) in subgroups {
+            let spec = view.subgroup(subgroup);
+            let spec = spec.ok_or(SpecError::Segment(subgroup))?;
+            Subgroups::new(participant, self).open(spec, segment)?;
+        }
+        self.sink().event(EngineEvent::ViewBegun(view));
+        Ok(())
+    }
+
+    /// Suspects a member whose row violates the protocol.
+    pub(crate) fn suspect(&mut self, participant: &Participant<F>, rank: Rank, cause: &str) {
+        let Some(mut views) = self.views.take() else {
+            return;
+        };
+        if let Phase::In(membership) = &mut views.phase {
+            membership.suspect(rank, cause, &mut Subgroups::new(participant, self));
+        }
+        self.views = Some(views);
+    }
+}
+
+impl<F: Fabric, S: Sink<F>> Subgroups<'_, F, S> {
+    /// The subgroups that a change replaces.
+    fn touched(&self, which: &Touched) -> Vec<SubgroupId> {
+        let ids = self.groups().iter().map(SubgroupState::id);
+        ids.filter(|id| which.contains(*id)).collect()
+    }
+}
+
+impl<F: Fabric, S: Sink<F>> SubgroupEnds for Subgroups<'_, F, S> {
+    fn wedge(&mut self, which: &Touched) -> bool {
+        let (groups, mut context) = self.split();
+        let mut done = true;
+        for group in groups.iter_mut().filter(|group| which.contains(group.id())) {
+            done &= group.wedge(&mut context);
+        }
+        done
+    }
+
+    fn freeze(&mut self, which: &Touched) -> Result<Vec<Trim>, (Rank, String)> {
+        let (groups, mut context) = self.split();
+        let touched = groups.iter_mut().filter(|group| which.contains(group.id()));
+        let mut counts = Vec::new();
+        for group in touched {
+            match group.freeze(&mut context) {
+                Ok(Some(frozen)) => counts.push(Trim {
+                    subgroup: group.id(),
+                    counts: frozen,
+                }),
+                // The membership freezes subgroups that are wedged.
+                Ok(None) => {}
+                Err(Trouble { place, what }) => {
+                    return Err((group.spec.members[place.index()], describe(what)));
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    fn fence(&mut self, member: Rank) {
+        let (groups, _) = self.split();
+        for group in groups {
+            if let Some(place) = group.place(member) {
+                group.fence(place);
+            }
+        }
+    }
+}
+
+/// Describes what was found in a member's row.
+pub(crate) fn describe(found: Found) -> String {
+    match found {
+        Found::ProtocolViolation(what) => what.to_string(),
+        Found::Disagreement {
+            position,
+            mine,
+            theirs,
+        } => format!(
+            "its order up to position {position} has digest {theirs:016x}, here it is {mine:016x}"
+        ),
+    }
+}

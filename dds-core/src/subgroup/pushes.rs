@@ -1,0 +1,179 @@
+//! Pushes of a step: collected, and issued last, in order.
+
+use std::sync::Arc;
+
+use spindle_dds_transport::{Fabric, MessagePush, PeerSet};
+
+use crate::subgroup::header::WORDS;
+use crate::subgroup::shared::Shared;
+
+/// A list of pushes to one set of peers after another. Kept between steps, so
+/// that it allocates only while it grows.
+#[derive(Debug)]
+pub(crate) struct Pushes {
+    list: Vec<Push>,
+    /// Where they go, and how many these are.
+    to: PeerSet,
+    peers: usize,
+    /// Since the last ring: pushes, and those for which sleepers are woken.
+    issued: bool,
+    data: bool,
+    acks: bool,
+    /// Where they are counted.
+    common: Arc<Shared>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Push {
+    Range { at: usize, len: usize },
+    Word { word: usize, value: u64 },
+}
+
+impl Pushes {
+    pub(crate) fn new(common: Arc<Shared>) -> Self {
+        Self {
+            list: Vec::with_capacity(64),
+            to: PeerSet::EMPTY,
+            peers: 0,
+            issued: false,
+            data: false,
+            acks: false,
+            common,
+        }
+    }
+
+    /// Following pushes, until the next flush, go to `to`, who are so many: whoever pushes
+    /// again and again does not count them each time.
+    #[inline]
+    pub(crate) fn address(&mut self, to: &PeerSet, peers: usize) {
+        debug_assert!(self.list.is_empty() && peers == to.len());
+        (self.to, self.peers) = (*to, peers);
+    }
+
+    /// A range, issued with the next push at the latest.
+    pub(crate) fn range_later(&mut self, at: usize, len: usize) {
+        self.common.counters.data.add(self.peers, len);
+        self.list.push(Push::Range { at, len });
+    }
+
+    /// A word that vouches for what was pushed before: wakes those who sleep for data.
+    pub(crate) fn word(&mut self, word: usize, value: u64) {
+        self.data = true;
+        self.common.counters.data.add(self.peers, 8);
+        self.list.push(Push::Word { word, value });
+    }
+
+    /// Ranges, which are offsets and lengths, and the word that vouches for them.
+    pub(crate) fn batch(&mut self, ranges: &[(usize, usize)], word: usize, value: u64) {
+        for (at, len) in ranges {
+            self.range_later(*at, *len);
+        }
+        self.word(word, value);
+    }
+
+    /// The same as the last pushes before the flush, issued without being collected.
+    #[inline]
+    pub(crate) fn last_batch<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        ranges: &[(usize, usize)],
+        word: usize,
+        value: u64,
+    ) {
+        self.issue(fabric);
+        (self.issued, self.data) = (true, true);
+        let bytes = ranges.iter().fold(8, |sum, (_, len)| sum + len);
+        let pushes = ranges.len() + 1;
+        let counters = &self.common.counters;
+        counters
+            .data
+            .add_all(self.peers * pushes, self.peers * bytes);
+        fabric.push_guarded(ranges, word, value, &self.to);
+    }
+
+    /// The same of a message whose header is not in the row yet.
+    #[inline]
+    pub(crate) fn last_message<F: Fabric>(&mut self, fabric: &F, message: &MessagePush<'_, WORDS>) {
+        self.issue(fabric);
+        (self.issued, self.data) = (true, true);
+        fabric.push_message(message, &self.to, self.peers);
+        let counters = &self.common.counters;
+        counters
+            .data
+            .add_all(self.peers * message.pushes(), self.peers * message.bytes());
+    }
+
+    /// Acknowledgements: wakes those who sleep for them.
+    pub(crate) fn acks(&mut self, at: usize, len: usize) {
+        self.acks = true;
+        self.common.counters.acks.add(self.peers, len);
+        self.list.push(Push::Range { at, len });
+    }
+
+    /// A word of a digest, which goes out with the value given here and wakes no sleeper.
+    pub(crate) fn digest_word(&mut self, word: usize, value: u64) {
+        self.common.counters.digests.add(self.peers, 8);
+        self.list.push(Push::Word { word, value });
+    }
+
+    #[inline]
+    fn issue<F: Fabric>(&mut self, fabric: &F) {
+        if !self.list.is_empty() {
+            self.issue_list(fabric);
+        }
+    }
+
+    fn issue_list<F: Fabric>(&mut self, fabric: &F) {
+        self.issued = true;
+        for push in self.list.drain(..) {
+            match push {
+                Push::Range { at, len } => fabric.push(at, len, &self.to),
+                Push::Word { word, value } => fabric.push_word(word, value, &self.to),
+            }
+        }
+    }
+
+    /// Issues everything and rings once, even for an empty set: a fabric may hold
+    /// pushes back until then. Whether there was anything.
+    #[inline]
+    pub(crate) fn flush<F: Fabric>(&mut self, fabric: &F) -> bool {
+        self.issue(fabric);
+        let issued = core::mem::take(&mut self.issued);
+        if issued {
+            let those = |are_rung: &mut bool| match core::mem::take(are_rung) {
+                true => &self.to,
+                false => &PeerSet::EMPTY,
+            };
+            fabric.wake(those(&mut self.data), those(&mut self.acks));
+        }
+        issued
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use spindle_dds_transport::sim::{SimNetwork, SimOptions};
+    use spindle_dds_transport::{FABRIC_AREA, Rank};
+
+    use super::*;
+
+    #[test]
+    fn words_that_wake_no_sleeper_leave_with_the_flush() {
+        let options = SimOptions {
+            shared_pairs: 0.0,
+            held_batches: 1.0,
+            ..SimOptions::default()
+        };
+        let (network, fabrics) = SimNetwork::group(1, &[512; 2], options);
+        let [from, to] = &fabrics[..] else {
+            unreachable!("a fabric for each")
+        };
+        let mut pushes = Pushes::new(Arc::new(Shared::new()));
+        pushes.address(&[Rank(1)].into_iter().collect(), 1);
+        pushes.digest_word(FABRIC_AREA, 7);
+        pushes.flush(from);
+        network.settle();
+        assert_eq!(to.row(Rank(0)).load(FABRIC_AREA), 7);
+        assert_eq!(from.counters().peer_wakes, 0);
+    }
+}

@@ -1,0 +1,349 @@
+//! The receiving side of a ring: which messages are still held here, and how
+//! far its sender may reuse it.
+//!
+//! The engine hands messages over in order and counts them as *passed*; the
+//! layer above may hold some (a loan, a sample it cannot take yet). `released`
+//! is the index of the oldest message that is not passed or still held. Any
+//! thread may let go of a message; who lets go first does the accounting for
+//! all who let go meanwhile, so no thread waits and nothing is forgotten.
+
+use crossbeam_utils::CachePadded;
+
+use crate::limits::GRANULE;
+use crate::subgroup::header::Header;
+use crate::subgroup::layout::RingColumns;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Accounting of one ring of one sender at one receiver.
+#[derive(Debug)]
+pub(crate) struct ReleaseTracker {
+    /// Holders of the message in each header slot. Close together: engine and readers write
+    /// them, mostly of many messages in a row.
+    holds: Box<[AtomicU32]>,
+    /// By header slot. The engine alone writes them.
+    slots: Box<[Slot]>,
+    /// The engine writes it for each message: not on a line of those who let go.
+    passed: CachePadded<Passed>,
+    released: CachePadded<Released>,
+}
+
+/// A message, from its passing to its release.
+#[derive(Debug)]
+struct Slot {
+    /// Its message index.
+    index: AtomicU64,
+    /// Where its payload begins, in granules | its length in bytes << 32.
+    place: AtomicU64,
+}
+
+/// Where a message is accounted for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    holds: &'a AtomicU32,
+    slot: &'a Slot,
+}
+
+impl Place<'_> {
+    /// Adds the first holder of the message: by the engine before it passes it.
+    #[inline]
+    pub(crate) fn hold_first(self) {
+        // No locked instruction: nobody else knows of the message yet, and those who held
+        // the last one in this slot let go before it was released, which the engine saw
+        // (acquire in `released_real`) before it took this one.
+        self.holds.store(1, Ordering::Relaxed);
+    }
+
+    /// Adds another one: by the engine before it passes the message, or by somebody who
+    /// holds it already.
+    pub(crate) fn hold(self) {
+        self.holds.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[derive(Debug)]
+struct Passed {
+    /// Real messages.
+    real: AtomicU64,
+    /// All messages, nulls included.
+    all: AtomicU64,
+}
+
+/// Written by the thread that accounts.
+#[derive(Debug)]
+struct Released {
+    /// Real messages.
+    real: AtomicU64,
+    /// The column's value.
+    all: AtomicU64,
+    /// Requests to account; the thread that raises it from 0 accounts until it is 0 again.
+    requests: AtomicU32,
+}
+
+impl ReleaseTracker {
+    pub(crate) fn new(messages: u32) -> Self {
+        let slot = |_| Slot {
+            index: AtomicU64::new(0),
+            place: AtomicU64::new(0),
+        };
+        Self {
+            holds: (0..messages).map(|_| AtomicU32::new(0)).collect(),
+            slots: (0..messages).map(slot).collect(),
+            passed: CachePadded::new(Passed {
+                real: AtomicU64::new(0),
+                all: AtomicU64::new(0),
+            }),
+            released: CachePadded::new(Released {
+                real: AtomicU64::new(0),
+                all: AtomicU64::new(0),
+                requests: AtomicU32::new(0),
+            }),
+        }
+    }
+
+    #[inline]
+    fn slot(&self, real: u64) -> &Slot {
+        &self.slots[(real & (self.slots.len() as u64 - 1)) as usize]
+    }
+
+    /// Where a real message is accounted for.
+    #[inline]
+    pub(crate) fn place(&self, real: u64) -> Place<'_> {
+        Place {
+            holds: self.holds(real),
+            slot: self.slot(real),
+        }
+    }
+
+    /// The same of those that follow each other from that one on, up to the end of the ring.
+    #[inline]
+    pub(crate) fn places(&self, from: u64) -> impl Iterator<Item = Place<'_>> {
+        let at = (from & (self.slots.len() as u64 - 1)) as usize;
+        let holds = self.holds.get(at..).unwrap_or_default();
+        let slots = self.slots.get(at..).unwrap_or_default();
+        let places = holds.iter().zip(slots);
+        places.map(|(holds, slot)| Place { holds, slot })
+    }
+
+    #[inline]
+    fn holds(&self, real: u64) -> &AtomicU32 {
+        &self.holds[(real & (self.holds.len() as u64 - 1)) as usize]
+    }
+
+    /// Takes a holder away. Returns whether it was the last: then account. `passed` is what
+    /// [`passed_real`](Self::passed_real) gave some time before.
+    #[inline]
+    pub(crate) fn let_go(&self, real: u64, passed: u64) -> bool {
+        let holds = self.holds(real);
+        // Who alone holds what was passed finds nobody adding a holder, and needs no locked
+        // instruction. Acquire: the reads of those who let go before come before the store.
+        if real < passed && holds.load(Ordering::Acquire) == 1 {
+            // Release: the holders' reads come before; pairs with the acquire in `oldest`.
+            holds.store(0, Ordering::Release);
+            return true;
+        }
+        // Release: as above.
+        holds.fetch_sub(1, Ordering::Release) == 1
+    }
+
+    /// Real messages passed.
+    pub(crate) fn passed_real(&self) -> u64 {
+        // Acquire: the engine adds no holder to what lies below.
+        self.passed.real.load(Ordering::Acquire)
+    }
+
+    /// The engine has handed over the real message number `real`, which has this header and
+    /// is accounted for here.
+    #[inline]
+    pub(crate) fn pass_real(&self, real: u64, at: Place<'_>, header: &Header) {
+        at.slot.index.store(header.index, Ordering::Relaxed);
+        at.slot.place.store(header.place(), Ordering::Relaxed);
+        // Release: pairs with the acquire of `passed_real` in `release`.
+        self.passed.real.store(real + 1, Ordering::Release);
+    }
+
+    /// Everything below message `index` is handed over. After the `pass_real`s.
+    pub(crate) fn pass(&self, index: u64) {
+        // Release: pairs with the acquire of `passed` in `release`.
+        self.passed.all.store(index, Ordering::Release);
+    }
+
+    /// Messages passed, nulls included. For the engine, which passes them.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed.all.load(Ordering::Relaxed)
+    }
+
+    /// Real messages released so far.
+    pub(crate) fn released_real(&self) -> u64 {
+        self.released.real.load(Ordering::Acquire)
+    }
+
+    /// The value of the `released` column.
+    pub(crate) fn released(&self) -> u64 {
+        self.released.all.load(Ordering::Acquire)
+    }
+
+    /// Parts of 256 of the ring, by messages or by bytes, that lie between the
+    /// oldest held message and the newest passed one.
+    pub(crate) fn held_parts(&self, columns: &RingColumns) -> u32 {
+        let passed = self.passed.real.load(Ordering::Acquire);
+        let oldest = self.released.real.load(Ordering::Acquire);
+        let messages = passed
+            .saturating_sub(oldest)
+            .min(columns.spec.messages.into());
+        if messages == 0 {
+            return 0;
+        }
+        let place = |real| {
+            let place = self.slot(real).place.load(Ordering::Relaxed);
+            (place & 0xffff_ffff, (place >> 32).div_ceil(GRANULE as u64))
+        };
+        let ((begin, _), (newest, len)) = (place(oldest), place(passed - 1));
+        let granules = columns.spec.memory() / GRANULE as u64;
+        let held = match (newest + len).wrapping_sub(begin) & (granules - 1) {
+            // All of the ring looks like nothing of it.
+            0 if len != 0 => granules,
+            held => held,
+        };
+        let by_messages = messages * 256 / u64::from(columns.spec.messages);
+        // Large messages may take more than what is in flight of small ones.
+        let by_bytes = (held * GRANULE as u64 * 256 / columns.spec.bytes).min(256);
+        by_messages.max(by_bytes) as u32
+    }
+
+    /// Recomputes `released`; calls `store` with each new value, in order and
+    /// from one thread at a time. Returns whether this thread accounted and
+    /// the value rose.
+    pub(crate) fn release(&self, mut store: impl FnMut(u64)) -> bool {
+        // AcqRel: what the accountant before us did is visible to us.
+        if self.released.requests.fetch_add(1, Ordering::AcqRel) != 0 {
+            return false;
+        }
+        let mut rose = false;
+        let mut seen = 1;
+        loop {
+            let value = self.oldest();
+            if value > self.released.all.load(Ordering::Relaxed) {
+                // The column first: who reads `released` may push the column.
+                store(value);
+                self.released.all.store(value, Ordering::Release);
+                rose = true;
+            }
+            match self.released.requests.compare_exchange(
+                seen,
+                0,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => return rose,
+                Err(more) => seen = more,
+            }
+        }
+    }
+
+    fn oldest(&self) -> u64 {
+        // Before `passed_real`: an older bound with a newer count is safe, the
+        // other way round would release what is still held.
+        let passed = self.passed.all.load(Ordering::Acquire);
+        let passed_real = self.passed.real.load(Ordering::Acquire);
+        let mut real = self.released.real.load(Ordering::Relaxed);
+        let oldest = loop {
+            if real == passed_real {
+                break passed;
+            }
+            // Acquire: pairs with the releases in `let_go`.
+            if self.holds(real).load(Ordering::Acquire) != 0 {
+                break self.slot(real).index.load(Ordering::Relaxed);
+            }
+            real += 1;
+        };
+        self.released.real.store(real, Ordering::Release);
+        oldest
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::spec::RingSpec;
+
+    #[test]
+    fn a_full_ring_is_not_taken_for_an_empty_one() {
+        let spec = RingSpec {
+            messages: 4,
+            bytes: 256,
+        };
+        let columns = RingColumns {
+            guard: 0,
+            headers: 0,
+            payload: 0,
+            spec,
+        };
+        let inbox = ReleaseTracker::new(4);
+        let check = |expected: u32| assert_eq!(inbox.held_parts(&columns), expected);
+        check(0);
+        inbox.place(0).hold();
+        inbox.pass_real(0, inbox.place(0), &Header::test(0, 128, 128));
+        check(128);
+        inbox.pass_real(1, inbox.place(1), &Header::test(1, 0, 128));
+        check(256);
+        inbox.pass(2);
+        inbox.let_go(0, 0);
+        inbox.release(|_| {});
+        check(0);
+        inbox.pass_real(2, inbox.place(2), &Header::test(2, 128, 0));
+        check(64);
+    }
+
+    #[test]
+    fn parts_are_of_what_is_in_flight_and_places_of_the_memory() {
+        let columns = RingColumns {
+            guard: 0,
+            headers: 0,
+            payload: 0,
+            spec: RingSpec {
+                messages: 8,
+                bytes: 192,
+            },
+        };
+        let inbox = ReleaseTracker::new(8);
+        let pass = |real: u64, offset, len| {
+            inbox.place(real).hold();
+            inbox.pass_real(real, inbox.place(real), &Header::test(real, offset, len));
+            inbox.held_parts(&columns)
+        };
+        assert_eq!(pass(0, 192, 48), 64);
+        assert_eq!(
+            pass(1, 0, 32),
+            128,
+            "the memory is 256, and 16 of it were skipped"
+        );
+        assert_eq!(pass(2, 32, 128), 256, "224 of 192, as large ones may");
+    }
+
+    #[test]
+    fn the_oldest_held_message_bounds_what_is_released() {
+        let inbox = ReleaseTracker::new(4);
+        let mut column = Vec::new();
+        // Messages 0 (real), 1 and 2 (nulls), 3 and 4 (real).
+        for (real, index) in [(0, 0), (1, 3), (2, 4)] {
+            inbox.place(real).hold();
+            inbox.pass_real(real, inbox.place(real), &Header::test(index, 0, 0));
+        }
+        inbox.pass(5);
+        inbox.release(|value| column.push(value));
+        assert_eq!(column, [] as [u64; 0]);
+        assert!(inbox.let_go(1, 3));
+        inbox.release(|value| column.push(value));
+        assert_eq!(column, [], "the oldest is held");
+        inbox.place(0).hold();
+        assert!(!inbox.let_go(0, 3));
+        assert!(inbox.let_go(0, 3));
+        inbox.release(|value| column.push(value));
+        assert_eq!(column, [4]);
+        inbox.pass(9);
+        inbox.let_go(2, 3);
+        inbox.release(|value| column.push(value));
+        assert_eq!(column, [4, 9]);
+        assert_eq!((inbox.released(), inbox.released_real()), (9, 3));
+    }
+}

@@ -1,0 +1,560 @@
+//! The sending side of a ring: claim, commit, withdraw, null-fill, publish, reclaim.
+//!
+//! Any thread of the participant claims and commits; one (the thread that
+//! steps the engine) publishes and reclaims. No lock is taken.
+//!
+//! ```text
+//!   payload   |  free  | extent | extent | extent |  free  |     oldest first
+//!                      ^ tail                     ^ head
+//!   headers   | free | published | committed | free |            commit order
+//!                                ^ guard     ^ next
+//! ```
+//!
+//! Invariants:
+//!
+//! - `head` moves by one compare-and-swap that takes an extent *and* its ticket:
+//!   32 bits of granules and 32 bits of tickets, both wrapping. An extent is
+//!   described at `extents[ticket]`, owned by the claimer until it says
+//!   committed or withdrawn, and by the engine afterwards.
+//! - `next` moves by one compare-and-swap that takes a message index *and* the
+//!   count of real messages: 48 bits and 16 bits (wrapping). A null is an index
+//!   without a real message. Order is the order of these swaps.
+//! - There are at most as many extents as headers, so who holds an extent finds
+//!   a header: unreleased messages are never more than live extents.
+//! - From `tail` to a `head` that a small extent has moved are no more granules than are to
+//!   be in flight, which may be fewer than the ring has; a large one may fill the ring.
+//! - `ready[slot]` says that the header of a committed message is written. It
+//!   holds index + 1, which rises from lap to lap, so a stale entry is told by
+//!   being at or below what has been published.
+
+use crossbeam_utils::CachePadded;
+
+use crate::limits::{GRANULE, MESSAGE_INDEX_MAX};
+use crate::spec::RingSpec;
+use crate::sync::{AtomicU64, Ordering};
+
+/// What a message does not use of its extent goes back when it is committed, if it is more
+/// granules than this: for less than a line it is not worth a swap.
+const REST_MAX: u32 = 64 / GRANULE as u32 - 1;
+
+const REAL_BITS: u32 = 16;
+const REAL_MASK: u64 = (1 << REAL_BITS) - 1;
+
+/// An extent's state: being built.
+const BUILDING: u64 = 0;
+/// An extent's state: given up.
+const WITHDRAWN: u64 = 1;
+/// An extent's state: message `state - COMMITTED` lies in it.
+const COMMITTED: u64 = 2;
+
+/// The sender's side of one ring.
+#[derive(Debug)]
+pub(crate) struct SendRing {
+    /// Granules | ticket: end of the newest extent. Claimers, by swap.
+    head: CachePadded<AtomicU64>,
+    /// Granules | ticket: start of the oldest extent. The engine alone.
+    tail: CachePadded<AtomicU64>,
+    /// Message index | real messages: what the next commit takes.
+    next: CachePadded<AtomicU64>,
+    extents: Box<[Extent]>,
+    ready: Box<[AtomicU64]>,
+    /// Of the ring's memory.
+    granules: u32,
+    /// So many are in flight of small extents, which are an eighth of it or less; large
+    /// ones may take all of the memory.
+    granules_in_flight: u32,
+    /// Of the largest extent.
+    granules_max: u32,
+}
+
+#[derive(Debug)]
+struct Extent {
+    state: AtomicU64,
+    granules: AtomicU64,
+}
+
+/// A reserved extent. Its holder ends it by `commit` or `withdraw`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reserved {
+    ticket: u32,
+    /// Granules it takes, the part skipped at the end of the ring included.
+    span: u32,
+    /// Of these, skipped.
+    skipped: u32,
+    /// Where `head` stood after it was taken.
+    end: u32,
+    /// Granules of the payload ring before it.
+    at: u32,
+    /// Bytes asked for.
+    pub(crate) len: u32,
+}
+
+impl Reserved {
+    /// Byte offset in the payload ring.
+    pub(crate) fn offset(&self) -> u64 {
+        u64::from(self.at) * GRANULE as u64
+    }
+}
+
+/// Why nothing was reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReserveError {
+    /// Not now.
+    Full,
+    /// Never: above half of the ring's memory.
+    TooLarge,
+}
+
+/// A place in the order, taken by a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) index: u64,
+    /// Count of real messages before it, modulo 2^16.
+    pub(crate) real: u16,
+}
+
+/// How far the engine has published.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Published {
+    /// The guard: messages sent, nulls included.
+    pub(crate) index: u64,
+    /// Real messages among them.
+    pub(crate) real: u64,
+}
+
+const fn pack(high: u32, low: u32) -> u64 {
+    (high as u64) << 32 | low as u64
+}
+
+const fn unpack(word: u64) -> (u32, u32) {
+    ((word >> 32) as u32, word as u32)
+}
+
+impl SendRing {
+    pub(crate) fn new(spec: &RingSpec) -> Self {
+        let messages = spec.messages as usize;
+        let granules = (spec.memory() / GRANULE as u64) as u32;
+        let granules_in_flight = (spec.bytes / GRANULE as u64) as u32;
+        let extent = || Extent {
+            state: AtomicU64::new(BUILDING),
+            granules: AtomicU64::new(0),
+        };
+        Self {
+            head: CachePadded::new(AtomicU64::new(0)),
+            tail: CachePadded::new(AtomicU64::new(0)),
+            next: CachePadded::new(AtomicU64::new(0)),
+            extents: (0..messages).map(|_| extent()).collect(),
+            ready: (0..messages).map(|_| AtomicU64::new(0)).collect(),
+            granules,
+            granules_in_flight,
+            granules_max: granules / 2,
+        }
+    }
+
+    /// Bytes of the largest extent.
+    pub(crate) fn len_max(&self) -> u64 {
+        u64::from(self.granules_max) * GRANULE as u64
+    }
+
+    /// Messages and bytes that are taken: claimed, and not free again.
+    pub(crate) fn in_use(&self) -> (u32, u64) {
+        // The tail first: it never passes a head that is read after it.
+        let (tail_at, tail_ticket) = unpack(self.tail.load(Ordering::Acquire));
+        let (at, ticket) = unpack(self.head.load(Ordering::Acquire));
+        let granules = at.wrapping_sub(tail_at).min(self.granules);
+        let messages = ticket
+            .wrapping_sub(tail_ticket)
+            .min(self.extents.len() as u32);
+        (messages, u64::from(granules) * GRANULE as u64)
+    }
+
+    /// Takes an extent of `len` bytes, or says that there is no room. Lock-free.
+    #[inline]
+    pub(crate) fn reserve(&self, len: u32) -> Result<Reserved, ReserveError> {
+        let need = len.div_ceil(GRANULE as u32);
+        if need > self.granules_max {
+            return Err(ReserveError::TooLarge);
+        }
+        let most = match need > self.granules_in_flight / 8 {
+            true => self.granules,
+            false => self.granules_in_flight,
+        };
+        let mut head = self.head.load(Ordering::Relaxed);
+        loop {
+            // Acquire: pairs with the release in `reclaim`; the readers are done
+            // with the bytes, and the extent's entry is reset.
+            let (tail_at, tail_ticket) = unpack(self.tail.load(Ordering::Acquire));
+            let (at, ticket) = unpack(head);
+            let position = at & (self.granules - 1);
+            let skipped = if position + need > self.granules {
+                self.granules - position
+            } else {
+                0
+            };
+            let span = skipped + need;
+            let room = at.wrapping_sub(tail_at).saturating_add(span) <= most
+                && (ticket.wrapping_sub(tail_ticket) as usize) < self.extents.len();
+            if !room {
+                // The tail may be newer than the head that was read before it.
+                let now = self.head.load(Ordering::Relaxed);
+                if now == head {
+                    return Err(ReserveError::Full);
+                }
+                head = now;
+                continue;
+            }
+            let end = at.wrapping_add(span);
+            let taken = pack(end, ticket.wrapping_add(1));
+            // AcqRel: tickets are handed from claimer to claimer.
+            match self
+                .head
+                .compare_exchange_weak(head, taken, Ordering::AcqRel, Ordering::Relaxed)
+            {
+                Ok(_) => {
+                    return Ok(Reserved {
+                        ticket,
+                        span,
+                        skipped,
+                        end,
+                        at: (position + skipped) & (self.granules - 1),
+                        len,
+                    });
+                }
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    #[inline]
+    fn extent(&self, ticket: u32) -> &Extent {
+        &self.extents[ticket as usize & (self.extents.len() - 1)]
+    }
+
+    /// Gives the extent up: no trace of it remains.
+    pub(crate) fn withdraw(&self, reserved: &Reserved) {
+        self.close(reserved, 0, WITHDRAWN);
+    }
+
+    /// Takes the next place in the order for the first `used` bytes of the
+    /// extent. The caller writes the header and then calls [`Self::written`].
+    /// `None` when the lane's message indexes are used up; the extent is
+    /// withdrawn then.
+    #[inline]
+    pub(crate) fn commit(&self, reserved: &Reserved, used: u32) -> Option<Place> {
+        let mut next = self.next.load(Ordering::Relaxed);
+        let place = loop {
+            let (index, real) = (next >> REAL_BITS, next & REAL_MASK);
+            if index >= MESSAGE_INDEX_MAX {
+                self.withdraw(reserved);
+                return None;
+            }
+            let taken = (index + 1) << REAL_BITS | (real + 1) & REAL_MASK;
+            match self
+                .next
+                .compare_exchange_weak(next, taken, Ordering::AcqRel, Ordering::Relaxed)
+            {
+                Ok(_) => {
+                    break Place {
+                        index,
+                        real: real as u16,
+                    };
+                }
+                Err(now) => next = now,
+            }
+        };
+        self.close(reserved, used, COMMITTED + place.index);
+        Some(place)
+    }
+
+    /// Ends a reservation, giving back what it did not use if it is the newest.
+    #[inline]
+    fn close(&self, reserved: &Reserved, used: u32, state: u64) {
+        let mut span = reserved.span;
+        let (shorter, rest_max) = match state {
+            WITHDRAWN => (0, 0),
+            _ => (reserved.skipped + used.div_ceil(GRANULE as u32), REST_MAX),
+        };
+        if span.saturating_sub(shorter) > rest_max {
+            let begin = reserved.end.wrapping_sub(span);
+            let ticket = reserved.ticket.wrapping_add(1);
+            // Relaxed failure: another thread claimed behind us, the extent keeps its
+            // size. Tickets only rise, so equality means that none did.
+            let shrunk = self.head.compare_exchange(
+                pack(reserved.end, ticket),
+                pack(begin.wrapping_add(shorter), ticket),
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            );
+            if shrunk.is_ok() {
+                span = shorter;
+            }
+        }
+        let extent = self.extent(reserved.ticket);
+        extent.granules.store(u64::from(span), Ordering::Relaxed);
+        // Release: pairs with the acquire in `reclaim`.
+        extent.state.store(state, Ordering::Release);
+    }
+
+    /// The header of a committed message is in the row.
+    pub(crate) fn written(&self, place: Place) {
+        // Release: pairs with the acquire in `next_written`.
+        self.written_with(place, Ordering::Release);
+    }
+
+    /// [`Self::written`] with an ordering of the caller's: loom's planted bug.
+    pub(crate) fn written_with(&self, place: Place, ordering: Ordering) {
+        self.ready[place.real as usize & (self.ready.len() - 1)].store(place.index + 1, ordering);
+    }
+
+    /// Message index and real messages (modulo 2^16) taken so far.
+    pub(crate) fn taken(&self) -> (u64, u16) {
+        let next = self.next.load(Ordering::Acquire);
+        (next >> REAL_BITS, (next & REAL_MASK) as u16)
+    }
+
+    /// Where in the payload ring an extent of `len` bytes would begin, and how many real
+    /// messages (modulo 2^16) come before it, unless another thread is faster.
+    #[inline]
+    pub(crate) fn expected(&self, len: u32) -> (usize, u64) {
+        let (end, _) = unpack(self.head.load(Ordering::Relaxed));
+        let at = end & (self.granules - 1);
+        let skips = at + len.div_ceil(GRANULE as u32) > self.granules;
+        let offset = if skips { 0 } else { at as usize * GRANULE };
+        (offset, self.next.load(Ordering::Relaxed) & REAL_MASK)
+    }
+
+    /// Index of the next real message to publish, if its header is written.
+    pub(crate) fn next_written(&self, published: &Published) -> Option<u64> {
+        // Acquire: pairs with the release in `written`.
+        let ready =
+            self.ready[published.real as usize & (self.ready.len() - 1)].load(Ordering::Acquire);
+        (ready > published.index).then(|| ready - 1)
+    }
+
+    /// Fills up with nulls to `target` messages, unless something is committed
+    /// and not published yet (that will be what was waited for). Returns how
+    /// many nulls; the caller publishes `published.index + nulls`.
+    pub(crate) fn fill_nulls(&self, published: &Published, target: u64) -> u64 {
+        let expected = published.index << REAL_BITS | published.real & REAL_MASK;
+        if published.index >= target || target > MESSAGE_INDEX_MAX {
+            return 0;
+        }
+        let filled = target << REAL_BITS | published.real & REAL_MASK;
+        // Fails exactly when a thread has committed since: no retry is wanted.
+        match self
+            .next
+            .compare_exchange(expected, filled, Ordering::AcqRel, Ordering::Relaxed)
+        {
+            Ok(_) => target - published.index,
+            Err(_) => 0,
+        }
+    }
+
+    /// Frees the oldest extents that are withdrawn, or hold messages below
+    /// `released`. The engine alone. Returns whether room came back.
+    pub(crate) fn reclaim(&self, released: u64) -> bool {
+        let before = self.tail.load(Ordering::Relaxed);
+        let (mut at, mut ticket) = unpack(before);
+        // Acquire: pairs with the swaps that took the tickets. One look is enough: what is
+        // claimed meanwhile is not released yet.
+        let (_, end) = unpack(self.head.load(Ordering::Acquire));
+        while ticket != end {
+            let extent = self.extent(ticket);
+            // Acquire: pairs with the release in `close`.
+            let state = extent.state.load(Ordering::Acquire);
+            if state == BUILDING || state >= COMMITTED && state - COMMITTED >= released {
+                break;
+            }
+            at = at.wrapping_add(extent.granules.load(Ordering::Relaxed) as u32);
+            extent.state.store(BUILDING, Ordering::Relaxed);
+            ticket = ticket.wrapping_add(1);
+        }
+        let after = pack(at, ticket);
+        if after == before {
+            return false;
+        }
+        // Release: pairs with the acquire in `reserve`.
+        self.tail.store(after, Ordering::Release);
+        true
+    }
+
+    /// Whether every extent has been ended and freed.
+    pub(crate) fn is_empty(&self) -> bool {
+        unpack(self.tail.load(Ordering::Acquire)).1 == unpack(self.head.load(Ordering::Acquire)).1
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn outbox(messages: u32, bytes: u64) -> SendRing {
+        SendRing::new(&RingSpec { messages, bytes })
+    }
+
+    #[test]
+    fn extents_are_contiguous_and_skip_the_end() {
+        let outbox = outbox(8, 128);
+        let a = outbox.reserve(40).unwrap();
+        let b = outbox.reserve(33).unwrap();
+        assert_eq!((a.offset(), b.offset()), (0, 48));
+        assert_eq!(outbox.reserve(33), Err(ReserveError::Full), "32 left");
+        assert_eq!(outbox.reserve(65), Err(ReserveError::TooLarge));
+        let place = outbox.commit(&a, 40).unwrap();
+        outbox.written(place);
+        assert!(!outbox.reclaim(0) && outbox.reclaim(1));
+        let c = outbox.reserve(33).unwrap();
+        assert_eq!(c.offset(), 0, "skips the last 32 bytes");
+        assert_eq!(outbox.reserve(1), Err(ReserveError::Full));
+        outbox.withdraw(&b);
+        outbox.withdraw(&c);
+        assert!(outbox.reclaim(1) && outbox.is_empty());
+        assert_eq!(
+            outbox.reserve(64).unwrap().len,
+            64,
+            "half the ring fits once it is drained"
+        );
+    }
+
+    #[test]
+    fn what_is_expected_next_is_what_is_claimed_next() {
+        let outbox = outbox(8, 256);
+        for (real, len) in (0..).zip([40, 64, 100, 16, 90, 128, 8, 70]) {
+            let (offset, before) = outbox.expected(len);
+            let reserved = outbox.reserve(len).unwrap();
+            assert_eq!((reserved.offset() as usize, real), (offset, before));
+            let place = outbox.commit(&reserved, len).unwrap();
+            outbox.written(place);
+            outbox.reclaim(place.index + 1);
+        }
+    }
+
+    #[test]
+    fn half_the_ring_fits_at_every_position() {
+        let outbox = outbox(2, 256);
+        for k in 0..64 {
+            let small = outbox.reserve(16 * (k % 7)).unwrap();
+            let place = outbox.commit(&small, 16 * (k % 7)).unwrap();
+            outbox.written(place);
+            outbox.reclaim(place.index + 1);
+            let half = outbox.reserve(128).unwrap();
+            assert!(half.offset() + 128 <= 256);
+            let place = outbox.commit(&half, 128).unwrap();
+            outbox.written(place);
+            outbox.reclaim(place.index + 1);
+        }
+    }
+
+    #[test]
+    fn no_more_is_in_flight_than_asked_for() {
+        let outbox = outbox(32, 1280);
+        let sent = |len| {
+            let reserved = outbox.reserve(len).unwrap();
+            let place = outbox.commit(&reserved, len).unwrap();
+            outbox.written(place);
+            (reserved.offset(), place.index + 1)
+        };
+        let offsets = [0; 8].map(|_| sent(160).0);
+        assert_eq!(offsets, [0, 160, 320, 480, 640, 800, 960, 1120]);
+        assert_eq!(outbox.reserve(1), Err(ReserveError::Full));
+        assert!(outbox.reclaim(1));
+        assert_eq!(sent(160).0, 1280, "the ring has memory for 2048");
+        assert_eq!(outbox.reserve(1), Err(ReserveError::Full));
+        let (offset, end) = sent(176);
+        assert_eq!(offset, 1440, "what is large may have all of it");
+        assert_eq!(outbox.in_use(), (9, 1456));
+        assert_eq!(outbox.reserve(1025), Err(ReserveError::TooLarge));
+        assert_eq!(outbox.reserve(1024), Err(ReserveError::Full));
+        assert!(outbox.reclaim(end) && outbox.is_empty());
+        let (offset, end) = sent(1024);
+        assert_eq!(offset, 0, "with the 432 that it skips it fits");
+        assert_eq!(outbox.reserve(1), Err(ReserveError::Full));
+        assert_eq!(outbox.reserve(593), Err(ReserveError::Full));
+        assert_eq!(sent(592).0, 1024);
+        assert!(outbox.reclaim(end));
+    }
+
+    #[test]
+    fn an_upper_bound_gives_the_rest_back() {
+        let outbox = outbox(4, 256);
+        let first = outbox.reserve(128).unwrap();
+        outbox.commit(&first, 10).unwrap();
+        assert_eq!(outbox.reserve(16).unwrap().offset(), 16);
+        let third = outbox.reserve(64).unwrap();
+        outbox.withdraw(&third);
+        assert_eq!(outbox.reserve(64).unwrap().offset(), third.offset());
+    }
+
+    #[test]
+    fn held_claims_keep_nothing_but_room() {
+        let outbox = outbox(4, 256);
+        let mut published = Published::default();
+        let held = outbox.reserve(16).unwrap();
+        let other = outbox.reserve(16).unwrap();
+        let place = outbox.commit(&other, 16).unwrap();
+        assert_eq!(place, Place { index: 0, real: 0 });
+        assert_eq!(
+            outbox.next_written(&published),
+            None,
+            "the header is not written yet"
+        );
+        outbox.written(place);
+        assert_eq!(outbox.next_written(&published), Some(0));
+        published = Published { index: 1, real: 1 };
+        assert!(!outbox.reclaim(1), "the oldest extent is held");
+        let late = outbox.commit(&held, 16).unwrap();
+        assert_eq!(late, Place { index: 1, real: 1 }, "order is commit order");
+        assert_eq!(outbox.next_written(&published), None);
+    }
+
+    #[test]
+    fn nulls_do_not_pass_a_commit() {
+        let outbox = outbox(4, 256);
+        let mut published = Published::default();
+        assert_eq!(outbox.fill_nulls(&published, 3), 3);
+        published.index = 3;
+        assert_eq!(outbox.fill_nulls(&published, 3), 0);
+        let held = outbox.reserve(0).unwrap();
+        let place = outbox.commit(&held, 0).unwrap();
+        assert_eq!(place.index, 3);
+        assert_eq!(
+            outbox.fill_nulls(&published, 9),
+            0,
+            "a commit is on its way"
+        );
+        outbox.written(place);
+        assert_eq!(outbox.next_written(&published), Some(3));
+    }
+
+    #[test]
+    fn cursors_survive_their_wraps() {
+        let outbox = outbox(4, 128);
+        outbox
+            .head
+            .store(pack(u32::MAX - 7, u32::MAX - 1), Ordering::Relaxed);
+        outbox
+            .tail
+            .store(pack(u32::MAX - 7, u32::MAX - 1), Ordering::Relaxed);
+        for k in 0..70_000_u64 {
+            let reserved = outbox.reserve(24).unwrap();
+            let place = outbox.commit(&reserved, 24).unwrap();
+            assert_eq!((place.index, place.real), (k, k as u16));
+            outbox.written(place);
+            let published = Published { index: k, real: k };
+            assert_eq!(outbox.next_written(&published), Some(k));
+            assert!(outbox.reclaim(k + 1));
+        }
+        assert!(outbox.is_empty());
+    }
+
+    #[test]
+    fn indexes_run_out_without_wrapping() {
+        let outbox = outbox(4, 128);
+        outbox
+            .next
+            .store(MESSAGE_INDEX_MAX << REAL_BITS, Ordering::Relaxed);
+        let reserved = outbox.reserve(1).unwrap();
+        assert_eq!(outbox.commit(&reserved, 1), None);
+        assert!(outbox.reclaim(0) && outbox.is_empty());
+    }
+}

@@ -1,0 +1,76 @@
+//! L2, liveness: in an epoch that goes on, every committed message is delivered to every
+//! member.
+
+use std::collections::BTreeMap;
+
+use spindle_dds_core::DeliveryClass;
+use spindle_dds_core::membership::MemberId;
+
+use super::Invariant;
+use crate::life::facts::{EpochKey, Fact};
+
+#[derive(Default)]
+pub(super) struct DeliveryLiveness {
+    /// How many messages, by lane, ring and sender.
+    sent: BTreeMap<(EpochKey, DeliveryClass, MemberId), usize>,
+    /// By lane, ring, receiver and sender.
+    taken: BTreeMap<(EpochKey, DeliveryClass, MemberId, MemberId), usize>,
+}
+
+impl Invariant for DeliveryLiveness {
+    fn id(&self) -> &'static str {
+        "L2"
+    }
+
+    fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
+        match *fact {
+            Fact::Committed { by, lane, ring, .. } => {
+                *self.sent.entry((lane, ring, by)).or_default() += 1;
+            }
+            Fact::Delivered { to, what, .. } => {
+                let key = (what.lane, what.ring, to, what.sender);
+                *self.taken.entry(key).or_default() += 1;
+            }
+            Fact::EpochAtRest { lane, members } => {
+                let first = (lane, DeliveryClass::Ordered, MemberId(0));
+                let last = (lane, DeliveryClass::Unordered, MemberId(u128::MAX));
+                for (&(_, ring, sender), sent) in self.sent.range(first..=last) {
+                    for &to in members {
+                        let taken = self.taken.get(&(lane, ring, to, sender));
+                        let taken = taken.copied().unwrap_or(0);
+                        if taken != *sent {
+                            return Err(format!(
+                                "{to} was handed {taken} of {sent} messages of {sender} in \
+                                 {lane:?}, {ring:?}"
+                            ));
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made::{A, B, LANE, committed, delivered, last_violates, message};
+    use super::*;
+
+    #[test]
+    fn it_can_be_violated() {
+        let what = message(A, 1, 0);
+        let at_rest = |members| Fact::EpochAtRest {
+            lane: LANE,
+            members,
+        };
+        let facts = [
+            committed(A, 1),
+            delivered(A, &what),
+            at_rest(&[A]),
+            at_rest(&[A, B]),
+        ];
+        last_violates(DeliveryLiveness::default(), &facts);
+    }
+}

@@ -1,0 +1,237 @@
+//! Events of members are recorded, and have consequences.
+
+use std::collections::BTreeMap;
+
+use spindle_dds_core::DeliveryClass;
+use spindle_dds_core::membership::{Finish, MemberId, OutReason, RemovalReason, Request, View};
+
+use super::World;
+use crate::life::facts::{EpochKey, Fact, Standing};
+use crate::life::member::SinkEvent;
+use crate::life::trace;
+use crate::violation::Finding;
+
+impl World<'_> {
+    pub(super) fn read_events(&mut self, at: usize) -> Result<(), Finding> {
+        self.read_facts(at)?;
+        let events = self.members[at]
+            .engine
+            .with_sink(|sink| core::mem::take(&mut sink.events))
+            .unwrap_or_default();
+        // The branch that follows the end of its epochs.
+        let mut next = self.members[at].branch;
+        for event in &events {
+            if let SinkEvent::ViewEnded(finish) = event {
+                next = self.ending(at, finish)?;
+            }
+        }
+        let lacking = self.lacking(at, &events);
+        for event in events {
+            self.trace_event(at, &event);
+            self.handle(at, event, next, &lacking)?;
+        }
+        if self.members[at].is_up() {
+            self.members[at].read_receipts();
+        }
+        self.read_facts(at)
+    }
+
+    /// Records what the applications of a member did.
+    fn read_facts(&mut self, at: usize) -> Result<(), Finding> {
+        let mut facts = core::mem::take(&mut self.members[at].facts).into_iter();
+        facts.try_for_each(|fact| self.checkers.tell(&fact))
+    }
+
+    /// For messages delivered in epochs that go on: the members that have not received them.
+    fn lacking(&self, at: usize, events: &[SinkEvent]) -> BTreeMap<(EpochKey, u64), Vec<MemberId>> {
+        let ended = |its: EpochKey| {
+            let end = |event: &SinkEvent| matches!(event, SinkEvent::EpochEnded { lane, .. } if *lane == its);
+            events.iter().any(end)
+        };
+        let mut lacking = BTreeMap::new();
+        for event in events {
+            let SinkEvent::Delivered(delivered) = event else {
+                continue;
+            };
+            let (lane, position) = (delivered.lane, delivered.position);
+            if delivered.ring != DeliveryClass::Ordered || ended(lane) {
+                continue;
+            }
+            let key = self.members[at].lane_key(lane.0, lane.1);
+            let those = self.members.iter().filter(|it| it.lacks(key, position));
+            let those: Vec<_> = those.map(|member| member.id).collect();
+            if !those.is_empty() {
+                lacking.insert((lane, position), those);
+            }
+        }
+        lacking
+    }
+
+    /// `next` is the branch of the view that follows; `lacking` is by epochs as the member knows
+    /// them.
+    fn handle(
+        &mut self,
+        at: usize,
+        event: SinkEvent,
+        next: u64,
+        lacking: &BTreeMap<(EpochKey, u64), Vec<MemberId>>,
+    ) -> Result<(), Finding> {
+        let id = self.members[at].id;
+        match event {
+            SinkEvent::Delivered(mut what) => {
+                let lacking = lacking.get(&(what.lane, what.position));
+                let lacking = lacking.map_or(&[][..], Vec::as_slice);
+                what.lane = self.members[at].lane_key(what.lane.0, what.lane.1);
+                let (to, what) = (id, &what);
+                self.checkers.tell(&Fact::Delivered { to, what, lacking })
+            }
+            SinkEvent::EpochEnded { lane, end, digest } => self.checkers.tell(&Fact::EpochEnded {
+                at: id,
+                lane: self.members[at].lane_key(lane.0, lane.1),
+                next,
+                position: end,
+                digest,
+            }),
+            SinkEvent::Decide(decision) => {
+                self.decide(at, &decision);
+                Ok(())
+            }
+            SinkEvent::Refused(request, why) => self.refused(id, &request, &why),
+            SinkEvent::ViewEnded(finish) => self.view_ended(at, &finish, next),
+            SinkEvent::ViewBegun(view) => {
+                self.know(self.members[at].branch, &view)?;
+                let record = self.records.get(&self.hosts[&id]);
+                let recorded = record.map_or(0, |record| record.view().id);
+                let (at, view) = (id, &*view);
+                self.checkers.tell(&Fact::ViewBegun { at, view, recorded })
+            }
+            SinkEvent::Wrong(finding) => Err(finding),
+            SinkEvent::Stopped(reason) => self.stopped(at, reason),
+        }
+    }
+
+    fn know(&mut self, branch: u64, view: &View) -> Result<(), Finding> {
+        self.branches.view(branch, view);
+        self.checkers.tell(&Fact::ViewKnown { branch, view })
+    }
+
+    fn refused(&mut self, of: MemberId, request: &Request, why: &str) -> Result<(), Finding> {
+        self.refused += 1;
+        if let Request::Join(newcomer) = request {
+            self.joiners.retain(|(joiner, _)| joiner.id != newcomer.id);
+        }
+        self.checkers.tell(&Fact::Refused { of, request, why })
+    }
+
+    fn trace_event(&mut self, at: usize, event: &SinkEvent) {
+        match event {
+            SinkEvent::Delivered(_) | SinkEvent::Wrong(_) => {}
+            SinkEvent::EpochEnded { lane, end, .. } => {
+                let (subgroup, epoch, _) = lane;
+                self.tell(at, |_| {
+                    format!("lane {subgroup} of view {epoch} ends at {end}")
+                });
+            }
+            SinkEvent::Decide(decision) => {
+                self.tell(at, |_| format!("wants view {} decided", decision.next.id));
+            }
+            SinkEvent::Refused(request, why) => {
+                self.tell(at, |_| {
+                    format!("{}: refused: {why}", trace::request(request))
+                });
+            }
+            SinkEvent::ViewEnded(finish) => {
+                self.tell(at, |it| trace::ending(it.view.as_deref(), finish));
+            }
+            SinkEvent::ViewBegun(view) => self.tell(at, |_| trace::beginning(view)),
+            SinkEvent::Stopped(reason) => self.tell(at, |_| format!("is out: {reason}")),
+        }
+    }
+
+    /// The branch of views that a member goes on in.
+    fn ending(&mut self, at: usize, finish: &Finish) -> Result<u64, Finding> {
+        let branch = self.members[at].branch;
+        let is_divided = !self.divided.is_empty() || self.plan.may_suspect_wrongly();
+        let proposal = &finish.proposal;
+        self.checkers.tell(&Fact::ViewEnded {
+            branch,
+            proposal,
+            is_divided,
+        })?;
+        let (next, is_news) = self.branches.ending(branch, proposal);
+        if is_news {
+            self.count_expelled(at, finish);
+        }
+        Ok(next)
+    }
+
+    fn view_ended(&mut self, at: usize, finish: &Finish, branch: u64) -> Result<(), Finding> {
+        self.know(branch, &finish.next)?;
+        let digest = finish.proposal.digest(&finish.next);
+        self.members[at].follow(&finish.next, branch);
+        for member in &finish.next.members {
+            let joined = self
+                .joiners
+                .iter()
+                .position(|(joiner, _)| joiner.id == member.id);
+            if let Some(joined) = joined {
+                let (joiner, _) = self.joiners.remove(joined);
+                self.spawn(&joiner, &finish.next, branch);
+                let newcomer = self.members.len() - 1;
+                if self.note(newcomer, &finish.next, digest).is_err() {
+                    self.end(newcomer);
+                }
+            } else if self.died_joining.remove(&member.id) {
+                self.network.crash(self.nodes[&member.id]);
+            }
+        }
+        if finish.next.rank(self.members[at].id).is_some() {
+            // Other members of its host may be in another group; the two never become one.
+            if self.note(at, &finish.next, digest).is_err() {
+                self.end(at);
+                return Ok(());
+            }
+            let delay = self.rng.below(100) as u64;
+            // The delay of preparation is included in it.
+            let delay = delay.max(self.preparation_delay());
+            self.members[at].preparing = Some((finish.next.clone(), self.now + delay));
+        }
+        Ok(())
+    }
+
+    fn count_expelled(&mut self, at: usize, finish: &Finish) {
+        let Some(view) = &self.members[at].view else {
+            return;
+        };
+        for removal in &finish.proposal.removals {
+            let joiner = view.members.get(usize::from(removal.rank));
+            if let (Some(joiner), RemovalReason::Failed(cause)) = (joiner, &removal.reason)
+                && self.plan.is_hostile(joiner.id)
+            {
+                *self.expelled.entry(cause.clone()).or_default() += 1;
+            }
+        }
+    }
+
+    fn stopped(&mut self, at: usize, reason: OutReason) -> Result<(), Finding> {
+        let id = self.members[at].id;
+        let record = self.records.get(&self.hosts[&id]);
+        let standing = Standing {
+            is_leaving: self.members[at].is_leaving,
+            may_lose: self.may_suspect_wrongly || self.plan.hosts > 1,
+            prefers_availability: self.plan.availability,
+            lost_to_hostile: record.is_some_and(|record| {
+                let mut members = record.view().members.iter();
+                members.all(|it| self.plan.is_hostile(it.id))
+            }),
+        };
+        let allowed = self.checkers.tell(&Fact::Stopped {
+            member: id,
+            reason: &reason,
+            standing,
+        });
+        self.members[at].stopped = Some(reason);
+        self.network.crash(self.members[at].node);
+        allowed
+    }
+}
