@@ -63,6 +63,10 @@ pub(crate) struct SessionStart {
 /// How long `close` waits for the view without this member, beyond the heartbeat timeout: that
 /// view may have to exclude a member that has failed, too.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+/// How often [`Session::prepare`] yields before it sleeps between tries: the thread that steps may
+/// need the processor, and have too low a priority to get it by a yield.
+const YIELDS_MAX: u32 = 100;
+const PREPARE_NAP: Duration = Duration::from_micros(20);
 /// How long `close` waits for a listener that is running.
 const LISTENER_WITHIN: Duration = Duration::from_secs(1);
 
@@ -198,13 +202,19 @@ impl Session {
         &self.followers
     }
 
-    /// Hands the sink what the view that begins next means to the local endpoints. Waits for a
-    /// moment while another thread steps.
+    /// Hands the sink what the view that begins next means to the local endpoints. Waits while
+    /// another thread steps.
     pub(super) fn prepare(&self, announced: AnnouncedMatches) {
         let mut announced = Some(announced);
         let mut hand_over = |sink: &mut Sink| announced.take().map(|it| sink.prepare(it));
+        let mut yields = 0;
         while self.engine.with_sink(&mut hand_over).is_none() {
-            thread::yield_now();
+            if yields < YIELDS_MAX {
+                yields += 1;
+                thread::yield_now();
+            } else {
+                thread::sleep(PREPARE_NAP);
+            }
         }
     }
 

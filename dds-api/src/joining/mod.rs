@@ -2,22 +2,22 @@
 //!
 //! ```text
 //!   newcomer                         a living member (its sponsor)
-//!   whom to ask: join_protocol
-//!     nobody lives, and
+//!   what to do: join_protocol
+//!     no member lives, and
 //!     it may: found it, be view 1
 //!     else: connect, Ask ----------> does it fit? --no--> Refused
 //!                                    Engine::request(Join) ... the next view has it
 //!     enter that view <------------- Welcome
 //!
 //!                                    another newcomer
-//!           connect, Ask ----------> NotYet: it waits for the one who asks, or not
+//!           connect, Ask ----------> NotYet: it waits for the one that asks, or not
 //! ```
 //!
-//! If the sponsor ends before that, another one is asked: who asks twice joins once.
+//! If the sponsor ends before that, another one is asked: a newcomer that asks twice joins once.
 //!
-//! - `join_protocol`: whom a newcomer asks, what it promises, when it founds; no I/O.
-//! - `newcomer`: does what the protocol says. `packet`: what is said.
-//! - `network`: what the properties say of it.
+//! - `join_protocol`: which member a newcomer asks, what it promises, when it founds; no I/O.
+//! - `newcomer`: does what the protocol says. `packet`: the packets.
+//! - `network`: the addresses and limits, from the properties.
 
 mod join_protocol;
 mod network;

@@ -251,7 +251,7 @@ impl Newcomer {
                     // The record may not name it any more the next time.
                     self.station.drop_peer(id);
                 }
-                let has_other_secretr = error.is_for_secret();
+                let has_other_secret = error.is_for_secret();
                 let said = match error {
                     HybridError::Unreachable { reason, .. } => reason,
                     HybridError::Refused { reason, .. } => {
@@ -259,7 +259,7 @@ impl Newcomer {
                     }
                     error => error.to_string(),
                 };
-                match has_other_secretr {
+                match has_other_secret {
                     true => Reached::OtherSecret(said),
                     false => Reached::Unreachable(said),
                 }

@@ -122,10 +122,10 @@ impl AnnouncementReader {
     fn matches_of(&mut self, own: &Entry) -> Vec<(EndpointName, Match)> {
         let mut found = Vec::new();
         for (name, other) in &self.known {
-            let (writer, reader) = match (own, &**other) {
-                (Entry::Writer(writer), Entry::Reader(reader))
-                | (Entry::Reader(reader), Entry::Writer(writer)) => (writer, reader),
-                _ => continue,
+            let ((Entry::Writer(writer), Entry::Reader(reader))
+            | (Entry::Reader(reader), Entry::Writer(writer))) = (own, &**other)
+            else {
+                continue;
             };
             match Match::of(&mut self.comparisons, writer, reader) {
                 Match::Apart => {}

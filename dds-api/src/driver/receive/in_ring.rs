@@ -61,7 +61,7 @@ impl Entries {
     }
 
     /// How many more it takes.
-    fn send_waiters(&self) -> usize {
+    fn room(&self) -> usize {
         self.places.len() - (self.end - self.first)
     }
 
@@ -70,7 +70,7 @@ impl Entries {
     #[inline]
     pub(crate) fn vacant(&mut self) -> &mut [EntryRef] {
         let at = self.end & (self.places.len() - 1);
-        let room = self.send_waiters();
+        let room = self.room();
         let vacant = self.places.get_mut(at..).unwrap_or_default();
         let len = vacant.len().min(room);
         &mut vacant[..len]
@@ -79,13 +79,13 @@ impl Entries {
     /// So many stand there now, of those that are [`vacant`](Self::vacant).
     #[inline]
     pub(crate) fn came(&mut self, entries: usize) {
-        debug_assert!(entries <= self.send_waiters());
+        debug_assert!(entries <= self.room());
         self.end += entries;
     }
 
     /// One more, for which there is room.
     fn push(&mut self, entry: EntryRef) {
-        debug_assert!(self.send_waiters() > 0);
+        debug_assert!(self.room() > 0);
         self.places[self.end & (self.places.len() - 1)] = entry;
         self.end += 1;
     }
@@ -133,7 +133,7 @@ impl<F: Fabric> InRing<F> {
     #[cold]
     fn make_room(&mut self, cache: &mut Cache<Payload<F>>) {
         self.pass_taken(cache);
-        if self.entries.send_waiters() == 0 {
+        if self.entries.room() == 0 {
             self.entries.grow();
         }
     }
@@ -185,7 +185,7 @@ impl<F: Fabric> InRings<F> {
     #[inline]
     pub(crate) fn kept(&mut self, cache: &mut Cache<Payload<F>>) -> Option<&mut Entries> {
         let ring = self.rings.get_mut(self.last)?;
-        if ring.entries.send_waiters() == 0 {
+        if ring.entries.room() == 0 {
             ring.make_room(cache);
         }
         Some(&mut ring.entries)
@@ -275,7 +275,7 @@ mod tests {
         // So many come, and so many go: over the end, and beyond the room.
         for (come, go) in [(3, 2), (3, 3), (4, 1), (9, 5), (2, 9), (1, 0)] {
             for _ in 0..come {
-                if entries.send_waiters() == 0 {
+                if entries.room() == 0 {
                     entries.grow();
                 }
                 entries.push(EntryRef::test(next));

@@ -159,7 +159,7 @@ mod tests {
         lease_for(in_time + 1);
         assert_eq!(waits_without_trust(), 2 * DISTRUST);
         followers.note_return(u64::MAX);
-        assert_eq!(waits_without_trust(), 0, "it was not lease_for");
+        assert_eq!(waits_without_trust(), 0, "there was no lease");
         (0..20).for_each(|_| lease_for(in_time + 1));
         assert_eq!(waits_without_trust(), DISTRUST_MAX);
         lease_for(in_time);

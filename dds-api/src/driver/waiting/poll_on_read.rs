@@ -30,8 +30,8 @@ use spindle_dds_transport::Fabric;
 
 use crate::driver::session::Session;
 
-/// EmptyReads that follow each other within that part of the time for which the keeper trusts a
-/// thread that polls make it one.
+/// A thread polls if its empty reads follow each other within this part of the time in which it is
+/// expected back.
 const CLOSE_PART: u32 = 4;
 
 thread_local! {

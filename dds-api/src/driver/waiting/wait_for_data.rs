@@ -34,14 +34,14 @@ use super::followers::{BACK_WITHIN, NEGLECTED_AFTER, UPKEEP_WITHIN, covers};
 use crate::condition::{DataWaiter, Signal};
 use crate::driver::session::Session;
 
-/// How often a guest that leaves looks for more, before it leaves that to the keeper.
+/// Steps of a follower that hands the role back, before it wakes the polling thread for the rest.
 const LAST_STEPS_MAX: u32 = 8;
-/// How often a thread finds the keeper awake before it waits to be told.
+/// How often a thread finds the polling thread awake before it waits until it is woken.
 const POLLER_AWAKE_MAX: usize = 20;
-/// The same for one that polls, where nobody waits for data and there are more members than
-/// processors: somebody else may have its processor, for as long as the scheduler lets threads
-/// run in one go. A keeper that looked in its place would take another's, and be rung for all
-/// that comes meanwhile.
+/// [`BACK_WITHIN`] for a thread that polls, if no thread waits for data and there are more members
+/// than processors. Another thread may have its processor for a time slice of the scheduler. If the
+/// polling thread stepped in its place, that would take the processor of yet another thread, and
+/// doorbells would wake the polling thread for all that comes meanwhile.
 const BACK_WITHIN_CROWDED: Duration = Duration::from_millis(2);
 
 /// How a follower's wait ended.
@@ -83,7 +83,7 @@ impl Session {
         };
     }
 
-    /// Blocks until somebody else raises the signal, or until `deadline`; says which. Backoff
+    /// Blocks until another thread raises the signal, or until `deadline`: false then. Backs off
     /// for a while before it sleeps.
     fn wait_until_woken(&self, signal: &Signal, deadline: Option<Instant>) -> bool {
         let mut backoff = Backoff::default();
