@@ -90,3 +90,12 @@ pub use subscription::{
     SampleStream, Samples, SamplesIter, Subscriber, SubscriberBuilder, ViewState,
 };
 pub use topic::{AnyTopic, Topic, TopicBuilder};
+
+/// The code of the guide compiles.
+#[cfg(doctest)]
+mod guide {
+    #[doc = include_str!("../../docs/guide/qos-profiles.md")]
+    struct QosProfiles;
+    #[doc = include_str!("../../docs/guide/two-hosts.md")]
+    struct TwoHosts;
+}

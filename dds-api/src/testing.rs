@@ -20,9 +20,9 @@ pub fn rows(participant: &DomainParticipant) -> Result<Vec<(usize, usize)>> {
     let session = participant.core.ready()?;
     let handle = session.handle();
     let subgroups = handle.subgroups();
-    let lanes = subgroups.iter().filter_map(|id| handle.lane(*id));
-    let rows = lanes.flat_map(|lane| {
-        let fabric = lane.fabric();
+    let subgroups = subgroups.iter().filter_map(|id| handle.subgroup(*id));
+    let rows = subgroups.flat_map(|subgroup| {
+        let fabric = subgroup.fabric();
         let rows = (0..fabric.members()).map(|rank| fabric.row(Rank(rank as u16)));
         rows.map(|row| (row.address(), row.len()))
             .collect::<Vec<_>>()

@@ -43,7 +43,7 @@ fn numbers(reader: &DataReader<State>) -> Vec<u32> {
 }
 
 #[test]
-fn what_waits_for_a_reader_does_not_grow_with_the_lanes() {
+fn what_waits_for_a_reader_does_not_grow_with_the_epochs() {
     let directory = tempfile::tempdir().expect("a directory");
     let directory = directory.path().join("domains");
     let participants: [_; 2] = std::array::from_fn(|_| {

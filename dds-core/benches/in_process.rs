@@ -60,7 +60,7 @@ fn group(members: usize) -> (Vec<Station>, Vec<Arc<Node>>) {
         messages: 1024,
         bytes: 1 << 24,
     });
-    let lane = SubgroupSpec {
+    let subgroup = SubgroupSpec {
         subgroup: SUBGROUP,
         epoch: 1,
         base: 0,
@@ -76,7 +76,7 @@ fn group(members: usize) -> (Vec<Station>, Vec<Arc<Node>>) {
         touched: Arc::default(),
         count: 0,
     };
-    let (stations, engines) = stations::engines(&vec![0; members], &[lane], sink);
+    let (stations, engines) = stations::engines(&vec![0; members], &[subgroup], sink);
     (stations, engines.into_iter().map(Arc::new).collect())
 }
 
@@ -112,7 +112,7 @@ fn receive(node: &Node, messages: u64) {
 }
 
 fn send(node: &Node, messages: u64, size: u32) {
-    let lane = node.handle().lane(SUBGROUP).expect("a lane");
+    let subgroup = node.handle().subgroup(SUBGROUP).expect("a subgroup");
     let meta = CommitMeta {
         kind: MessageKind::Data,
         flags: 0,
@@ -125,7 +125,7 @@ fn send(node: &Node, messages: u64, size: u32) {
     };
     let mut sent = 0;
     while sent < messages {
-        match lane.claim(DeliveryClass::Ordered, size) {
+        match subgroup.claim(DeliveryClass::Ordered, size) {
             Ok(mut claim) => {
                 let bytes = claim.bytes();
                 bytes[0] = sent as u8;

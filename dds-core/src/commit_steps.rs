@@ -35,7 +35,7 @@ pub struct IndexTaken<F: Fabric> {
 impl<F: Fabric> CommitSteps<F> {
     /// Enters the gate of the claim's subgroup.
     pub fn enter(claim: Claim<F>, used: u32, meta: CommitMeta) -> Self {
-        let (status, inside) = claim.lane().gate.enter();
+        let (status, inside) = claim.subgroup().gate.enter();
         // `drop` leaves the gate.
         std::mem::forget(inside);
         Self {
@@ -77,6 +77,6 @@ impl<F: Fabric> IndexTaken<F> {
 
 impl<F: Fabric> Drop for CommitSteps<F> {
     fn drop(&mut self) {
-        self.claim.lane().gate.leave();
+        self.claim.subgroup().gate.leave();
     }
 }

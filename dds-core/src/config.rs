@@ -20,7 +20,7 @@ pub struct EngineConfig {
     pub null_sends: bool,
     /// Tell the layer above once a batch, else after each message (§III-D).
     pub batched_upcalls: bool,
-    /// Look into lanes at rest only when something has changed there, else at every step.
+    /// Look into epochs at rest only when something has changed there, else at every step.
     pub summary_polling: bool,
     /// Of bounded deliveries. No switch: a harness draws others.
     pub bounds: Bounds,
@@ -29,7 +29,7 @@ pub struct EngineConfig {
     pub looks_to_sleep: u32,
 }
 
-/// How many messages of a lane are delivered before something else is done.
+/// How many messages of an epoch are delivered before something else is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// A step delivers so many at most, or [`per_sender`](Self::per_sender) of each sender if

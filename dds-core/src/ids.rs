@@ -23,7 +23,7 @@ impl fmt::Display for SubgroupId {
 
 /// Identity of a topic: 128 bits of a hash of its name. Headers carry the low
 /// half; two topics of one subgroup whose low halves agree are refused when
-/// a lane is made.
+/// an epoch is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TopicKey(pub u128);
 

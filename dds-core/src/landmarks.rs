@@ -38,8 +38,8 @@ pub enum Landmark {
     Text,
 }
 
-/// Byte ranges of the row of a member of a lane, by its place.
-pub fn of_lane(
+/// Byte ranges of the row of a member of an epoch, by its place.
+pub fn of_subgroup(
     spec: &SubgroupSpec,
     place: Rank,
 ) -> Result<Vec<(Landmark, Range<usize>)>, SpecError> {

@@ -21,7 +21,7 @@ pub const RING_BYTES_MAX: u64 = 1 << 34;
 /// Fewest payload bytes in a ring.
 pub const RING_BYTES_MIN: u64 = 128;
 
-/// Messages one sender can send in one ring of one lane, nulls included: at
+/// Messages one sender can send in one ring of one epoch, nulls included: at
 /// ten million a second it lasts more than 300 days.
 pub const MESSAGE_INDEX_MAX: u64 = (1 << 48) - 1;
 

@@ -35,7 +35,7 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
 
 /// A ring, and for each granule of its payload the number that was written there.
 struct DeliveryClass {
-    outbox: SendRing,
+    send_ring: SendRing,
     bytes: [UnsafeCell<u64>; 8],
     /// By index: where the message lies. Written before `written`, as a header is.
     headers: [UnsafeCell<usize>; 4],
@@ -50,7 +50,7 @@ unsafe impl Send for DeliveryClass {}
 impl DeliveryClass {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            outbox: SendRing::new(&RING),
+            send_ring: SendRing::new(&RING),
             bytes: Default::default(),
             headers: Default::default(),
         })
@@ -58,23 +58,26 @@ impl DeliveryClass {
 
     /// Claims, builds, commits; false without room.
     fn send(&self, value: u64, written: Ordering) -> bool {
-        let Ok(reserved) = self.outbox.reserve(16) else {
+        let Ok(reserved) = self.send_ring.reserve(16) else {
             return false;
         };
         let at = reserved.offset() as usize / 16;
         // SAFETY: the extent is mine; loom checks it.
         self.bytes[at].with_mut(|byte| unsafe { *byte = value });
-        let place = self.outbox.commit(&reserved, 16).expect("indexes are left");
+        let place = self
+            .send_ring
+            .commit(&reserved, 16)
+            .expect("indexes are left");
         // SAFETY: the header of this index is mine; loom checks it.
         self.headers[place.index as usize].with_mut(|header| unsafe { *header = at });
-        self.outbox.written_with(place, written);
+        self.send_ring.written_with(place, written);
         true
     }
 
     /// Publishes what is committed; returns the values of the real messages.
     fn publish(&self, published: &mut Published, nulls_to: u64) -> Vec<u64> {
         let mut values = Vec::new();
-        while let Some(index) = self.outbox.next_written(published) {
+        while let Some(index) = self.send_ring.next_written(published) {
             // SAFETY: vouched for by `next_written`; loom checks it.
             let at = self.headers[index as usize].with(|header| unsafe { *header });
             // SAFETY: as above.
@@ -84,7 +87,7 @@ impl DeliveryClass {
                 real: published.real + 1,
             };
         }
-        published.index += self.outbox.fill_nulls(published, nulls_to);
+        published.index += self.send_ring.fill_nulls(published, nulls_to);
         values
     }
 }
@@ -121,18 +124,21 @@ fn loom_the_owner_publishes_what_it_commits() {
         };
         let mut published = Published::default();
         let mut values = Vec::new();
-        let reserved = ring.outbox.reserve(16).expect("there is room for two");
+        let reserved = ring.send_ring.reserve(16).expect("there is room for two");
         let at = reserved.offset() as usize / 16;
         // SAFETY: the extent is mine; loom checks it.
         ring.bytes[at].with_mut(|byte| unsafe { *byte = 2 });
-        let place = ring.outbox.commit(&reserved, 16).expect("indexes are left");
+        let place = ring
+            .send_ring
+            .commit(&reserved, 16)
+            .expect("indexes are left");
         // SAFETY: the header of this index is mine; loom checks it.
         ring.headers[place.index as usize].with_mut(|header| unsafe { *header = at });
         if place.index == published.index {
             values.push(2);
             published = Published { index: 1, real: 1 };
         } else {
-            ring.outbox.written(place);
+            ring.send_ring.written(place);
         }
         values.extend(ring.publish(&mut published, 0));
         sender.join().unwrap();
@@ -176,7 +182,7 @@ fn loom_room_comes_back_after_the_readers() {
                 ring.send(3, Ordering::Release)
             })
         };
-        ring.outbox.reclaim(1);
+        ring.send_ring.reclaim(1);
         let sent = sender.join().unwrap();
         let values = ring.publish(&mut published, 0);
         assert_eq!(values, if sent { vec![3] } else { vec![] });
@@ -190,16 +196,16 @@ fn loom_a_withdrawn_claim_leaves_no_trace() {
         let other = {
             let ring = ring.clone();
             thread::spawn(move || {
-                let reserved = ring.outbox.reserve(16).expect("there is room for two");
-                ring.outbox.withdraw(&reserved);
+                let reserved = ring.send_ring.reserve(16).expect("there is room for two");
+                ring.send_ring.withdraw(&reserved);
             })
         };
         assert!(ring.send(5, Ordering::Release));
         other.join().unwrap();
         let mut published = Published::default();
         assert_eq!(ring.publish(&mut published, 0), [5]);
-        ring.outbox.reclaim(1);
-        assert!(ring.outbox.is_empty());
+        ring.send_ring.reclaim(1);
+        assert!(ring.send_ring.is_empty());
     });
 }
 
@@ -287,10 +293,10 @@ fn loom_a_gate_that_opens_again_loses_and_doubles_nothing() {
 #[test]
 fn loom_whoever_lets_go_accounts_for_all() {
     model(|| {
-        let inbox = Arc::new(ReleaseTracker::new(2));
+        let tracker = Arc::new(ReleaseTracker::new(2));
         let column = Arc::new(AtomicU64::new(0));
-        let release = |inbox: &ReleaseTracker, column: &AtomicU64| {
-            inbox.release(|value| {
+        let release = |tracker: &ReleaseTracker, column: &AtomicU64| {
+            tracker.release(|value| {
                 assert!(
                     column.load(Ordering::Relaxed) < value,
                     "the column only rises"
@@ -299,45 +305,45 @@ fn loom_whoever_lets_go_accounts_for_all() {
             });
         };
         for real in 0..2 {
-            inbox.place(real).hold_first();
-            inbox.pass_real(real, inbox.place(real), &Header::test(real, 0, 16));
+            tracker.place(real).hold_first();
+            tracker.pass_real(real, tracker.place(real), &Header::test(real, 0, 16));
         }
         let holder = {
-            let (inbox, column) = (inbox.clone(), column.clone());
+            let (tracker, column) = (tracker.clone(), column.clone());
             thread::spawn(move || {
-                if inbox.let_go(0, inbox.passed_real()) {
-                    release(&inbox, &column);
+                if tracker.let_go(0, tracker.passed_real()) {
+                    release(&tracker, &column);
                 }
             })
         };
-        inbox.pass(2);
-        release(&inbox, &column);
-        if inbox.let_go(1, inbox.passed_real()) {
-            release(&inbox, &column);
+        tracker.pass(2);
+        release(&tracker, &column);
+        if tracker.let_go(1, tracker.passed_real()) {
+            release(&tracker, &column);
         }
         holder.join().unwrap();
-        assert_eq!(inbox.released(), 2, "nothing is forgotten");
+        assert_eq!(tracker.released(), 2, "nothing is forgotten");
         assert_eq!(column.load(Ordering::Relaxed), 2);
     });
 }
 
-/// A lane on its way to rest while two threads leave work in it: what each left is seen by
+/// An epoch on its way to rest while two threads leave work in it: what each left is seen by
 /// the last look, or the engine is told.
 fn lay_to_rest(fence_of_engine: fn()) {
     model(move || {
         use loom::sync::atomic::{AtomicU64, fence};
-        let lane = Arc::new((IdleFlag::new(), LeftWork::new(), [0, 0].map(AtomicU64::new)));
+        let subgroup = Arc::new((IdleFlag::new(), LeftWork::new(), [0, 0].map(AtomicU64::new)));
         let threads = [0, 1].map(|at| {
-            let lane = lane.clone();
+            let subgroup = subgroup.clone();
             thread::spawn(move || {
-                let (rest, left_work, work) = &*lane;
+                let (rest, left_work, work) = &*subgroup;
                 work[at].store(1, Ordering::Release);
                 // As every nudge does.
                 fence(Ordering::SeqCst);
                 rest.interrupt(left_work);
             })
         });
-        let (rest, left_work, work) = &*lane;
+        let (rest, left_work, work) = &*subgroup;
         rest.begin_with(fence_of_engine);
         let seen = work
             .each_ref()
@@ -346,18 +352,18 @@ fn lay_to_rest(fence_of_engine: fn()) {
             thread.join().unwrap();
         }
         let told = left_work.take();
-        assert_eq!(told, !rest.lasts(), "who is told finds the lane");
+        assert_eq!(told, !rest.lasts(), "who is told finds the epoch");
         assert!(seen == [true; 2] || told, "{seen:?}");
     });
 }
 
 #[test]
-fn loom_no_work_is_left_in_a_lane_at_rest() {
+fn loom_no_work_is_left_in_an_epoch_at_rest() {
     lay_to_rest(|| fence(Ordering::SeqCst));
 }
 
 /// The planted bug: without its fence the engine may miss what the thread left, and the
-/// thread that the lane is at rest. Loom must see it.
+/// thread that the epoch is at rest. Loom must see it.
 #[test]
 fn loom_finds_a_rest_without_a_fence() {
     let found = catch_unwind(|| lay_to_rest(|| {}));
@@ -366,20 +372,20 @@ fn loom_finds_a_rest_without_a_fence() {
 
 /// Laid to rest again while a thread that had found it awake goes its way.
 #[test]
-fn loom_a_lane_rises_and_rests_again() {
+fn loom_an_epoch_rises_and_rests_again() {
     model(|| {
         use loom::sync::atomic::{AtomicU64, fence};
-        let lane = Arc::new((IdleFlag::new(), LeftWork::new(), AtomicU64::new(0)));
+        let subgroup = Arc::new((IdleFlag::new(), LeftWork::new(), AtomicU64::new(0)));
         let thread = {
-            let lane = lane.clone();
+            let subgroup = subgroup.clone();
             thread::spawn(move || {
-                let (rest, left_work, work) = &*lane;
+                let (rest, left_work, work) = &*subgroup;
                 work.store(1, Ordering::Release);
                 fence(Ordering::SeqCst);
                 rest.interrupt(left_work);
             })
         };
-        let (rest, left_work, work) = &*lane;
+        let (rest, left_work, work) = &*subgroup;
         rest.begin();
         let mut seen = work.load(Ordering::Acquire) == 1;
         rest.end();
@@ -405,39 +411,39 @@ unsafe impl Send for Bytes {}
 #[test]
 fn loom_of_two_holders_one_accounts() {
     model(|| {
-        let inbox = Arc::new(ReleaseTracker::new(2));
+        let tracker = Arc::new(ReleaseTracker::new(2));
         let bytes = Arc::new(Bytes(UnsafeCell::new(0)));
-        let reader = |inbox: &ReleaseTracker, bytes: &Bytes| {
+        let reader = |tracker: &ReleaseTracker, bytes: &Bytes| {
             // SAFETY: nobody writes while it is held; loom checks it.
             bytes.0.with(|value| assert_eq!(unsafe { *value }, 0));
-            if inbox.let_go(0, inbox.passed_real()) {
-                inbox.release(|_| ());
+            if tracker.let_go(0, tracker.passed_real()) {
+                tracker.release(|_| ());
             }
         };
-        inbox.place(0).hold_first();
+        tracker.place(0).hold_first();
         let first = {
-            let (inbox, bytes) = (inbox.clone(), bytes.clone());
-            thread::spawn(move || reader(&inbox, &bytes))
+            let (tracker, bytes) = (tracker.clone(), bytes.clone());
+            thread::spawn(move || reader(&tracker, &bytes))
         };
-        inbox.place(0).hold();
+        tracker.place(0).hold();
         let second = {
-            let (inbox, bytes) = (inbox.clone(), bytes.clone());
-            thread::spawn(move || reader(&inbox, &bytes))
+            let (tracker, bytes) = (tracker.clone(), bytes.clone());
+            thread::spawn(move || reader(&tracker, &bytes))
         };
-        inbox.pass_real(0, inbox.place(0), &Header::test(0, 0, 16));
-        inbox.pass(1);
-        inbox.release(|_| ());
-        if inbox.released() == 1 {
+        tracker.pass_real(0, tracker.place(0), &Header::test(0, 0, 16));
+        tracker.pass(1);
+        tracker.release(|_| ());
+        if tracker.released() == 1 {
             // SAFETY: it is released; loom checks that nobody reads it any more.
             bytes.0.with_mut(|value| unsafe { *value = 1 });
         }
         first.join().unwrap();
         second.join().unwrap();
-        assert_eq!(inbox.released(), 1, "nothing is forgotten");
+        assert_eq!(tracker.released(), 1, "nothing is forgotten");
     });
 }
 
-/// A lane as an `Arc` has it: a count, and memory that is freed with the last one.
+/// An epoch as an `Arc` has it: a count, and memory that is freed with the last one.
 struct Counted {
     tickets: TicketCount,
     strong: AtomicU64,
@@ -478,28 +484,28 @@ impl Counted {
 }
 
 /// Tickets are given back by other threads while the engine takes more, and lets go of the
-/// lane: it is freed once, after all of them.
+/// epoch: it is freed once, after all of them.
 #[test]
-fn loom_tickets_keep_a_lane_to_the_last() {
+fn loom_tickets_keep_an_epoch_to_the_last() {
     model(|| {
-        let lane = Arc::new(Counted {
+        let subgroup = Arc::new(Counted {
             tickets: TicketCount::new(),
             strong: AtomicU64::new(1),
             memory: UnsafeCell::new(false),
         });
-        lane.take(2);
+        subgroup.take(2);
         let holder = |tickets| {
-            let lane = Arc::clone(&lane);
-            thread::spawn(move || lane.give(tickets))
+            let subgroup = Arc::clone(&subgroup);
+            thread::spawn(move || subgroup.give(tickets))
         };
         let first = holder(2);
-        lane.take(2);
+        subgroup.take(2);
         let second = holder(1);
-        lane.give(1);
-        lane.drop_one();
+        subgroup.give(1);
+        subgroup.drop_one();
         first.join().expect("no panic");
         second.join().expect("no panic");
         // SAFETY: nobody else is left.
-        lane.memory.with(|freed| assert!(unsafe { *freed }));
+        subgroup.memory.with(|freed| assert!(unsafe { *freed }));
     });
 }

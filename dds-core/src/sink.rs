@@ -22,7 +22,7 @@ pub trait Sink<F: Fabric> {
     }
 
     /// The end of a batch of `deliver` calls, of one step or several: a good moment to wake
-    /// readers. No step that finds nothing to do leaves a batch without its end, and a lane
+    /// readers. No step that finds nothing to do leaves a batch without its end, and an epoch
     /// that ends, or a group that stops, does not either.
     fn batch_end(&mut self);
 
@@ -34,7 +34,7 @@ pub trait Sink<F: Fabric> {
     /// messages are worth waking up for. Changes with a view at most.
     fn is_reading(&self, subgroup: SubgroupId) -> bool;
 
-    /// Whether messages of the subgroup are welcome, in a lane that has begun with a
+    /// Whether messages of the subgroup are welcome, in an epoch that has begun with a
     /// view: until all its members say so, its senders find no room in their ordered
     /// rings. Asked at every step until it is true; whoever makes it true sees to it that
     /// there is a step ([`Fabric::nudge`]).
@@ -47,16 +47,16 @@ pub trait Sink<F: Fabric> {
 /// What happens to a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EngineEvent {
-    /// A lane has ended; everything in it has been delivered. The subgroup goes
-    /// on, if it does, in a lane that begins at `end`.
-    LaneEnded {
+    /// An epoch has ended; everything in it has been delivered. The subgroup goes
+    /// on, if it does, in an epoch that begins at `end`.
+    EpochEnded {
         /// Where.
         subgroup: SubgroupId,
-        /// Which of its lanes.
+        /// Which of its epochs.
         epoch: u64,
-        /// Position behind the lane's order.
+        /// Position behind the epoch's order.
         end: u64,
-        /// Digest of the lane's order: the same at all who go on.
+        /// Digest of the epoch's order: the same at all who go on.
         digest: u64,
     },
     /// To be decided by the driver, in the domain's record on this host: whether

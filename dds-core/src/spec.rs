@@ -1,4 +1,4 @@
-//! What a lane is: members, senders, ring sizes. The same at all its members.
+//! What an epoch is: members, senders, ring sizes. The same at all its members.
 
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
@@ -10,14 +10,14 @@ use crate::limits::{
 
 /// A subgroup from one change of its members to the next: it has a segment, an
 /// order and rings of its own. A member's index in [`members`](Self::members)
-/// is its *place*: its rank in the lane's segment.
+/// is its *place*: its rank in the epoch's segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubgroupSpec {
     /// Of which subgroup.
     pub subgroup: SubgroupId,
-    /// The view that made it. Seeds the digest, so that two lanes never agree by chance.
+    /// The view that made it. Seeds the digest, so that two epochs never agree by chance.
     pub epoch: u64,
-    /// Position at which its order begins: where that of the lane before it ended.
+    /// Position at which its order begins: where that of the epoch before it ended.
     pub base: u64,
     /// By place: the member's rank in the control segment.
     pub members: Vec<Rank>,
@@ -27,10 +27,10 @@ pub struct SubgroupSpec {
     pub topics: Vec<TopicKey>,
 }
 
-/// A sender of a lane.
+/// A sender of an epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SenderSpec {
-    /// Its place in the lane.
+    /// Its place in the epoch.
     pub rank: Rank,
     /// Its rings by [`DeliveryClass`] index; `None` where it does not send.
     pub rings: [Option<RingSpec>; 2],
@@ -76,14 +76,14 @@ impl RingSpec {
     }
 }
 
-/// Why a lane cannot be.
+/// Why an epoch cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// No member, too many, or one member twice.
-    #[error("subgroup {0}: a lane has 1 to {MEMBERS_MAX} members, each once")]
+    #[error("subgroup {0}: an epoch has 1 to {MEMBERS_MAX} members, each once")]
     Members(SubgroupId),
     /// The list of senders is not ascending, or names a place outside.
-    #[error("subgroup {0}: senders must be ascending places of the lane")]
+    #[error("subgroup {0}: senders must be ascending places of the epoch")]
     Senders(SubgroupId),
     /// A ring has a size that is not legal.
     #[error(
@@ -102,16 +102,16 @@ pub enum SpecError {
     /// Two topics cannot be told apart by their headers.
     #[error("subgroup {0}: two topics have the same key; rename one of them")]
     TopicClash(SubgroupId),
-    /// The segment is not one of this lane.
-    #[error("subgroup {0}: the segment has other members than the lane, or shorter rows")]
+    /// The segment is not one of this epoch.
+    #[error("subgroup {0}: the segment has other members than the epoch, or shorter rows")]
     Segment(SubgroupId),
-    /// The lane before it has not ended.
-    #[error("subgroup {0}: the lane before has not ended")]
+    /// The epoch before it has not ended.
+    #[error("subgroup {0}: the epoch before has not ended")]
     Occupied(SubgroupId),
 }
 
 impl SubgroupSpec {
-    /// Whether the lane can be; everything after relies on it.
+    /// Whether the epoch can be; everything after relies on it.
     pub fn check(&self) -> Result<(), SpecError> {
         let subgroup = self.subgroup;
         let mut members = self.members.clone();

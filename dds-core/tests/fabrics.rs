@@ -53,7 +53,7 @@ fn len_of(index: u32) -> usize {
     4 + (index as usize * 7919) % 3000
 }
 
-fn lane(members: usize) -> SubgroupSpec {
+fn subgroup(members: usize) -> SubgroupSpec {
     let ring = Some(RingSpec {
         messages: 16,
         bytes: 1 << 13,
@@ -73,8 +73,8 @@ fn lane(members: usize) -> SubgroupSpec {
 /// Commits the next message, if there is room.
 fn send<F: Fabric>(handle: &EngineHandle<F>, index: u32) -> bool {
     let len = len_of(index) as u32;
-    let lane = handle.lane(SUBGROUP).expect("a lane");
-    let mut claim = match lane.claim(DeliveryClass::Ordered, len) {
+    let subgroup = handle.subgroup(SUBGROUP).expect("a subgroup");
+    let mut claim = match subgroup.claim(DeliveryClass::Ordered, len) {
         Ok(claim) => claim,
         Err(ClaimError::NoRoom) => return false,
         Err(error) => panic!("{error}"),
@@ -153,7 +153,7 @@ impl<W: Fn()> Drop for Alarm<'_, W> {
 fn check(hosts: &[usize]) {
     let histories: Vec<Received> = hosts.iter().map(|_| Received::default()).collect();
     let sink = |rank: usize| Reader(Arc::clone(&histories[rank]));
-    let (_stations, nodes) = stations::engines(hosts, &[lane(hosts.len())], sink);
+    let (_stations, nodes) = stations::engines(hosts, &[subgroup(hosts.len())], sink);
     let through = AtomicUsize::new(0);
     let wake_all = || nodes.iter().for_each(|node| node.handle().fabric().nudge());
     thread::scope(|scope| {

@@ -151,7 +151,7 @@ fn pair(reads: bool, config: EngineConfig) -> (SimNetwork, [Engine<Noted, Nobody
     };
     let options = SimOptions::default();
     let (network, controls) = SimNetwork::group(1, &[CONTROL_ROW_LEN; 2], options);
-    let lens = SegmentLayout::new(&spec).expect("a lane").row_lens();
+    let lens = SegmentLayout::new(&spec).expect("a subgroup").row_lens();
     let rows: Vec<_> = (0..).map(NodeId).zip(lens).collect();
     let segment = network.open(&rows);
     let view = view::view_of(2, vec![spec]);
@@ -181,8 +181,8 @@ fn pair(reads: bool, config: EngineConfig) -> (SimNetwork, [Engine<Noted, Nobody
 }
 
 fn claim(engine: &Engine<Noted, Nobody>) -> Claim<Noted> {
-    let lane = engine.handle().lane(SUBGROUP).expect("a lane");
-    lane.claim(DeliveryClass::Ordered, 16).expect("room")
+    let subgroup = engine.handle().subgroup(SUBGROUP).expect("a subgroup");
+    subgroup.claim(DeliveryClass::Ordered, 16).expect("room")
 }
 
 /// A member of two that sends a message so, and reads the topic or not: its calls meanwhile.

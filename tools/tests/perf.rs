@@ -122,7 +122,7 @@ fn throughput_beside_one_that_is_late_or_silent() {
     assert!(outcome["seconds"].as_f64() > Some(0.2), "{outcome}");
 }
 
-/// Nothing is pushed in lanes when all is said.
+/// Nothing is pushed in epochs when all is said.
 #[test]
 fn throughput_and_idling() {
     let members = ["--members", "3", "--size", "64", "--samples", "1000"];

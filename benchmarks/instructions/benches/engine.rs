@@ -28,7 +28,7 @@ const BATCH: usize = 64;
 const A_STEP: usize = 32;
 /// More rounds than the ring has messages.
 const WARM_UP: usize = 40;
-/// More steps than it takes until a lane is hardly looked at any more.
+/// More steps than it takes until an epoch is hardly looked at any more.
 const LOOKS_IN_VAIN: usize = 2000;
 
 const META: CommitMeta = CommitMeta {
@@ -74,14 +74,14 @@ type Node = Engine<HybridSegment, Touch>;
 /// A sender and a receiver.
 struct World {
     sender: Node,
-    lane: Arc<SubgroupHandle<HybridSegment>>,
+    subgroup: Arc<SubgroupHandle<HybridSegment>>,
     receiver: Node,
     size: u32,
     _stations: Vec<Station>,
 }
 
 /// One that is used, or one of those in which nothing happens.
-fn lane(subgroup: SubgroupId) -> SubgroupSpec {
+fn subgroup(subgroup: SubgroupId) -> SubgroupSpec {
     let (messages, bytes) = match subgroup {
         SUBGROUP => (1024, 1 << 24),
         _ => (16, 1 << 12),
@@ -101,22 +101,22 @@ fn lane(subgroup: SubgroupId) -> SubgroupSpec {
 
 impl World {
     fn new(size: u32) -> Self {
-        Self::with_lanes(size, 1)
+        Self::with_subgroups(size, 1)
     }
 
-    fn with_lanes(size: u32, lanes: u32) -> Self {
-        let subgroups = SUBGROUP.0..SUBGROUP.0 + lanes;
-        let lanes: Vec<_> = subgroups.map(|it| lane(SubgroupId(it))).collect();
+    fn with_subgroups(size: u32, subgroups: u32) -> Self {
+        let subgroups = SUBGROUP.0..SUBGROUP.0 + subgroups;
+        let subgroups: Vec<_> = subgroups.map(|it| subgroup(SubgroupId(it))).collect();
         let (stations, nodes) =
-            stations::engines(&[0; 2], &lanes, |rank| Touch { reading: rank > 0 });
+            stations::engines(&[0; 2], &subgroups, |rank| Touch { reading: rank > 0 });
         let mut nodes = nodes.into_iter();
         let (Some(sender), Some(receiver)) = (nodes.next(), nodes.next()) else {
             unreachable!("two engines");
         };
-        let lane = sender.handle().lane(SUBGROUP).expect("a lane");
+        let subgroup = sender.handle().subgroup(SUBGROUP).expect("a subgroup");
         let world = Self {
             sender,
-            lane,
+            subgroup,
             receiver,
             size,
             _stations: stations,
@@ -131,7 +131,7 @@ impl World {
     #[inline(never)]
     fn publish(&self) {
         let mut claim = self
-            .lane
+            .subgroup
             .claim(DeliveryClass::Ordered, self.size)
             .expect("room");
         if let [first, .., last] = claim.bytes() {
@@ -219,8 +219,8 @@ fn idle_step(world: World) -> World {
 }
 
 /// Nothing has happened for long.
-fn at_rest(lanes: u32) -> World {
-    let world = World::with_lanes(128, lanes);
+fn at_rest(subgroups: u32) -> World {
+    let world = World::with_subgroups(128, subgroups);
     for _ in 0..LOOKS_IN_VAIN {
         assert!(!world.receiver.step_briefly(0).expect("mine").progress);
     }
@@ -229,8 +229,8 @@ fn at_rest(lanes: u32) -> World {
 
 // Of a spinning thread.
 #[library_benchmark]
-#[bench::lanes_1(args = (1), setup = at_rest)]
-#[bench::lanes_50(args = (50), setup = at_rest)]
+#[bench::epochs_1(args = (1), setup = at_rest)]
+#[bench::epochs_50(args = (50), setup = at_rest)]
 fn rest_step(world: World) -> World {
     world.receiver.step_briefly(0);
     world
@@ -238,8 +238,8 @@ fn rest_step(world: World) -> World {
 
 // Of a thread that is about to sleep.
 #[library_benchmark]
-#[bench::lanes_1(args = (1), setup = at_rest)]
-#[bench::lanes_50(args = (50), setup = at_rest)]
+#[bench::epochs_1(args = (1), setup = at_rest)]
+#[bench::epochs_50(args = (50), setup = at_rest)]
 fn last_step(world: World) -> World {
     world.receiver.step(0);
     world

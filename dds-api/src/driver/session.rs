@@ -269,12 +269,14 @@ impl Session {
 
     /// Wakes threads that wait for what a step has brought.
     fn notify_waiters(&self, outcome: StepOutcome) -> Option<StepOutcome> {
-        if outcome.stopped || self.control_queue.lanes_changed() {
+        if outcome.stopped || self.control_queue.subgroups_changed() {
             self.send_waiters.wake_all();
         } else if outcome.room || outcome.stable {
             self.send_waiters.wake_changed(|subgroup| {
-                let lane = self.handle.lane(subgroup);
-                lane.map_or(0, |lane| lane.epoch().rotate_left(32) ^ lane.changes())
+                let subgroup = self.handle.subgroup(subgroup);
+                subgroup.map_or(0, |subgroup| {
+                    subgroup.epoch().rotate_left(32) ^ subgroup.changes()
+                })
             });
         }
         Some(outcome)

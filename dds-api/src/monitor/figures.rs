@@ -25,9 +25,9 @@ pub struct ParticipantFigures {
     pub view: u64,
     /// The members of that view by rank: the first leads.
     pub members: Vec<MemberFigures>,
-    /// What its engine has done, and how its lanes stand.
+    /// What its engine has done, and how its epochs stand.
     pub engine: Figures,
-    /// What the fabric has done, over all its lanes.
+    /// What the fabric has done, over all its epochs.
     pub fabric: FabricCounters,
     /// Times that the polling thread woke up.
     pub wake_ups: u64,

@@ -23,7 +23,7 @@ pub struct Peer {
 pub struct ParticipantCounters {
     /// Of the engine: messages sent, nulls, received, delivered; steps; batches.
     pub engine: Counters,
-    /// Of the fabric, over all lanes: pushes, bytes, doorbells rung, sleeps.
+    /// Of the fabric, over all epochs: pushes, bytes, doorbells rung, sleeps.
     pub fabric: FabricCounters,
     /// Times that the polling thread woke up.
     pub wake_ups: u64,

@@ -222,7 +222,7 @@ impl WriterCore {
             )));
         }
         match &receipt.committed {
-            Some(committed) if committed.ring == DeliveryClass::Ordered => {
+            Some(committed) if committed.class == DeliveryClass::Ordered => {
                 port.wait_stable(committed, deadline)
             }
             _ => Ok(()),

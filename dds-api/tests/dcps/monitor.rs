@@ -71,8 +71,8 @@ fn who_is_asked_tells_what_it_did() {
     assert_eq!(receiver.latency_others.count(), 100);
     assert_eq!(receiver.latency_own.count(), 0);
     assert_eq!((sender.view, sender.members.len()), (receiver.view, 2));
-    let lane = &receiver.engine.lanes[0];
-    assert_eq!((lane.delivered, lane.members.len()), (100, 2));
+    let subgroup = &receiver.engine.subgroups[0];
+    assert_eq!((subgroup.delivered, subgroup.members.len()), (100, 2));
     for participant in participants {
         participant.close().expect("it leaves");
     }
@@ -108,12 +108,15 @@ fn the_member_that_holds_a_writer_up_is_named() {
             let told = ranked(&mut monitor);
             let sender = told.iter().find(|it| it.topics[0].writers == 1);
             let sender = sender.expect("the writer's");
-            let lane = &sender.engine.lanes[0];
-            let waits = sender.waits.iter().find(|it| it.subgroup == lane.subgroup);
-            let ring = lane
+            let subgroup = &sender.engine.subgroups[0];
+            let waits = sender
+                .waits
+                .iter()
+                .find(|it| it.subgroup == subgroup.subgroup);
+            let ring = subgroup
                 .rings
                 .iter()
-                .find(|ring| ring.ring == DeliveryClass::Ordered);
+                .find(|ring| ring.class == DeliveryClass::Ordered);
             let ring = ring.expect("its ring");
             let full = waits.is_some_and(|it| it.waiting == 1) && ring.messages == 16;
             let named: Vec<_> = ring

@@ -24,10 +24,10 @@ const KNOWN_GAPS: [&str; 3] = [
     "member 2 suspects it",
     "its order up to position",
 ];
-/// Rows of lanes, with the rings of these members, are shorter than those of views.
+/// Rows of epochs, with the rings of these members, are shorter than those of views.
 const LANE_LEN_MAX: u64 = 200 << 10;
 const LANE_LEN_MIN: u64 = 16 << 10;
-/// Of a lane's row: columns and the first guard, and the headers after them.
+/// Of an epoch's row: columns and the first guard, and the headers after them.
 const COLUMNS_LEN: u64 = 2 << 10;
 /// Of a view's row: whom it suspects, and who is dead.
 const SUSPICIONS: u64 = 256;
@@ -76,7 +76,7 @@ impl Random {
 /// - `columns`: counters and guards that rise, fall, and are ahead of everything.
 /// - `headers`: offsets past the ring, lengths that wrap, kinds that there are none of.
 /// - `payload`: bytes that change while others look at them.
-/// - `lane`: anything anywhere in rows of lanes.
+/// - `epoch`: anything anywhere in rows of epochs.
 /// - `view`: heartbeat, requests, wedge, guards of what is said of the next view.
 /// - `accuse`: that all others have failed, in rows of views.
 pub(crate) fn vandalise(time: Duration, seed: u64, how: &str) -> String {
@@ -287,8 +287,8 @@ fn rounds(hows: &[&str]) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn who_overwrites_its_lanes_is_expelled_or_ignored() {
-    let told = rounds(&["columns", "headers", "payload", "lane"]);
+fn who_overwrites_its_epochs_is_expelled_or_ignored() {
+    let told = rounds(&["columns", "headers", "payload", "subgroup"]);
     let expelled = told.keys().filter(|what| !what.ends_with("went on"));
     assert!(expelled.count() > 0, "{told:?}");
 }

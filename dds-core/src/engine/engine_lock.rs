@@ -2,7 +2,7 @@
 //!
 //! Whoever has the turn gives it back by one store. A lock that knew who waits for it would
 //! need an exchange there, for each message, and nobody who sends or steps waits: who finds
-//! the turn taken leaves its work to whoever has it next. The few that do wait (a lane is
+//! the turn taken leaves its work to whoever has it next. The few that do wait (an epoch is
 //! added, a view begins, somebody asks for figures) try again, and sleep between tries.
 
 use std::cell::UnsafeCell;

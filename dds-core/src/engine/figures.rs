@@ -13,10 +13,10 @@ use crate::subgroup::{SubgroupFigures, SubgroupState};
 pub struct Figures {
     /// What it has done so far.
     pub counters: Counters,
-    /// What each of its writers has done so far, whatever lanes there were.
+    /// What each of its writers has done so far, whatever epochs there were.
     pub writers: Vec<WriterFigures>,
-    /// Its lanes, ascending by their subgroups.
-    pub lanes: Vec<SubgroupFigures>,
+    /// Its epochs, ascending by their subgroups.
+    pub subgroups: Vec<SubgroupFigures>,
 }
 
 /// What a writer has done so far.
@@ -35,9 +35,9 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// the next one for some microseconds: to be called when figures are asked for.
     pub fn figures(&self) -> Figures {
         let state = self.state();
-        let mut lanes: Vec<SubgroupFigures> =
+        let mut subgroups: Vec<SubgroupFigures> =
             state.groups.iter().map(SubgroupState::figures).collect();
-        lanes.sort_unstable_by_key(|lane| lane.subgroup);
+        subgroups.sort_unstable_by_key(|subgroup| subgroup.subgroup);
         let writer = |(writer, messages, bytes)| WriterFigures {
             writer,
             messages,
@@ -46,7 +46,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         Figures {
             counters: self.participant().common.counters.snapshot(),
             writers: state.seqs.published().map(writer).collect(),
-            lanes,
+            subgroups,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the threads of a participant share, whatever lanes there are.
+//! What the threads of a participant share, whatever epochs there are.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,10 +20,10 @@ pub(crate) struct Participant<F> {
     table: Mutex<Table<F>>,
 }
 
-/// The lanes that have not ended.
+/// The epochs that have not ended.
 struct Table<F> {
-    lanes: BTreeMap<SubgroupId, Arc<SubgroupHandle<F>>>,
-    /// Of all lanes, and of those that will be.
+    subgroups: BTreeMap<SubgroupId, Arc<SubgroupHandle<F>>>,
+    /// Of all epochs, and of those that will be.
     status: u32,
     /// What went through those that have ended.
     ended: FabricCounters,
@@ -35,7 +35,7 @@ impl<F: Fabric> Participant<F> {
             control,
             common: Arc::new(Shared::new()),
             table: Mutex::new(Table {
-                lanes: BTreeMap::new(),
+                subgroups: BTreeMap::new(),
                 status: OPEN,
                 ended: FabricCounters::default(),
             }),
@@ -47,28 +47,31 @@ impl<F: Fabric> Participant<F> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn add(&self, lane: Arc<SubgroupHandle<F>>) {
+    pub(crate) fn add(&self, subgroup: Arc<SubgroupHandle<F>>) {
         let mut table = self.table();
-        lane.close(table.status);
-        table.lanes.insert(lane.subgroup(), lane);
+        subgroup.close(table.status);
+        table.subgroups.insert(subgroup.id(), subgroup);
     }
 
     pub(crate) fn remove(&self, subgroup: SubgroupId) {
         let mut table = self.table();
-        if let Some(lane) = table.lanes.remove(&subgroup) {
-            add_pushes(&mut table.ended, &lane.fabric.counters());
+        if let Some(subgroup) = table.subgroups.remove(&subgroup) {
+            add_pushes(&mut table.ended, &subgroup.fabric.counters());
         }
     }
 
-    /// No lane takes claims any more.
+    /// No epoch takes claims any more.
     pub(crate) fn close(&self, status: u32) {
         let mut table = self.table();
         table.status = table.status.max(status);
-        table.lanes.values().for_each(|lane| lane.close(status));
+        table
+            .subgroups
+            .values()
+            .for_each(|subgroup| subgroup.close(status));
     }
 }
 
-/// Access to an engine for the threads of its participant: lanes, counters.
+/// Access to an engine for the threads of its participant: epochs, counters.
 /// Cheap to clone.
 pub struct EngineHandle<F>(pub(crate) Arc<Participant<F>>);
 
@@ -79,33 +82,33 @@ impl<F> Clone for EngineHandle<F> {
 }
 
 impl<F: Fabric> EngineHandle<F> {
-    /// The lane of a subgroup; `None` while there is none, because the old one
+    /// The epoch of a subgroup; `None` while there is none, because the old one
     /// has ended and the next one is not here yet, or because this participant
     /// is no member. Takes a short lock: writers keep what they got until it
     /// refuses a claim with [`ClaimError::Wedged`].
-    pub fn lane(&self, subgroup: SubgroupId) -> Option<Arc<SubgroupHandle<F>>> {
-        self.0.table().lanes.get(&subgroup).cloned()
+    pub fn subgroup(&self, subgroup: SubgroupId) -> Option<Arc<SubgroupHandle<F>>> {
+        self.0.table().subgroups.get(&subgroup).cloned()
     }
 
-    /// The subgroups that have a lane, in ascending order. Takes a short lock.
+    /// The subgroups that have an epoch, in ascending order. Takes a short lock.
     pub fn subgroups(&self) -> Vec<SubgroupId> {
-        self.0.table().lanes.keys().copied().collect()
+        self.0.table().subgroups.keys().copied().collect()
     }
 
-    /// What went through this participant's segments: those of its lanes, ended ones too, and
+    /// What went through this participant's segments: those of its epochs, ended ones too, and
     /// the control segment. Takes a short lock.
     pub fn traffic(&self) -> FabricCounters {
         let table = self.0.table();
         // Of what it does as one (rings, sleeps), each segment knows all.
         let mut all = self.0.control.counters();
         add_pushes(&mut all, &table.ended);
-        for lane in table.lanes.values() {
-            add_pushes(&mut all, &lane.fabric.counters());
+        for subgroup in table.subgroups.values() {
+            add_pushes(&mut all, &subgroup.fabric.counters());
         }
         all
     }
 
-    /// Whether lanes to come will take claims: not when the group has stopped. For writers that wait for a lane. Takes a short lock.
+    /// Whether epochs to come will take claims: not when the group has stopped. For writers that wait for an epoch. Takes a short lock.
     pub fn check(&self) -> Result<(), ClaimError> {
         ClaimError::of_status(self.0.table().status)
     }

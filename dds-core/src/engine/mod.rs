@@ -51,7 +51,7 @@ pub struct StepOutcome {
     pub due: u64,
 }
 
-/// At which lanes at rest a step looks that moves nothing. Of those that do, each
+/// At which epochs at rest a step looks that moves nothing. Of those that do, each
 /// [`STEPS_A_LOOK`](crate::engine::active_set::STEPS_A_LOOK)th looks at one. A brief one may also pass over
 /// the view, where no member has said anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(crate) enum Look {
     Brief,
 }
 
-/// A participant's engine: its lanes, over the segments that it is given.
+/// A participant's engine: its epochs, over the segments that it is given.
 pub struct Engine<F: Fabric, S> {
     participant: Arc<Participant<F>>,
     state: EngineLock<State<F, S>>,
@@ -71,7 +71,7 @@ pub struct Engine<F: Fabric, S> {
 pub(crate) struct State<F, S> {
     pub(crate) config: EngineConfig,
     pub(crate) groups: Vec<SubgroupState<F>>,
-    rota: ActiveSet,
+    active_set: ActiveSet,
     sink: S,
     pushes: Pushes,
     pub(crate) seqs: WriterSeqs,
@@ -81,13 +81,13 @@ pub(crate) struct State<F, S> {
 }
 
 impl<F: Fabric, S: Sink<F>> Engine<F, S> {
-    /// An engine without lanes, which sleeps in a segment that this participant has to itself:
+    /// An engine without epochs, which sleeps in a segment that this participant has to itself:
     /// its threads are woken there.
     pub fn new(own: F, config: EngineConfig, sink: S) -> Self {
         let participant = Participant::new(own);
         let state = State {
             groups: Vec::new(),
-            rota: ActiveSet::default(),
+            active_set: ActiveSet::default(),
             sink,
             pushes: Pushes::new(participant.common.clone()),
             seqs: WriterSeqs::default(),
@@ -124,13 +124,13 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// not go back. `None` when another thread is stepping. Never blocks,
     /// allocates nothing once warm, makes no system call but what the fabric
     /// needs to push and to wake sleepers. Without progress, there is nothing to do in any
-    /// lane: this is the look before one sleeps.
+    /// epoch: this is the look before one sleeps.
     pub fn step(&self, now: u64) -> Option<StepOutcome> {
         self.step_as(now, Look::Whole)
     }
 
     /// The same for who steps again at once, whether there was something to do or not: of
-    /// lanes in which nothing has happened of late it looks at one, and at another the next
+    /// epochs in which nothing has happened of late it looks at one, and at another the next
     /// time, so that it costs the same however many there are; and at the view every few
     /// times, while no member has said anything there. It is no reason to sleep.
     pub fn step_briefly(&self, now: u64) -> Option<StepOutcome> {
@@ -150,10 +150,10 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         Some(outcome)
     }
 
-    fn leave_commit(&self, lane: &SubgroupHandle<F>) {
+    fn leave_commit(&self, subgroup: &SubgroupHandle<F>) {
         let left_commits = &self.participant.common.left_commits;
         left_commits.store(true, Ordering::Relaxed);
-        lane.nudge();
+        subgroup.nudge();
     }
 
     /// Commits a claim and publishes it, and what was committed before; if another thread is
@@ -167,14 +167,14 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     ) -> Result<u64, ClaimError> {
         let Some(mut state) = self.try_state() else {
             let index = claim.finish(used, meta)?;
-            self.leave_commit(claim.lane());
+            self.leave_commit(claim.subgroup());
             return Ok(index);
         };
         let (index, want) = state.send(&self.participant, claim, used, meta)?;
         if want == WakeInterest::DataAndAcks {
             // The sleeper may have announced that it wants data only. It has not looked at
             // what it sleeps on unless it has had the state since.
-            claim.lane().fabric.nudge_under_lock();
+            claim.subgroup().fabric.nudge_under_lock();
         }
         Ok(index)
     }
@@ -185,13 +185,13 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     }
 
     /// How far this member is in a subgroup, for tests and tools. `None` when
-    /// another thread is stepping, or for a subgroup that has no lane here.
+    /// another thread is stepping, or for a subgroup that has no epoch here.
     pub fn position(&self, subgroup: SubgroupId) -> Option<Position> {
         self.with_group(subgroup, SubgroupState::position)
     }
 
     /// Whether this member has received what stands at a position of the subgroup's order, in
-    /// the lane that it has now or before it. `None` as for [`position`](Self::position).
+    /// the epoch that it has now or before it. `None` as for [`position`](Self::position).
     pub fn has_received(&self, subgroup: SubgroupId, position: u64) -> Option<bool> {
         self.with_group(subgroup, |group| group.has_received(position))
     }
@@ -227,7 +227,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         }
     }
 
-    /// The lanes, and what they need.
+    /// The epochs, and what they need.
     pub(crate) fn split(&mut self) -> (&mut Vec<SubgroupState<F>>, Context<'_, S>) {
         let Self {
             groups,
@@ -260,12 +260,12 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             self.wake_stirred();
         }
         let mut at = 0;
-        while let Some(awake) = self.rota.next(at, Kind::Awake) {
+        while let Some(awake) = self.active_set.next(at, Kind::Awake) {
             self.step_group(participant, awake, progress);
             at = awake + 1;
         }
         if progress.is_any() {
-            if self.rota.is_time_to_look() {
+            if self.active_set.is_time_to_look() {
                 self.take_turn(participant, Kind::Resting, progress);
             }
             return;
@@ -275,7 +275,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             Look::Brief => Kind::Dozing,
         };
         at = 0;
-        while let Some(resting) = self.rota.next(at, kind) {
+        while let Some(resting) = self.active_set.next(at, kind) {
             self.look_at(participant, resting, progress);
             at = resting + 1;
         }
@@ -284,22 +284,22 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         }
     }
 
-    /// Looks at the lane of a kind whose turn it is.
+    /// Looks at the epoch of a kind whose turn it is.
     fn take_turn(&mut self, participant: &Participant<F>, kind: Kind, progress: &mut Progress) {
-        if let Some(resting) = self.rota.take_turn(kind) {
+        if let Some(resting) = self.active_set.take_turn(kind) {
             self.look_at(participant, resting, progress);
         }
     }
 
-    /// Whether there is news in a lane at rest: then it is stepped.
+    /// Whether there is news in an epoch at rest: then it is stepped.
     fn look_at(&mut self, participant: &Participant<F>, resting: usize, progress: &mut Progress) {
         let (groups, context) = self.split();
         match groups[resting].look(&context) {
             Seen::News => {
-                self.rota.wake(resting);
+                self.active_set.wake(resting);
                 self.step_group(participant, resting, progress);
             }
-            Seen::FallsAsleep => self.rota.put_to_sleep(resting),
+            Seen::FallsAsleep => self.active_set.put_to_sleep(resting),
             Seen::Nothing => {}
         }
     }
@@ -311,63 +311,63 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             Ok(rests) => {
                 if rests {
                     let wants_acks = group.wants_acks(&*context.sink);
-                    self.rota.lay(at, wants_acks);
+                    self.active_set.lay(at, wants_acks);
                 }
             }
             Err(trouble) => self.blame(participant, at, trouble),
         }
     }
 
-    /// Each lane is looked at again: something has changed that concerns them.
-    pub(crate) fn wake_lanes(&mut self) {
-        self.rota.wake_all(self.groups.len());
+    /// Each epoch is looked at again: something has changed that concerns them.
+    pub(crate) fn wake_subgroups(&mut self) {
+        self.active_set.wake_all(self.groups.len());
     }
 
-    /// Threads have left something in lanes at rest.
+    /// Threads have left something in epochs at rest.
     fn wake_stirred(&mut self) {
         let mut at = 0;
-        while let Some(resting) = self.rota.next(at, Kind::Resting) {
-            if self.groups[resting].is_stirred() {
-                self.rota.wake(resting);
+        while let Some(resting) = self.active_set.next(at, Kind::Resting) {
+            if self.groups[resting].has_new_work() {
+                self.active_set.wake(resting);
             }
             at = resting + 1;
         }
     }
 
-    /// Whether acknowledgements of others would let a lane go on.
+    /// Whether acknowledgements of others would let an epoch go on.
     fn wants_acks(&self) -> bool {
-        let next = |from| self.rota.next(from, Kind::Awake);
+        let next = |from| self.active_set.next(from, Kind::Awake);
         let mut awake = std::iter::successors(next(0), |at| next(at + 1));
-        self.rota.wants_acks() || awake.any(|at| self.groups[at].wants_acks(&self.sink))
+        self.active_set.wants_acks() || awake.any(|at| self.groups[at].wants_acks(&self.sink))
     }
 
-    /// What stands in the row of a member of a lane breaks the protocol: the member is suspected.
+    /// What stands in the row of a member of an epoch breaks the protocol: the member is suspected.
     #[cold]
     fn blame(&mut self, participant: &Participant<F>, at: usize, trouble: Trouble) {
         let rank = self.groups[at].spec.members[trouble.place.index()];
         self.suspect(participant, rank, &describe(trouble.what));
     }
 
-    /// Where a lane stands that can be published in. What is, waits for its delivery.
-    fn wake_lane(&mut self, lane: &Arc<SubgroupHandle<F>>) -> Option<usize> {
+    /// Where an epoch stands that can be published in. What is, waits for its delivery.
+    fn wake_subgroup(&mut self, subgroup: &Arc<SubgroupHandle<F>>) -> Option<usize> {
         if self.stopped {
             return None;
         }
-        let at = self.find(lane)?;
-        self.rota.wake(at);
+        let at = self.find(subgroup)?;
+        self.active_set.wake(at);
         Some(at)
     }
 
-    /// Where a lane stands in the list: mostly where it stood, so that it costs the same
+    /// Where an epoch stands in the list: mostly where it stood, so that it costs the same
     /// however many there are.
-    fn find(&self, lane: &Arc<SubgroupHandle<F>>) -> Option<usize> {
-        let is_it = |group: &SubgroupState<F>| Arc::ptr_eq(&group.lane, lane);
-        let known = lane.listed_at.load(Ordering::Relaxed) as usize;
+    fn find(&self, subgroup: &Arc<SubgroupHandle<F>>) -> Option<usize> {
+        let is_it = |group: &SubgroupState<F>| Arc::ptr_eq(&group.handle, subgroup);
+        let known = subgroup.listed_at.load(Ordering::Relaxed) as usize;
         if self.groups.get(known).is_some_and(is_it) {
             return Some(known);
         }
         let at = self.groups.iter().position(is_it)?;
-        lane.listed_at.store(at as u64, Ordering::Relaxed);
+        subgroup.listed_at.store(at as u64, Ordering::Relaxed);
         Some(at)
     }
 
@@ -380,13 +380,13 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         used: u32,
         meta: &CommitMeta,
     ) -> Result<(u64, WakeInterest), ClaimError> {
-        let Some(at) = self.wake_lane(claim.lane()) else {
+        let Some(at) = self.wake_subgroup(claim.subgroup()) else {
             return Ok((claim.finish(used, meta)?, WakeInterest::Data));
         };
         let (groups, mut context) = self.split();
         let group = &mut groups[at];
         let index = group.send_claim(claim, (used, meta), &mut context)?;
-        let wants_acks = group.wants_acks_of_ring(claim.ring(), &*context.sink);
+        let wants_acks = group.wants_acks_of_class(claim.class(), &*context.sink);
         Ok((index, want(participant, wants_acks)))
     }
 

@@ -14,12 +14,12 @@ use crate::subgroup::handle::SubgroupHandle;
 use crate::subgroup::layout::SegmentLayout;
 use crate::subgroup::{Context, SubgroupState};
 
-/// The lanes of an engine between two of its steps: where they are added, and
+/// The epochs of an engine between two of its steps: where they are added, and
 /// step by step brought to their end.
 ///
 /// ```text
 ///   all who go on:  wedge until true | all can be seen to be wedged: freeze
-///                   | one cut is agreed on: finish | open the next lane
+///                   | one cut is agreed on: finish | open the next epoch
 ///   of the others:  fence, before the freeze
 /// ```
 pub(crate) struct Subgroups<'a, F: Fabric, S> {
@@ -27,14 +27,16 @@ pub(crate) struct Subgroups<'a, F: Fabric, S> {
     state: &'a mut State<F, S>,
 }
 
-/// Why a lane does not come to its end.
+/// Why an epoch does not come to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SubgroupError {
     /// There is none.
-    #[error("subgroup {0} has no lane here")]
-    NoLane(SubgroupId),
+    #[error("subgroup {0} is not open here")]
+    NotOpen(SubgroupId),
     /// Its counts may still change, or it is cut where this member has not come.
-    #[error("the lane of subgroup {0} is not frozen, or has received less than is to be delivered")]
+    #[error(
+        "the epoch of subgroup {0} is not frozen, or has received less than is to be delivered"
+    )]
     NotReceived(SubgroupId),
 }
 
@@ -49,17 +51,17 @@ impl<'a, F: Fabric, S: Sink<F>> Subgroups<'a, F, S> {
 
     /// To change them: they are looked at again.
     pub(crate) fn split(&mut self) -> (&mut Vec<SubgroupState<F>>, Context<'_, S>) {
-        self.state.wake_lanes();
+        self.state.wake_subgroups();
         self.state.split()
     }
 
     fn at(&self, subgroup: SubgroupId) -> Result<usize, SubgroupError> {
         let groups = &self.state.groups;
         let at = groups.iter().position(|group| group.id() == subgroup);
-        at.ok_or(SubgroupError::NoLane(subgroup))
+        at.ok_or(SubgroupError::NotOpen(subgroup))
     }
 
-    /// Opens a lane. Its ordered ring takes claims when all members are ready.
+    /// Opens an epoch. Its ordered ring takes claims when all members are ready.
     pub(crate) fn open(
         &mut self,
         spec: &SubgroupSpec,
@@ -70,19 +72,19 @@ impl<'a, F: Fabric, S: Sink<F>> Subgroups<'a, F, S> {
             return Err(SpecError::Occupied(spec.subgroup));
         }
         let common = self.participant.common.clone();
-        let lane = SubgroupHandle::new(segment, spec, &layout, common, self.state.config)?;
-        let lane = Arc::new(lane);
-        let group = SubgroupState::new(lane.clone(), spec.clone(), &layout);
+        let subgroup = SubgroupHandle::new(segment, spec, &layout, common, self.state.config)?;
+        let subgroup = Arc::new(subgroup);
+        let group = SubgroupState::new(subgroup.clone(), spec.clone(), &layout);
         self.state.groups.push(group);
-        self.state.wake_lanes();
-        self.participant.add(lane.clone());
-        Ok(lane)
+        self.state.wake_subgroups();
+        self.participant.add(subgroup.clone());
+        Ok(subgroup)
     }
 
     /// Delivers what is below the cut, the same at all who go on: `trim` has the
     /// least count that any of them reported, for each sender in order. Whatever
-    /// was received of the unordered rings is delivered too. Ends the lane, and
-    /// says so in an [`EngineEvent::LaneEnded`](crate::EngineEvent::LaneEnded).
+    /// was received of the unordered rings is delivered too. Ends the epoch, and
+    /// says so in an [`EngineEvent::EpochEnded`](crate::EngineEvent::EpochEnded).
     pub(crate) fn finish(
         &mut self,
         subgroup: SubgroupId,
@@ -94,7 +96,7 @@ impl<'a, F: Fabric, S: Sink<F>> Subgroups<'a, F, S> {
             return Err(SubgroupError::NotReceived(subgroup));
         }
         groups.swap_remove(at);
-        self.state.wake_lanes();
+        self.state.wake_subgroups();
         self.participant.remove(subgroup);
         Ok(())
     }

@@ -289,7 +289,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
                 group.reopen();
             }
         }
-        self.wake_lanes();
+        self.wake_subgroups();
         for (subgroup, segment) in subgroups {
             let spec = view.subgroup(subgroup);
             let spec = spec.ok_or(SpecError::Segment(subgroup))?;

@@ -143,9 +143,9 @@ impl<F: Fabric> Membership<F> {
         // A report must cover all touched subgroups that its member is in: the trims rest on it.
         let touched = self.touched();
         let mut subgroups = self.view.subgroups.iter();
-        let whole = subgroups.all(|lane| {
-            let is_in = touched.contains(lane.subgroup) && lane.members.contains(&rank);
-            !is_in || report.iter().any(|trim| trim.subgroup == lane.subgroup)
+        let whole = subgroups.all(|subgroup| {
+            let is_in = touched.contains(subgroup.subgroup) && subgroup.members.contains(&rank);
+            !is_in || report.iter().any(|trim| trim.subgroup == subgroup.subgroup)
         });
         let sound = whole
             && report.iter().all(|trim| {

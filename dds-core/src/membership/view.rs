@@ -159,7 +159,7 @@ impl View {
         }
         let subgroups = ids.into_iter().map(|id| {
             let (epoch, base) = since(id);
-            lane(id, epoch, base, &members)
+            subgroup(id, epoch, base, &members)
         });
         let subgroups: Vec<SubgroupSpec> = subgroups.collect::<Result<_, _>>()?;
         // A number takes at most ten bytes, a list has a length.
@@ -191,13 +191,14 @@ impl View {
     pub fn subgroup(&self, id: SubgroupId) -> Option<&SubgroupSpec> {
         let at = self
             .subgroups
-            .binary_search_by_key(&id, |lane| lane.subgroup);
+            .binary_search_by_key(&id, |subgroup| subgroup.subgroup);
         at.ok().map(|at| &self.subgroups[at])
     }
 
     /// The view as bytes, for newcomers.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let lane = |lane: &SubgroupSpec| (lane.subgroup.0, lane.epoch, lane.base);
+        let subgroup =
+            |subgroup: &SubgroupSpec| (subgroup.subgroup.0, subgroup.epoch, subgroup.base);
         let notes = distinct(&self.members);
         let places: BTreeMap<_, _> = (0..)
             .zip(&notes)
@@ -212,7 +213,7 @@ impl View {
         let wire = Wire {
             id: self.id,
             members: self.members.clone(),
-            subgroups: self.subgroups.iter().map(lane).collect(),
+            subgroups: self.subgroups.iter().map(subgroup).collect(),
             noted: noted.collect(),
             notes,
         };
@@ -237,7 +238,7 @@ impl View {
         let view = Self::of(wire.id, wire.members, |id| {
             subgroups.get(&id.0).copied().unwrap_or_default()
         })?;
-        let known = |lane: &SubgroupSpec| lane.epoch > 0 && lane.epoch <= view.id;
+        let known = |subgroup: &SubgroupSpec| subgroup.epoch > 0 && subgroup.epoch <= view.id;
         if view.subgroups.iter().all(known) && subgroups.len() == view.subgroups.len() {
             Ok(view)
         } else {
@@ -315,13 +316,13 @@ fn as_noted(notes: &[(u64, Note)], members: &[Member]) -> Vec<(u64, Note)> {
 
 /// The subgroup of all members with an endpoint on one of its topics. A sender's ring is as large
 /// as the largest that its writers ask for.
-fn lane(
+fn subgroup(
     subgroup: SubgroupId,
     epoch: u64,
     base: u64,
     members: &[Member],
 ) -> Result<SubgroupSpec, ViewError> {
-    let mut lane = SubgroupSpec {
+    let mut subgroup_spec = SubgroupSpec {
         subgroup,
         epoch,
         base,
@@ -336,8 +337,8 @@ fn lane(
         if endpoints.peek().is_none() {
             continue;
         }
-        let place = Rank(lane.members.len() as u16);
-        lane.members.push(Rank(rank));
+        let place = Rank(subgroup_spec.members.len() as u16);
+        subgroup_spec.members.push(Rank(rank));
         let mut rings = [None, None];
         for endpoint in endpoints {
             topics.insert(endpoint.topic);
@@ -347,12 +348,14 @@ fn lane(
             }
         }
         if rings.iter().any(Option::is_some) {
-            lane.senders.push(SenderSpec { rank: place, rings });
+            subgroup_spec
+                .senders
+                .push(SenderSpec { rank: place, rings });
         }
     }
-    lane.topics = topics.into_iter().collect();
-    lane.check()?;
-    Ok(lane)
+    subgroup_spec.topics = topics.into_iter().collect();
+    subgroup_spec.check()?;
+    Ok(subgroup_spec)
 }
 
 impl Touched {

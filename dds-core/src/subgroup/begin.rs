@@ -1,7 +1,7 @@
-//! How a lane of a view begins: its ordered ring takes claims once all members are
+//! How an epoch of a view begins: its ordered ring takes claims once all members are
 //! ready for its messages.
 //!
-//! A member that has not handed on what came by the lanes before holds those rings.
+//! A member that has not handed on what came by the epochs before holds those rings.
 //! Were it given another ring by each change of members, what waits for it would grow
 //! without end. So it says no, its senders find no room, and it has at most what
 //! it had when it said so.
@@ -18,17 +18,17 @@ impl<F: Fabric> SubgroupState<F> {
     /// are. Whether there is room by that.
     pub(super) fn begin<S: Sink<F>>(
         &mut self,
-        lane: &SubgroupHandle<F>,
+        handle: &SubgroupHandle<F>,
         context: &mut Context<'_, S>,
     ) -> bool {
-        if lane.begun.load(Ordering::Relaxed) {
+        if handle.begun.load(Ordering::Relaxed) {
             return false;
         }
-        let (fabric, me) = (&lane.fabric, lane.fabric.me());
+        let (fabric, me) = (&handle.fabric, handle.fabric.me());
         if !self.is_ready && context.sink.is_ready(self.id()) {
             self.is_ready = true;
-            fabric.store(lane.columns.ready(), 1);
-            let (at, len) = (lane.columns.delivered_num, lane.columns.delivered_len());
+            fabric.store(handle.columns.ready(), 1);
+            let (at, len) = (handle.columns.delivered_num, handle.columns.delivered_len());
             context.pushes.acks(at, len);
         }
         let members = (0..).map(Rank).zip(&self.members);
@@ -39,7 +39,7 @@ impl<F: Fabric> SubgroupState<F> {
             });
         if all {
             // Nothing is handed over with it: a claim synchronizes by the ring's own words.
-            lane.begun.store(true, Ordering::Relaxed);
+            handle.begun.store(true, Ordering::Relaxed);
         }
         all
     }

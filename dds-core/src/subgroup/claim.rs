@@ -30,7 +30,7 @@ pub enum ClaimError {
     /// This participant has no such ring in the subgroup.
     #[error("not a sender of this subgroup")]
     NotASender,
-    /// The subgroup changes its members: the next lane takes claims.
+    /// The subgroup changes its members: the next epoch takes claims.
     #[error("the subgroup is changing its members")]
     Wedged,
     /// The group has stopped.
@@ -39,7 +39,7 @@ pub enum ClaimError {
 }
 
 impl ClaimError {
-    /// Whether a lane of this status takes claims and commits.
+    /// Whether an epoch of this status takes claims and commits.
     pub(crate) fn of_status(status: u32) -> Result<(), Self> {
         match status {
             OPEN => Ok(()),
@@ -76,11 +76,11 @@ pub struct CommitMeta {
 pub struct Committed {
     /// Where it was sent.
     pub subgroup: SubgroupId,
-    /// In which of the subgroup's lanes.
+    /// In which of the subgroup's epochs.
     pub epoch: u64,
     /// By which ring.
-    pub ring: DeliveryClass,
-    /// Which message of this sender in the lane, nulls counted.
+    pub class: DeliveryClass,
+    /// Which message of this sender in the epoch, nulls counted.
     pub index: u64,
 }
 
@@ -88,7 +88,7 @@ pub struct Committed {
 pub struct RefusedCommit<F: Fabric> {
     /// Why.
     pub error: ClaimError,
-    /// To be copied from: into a claim of the subgroup's next lane when this one
+    /// To be copied from: into a claim of the subgroup's next epoch when this one
     /// is wedged. Dropped, it leaves no trace.
     pub claim: Claim<F>,
 }
@@ -105,18 +105,18 @@ impl<F: Fabric> fmt::Debug for RefusedCommit<F> {
 ///
 /// Ended by [`Claim::commit`]; dropped, it is withdrawn and leaves no trace.
 pub struct Claim<F: Fabric> {
-    lane: Arc<SubgroupHandle<F>>,
+    subgroup: Arc<SubgroupHandle<F>>,
     /// Where the ring's payload begins, in my own row.
     payload: NonNull<u8>,
     /// Where the room of this claim begins in it.
     begin: NonNull<u8>,
     reserved: Reserved,
-    ring: DeliveryClass,
+    class: DeliveryClass,
     /// Neither committed nor withdrawn.
     is_open: bool,
 }
 
-// SAFETY: both pointers are into a row that `lane` keeps mapped. Nothing is reached through them
+// SAFETY: both pointers are into a row that `epoch` keeps mapped. Nothing is reached through them
 // but the reserved bytes, which are this claim's alone while it is open, on any thread.
 unsafe impl<F: Fabric> Send for Claim<F> {}
 // SAFETY: nothing is reached through them but by `&mut self`.
@@ -124,31 +124,32 @@ unsafe impl<F: Fabric> Sync for Claim<F> {}
 
 impl<F: Fabric> Claim<F> {
     pub(crate) fn new(
-        lane: Arc<SubgroupHandle<F>>,
-        ring: DeliveryClass,
+        subgroup: Arc<SubgroupHandle<F>>,
+        class: DeliveryClass,
         reserved: Reserved,
     ) -> Self {
-        let row = lane.fabric.row(lane.fabric.me());
-        let payload = lane.columns.rings[ring.index()].map_or(NonNull::dangling(), |columns| {
-            row.place(columns.payload, columns.spec.memory() as usize)
-        });
+        let row = subgroup.fabric.row(subgroup.fabric.me());
+        let payload = subgroup.columns.rings[class.index()]
+            .map_or(NonNull::dangling(), |columns| {
+                row.place(columns.payload, columns.spec.memory() as usize)
+            });
         Self {
             payload,
             begin: begin(payload, &reserved),
-            lane,
+            subgroup,
             reserved,
-            ring,
+            class,
             is_open: true,
         }
     }
 
-    /// Claims anew, in the same lane and by the same ring, as [`SubgroupHandle::claim`] does: for who
-    /// has finished this claim and keeps it, rather than take hold of the lane for each
+    /// Claims anew, in the same epoch and by the same ring, as [`SubgroupHandle::claim`] does: for who
+    /// has finished this claim and keeps it, rather than take hold of the epoch for each
     /// message. What is claimed still is withdrawn.
     #[inline]
     pub fn renew(&mut self, len: u32) -> Result<(), ClaimError> {
         self.withdraw();
-        self.reserved = self.lane.reserve(self.ring, len)?;
+        self.reserved = self.subgroup.reserve(self.class, len)?;
         self.begin = begin(self.payload, &self.reserved);
         self.is_open = true;
         Ok(())
@@ -165,28 +166,28 @@ impl<F: Fabric> Claim<F> {
     #[cold]
     fn withdraw_open(&mut self) {
         self.is_open = false;
-        if let Some((outbox, _)) = self.parts() {
-            outbox.withdraw(&self.reserved);
+        if let Some((send_ring, _)) = self.parts() {
+            send_ring.withdraw(&self.reserved);
             // A thread may wait for this room. (The nudge fences before it looks.)
-            self.lane.nudge();
+            self.subgroup.nudge();
         }
     }
 
     /// Where the room is.
-    pub fn lane(&self) -> &Arc<SubgroupHandle<F>> {
-        &self.lane
+    pub fn subgroup(&self) -> &Arc<SubgroupHandle<F>> {
+        &self.subgroup
     }
 
     /// By which ring it will be sent.
-    pub fn ring(&self) -> DeliveryClass {
-        self.ring
+    pub fn class(&self) -> DeliveryClass {
+        self.class
     }
 
     fn parts(&self) -> Option<(&SendRing, &RingColumns)> {
-        let ring = self.ring.index();
+        let class = self.class.index();
         Some((
-            self.lane.outboxes[ring].as_ref()?,
-            self.lane.columns.rings[ring].as_ref()?,
+            self.subgroup.send_rings[class].as_ref()?,
+            self.subgroup.columns.rings[class].as_ref()?,
         ))
     }
 
@@ -198,7 +199,7 @@ impl<F: Fabric> Claim<F> {
             true => self.reserved.len as usize,
             false => 0,
         };
-        // SAFETY: mapped for as long as the lane lives. The extent is this claim's alone
+        // SAFETY: mapped for as long as the epoch lives. The extent is this claim's alone
         // until it is ended (invariant of `SendRing`), and `&mut self` makes this the only
         // reference to it.
         unsafe { std::slice::from_raw_parts_mut(self.begin.as_ptr(), len) }
@@ -208,7 +209,7 @@ impl<F: Fabric> Claim<F> {
     /// first `used` bytes. The message is on its way once this returns; it is
     /// visible to others when the engine has published it. Lock-free.
     ///
-    /// A lane that is wedged gives the claim back, see [`RefusedCommit`].
+    /// An epoch that is wedged gives the claim back, see [`RefusedCommit`].
     pub fn commit(mut self, used: u32, meta: &CommitMeta) -> Result<Committed, RefusedCommit<F>> {
         match self.finish(used, meta) {
             Ok(index) => Ok(self.committed(index)),
@@ -216,10 +217,10 @@ impl<F: Fabric> Claim<F> {
         }
     }
 
-    /// As [`commit`](Self::commit), for those who have a use for its lane afterwards. Once
+    /// As [`commit`](Self::commit), for those who have a use for its epoch afterwards. Once
     /// it has succeeded, the claim is of no more use, but for its [`committed`](Self::committed).
     pub fn finish(&mut self, used: u32, meta: &CommitMeta) -> Result<u64, ClaimError> {
-        let (status, inside) = self.lane.gate.enter();
+        let (status, inside) = self.subgroup.gate.enter();
         let place = self.place(status, used)?;
         if let Some(place) = place {
             self.write(place, &self.header(place, used, meta));
@@ -234,10 +235,10 @@ impl<F: Fabric> Claim<F> {
     /// [`header`](Self::header) gives, written or published.
     #[inline]
     pub(crate) fn finish_owned(&mut self, used: u32) -> Result<Place, ClaimError> {
-        self.take_place(self.lane.gate.status(), used)
+        self.take_place(self.subgroup.gate.status(), used)
     }
 
-    /// Takes the next place in the order, at this status of the lane; the claim is no more open.
+    /// Takes the next place in the order, at this status of the epoch; the claim is no more open.
     #[inline(always)]
     pub(crate) fn take_place(&mut self, status: u32, used: u32) -> Result<Place, ClaimError> {
         let place = self.place(status, used)?;
@@ -245,14 +246,14 @@ impl<F: Fabric> Claim<F> {
         place.ok_or(ClaimError::Stopped)
     }
 
-    /// Takes the next place in the order, at this status of the lane. `None` when the lane's
+    /// Takes the next place in the order, at this status of the epoch. `None` when the epoch's
     /// message indexes are used up; the claim is withdrawn then.
     #[inline(always)]
     fn place(&self, status: u32, used: u32) -> Result<Option<Place>, ClaimError> {
         ClaimError::of_status(status)?;
-        match &self.lane.outboxes[self.ring.index()] {
-            Some(outbox) if self.is_open => {
-                Ok(outbox.commit(&self.reserved, used.min(self.reserved.len)))
+        match &self.subgroup.send_rings[self.class.index()] {
+            Some(send_ring) if self.is_open => {
+                Ok(send_ring.commit(&self.reserved, used.min(self.reserved.len)))
             }
             _ => Err(ClaimError::NotASender),
         }
@@ -279,20 +280,20 @@ impl<F: Fabric> Claim<F> {
 
     /// Writes the header: the message can be published.
     pub(crate) fn write(&self, place: Place, header: &Header) {
-        if let Some((outbox, columns)) = self.parts() {
+        if let Some((send_ring, columns)) = self.parts() {
             let at = columns.header(place.real.into());
-            self.lane.fabric.store_words(at, &header.to_words());
-            outbox.written(place);
+            self.subgroup.fabric.store_words(at, &header.to_words());
+            send_ring.written(place);
         }
     }
 
     /// It is sent; another one like it is probably built next.
     #[inline]
     pub(crate) fn expect_another(&self) {
-        if let Some((outbox, columns)) = self.parts() {
-            let row = self.lane.fabric.row(self.lane.fabric.me());
+        if let Some((send_ring, columns)) = self.parts() {
+            let row = self.subgroup.fabric.row(self.subgroup.fabric.me());
             let len = self.reserved.len;
-            let (offset, real) = outbox.expected(len);
+            let (offset, real) = send_ring.expected(len);
             row.expect_write(columns.payload + offset, len as usize);
             row.expect_write(columns.header(real), HEADER_LEN);
         }
@@ -302,9 +303,9 @@ impl<F: Fabric> Claim<F> {
     #[inline]
     pub fn committed(&self, index: u64) -> Committed {
         Committed {
-            subgroup: self.lane.subgroup(),
-            epoch: self.lane.epoch(),
-            ring: self.ring,
+            subgroup: self.subgroup.id(),
+            epoch: self.subgroup.epoch(),
+            class: self.class,
             index,
         }
     }
@@ -328,8 +329,8 @@ impl<F: Fabric> Drop for Claim<F> {
 impl<F: Fabric> fmt::Debug for Claim<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Claim")
-            .field("lane", &self.lane)
-            .field("ring", &self.ring)
+            .field("subgroup", &self.subgroup)
+            .field("ring", &self.class)
             .field("reserved", &self.reserved)
             .field("is_open", &self.is_open)
             .finish()

@@ -28,7 +28,7 @@ fn delivery_max(config: &EngineConfig, senders: usize) -> u64 {
     }
 }
 
-/// Messages after which the sink is told, though the next step delivers more, in a lane of
+/// Messages after which the sink is told, though the next step delivers more, in an epoch of
 /// these. Readers are told of a part of what senders have room for, while they fill the rest:
 /// were they told of all of it, either would wait for the other.
 pub(super) fn batch_max(config: &EngineConfig, spec: &SubgroupSpec) -> u64 {
@@ -54,7 +54,7 @@ struct Next {
 impl<F: Fabric> SubgroupState<F> {
     pub(super) fn deliver_ordered<S: Sink<F>>(
         &mut self,
-        lane: &Arc<SubgroupHandle<F>>,
+        handle: &Arc<SubgroupHandle<F>>,
         context: &mut Context<'_, S>,
     ) -> bool {
         if self.delivered_num >= self.stable {
@@ -70,16 +70,16 @@ impl<F: Fabric> SubgroupState<F> {
                 done = self.stable;
                 break;
             };
-            done = self.deliver_next(next, &mut left, lane, context);
+            done = self.deliver_next(next, &mut left, handle, context);
         }
         if self.digest.is_due(done) {
-            self.checkpoint(done, lane, context);
+            self.checkpoint(done, handle, context);
         }
         self.delivered_num = done;
-        lane.fabric.store(lane.columns.delivered_num, done);
-        self.pass_ordered(lane);
+        handle.fabric.store(handle.columns.delivered_num, done);
+        self.pass_ordered(handle);
         self.count_delivered(before);
-        // Else there will be another step, which delivers more, or ends the lane.
+        // Else there will be another step, which delivers more, or ends the epoch.
         if done >= self.stable || self.untold() >= self.batch_max {
             self.end_batch(context);
         }
@@ -92,15 +92,15 @@ impl<F: Fabric> SubgroupState<F> {
         &mut self,
         next: Next,
         left: &mut u64,
-        lane: &Arc<SubgroupHandle<F>>,
+        handle: &Arc<SubgroupHandle<F>>,
         context: &mut Context<'_, S>,
     ) -> u64 {
         if self.digest.is_due(next.seq) {
-            self.checkpoint(next.seq, lane, context);
+            self.checkpoint(next.seq, handle, context);
         }
         let end = next.until.min(self.stable).min(self.digest.due_at());
         let at = self.ordered[next.order];
-        let handed = self.hand_over(DeliveryClass::Ordered, at, (end, left), lane, context);
+        let handed = self.hand_over(DeliveryClass::Ordered, at, (end, left), handle, context);
         // There is a message at that place.
         handed.unwrap_or(next.seq + 1)
     }
@@ -109,8 +109,8 @@ impl<F: Fabric> SubgroupState<F> {
     fn next_at(&self, seq: u64) -> Option<Next> {
         let n = self.ordered.len() as u64;
         let order = (seq % n) as usize;
-        let stream = self.senders[self.ordered[order]].streams[0].as_ref()?;
-        let (_, header) = stream.front()?;
+        let cursor = self.senders[self.ordered[order]].receive_cursors[0].as_ref()?;
+        let (_, header) = cursor.front()?;
         let until = if n == 1 { u64::MAX } else { seq + 1 };
         (header.index == seq / n).then_some(Next { seq, order, until })
     }
@@ -119,7 +119,7 @@ impl<F: Fabric> SubgroupState<F> {
     /// Nothing is said of it any more.
     pub(super) fn deliver_trimmed<S: Sink<F>>(
         &mut self,
-        lane: &Arc<SubgroupHandle<F>>,
+        handle: &Arc<SubgroupHandle<F>>,
         trim: &[u64],
         context: &mut Context<'_, S>,
     ) {
@@ -127,7 +127,7 @@ impl<F: Fabric> SubgroupState<F> {
         while let Some(next) = self.next_in_order(Some(trim)) {
             let at = self.ordered[next.order];
             let only = (next.seq + 1, &mut 1);
-            self.hand_over(DeliveryClass::Ordered, at, only, lane, context);
+            self.hand_over(DeliveryClass::Ordered, at, only, handle, context);
         }
         self.count_delivered(before);
         self.end_batch(context);
@@ -139,10 +139,10 @@ impl<F: Fabric> SubgroupState<F> {
         let mut next: Option<Next> = None;
         for (order, &at) in self.ordered.iter().enumerate() {
             let sender = &self.senders[at];
-            let Some(stream) = &sender.streams[0] else {
+            let Some(cursor) = &sender.receive_cursors[0] else {
                 continue;
             };
-            let index = match stream.front() {
+            let index = match cursor.front() {
                 Some((_, header)) if trim.is_some_and(|trim| header.index >= trim[at]) => continue,
                 Some((_, header)) => header.index,
                 None => continue,
@@ -164,17 +164,17 @@ impl<F: Fabric> SubgroupState<F> {
     /// then. The place behind them; `None` when there is none.
     fn hand_over<S: Sink<F>>(
         &mut self,
-        ring: DeliveryClass,
+        class: DeliveryClass,
         at: usize,
         (end, left): (u64, &mut u64),
-        lane: &Arc<SubgroupHandle<F>>,
+        handle: &Arc<SubgroupHandle<F>>,
         context: &mut Context<'_, S>,
     ) -> Option<u64> {
         let sender = &mut self.senders[at];
-        let stream = sender.streams[ring.index()].as_mut()?;
-        let inbox = lane.inboxes[ring.index()][at].as_ref()?;
-        stream.front()?;
-        let is_ordered = ring == DeliveryClass::Ordered;
+        let cursor = sender.receive_cursors[class.index()].as_mut()?;
+        let tracker = handle.release_trackers[class.index()][at].as_ref()?;
+        cursor.front()?;
+        let is_ordered = class == DeliveryClass::Ordered;
         let EngineConfig {
             batched_upcalls: batched,
             delivery_batching,
@@ -182,19 +182,19 @@ impl<F: Fabric> SubgroupState<F> {
         } = *context.config;
         let most = if batched { *left } else { 1.min(*left) };
         let source = Source {
-            lane,
-            ring,
+            subgroup: handle,
+            class,
             sender: sender.rank,
             sender_at: at,
-            payload: stream.payload(),
-            inbox,
+            payload: cursor.payload(),
+            tracker,
             tickets: &self.tickets,
         };
         let mut run = MessageRun {
             source,
-            stream,
+            cursor,
             course: Course {
-                senders: if is_ordered { lane.ordered } else { 1 },
+                senders: if is_ordered { handle.ordered } else { 1 },
                 at: if is_ordered { sender.order } else { 0 },
                 base: if is_ordered { self.spec.base } else { 0 },
                 end,
@@ -218,7 +218,7 @@ impl<F: Fabric> SubgroupState<F> {
         self.delivered.0 += handed.messages;
         self.delivered.1 += handed.bytes;
         if !batched {
-            bump(&lane.common.counters.upcalls, 1);
+            bump(&handle.common.counters.upcalls, 1);
             context.sink.batch_end();
         }
         Some(behind)
@@ -228,7 +228,7 @@ impl<F: Fabric> SubgroupState<F> {
     fn count_delivered(&self, before: (u64, u64)) {
         let delivered = self.delivered.0 - before.0;
         if delivered > 0 {
-            let counters = &self.lane.common.counters;
+            let counters = &self.handle.common.counters;
             bump(&counters.delivered, delivered);
             bump(&counters.delivered_bytes, self.delivered.1 - before.1);
             counters.delivery_batches.record(delivered);
@@ -243,28 +243,30 @@ impl<F: Fabric> SubgroupState<F> {
     /// Tells the sink, if there is anything to tell. Where each message is told, all is told.
     pub(crate) fn end_batch<S: Sink<F>>(&mut self, context: &mut Context<'_, S>) {
         if self.untold() > 0 && context.config.batched_upcalls {
-            bump(&self.lane.common.counters.upcalls, 1);
+            bump(&self.handle.common.counters.upcalls, 1);
             context.sink.batch_end();
         }
         self.told = self.delivered.0;
     }
 
     /// Everything below `delivered_num` has been handed over.
-    fn pass_ordered(&self, lane: &SubgroupHandle<F>) {
+    fn pass_ordered(&self, handle: &SubgroupHandle<F>) {
         let n = self.ordered.len() as u64;
         for (order, &at) in self.ordered.iter().enumerate() {
-            let (Some(stream), Some(inbox)) = (&self.senders[at].streams[0], &lane.inboxes[0][at])
-            else {
+            let (Some(cursor), Some(tracker)) = (
+                &self.senders[at].receive_cursors[0],
+                &handle.release_trackers[0][at],
+            ) else {
                 continue;
             };
             let below = self.delivered_num.saturating_sub(order as u64).div_ceil(n);
-            inbox.pass(below.min(stream.count()));
+            tracker.pass(below.min(cursor.count()));
         }
     }
 
     pub(super) fn deliver_unordered<S: Sink<F>>(
         &mut self,
-        lane: &Arc<SubgroupHandle<F>>,
+        handle: &Arc<SubgroupHandle<F>>,
         context: &mut Context<'_, S>,
     ) -> bool {
         let before = self.delivered;
@@ -275,15 +277,16 @@ impl<F: Fabric> SubgroupState<F> {
                     DeliveryClass::Unordered,
                     at,
                     (u64::MAX, &mut left),
-                    lane,
+                    handle,
                     context,
                 )
                 .is_some()
             {}
-            if let (Some(stream), Some(inbox)) =
-                (&self.senders[at].streams[1], &lane.inboxes[1][at])
-            {
-                inbox.pass(stream.count());
+            if let (Some(cursor), Some(tracker)) = (
+                &self.senders[at].receive_cursors[1],
+                &handle.release_trackers[1][at],
+            ) {
+                tracker.pass(cursor.count());
             }
         }
         self.count_delivered(before);
@@ -294,66 +297,66 @@ impl<F: Fabric> SubgroupState<F> {
     }
 
     /// Tells senders which room is theirs again.
-    pub(super) fn release<S>(&mut self, lane: &SubgroupHandle<F>, context: &mut Context<'_, S>) {
-        let fabric = &lane.fabric;
+    pub(super) fn release<S>(&mut self, handle: &SubgroupHandle<F>, context: &mut Context<'_, S>) {
+        let fabric = &handle.fabric;
         let mut changed = false;
-        for ring in DeliveryClass::BOTH.map(DeliveryClass::index) {
-            for (at, inbox) in lane.inboxes[ring].iter().enumerate() {
-                let Some(inbox) = inbox else { continue };
+        for class in DeliveryClass::BOTH.map(DeliveryClass::index) {
+            for (at, tracker) in handle.release_trackers[class].iter().enumerate() {
+                let Some(tracker) = tracker else { continue };
                 // Who lets go of messages accounts for that itself.
-                let passed = inbox.passed();
-                if self.accounted[ring][at] != passed {
-                    let word = lane.columns.released(ring, at);
-                    inbox.release(|value| fabric.store(word, value));
-                    self.accounted[ring][at] = passed;
+                let passed = tracker.passed();
+                if self.accounted[class][at] != passed {
+                    let word = handle.columns.released(class, at);
+                    tracker.release(|value| fabric.store(word, value));
+                    self.accounted[class][at] = passed;
                 }
                 // Another thread may have released since the last step too.
-                let released = inbox.released();
-                changed |= released != self.released_told[ring][at];
-                self.released_told[ring][at] = released;
+                let released = tracker.released();
+                changed |= released != self.released_told[class][at];
+                self.released_told[class][at] = released;
             }
         }
         if changed {
-            let (at, len) = (lane.columns.delivered_num, lane.columns.delivered_len());
+            let (at, len) = (handle.columns.delivered_num, handle.columns.delivered_len());
             context.pushes.acks(at, len);
         }
     }
 
     /// Takes room back that all members have released; of a member whose row is
     /// not read any more it is unknown. Whether there was any.
-    pub(super) fn reclaim(&mut self, lane: &SubgroupHandle<F>) -> bool {
-        let fabric = &lane.fabric;
-        let Some(mine) = lane.mine else {
+    pub(super) fn reclaim(&mut self, handle: &SubgroupHandle<F>) -> bool {
+        let fabric = &handle.fabric;
+        let Some(mine) = handle.mine else {
             return false;
         };
         if self.members.iter().any(|member| member.fenced) {
             return false;
         }
         let mut room = false;
-        for ring in DeliveryClass::BOTH.map(DeliveryClass::index) {
-            let Some(outbox) = &lane.outboxes[ring] else {
+        for class in DeliveryClass::BOTH.map(DeliveryClass::index) {
+            let Some(send_ring) = &handle.send_rings[class] else {
                 continue;
             };
-            if outbox.is_empty() {
+            if send_ring.is_empty() {
                 continue;
             }
             let members = (0..).map(Rank).zip(&self.members);
             let released = members
                 .map(|(place, member)| {
-                    let word = member.columns.released(ring, mine);
+                    let word = member.columns.released(class, mine);
                     fabric.row(place).load(word)
                 })
                 .min()
                 .unwrap_or(0);
             // An older value of a word may come after a newer one.
-            if released > lane.released[ring].load(Ordering::Relaxed) {
+            if released > handle.released[class].load(Ordering::Relaxed) {
                 // Pairs with the acquire in `SubgroupHandle::released`.
-                lane.released[ring].store(released, Ordering::Release);
+                handle.released[class].store(released, Ordering::Release);
                 // Also without room, behind a message that is still being built:
                 // a thread may wait for just these.
                 room = true;
             }
-            room |= outbox.reclaim(released);
+            room |= send_ring.reclaim(released);
         }
         room
     }
@@ -361,24 +364,24 @@ impl<F: Fabric> SubgroupState<F> {
     pub(super) fn checkpoint<S>(
         &mut self,
         seq: u64,
-        lane: &SubgroupHandle<F>,
+        handle: &SubgroupHandle<F>,
         context: &mut Context<'_, S>,
     ) {
         let pushes = &mut *context.pushes;
         self.digest.checkpoint(seq, |number, value| {
-            let slot = lane.columns.digest_slot(number);
+            let slot = handle.columns.digest_slot(number);
             // As words, whose values are those of now: a range may be fetched
             // when its slot is used again. Stored and sent in this order, so that
             // a reader of a slot that is used again reads a later count then.
             pushes.digest_word(slot, Digest::position(number));
             pushes.digest_word(slot + 8, value);
-            pushes.digest_word(lane.columns.digest_count, number + 1);
+            pushes.digest_word(handle.columns.digest_count, number + 1);
         });
     }
 
     /// Compares checkpoints with those of the other members.
-    pub(super) fn compare_digests(&mut self, lane: &SubgroupHandle<F>) -> Result<(), Trouble> {
-        let fabric = &lane.fabric;
+    pub(super) fn compare_digests(&mut self, handle: &SubgroupHandle<F>) -> Result<(), Trouble> {
+        let fabric = &handle.fabric;
         let me = fabric.me();
         let taken = self.digest.taken();
         for (place, member) in (0..).map(Rank).zip(&mut self.members) {

@@ -1,4 +1,4 @@
-//! How a lane ends: wedged, frozen, cut, and delivered up to the cut.
+//! How an epoch ends: wedged, frozen, cut, and delivered up to the cut.
 //!
 //! ```text
 //!   wedge   commits are refused; the guards are final
@@ -31,12 +31,12 @@ impl<F: Fabric> SubgroupState<F> {
             return true;
         }
         self.phase = Phase::Wedged;
-        self.lane.close(WEDGED);
+        self.handle.close(WEDGED);
         // After the status: a commit that begins now sees it.
-        if self.lane.gate.is_busy() {
+        if self.handle.gate.is_busy() {
             return false;
         }
-        self.publish(&self.lane.clone(), context);
+        self.publish(&self.handle.clone(), context);
         self.is_published()
     }
 
@@ -54,9 +54,9 @@ impl<F: Fabric> SubgroupState<F> {
             return Ok(None);
         }
         if self.phase == Phase::Wedged {
-            let lane = &self.lane.clone();
-            self.receive_own(lane)?;
-            self.receive(lane, context)?;
+            let handle = &self.handle.clone();
+            self.receive_own(handle)?;
+            self.receive(handle, context)?;
             self.phase = Phase::Frozen;
         }
         let counts = self
@@ -66,45 +66,45 @@ impl<F: Fabric> SubgroupState<F> {
         Ok(Some(counts.collect()))
     }
 
-    /// Goes on after all: the view ended without replacing the lane. (Somebody was
+    /// Goes on after all: the view ended without replacing the epoch. (Somebody was
     /// suspected who then left by the change that was under way.)
     pub(crate) fn reopen(&mut self) {
         self.phase = Phase::Open;
-        self.lane.reopen();
+        self.handle.reopen();
     }
 
     /// Nothing more is read of the member's row: what had come of it is received
-    /// now. It does not take part in the lane's end.
+    /// now. It does not take part in the epoch's end.
     pub(crate) fn fence(&mut self, place: Rank) {
-        let lane = &self.lane.clone();
-        let me = lane.fabric.me();
+        let handle = &self.handle.clone();
+        let me = handle.fabric.me();
         if place == me || self.members[place.index()].fenced {
             return;
         }
-        lane.fabric.fence(place);
+        handle.fabric.fence(place);
         if self.phase != Phase::Frozen {
             // How far that member can have come, my own messages say. Nothing is wrong with
             // my own row; if it were, the next step tells.
-            let _ = self.receive_own(lane);
+            let _ = self.receive_own(handle);
         }
         if self.phase != Phase::Frozen
             && let Ok(at) = self
                 .senders
                 .binary_search_by_key(&place, |sender| sender.rank)
         {
-            for ring in DeliveryClass::BOTH {
+            for class in DeliveryClass::BOTH {
                 // Where it makes no sense, it ends.
-                let _ = self.receive_ring(lane, (at, ring), u64::MAX, &mut 0);
+                let _ = self.receive_ring(handle, (at, class), u64::MAX, &mut 0);
             }
         }
-        let _ = self.heed_ack(lane, place);
+        let _ = self.heed_ack(handle, place);
         self.members[place.index()].fenced = true;
         self.push_no_more_to(place);
     }
 
     /// Delivers what is below the cut, which has a count for each sender in
-    /// their order, and ends the lane. False, and nothing is done, unless the
-    /// lane is frozen and everything below the cut is here.
+    /// their order, and ends the epoch. False, and nothing is done, unless the
+    /// epoch is frozen and everything below the cut is here.
     pub(crate) fn finish<S: Sink<F>>(
         &mut self,
         trim: &[u64],
@@ -117,12 +117,12 @@ impl<F: Fabric> SubgroupState<F> {
         {
             return false;
         }
-        let lane = self.lane.clone();
-        self.deliver_trimmed(&lane, trim, context);
-        self.deliver_unordered(&lane, context);
-        lane.close(ENDED);
+        let handle = self.handle.clone();
+        self.deliver_trimmed(&handle, trim, context);
+        self.deliver_unordered(&handle, context);
+        handle.close(ENDED);
         let end = self.spec.end(trim);
-        context.sink.event(EngineEvent::LaneEnded {
+        context.sink.event(EngineEvent::EpochEnded {
             subgroup: self.id(),
             epoch: self.spec.epoch,
             end,
@@ -134,5 +134,5 @@ impl<F: Fabric> SubgroupState<F> {
 
 /// How many messages of a sender's ordered ring have been received.
 fn received(sender: &Sender) -> Option<u64> {
-    sender.streams[0].as_ref().map(ReceiveCursor::count)
+    sender.receive_cursors[0].as_ref().map(ReceiveCursor::count)
 }

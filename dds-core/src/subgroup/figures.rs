@@ -1,4 +1,4 @@
-//! What a lane looks like from here: for tools that show who holds whom up.
+//! What an epoch looks like from here: for tools that show who holds whom up.
 
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{Fabric, Rank};
@@ -19,7 +19,7 @@ pub struct Position {
     pub digest: u64,
 }
 
-/// A lane at one moment, as one member sees it. Members are named by their ranks in the view.
+/// An epoch at one moment, as one member sees it. Members are named by their ranks in the view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubgroupFigures {
     /// Of which subgroup.
@@ -49,7 +49,7 @@ pub struct SubgroupFigures {
     pub rings: Vec<RingFigures>,
 }
 
-/// How far a lane is on its way to its end.
+/// How far an epoch is on its way to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EpochPhase {
@@ -76,7 +76,7 @@ pub struct DeliveryWait {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RingFigures {
     /// Which.
-    pub ring: DeliveryClass,
+    pub class: DeliveryClass,
     /// Messages that it holds at most.
     pub messages_max: u32,
     /// Bytes of payload in flight at most, if none are of large messages: these may take all
@@ -116,7 +116,7 @@ impl<F: Fabric> SubgroupState<F> {
             wait: self.wait(),
             rings: DeliveryClass::BOTH
                 .into_iter()
-                .filter_map(|ring| self.ring(ring))
+                .filter_map(|class| self.ring(class))
                 .collect(),
         }
     }
@@ -139,23 +139,23 @@ impl<F: Fabric> SubgroupState<F> {
     }
 
     fn unready(&self) -> Vec<u16> {
-        let lane = &self.lane;
-        if lane.begun.load(Ordering::Relaxed) {
+        let handle = &self.handle;
+        if handle.begun.load(Ordering::Relaxed) {
             return Vec::new();
         }
         let word = |place: Rank| self.members[place.index()].columns.ready();
-        self.least(1, |place| Some(lane.fabric.row(place).load(word(place))))
+        self.least(1, |place| Some(handle.fabric.row(place).load(word(place))))
     }
 
     fn wait(&self) -> Option<DeliveryWait> {
         let ordered = || self.ordered.iter().map(|&at| &self.senders[at]);
-        let waiting = |stream: &ReceiveCursor| stream.waiting();
-        let streams = ordered().filter_map(|sender| sender.streams[0].as_ref());
-        let messages = streams.map(waiting).sum();
+        let waiting = |cursor: &ReceiveCursor| cursor.waiting();
+        let receive_cursors = ordered().filter_map(|sender| sender.receive_cursors[0].as_ref());
+        let messages = receive_cursors.map(waiting).sum();
         if messages == 0 {
             return None;
         }
-        let me = self.lane.fabric.me();
+        let me = self.handle.fabric.me();
         // What is stable waits for the next step alone.
         let reach = match self.delivered_num >= self.stable {
             true => self.received_num,
@@ -169,7 +169,7 @@ impl<F: Fabric> SubgroupState<F> {
         let next = |place: Rank| {
             let mut senders = (0..).zip(ordered());
             let (at, sender) = senders.find(|(_, sender)| sender.rank == place)?;
-            Some(sender.streams[0].as_ref()?.count() * n + at)
+            Some(sender.receive_cursors[0].as_ref()?.count() * n + at)
         };
         let senders = match self.delivered_num >= self.received_num {
             true => self.least(u64::MAX, next),
@@ -182,20 +182,20 @@ impl<F: Fabric> SubgroupState<F> {
         })
     }
 
-    fn ring(&self, ring: DeliveryClass) -> Option<RingFigures> {
-        let lane = &self.lane;
-        let outgoing = self.outgoing[ring.index()].as_ref()?;
-        let outbox = lane.outboxes[ring.index()].as_ref()?;
-        let spec = lane.columns.rings[ring.index()]?.spec;
-        let mine = lane.mine?;
-        let (messages, bytes) = outbox.in_use();
+    fn ring(&self, class: DeliveryClass) -> Option<RingFigures> {
+        let handle = &self.handle;
+        let outgoing = self.outgoing[class.index()].as_ref()?;
+        let send_ring = handle.send_rings[class.index()].as_ref()?;
+        let spec = handle.columns.rings[class.index()]?.spec;
+        let mine = handle.mine?;
+        let (messages, bytes) = send_ring.in_use();
         let unreleased = self.least(outgoing.published.index, |place| {
             let columns = &self.members[place.index()].columns;
-            let word = columns.released(ring.index(), mine);
-            Some(lane.fabric.row(place).load(word))
+            let word = columns.released(class.index(), mine);
+            Some(handle.fabric.row(place).load(word))
         });
         Some(RingFigures {
-            ring,
+            class,
             messages_max: spec.messages,
             bytes_max: spec.bytes,
             messages,

@@ -1,4 +1,4 @@
-//! Whether a lane takes commits, and whether one is under way.
+//! Whether an epoch takes commits, and whether one is under way.
 //!
 //! A committing thread counts itself, then looks at the status; the thread that closes the
 //! gate sets the status, then looks at the count. So either the commit is

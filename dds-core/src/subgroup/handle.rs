@@ -1,16 +1,16 @@
-//! A lane: one subgroup in one epoch, as all threads of a participant share it.
+//! An epoch: one subgroup in one epoch, as all threads of a participant share it.
 //!
 //! Application threads claim, commit and let go through here without meeting
-//! the engine's state, which one thread at a time owns (see [`Engine`]). A lane
+//! the engine's state, which one thread at a time owns (see [`Engine`]). An epoch
 //! never changes its members: when they change, it ends and another one takes
 //! its place.
 //!
 //! ```text
-//!   OPEN --wedge--> WEDGED --freeze, finish--> ENDED      claims go to the next lane
+//!   OPEN --wedge--> WEDGED --freeze, finish--> ENDED      claims go to the next epoch
 //!     \--stop----> STOPPED                                no claims any more
 //! ```
 //!
-//! Claims and held messages keep their lane's memory alive, whatever becomes of it.
+//! Claims and held messages keep their epoch's memory alive, whatever becomes of it.
 //!
 //! [`Engine`]: crate::Engine
 
@@ -41,7 +41,7 @@ pub(crate) const STOPPED: u32 = 3;
 /// One subgroup in one epoch: where a participant claims, and asks what has
 /// become of its messages.
 pub struct SubgroupHandle<F> {
-    subgroup: SubgroupId,
+    id: SubgroupId,
     epoch: u64,
     base: u64,
     pub(crate) fabric: F,
@@ -50,9 +50,9 @@ pub struct SubgroupHandle<F> {
     /// My columns.
     pub(crate) columns: Columns,
     /// My rings, if I send here.
-    pub(crate) outboxes: [Option<SendRing>; 2],
+    pub(crate) send_rings: [Option<SendRing>; 2],
     /// By ring and sender.
-    pub(crate) inboxes: [Box<[Option<ReleaseTracker>]>; 2],
+    pub(crate) release_trackers: [Box<[Option<ReleaseTracker>]>; 2],
     /// By ring and sender: where the ring stands in its sender's row.
     pub(crate) rings: [Box<[Option<RingColumns>]>; 2],
     /// By sender: its place.
@@ -90,7 +90,7 @@ impl TicketCount {
 
     /// Whether there was none: then the taker of these leaves a count of the `Arc` for them.
     pub(crate) fn take(&self, tickets: u64) -> bool {
-        // Relaxed, as for a count of an `Arc`: the caller keeps the lane alive.
+        // Relaxed, as for a count of an `Arc`: the caller keeps the epoch alive.
         self.0.fetch_add(tickets, Ordering::Relaxed) == 0
     }
 
@@ -119,19 +119,19 @@ impl<F: Fabric> SubgroupHandle<F> {
         }
         let me = fabric.me();
         let columns = layout.columns(me).clone();
-        let rings = DeliveryClass::BOTH.map(|ring| {
+        let rings = DeliveryClass::BOTH.map(|class| {
             let senders = spec.senders.iter();
             senders
-                .map(|sender| layout.columns(sender.rank).rings[ring.index()])
+                .map(|sender| layout.columns(sender.rank).rings[class.index()])
                 .collect::<Box<[_]>>()
         });
         Ok(Self {
-            subgroup: spec.subgroup,
+            id: spec.subgroup,
             epoch: spec.epoch,
             base: spec.base,
-            outboxes: columns.rings.map(|ring| Some(SendRing::new(&ring?.spec))),
-            inboxes: DeliveryClass::BOTH.map(|ring| {
-                rings[ring.index()]
+            send_rings: columns.rings.map(|ring| Some(SendRing::new(&ring?.spec))),
+            release_trackers: DeliveryClass::BOTH.map(|class| {
+                rings[class.index()]
                     .iter()
                     .map(|ring| ring.map(|ring| ReleaseTracker::new(ring.spec.messages)))
                     .collect()
@@ -163,29 +163,29 @@ impl<F: Fabric> SubgroupHandle<F> {
     /// allocates nothing. The claim costs room in this participant's own ring
     /// until it is committed and released, or dropped.
     #[inline]
-    pub fn claim(self: &Arc<Self>, ring: DeliveryClass, len: u32) -> Result<Claim<F>, ClaimError> {
-        let reserved = self.reserve(ring, len)?;
-        Ok(Claim::new(self.clone(), ring, reserved))
+    pub fn claim(self: &Arc<Self>, class: DeliveryClass, len: u32) -> Result<Claim<F>, ClaimError> {
+        let reserved = self.reserve(class, len)?;
+        Ok(Claim::new(self.clone(), class, reserved))
     }
 
     /// The room of a claim.
     #[inline]
-    pub(crate) fn reserve(&self, ring: DeliveryClass, len: u32) -> Result<Reserved, ClaimError> {
+    pub(crate) fn reserve(&self, class: DeliveryClass, len: u32) -> Result<Reserved, ClaimError> {
         ClaimError::of_status(self.gate.status())?;
-        let Some(outbox) = &self.outboxes[ring.index()] else {
+        let Some(send_ring) = &self.send_rings[class.index()] else {
             return Err(ClaimError::NotASender);
         };
-        let reserved = match ring {
+        let reserved = match class {
             DeliveryClass::Ordered if !self.begun.load(Ordering::Relaxed) => {
                 Err(ReserveError::Full)
             }
-            _ => outbox.reserve(len),
+            _ => send_ring.reserve(len),
         };
-        reserved.map_err(|error| self.no_claim(outbox, len, error))
+        reserved.map_err(|error| self.no_claim(send_ring, len, error))
     }
 
     #[cold]
-    fn no_claim(&self, outbox: &SendRing, len: u32, error: ReserveError) -> ClaimError {
+    fn no_claim(&self, send_ring: &SendRing, len: u32, error: ReserveError) -> ClaimError {
         match error {
             ReserveError::Full => {
                 let counter = &self.common.counters.claims_without_room;
@@ -194,29 +194,29 @@ impl<F: Fabric> SubgroupHandle<F> {
             }
             ReserveError::TooLarge => ClaimError::TooLarge {
                 len: len.into(),
-                max: outbox.len_max(),
+                max: send_ring.len_max(),
             },
         }
     }
 
     /// Bytes of the largest message of a ring; `None` where this participant does not send.
-    pub fn message_len_max(&self, ring: DeliveryClass) -> Option<u64> {
-        Some(self.outboxes[ring.index()].as_ref()?.len_max())
+    pub fn message_len_max(&self, class: DeliveryClass) -> Option<u64> {
+        Some(self.send_rings[class.index()].as_ref()?.len_max())
     }
 
     /// Whether every member of the subgroup has received the message (ordered
     /// ring), or released it (unordered ring, which knows no stability). What
-    /// was committed in a lane has been received by all who go on when that lane
-    /// ends, so messages of earlier lanes of the subgroup are acknowledged.
+    /// was committed in an epoch has been received by all who go on when that epoch
+    /// ends, so messages of earlier epochs of the subgroup are acknowledged.
     pub fn is_acknowledged(&self, message: &Committed) -> bool {
-        if message.subgroup != self.subgroup || message.epoch > self.epoch {
+        if message.subgroup != self.id || message.epoch > self.epoch {
             return false;
         }
         let status = self.gate.status();
         if message.epoch < self.epoch || status == ENDED {
             return true;
         }
-        match (message.ring, self.my_order) {
+        match (message.class, self.my_order) {
             (DeliveryClass::Ordered, Some(at)) => {
                 let seq = message
                     .index
@@ -233,12 +233,12 @@ impl<F: Fabric> SubgroupHandle<F> {
 
     /// The message that this participant has committed last in this ring, or a null
     /// after it; `None` where nothing was.
-    pub fn last_committed(&self, ring: DeliveryClass) -> Option<Committed> {
-        let (end, _) = self.outboxes[ring.index()].as_ref()?.taken();
+    pub fn last_committed(&self, class: DeliveryClass) -> Option<Committed> {
+        let (end, _) = self.send_rings[class.index()].as_ref()?.taken();
         Some(Committed {
-            subgroup: self.subgroup,
+            subgroup: self.id,
             epoch: self.epoch,
-            ring,
+            class,
             index: end.checked_sub(1)?,
         })
     }
@@ -246,15 +246,15 @@ impl<F: Fabric> SubgroupHandle<F> {
     /// How far the messages of this participant's ring have been released by all
     /// members: their room is this participant's again. The exclusive end of their
     /// indexes, nulls counted; it only rises. 0 where this participant does not
-    /// send; without end once the lane has ended, where no room is needed.
-    pub fn released(&self, ring: DeliveryClass) -> u64 {
+    /// send; without end once the epoch has ended, where no room is needed.
+    pub fn released(&self, class: DeliveryClass) -> u64 {
         if self.gate.status() == ENDED {
             return u64::MAX;
         }
-        self.released[ring.index()].load(Ordering::Acquire)
+        self.released[class.index()].load(Ordering::Acquire)
     }
 
-    /// How often there was room, a release or an acknowledgement, or the lane was closed:
+    /// How often there was room, a release or an acknowledgement, or the epoch was closed:
     /// while it stays the same, trying again is of no use.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
@@ -269,17 +269,17 @@ impl<F: Fabric> SubgroupHandle<F> {
     /// and are not released here, as parts of 256 of its headers or of its
     /// payload, whichever is more. Who holds samples in rings looks at it to
     /// know when to copy them out. Senders are named by their places.
-    pub fn held_parts(&self, ring: DeliveryClass, sender: Rank) -> u32 {
+    pub fn held_parts(&self, class: DeliveryClass, sender: Rank) -> u32 {
         let held = || {
             let at = self.senders.binary_search(&sender).ok()?;
-            let columns = self.rings[ring.index()][at].as_ref()?;
-            let inbox = self.inboxes[ring.index()][at].as_ref()?;
-            Some(inbox.held_parts(columns))
+            let columns = self.rings[class.index()][at].as_ref()?;
+            let tracker = self.release_trackers[class.index()][at].as_ref()?;
+            Some(tracker.held_parts(columns))
         };
         held().unwrap_or(0)
     }
 
-    /// Whether no claim is taken any more because the lane ends: go to the next.
+    /// Whether no claim is taken any more because the epoch ends: go to the next.
     pub fn is_wedged(&self) -> bool {
         matches!(self.gate.status(), WEDGED | ENDED)
     }
@@ -289,11 +289,11 @@ impl<F: Fabric> SubgroupHandle<F> {
     /// call only when the engine sleeps.
     pub fn nudge(&self) {
         self.fabric.nudge();
-        self.stir();
+        self.wake_if_idle();
     }
 
     /// The same, where the fabric was nudged or rung after the work was left: both fence.
-    fn stir(&self) {
+    fn wake_if_idle(&self) {
         if self.rest.interrupt(&self.common.left_work) {
             // What was nudged before may have slept on, or looked, without seeing it.
             self.fabric.nudge();
@@ -320,24 +320,24 @@ impl<F: Fabric> SubgroupHandle<F> {
     }
 
     /// Tells a sender what it may use again.
-    pub(crate) fn account(&self, ring: DeliveryClass, sender: usize) {
-        let Some(inbox) = &self.inboxes[ring.index()][sender] else {
+    pub(crate) fn account(&self, class: DeliveryClass, sender: usize) {
+        let Some(tracker) = &self.release_trackers[class.index()][sender] else {
             return;
         };
-        let word = self.columns.released(ring.index(), sender);
-        inbox.release(|value| {
+        let word = self.columns.released(class.index(), sender);
+        tracker.release(|value| {
             // Once it has ended, its senders find no room any more. One that is wedged may
             // be opened again.
             if self.gate.status() < ENDED {
                 self.fabric.acknowledge(word, value, self.senders[sender]);
-                self.stir();
+                self.wake_if_idle();
             }
         });
     }
 }
 
 impl<F> SubgroupHandle<F> {
-    /// Takes tickets, each of which keeps the lane alive until it is given back: for those
+    /// Takes tickets, each of which keeps the epoch alive until it is given back: for those
     /// who keep it for many messages, and would count each.
     pub(crate) fn take_tickets(self: &Arc<Self>, tickets: u64) {
         if self.tickets.take(tickets) {
@@ -348,24 +348,24 @@ impl<F> SubgroupHandle<F> {
     /// Gives tickets back.
     ///
     /// # Safety
-    /// That many were taken of the lane, and no other call gives them back. `lane` is where an
+    /// That many were taken of the epoch, and no other call gives them back. `epoch` is where an
     /// `Arc` of it points; without tickets, it may point nowhere.
-    pub(crate) unsafe fn give_tickets(lane: NonNull<Self>, tickets: u64) {
+    pub(crate) unsafe fn give_tickets(subgroup: NonNull<Self>, tickets: u64) {
         if tickets == 0 {
             return;
         }
         // SAFETY: the tickets keep it alive so far.
-        let count = &unsafe { lane.as_ref() }.tickets;
+        let count = &unsafe { subgroup.as_ref() }.tickets;
         if count.give(tickets) {
             // SAFETY: the count that the taker of the first one left here. If a thread takes
             // others meanwhile, there is one more count for these.
-            unsafe { Arc::decrement_strong_count(lane.as_ptr()) };
+            unsafe { Arc::decrement_strong_count(subgroup.as_ptr()) };
         }
     }
 
     /// Of which subgroup.
-    pub fn subgroup(&self) -> SubgroupId {
-        self.subgroup
+    pub fn id(&self) -> SubgroupId {
+        self.id
     }
 
     /// The view that made it.
@@ -382,7 +382,7 @@ impl<F> SubgroupHandle<F> {
 impl<F> fmt::Debug for SubgroupHandle<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SubgroupHandle")
-            .field("subgroup", &self.subgroup)
+            .field("id", &self.id)
             .field("epoch", &self.epoch)
             .field("base", &self.base)
             .field("status", &self.gate.status())

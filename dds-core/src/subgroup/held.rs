@@ -1,4 +1,4 @@
-//! What comes out of a lane: messages on their way up, and those that are held.
+//! What comes out of an epoch: messages on their way up, and those that are held.
 
 use std::cell::Cell;
 use std::fmt;
@@ -16,44 +16,44 @@ use crate::subgroup::release_tracker::{Place, ReleaseTracker};
 
 /// A received message that stays in its sender's ring until this is dropped.
 ///
-/// It keeps its lane alive by a ticket of it (`SubgroupHandle::take_tickets`): a thread that takes, or
+/// It keeps its epoch alive by a ticket of it (`SubgroupHandle::take_tickets`): a thread that takes, or
 /// gives back, many of them at once touches the word that threads share once.
 pub struct Held<F: Fabric> {
-    lane: NonNull<SubgroupHandle<F>>,
+    subgroup: NonNull<SubgroupHandle<F>>,
     bytes: NonNull<u8>,
     len: u32,
     sender: u32,
     real: u64,
-    ring: DeliveryClass,
+    class: DeliveryClass,
 }
 
-// SAFETY: it shares the lane as the `Arc` would that it stands for; the bytes are only read.
+// SAFETY: it shares the epoch as the `Arc` would that it stands for; the bytes are only read.
 unsafe impl<F: Fabric> Send for Held<F> where Arc<SubgroupHandle<F>>: Send {}
 // SAFETY: as above.
 unsafe impl<F: Fabric> Sync for Held<F> where Arc<SubgroupHandle<F>>: Sync {}
 
 impl<F: Fabric> Held<F> {
     /// Whose memory it is in.
-    pub fn lane(&self) -> &SubgroupHandle<F> {
-        // SAFETY: the ticket that this has keeps the lane where it is.
-        unsafe { self.lane.as_ref() }
+    pub fn subgroup(&self) -> &SubgroupHandle<F> {
+        // SAFETY: the ticket that this has keeps the epoch where it is.
+        unsafe { self.subgroup.as_ref() }
     }
 
     /// By which ring it came.
-    pub fn ring(&self) -> DeliveryClass {
-        self.ring
+    pub fn class(&self) -> DeliveryClass {
+        self.class
     }
 
-    /// Who sent it: its place in the lane.
+    /// Who sent it: its place in the epoch.
     pub fn sender(&self) -> Rank {
-        self.lane().senders[self.sender as usize]
+        self.subgroup().senders[self.sender as usize]
     }
 
     /// The payload, in place, aligned to 16.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `Delivery::hold` found these bytes in a row of the lane's segment, and the
-        // ticket of this keeps the lane, which keeps its rows mapped where they are. The guard
+        // SAFETY: `Delivery::hold` found these bytes in a row of the epoch's segment, and the
+        // ticket of this keeps the epoch, which keeps its rows mapped where they are. The guard
         // that covered their header was loaded with acquire before, so they are whole. They do
         // not change while this lives:
         // - Only their sender writes to them, and it reuses the extent in this epoch alone: the
@@ -94,9 +94,9 @@ impl<F: Fabric> Drop for Held<F> {
 /// Messages of one ring of one sender that are let go together. Dropped, it tells that
 /// sender, and gives their tickets back.
 struct Run<F: Fabric> {
-    lane: NonNull<SubgroupHandle<F>>,
-    inbox: Option<NonNull<ReleaseTracker>>,
-    ring: DeliveryClass,
+    subgroup: NonNull<SubgroupHandle<F>>,
+    tracker: Option<NonNull<ReleaseTracker>>,
+    class: DeliveryClass,
     sender: u32,
     /// How many messages had been passed, some time before.
     passed: u64,
@@ -108,11 +108,13 @@ struct Run<F: Fabric> {
 impl<F: Fabric> Run<F> {
     /// Of none yet: to be followed by [`leave`](Self::leave) of that one.
     fn of(held: &Held<F>) -> Self {
-        let inboxes = &held.lane().inboxes[held.ring.index()];
+        let release_trackers = &held.subgroup().release_trackers[held.class.index()];
         Self {
-            lane: held.lane,
-            inbox: inboxes[held.sender as usize].as_ref().map(NonNull::from),
-            ring: held.ring,
+            subgroup: held.subgroup,
+            tracker: release_trackers[held.sender as usize]
+                .as_ref()
+                .map(NonNull::from),
+            class: held.class,
             sender: held.sender,
             passed: 0,
             due: false,
@@ -121,38 +123,38 @@ impl<F: Fabric> Run<F> {
     }
 
     fn goes_on_with(&self, held: &Held<F>) -> bool {
-        self.lane == held.lane && self.sender == held.sender && self.ring == held.ring
+        self.subgroup == held.subgroup && self.sender == held.sender && self.class == held.class
     }
 
     /// Takes over the ticket of a message that is let go.
     fn leave(&mut self, real: u64) {
         self.tickets += 1;
-        let Some(inbox) = self.inbox else { return };
-        // SAFETY: it is part of the lane, which the ticket of that message, and those taken
+        let Some(tracker) = self.tracker else { return };
+        // SAFETY: it is part of the epoch, which the ticket of that message, and those taken
         // over before, keep where it is.
-        let inbox = unsafe { inbox.as_ref() };
+        let tracker = unsafe { tracker.as_ref() };
         if real >= self.passed {
-            self.passed = inbox.passed_real();
+            self.passed = tracker.passed_real();
         }
-        self.due |= inbox.let_go(real, self.passed);
+        self.due |= tracker.let_go(real, self.passed);
     }
 }
 
 impl<F: Fabric> Drop for Run<F> {
     fn drop(&mut self) {
         if self.due {
-            // SAFETY: there is one ticket at least, which keeps the lane.
-            let lane = unsafe { self.lane.as_ref() };
-            lane.account(self.ring, self.sender as usize);
+            // SAFETY: there is one ticket at least, which keeps the epoch.
+            let subgroup = unsafe { self.subgroup.as_ref() };
+            subgroup.account(self.class, self.sender as usize);
         }
         // SAFETY: these were taken over in `leave`, and no other call gives them back.
-        unsafe { SubgroupHandle::give_tickets(self.lane, self.tickets) };
+        unsafe { SubgroupHandle::give_tickets(self.subgroup, self.tickets) };
     }
 }
 
-/// Tickets of a lane that were taken together, for messages to come.
+/// Tickets of an epoch that were taken together, for messages to come.
 pub(crate) struct Tickets<F> {
-    lane: Arc<SubgroupHandle<F>>,
+    subgroup: Arc<SubgroupHandle<F>>,
     spare: Cell<u64>,
 }
 
@@ -160,14 +162,14 @@ pub(crate) struct Tickets<F> {
 const TICKETS: u64 = 64;
 
 impl<F> Tickets<F> {
-    pub(crate) fn new(lane: Arc<SubgroupHandle<F>>) -> Self {
+    pub(crate) fn new(subgroup: Arc<SubgroupHandle<F>>) -> Self {
         Self {
-            lane,
+            subgroup,
             spare: Cell::new(0),
         }
     }
 
-    /// The lane, with one ticket, which the caller has to give back.
+    /// The epoch, with one ticket, which the caller has to give back.
     #[inline]
     fn take(&self) -> NonNull<SubgroupHandle<F>> {
         let spare = match self.spare.get() {
@@ -175,12 +177,12 @@ impl<F> Tickets<F> {
             spare => spare,
         };
         self.spare.set(spare - 1);
-        pointer(&self.lane)
+        pointer(&self.subgroup)
     }
 
     #[cold]
     fn take_many(&self) -> u64 {
-        self.lane.take_tickets(TICKETS);
+        self.subgroup.take_tickets(TICKETS);
         TICKETS
     }
 }
@@ -188,21 +190,21 @@ impl<F> Tickets<F> {
 impl<F> Drop for Tickets<F> {
     fn drop(&mut self) {
         // SAFETY: these were taken in `take`, and none of them was handed on.
-        unsafe { SubgroupHandle::give_tickets(pointer(&self.lane), self.spare.get()) };
+        unsafe { SubgroupHandle::give_tickets(pointer(&self.subgroup), self.spare.get()) };
     }
 }
 
-/// Where a lane is: good for giving up one of its counts, as no reference is.
-fn pointer<F>(lane: &Arc<SubgroupHandle<F>>) -> NonNull<SubgroupHandle<F>> {
+/// Where an epoch is: good for giving up one of its counts, as no reference is.
+fn pointer<F>(subgroup: &Arc<SubgroupHandle<F>>) -> NonNull<SubgroupHandle<F>> {
     // SAFETY: an `Arc` does not point to null.
-    unsafe { NonNull::new_unchecked(Arc::as_ptr(lane).cast_mut()) }
+    unsafe { NonNull::new_unchecked(Arc::as_ptr(subgroup).cast_mut()) }
 }
 
 impl<F: Fabric> fmt::Debug for Held<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Held")
-            .field("lane", self.lane())
-            .field("ring", &self.ring)
+            .field("subgroup", self.subgroup())
+            .field("ring", &self.class)
             .field("sender", &self.sender)
             .field("len", &self.len)
             .finish_non_exhaustive()
@@ -212,13 +214,13 @@ impl<F: Fabric> fmt::Debug for Held<F> {
 /// A message on its way to the layer above: in order, once, not a null.
 pub struct Delivery<'a, F: Fabric> {
     /// Where.
-    pub lane: &'a Arc<SubgroupHandle<F>>,
+    pub subgroup: &'a Arc<SubgroupHandle<F>>,
     /// By which ring it came.
-    pub ring: DeliveryClass,
-    /// Who sent it: its place in the lane.
+    pub class: DeliveryClass,
+    /// Who sent it: its place in the epoch.
     pub sender: Rank,
-    /// Position in the total order, which rises from lane to lane (ordered
-    /// ring), or index of the message among its sender's in this lane
+    /// Position in the total order, which rises from epoch to epoch (ordered
+    /// ring), or index of the message among its sender's in this epoch
     /// (unordered ring).
     pub position: u64,
     /// Its header, checked.
@@ -249,12 +251,12 @@ impl<F: Fabric> Delivery<'_, F> {
             self.place.hold_first();
         }
         Held {
-            lane: self.tickets.take(),
+            subgroup: self.tickets.take(),
             bytes: self.bytes,
             len: self.len,
             sender: self.sender_at,
             real: self.real,
-            ring: self.ring,
+            class: self.class,
         }
     }
 }
@@ -262,8 +264,8 @@ impl<F: Fabric> Delivery<'_, F> {
 impl<F: Fabric> fmt::Debug for Delivery<'_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Delivery")
-            .field("lane", &self.lane)
-            .field("ring", &self.ring)
+            .field("subgroup", &self.subgroup)
+            .field("ring", &self.class)
             .field("sender", &self.sender)
             .field("position", &self.position)
             .field("header", &self.header)

@@ -3,12 +3,12 @@
 
 use crate::sync::{AtomicBool, Ordering, fence};
 
-/// Whether the engine has laid a lane to rest: between it and the threads that leave work
-/// in the lane.
+/// Whether the engine has laid an epoch to rest: between it and the threads that leave work
+/// in the epoch.
 #[derive(Debug)]
 pub(crate) struct IdleFlag(AtomicBool);
 
-/// Whether a lane at rest was stirred: one for all lanes of a participant.
+/// Whether an epoch at rest was stirred: one for all epochs of a participant.
 #[derive(Debug)]
 pub(crate) struct LeftWork(AtomicBool);
 
@@ -38,7 +38,7 @@ impl IdleFlag {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Work was left in the lane, and a sequentially consistent fence came after. Whether
+    /// Work was left in the epoch, and a sequentially consistent fence came after. Whether
     /// the engine has to be nudged to see it.
     pub(crate) fn interrupt(&self, left_work: &LeftWork) -> bool {
         // Who finds that somebody else has interrupted it leaves the rest to that one: the
@@ -46,7 +46,7 @@ impl IdleFlag {
         let resting = self.0.load(Ordering::Relaxed);
         if resting {
             self.0.store(false, Ordering::Relaxed);
-            // Release: pairs with the acquire in `take`; the engine finds the lane.
+            // Release: pairs with the acquire in `take`; the engine finds the epoch.
             left_work.0.store(true, Ordering::Release);
         }
         resting
@@ -58,7 +58,7 @@ impl LeftWork {
         Self(AtomicBool::new(false))
     }
 
-    /// Whether lanes were stirred since this was asked last.
+    /// Whether epochs were stirred since this was asked last.
     pub(crate) fn take(&self) -> bool {
         // Without a write to a shared line where nothing was.
         self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::AcqRel)

@@ -1,7 +1,7 @@
 //! Where everything stands in a row.
 //!
 //! ```text
-//!   a lane's row:  fabric area
+//!   an epoch's row:  fabric area
 //!                  acks     received_num, received[n], delivered_num,
 //!                           released[n], released_unordered[n], ready
 //!                  digests  count, 8 x (position, digest)
@@ -11,7 +11,7 @@
 //!
 //! Blocks are aligned to [`ROW_ALIGN`]. All words count up from 0, as
 //! exclusive ends: a zeroed row promises nothing. A member that does not send
-//! has no ring. The layout is a pure function of the lane, so every member
+//! has no ring. The layout is a pure function of the epoch, so every member
 //! computes every row's.
 
 use spindle_dds_transport::memory::ROW_ALIGN;
@@ -20,7 +20,7 @@ use spindle_dds_transport::{FABRIC_AREA, Rank};
 use crate::limits::{DIGESTS_KEPT, HEADER_LEN};
 use crate::spec::{RingSpec, SpecError, SubgroupSpec};
 
-/// The layout of every row of a lane.
+/// The layout of every row of an epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentLayout {
     rows: Vec<RowLayout>,
@@ -65,7 +65,7 @@ impl Columns {
         8 + 2 * self.senders * 8 + 8
     }
 
-    /// Whether the member is ready for the lane's messages: 0 or 1.
+    /// Whether the member is ready for the epoch's messages: 0 or 1.
     pub(crate) const fn ready(&self) -> usize {
         self.released(2, 0)
     }
@@ -101,7 +101,7 @@ impl RingColumns {
 }
 
 impl SegmentLayout {
-    /// Computes the layout of a lane.
+    /// Computes the layout of an epoch.
     pub fn new(spec: &SubgroupSpec) -> Result<Self, SpecError> {
         spec.check()?;
         let rows = (0..spec.members.len())
@@ -159,7 +159,7 @@ mod tests {
     use crate::ids::{SubgroupId, TopicKey};
     use crate::spec::SenderSpec;
 
-    fn lane() -> SubgroupSpec {
+    fn subgroup() -> SubgroupSpec {
         let ring = Some(RingSpec {
             messages: 4,
             bytes: 256,
@@ -180,38 +180,38 @@ mod tests {
 
     #[test]
     fn the_layout_is_this_one() {
-        let layout = SegmentLayout::new(&lane()).unwrap();
+        let layout = SegmentLayout::new(&subgroup()).unwrap();
         insta::assert_debug_snapshot!(layout);
     }
 
     #[test]
-    fn lanes_that_cannot_be_are_refused() {
+    fn epochs_that_cannot_be_are_refused() {
         let check = |change: &dyn Fn(&mut SubgroupSpec)| {
-            let mut spec = lane();
+            let mut spec = subgroup();
             change(&mut spec);
             SegmentLayout::new(&spec).unwrap_err().to_string()
         };
         let ring = |messages, bytes| Some(RingSpec { messages, bytes });
         let errors = [
-            check(&|lane| lane.members.clear()),
-            check(&|lane| lane.members = (0..257).map(Rank).collect()),
-            check(&|lane| lane.members[1] = Rank(2)),
-            check(&|lane| lane.senders.reverse()),
-            check(&|lane| lane.senders[1].rank = Rank(3)),
-            check(&|lane| lane.senders[0].rings[0] = ring(3, 256)),
-            check(&|lane| lane.senders[0].rings[0] = ring(4, 64)),
-            check(&|lane| lane.senders[0].rings[0] = ring(4, 136)),
-            check(&|lane| lane.topics = vec![TopicKey(7), TopicKey(7)]),
+            check(&|subgroup| subgroup.members.clear()),
+            check(&|subgroup| subgroup.members = (0..257).map(Rank).collect()),
+            check(&|subgroup| subgroup.members[1] = Rank(2)),
+            check(&|subgroup| subgroup.senders.reverse()),
+            check(&|subgroup| subgroup.senders[1].rank = Rank(3)),
+            check(&|subgroup| subgroup.senders[0].rings[0] = ring(3, 256)),
+            check(&|subgroup| subgroup.senders[0].rings[0] = ring(4, 64)),
+            check(&|subgroup| subgroup.senders[0].rings[0] = ring(4, 136)),
+            check(&|subgroup| subgroup.topics = vec![TopicKey(7), TopicKey(7)]),
         ];
         insta::assert_debug_snapshot!(errors);
     }
 
     #[test]
     fn the_order_ends_behind_what_anybody_has_taken() {
-        let mut lane = lane();
-        lane.base = 100;
-        lane.senders[1].rings[0] = lane.senders[0].rings[0];
-        let ends = [[0, 0], [1, 0], [0, 1], [2, 1], [2, 3]].map(|counts| lane.end(&counts));
+        let mut subgroup = subgroup();
+        subgroup.base = 100;
+        subgroup.senders[1].rings[0] = subgroup.senders[0].rings[0];
+        let ends = [[0, 0], [1, 0], [0, 1], [2, 1], [2, 3]].map(|counts| subgroup.end(&counts));
         assert_eq!(ends, [100, 101, 102, 103, 106]);
     }
 }

@@ -1,4 +1,4 @@
-//! A lane as the engine keeps it: receive, null, send and delivery predicates.
+//! An epoch as the engine keeps it: receive, null, send and delivery predicates.
 //!
 //! ```text
 //!   guards of senders --receive--> counts --min--> received_num (mine) --push both-->
@@ -8,11 +8,11 @@
 //! Message `k` of ordered sender `i` of `n` stands at place `k * n + i` of the
 //! order. With `c[i]` messages received of sender `i`, everything below the least
 //! `c[i] * n + i` is here: that is `received_num`. Its word in a sender's row leaves the
-//! sender's own messages out, for it has what its guard says; so who alone sends in a lane
+//! sender's own messages out, for it has what its guard says; so who alone sends in an epoch
 //! pushes payload, headers and guard, and nothing else. What a member has received of each
 //! sender stands beside it: nulls that are known here, others may lack, for a message is
 //! stable when all have it and all messages before it.
-//! Positions are places counted from the lane's base.
+//! Positions are places counted from the epoch's base.
 
 mod begin;
 pub(crate) mod claim;
@@ -24,6 +24,7 @@ pub(crate) mod gate;
 pub(crate) mod handle;
 pub(crate) mod header;
 pub(crate) mod held;
+mod idle;
 pub(crate) mod idle_flag;
 pub(crate) mod layout;
 pub(crate) mod outgoing;
@@ -31,7 +32,6 @@ pub(crate) mod pushes;
 mod receive;
 pub(crate) mod receive_cursor;
 pub(crate) mod release_tracker;
-mod rest;
 mod run;
 pub(crate) mod send_ring;
 pub(crate) mod shared;
@@ -43,7 +43,7 @@ use std::sync::Arc;
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
 pub use figures::{DeliveryWait, EpochPhase, Position, RingFigures, SubgroupFigures};
-pub(crate) use rest::Seen;
+pub(crate) use idle::Seen;
 pub use run::{MessageRun, RunTotals};
 
 use crate::config::EngineConfig;
@@ -59,9 +59,9 @@ use crate::subgroup::outgoing::{Outgoing, WriterSeqs};
 use crate::subgroup::pushes::Pushes;
 use crate::subgroup::receive_cursor::{ProtocolViolation, ReceiveCursor};
 
-/// The engine's state of one lane.
+/// The engine's state of one epoch.
 pub(crate) struct SubgroupState<F> {
-    pub(crate) lane: Arc<SubgroupHandle<F>>,
+    pub(crate) handle: Arc<SubgroupHandle<F>>,
     /// For messages that are held.
     tickets: Tickets<F>,
     pub(crate) spec: SubgroupSpec,
@@ -90,7 +90,7 @@ pub(crate) struct SubgroupState<F> {
     accounted: [Vec<u64>; 2],
     /// What the rows of others have been told of `released`, by ring and sender.
     released_told: [Vec<u64>; 2],
-    repose: rest::IdleState,
+    idle: idle::IdleState,
     /// Messages delivered, and the bytes of their payload.
     delivered: (u64, u64),
     /// Messages that had been delivered when the sink was told last.
@@ -99,7 +99,7 @@ pub(crate) struct SubgroupState<F> {
     batch_max: u64,
 }
 
-/// How far the lane is on its way to its end.
+/// How far the epoch is on its way to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     /// All predicates.
@@ -125,7 +125,7 @@ struct Sender {
     rank: Rank,
     /// Which of the ordered ones it is, if it is one.
     order: u64,
-    streams: [Option<ReceiveCursor>; 2],
+    receive_cursors: [Option<ReceiveCursor>; 2],
 }
 
 /// Twice the events that all rings together hold: those that a member knows, and those
@@ -175,7 +175,7 @@ pub(crate) enum Found {
     },
 }
 
-/// What a lane needs from its engine during a step.
+/// What an epoch needs from its engine during a step.
 pub(crate) struct Context<'a, S> {
     pub(crate) config: &'a EngineConfig,
     pub(crate) pushes: &'a mut Pushes,
@@ -185,15 +185,15 @@ pub(crate) struct Context<'a, S> {
 
 impl<F: Fabric> SubgroupState<F> {
     pub(crate) fn new(
-        lane: Arc<SubgroupHandle<F>>,
+        handle: Arc<SubgroupHandle<F>>,
         spec: SubgroupSpec,
         layout: &SegmentLayout,
     ) -> Self {
-        let me = lane.fabric.me();
+        let me = handle.fabric.me();
         let places = || (0..spec.members.len() as u16).map(Rank);
-        let stream = |ring: DeliveryClass, sender: usize| {
-            let columns = lane.rings[ring.index()][sender]?;
-            let row = lane.fabric.row(spec.senders[sender].rank);
+        let cursor = |class: DeliveryClass, sender: usize| {
+            let columns = handle.rings[class.index()][sender]?;
+            let row = handle.fabric.row(spec.senders[sender].rank);
             Some(ReceiveCursor::new(columns, row.clone()))
         };
         let mut ordered = 0;
@@ -208,7 +208,7 @@ impl<F: Fabric> SubgroupState<F> {
             .map(|(at, sender)| Sender {
                 rank: sender.rank,
                 order: order(sender),
-                streams: DeliveryClass::BOTH.map(|ring| stream(ring, at)),
+                receive_cursors: DeliveryClass::BOTH.map(|class| cursor(class, at)),
             })
             .collect();
         let member = |place| Member {
@@ -223,9 +223,9 @@ impl<F: Fabric> SubgroupState<F> {
             peers: spec.members.len() - 1,
             members: places().map(member).collect(),
             ordered: (0..senders.len())
-                .filter(|&at| senders[at].streams[0].is_some())
+                .filter(|&at| senders[at].receive_cursors[0].is_some())
                 .collect(),
-            outgoing: lane.columns.rings.map(|ring| Some(Outgoing::new(ring?))),
+            outgoing: handle.columns.rings.map(|ring| Some(Outgoing::new(ring?))),
             received_num: 0,
             delivered_num: 0,
             stable: 0,
@@ -236,14 +236,14 @@ impl<F: Fabric> SubgroupState<F> {
             is_ready: false,
             accounted: [vec![0; senders.len()], vec![0; senders.len()]],
             released_told: [vec![0; senders.len()], vec![0; senders.len()]],
-            repose: rest::IdleState::default(),
+            idle: idle::IdleState::default(),
             delivered: (0, 0),
             told: 0,
-            batch_max: deliver::batch_max(&lane.config, &spec),
-            tickets: Tickets::new(lane.clone()),
+            batch_max: deliver::batch_max(&handle.config, &spec),
+            tickets: Tickets::new(handle.clone()),
             senders,
             spec,
-            lane,
+            handle,
         }
     }
 
@@ -252,19 +252,19 @@ impl<F: Fabric> SubgroupState<F> {
         self.peers = self.others.len();
     }
 
-    /// Releases, receives, sends, delivers. Events go to the sink. Whether the lane is at
+    /// Releases, receives, sends, delivers. Events go to the sink. Whether the epoch is at
     /// rest now. What a step has done that fails is in `progress`, too.
     pub(crate) fn step<S: Sink<F>>(
         &mut self,
         context: &mut Context<'_, S>,
         progress: &mut Progress,
     ) -> Result<bool, Trouble> {
-        self.rise();
+        self.leave_idle();
         let moved = self.pass(context, progress)?;
-        if !self.tires(moved, context) {
+        if !self.should_idle(moved, context) {
             return Ok(false);
         }
-        self.lie_down();
+        self.enter_idle();
         self.pass(context, progress).map(|moved| !moved)
     }
 
@@ -274,13 +274,13 @@ impl<F: Fabric> SubgroupState<F> {
         context: &mut Context<'_, S>,
         progress: &mut Progress,
     ) -> Result<bool, Trouble> {
-        let lane = &self.lane.clone();
+        let handle = &self.handle.clone();
         let mut own = Progress::default();
         context.pushes.address(&self.others, self.peers);
-        let evaluated = self.evaluate(lane, context, &mut own);
-        let pushed = context.pushes.flush(&lane.fabric);
+        let evaluated = self.evaluate(handle, context, &mut own);
+        let pushed = context.pushes.flush(&handle.fabric);
         if own.room || own.stable {
-            lane.has_changed();
+            handle.has_changed();
         }
         progress.add(own);
         evaluated.map(|()| own.is_any() || pushed)
@@ -288,12 +288,12 @@ impl<F: Fabric> SubgroupState<F> {
 
     fn evaluate<S: Sink<F>>(
         &mut self,
-        lane: &Arc<SubgroupHandle<F>>,
+        handle: &Arc<SubgroupHandle<F>>,
         context: &mut Context<'_, S>,
         progress: &mut Progress,
     ) -> Result<(), Trouble> {
         if self.phase != Phase::Open {
-            // Nothing is delivered until the lane ends, or opens again.
+            // Nothing is delivered until the epoch ends, or opens again.
             self.end_batch(context);
         }
         if self.phase == Phase::Frozen {
@@ -302,39 +302,39 @@ impl<F: Fabric> SubgroupState<F> {
         // Room first: between a message that comes and its reader, who may be stepping for it,
         // there is to be as little as can be.
         if self.phase == Phase::Open {
-            self.release(lane, context);
-            progress.room = self.begin(lane, context);
-            progress.room |= self.reclaim(lane);
+            self.release(handle, context);
+            progress.room = self.begin(handle, context);
+            progress.room |= self.reclaim(handle);
         }
         // A sender's own receipt is implied by its guard. Before that of others: how far they
         // can have come, my own messages say.
-        self.receive_own(lane)?;
-        progress.any |= self.receive(lane, context)?;
-        if self.send(lane, context) {
+        self.receive_own(handle)?;
+        progress.any |= self.receive(handle, context)?;
+        if self.send(handle, context) {
             progress.any = true;
-            self.receive_own(lane)?;
+            self.receive_own(handle)?;
         }
-        self.acknowledge(lane, context);
+        self.acknowledge(handle, context);
         if self.phase != Phase::Open {
             return Ok(());
         }
-        progress.stable = self.find_stable(lane)?;
-        progress.any |= self.deliver_ordered(lane, context);
-        progress.any |= self.deliver_unordered(lane, context);
-        self.compare_digests(lane)
+        progress.stable = self.find_stable(handle)?;
+        progress.any |= self.deliver_ordered(handle, context);
+        progress.any |= self.deliver_unordered(handle, context);
+        self.compare_digests(handle)
     }
 
-    /// Only what a committing thread needs: publishes what is in its lane. That waits for its
+    /// Only what a committing thread needs: publishes what is in its epoch. That waits for its
     /// receipt here, and its delivery, until the next step.
-    pub(crate) fn publish<S>(&mut self, lane: &SubgroupHandle<F>, context: &mut Context<'_, S>) {
+    pub(crate) fn publish<S>(&mut self, handle: &SubgroupHandle<F>, context: &mut Context<'_, S>) {
         if self.phase < Phase::Frozen {
             context.pushes.address(&self.others, self.peers);
-            self.send_rings(lane, context, true);
-            context.pushes.flush(&lane.fabric);
+            self.send_rings(handle, context, true);
+            context.pushes.flush(&handle.fabric);
         }
     }
 
-    /// Commits a claim in this lane, and publishes it, and what was committed before. Which
+    /// Commits a claim in this epoch, and publishes it, and what was committed before. Which
     /// message it is.
     #[inline]
     pub(crate) fn send_claim<S>(
@@ -344,24 +344,24 @@ impl<F: Fabric> SubgroupState<F> {
         context: &mut Context<'_, S>,
     ) -> Result<u64, ClaimError> {
         let place = claim.finish_owned(used)?;
-        let (lane, ring) = (claim.lane(), claim.ring().index());
-        match &mut self.outgoing[ring] {
+        let (handle, class) = (claim.subgroup(), claim.class().index());
+        match &mut self.outgoing[class] {
             // Who waits for nulls behind it is not kept waiting by this.
             Some(outgoing) if outgoing.is_next(place) => {
                 context.pushes.address(&self.others, self.peers);
                 let header = claim.header(place, used, meta);
                 let len = header.len.into();
-                outgoing.send_next(&lane.fabric, header, context.seqs, context.pushes);
-                receive::count_one(&lane.common.counters, len);
-                if ring == DeliveryClass::Ordered.index() && self.null_target > place.index + 1 {
-                    self.send_rings(lane, context, true);
+                outgoing.send_next(&handle.fabric, header, context.seqs, context.pushes);
+                receive::count_one(&handle.common.counters, len);
+                if class == DeliveryClass::Ordered.index() && self.null_target > place.index + 1 {
+                    self.send_rings(handle, context, true);
                 }
-                context.pushes.flush(&lane.fabric);
+                context.pushes.flush(&handle.fabric);
                 claim.expect_another();
             }
             _ => {
                 claim.write(place, &claim.header(place, used, meta));
-                self.publish(lane, context);
+                self.publish(handle, context);
             }
         }
         Ok(place.index)
@@ -370,27 +370,27 @@ impl<F: Fabric> SubgroupState<F> {
     /// Whether acknowledgements of others would let this member go on with
     /// something that is waited for.
     pub(crate) fn wants_acks<S: Sink<F>>(&self, sink: &S) -> bool {
-        let me = self.lane.fabric.me();
+        let me = self.handle.fabric.me();
         self.phase == Phase::Open
             && self.senders.iter().any(|sender| {
                 let is_urgent = sender.rank != me || self.is_in_a_hurry(sink);
-                let mut streams = sender.streams.iter().flatten();
-                is_urgent && streams.any(|stream| stream.waiting() > 0)
+                let mut receive_cursors = sender.receive_cursors.iter().flatten();
+                is_urgent && receive_cursors.any(|cursor| cursor.waiting() > 0)
             })
     }
 
     /// The same of what this member has sent by one ring alone, as far as it is published: some
     /// of it may not have been received here yet.
-    pub(crate) fn wants_acks_of_ring<S: Sink<F>>(&self, ring: DeliveryClass, sink: &S) -> bool {
-        let Some(mine) = self.lane.mine else {
+    pub(crate) fn wants_acks_of_class<S: Sink<F>>(&self, class: DeliveryClass, sink: &S) -> bool {
+        let Some(mine) = self.handle.mine else {
             return false;
         };
-        let stream = &self.senders[mine].streams[ring.index()];
-        let (Some(stream), Some(outgoing)) = (stream, &self.outgoing[ring.index()]) else {
+        let cursor = &self.senders[mine].receive_cursors[class.index()];
+        let (Some(cursor), Some(outgoing)) = (cursor, &self.outgoing[class.index()]) else {
             return false;
         };
         self.phase == Phase::Open
-            && stream.waiting_below(outgoing.published.real) > 0
+            && cursor.waiting_below(outgoing.published.real) > 0
             && self.is_in_a_hurry(sink)
     }
 
@@ -402,7 +402,7 @@ impl<F: Fabric> SubgroupState<F> {
     /// Whether there are other ordered senders, and they send no nulls: then nothing of theirs
     /// wakes this member to say that it has received its own.
     fn is_unanswered(&self) -> bool {
-        self.ordered.len() > 1 && !self.lane.config.null_sends
+        self.ordered.len() > 1 && !self.handle.config.null_sends
     }
 
     pub(crate) fn id(&self) -> SubgroupId {
@@ -426,7 +426,7 @@ impl<F: Fabric> SubgroupState<F> {
     }
 
     /// Whether the message at this position, or the null, has been received here. All that is
-    /// below the lane has.
+    /// below the epoch has.
     pub(crate) fn has_received(&self, position: u64) -> bool {
         let Some(place) = position.checked_sub(self.spec.base) else {
             return true;
@@ -438,11 +438,11 @@ impl<F: Fabric> SubgroupState<F> {
 
     /// Whether everything committed has been published.
     pub(crate) fn is_published(&self) -> bool {
-        let rings = self.outgoing.iter().zip(&self.lane.outboxes);
+        let rings = self.outgoing.iter().zip(&self.handle.send_rings);
         rings
-            .filter_map(|(outgoing, outbox)| Some((outgoing.as_ref()?, outbox.as_ref()?)))
-            .all(|(outgoing, outbox)| {
-                let (index, real) = outbox.taken();
+            .filter_map(|(outgoing, send_ring)| Some((outgoing.as_ref()?, send_ring.as_ref()?)))
+            .all(|(outgoing, send_ring)| {
+                let (index, real) = send_ring.taken();
                 index == outgoing.published.index && real == outgoing.published.real as u16
             })
     }

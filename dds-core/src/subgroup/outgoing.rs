@@ -111,7 +111,7 @@ impl Outgoing {
     pub(crate) fn send<F: Fabric>(
         &mut self,
         fabric: &F,
-        outbox: &SendRing,
+        send_ring: &SendRing,
         seqs: &mut WriterSeqs,
         order: &SendOrder,
         pushes: &mut Pushes,
@@ -123,7 +123,7 @@ impl Outgoing {
         // Header runs go after all payload runs, and a batch has at most two.
         let mut wrapped = Run::EMPTY;
         while self.published.real - before.real < order.limit {
-            let Some(index) = outbox.next_written(&self.published) else {
+            let Some(index) = send_ring.next_written(&self.published) else {
                 break;
             };
             let at = self.columns.header(self.published.real);
@@ -148,7 +148,7 @@ impl Outgoing {
             };
         }
         let sent = self.published.real - before.real;
-        let nulls = outbox.fill_nulls(&self.published, order.null_target);
+        let nulls = send_ring.fill_nulls(&self.published, order.null_target);
         self.published.index += nulls;
         if sent + nulls == 0 {
             return (0, 0);

@@ -14,10 +14,10 @@ use crate::sync::Ordering;
 impl<F: Fabric> SubgroupState<F> {
     pub(super) fn receive<S>(
         &mut self,
-        lane: &SubgroupHandle<F>,
+        handle: &SubgroupHandle<F>,
         context: &Context<'_, S>,
     ) -> Result<bool, Trouble> {
-        let me = lane.fabric.me();
+        let me = handle.fabric.me();
         let batching = context.config.receive_batching;
         let (mut taken, mut any) = (0, false);
         let mut reach = 0;
@@ -26,11 +26,11 @@ impl<F: Fabric> SubgroupState<F> {
             if sender.rank == me || self.members[sender.rank.index()].fenced {
                 continue;
             }
-            // Of a lane that ends, all: the counts come after.
+            // Of an epoch that ends, all: the counts come after.
             let all = batching || self.phase != Phase::Open;
             let limit = if all { u64::MAX } else { 1 };
-            for ring in DeliveryClass::BOTH {
-                let received = self.receive_ring(lane, (at, ring), limit, &mut reach)?;
+            for class in DeliveryClass::BOTH {
+                let received = self.receive_ring(handle, (at, class), limit, &mut reach)?;
                 if let Some(messages) = received {
                     taken += messages;
                     any = true;
@@ -38,8 +38,8 @@ impl<F: Fabric> SubgroupState<F> {
             }
         }
         if any {
-            bump(&lane.common.counters.received, taken);
-            lane.common.counters.receive_batches.record(taken);
+            bump(&handle.common.counters.received, taken);
+            handle.common.counters.receive_batches.record(taken);
         }
         Ok(any)
     }
@@ -64,19 +64,21 @@ impl<F: Fabric> SubgroupState<F> {
     /// could tell, which others do not see any more. So nothing above is followed, but
     /// only a member that is further than that by `slack` is to blame. When an epoch ends, no member
     /// follows anybody, and all that is not to blame is received.
-    fn reach(&self, lane: &SubgroupHandle<F>) -> u64 {
-        let me = lane.fabric.me();
+    fn reach(&self, handle: &SubgroupHandle<F>) -> u64 {
+        let me = handle.fabric.me();
         let (mut highest, mut known, mut unknown) = (0_u64, 0_u64, 0_u64);
         for &at in &self.ordered {
             let sender = &self.senders[at];
-            let (Some(stream), Some(inbox)) = (&sender.streams[0], &lane.inboxes[0][at]) else {
+            let (Some(cursor), Some(tracker)) =
+                (&sender.receive_cursors[0], &handle.release_trackers[0][at])
+            else {
                 continue;
             };
-            highest = highest.max(stream.newest());
-            known += stream.real();
+            highest = highest.max(cursor.newest());
+            known += cursor.real();
             // Of my own messages, all that are published have been received here.
             if sender.rank != me {
-                unknown += stream.unseen_max(inbox);
+                unknown += cursor.unseen_max(tracker);
             }
         }
         highest.min(known) + unknown
@@ -87,45 +89,46 @@ impl<F: Fabric> SubgroupState<F> {
     /// somebody releases meanwhile.
     pub(super) fn receive_ring(
         &mut self,
-        lane: &SubgroupHandle<F>,
-        (at, ring): (usize, DeliveryClass),
+        handle: &SubgroupHandle<F>,
+        (at, class): (usize, DeliveryClass),
         limit: u64,
         ordered_reach: &mut u64,
     ) -> Result<Option<u64>, Trouble> {
         let place = self.senders[at].rank;
-        let row = lane.fabric.row(place);
-        let (Some(stream), Some(inbox)) = (
-            &self.senders[at].streams[ring.index()],
-            &lane.inboxes[ring.index()][at],
+        let row = handle.fabric.row(place);
+        let (Some(cursor), Some(tracker)) = (
+            &self.senders[at].receive_cursors[class.index()],
+            &handle.release_trackers[class.index()][at],
         ) else {
             return Ok(None);
         };
-        let guard = row.load(stream.guard());
-        if guard == stream.count() {
+        let guard = row.load(cursor.guard());
+        if guard == cursor.count() {
             return Ok(None);
         }
-        let reach = match ring {
+        let reach = match class {
             // There are no nulls in this ring.
-            DeliveryClass::Unordered => stream.real() + stream.unseen_max(inbox),
+            DeliveryClass::Unordered => cursor.real() + cursor.unseen_max(tracker),
             DeliveryClass::Ordered if guard <= *ordered_reach => *ordered_reach,
             DeliveryClass::Ordered => {
-                *ordered_reach = self.reach(lane);
+                *ordered_reach = self.reach(handle);
                 *ordered_reach + self.slack
             }
         };
-        let is_jump = ring == DeliveryClass::Ordered && self.phase == Phase::Open && guard <= reach;
+        let is_jump =
+            class == DeliveryClass::Ordered && self.phase == Phase::Open && guard <= reach;
         let guard = if is_jump && guard > *ordered_reach {
-            stream.count().max(*ordered_reach)
+            cursor.count().max(*ordered_reach)
         } else {
             guard
         };
-        if guard == stream.count() {
+        if guard == cursor.count() {
             return Ok(None);
         }
-        let Some(stream) = &mut self.senders[at].streams[ring.index()] else {
+        let Some(cursor) = &mut self.senders[at].receive_cursors[class.index()] else {
             return Ok(None);
         };
-        let taken = stream.receive(row, inbox, guard, reach, limit);
+        let taken = cursor.receive(row, tracker, guard, reach, limit);
         taken.map(Some).map_err(|what| Trouble {
             place,
             what: Found::ProtocolViolation(what),
@@ -134,21 +137,23 @@ impl<F: Fabric> SubgroupState<F> {
 
     /// Takes what my guards vouch for: messages that committing threads have published since
     /// the last pass wait for it.
-    pub(super) fn receive_own(&mut self, lane: &SubgroupHandle<F>) -> Result<(), Trouble> {
-        let Some(mine) = lane.mine else { return Ok(()) };
-        for ring in DeliveryClass::BOTH.map(DeliveryClass::index) {
-            let (Some(stream), Some(outgoing), Some(inbox)) = (
-                &mut self.senders[mine].streams[ring],
-                &self.outgoing[ring],
-                &lane.inboxes[ring][mine],
+    pub(super) fn receive_own(&mut self, handle: &SubgroupHandle<F>) -> Result<(), Trouble> {
+        let Some(mine) = handle.mine else {
+            return Ok(());
+        };
+        for class in DeliveryClass::BOTH.map(DeliveryClass::index) {
+            let (Some(cursor), Some(outgoing), Some(tracker)) = (
+                &mut self.senders[mine].receive_cursors[class],
+                &self.outgoing[class],
+                &handle.release_trackers[class][mine],
             ) else {
                 continue;
             };
             let guard = outgoing.published.index;
-            if guard != stream.count() {
-                let place = lane.fabric.me();
-                let row = lane.fabric.row(place);
-                let taken = stream.receive(row, inbox, guard, guard, u64::MAX);
+            if guard != cursor.count() {
+                let place = handle.fabric.me();
+                let row = handle.fabric.row(place);
+                let taken = cursor.receive(row, tracker, guard, guard, u64::MAX);
                 taken.map_err(|what| Trouble {
                     place,
                     what: Found::ProtocolViolation(what),
@@ -162,20 +167,20 @@ impl<F: Fabric> SubgroupState<F> {
     /// received of them. Whether there was anything.
     pub(super) fn send<S>(
         &mut self,
-        lane: &SubgroupHandle<F>,
+        handle: &SubgroupHandle<F>,
         context: &mut Context<'_, S>,
     ) -> bool {
         if context.config.null_sends && self.phase == Phase::Open {
-            self.null_target = self.null_target.max(self.nulls_wanted(lane));
+            self.null_target = self.null_target.max(self.nulls_wanted(handle));
         }
-        self.send_rings(lane, context, false)
+        self.send_rings(handle, context, false)
     }
 
     /// Publishes what is committed, and nulls up to the target as it was found last. With
     /// `is_last`, nothing is pushed behind that before the flush.
     pub(super) fn send_rings<S>(
         &mut self,
-        lane: &SubgroupHandle<F>,
+        handle: &SubgroupHandle<F>,
         context: &mut Context<'_, S>,
         is_last: bool,
     ) -> bool {
@@ -191,13 +196,18 @@ impl<F: Fabric> SubgroupState<F> {
             is_last,
         };
         let mut any = false;
-        for (outgoing, outbox) in self.outgoing.iter_mut().zip(&lane.outboxes) {
-            if let (Some(outgoing), Some(outbox)) = (outgoing, outbox) {
+        for (outgoing, send_ring) in self.outgoing.iter_mut().zip(&handle.send_rings) {
+            if let (Some(outgoing), Some(send_ring)) = (outgoing, send_ring) {
                 let bytes = outgoing.bytes;
-                let (sent, nulls) =
-                    outgoing.send(&lane.fabric, outbox, context.seqs, &order, context.pushes);
+                let (sent, nulls) = outgoing.send(
+                    &handle.fabric,
+                    send_ring,
+                    context.seqs,
+                    &order,
+                    context.pushes,
+                );
                 if sent + nulls > 0 {
-                    let counters = &lane.common.counters;
+                    let counters = &handle.common.counters;
                     count_publication(counters, sent, nulls, outgoing.bytes - bytes);
                     any = true;
                 }
@@ -211,18 +221,20 @@ impl<F: Fabric> SubgroupState<F> {
     /// How many messages this member must have sent so that none waits for it: on
     /// receiving message `k` of sender `j`, senders before it fill up through
     /// round `k`, senders behind it through round `k - 1` (Spindle §III-B).
-    fn nulls_wanted(&self, lane: &SubgroupHandle<F>) -> u64 {
-        let Some(mine) = lane.my_order else { return 0 };
+    fn nulls_wanted(&self, handle: &SubgroupHandle<F>) -> u64 {
+        let Some(mine) = handle.my_order else {
+            return 0;
+        };
         let mut wanted = 0;
         for (place, &at) in self.ordered.iter().enumerate() {
             let sender = &self.senders[at];
-            let (Some(stream), place) = (&sender.streams[0], place as u64) else {
+            let (Some(cursor), place) = (&sender.receive_cursors[0], place as u64) else {
                 continue;
             };
             if place == mine {
                 continue;
             }
-            let count = stream.count();
+            let count = cursor.count();
             wanted = wanted.max(if mine < place {
                 count
             } else {
@@ -235,10 +247,10 @@ impl<F: Fabric> SubgroupState<F> {
     /// Messages of an ordered sender that have been received here. Of my own these are all that
     /// are published: what I have of them, my guard says.
     pub(super) fn count(&self, sender: &Sender) -> Option<u64> {
-        let stream = sender.streams[0].as_ref()?;
+        let cursor = sender.receive_cursors[0].as_ref()?;
         Some(match &self.outgoing[0] {
-            Some(outgoing) if sender.rank == self.lane.fabric.me() => outgoing.published.index,
-            _ => stream.count(),
+            Some(outgoing) if sender.rank == self.handle.fabric.me() => outgoing.published.index,
+            _ => cursor.count(),
         })
     }
 
@@ -269,10 +281,10 @@ impl<F: Fabric> SubgroupState<F> {
     /// its own, its guard says. They are pushed to only where there is a message among it.
     pub(super) fn acknowledge<S>(
         &mut self,
-        lane: &SubgroupHandle<F>,
+        handle: &SubgroupHandle<F>,
         context: &mut Context<'_, S>,
     ) {
-        let fabric = &lane.fabric;
+        let fabric = &handle.fabric;
         let me = fabric.me();
         self.received_num = self.received_num.max(self.received());
         if self.sends_all(me) {
@@ -281,27 +293,27 @@ impl<F: Fabric> SubgroupState<F> {
         let of_others = self.received_of(|rank| rank != me);
         tell(
             fabric,
-            lane.columns.received_num,
+            handle.columns.received_num,
             of_others.unwrap_or(self.received_num),
         );
         let mut changed = false;
         for (at, sender) in self.senders.iter().enumerate() {
-            if let Some(stream) = &sender.streams[0]
+            if let Some(cursor) = &sender.receive_cursors[0]
                 && sender.rank != me
             {
-                let told = tell(fabric, lane.columns.received(at), stream.count());
-                changed |= stream.newest() > told;
+                let told = tell(fabric, handle.columns.received(at), cursor.count());
+                changed |= cursor.newest() > told;
             }
         }
         if changed {
-            let (at, len) = (lane.columns.received_num, lane.columns.received_len());
+            let (at, len) = (handle.columns.received_num, handle.columns.received_len());
             context.pushes.acks(at, len);
         }
     }
 
     /// Position below which every member has received all messages.
-    pub(super) fn find_stable(&mut self, lane: &SubgroupHandle<F>) -> Result<bool, Trouble> {
-        let me = lane.fabric.me();
+    pub(super) fn find_stable(&mut self, handle: &SubgroupHandle<F>) -> Result<bool, Trouble> {
+        let me = handle.fabric.me();
         let mut stable = self.received_num;
         for place in (0..self.members.len() as u16).map(Rank) {
             let member = &self.members[place.index()];
@@ -309,7 +321,7 @@ impl<F: Fabric> SubgroupState<F> {
                 continue;
             }
             if !member.fenced {
-                self.heed_ack(lane, place)?;
+                self.heed_ack(handle, place)?;
             }
             if !self.sends_all(place) {
                 stable = stable.min(self.received_by(place, stable));
@@ -319,7 +331,7 @@ impl<F: Fabric> SubgroupState<F> {
             return Ok(false);
         }
         self.stable = stable;
-        lane.stable.store(stable, Ordering::Release);
+        handle.stable.store(stable, Ordering::Release);
         Ok(true)
     }
 
@@ -328,28 +340,28 @@ impl<F: Fabric> SubgroupState<F> {
     /// they say, that there is no message, need not be told twice. So who is silent
     /// delays others by one way less, and nulls are not acknowledged.
     pub(super) fn received_by(&self, place: Rank, end: u64) -> u64 {
-        let lane = &self.lane;
+        let handle = &self.handle;
         let member = &self.members[place.index()];
         let (received_num, n) = (member.received_num, self.ordered.len() as u64);
         if received_num >= end || member.fenced {
             return received_num;
         }
         // What it has sent itself it has.
-        let stream = |order: u64| {
+        let cursor = |order: u64| {
             let sender = &self.senders[self.ordered[order as usize]];
-            let stream = sender.streams[0].as_ref();
-            stream.filter(|_| sender.rank != place)
+            let cursor = sender.receive_cursors[0].as_ref();
+            cursor.filter(|_| sender.rank != place)
         };
         // Mostly it lacks a message at just that place, and nothing else need be asked.
         let (next, order) = (received_num / n, received_num % n);
-        if stream(order).and_then(|stream| stream.first_from(next)) == Some(next) {
+        if cursor(order).and_then(|cursor| cursor.first_from(next)) == Some(next) {
             return received_num;
         }
-        let row = lane.fabric.row(place);
+        let row = handle.fabric.row(place);
         let lacks = (0..n).zip(&self.ordered).filter_map(|(order, &at)| {
-            let stream = stream(order)?;
+            let cursor = cursor(order)?;
             let received = row.load(member.columns.received(at));
-            Some(stream.first_from(received)? * n + order)
+            Some(cursor.first_from(received)? * n + order)
         });
         lacks.min().unwrap_or(end).max(received_num)
     }
@@ -358,15 +370,15 @@ impl<F: Fabric> SubgroupState<F> {
     /// have sent that much.
     pub(super) fn heed_ack(
         &mut self,
-        lane: &SubgroupHandle<F>,
+        handle: &SubgroupHandle<F>,
         place: Rank,
     ) -> Result<(), Trouble> {
         let member = &self.members[place.index()];
-        let received_num = lane.fabric.row(place).load(member.columns.received_num);
+        let received_num = handle.fabric.row(place).load(member.columns.received_num);
         if received_num > self.ack_reach {
             // Once in a ring of messages or so.
             let n = self.ordered.len() as u64;
-            self.ack_reach = (self.reach(lane) + self.slack + 1) * n;
+            self.ack_reach = (self.reach(handle) + self.slack + 1) * n;
             if received_num > self.ack_reach {
                 let what = Found::ProtocolViolation(ProtocolViolation::AcknowledgedTooMuch);
                 return Err(Trouble { place, what });

@@ -88,8 +88,8 @@ impl ReceiveCursor {
     /// How many real messages the sender can have sent that are not received
     /// here. To be asked after the word was loaded that is to be judged: who
     /// releases meanwhile makes room for more.
-    pub(crate) fn unseen_max(&self, inbox: &ReleaseTracker) -> u64 {
-        let unreleased = self.real.saturating_sub(inbox.released_real());
+    pub(crate) fn unseen_max(&self, tracker: &ReleaseTracker) -> u64 {
+        let unreleased = self.real.saturating_sub(tracker.released_real());
         u64::from(self.columns.spec.messages).saturating_sub(unreleased)
     }
 
@@ -110,7 +110,7 @@ impl ReceiveCursor {
     pub(crate) fn receive(
         &mut self,
         row: &Region,
-        inbox: &ReleaseTracker,
+        tracker: &ReleaseTracker,
         guard: u64,
         reach: u64,
         limit: u64,
@@ -126,7 +126,7 @@ impl ReceiveCursor {
         let messages = self.headers.len() as u64;
         let memory = self.columns.spec.memory();
         // It only rises: what it was is enough, for as long as there is room by that.
-        let mut released = inbox.released_real();
+        let mut released = tracker.released_real();
         let (mut real, mut count) = (before, self.count);
         let mut result = Ok(());
         'stretches: while real - before < limit {
@@ -146,7 +146,7 @@ impl ReceiveCursor {
                     break 'stretches;
                 }
                 if real - released >= messages {
-                    released = inbox.released_real();
+                    released = tracker.released_real();
                     if real - released >= messages {
                         result = Err(ProtocolViolation::Overrun);
                         break 'stretches;
@@ -234,9 +234,9 @@ impl ReceiveCursor {
 
     /// The oldest one has been handed over.
     #[inline]
-    pub(crate) fn pop(&mut self, inbox: &ReleaseTracker) {
+    pub(crate) fn pop(&mut self, tracker: &ReleaseTracker) {
         let header = &self.headers[self.place(self.delivered)];
-        inbox.pass_real(self.delivered, inbox.place(self.delivered), header);
+        tracker.pass_real(self.delivered, tracker.place(self.delivered), header);
         self.delivered += 1;
     }
 }
@@ -268,7 +268,7 @@ mod tests {
             unreachable!("one fabric")
         };
         let row = fabric.row(fabric.me());
-        let (mut stream, inbox) = (
+        let (mut cursor, tracker) = (
             ReceiveCursor::new(COLUMNS, row.clone()),
             ReleaseTracker::new(4),
         );
@@ -280,36 +280,36 @@ mod tests {
                 fabric.store_words(COLUMNS.header(sent), &header.to_words());
                 sent += 1;
             }
-            let was_empty = stream.waiting() == 0;
-            let received = stream.receive(row, &inbox, sent, sent, u64::MAX);
+            let was_empty = cursor.waiting() == 0;
+            let received = cursor.receive(row, &tracker, sent, sent, u64::MAX);
             assert_eq!(received, Ok(come));
-            assert_eq!(stream.waiting(), sent - taken);
+            assert_eq!(cursor.waiting(), sent - taken);
             if was_empty {
-                first_places.push(stream.waiting_run().0.as_ptr());
+                first_places.push(cursor.waiting_run().0.as_ptr());
             }
             let until = taken + go;
             while taken < until {
                 assert_eq!(
-                    stream.front().map(|(real, it)| (real, it.index)),
+                    cursor.front().map(|(real, it)| (real, it.index)),
                     Some((taken, taken))
                 );
-                let (run, delivered) = stream.waiting_run();
+                let (run, delivered) = cursor.waiting_run();
                 for header in run.iter().take((until - taken) as usize) {
                     assert_eq!((header.index, *delivered), (taken, taken));
-                    inbox.pass_real(taken, inbox.place(taken), header);
+                    tracker.pass_real(taken, tracker.place(taken), header);
                     *delivered += 1;
                     taken += 1;
                 }
             }
-            inbox.pass(taken);
-            inbox.release(|_| ());
+            tracker.pass(taken);
+            tracker.release(|_| ());
         }
         assert_eq!((sent, taken), (14, 14));
         let [first, .., last] = first_places[..] else {
             unreachable!("it was empty more than once")
         };
         assert_eq!(first, last, "who keeps up uses the same places");
-        assert_eq!(stream.waiting_run().0, []);
+        assert_eq!(cursor.waiting_run().0, []);
     }
 
     /// Real messages are found among nulls, over the end of the places.
@@ -320,35 +320,35 @@ mod tests {
             unreachable!("one fabric")
         };
         let row = fabric.row(fabric.me());
-        let (mut stream, inbox) = (
+        let (mut cursor, tracker) = (
             ReceiveCursor::new(COLUMNS, row.clone()),
             ReleaseTracker::new(4),
         );
-        let receive = |stream: &mut ReceiveCursor, reals: &[(u64, u64)], guard: u64| {
+        let receive = |cursor: &mut ReceiveCursor, reals: &[(u64, u64)], guard: u64| {
             for &(real, index) in reals {
                 let header = Header::test(index, 0, 8);
                 fabric.store_words(COLUMNS.header(real), &header.to_words());
             }
-            let taken = stream.receive(row, &inbox, guard, guard, u64::MAX);
+            let taken = cursor.receive(row, &tracker, guard, guard, u64::MAX);
             assert_eq!(taken, Ok(reals.len() as u64));
         };
-        let all = |stream: &ReceiveCursor| -> Vec<_> {
-            (0..14).map(|it| stream.first_from(it)).collect()
+        let all = |cursor: &ReceiveCursor| -> Vec<_> {
+            (0..14).map(|it| cursor.first_from(it)).collect()
         };
-        assert_eq!(all(&stream), [None; 14]);
-        receive(&mut stream, &[], 2);
-        assert_eq!(all(&stream), [None; 14], "nulls alone");
-        receive(&mut stream, &[(0, 2), (1, 3), (2, 6)], 8);
+        assert_eq!(all(&cursor), [None; 14]);
+        receive(&mut cursor, &[], 2);
+        assert_eq!(all(&cursor), [None; 14], "nulls alone");
+        receive(&mut cursor, &[(0, 2), (1, 3), (2, 6)], 8);
         let found = |index| [2, 3, 6].into_iter().find(|it| *it >= index);
-        assert_eq!(all(&stream), Vec::from_iter((0..14).map(found)));
+        assert_eq!(all(&cursor), Vec::from_iter((0..14).map(found)));
         for index in [2, 3] {
-            stream.pop(&inbox);
-            inbox.pass(index + 1);
+            cursor.pop(&tracker);
+            tracker.pass(index + 1);
         }
-        inbox.release(|_| ());
-        receive(&mut stream, &[(3, 8), (4, 12)], 13);
+        tracker.release(|_| ());
+        receive(&mut cursor, &[(3, 8), (4, 12)], 13);
         let found = |index| [6, 8, 12].into_iter().find(|it| *it >= index);
-        assert_eq!(all(&stream), Vec::from_iter((0..14).map(found)));
+        assert_eq!(all(&cursor), Vec::from_iter((0..14).map(found)));
     }
 
     /// A sender that overwrites what is held, or waits, violates the protocol.
@@ -359,30 +359,30 @@ mod tests {
             unreachable!("one fabric")
         };
         let row = fabric.row(fabric.me());
-        let (mut stream, inbox) = (
+        let (mut cursor, tracker) = (
             ReceiveCursor::new(COLUMNS, row.clone()),
             ReleaseTracker::new(4),
         );
-        let mut receive = |sent: u64, inbox: &ReleaseTracker| {
+        let mut receive = |sent: u64, tracker: &ReleaseTracker| {
             let header = Header::test(sent - 1, 0, 8);
             fabric.store_words(COLUMNS.header(sent - 1), &header.to_words());
             let limit = u64::MAX;
-            let taken = stream.receive(row, inbox, sent, sent, limit);
-            while let Some((real, &header)) = stream.front() {
-                let place = inbox.place(real);
+            let taken = cursor.receive(row, tracker, sent, sent, limit);
+            while let Some((real, &header)) = cursor.front() {
+                let place = tracker.place(real);
                 place.hold_first();
-                inbox.pass_real(real, place, &header);
-                stream.delivered += 1;
+                tracker.pass_real(real, place, &header);
+                cursor.delivered += 1;
             }
-            inbox.pass(sent);
+            tracker.pass(sent);
             taken
         };
         for sent in 1..=4 {
-            assert_eq!(receive(sent, &inbox), Ok(1));
+            assert_eq!(receive(sent, &tracker), Ok(1));
         }
-        assert_eq!(receive(5, &inbox), Err(ProtocolViolation::Overrun));
-        assert!(inbox.let_go(0, 4));
-        inbox.release(|_| ());
-        assert_eq!(receive(5, &inbox), Ok(1));
+        assert_eq!(receive(5, &tracker), Err(ProtocolViolation::Overrun));
+        assert!(tracker.let_go(0, 4));
+        tracker.release(|_| ());
+        assert_eq!(receive(5, &tracker), Ok(1));
     }
 }

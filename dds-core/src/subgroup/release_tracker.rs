@@ -278,19 +278,19 @@ mod tests {
             payload: 0,
             spec,
         };
-        let inbox = ReleaseTracker::new(4);
-        let check = |expected: u32| assert_eq!(inbox.held_parts(&columns), expected);
+        let tracker = ReleaseTracker::new(4);
+        let check = |expected: u32| assert_eq!(tracker.held_parts(&columns), expected);
         check(0);
-        inbox.place(0).hold();
-        inbox.pass_real(0, inbox.place(0), &Header::test(0, 128, 128));
+        tracker.place(0).hold();
+        tracker.pass_real(0, tracker.place(0), &Header::test(0, 128, 128));
         check(128);
-        inbox.pass_real(1, inbox.place(1), &Header::test(1, 0, 128));
+        tracker.pass_real(1, tracker.place(1), &Header::test(1, 0, 128));
         check(256);
-        inbox.pass(2);
-        inbox.let_go(0, 0);
-        inbox.release(|_| {});
+        tracker.pass(2);
+        tracker.let_go(0, 0);
+        tracker.release(|_| {});
         check(0);
-        inbox.pass_real(2, inbox.place(2), &Header::test(2, 128, 0));
+        tracker.pass_real(2, tracker.place(2), &Header::test(2, 128, 0));
         check(64);
     }
 
@@ -305,11 +305,11 @@ mod tests {
                 bytes: 192,
             },
         };
-        let inbox = ReleaseTracker::new(8);
+        let tracker = ReleaseTracker::new(8);
         let pass = |real: u64, offset, len| {
-            inbox.place(real).hold();
-            inbox.pass_real(real, inbox.place(real), &Header::test(real, offset, len));
-            inbox.held_parts(&columns)
+            tracker.place(real).hold();
+            tracker.pass_real(real, tracker.place(real), &Header::test(real, offset, len));
+            tracker.held_parts(&columns)
         };
         assert_eq!(pass(0, 192, 48), 64);
         assert_eq!(
@@ -322,28 +322,28 @@ mod tests {
 
     #[test]
     fn the_oldest_held_message_bounds_what_is_released() {
-        let inbox = ReleaseTracker::new(4);
+        let tracker = ReleaseTracker::new(4);
         let mut column = Vec::new();
         // Messages 0 (real), 1 and 2 (nulls), 3 and 4 (real).
         for (real, index) in [(0, 0), (1, 3), (2, 4)] {
-            inbox.place(real).hold();
-            inbox.pass_real(real, inbox.place(real), &Header::test(index, 0, 0));
+            tracker.place(real).hold();
+            tracker.pass_real(real, tracker.place(real), &Header::test(index, 0, 0));
         }
-        inbox.pass(5);
-        inbox.release(|value| column.push(value));
+        tracker.pass(5);
+        tracker.release(|value| column.push(value));
         assert_eq!(column, [] as [u64; 0]);
-        assert!(inbox.let_go(1, 3));
-        inbox.release(|value| column.push(value));
+        assert!(tracker.let_go(1, 3));
+        tracker.release(|value| column.push(value));
         assert_eq!(column, [], "the oldest is held");
-        inbox.place(0).hold();
-        assert!(!inbox.let_go(0, 3));
-        assert!(inbox.let_go(0, 3));
-        inbox.release(|value| column.push(value));
+        tracker.place(0).hold();
+        assert!(!tracker.let_go(0, 3));
+        assert!(tracker.let_go(0, 3));
+        tracker.release(|value| column.push(value));
         assert_eq!(column, [4]);
-        inbox.pass(9);
-        inbox.let_go(2, 3);
-        inbox.release(|value| column.push(value));
+        tracker.pass(9);
+        tracker.let_go(2, 3);
+        tracker.release(|value| column.push(value));
         assert_eq!(column, [4, 9]);
-        assert_eq!((inbox.released(), inbox.released_real()), (9, 3));
+        assert_eq!((tracker.released(), tracker.released_real()), (9, 3));
     }
 }

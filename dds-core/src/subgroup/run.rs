@@ -19,7 +19,7 @@ use crate::subgroup::release_tracker::{Place, ReleaseTracker};
 /// keeps what it needs for all of it.
 pub struct MessageRun<'a, F: Fabric> {
     pub(super) source: Source<'a, F>,
-    pub(super) stream: &'a mut ReceiveCursor,
+    pub(super) cursor: &'a mut ReceiveCursor,
     pub(super) course: Course,
     pub(super) order: Order<'a>,
     /// Messages that it may still have.
@@ -35,13 +35,13 @@ pub struct MessageRun<'a, F: Fabric> {
 
 /// Where all messages of a run come from.
 pub(super) struct Source<'a, F: Fabric> {
-    pub(super) lane: &'a Arc<SubgroupHandle<F>>,
-    pub(super) ring: DeliveryClass,
+    pub(super) subgroup: &'a Arc<SubgroupHandle<F>>,
+    pub(super) class: DeliveryClass,
     pub(super) sender: Rank,
     pub(super) sender_at: usize,
     /// Where the payload of the ring begins, all of which lies in the sender's row.
     pub(super) payload: NonNull<u8>,
-    pub(super) inbox: &'a ReleaseTracker,
+    pub(super) tracker: &'a ReleaseTracker,
     pub(super) tickets: &'a Tickets<F>,
 }
 
@@ -70,8 +70,8 @@ impl<'a, F: Fabric> Source<'a, F> {
         // when the header was taken.
         let bytes = unsafe { self.payload.add(header.offset as usize) };
         Delivery {
-            lane: self.lane,
-            ring: self.ring,
+            subgroup: self.subgroup,
+            class: self.class,
             sender: self.sender,
             position,
             header,
@@ -140,26 +140,26 @@ impl Order<'_> {
 }
 
 impl<F: Fabric> MessageRun<'_, F> {
-    /// Of which lane.
-    pub fn lane(&self) -> &SubgroupHandle<F> {
-        self.source.lane
+    /// Of which epoch.
+    pub fn subgroup(&self) -> &SubgroupHandle<F> {
+        self.source.subgroup
     }
 
-    /// Who sent all of it: its place in the lane.
+    /// Who sent all of it: its place in the epoch.
     pub fn sender(&self) -> Rank {
         self.source.sender
     }
 
     /// By which ring all of it came.
-    pub fn ring(&self) -> DeliveryClass {
-        self.source.ring
+    pub fn class(&self) -> DeliveryClass {
+        self.source.class
     }
 
     /// The header of the next message.
     #[inline]
     pub fn peek(&mut self) -> Option<&Header> {
         self.pass();
-        let (_, header) = self.stream.front()?;
+        let (_, header) = self.cursor.front()?;
         let is_there = self.left > 0 && self.course.place(header).is_some();
         is_there.then_some(header)
     }
@@ -169,14 +169,14 @@ impl<F: Fabric> MessageRun<'_, F> {
     #[expect(clippy::should_implement_trait, reason = "it lends what it gives")]
     pub fn next(&mut self) -> Option<Delivery<'_, F>> {
         self.pass();
-        let (real, header) = self.stream.front()?;
+        let (real, header) = self.cursor.front()?;
         let place = self.course.place(header).filter(|_| self.left > 0)?;
         self.left -= 1;
         self.is_out = true;
         self.handed.add(header);
         self.behind = place + 1;
         self.order.add(place, self.source.sender, header);
-        let at = (real, self.source.inbox.place(real));
+        let at = (real, self.source.tracker.place(real));
         let position = self.course.base + place;
         Some(self.source.delivery(at, position, header))
     }
@@ -196,10 +196,10 @@ impl<F: Fabric> MessageRun<'_, F> {
         let mut handed = RunTotals::default();
         let (mut behind, mut goes_on) = (self.behind, true);
         while goes_on && handed.messages < limit {
-            let (headers, delivered) = self.stream.waiting_run();
+            let (headers, delivered) = self.cursor.waiting_run();
             let left = usize::try_from(limit - handed.messages).unwrap_or(usize::MAX);
             goes_on = !headers.is_empty();
-            let places = source.inbox.places(*delivered);
+            let places = source.tracker.places(*delivered);
             for (header, at) in headers[..headers.len().min(left)].iter().zip(places) {
                 let Some(place) = course.place(header).filter(|_| wanted(header)) else {
                     goes_on = false;
@@ -209,7 +209,7 @@ impl<F: Fabric> MessageRun<'_, F> {
                 self.order.add(place, source.sender, header);
                 let real = *delivered;
                 take(&source.delivery((real, at), course.base + place, header));
-                source.inbox.pass_real(real, at, header);
+                source.tracker.pass_real(real, at, header);
                 *delivered += 1;
                 handed.add(header);
             }
@@ -240,7 +240,7 @@ impl<F: Fabric> MessageRun<'_, F> {
     #[inline]
     pub(super) fn pass(&mut self) {
         if std::mem::take(&mut self.is_out) {
-            self.stream.pop(self.source.inbox);
+            self.cursor.pop(self.source.tracker);
         }
     }
 }
@@ -248,8 +248,8 @@ impl<F: Fabric> MessageRun<'_, F> {
 impl<F: Fabric> fmt::Debug for MessageRun<'_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MessageRun")
-            .field("lane", &self.source.lane)
-            .field("ring", &self.source.ring)
+            .field("subgroup", &self.source.subgroup)
+            .field("ring", &self.source.class)
             .field("sender", &self.source.sender)
             .finish_non_exhaustive()
     }

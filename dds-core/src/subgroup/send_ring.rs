@@ -237,7 +237,7 @@ impl SendRing {
 
     /// Takes the next place in the order for the first `used` bytes of the
     /// extent. The caller writes the header and then calls [`Self::written`].
-    /// `None` when the lane's message indexes are used up; the extent is
+    /// `None` when the epoch's message indexes are used up; the extent is
     /// withdrawn then.
     #[inline]
     pub(crate) fn commit(&self, reserved: &Reserved, used: u32) -> Option<Place> {
@@ -388,29 +388,29 @@ impl SendRing {
 mod tests {
     use super::*;
 
-    fn outbox(messages: u32, bytes: u64) -> SendRing {
+    fn send_ring(messages: u32, bytes: u64) -> SendRing {
         SendRing::new(&RingSpec { messages, bytes })
     }
 
     #[test]
     fn extents_are_contiguous_and_skip_the_end() {
-        let outbox = outbox(8, 128);
-        let a = outbox.reserve(40).unwrap();
-        let b = outbox.reserve(33).unwrap();
+        let send_ring = send_ring(8, 128);
+        let a = send_ring.reserve(40).unwrap();
+        let b = send_ring.reserve(33).unwrap();
         assert_eq!((a.offset(), b.offset()), (0, 48));
-        assert_eq!(outbox.reserve(33), Err(ReserveError::Full), "32 left");
-        assert_eq!(outbox.reserve(65), Err(ReserveError::TooLarge));
-        let place = outbox.commit(&a, 40).unwrap();
-        outbox.written(place);
-        assert!(!outbox.reclaim(0) && outbox.reclaim(1));
-        let c = outbox.reserve(33).unwrap();
+        assert_eq!(send_ring.reserve(33), Err(ReserveError::Full), "32 left");
+        assert_eq!(send_ring.reserve(65), Err(ReserveError::TooLarge));
+        let place = send_ring.commit(&a, 40).unwrap();
+        send_ring.written(place);
+        assert!(!send_ring.reclaim(0) && send_ring.reclaim(1));
+        let c = send_ring.reserve(33).unwrap();
         assert_eq!(c.offset(), 0, "skips the last 32 bytes");
-        assert_eq!(outbox.reserve(1), Err(ReserveError::Full));
-        outbox.withdraw(&b);
-        outbox.withdraw(&c);
-        assert!(outbox.reclaim(1) && outbox.is_empty());
+        assert_eq!(send_ring.reserve(1), Err(ReserveError::Full));
+        send_ring.withdraw(&b);
+        send_ring.withdraw(&c);
+        assert!(send_ring.reclaim(1) && send_ring.is_empty());
         assert_eq!(
-            outbox.reserve(64).unwrap().len,
+            send_ring.reserve(64).unwrap().len,
             64,
             "half the ring fits once it is drained"
         );
@@ -418,143 +418,143 @@ mod tests {
 
     #[test]
     fn what_is_expected_next_is_what_is_claimed_next() {
-        let outbox = outbox(8, 256);
+        let send_ring = send_ring(8, 256);
         for (real, len) in (0..).zip([40, 64, 100, 16, 90, 128, 8, 70]) {
-            let (offset, before) = outbox.expected(len);
-            let reserved = outbox.reserve(len).unwrap();
+            let (offset, before) = send_ring.expected(len);
+            let reserved = send_ring.reserve(len).unwrap();
             assert_eq!((reserved.offset() as usize, real), (offset, before));
-            let place = outbox.commit(&reserved, len).unwrap();
-            outbox.written(place);
-            outbox.reclaim(place.index + 1);
+            let place = send_ring.commit(&reserved, len).unwrap();
+            send_ring.written(place);
+            send_ring.reclaim(place.index + 1);
         }
     }
 
     #[test]
     fn half_the_ring_fits_at_every_position() {
-        let outbox = outbox(2, 256);
+        let send_ring = send_ring(2, 256);
         for k in 0..64 {
-            let small = outbox.reserve(16 * (k % 7)).unwrap();
-            let place = outbox.commit(&small, 16 * (k % 7)).unwrap();
-            outbox.written(place);
-            outbox.reclaim(place.index + 1);
-            let half = outbox.reserve(128).unwrap();
+            let small = send_ring.reserve(16 * (k % 7)).unwrap();
+            let place = send_ring.commit(&small, 16 * (k % 7)).unwrap();
+            send_ring.written(place);
+            send_ring.reclaim(place.index + 1);
+            let half = send_ring.reserve(128).unwrap();
             assert!(half.offset() + 128 <= 256);
-            let place = outbox.commit(&half, 128).unwrap();
-            outbox.written(place);
-            outbox.reclaim(place.index + 1);
+            let place = send_ring.commit(&half, 128).unwrap();
+            send_ring.written(place);
+            send_ring.reclaim(place.index + 1);
         }
     }
 
     #[test]
     fn no_more_is_in_flight_than_asked_for() {
-        let outbox = outbox(32, 1280);
+        let send_ring = send_ring(32, 1280);
         let sent = |len| {
-            let reserved = outbox.reserve(len).unwrap();
-            let place = outbox.commit(&reserved, len).unwrap();
-            outbox.written(place);
+            let reserved = send_ring.reserve(len).unwrap();
+            let place = send_ring.commit(&reserved, len).unwrap();
+            send_ring.written(place);
             (reserved.offset(), place.index + 1)
         };
         let offsets = [0; 8].map(|_| sent(160).0);
         assert_eq!(offsets, [0, 160, 320, 480, 640, 800, 960, 1120]);
-        assert_eq!(outbox.reserve(1), Err(ReserveError::Full));
-        assert!(outbox.reclaim(1));
+        assert_eq!(send_ring.reserve(1), Err(ReserveError::Full));
+        assert!(send_ring.reclaim(1));
         assert_eq!(sent(160).0, 1280, "the ring has memory for 2048");
-        assert_eq!(outbox.reserve(1), Err(ReserveError::Full));
+        assert_eq!(send_ring.reserve(1), Err(ReserveError::Full));
         let (offset, end) = sent(176);
         assert_eq!(offset, 1440, "what is large may have all of it");
-        assert_eq!(outbox.in_use(), (9, 1456));
-        assert_eq!(outbox.reserve(1025), Err(ReserveError::TooLarge));
-        assert_eq!(outbox.reserve(1024), Err(ReserveError::Full));
-        assert!(outbox.reclaim(end) && outbox.is_empty());
+        assert_eq!(send_ring.in_use(), (9, 1456));
+        assert_eq!(send_ring.reserve(1025), Err(ReserveError::TooLarge));
+        assert_eq!(send_ring.reserve(1024), Err(ReserveError::Full));
+        assert!(send_ring.reclaim(end) && send_ring.is_empty());
         let (offset, end) = sent(1024);
         assert_eq!(offset, 0, "with the 432 that it skips it fits");
-        assert_eq!(outbox.reserve(1), Err(ReserveError::Full));
-        assert_eq!(outbox.reserve(593), Err(ReserveError::Full));
+        assert_eq!(send_ring.reserve(1), Err(ReserveError::Full));
+        assert_eq!(send_ring.reserve(593), Err(ReserveError::Full));
         assert_eq!(sent(592).0, 1024);
-        assert!(outbox.reclaim(end));
+        assert!(send_ring.reclaim(end));
     }
 
     #[test]
     fn an_upper_bound_gives_the_rest_back() {
-        let outbox = outbox(4, 256);
-        let first = outbox.reserve(128).unwrap();
-        outbox.commit(&first, 10).unwrap();
-        assert_eq!(outbox.reserve(16).unwrap().offset(), 16);
-        let third = outbox.reserve(64).unwrap();
-        outbox.withdraw(&third);
-        assert_eq!(outbox.reserve(64).unwrap().offset(), third.offset());
+        let send_ring = send_ring(4, 256);
+        let first = send_ring.reserve(128).unwrap();
+        send_ring.commit(&first, 10).unwrap();
+        assert_eq!(send_ring.reserve(16).unwrap().offset(), 16);
+        let third = send_ring.reserve(64).unwrap();
+        send_ring.withdraw(&third);
+        assert_eq!(send_ring.reserve(64).unwrap().offset(), third.offset());
     }
 
     #[test]
     fn held_claims_keep_nothing_but_room() {
-        let outbox = outbox(4, 256);
+        let send_ring = send_ring(4, 256);
         let mut published = Published::default();
-        let held = outbox.reserve(16).unwrap();
-        let other = outbox.reserve(16).unwrap();
-        let place = outbox.commit(&other, 16).unwrap();
+        let held = send_ring.reserve(16).unwrap();
+        let other = send_ring.reserve(16).unwrap();
+        let place = send_ring.commit(&other, 16).unwrap();
         assert_eq!(place, Place { index: 0, real: 0 });
         assert_eq!(
-            outbox.next_written(&published),
+            send_ring.next_written(&published),
             None,
             "the header is not written yet"
         );
-        outbox.written(place);
-        assert_eq!(outbox.next_written(&published), Some(0));
+        send_ring.written(place);
+        assert_eq!(send_ring.next_written(&published), Some(0));
         published = Published { index: 1, real: 1 };
-        assert!(!outbox.reclaim(1), "the oldest extent is held");
-        let late = outbox.commit(&held, 16).unwrap();
+        assert!(!send_ring.reclaim(1), "the oldest extent is held");
+        let late = send_ring.commit(&held, 16).unwrap();
         assert_eq!(late, Place { index: 1, real: 1 }, "order is commit order");
-        assert_eq!(outbox.next_written(&published), None);
+        assert_eq!(send_ring.next_written(&published), None);
     }
 
     #[test]
     fn nulls_do_not_pass_a_commit() {
-        let outbox = outbox(4, 256);
+        let send_ring = send_ring(4, 256);
         let mut published = Published::default();
-        assert_eq!(outbox.fill_nulls(&published, 3), 3);
+        assert_eq!(send_ring.fill_nulls(&published, 3), 3);
         published.index = 3;
-        assert_eq!(outbox.fill_nulls(&published, 3), 0);
-        let held = outbox.reserve(0).unwrap();
-        let place = outbox.commit(&held, 0).unwrap();
+        assert_eq!(send_ring.fill_nulls(&published, 3), 0);
+        let held = send_ring.reserve(0).unwrap();
+        let place = send_ring.commit(&held, 0).unwrap();
         assert_eq!(place.index, 3);
         assert_eq!(
-            outbox.fill_nulls(&published, 9),
+            send_ring.fill_nulls(&published, 9),
             0,
             "a commit is on its way"
         );
-        outbox.written(place);
-        assert_eq!(outbox.next_written(&published), Some(3));
+        send_ring.written(place);
+        assert_eq!(send_ring.next_written(&published), Some(3));
     }
 
     #[test]
     fn cursors_survive_their_wraps() {
-        let outbox = outbox(4, 128);
-        outbox
+        let send_ring = send_ring(4, 128);
+        send_ring
             .head
             .store(pack(u32::MAX - 7, u32::MAX - 1), Ordering::Relaxed);
-        outbox
+        send_ring
             .tail
             .store(pack(u32::MAX - 7, u32::MAX - 1), Ordering::Relaxed);
         for k in 0..70_000_u64 {
-            let reserved = outbox.reserve(24).unwrap();
-            let place = outbox.commit(&reserved, 24).unwrap();
+            let reserved = send_ring.reserve(24).unwrap();
+            let place = send_ring.commit(&reserved, 24).unwrap();
             assert_eq!((place.index, place.real), (k, k as u16));
-            outbox.written(place);
+            send_ring.written(place);
             let published = Published { index: k, real: k };
-            assert_eq!(outbox.next_written(&published), Some(k));
-            assert!(outbox.reclaim(k + 1));
+            assert_eq!(send_ring.next_written(&published), Some(k));
+            assert!(send_ring.reclaim(k + 1));
         }
-        assert!(outbox.is_empty());
+        assert!(send_ring.is_empty());
     }
 
     #[test]
     fn indexes_run_out_without_wrapping() {
-        let outbox = outbox(4, 128);
-        outbox
+        let send_ring = send_ring(4, 128);
+        send_ring
             .next
             .store(MESSAGE_INDEX_MAX << REAL_BITS, Ordering::Relaxed);
-        let reserved = outbox.reserve(1).unwrap();
-        assert_eq!(outbox.commit(&reserved, 1), None);
-        assert!(outbox.reclaim(0) && outbox.is_empty());
+        let reserved = send_ring.reserve(1).unwrap();
+        assert_eq!(send_ring.commit(&reserved, 1), None);
+        assert!(send_ring.reclaim(0) && send_ring.is_empty());
     }
 }

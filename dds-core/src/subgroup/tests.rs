@@ -28,7 +28,7 @@ const RING_MESSAGES: u32 = 4;
 #[derive(Default)]
 struct Log {
     order: Vec<(Rank, u64)>,
-    /// Position and digest at the end of the lane.
+    /// Position and digest at the end of the epoch.
     ended: Option<(u64, u64)>,
     holds: bool,
     /// It has no use for messages.
@@ -64,7 +64,7 @@ impl Sink<SimFabric> for Log {
     }
 
     fn event(&mut self, event: EngineEvent) {
-        if let EngineEvent::LaneEnded { end, digest, .. } = event {
+        if let EngineEvent::EpochEnded { end, digest, .. } = event {
             self.ended = Some((end, digest));
         }
     }
@@ -107,7 +107,7 @@ fn network(members: u16, seed: u64, options: SimOptions) -> (SimNetwork, Vec<Sim
 }
 
 fn open(network: &SimNetwork, spec: &SubgroupSpec) -> SegmentId {
-    let lens = SegmentLayout::new(spec).expect("a lane").row_lens();
+    let lens = SegmentLayout::new(spec).expect("a subgroup").row_lens();
     let nodes = spec.members.iter().map(|rank| NodeId(rank.index()));
     network.open(&nodes.zip(lens).collect::<Vec<_>>())
 }
@@ -164,7 +164,7 @@ impl World {
         for (rank, place) in spec.members.iter().zip(0..) {
             let segment = self.network.fabric(self.segment, Rank(place));
             let node = &self.nodes[rank.index()];
-            lanes(node, |lanes| lanes.open(spec, segment)).expect("a lane");
+            subgroups(node, |subgroups| subgroups.open(spec, segment)).expect("a subgroup");
         }
         let all: Vec<usize> = spec.members.iter().map(|rank| rank.index()).collect();
         self.run(&all);
@@ -196,8 +196,8 @@ const META: CommitMeta = CommitMeta {
 };
 
 fn send(node: &Node, count: usize) -> Option<Committed> {
-    let lane = node.handle().lane(SUBGROUP).expect("a lane");
-    let claim = || lane.claim(DeliveryClass::Ordered, 16).expect("room");
+    let subgroup = node.handle().subgroup(SUBGROUP).expect("a subgroup");
+    let claim = || subgroup.claim(DeliveryClass::Ordered, 16).expect("room");
     let before = count.checked_sub(1)?;
     for _ in 0..before {
         claim().commit(16, &META).expect("a commit");
@@ -226,7 +226,7 @@ fn refused(ring: DeliveryClass, lies: &[Lie], reach: u64) -> bool {
         segment,
     } = World::new(3, EngineConfig::SPINDLE);
     let liar = network.fabric(segment, Rank(1));
-    let layout = SegmentLayout::new(&spec(3)).expect("a lane");
+    let layout = SegmentLayout::new(&spec(3)).expect("a subgroup");
     let rings = layout.columns(Rank(1)).rings;
     let columns = rings[ring.index()].as_ref().expect("a sender");
     let to: PeerSet = [Rank(0), Rank(2)].into_iter().collect();
@@ -322,7 +322,7 @@ fn who_acknowledges_what_nobody_can_have_sent_is_named() {
             nodes,
             segment,
         } = World::new(3, EngineConfig::SPINDLE);
-        let layout = SegmentLayout::new(&spec(3)).expect("a lane");
+        let layout = SegmentLayout::new(&spec(3)).expect("a subgroup");
         let word = layout.columns(Rank(1)).received_num;
         network.forge(segment, Rank(1), word, received_num);
         network.settle();
@@ -350,7 +350,7 @@ fn room_that_comes_back_is_told_though_a_member_is_broken() {
     drop(held);
     world.network.settle();
     world.nodes[2].step(0);
-    let layout = SegmentLayout::new(&spec(3)).expect("a lane");
+    let layout = SegmentLayout::new(&spec(3)).expect("a subgroup");
     let ring = layout.columns(Rank(1)).rings[DeliveryClass::Ordered.index()];
     let guard = ring.as_ref().expect("a sender").guard;
     world.network.forge(world.segment, Rank(1), guard, 1 << 40);
@@ -381,8 +381,11 @@ fn a_batch_is_three_pushes_a_peer() {
     let world = one_sender();
     world.run(&[0, 1, 2]);
     let pushes = || {
-        let lane = world.nodes[0].handle().lane(SUBGROUP).expect("a lane");
-        let counters = lane.fabric().counters();
+        let subgroup = world.nodes[0]
+            .handle()
+            .subgroup(SUBGROUP)
+            .expect("a subgroup");
+        let counters = subgroup.fabric().counters();
         [counters.pushes, counters.word_pushes].map(|pushes| pushes / 2)
     };
     let mut sent = 0;
@@ -428,10 +431,13 @@ fn nulls_are_not_acknowledged() {
     };
     // What the second has received of the others, as a member knows it.
     let second_has = |member: usize| {
-        let lane = nodes[member].handle().lane(SUBGROUP).expect("a lane");
-        let layout = SegmentLayout::new(&spec(4)).expect("a lane");
+        let subgroup = nodes[member]
+            .handle()
+            .subgroup(SUBGROUP)
+            .expect("a subgroup");
+        let layout = SegmentLayout::new(&spec(4)).expect("a subgroup");
         let columns = layout.columns(Rank(1));
-        [0, 2, 3].map(|sender| lane.fabric.row(Rank(1)).load(columns.received(sender)))
+        [0, 2, 3].map(|sender| subgroup.fabric.row(Rank(1)).load(columns.received(sender)))
     };
     step_all();
     for round in 1..=3 {
@@ -451,24 +457,24 @@ fn nulls_are_not_acknowledged() {
 
 /// A group with its digest, outside of an engine.
 struct Order {
-    lane: Arc<SubgroupHandle<SimFabric>>,
+    subgroup: Arc<SubgroupHandle<SimFabric>>,
     group: SubgroupState<SimFabric>,
 }
 
 impl Order {
     fn new(spec: &SubgroupSpec, segment: SimFabric) -> Self {
-        let layout = SegmentLayout::new(spec).expect("a lane");
+        let layout = SegmentLayout::new(spec).expect("a subgroup");
         let config = EngineConfig::SPINDLE;
-        let lane = SubgroupHandle::new(segment, spec, &layout, Arc::new(Shared::new()), config);
-        let lane = Arc::new(lane.expect("a lane"));
-        let group = SubgroupState::new(lane.clone(), spec.clone(), &layout);
-        Self { lane, group }
+        let subgroup = SubgroupHandle::new(segment, spec, &layout, Arc::new(Shared::new()), config);
+        let subgroup = Arc::new(subgroup.expect("a subgroup"));
+        let group = SubgroupState::new(subgroup.clone(), spec.clone(), &layout);
+        Self { subgroup, group }
     }
 
     /// Takes so many checkpoints in one step.
     fn take_checkpoints(&mut self, count: u64) {
-        let Self { lane, group } = self;
-        let mut pushes = Pushes::new(lane.common.clone());
+        let Self { subgroup, group } = self;
+        let mut pushes = Pushes::new(subgroup.common.clone());
         pushes.address(&group.others, group.peers);
         let mut context = Context {
             config: &EngineConfig::SPINDLE,
@@ -478,9 +484,9 @@ impl Order {
         };
         for number in 0..count {
             group.digest.add(number * DIGEST_EVERY, 0, 7, 1);
-            group.checkpoint((number + 1) * DIGEST_EVERY, lane, &mut context);
+            group.checkpoint((number + 1) * DIGEST_EVERY, subgroup, &mut context);
         }
-        pushes.flush(&lane.fabric);
+        pushes.flush(&subgroup.fabric);
     }
 }
 
@@ -502,8 +508,8 @@ fn many_checkpoints_in_one_step_are_no_disagreement() {
         behind.take_checkpoints(DIGESTS_KEPT);
         ahead.take_checkpoints(2 * DIGESTS_KEPT + 3);
         while network.step() {
-            let lane = behind.lane.clone();
-            let compared = behind.group.compare_digests(&lane);
+            let subgroup = behind.subgroup.clone();
+            let compared = behind.group.compare_digests(&subgroup);
             assert_eq!(compared, Ok(()), "seed {seed}, shared {shared_pairs}");
         }
     }
@@ -521,15 +527,18 @@ fn orders_that_differ_are_told_by_their_digests() {
     one.take_checkpoints(1);
     other.take_checkpoints(1);
     network.settle();
-    let lane = one.lane.clone();
-    let trouble = one.group.compare_digests(&lane).expect_err("they differ");
+    let subgroup = one.subgroup.clone();
+    let trouble = one
+        .group
+        .compare_digests(&subgroup)
+        .expect_err("they differ");
     assert_eq!(trouble.place, Rank(1));
     let cause = crate::engine::views::describe(trouble.what);
     let begins = format!("its order up to position {DIGEST_EVERY} has digest");
     assert!(cause.starts_with(&begins), "{cause}");
 }
 
-fn lanes<R>(node: &Node, change: impl FnOnce(&mut Subgroups<'_, SimFabric, Log>) -> R) -> R {
+fn subgroups<R>(node: &Node, change: impl FnOnce(&mut Subgroups<'_, SimFabric, Log>) -> R) -> R {
     change(&mut Subgroups::new(node.participant(), &mut node.state()))
 }
 
@@ -538,38 +547,41 @@ fn this() -> Touched {
 }
 
 fn wedge(node: &Node) -> bool {
-    lanes(node, |lanes| lanes.wedge(&this()))
+    subgroups(node, |subgroups| subgroups.wedge(&this()))
 }
 
 fn freeze(node: &Node) -> Result<Vec<u64>, (Rank, String)> {
-    let trims = lanes(node, |lanes| lanes.freeze(&this()))?;
+    let trims = subgroups(node, |subgroups| subgroups.freeze(&this()))?;
     Ok(trims.into_iter().next().expect("wedged").counts)
 }
 
 fn finish(node: &Node, trim: &[u64]) -> Result<(), SubgroupError> {
-    lanes(node, |lanes| lanes.finish(SUBGROUP, trim))
+    subgroups(node, |subgroups| subgroups.finish(SUBGROUP, trim))
 }
 
 fn fence(node: &Node, member: u16) {
-    lanes(node, |lanes| lanes.fence(Rank(member)));
+    subgroups(node, |subgroups| subgroups.fence(Rank(member)));
 }
 
 /// Member 2 is expelled after some messages of its own have come to member 0
 /// alone, and goes on without knowing it.
 #[test]
-fn a_lane_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
+fn an_epoch_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
     let mut world = World::new(3, EngineConfig::SPINDLE);
     send(&world.nodes[0], 2);
     send(&world.nodes[2], 1);
     world.run(&[0, 1, 2]);
     // In flight: two of member 2, which member 1 does not get any more; and of
     // member 1, one behind a hole of member 2.
-    lanes(&world.nodes[1], |lanes| lanes.fence(Rank(2)));
+    subgroups(&world.nodes[1], |subgroups| subgroups.fence(Rank(2)));
     send(&world.nodes[2], 2);
     world.network.settle();
     world.nodes[0].step(0);
     let receipt = send(&world.nodes[1], 3).expect("sent");
-    let old = world.nodes[1].handle().lane(SUBGROUP).expect("a lane");
+    let old = world.nodes[1]
+        .handle()
+        .subgroup(SUBGROUP)
+        .expect("a subgroup");
     let mut open = old.claim(DeliveryClass::Ordered, 16).expect("room");
     open.bytes().fill(7);
     fence(&world.nodes[0], 2);
@@ -577,7 +589,7 @@ fn a_lane_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
     // Wedged, nobody commits; what was built is given back.
     for at in [0, 1] {
         let node = &world.nodes[at];
-        let frozen = lanes(node, |lanes| lanes.freeze(&this()));
+        let frozen = subgroups(node, |subgroups| subgroups.freeze(&this()));
         assert_eq!(frozen, Ok(vec![]), "not wedged yet");
         assert!(wedge(node) && wedge(node));
     }
@@ -602,7 +614,7 @@ fn a_lane_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
         let beyond = finish(node, &[99, 99, 99]);
         assert_eq!(beyond, Err(SubgroupError::NotReceived(SUBGROUP)));
         assert_eq!(finish(node, &trim), Ok(()));
-        assert!(node.handle().lane(SUBGROUP).is_none());
+        assert!(node.handle().subgroup(SUBGROUP).is_none());
     }
     assert!(old.is_acknowledged(&receipt));
     let orders = [0, 1, 2].map(|at| log(&world.nodes[at], |log| log.order.clone()));
@@ -613,69 +625,81 @@ fn a_lane_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
     let ended = [0, 1].map(|at| log(&world.nodes[at], |log| log.ended).expect("it ended"));
     assert_eq!(ended[0], ended[1]);
 
-    // The next lane, of two members, goes on where this one ended.
+    // The next epoch, of two members, goes on where this one ended.
     let mut next = spec(2);
     (next.epoch, next.base) = (10, ended[0].0);
     assert_eq!(next.base, spec(3).end(&trim));
     world.go_on(&next);
-    let lane = world.nodes[1].handle().lane(SUBGROUP).expect("a lane");
+    let subgroup = world.nodes[1]
+        .handle()
+        .subgroup(SUBGROUP)
+        .expect("a subgroup");
     assert!(
-        lane.is_acknowledged(&receipt),
+        subgroup.is_acknowledged(&receipt),
         "it knows of its predecessors"
     );
     let mut built = refused.claim;
-    let mut claim = lane.claim(DeliveryClass::Ordered, 16).expect("room");
+    let mut claim = subgroup.claim(DeliveryClass::Ordered, 16).expect("room");
     claim.bytes().copy_from_slice(built.bytes());
     drop(built);
     let sent = world.nodes[1].send(&mut claim, 16, &META);
     let receipt = claim.committed(sent.expect("a commit"));
     world.run(&[0, 1]);
-    assert!(lane.is_acknowledged(&receipt));
+    assert!(subgroup.is_acknowledged(&receipt));
     for at in [0, 1] {
         let order = log(&world.nodes[at], |log| log.order.clone());
         assert_eq!(order.last(), Some(&(Rank(1), 4)), "numbers go on");
         assert!(
             world.nodes[at]
                 .position(SUBGROUP)
-                .expect("a lane")
+                .expect("a subgroup")
                 .delivered_num
                 > next.base
         );
     }
     let segment = world.network.fabric(world.segment, Rank(0));
-    let occupied = lanes(&world.nodes[0], |lanes| lanes.open(&next, segment).err());
-    assert!(occupied.is_some(), "the lane before has not ended");
+    let occupied = subgroups(&world.nodes[0], |subgroups| {
+        subgroups.open(&next, segment).err()
+    });
+    assert!(occupied.is_some(), "the epoch before has not ended");
 }
 
-/// What is let go while a lane is wedged is told to its sender when the lane goes on.
+/// What is let go while an epoch is wedged is told to its sender when the epoch goes on.
 #[test]
-fn room_comes_back_in_a_lane_that_was_stopped_in_vain() {
+fn room_comes_back_in_an_epoch_that_was_stopped_in_vain() {
     let world = World::new(2, EngineConfig::SPINDLE);
     log(&world.nodes[1], |log| log.holds = true);
     send(&world.nodes[0], 1);
     world.run(&[0, 1]);
-    let lane = world.nodes[0].handle().lane(SUBGROUP).expect("a lane");
-    assert_eq!(lane.released(DeliveryClass::Ordered), 0);
+    let subgroup = world.nodes[0]
+        .handle()
+        .subgroup(SUBGROUP)
+        .expect("a subgroup");
+    assert_eq!(subgroup.released(DeliveryClass::Ordered), 0);
     assert!(world.nodes.iter().all(wedge));
     drop(log(&world.nodes[1], |log| core::mem::take(&mut log.held)));
     for node in &world.nodes {
-        lanes(node, |lanes| {
-            lanes.split().0.iter_mut().for_each(SubgroupState::reopen)
+        subgroups(node, |subgroups| {
+            subgroups
+                .split()
+                .0
+                .iter_mut()
+                .for_each(SubgroupState::reopen)
         });
     }
     world.run(&[0, 1]);
-    assert!(lane.released(DeliveryClass::Ordered) >= 1);
+    assert!(subgroup.released(DeliveryClass::Ordered) >= 1);
 }
 
-/// Who finds nonsense while a lane ends fences the member, and goes on without it.
+/// Who finds nonsense while an epoch ends fences the member, and goes on without it.
 #[test]
-fn nonsense_found_at_the_end_of_a_lane_is_a_suspicion() {
+fn nonsense_found_at_the_end_of_an_epoch_is_a_suspicion() {
     let world = World::new(2, EngineConfig::SPINDLE);
     let (honest, liar) = (
         &world.nodes[0],
         world.network.fabric(world.segment, Rank(1)),
     );
-    let columns = SegmentLayout::new(&spec(2)).expect("a lane");
+    let columns = SegmentLayout::new(&spec(2)).expect("a subgroup");
     let guard = columns.columns(Rank(1)).rings[0]
         .as_ref()
         .expect("a sender");
@@ -688,7 +712,7 @@ fn nonsense_found_at_the_end_of_a_lane_is_a_suspicion() {
     assert_eq!(freeze(honest), Ok(vec![0, 0]));
     assert_eq!(finish(honest, &[0, 0]), Ok(()));
     let none = finish(honest, &[0, 0]);
-    assert_eq!(none, Err(SubgroupError::NoLane(SUBGROUP)));
+    assert_eq!(none, Err(SubgroupError::NotOpen(SUBGROUP)));
 }
 
 /// Once the counts are reported, nothing that comes later is received or acknowledged: a member
@@ -708,9 +732,9 @@ fn what_comes_after_the_freeze_is_not_acknowledged() {
     send(late, 2);
     world.run(&[0, 2]);
     assert_eq!(freeze(honest), Ok(frozen.clone()));
-    let lane = honest.handle().lane(SUBGROUP).expect("a lane");
-    let layout = SegmentLayout::new(&spec(3)).expect("a lane");
-    let told = lane
+    let subgroup = honest.handle().subgroup(SUBGROUP).expect("a subgroup");
+    let layout = SegmentLayout::new(&spec(3)).expect("a subgroup");
+    let told = subgroup
         .fabric
         .row(Rank(0))
         .load(layout.columns(Rank(0)).received(2));
@@ -719,12 +743,12 @@ fn what_comes_after_the_freeze_is_not_acknowledged() {
 }
 
 #[test]
-fn a_lane_of_a_view_begins_when_all_are_ready_for_it() {
+fn an_epoch_of_a_view_begins_when_all_are_ready_for_it() {
     let world = World::starting(&spec(3), EngineConfig::SPINDLE, |place| Log {
         is_full: place == 2,
         ..Log::default()
     });
-    let handle = |node: &Node| node.handle().lane(SUBGROUP).expect("a lane");
+    let handle = |node: &Node| node.handle().subgroup(SUBGROUP).expect("a subgroup");
     let opened: Vec<_> = world.nodes.iter().map(handle).collect();
     let room = |ring| [0, 1, 2].map(|at: usize| opened[at].claim(ring, 16).is_ok());
     world.run(&[0, 1, 2]);

@@ -34,8 +34,8 @@ pub(crate) fn engines<S: Sink<HybridSegment>>(
     let engines: Vec<_> = segments.into_iter().enumerate().map(engine).collect();
     let begun = |engine: &Engine<_, _>| {
         engine.step(0);
-        let lanes = engine.figures().lanes;
-        lanes.iter().all(|lane| lane.unready.is_empty())
+        let subgroups = engine.figures().subgroups;
+        subgroups.iter().all(|subgroup| subgroup.unready.is_empty())
     };
     while !engines.iter().fold(true, |all, it| begun(it) & all) {
         thread::yield_now();
@@ -98,19 +98,21 @@ fn own_request(me: usize) -> SegmentRequest {
 }
 
 /// Those that members share, for participants with ids from 1.
-fn requests(members: usize, me: usize, lanes: &[SubgroupSpec]) -> Vec<SegmentRequest> {
-    let request = |lane, row_lens| SegmentRequest {
+fn requests(members: usize, me: usize, subgroups: &[SubgroupSpec]) -> Vec<SegmentRequest> {
+    let request = |subgroup, row_lens| SegmentRequest {
         key: SegmentKey {
             epoch: 1,
-            index: lane,
+            index: subgroup,
         },
         members: (1..=members as u128).collect(),
         me: Rank(me as u16),
         row_lens,
-        control: lane == 0,
+        control: subgroup == 0,
     };
-    let rows = |lane| SegmentLayout::new(lane).expect("a lane").row_lens();
-    let lanes = (1..).zip(lanes).map(|(at, lane)| request(at, rows(lane)));
+    let rows = |subgroup| SegmentLayout::new(subgroup).expect("a subgroup").row_lens();
+    let subgroups = (1..)
+        .zip(subgroups)
+        .map(|(at, subgroup)| request(at, rows(subgroup)));
     let control = request(0, vec![CONTROL_ROW_LEN; members]);
-    std::iter::once(control).chain(lanes).collect()
+    std::iter::once(control).chain(subgroups).collect()
 }

@@ -71,8 +71,8 @@ fn what_went_wrong_once_does_not_again() {
     assert_sound(&plans);
 }
 
-/// Room that came back while a lane was stopped in vain was never told (6868). And who
-/// waited for a majority, with its lanes stopped, was taken for being at rest, where
+/// Room that came back while an epoch was stopped in vain was never told (6868). And who
+/// waited for a majority, with its epochs stopped, was taken for being at rest, where
 /// room is to be back (9071): it is out in the end, as the other one.
 #[test]
 fn room_is_back_when_all_is_at_rest() {
@@ -346,7 +346,7 @@ fn blunders_of_the_driver_are_found() {
 }
 
 #[test]
-fn no_lane_is_forgotten_among_many() {
+fn no_epoch_is_forgotten_among_many() {
     let found = first_violation(&drawn_from(Scenario::ManySubgroups, 60, |_| {}));
     assert_eq!(found.map(|violation| violation.to_string()), None);
 }

@@ -51,7 +51,7 @@ fn group(configs: &[EngineConfig]) -> (SimNetwork, Vec<Node>) {
         bytes: 4096,
     });
     let members: Vec<Rank> = (0..configs.len() as u16).map(Rank).collect();
-    let lane = SubgroupSpec {
+    let subgroup = SubgroupSpec {
         subgroup: SUBGROUP,
         epoch: 9,
         base: 0,
@@ -67,10 +67,12 @@ fn group(configs: &[EngineConfig]) -> (SimNetwork, Vec<Node>) {
     };
     let control = vec![CONTROL_ROW_LEN; configs.len()];
     let (network, controls) = SimNetwork::group(1, &control, SimOptions::default());
-    let lens = SegmentLayout::new(&lane).expect("a lane").row_lens();
+    let lens = SegmentLayout::new(&subgroup)
+        .expect("a subgroup")
+        .row_lens();
     let rows: Vec<_> = (0..).map(NodeId).zip(lens).collect();
     let segment = network.open(&rows);
-    let view = view::view_of(configs.len(), vec![lane]);
+    let view = view::view_of(configs.len(), vec![subgroup]);
     let node = |((control, config), place): ((SimFabric, &EngineConfig), u16)| {
         let own = network.open(&[(NodeId(place.into()), FABRIC_AREA)]);
         let node = Engine::new(network.fabric(own, Rank(0)), *config, Counter::default());
@@ -85,11 +87,11 @@ fn group(configs: &[EngineConfig]) -> (SimNetwork, Vec<Node>) {
 
 /// Sends what finds room; returns how many messages.
 fn send_some(node: &Node, writer_seq: &mut u64) -> bool {
-    let lane = node.handle().lane(SUBGROUP).expect("a lane");
+    let subgroup = node.handle().subgroup(SUBGROUP).expect("a subgroup");
     let mut any = false;
     loop {
         let len = ((*writer_seq + 1) % 7) as u32;
-        let claim = match lane.claim(DeliveryClass::Ordered, len) {
+        let claim = match subgroup.claim(DeliveryClass::Ordered, len) {
             Ok(claim) => claim,
             Err(ClaimError::NoRoom | ClaimError::Stopped) => return any,
             Err(error) => panic!("{error}"),

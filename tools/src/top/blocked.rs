@@ -44,8 +44,8 @@ pub(super) struct Comparison<'a> {
 
 impl Comparison<'_> {
     pub(super) fn blocked(&self) -> Vec<Blocked> {
-        let lanes = self.now.engine.lanes.iter();
-        lanes
+        let subgroups = self.now.engine.subgroups.iter();
+        subgroups
             .flat_map(|subgroup| [self.room(subgroup), self.delivery(subgroup)])
             .flatten()
             .collect()
@@ -129,7 +129,7 @@ impl Comparison<'_> {
     /// Whether messages wait for their delivery, with no progress between the snapshots.
     fn delivery(&self, subgroup: &SubgroupFigures) -> Option<Blocked> {
         let wait = subgroup.wait.as_ref()?;
-        let mut before = self.before?.engine.lanes.iter();
+        let mut before = self.before?.engine.subgroups.iter();
         let before =
             before.find(|it| it.subgroup == subgroup.subgroup && it.epoch == subgroup.epoch)?;
         if before.wait.is_none() || before.delivered_num != subgroup.delivered_num {

@@ -46,7 +46,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
         delivery_batches: batches(10),
         ..Counters::default()
     };
-    let lane = SubgroupFigures {
+    let subgroup = SubgroupFigures {
         subgroup: SUBGROUP,
         epoch: 3,
         members: vec![0, 1, 2],
@@ -60,7 +60,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
         wait: None,
         rings: writes
             .then(|| RingFigures {
-                ring: DeliveryClass::Ordered,
+                class: DeliveryClass::Ordered,
                 messages_max: 1024,
                 bytes_max: 1 << 20,
                 messages: 0,
@@ -89,7 +89,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
         engine: Figures {
             counters,
             writers: vec![],
-            lanes: vec![lane],
+            subgroups: vec![subgroup],
         },
         fabric: Default::default(),
         wake_ups: seconds * 20,
@@ -152,7 +152,7 @@ fn held_up(seconds: u64, all: &mut [ParticipantFigures]) {
         ns: seconds * SECOND * 3 / 4,
         waiting: 1,
     }];
-    let ring = &mut all[0].engine.lanes[0].rings[0];
+    let ring = &mut all[0].engine.subgroups[0].rings[0];
     (ring.messages, ring.bytes) = (1024, 65536);
     ring.unreleased = vec![2];
     all[2].topics[0].full_readers = 1;
@@ -160,9 +160,9 @@ fn held_up(seconds: u64, all: &mut [ParticipantFigures]) {
 
 /// The display has not acknowledged what the recorder waits to deliver.
 fn unacknowledged(_: u64, all: &mut [ParticipantFigures]) {
-    let lane = &mut all[2].engine.lanes[0];
-    lane.delivered_num = 1500;
-    lane.wait = Some(DeliveryWait {
+    let subgroup = &mut all[2].engine.subgroups[0];
+    subgroup.delivered_num = 1500;
+    subgroup.wait = Some(DeliveryWait {
         messages: 12,
         senders: vec![],
         acknowledgements: vec![1],
@@ -227,7 +227,7 @@ fn participants_that_make_progress_are_not_blocked() {
     // It makes progress.
     let goes_on = scene(|seconds, all| {
         unacknowledged(seconds, all);
-        all[2].engine.lanes[0].delivered_num = seconds;
+        all[2].engine.subgroups[0].delivered_num = seconds;
     });
     assert_eq!(goes_on.blocked, []);
 }
@@ -257,12 +257,12 @@ fn a_blocked_participant_is_shown_with_the_blocker_and_the_reason() {
     check(behind, What::Room, "recorder/102", "has not released");
     let loans = scene(|seconds, all| {
         held_up(seconds, all);
-        all[0].engine.lanes[0].rings[0].unreleased.clear();
+        all[0].engine.subgroups[0].rings[0].unreleased.clear();
     });
     check(loans, What::Room, "writer/100", "loans");
     let unready = scene(|seconds, all| {
         held_up(seconds, all);
-        all[0].engine.lanes[0].unready = vec![1];
+        all[0].engine.subgroups[0].unready = vec![1];
     });
     check(unready, What::Room, "display/101", "not ready");
     check(
@@ -273,14 +273,14 @@ fn a_blocked_participant_is_shown_with_the_blocker_and_the_reason() {
     );
     let silent = scene(|seconds, all| {
         unacknowledged(seconds, all);
-        let wait = all[2].engine.lanes[0].wait.as_mut().expect("it waits");
+        let wait = all[2].engine.subgroups[0].wait.as_mut().expect("it waits");
         (wait.senders, wait.acknowledgements) = (vec![0], vec![]);
     });
     check(silent, What::Delivery, "writer/100", "next message");
     // Ranks that do not exist.
     let wild = scene(|seconds, all| {
         held_up(seconds, all);
-        all[0].engine.lanes[0].rings[0].unreleased = vec![999];
+        all[0].engine.subgroups[0].rings[0].unreleased = vec![999];
     });
     check(wild, What::Room, "member 999", "has not released");
 }

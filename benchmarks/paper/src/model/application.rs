@@ -20,7 +20,7 @@ pub(super) enum Tried {
 }
 
 pub(super) struct Application {
-    lane: Arc<SubgroupHandle<TimedFabric>>,
+    subgroup: Arc<SubgroupHandle<TimedFabric>>,
     ring: DeliveryClass,
     window: usize,
     /// Messages that it has yet to send.
@@ -41,7 +41,7 @@ pub(super) struct Application {
 impl Application {
     /// Waits for `wait_ns` after each message.
     pub(super) fn new(
-        lane: Arc<SubgroupHandle<TimedFabric>>,
+        subgroup: Arc<SubgroupHandle<TimedFabric>>,
         experiment: &Experiment,
         wait_ns: u64,
     ) -> Self {
@@ -49,7 +49,7 @@ impl Application {
         // Delayed senders send for as long as the others do.
         let endless = experiment.delay.is_some();
         Self {
-            lane,
+            subgroup,
             ring: experiment.ring(),
             window: experiment.window as usize,
             left: if endless {
@@ -67,7 +67,7 @@ impl Application {
     }
 
     pub(super) fn subgroup(&self) -> usize {
-        self.lane.subgroup().index()
+        self.subgroup.id().index()
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -79,7 +79,7 @@ impl Application {
     }
 
     pub(super) fn has_room(&mut self) -> bool {
-        let released = self.lane.released(self.ring);
+        let released = self.subgroup.released(self.ring);
         while self
             .in_flight
             .front()
@@ -93,7 +93,7 @@ impl Application {
     /// Sends a message at `at`, if there is room.
     pub(super) fn try_send(&mut self, at: u64) -> Result<Tried, ClaimError> {
         let claim = match self.has_room() {
-            true => self.lane.claim(self.ring, STAND_IN),
+            true => self.subgroup.claim(self.ring, STAND_IN),
             false => Err(ClaimError::NoRoom),
         };
         let claim = match claim {

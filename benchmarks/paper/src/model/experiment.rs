@@ -151,7 +151,7 @@ impl Experiment {
         )
     }
 
-    pub(super) fn lane(&self, subgroup: usize) -> SubgroupSpec {
+    pub(super) fn subgroup(&self, subgroup: usize) -> SubgroupSpec {
         let places = || (0..self.members as u16).map(Rank);
         let mut rings = [None; 2];
         rings[self.ring().index()] = Some(self.ring_spec());

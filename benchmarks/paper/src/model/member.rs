@@ -20,7 +20,7 @@ pub(super) struct Member {
     pub(super) node: usize,
     network: TimedNetwork,
     pub(super) engine: Engine<TimedFabric, Receiver>,
-    pub(super) lanes: Vec<Arc<SubgroupHandle<TimedFabric>>>,
+    pub(super) subgroups: Vec<Arc<SubgroupHandle<TimedFabric>>>,
     /// What had been spent on each when the experiment began.
     spent_before: Vec<Spent>,
     pub(super) applications: Vec<Application>,
@@ -66,22 +66,23 @@ impl Member {
         let engine = Engine::new(own, experiment.config, receiver);
         begin_view(&engine, view, control, segments);
         let subgroups = (0..experiment.subgroups as u32).map(SubgroupId);
-        let lanes = subgroups.map(|it| engine.handle().lane(it).ok_or(Broken::Experiment));
-        let lanes = lanes.collect::<Result<Vec<_>, _>>()?;
+        let subgroups = subgroups.map(|it| engine.handle().subgroup(it).ok_or(Broken::Experiment));
+        let subgroups = subgroups.collect::<Result<Vec<_>, _>>()?;
         let mut applications = Vec::new();
         if node < experiment.senders.of(experiment.members)
             && let Some(wait_ns) = experiment.wait_ns(node)
         {
-            let active = lanes.iter().take(experiment.active);
-            applications
-                .extend(active.map(|lane| Application::new(lane.clone(), experiment, wait_ns)));
+            let active = subgroups.iter().take(experiment.active);
+            applications.extend(
+                active.map(|subgroup| Application::new(subgroup.clone(), experiment, wait_ns)),
+            );
         }
         Ok(Self {
             node,
             network,
             engine,
             spent_before: Vec::new(),
-            lanes,
+            subgroups,
             applications,
             lock: experiment.lock,
             active: experiment.active,
@@ -96,13 +97,17 @@ impl Member {
     /// The experiment begins.
     pub(super) fn begin(&mut self, at: u64) {
         self.network.wait_until(self.node, at);
-        self.spent_before = self.lanes.iter().map(|it| it.fabric().spent()).collect();
+        self.spent_before = self
+            .subgroups
+            .iter()
+            .map(|it| it.fabric().spent())
+            .collect();
     }
 
     /// What the experiment has spent on a subgroup.
     pub(super) fn spent(&self, subgroup: usize) -> Spent {
         let (now, before) = (
-            self.lanes[subgroup].fabric().spent(),
+            self.subgroups[subgroup].fabric().spent(),
             self.spent_before[subgroup],
         );
         Spent {
@@ -150,14 +155,22 @@ impl Member {
     /// Time in which the polling thread has not held the lock, of all so far: it looked at
     /// subgroups without senders, or posted when that needs no lock.
     fn free_ns(&self) -> u64 {
-        let spent = |lane: &Arc<SubgroupHandle<TimedFabric>>| lane.fabric().spent();
-        let (active, inactive) = self.lanes.split_at(self.active);
-        let looking = || inactive.iter().map(|lane| spent(lane).looking_ns).sum();
+        let spent = |subgroup: &Arc<SubgroupHandle<TimedFabric>>| subgroup.fabric().spent();
+        let (active, inactive) = self.subgroups.split_at(self.active);
+        let looking = || {
+            inactive
+                .iter()
+                .map(|subgroup| spent(subgroup).looking_ns)
+                .sum()
+        };
         match self.lock {
             Lock::Free => 0,
             Lock::OverPosts => looking(),
             Lock::BeforePosts => {
-                let posting: u64 = active.iter().map(|lane| spent(lane).posting_ns).sum();
+                let posting: u64 = active
+                    .iter()
+                    .map(|subgroup| spent(subgroup).posting_ns)
+                    .sum();
                 posting + looking()
             }
         }
@@ -220,7 +233,7 @@ impl Member {
         if tried == Tried::Sent {
             let subgroup = application.subgroup();
             self.engine
-                .with_sink(|sink| sink.lanes[subgroup].claimed.push_back(at));
+                .with_sink(|sink| sink.subgroups[subgroup].claimed.push_back(at));
         }
         Ok(tried)
     }

@@ -23,7 +23,7 @@ pub(super) struct Receiver {
     open: usize,
     /// An upcall is due for what was delivered.
     due: bool,
-    pub(super) lanes: Vec<Stream>,
+    pub(super) subgroups: Vec<Stream>,
     /// When all was delivered that there is to be.
     pub(super) done_at: Option<u64>,
     /// From claim to delivery of my own messages.
@@ -55,7 +55,7 @@ impl Receiver {
             enough: experiment.deliveries(),
             open: experiment.active,
             due: false,
-            lanes: (0..experiment.subgroups)
+            subgroups: (0..experiment.subgroups)
                 .map(|_| Stream::default())
                 .collect(),
             done_at: None,
@@ -74,20 +74,20 @@ impl Sink<TimedFabric> for Receiver {
         };
         let now = self.network.spend(self.node, ns);
         self.due = true;
-        let lane = &mut self.lanes[delivery.lane.subgroup().index()];
-        lane.spent_ns += ns;
-        if is_mine && let Some(claimed) = lane.claimed.pop_front() {
+        let subgroup = &mut self.subgroups[delivery.subgroup.id().index()];
+        subgroup.spent_ns += ns;
+        if is_mine && let Some(claimed) = subgroup.claimed.pop_front() {
             self.latencies.push(now - claimed);
         }
-        lane.delivered += 1;
-        if lane.delivered > self.enough {
+        subgroup.delivered += 1;
+        if subgroup.delivered > self.enough {
             return;
         }
         let what = u64::from(delivery.sender.0) << 48 | delivery.header.writer_seq;
-        lane.digest = (lane.digest ^ what)
+        subgroup.digest = (subgroup.digest ^ what)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .rotate_left(29);
-        if lane.delivered == self.enough {
+        if subgroup.delivered == self.enough {
             self.open -= 1;
             self.done_at = (self.open == 0).then_some(now);
         }

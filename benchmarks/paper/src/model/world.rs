@@ -26,7 +26,7 @@ pub(crate) enum Broken {
         "2 to 16 members, of whose subgroups one at least is active; 1 to {MESSAGES_MAX} messages"
     )]
     Experiment,
-    /// A lane cannot be.
+    /// An epoch cannot be.
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// A claim or commit was refused.
@@ -116,11 +116,11 @@ impl World {
         let plain = Arc::new(|_: Rank, _: usize, len: usize| Charge::Write(len as u64));
         let own = free.segment(&vec![FABRIC_AREA; nodes], plain.clone());
         let control = free.segment(&vec![CONTROL_ROW_LEN; nodes], plain);
-        let specs = (0..experiment.subgroups).map(|at| experiment.lane(at));
+        let specs = (0..experiment.subgroups).map(|at| experiment.subgroup(at));
         let view = view_of(nodes, specs.collect());
         let mut segments: Vec<Vec<_>> = (0..nodes).map(|_| Vec::new()).collect();
         for subgroup in 0..experiment.subgroups {
-            let layout = SegmentLayout::new(&experiment.lane(subgroup))?;
+            let layout = SegmentLayout::new(&experiment.subgroup(subgroup))?;
             let row_lens = layout.row_lens();
             let fabrics = network.segment(
                 &row_lens,
@@ -158,8 +158,8 @@ impl World {
     /// All members say that they are ready for messages. The experiment begins when all know it.
     fn begin(&mut self, free: &TimedNetwork) -> Result<(), Broken> {
         let is_ready = |member: &Member| {
-            let lanes = member.engine.figures().lanes;
-            lanes.iter().all(|lane| lane.unready.is_empty())
+            let subgroups = member.engine.figures().subgroups;
+            subgroups.iter().all(|subgroup| subgroup.unready.is_empty())
         };
         while !self.members.iter().all(is_ready) {
             for member in &self.members {
@@ -257,9 +257,9 @@ impl World {
     fn compare(&self, experiment: &Experiment) -> Result<(), Broken> {
         let digests = |member: &Member| {
             let digests = |sink: &mut super::receiver::Receiver| {
-                sink.lanes
+                sink.subgroups
                     .iter()
-                    .map(|lane| lane.digest)
+                    .map(|subgroup| subgroup.digest)
                     .collect::<Vec<_>>()
             };
             member.engine.with_sink(digests).unwrap_or_default()
@@ -357,8 +357,8 @@ struct Part {
 impl Part {
     fn of(member: &Member, experiment: &Experiment, began_ns: u64) -> Self {
         let sink = |sink: &mut super::receiver::Receiver| {
-            let active = sink.lanes.iter().take(experiment.active);
-            let delivering: u64 = active.map(|lane| lane.spent_ns).sum();
+            let active = sink.subgroups.iter().take(experiment.active);
+            let delivering: u64 = active.map(|subgroup| subgroup.spent_ns).sum();
             (
                 sink.done_at.unwrap_or(0),
                 delivering,
@@ -366,8 +366,8 @@ impl Part {
             )
         };
         let (done_at, delivering, latencies) = member.engine.with_sink(sink).unwrap_or_default();
-        let spent = |lanes: usize| {
-            let spent = (0..lanes).map(|at| member.spent(at));
+        let spent = |subgroups: usize| {
+            let spent = (0..subgroups).map(|at| member.spent(at));
             spent.fold(Spent::default(), add)
         };
         let active = spent(experiment.active);

@@ -3,8 +3,9 @@
 //! The control thread knows the next view before it installs it. It reads the new announcements
 //! and compares types there, outside of the engine's lock: the work grows with what a view brings,
 //! and messages go on meanwhile. What is left for the beginning of the view, under the lock, is to
-//! give each local endpoint the result ([`ViewMatcher`](super::view_matcher::ViewMatcher)). The
-//! result depends on the view alone, so it is the same wherever it is worked out.
+//! give each local endpoint the result ([`ViewMatcher`](super::view_matcher::ViewMatcher)): what
+//! it says of a view becomes visible when the view begins, and not before. The matches depend on
+//! the view alone, so they are the same wherever they are worked out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,6 +15,7 @@ use spindle_dds_core::membership::{MemberId, View};
 
 use super::local_endpoints::LocalEndpoints;
 use crate::discovery::{Comparisons, Entry, Match, ParticipantInfo, Types};
+use crate::topic::TopicCore;
 
 /// An endpoint of the group: its member, and its number there.
 pub(crate) type EndpointName = (MemberId, u64);
@@ -29,6 +31,9 @@ pub(crate) struct AnnouncedMatches {
     pub(crate) topics: BTreeMap<String, (u32, u32)>,
     /// By number of the local endpoint: the endpoints that match, or are incompatible.
     pub(crate) matches: BTreeMap<u64, Vec<(EndpointName, Match)>>,
+    /// Topics of this participant that another one writes or reads as another type: once for each
+    /// participant that was not known to do so.
+    pub(crate) inconsistent: Vec<Arc<TopicCore>>,
 }
 
 /// Reads the announcements of one view after the other. Owned by the control thread.
@@ -64,7 +69,11 @@ impl AnnouncementReader {
     }
 
     /// Reads the announcements of a view, and matches those of this participant with all others.
-    pub(crate) fn read(&mut self, view: &View) -> AnnouncedMatches {
+    pub(crate) fn read(
+        &mut self,
+        view: &View,
+        local_endpoints: &LocalEndpoints,
+    ) -> AnnouncedMatches {
         let topics = self.read_announcements(view);
         let own = (self.me, 0)..=(self.me, u64::MAX);
         let own: Vec<_> = self
@@ -81,6 +90,7 @@ impl AnnouncementReader {
             known: self.known.clone(),
             topics,
             matches,
+            inconsistent: self.find_inconsistent(local_endpoints),
         }
     }
 
@@ -135,8 +145,10 @@ impl AnnouncementReader {
         found
     }
 
-    /// Reports topics that another participant writes or reads as another type, each once.
-    pub(crate) fn report_inconsistent(&mut self, local_endpoints: &LocalEndpoints) {
+    /// Logs and returns topics that another participant writes or reads as another type, once for
+    /// each participant.
+    fn find_inconsistent(&mut self, local_endpoints: &LocalEndpoints) -> Vec<Arc<TopicCore>> {
+        let mut inconsistent = Vec::new();
         let mut others: BTreeMap<&str, Vec<(MemberId, &Entry)>> = BTreeMap::new();
         for ((member, _), entry) in self.known.iter().filter(|((id, _), _)| *id != self.me) {
             let topic = entry.endpoint().topic.as_str();
@@ -161,9 +173,10 @@ impl AnnouncementReader {
                     let (own, theirs) = (topic.type_name, &other.endpoint().type_name);
                     let (topic_name, pid) = (&topic.name, self.pids.get(member));
                     tracing::warn!(topic_name, own, theirs, pid, %conflict, "inconsistent topic");
-                    topic.found_inconsistent();
+                    inconsistent.push(topic.clone());
                 }
             }
         }
+        inconsistent
     }
 }

@@ -92,7 +92,7 @@ impl LocalEndpoint {
         }
     }
 
-    pub(crate) fn topic(&self) -> &TopicCore {
+    pub(crate) fn topic(&self) -> &Arc<TopicCore> {
         match self {
             Self::Writer(writer) => &writer.topic,
             Self::Reader(reader) => &reader.topic,

@@ -116,7 +116,8 @@ impl ViewMatcher {
         let prepared = self.prepared.take().filter(|it| it.view_id == view.id);
         // The control thread prepares every view before it installs it.
         debug_assert!(prepared.is_some(), "view {} is prepared", view.id);
-        let announced = prepared.unwrap_or_else(|| AnnouncementReader::new(self.me).read(view));
+        let announced = prepared
+            .unwrap_or_else(|| AnnouncementReader::new(self.me).read(view, &self.local_endpoints));
         // First: the application may look up an endpoint as soon as it is matched.
         let known = announced.known.values();
         let known = known.map(|entry| (entry.endpoint().guid, entry.clone()));
@@ -131,7 +132,7 @@ impl ViewMatcher {
                 continue;
             };
             let subgroup = SubgroupId(entry.endpoint().subgroup);
-            let handle = self.handle.as_ref().and_then(|it| it.lane(subgroup));
+            let handle = self.handle.as_ref().and_then(|it| it.subgroup(subgroup));
             let (Some(handle), Some(spec)) = (handle, view.subgroup(subgroup)) else {
                 continue;
             };
@@ -151,6 +152,9 @@ impl ViewMatcher {
                 }
                 _ => {}
             }
+        }
+        for topic in &announced.inconsistent {
+            topic.found_inconsistent();
         }
         self.ends.clear();
         self.left.clear();

@@ -12,7 +12,7 @@ use crate::driver::receive::reader_epoch::MatchedWriters;
 /// Samples of one ring of one sender, oldest first.
 #[derive(Debug)]
 struct InRing<F: Fabric> {
-    lane: Arc<SubgroupHandle<F>>,
+    subgroup: Arc<SubgroupHandle<F>>,
     sender: Rank,
     ring: DeliveryClass,
     entries: Entries,
@@ -107,7 +107,7 @@ pub(crate) struct InRings<F: Fabric> {
     rings: Vec<InRing<F>>,
     /// Which of these the last sample was of: the next one is often of the same.
     last: usize,
-    /// There was more to copy, or samples of lanes that have ended were left.
+    /// There was more to copy, or samples of epochs that have ended were left.
     linger: bool,
 }
 
@@ -126,8 +126,8 @@ impl<F: Fabric> Default for InRings<F> {
 
 impl<F: Fabric> InRing<F> {
     #[inline]
-    fn is(&self, (lane, sender, ring): (&SubgroupHandle<F>, Rank, DeliveryClass)) -> bool {
-        self.sender == sender && self.ring == ring && std::ptr::eq(&*self.lane, lane)
+    fn is(&self, (subgroup, sender, ring): (&SubgroupHandle<F>, Rank, DeliveryClass)) -> bool {
+        self.sender == sender && self.ring == ring && std::ptr::eq(&*self.subgroup, subgroup)
     }
 
     #[cold]
@@ -152,18 +152,18 @@ impl<F: Fabric> InRings<F> {
     /// Samples may come by this ring, which holds so many at most.
     pub(crate) fn add(
         &mut self,
-        lane: &Arc<SubgroupHandle<F>>,
+        subgroup: &Arc<SubgroupHandle<F>>,
         sender: Rank,
         ring: DeliveryClass,
         len_max: usize,
     ) {
         let is_here = |it: &InRing<F>| {
             let same = it.sender == sender && it.ring == ring;
-            same && Arc::ptr_eq(&it.lane, lane)
+            same && Arc::ptr_eq(&it.subgroup, subgroup)
         };
         if !self.rings.iter().any(is_here) {
             self.rings.push(InRing {
-                lane: lane.clone(),
+                subgroup: subgroup.clone(),
                 sender,
                 ring,
                 entries: Entries::new(len_max),
@@ -215,9 +215,9 @@ impl<F: Fabric> InRings<F> {
     }
 
     /// Copies the oldest samples out of rings of which more than `span_max`
-    /// parts of 256 are held here, and all out of those of lanes that have ended; a few
+    /// parts of 256 are held here, and all out of those of epochs that have ended; a few
     /// megabytes at most: the lock is not held for long. Returns whether there is more
-    /// to copy. `now` is whose samples go into the cache, `last` the lane that goes on.
+    /// to copy. `now` is whose samples go into the cache, `last` the epoch that goes on.
     pub(crate) fn relieve(
         &mut self,
         cache: &mut Cache<Payload<F>>,
@@ -230,15 +230,15 @@ impl<F: Fabric> InRings<F> {
         for of_ring in &mut self.rings {
             of_ring.pass_taken(cache);
             let InRing {
-                lane,
+                subgroup,
                 sender,
                 ring,
                 entries,
             } = of_ring;
-            let ended = !last.is_of(lane);
+            let ended = !last.is_of(subgroup);
             any_ended |= ended;
             // Of a ring, all is 256 parts.
-            let is_above = || span_max < 256 && lane.held_parts(*ring, *sender) > span_max;
+            let is_above = || span_max < 256 && subgroup.held_parts(*ring, *sender) > span_max;
             while !entries.is_empty() && (ended || is_above()) {
                 if budget == 0 {
                     self.linger = true;
@@ -256,8 +256,8 @@ impl<F: Fabric> InRings<F> {
         }
         if any_ended || self.linger {
             let rings = &mut self.rings;
-            rings.retain(|it| now.is_of(&it.lane) || !it.entries.is_empty());
-            self.linger = rings.iter().any(|it| !last.is_of(&it.lane));
+            rings.retain(|it| now.is_of(&it.subgroup) || !it.entries.is_empty());
+            self.linger = rings.iter().any(|it| !last.is_of(&it.subgroup));
         }
         false
     }

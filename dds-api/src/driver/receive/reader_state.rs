@@ -252,7 +252,7 @@ impl<F: Fabric> ReaderState<F> {
             kind, key, origin, ..
         } = message;
         if let Payload::Ring(held) = &message.payload {
-            let ring = (held.lane(), held.sender(), held.ring());
+            let ring = (held.subgroup(), held.sender(), held.class());
             self.in_rings.come_to(ring);
         }
         let Self {

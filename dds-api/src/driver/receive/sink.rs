@@ -149,9 +149,9 @@ impl Sink {
 
 impl spindle_dds_core::Sink<Wire> for Sink {
     fn deliver(&mut self, delivery: &Delivery<'_, Wire>) {
-        let subgroup = delivery.lane.subgroup();
+        let subgroup = delivery.subgroup.id();
         if self.timer.is_running() && delivery.header.kind == MessageKind::Data {
-            let is_own = delivery.sender == delivery.lane.fabric().me();
+            let is_own = delivery.sender == delivery.subgroup.fabric().me();
             self.timer.record(is_own, delivery.header.timestamp);
         }
         for index in self.routes.of(subgroup, delivery.header.topic) {
@@ -166,7 +166,7 @@ impl spindle_dds_core::Sink<Wire> for Sink {
     }
 
     fn deliver_run(&mut self, run: &mut MessageRun<'_, Wire>) {
-        let subgroup = run.lane().subgroup();
+        let subgroup = run.subgroup().id();
         while let Some(header) = run.peek() {
             let topic = header.topic;
             if !self.deliver_directly((subgroup, topic), run)
@@ -187,7 +187,9 @@ impl spindle_dds_core::Sink<Wire> for Sink {
         // What has arrived by the present routes is handed on before the event changes them.
         self.batch_end();
         match event {
-            EngineEvent::LaneEnded { subgroup, end, .. } => self.matcher.epoch_ended(subgroup, end),
+            EngineEvent::EpochEnded { subgroup, end, .. } => {
+                self.matcher.epoch_ended(subgroup, end)
+            }
             EngineEvent::Decide(decision) => self.control_queue.put(ControlEvent::Decide(decision)),
             EngineEvent::Refused { request, why } => self
                 .control_queue

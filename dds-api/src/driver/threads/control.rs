@@ -161,7 +161,7 @@ impl ControlThread {
             false => self.prepare(next),
         });
         let installed = prepared.and_then(|prepared| {
-            session.prepare(self.announcements.read(next));
+            session.prepare(self.announcements.read(next, &self.local_endpoints));
             let installed = session.engine().install(prepared);
             installed.map_err(|error| Error::Error(error.to_string()))
         });
@@ -171,8 +171,6 @@ impl ControlThread {
             session.notifier().dispatching.notify();
             return ControlFlow::Break(());
         }
-        self.announcements
-            .report_inconsistent(&self.local_endpoints);
         session.send_waiters().wake_all();
         ControlFlow::Continue(())
     }
@@ -266,18 +264,18 @@ impl ControlThread {
             control: true,
         }];
         // A newcomer enters only subgroup epochs that begin with this view.
-        for lane in next.subgroups.iter().filter(|lane| lane.epoch == next.id) {
-            let Some(place) = lane.members.iter().position(|rank| *rank == me) else {
+        for spec in next.subgroups.iter().filter(|spec| spec.epoch == next.id) {
+            let Some(place) = spec.members.iter().position(|rank| *rank == me) else {
                 continue;
             };
             let layout =
-                SegmentLayout::new(lane).map_err(|error| Error::Error(error.to_string()))?;
+                SegmentLayout::new(spec).map_err(|error| Error::Error(error.to_string()))?;
             requests.push(SegmentRequest {
                 key: SegmentKey {
                     epoch: next.id,
-                    index: lane.subgroup.0,
+                    index: spec.subgroup.0,
                 },
-                members: ids(&lane.members),
+                members: ids(&spec.members),
                 me: Rank(place as u16),
                 row_lens: layout.row_lens(),
                 control: false,

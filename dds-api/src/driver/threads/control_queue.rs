@@ -38,8 +38,8 @@ pub(crate) struct ControlQueue {
     station: RwLock<Option<Arc<Station>>>,
     stage: Mutex<Stage>,
     changed: Condvar,
-    /// Subgroup epochs began or ended since `lanes_changed` was called.
-    lanes: AtomicBool,
+    /// Subgroup epochs began or ended since `subgroups_changed` was called.
+    subgroups: AtomicBool,
     /// Number of members of the view that began last.
     members: AtomicUsize,
     /// Requests to join that were accepted.
@@ -69,7 +69,7 @@ impl ControlQueue {
             station: RwLock::new(Some(station)),
             stage: Mutex::default(),
             changed: Condvar::new(),
-            lanes: AtomicBool::new(false),
+            subgroups: AtomicBool::new(false),
             members: AtomicUsize::new(0),
             join_requests: AtomicU64::new(0),
         }
@@ -91,7 +91,7 @@ impl ControlQueue {
         queue
             .unwrap_or_else(PoisonError::into_inner)
             .push_back(news);
-        self.lanes.store(true, Ordering::Release);
+        self.subgroups.store(true, Ordering::Release);
         self.wake();
     }
 
@@ -118,7 +118,7 @@ impl ControlQueue {
     pub(crate) fn begun(&self, view: Arc<View>) {
         self.members.store(view.members.len(), Ordering::Relaxed);
         self.stage().view = Some(view);
-        self.lanes.store(true, Ordering::Release);
+        self.subgroups.store(true, Ordering::Release);
         self.changed.notify_all();
     }
 
@@ -143,8 +143,8 @@ impl ControlQueue {
     }
 
     /// Whether subgroup epochs began or ended since the last call.
-    pub(crate) fn lanes_changed(&self) -> bool {
-        self.lanes.load(Ordering::Acquire) && self.lanes.swap(false, Ordering::AcqRel)
+    pub(crate) fn subgroups_changed(&self) -> bool {
+        self.subgroups.load(Ordering::Acquire) && self.subgroups.swap(false, Ordering::AcqRel)
     }
 
     /// A request to join was accepted.

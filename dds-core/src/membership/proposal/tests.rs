@@ -111,7 +111,7 @@ fn notes_are_kept_and_touch_no_subgroup() {
     let notes = &next.members[0].notes;
     let said: Vec<(u64, &[u8])> = notes.iter().map(|(it, note)| (*it, &**note)).collect();
     assert_eq!(said, [(2, &b"other"[..]), (3, &b"one"[..])]);
-    assert_eq!(next.subgroups[0].epoch, 1, "its lane goes on");
+    assert_eq!(next.subgroups[0].epoch, 1, "its epoch goes on");
     let view = View::first(member(1, &[endpoint(0, 7)])).expect("a view");
     assert_eq!(proposal.touched(&view), Touched::Only(BTreeSet::new()));
     assert_eq!(View::from_bytes(&next.to_bytes()), Ok(next.clone()));

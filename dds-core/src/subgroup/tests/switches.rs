@@ -139,8 +139,8 @@ fn without_nulls_the_others_wait_for_a_silent_sender() {
     // The first of all stands before anything of the second.
     assert_eq!([sender.delivered, receiver.delivered], [1, 1]);
     for node in &world.nodes {
-        let lane = &node.figures().lanes[0];
-        let wait = lane.wait.as_ref().expect("messages that wait");
+        let subgroup = &node.figures().subgroups[0];
+        let wait = subgroup.wait.as_ref().expect("messages that wait");
         assert_eq!((wait.messages, &wait.senders[..]), (2, &[1][..]));
     }
     let (world, [sender, receiver]) = after(World::new(2, EngineConfig::SPINDLE), 3);
@@ -150,7 +150,7 @@ fn without_nulls_the_others_wait_for_a_silent_sender() {
         world
             .nodes
             .iter()
-            .all(|it| it.figures().lanes[0].wait.is_none())
+            .all(|it| it.figures().subgroups[0].wait.is_none())
     );
 }
 
@@ -187,15 +187,18 @@ fn who_holds_messages_is_named() {
     log(&world.nodes[2], |log| log.holds = true);
     send(&world.nodes[0], 3);
     world.run(&[0, 1, 2]);
-    let ring = |lane: &SubgroupFigures| {
-        let ring = &lane.rings[0];
+    let ring = |subgroup: &SubgroupFigures| {
+        let ring = &subgroup.rings[0];
         (ring.messages, ring.sent, ring.unreleased.clone())
     };
     let figures = world.nodes[0].figures();
-    let lane = &figures.lanes[0];
-    assert_eq!((lane.phase, lane.unready.len()), (EpochPhase::Open, 0));
-    assert_eq!((lane.delivered, lane.delivered_bytes), (3, 48));
-    assert_eq!(ring(lane), (3, 3, vec![2]));
+    let subgroup = &figures.subgroups[0];
+    assert_eq!(
+        (subgroup.phase, subgroup.unready.len()),
+        (EpochPhase::Open, 0)
+    );
+    assert_eq!((subgroup.delivered, subgroup.delivered_bytes), (3, 48));
+    assert_eq!(ring(subgroup), (3, 3, vec![2]));
     assert_eq!(figures.writers.len(), 1);
     assert_eq!(
         (figures.writers[0].messages, figures.writers[0].bytes),
@@ -204,7 +207,7 @@ fn who_holds_messages_is_named() {
     let held = log(&world.nodes[2], |log| core::mem::take(&mut log.held));
     drop(held);
     world.run(&[0, 1, 2]);
-    assert_eq!(ring(&world.nodes[0].figures().lanes[0]), (0, 3, vec![]));
+    assert_eq!(ring(&world.nodes[0].figures().subgroups[0]), (0, 3, vec![]));
 }
 
 /// Of three members the last does not step.
@@ -214,8 +217,8 @@ fn whose_acknowledgement_is_missing_is_named() {
     send(&world.nodes[0], 3);
     world.run(&[0, 1]);
     let missing = |world: &World| {
-        let lane = &world.nodes[1].figures().lanes[0];
-        let wait = lane.wait.clone().expect("messages that wait");
+        let subgroup = &world.nodes[1].figures().subgroups[0];
+        let wait = subgroup.wait.clone().expect("messages that wait");
         (wait.messages, wait.senders, wait.acknowledgements)
     };
     // The first message waits for it; its nulls are asked for later.

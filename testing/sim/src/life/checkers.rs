@@ -58,21 +58,21 @@ impl Checkers {
                 let lacking = &lacking;
                 self.notify(&Fact::Delivered { to, what, lacking })
             }
-            Fact::EpochAtRest { lane, members } => {
+            Fact::EpochAtRest { epoch, members } => {
                 let members: Vec<_> = members.iter().copied().filter(counts).collect();
                 let members = &members;
-                self.notify(&Fact::EpochAtRest { lane, members })
+                self.notify(&Fact::EpochAtRest { epoch, members })
             }
             // It covers messages of hostile members.
             Fact::EpochEnded {
                 at,
-                lane,
+                epoch,
                 next,
                 position,
                 ..
             } => self.notify(&Fact::EpochEnded {
                 at,
-                lane,
+                epoch,
                 next,
                 position,
                 digest: 0,

@@ -16,7 +16,7 @@ pub(crate) struct Sent {
 /// A delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Delivered {
-    pub(crate) lane: EpochKey,
+    pub(crate) epoch: EpochKey,
     pub(crate) ring: DeliveryClass,
     pub(crate) sender: MemberId,
     pub(crate) position: u64,
@@ -39,7 +39,7 @@ pub(crate) enum Fact<'a> {
     /// The message was committed: the call returns.
     Committed {
         by: MemberId,
-        lane: EpochKey,
+        epoch: EpochKey,
         ring: DeliveryClass,
         sent: Sent,
     },
@@ -61,7 +61,7 @@ pub(crate) enum Fact<'a> {
     /// A subgroup epoch ended at a member, which goes on in branch `next`.
     EpochEnded {
         at: MemberId,
-        lane: EpochKey,
+        epoch: EpochKey,
         next: u64,
         position: u64,
         digest: u64,
@@ -97,14 +97,14 @@ pub(crate) enum Fact<'a> {
     Settled { of: MemberId, updates: u64 },
     /// At rest, in an epoch that goes on.
     EpochAtRest {
-        lane: EpochKey,
+        epoch: EpochKey,
         members: &'a [MemberId],
     },
     /// At rest, with nothing held: a sender has put `count` messages into a ring of an epoch that
     /// goes on, and has the room of `released` again.
     RingAtRest {
         of: MemberId,
-        lane: EpochKey,
+        epoch: EpochKey,
         ring: DeliveryClass,
         count: u64,
         released: u64,

@@ -8,7 +8,7 @@
 use core::ops::Range;
 use std::sync::Arc;
 
-use spindle_dds_core::landmarks::{Landmark, of_control, of_lane};
+use spindle_dds_core::landmarks::{Landmark, of_control, of_subgroup};
 use spindle_dds_core::membership::{CONTROL_ROW_LEN, View};
 use spindle_dds_core::{SegmentLayout, SubgroupSpec};
 use spindle_dds_transport::sim::{Rng, SegmentId, SimNetwork};
@@ -29,7 +29,7 @@ pub(super) struct Target<'a> {
     pub(super) me: Rank,
     pub(super) control: SegmentId,
     /// Subgroups that it is in, with their segments.
-    pub(super) lanes: Vec<(&'a SubgroupSpec, SegmentId)>,
+    pub(super) subgroups: Vec<(&'a SubgroupSpec, SegmentId)>,
 }
 
 impl RowForger {
@@ -47,12 +47,12 @@ impl RowForger {
             return;
         }
         for _ in 0..(1 + self.rng.below(96)).min(self.left) {
-            let lane = self.rng.pick(&target.lanes).copied();
-            let (segment, row, spots, len) = match lane {
+            let epoch = self.rng.pick(&target.subgroups).copied();
+            let (segment, row, spots, len) = match epoch {
                 Some((spec, segment)) if preference.is_multiple_of(2) => {
                     let place = spec.members.iter().position(|rank| *rank == target.me);
                     let place = Rank(place.unwrap_or_default() as u16);
-                    let spots = of_lane(spec, place).unwrap_or_default();
+                    let spots = of_subgroup(spec, place).unwrap_or_default();
                     let lens = SegmentLayout::new(spec).map(|layout| layout.row_lens());
                     let len = lens.map_or(0, |lens| lens[place.index()]);
                     (segment, place, spots, len)

@@ -82,9 +82,13 @@ pub(super) fn ending(old: Option<&View>, finish: &Finish) -> String {
 pub(super) fn beginning(view: &View) -> String {
     let ids = view.members.iter().map(|Member { id, .. }| id.0);
     let ids: Vec<u128> = ids.collect();
-    let lane = |lane: &spindle_dds_core::SubgroupSpec| {
-        format!("{} since view {}", lane.subgroup, lane.epoch)
+    let subgroup = |subgroup: &spindle_dds_core::SubgroupSpec| {
+        format!("{} since view {}", subgroup.subgroup, subgroup.epoch)
     };
-    let lanes: Vec<String> = view.subgroups.iter().map(lane).collect();
-    format!("view {} of {ids:?}; lanes: {}", view.id, lanes.join(", "))
+    let subgroups: Vec<String> = view.subgroups.iter().map(subgroup).collect();
+    format!(
+        "view {} of {ids:?}; subgroups: {}",
+        view.id,
+        subgroups.join(", ")
+    )
 }

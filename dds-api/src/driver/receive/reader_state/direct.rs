@@ -28,7 +28,7 @@ impl<F: Fabric> ReaderState<F> {
         if !self.cursor.is_at(epoch) || self.has_arrivals() {
             return false;
         }
-        let ring = (run.lane(), run.sender(), run.ring());
+        let ring = (run.subgroup(), run.sender(), run.class());
         self.in_rings.come_to(ring);
         let mut left = BATCH_MAX as u64;
         let mut last = None::<RunWriter<'_>>;

@@ -10,17 +10,17 @@ use super::history::History;
 pub(super) fn check(history: &History, living: &BTreeSet<MemberId>) -> Result<(), String> {
     for (id, operation) in &history.operations {
         let told = operation.acknowledged().zip(operation.committed());
-        let Some((at, (lane, _))) = told else {
+        let Some((at, (epoch, _))) = told else {
             continue;
         };
         // A sender that was told at the end of the epoch knows it of the members that go on with
         // it.
-        let end = history.end(lane, id.0).filter(|(ended, _)| *ended < at);
+        let end = history.end(epoch, id.0).filter(|(ended, _)| *ended < at);
         let goes_with = |branch: Option<u64>| match (end, branch) {
             (Some((_, mine)), Some(its)) => mine == its,
             _ => true,
         };
-        let witnesses = history.witnesses(lane, living);
+        let witnesses = history.witnesses(epoch, living);
         let mut those = witnesses.filter(|(_, branch)| goes_with(*branch));
         if let Some((member, _)) = those.find(|(member, _)| !history.has(*member, *id)) {
             return Err(format!(
@@ -62,7 +62,7 @@ mod tests {
         let what = message(A, 1, 0);
         let elsewhere = crate::life::facts::Fact::EpochEnded {
             at: C,
-            lane: LANE,
+            epoch: EPOCH,
             next: 1,
             position: 0,
             digest: 0,

@@ -13,13 +13,13 @@ pub(super) fn check(history: &History, living: &BTreeSet<MemberId>) -> Result<()
     one_place(history)?;
     let ordered = history.operations.iter();
     for (id, operation) in ordered.filter(|(_, it)| it.ring == DeliveryClass::Ordered) {
-        let Some((lane, _)) = operation.committed() else {
+        let Some((epoch, _)) = operation.committed() else {
             continue;
         };
         // Among members of one branch; a member that has not ended the epoch is in it with all
         // others.
         let mut by_branch = BTreeMap::new();
-        for (member, branch) in history.witnesses(lane, living) {
+        for (member, branch) in history.witnesses(epoch, living) {
             let has = history.has(member, *id);
             let (first, expected) = *by_branch.entry(branch).or_insert((member, has));
             if has != expected {
@@ -42,7 +42,7 @@ fn one_place(history: &History) -> Result<(), String> {
             if !had.insert(id) {
                 return Err(format!("{to} was handed {id:?} twice: {what:?}"));
             }
-            let here = (what.lane, what.position);
+            let here = (what.epoch, what.position);
             let place = *places.entry(id).or_insert(here);
             if place != here {
                 return Err(format!("{to} was handed {what:?}, another at {place:?}"));
@@ -72,7 +72,7 @@ mod tests {
         let elsewhere = message(A, 1, 3);
         with(&[], &[delivered(B, &what), delivered(C, &elsewhere)]);
         let mut again = what;
-        again.lane.1 += 1;
+        again.epoch.1 += 1;
         with(&[], &[delivered(B, &what), delivered(B, &again)]);
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
             let Some((_, committed)) = operation.and_then(|it| it.committed()) else {
                 continue;
             };
-            let before = last.insert((what.sender, what.lane.0, what.ring), committed);
+            let before = last.insert((what.sender, what.epoch.0, what.ring), committed);
             if before.is_some_and(|before| before >= committed) {
                 return Err(format!(
                     "{to} was handed {what:?} after what was sent later"
@@ -32,7 +32,7 @@ mod tests {
     #[test]
     fn it_can_be_violated() {
         let (first, mut second) = (message(A, 1, 9), message(A, 2, 0));
-        second.lane.1 += 1;
+        second.epoch.1 += 1;
         let facts = [
             called(A, 1),
             called(A, 2),

@@ -21,10 +21,10 @@ pub(super) enum Outcome {
     /// The message is not sent.
     Refused,
     /// The message is committed.
-    Committed { lane: EpochKey, at: Moment },
+    Committed { epoch: EpochKey, at: Moment },
     /// All members have the message.
     Acknowledged {
-        lane: EpochKey,
+        epoch: EpochKey,
         committed: Moment,
         at: Moment,
     },
@@ -46,10 +46,10 @@ impl Operation {
     pub(super) fn committed(&self) -> Option<(EpochKey, Moment)> {
         match self.outcome {
             Outcome::Open | Outcome::Refused => None,
-            Outcome::Committed { lane, at } => Some((lane, at)),
+            Outcome::Committed { epoch, at } => Some((epoch, at)),
             Outcome::Acknowledged {
-                lane, committed, ..
-            } => Some((lane, committed)),
+                epoch, committed, ..
+            } => Some((epoch, committed)),
         }
     }
 
@@ -100,15 +100,17 @@ impl History {
             Fact::NotSent { by, token } => self.change(by, token, |it| {
                 it.outcome = Outcome::Refused;
             }),
-            Fact::Committed { by, lane, sent, .. } => self.change(by, sent.token, |it| {
-                it.outcome = Outcome::Committed { lane, at: now };
+            Fact::Committed {
+                by, epoch, sent, ..
+            } => self.change(by, sent.token, |it| {
+                it.outcome = Outcome::Committed { epoch, at: now };
             }),
             Fact::Awaited { by, token } => self.change(by, token, |it| it.is_awaited = true),
             Fact::Abandoned { by, token } => self.change(by, token, |it| it.is_awaited = false),
             Fact::Acknowledged { by, token } => self.change(by, token, |it| {
-                if let Some((lane, committed)) = it.committed() {
+                if let Some((epoch, committed)) = it.committed() {
                     it.outcome = Outcome::Acknowledged {
-                        lane,
+                        epoch,
                         committed,
                         at: now,
                     };
@@ -119,14 +121,20 @@ impl History {
                 let id = (what.sender, what.sent.token);
                 self.holders.insert((id, to));
             }
-            Fact::EpochEnded { at, lane, next, .. } => {
-                self.ends.insert((lane, at), (now, next));
+            Fact::EpochEnded {
+                at, epoch, next, ..
+            } => {
+                self.ends.insert((epoch, at), (now, next));
             }
             Fact::ViewKnown { branch, view } => {
-                for lane in view.subgroups.iter().filter(|lane| lane.epoch == view.id) {
-                    let ids = lane.members.iter();
+                for subgroup in view
+                    .subgroups
+                    .iter()
+                    .filter(|subgroup| subgroup.epoch == view.id)
+                {
+                    let ids = subgroup.members.iter();
                     let ids = ids.map(|rank| view.members[rank.index()].id).collect();
-                    let key = (lane.subgroup, lane.epoch, branch);
+                    let key = (subgroup.subgroup, subgroup.epoch, branch);
                     self.members.entry(key).or_insert(ids);
                 }
             }
@@ -168,19 +176,19 @@ impl History {
     /// on in, and those of its members that survive.
     pub(super) fn witnesses<'a>(
         &'a self,
-        lane: EpochKey,
+        epoch: EpochKey,
         living: &'a BTreeSet<MemberId>,
     ) -> impl Iterator<Item = (MemberId, Option<u64>)> + 'a {
-        let members = self.members.get(&lane).into_iter().flatten();
-        members.filter_map(move |member| match self.end(lane, *member) {
+        let members = self.members.get(&epoch).into_iter().flatten();
+        members.filter_map(move |member| match self.end(epoch, *member) {
             Some((_, branch)) => Some((*member, Some(branch))),
             None => living.contains(member).then_some((*member, None)),
         })
     }
 
     /// When an epoch ended at a member, and the branch that it went on in.
-    pub(super) fn end(&self, lane: EpochKey, member: MemberId) -> Option<(Moment, u64)> {
-        self.ends.get(&(lane, member)).copied()
+    pub(super) fn end(&self, epoch: EpochKey, member: MemberId) -> Option<(Moment, u64)> {
+        self.ends.get(&(epoch, member)).copied()
     }
 }
 
@@ -211,7 +219,7 @@ pub(super) mod made {
     /// In an epoch of A, B and C.
     pub(in crate::life) fn history(facts: &[Fact<'_>]) -> History {
         let mut history = History::default();
-        history.members.insert(LANE, vec![A, B, C]);
+        history.members.insert(EPOCH, vec![A, B, C]);
         for fact in facts {
             history.observe(fact);
         }

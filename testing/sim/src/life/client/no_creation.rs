@@ -7,7 +7,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
         for what in all {
             let operation = history.operations.get(&(what.sender, what.sent.token));
             let is_it =
-                operation.is_some_and(|it| (it.subgroup, it.ring) == (what.lane.0, what.ring));
+                operation.is_some_and(|it| (it.subgroup, it.ring) == (what.epoch.0, what.ring));
             if !is_it {
                 return Err(format!(
                     "{to} was handed {what:?}, asked for was {operation:?}"

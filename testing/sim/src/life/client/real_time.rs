@@ -19,7 +19,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
             let Some(operation) = history.operations.get(&id) else {
                 continue;
             };
-            let latest = latest.entry(what.lane.0).or_insert((0, id));
+            let latest = latest.entry(what.epoch.0).or_insert((0, id));
             if let Some(told) = operation.acknowledged()
                 && told < latest.0
             {

@@ -11,9 +11,9 @@ use crate::life::facts::{EpochKey, Fact};
 
 #[derive(Default)]
 pub(super) struct DeliveryLiveness {
-    /// How many messages, by lane, ring and sender.
+    /// How many messages, by epoch, ring and sender.
     sent: BTreeMap<(EpochKey, DeliveryClass, MemberId), usize>,
-    /// By lane, ring, receiver and sender.
+    /// By epoch, ring, receiver and sender.
     taken: BTreeMap<(EpochKey, DeliveryClass, MemberId, MemberId), usize>,
 }
 
@@ -24,24 +24,26 @@ impl Invariant for DeliveryLiveness {
 
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
-            Fact::Committed { by, lane, ring, .. } => {
-                *self.sent.entry((lane, ring, by)).or_default() += 1;
+            Fact::Committed {
+                by, epoch, ring, ..
+            } => {
+                *self.sent.entry((epoch, ring, by)).or_default() += 1;
             }
             Fact::Delivered { to, what, .. } => {
-                let key = (what.lane, what.ring, to, what.sender);
+                let key = (what.epoch, what.ring, to, what.sender);
                 *self.taken.entry(key).or_default() += 1;
             }
-            Fact::EpochAtRest { lane, members } => {
-                let first = (lane, DeliveryClass::Ordered, MemberId(0));
-                let last = (lane, DeliveryClass::Unordered, MemberId(u128::MAX));
+            Fact::EpochAtRest { epoch, members } => {
+                let first = (epoch, DeliveryClass::Ordered, MemberId(0));
+                let last = (epoch, DeliveryClass::Unordered, MemberId(u128::MAX));
                 for (&(_, ring, sender), sent) in self.sent.range(first..=last) {
                     for &to in members {
-                        let taken = self.taken.get(&(lane, ring, to, sender));
+                        let taken = self.taken.get(&(epoch, ring, to, sender));
                         let taken = taken.copied().unwrap_or(0);
                         if taken != *sent {
                             return Err(format!(
                                 "{to} was handed {taken} of {sent} messages of {sender} in \
-                                 {lane:?}, {ring:?}"
+                                 {epoch:?}, {ring:?}"
                             ));
                         }
                     }
@@ -55,14 +57,14 @@ impl Invariant for DeliveryLiveness {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made::{A, B, LANE, committed, delivered, last_violates, message};
+    use super::super::made::{A, B, EPOCH, committed, delivered, last_violates, message};
     use super::*;
 
     #[test]
     fn it_can_be_violated() {
         let what = message(A, 1, 0);
         let at_rest = |members| Fact::EpochAtRest {
-            lane: LANE,
+            epoch: EPOCH,
             members,
         };
         let facts = [

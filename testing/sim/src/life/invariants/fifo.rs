@@ -25,17 +25,17 @@ impl Invariant for Fifo {
         match *fact {
             Fact::Committed {
                 by,
-                lane,
+                epoch,
                 ring,
                 sent,
             } => {
-                let tokens = self.sent.entry((lane, ring, by)).or_default();
+                let tokens = self.sent.entry((epoch, ring, by)).or_default();
                 tokens.push(sent.token);
             }
             Fact::Delivered { to, what, .. } => {
-                let (lane, ring, sender) = (what.lane, what.ring, what.sender);
-                let tokens = self.sent.get(&(lane, ring, sender));
-                let taken = self.taken.entry((lane, ring, to, sender)).or_default();
+                let (epoch, ring, sender) = (what.epoch, what.ring, what.sender);
+                let tokens = self.sent.get(&(epoch, ring, sender));
+                let taken = self.taken.entry((epoch, ring, to, sender)).or_default();
                 let expected = tokens.and_then(|tokens| tokens.get(*taken));
                 if expected != Some(&what.sent.token) {
                     return Err(format!(

@@ -21,14 +21,14 @@ impl Invariant for Integrity {
         match *fact {
             Fact::Committed {
                 by,
-                lane,
+                epoch,
                 ring,
                 sent: Sent { token, len },
             } => {
-                self.0.insert((lane, ring, by, token), len);
+                self.0.insert((epoch, ring, by, token), len);
             }
             Fact::Delivered { to, what, .. } => {
-                let key = (what.lane, what.ring, what.sender, what.sent.token);
+                let key = (what.epoch, what.ring, what.sender, what.sent.token);
                 let len = self.0.get(&key);
                 if len != Some(&what.sent.len) {
                     return Err(format!("{to} was handed {what:?}, sent were {len:?} bytes"));

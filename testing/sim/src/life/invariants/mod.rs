@@ -73,7 +73,7 @@ pub(super) mod made {
     use super::super::facts::{Delivered, EpochKey, Fact, Sent};
     use super::Invariant;
 
-    pub(in crate::life) const LANE: EpochKey = (SubgroupId(0), 1, 0);
+    pub(in crate::life) const EPOCH: EpochKey = (SubgroupId(0), 1, 0);
     pub(in crate::life) const A: MemberId = MemberId(1);
     pub(in crate::life) const B: MemberId = MemberId(2);
     pub(in crate::life) const C: MemberId = MemberId(3);
@@ -81,7 +81,7 @@ pub(super) mod made {
     pub(in crate::life) fn committed(by: MemberId, token: u64) -> Fact<'static> {
         Fact::Committed {
             by,
-            lane: LANE,
+            epoch: EPOCH,
             ring: DeliveryClass::Ordered,
             sent: Sent { token, len: 8 },
         }
@@ -89,7 +89,7 @@ pub(super) mod made {
 
     pub(in crate::life) fn message(sender: MemberId, token: u64, position: u64) -> Delivered {
         Delivered {
-            lane: LANE,
+            epoch: EPOCH,
             ring: DeliveryClass::Ordered,
             sender,
             position,
@@ -106,7 +106,7 @@ pub(super) mod made {
     pub(in crate::life) fn ended(at: MemberId, position: u64) -> Fact<'static> {
         Fact::EpochEnded {
             at,
-            lane: LANE,
+            epoch: EPOCH,
             next: 0,
             position,
             digest: 7,

@@ -18,10 +18,10 @@ impl Invariant for NothingAfterEnd {
 
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
-            Fact::EpochEnded { at, lane, .. } => {
-                self.0.insert((lane, at));
+            Fact::EpochEnded { at, epoch, .. } => {
+                self.0.insert((epoch, at));
             }
-            Fact::Delivered { to, what, .. } if self.0.contains(&(what.lane, to)) => {
+            Fact::Delivered { to, what, .. } if self.0.contains(&(what.epoch, to)) => {
                 return Err(format!("{to} was handed {what:?} after the epoch's end"));
             }
             _ => {}

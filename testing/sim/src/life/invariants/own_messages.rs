@@ -19,18 +19,20 @@ impl Invariant for OwnMessages {
 
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
-            Fact::Committed { by, lane, ring, .. } => {
-                *self.0.entry((lane, ring, by)).or_default() += 1;
+            Fact::Committed {
+                by, epoch, ring, ..
+            } => {
+                *self.0.entry((epoch, ring, by)).or_default() += 1;
             }
             Fact::Delivered { to, what, .. } if what.sender == to => {
-                *self.0.entry((what.lane, what.ring, to)).or_default() -= 1;
+                *self.0.entry((what.epoch, what.ring, to)).or_default() -= 1;
             }
-            Fact::EpochEnded { at, lane, .. } => {
+            Fact::EpochEnded { at, epoch, .. } => {
                 let open =
-                    |ring: &DeliveryClass| self.0.get(&(lane, *ring, at)).is_some_and(|n| *n != 0);
+                    |ring: &DeliveryClass| self.0.get(&(epoch, *ring, at)).is_some_and(|n| *n != 0);
                 if let Some(ring) = DeliveryClass::BOTH.iter().find(|ring| open(ring)) {
                     return Err(format!(
-                        "{at} was not handed all its own of {lane:?}, {ring:?}"
+                        "{at} was not handed all its own of {epoch:?}, {ring:?}"
                     ));
                 }
             }

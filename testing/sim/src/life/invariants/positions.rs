@@ -24,28 +24,34 @@ impl Invariant for Positions {
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::Delivered { to, what, .. } if what.ring == DeliveryClass::Ordered => {
-                let before = self.last.insert((what.lane, to), what.position);
+                let before = self.last.insert((what.epoch, to), what.position);
                 if before.is_some_and(|before| before >= what.position) {
                     return Err(format!("{to}: positions fall at {what:?}"));
                 }
             }
             Fact::EpochEnded {
-                at, lane, position, ..
+                at,
+                epoch,
+                position,
+                ..
             } => {
-                let last = self.last.get(&(lane, at));
+                let last = self.last.get(&(epoch, at));
                 if last.is_some_and(|last| *last >= position) {
                     return Err(format!(
-                        "{at}: {lane:?} ends at {position}, before its order"
+                        "{at}: {epoch:?} ends at {position}, before its order"
                     ));
                 }
-                self.ends.insert((at, lane.0), position);
+                self.ends.insert((at, epoch.0), position);
             }
             Fact::ViewBegun { at, view, .. } => {
-                let lanes = view.subgroups.iter().filter(|lane| lane.epoch == view.id);
-                for lane in lanes {
-                    let end = self.ends.get(&(at, lane.subgroup));
-                    if end.is_some_and(|end| *end > lane.base) {
-                        let (subgroup, base) = (lane.subgroup, lane.base);
+                let subgroups = view
+                    .subgroups
+                    .iter()
+                    .filter(|subgroup| subgroup.epoch == view.id);
+                for subgroup in subgroups {
+                    let end = self.ends.get(&(at, subgroup.subgroup));
+                    if end.is_some_and(|end| *end > subgroup.base) {
+                        let (subgroup, base) = (subgroup.subgroup, subgroup.base);
                         return Err(format!("{at}: {subgroup} goes on at {base}, not {end:?}"));
                     }
                 }

@@ -31,26 +31,26 @@ impl PrefixOfEnd {
         }
     }
 
-    fn check(&self, lane: EpochKey, member: MemberId, order: &Order) -> Result<(), String> {
-        if self.ended.contains(&(lane, member)) {
+    fn check(&self, epoch: EpochKey, member: MemberId, order: &Order) -> Result<(), String> {
+        if self.ended.contains(&(epoch, member)) {
             return Ok(());
         }
-        let mut ends = self.ends.range((lane, 0)..=(lane, u64::MAX));
+        let mut ends = self.ends.range((epoch, 0)..=(epoch, u64::MAX));
         match ends.find(|(_, end)| !end.starts_with(order)) {
             None => Ok(()),
             Some((_, end)) => Err(format!(
-                "{member} has {} messages of {lane:?}: no beginning of the {} that it ended with",
+                "{member} has {} messages of {epoch:?}: no beginning of the {} that it ended with",
                 order.len(),
                 end.len()
             )),
         }
     }
 
-    fn check_lane(&self, lane: EpochKey) -> Result<(), String> {
+    fn check_epoch(&self, epoch: EpochKey) -> Result<(), String> {
         let first = MemberId(0);
         let last = MemberId(u128::MAX);
-        let mut orders = self.orders.range((lane, first)..=(lane, last));
-        orders.try_for_each(|((_, member), order)| self.check(lane, *member, order))
+        let mut orders = self.orders.range((epoch, first)..=(epoch, last));
+        orders.try_for_each(|((_, member), order)| self.check(epoch, *member, order))
     }
 }
 
@@ -62,25 +62,27 @@ impl Invariant for PrefixOfEnd {
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::Delivered { to, what, .. } if what.ring == DeliveryClass::Ordered => {
-                let order = self.orders.entry((what.lane, to)).or_default();
+                let order = self.orders.entry((what.epoch, to)).or_default();
                 order.push((what.position, what.sender, what.sent.token));
-                let end = self.ends.get(&(what.lane, 0));
+                let end = self.ends.get(&(what.epoch, 0));
                 let ahead = end.is_some_and(|end| end.get(order.len() - 1) != order.last());
                 if ahead && !self.may_branch {
                     return Err(format!("{to} was handed {what:?} beyond the epoch's end"));
                 }
             }
-            Fact::EpochEnded { at, lane, next, .. } => {
-                self.ended.insert((lane, at));
-                let order = self.orders.get(&(lane, at)).cloned().unwrap_or_default();
-                let is_first = self.ends.insert((lane, next), order).is_none();
+            Fact::EpochEnded {
+                at, epoch, next, ..
+            } => {
+                self.ended.insert((epoch, at));
+                let order = self.orders.get(&(epoch, at)).cloned().unwrap_or_default();
+                let is_first = self.ends.insert((epoch, next), order).is_none();
                 if is_first && !self.may_branch {
-                    self.check_lane(lane)?;
+                    self.check_epoch(epoch)?;
                 }
             }
             Fact::Over => {
-                for ((lane, member), order) in &self.orders {
-                    self.check(*lane, *member, order)?;
+                for ((epoch, member), order) in &self.orders {
+                    self.check(*epoch, *member, order)?;
                 }
             }
             _ => {}

@@ -15,12 +15,12 @@ impl Invariant for Room {
         match *fact {
             Fact::RingAtRest {
                 of,
-                lane,
+                epoch,
                 ring,
                 count,
                 released,
             } if released < count => Err(format!(
-                "{of} has room of {released} of its {count} messages in {lane:?}, {ring:?}"
+                "{of} has room of {released} of its {count} messages in {epoch:?}, {ring:?}"
             )),
             _ => Ok(()),
         }
@@ -31,14 +31,14 @@ impl Invariant for Room {
 mod tests {
     use spindle_dds_core::DeliveryClass;
 
-    use super::super::made::{A, LANE, last_violates};
+    use super::super::made::{A, EPOCH, last_violates};
     use super::*;
 
     #[test]
     fn it_can_be_violated() {
         let at_rest = |released| Fact::RingAtRest {
             of: A,
-            lane: LANE,
+            epoch: EPOCH,
             ring: DeliveryClass::Ordered,
             count: 3,
             released,

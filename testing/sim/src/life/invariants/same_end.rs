@@ -20,7 +20,7 @@ pub(super) struct SameEnd {
     /// What members have delivered of epochs.
     orders: BTreeMap<(EpochKey, MemberId), Order>,
     /// Ends of epochs, by the branch that goes on: position, digest, order.
-    lanes: BTreeMap<(EpochKey, u64), (u64, u64, Order)>,
+    subgroups: BTreeMap<(EpochKey, u64), (u64, u64, Order)>,
 }
 
 impl SameEnd {
@@ -29,12 +29,12 @@ impl SameEnd {
             may_branch,
             views: BTreeMap::new(),
             orders: BTreeMap::new(),
-            lanes: BTreeMap::new(),
+            subgroups: BTreeMap::new(),
         }
     }
 
     fn deliver(&mut self, to: MemberId, what: &Delivered) {
-        let (count, hash) = self.orders.entry((what.lane, to)).or_default();
+        let (count, hash) = self.orders.entry((what.epoch, to)).or_default();
         *count += 1;
         let words = [what.position, what.sender.0 as u64, what.sent.token];
         for word in words {
@@ -69,17 +69,17 @@ impl Invariant for SameEnd {
             }
             Fact::EpochEnded {
                 at,
-                lane,
+                epoch,
                 next,
                 position,
                 digest,
             } => {
-                let order = self.orders.get(&(lane, at)).copied().unwrap_or_default();
+                let order = self.orders.get(&(epoch, at)).copied().unwrap_or_default();
                 let end = (position, digest, order);
-                let first = *self.lanes.entry((lane, next)).or_insert(end);
+                let first = *self.subgroups.entry((epoch, next)).or_insert(end);
                 if first != end {
                     return Err(format!(
-                        "{at} ends {lane:?} with (position, digest, order) {end:?}, another \
+                        "{at} ends {epoch:?} with (position, digest, order) {end:?}, another \
                          with {first:?}"
                     ));
                 }
@@ -94,7 +94,7 @@ impl Invariant for SameEnd {
 mod tests {
     use spindle_dds_core::membership::{Refusal, RequestId};
 
-    use super::super::made::{A, B, LANE, delivered, ended, last_violates, message, proposal};
+    use super::super::made::{A, B, EPOCH, delivered, ended, last_violates, message, proposal};
     use super::*;
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn it_can_be_violated_by_lanes() {
+    fn it_can_be_violated_by_epochs() {
         last_violates(SameEnd::new(false), &[ended(A, 4), ended(B, 5)]);
         let (one, other) = (message(A, 1, 0), message(A, 2, 0));
         let unlike = [
@@ -129,7 +129,7 @@ mod tests {
         last_violates(SameEnd::new(false), &unlike);
         let digest = Fact::EpochEnded {
             at: B,
-            lane: LANE,
+            epoch: EPOCH,
             next: 0,
             position: 4,
             digest: 8,

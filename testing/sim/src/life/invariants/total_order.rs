@@ -28,8 +28,8 @@ impl Invariant for TotalOrder {
         if what.ring != DeliveryClass::Ordered {
             return Ok(());
         }
-        let order = self.longest.entry(what.lane).or_default();
-        let taken = self.taken.entry((what.lane, to)).or_default();
+        let order = self.longest.entry(what.epoch).or_default();
+        let taken = self.taken.entry((what.epoch, to)).or_default();
         let same = |one: &Delivered| (one.position, one.sender, one.sent.token);
         match order.get(*taken) {
             None => order.push(*what),

@@ -99,7 +99,7 @@ impl Member {
         ring: DeliveryClass,
         len: u32,
     ) -> Option<Result<Claim<SimFabric>, ClaimError>> {
-        Some(self.engine.handle().lane(subgroup)?.claim(ring, len))
+        Some(self.engine.handle().subgroup(subgroup)?.claim(ring, len))
     }
 
     fn begin(&mut self, turn: usize, plan: &LifePlan) {
@@ -145,8 +145,8 @@ impl Member {
         if !self.lengths.chance(plan.large) {
             return small;
         }
-        let lane = self.engine.handle().lane(subgroup);
-        let max = lane.and_then(|lane| lane.message_len_max(ring));
+        let subgroup = self.engine.handle().subgroup(subgroup);
+        let max = subgroup.and_then(|subgroup| subgroup.message_len_max(ring));
         max.map_or(small, |max| self.lengths.below(max as usize + 1) as u32)
     }
 
@@ -165,7 +165,7 @@ impl Member {
 
     fn commit(&mut self, mut building: Building, turn: usize, plan: &LifePlan) {
         let (by, token) = (self.id, building.token);
-        let (subgroup, ring) = (building.claim.lane().subgroup(), building.claim.ring());
+        let (subgroup, ring) = (building.claim.subgroup().id(), building.claim.class());
         self.facts.push(Fact::Called {
             by,
             subgroup,
@@ -191,7 +191,7 @@ impl Member {
 
     /// A thread begins to commit, and is preempted.
     fn enter_commit(&mut self, building: Building, len: u32, turn: usize, plan: &LifePlan) {
-        let meta = Self::meta(building.token, building.claim.ring().index() as u32);
+        let meta = Self::meta(building.token, building.claim.class().index() as u32);
         self.committing.push(Committing {
             step: Step::Entered(CommitSteps::enter(building.claim, len, meta)),
             sent: Sent {
@@ -224,10 +224,10 @@ impl Member {
                 }
             },
             Step::TookIndex(taken) => {
-                let lane = self.engine.handle().lane(taken.committed().subgroup);
+                let subgroup = self.engine.handle().subgroup(taken.committed().subgroup);
                 taken.finish();
-                if let Some(lane) = lane {
-                    lane.nudge();
+                if let Some(subgroup) = subgroup {
+                    subgroup.nudge();
                 }
             }
         }
@@ -239,7 +239,7 @@ impl Member {
         match error {
             ClaimError::Wedged => {
                 let bytes = claim.bytes()[..len as usize].to_vec();
-                let entry = (claim.lane().subgroup(), claim.ring(), token, bytes);
+                let entry = (claim.subgroup().id(), claim.class(), token, bytes);
                 self.stranded.push_back(entry);
             }
             _ => self.facts.push(Fact::NotSent { by, token }),
@@ -249,7 +249,7 @@ impl Member {
     /// Commits the first bytes of a claim.
     fn commit_built(&mut self, mut claim: Claim<SimFabric>, sent: Sent) {
         let Sent { token, len } = sent;
-        let ring = claim.ring();
+        let ring = claim.class();
         let meta = Self::meta(token, ring.index() as u32);
         // Drawn for commits alone, so that old seeds keep their lives.
         let mut rng = self.rng.clone();
@@ -263,7 +263,7 @@ impl Member {
                 self.rng = rng;
                 self.keep_receipt(claim.committed(index), sent);
                 if !publishes {
-                    claim.lane().nudge();
+                    claim.subgroup().nudge();
                 }
             }
             Err(error) => self.not_committed(error, &mut claim, sent),
@@ -275,14 +275,14 @@ impl Member {
         let token = sent.token;
         self.facts.push(Fact::Committed {
             by,
-            lane: self.lane_key(committed.subgroup, committed.epoch),
-            ring: committed.ring,
+            epoch: self.epoch_key(committed.subgroup, committed.epoch),
+            ring: committed.class,
             sent,
         });
-        let ring = (committed.subgroup, committed.ring);
+        let ring = (committed.subgroup, committed.class);
         self.last.insert(ring, committed);
         let (rng, chance) = &mut self.patience;
-        let waits = committed.ring == DeliveryClass::Ordered && rng.chance(*chance);
+        let waits = committed.class == DeliveryClass::Ordered && rng.chance(*chance);
         let waiting = waits.then(|| self.engine.handle().waiting_for_acks());
         if waits {
             self.facts.push(Fact::Awaited { by, token });
@@ -302,8 +302,8 @@ impl Member {
             |Receipt {
                  committed, token, ..
              }| {
-                let lane = handle.lane(committed.subgroup);
-                let told = lane.is_some_and(|lane| lane.is_acknowledged(committed));
+                let subgroup = handle.subgroup(committed.subgroup);
+                let told = subgroup.is_some_and(|subgroup| subgroup.is_acknowledged(committed));
                 if told {
                     let token = *token;
                     facts.push(Fact::Acknowledged { by, token });
@@ -320,13 +320,13 @@ impl Member {
         self.engine.step(now);
         let handle = self.engine.handle();
         let at_rest = |last: &Committed| {
-            let lane = handle.lane(last.subgroup)?;
-            (lane.epoch() == last.epoch).then(|| Fact::RingAtRest {
+            let subgroup = handle.subgroup(last.subgroup)?;
+            (subgroup.epoch() == last.epoch).then(|| Fact::RingAtRest {
                 of: self.id,
-                lane: self.lane_key(last.subgroup, last.epoch),
-                ring: last.ring,
+                epoch: self.epoch_key(last.subgroup, last.epoch),
+                ring: last.class,
                 count: last.index + 1,
-                released: lane.released(last.ring),
+                released: subgroup.released(last.class),
             })
         };
         self.last.values().filter_map(at_rest).collect()
@@ -337,7 +337,7 @@ impl Member {
         let (by, handle) = (self.id, self.engine.handle());
         let facts = &mut self.facts;
         self.receipts.retain(|receipt| {
-            let stays = handle.lane(receipt.committed.subgroup).is_some();
+            let stays = handle.subgroup(receipt.committed.subgroup).is_some();
             if !stays && receipt.waiting.is_some() {
                 let token = receipt.token;
                 facts.push(Fact::Abandoned { by, token });

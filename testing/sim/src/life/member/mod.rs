@@ -151,16 +151,16 @@ impl Member {
     }
 
     /// The key of an epoch, in the branch that this member has come by.
-    pub(super) fn lane_key(&self, subgroup: SubgroupId, epoch: u64) -> EpochKey {
+    pub(super) fn epoch_key(&self, subgroup: SubgroupId, epoch: u64) -> EpochKey {
         let branch = self.branches.get(&epoch).copied().unwrap_or_default();
         (subgroup, epoch, branch)
     }
 
     /// Whether it is in an epoch, and has not received the message at that position.
-    pub(super) fn lacks(&self, lane: EpochKey, position: u64) -> bool {
-        let its = self.engine.handle().lane(lane.0);
-        let has_it = its.is_some_and(|its| self.lane_key(lane.0, its.epoch()) == lane);
-        has_it && self.engine.has_received(lane.0, position) == Some(false)
+    pub(super) fn lacks(&self, epoch: EpochKey, position: u64) -> bool {
+        let its = self.engine.handle().subgroup(epoch.0);
+        let has_it = its.is_some_and(|its| self.epoch_key(epoch.0, its.epoch()) == epoch);
+        has_it && self.engine.has_received(epoch.0, position) == Some(false)
     }
 
     pub(super) fn is_up(&self) -> bool {
@@ -176,12 +176,12 @@ impl Member {
 
     /// Whether one of its subgroups is wedged: its view is about to end, and no room comes back
     /// until then.
-    pub(super) fn is_ending_lanes(&self) -> bool {
+    pub(super) fn is_ending_epochs(&self) -> bool {
         let handle = self.engine.handle();
-        let lanes = handle.subgroups().into_iter();
-        lanes
-            .filter_map(|subgroup| handle.lane(subgroup))
-            .any(|lane| lane.is_wedged())
+        let subgroups = handle.subgroups().into_iter();
+        subgroups
+            .filter_map(|subgroup| handle.subgroup(subgroup))
+            .any(|subgroup| subgroup.is_wedged())
     }
 
     /// Changes its endpoints.

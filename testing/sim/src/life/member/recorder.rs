@@ -21,7 +21,7 @@ const SPELL: usize = 50;
 pub(crate) enum SinkEvent {
     Delivered(Delivered),
     EpochEnded {
-        lane: EpochKey,
+        epoch: EpochKey,
         end: u64,
         digest: u64,
     },
@@ -125,9 +125,9 @@ impl Recorder {
     }
 
     fn begin(&mut self, view: &View) {
-        for lane in &view.subgroups {
-            let key = (lane.subgroup, lane.epoch, 0);
-            let ids = lane.members.iter();
+        for subgroup in &view.subgroups {
+            let key = (subgroup.subgroup, subgroup.epoch, 0);
+            let ids = subgroup.members.iter();
             let ids = ids.map(|rank| view.members[rank.index()].id).collect();
             self.places.entry(key).or_insert(ids);
         }
@@ -136,24 +136,24 @@ impl Recorder {
 
 impl Sink<SimFabric> for Recorder {
     fn deliver(&mut self, delivery: &Delivery<'_, SimFabric>) {
-        let lane = (delivery.lane.subgroup(), delivery.lane.epoch(), 0);
-        self.untold.insert(lane.0);
-        let places = self.places.get(&lane);
+        let epoch = (delivery.subgroup.id(), delivery.subgroup.epoch(), 0);
+        self.untold.insert(epoch.0);
+        let places = self.places.get(&epoch);
         let Some(&sender) = places.and_then(|places| places.get(delivery.sender.index())) else {
-            let what = format!("a message of nobody in {lane:?}");
+            let what = format!("a message of nobody in {epoch:?}");
             return self.events.push(SinkEvent::Wrong(("A1", what)));
         };
         let token = delivery.header.timestamp as u64;
         self.events.push(SinkEvent::Delivered(Delivered {
-            lane,
-            ring: delivery.ring,
+            epoch,
+            ring: delivery.class,
             sender,
             position: delivery.position,
             sent: Sent {
                 token,
                 len: delivery.header.len,
             },
-            was_ready: self.ready.borrow().contains(&lane.0),
+            was_ready: self.ready.borrow().contains(&epoch.0),
         }));
         let held = delivery.hold();
         let keep = self.rng.chance(self.hold_chance);
@@ -185,7 +185,7 @@ impl Sink<SimFabric> for Recorder {
 
     fn event(&mut self, event: EngineEvent) {
         let reported = match event {
-            EngineEvent::LaneEnded {
+            EngineEvent::EpochEnded {
                 subgroup,
                 epoch,
                 end,
@@ -196,7 +196,7 @@ impl Sink<SimFabric> for Recorder {
                 }
                 self.ready.borrow_mut().remove(&subgroup);
                 SinkEvent::EpochEnded {
-                    lane: (subgroup, epoch, 0),
+                    epoch: (subgroup, epoch, 0),
                     end,
                     digest,
                 }

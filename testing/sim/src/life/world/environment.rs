@@ -49,22 +49,32 @@ impl World<'_> {
             .entry((view.id, self.members[at].branch))
             .or_insert_with(|| network.open_control(&rows));
         let me = view.rank(id).unwrap_or(Rank(0));
-        let mut lanes = Vec::new();
-        for lane in view.subgroups.iter().filter(|lane| lane.epoch == view.id) {
-            let Some(place) = lane.members.iter().position(|rank| *rank == me) else {
+        let mut subgroups = Vec::new();
+        for subgroup in view
+            .subgroups
+            .iter()
+            .filter(|subgroup| subgroup.epoch == view.id)
+        {
+            let Some(place) = subgroup.members.iter().position(|rank| *rank == me) else {
                 continue;
             };
-            let layout = SegmentLayout::new(lane).map_err(|error| ("X2", error.to_string()))?;
+            let layout = SegmentLayout::new(subgroup).map_err(|error| ("X2", error.to_string()))?;
             let lens = layout.row_lens();
-            let rows: Vec<_> = lane.members.iter().map(node).zip(lens).collect();
-            let key = self.members[at].lane_key(lane.subgroup, lane.epoch);
-            let segment = *self.lanes.entry(key).or_insert_with(|| network.open(&rows));
-            lanes.push((lane.subgroup, network.fabric(segment, Rank(place as u16))));
+            let rows: Vec<_> = subgroup.members.iter().map(node).zip(lens).collect();
+            let key = self.members[at].epoch_key(subgroup.subgroup, subgroup.epoch);
+            let segment = *self
+                .subgroups
+                .entry(key)
+                .or_insert_with(|| network.open(&rows));
+            subgroups.push((
+                subgroup.subgroup,
+                network.fabric(segment, Rank(place as u16)),
+            ));
         }
         Ok(PreparedView {
             control: network.fabric(control, me),
             view,
-            subgroups: lanes,
+            subgroups,
         })
     }
 

@@ -45,7 +45,7 @@ impl World<'_> {
     /// For messages delivered in epochs that go on: the members that have not received them.
     fn lacking(&self, at: usize, events: &[SinkEvent]) -> BTreeMap<(EpochKey, u64), Vec<MemberId>> {
         let ended = |its: EpochKey| {
-            let end = |event: &SinkEvent| matches!(event, SinkEvent::EpochEnded { lane, .. } if *lane == its);
+            let end = |event: &SinkEvent| matches!(event, SinkEvent::EpochEnded { epoch, .. } if *epoch == its);
             events.iter().any(end)
         };
         let mut lacking = BTreeMap::new();
@@ -53,15 +53,15 @@ impl World<'_> {
             let SinkEvent::Delivered(delivered) = event else {
                 continue;
             };
-            let (lane, position) = (delivered.lane, delivered.position);
-            if delivered.ring != DeliveryClass::Ordered || ended(lane) {
+            let (epoch, position) = (delivered.epoch, delivered.position);
+            if delivered.ring != DeliveryClass::Ordered || ended(epoch) {
                 continue;
             }
-            let key = self.members[at].lane_key(lane.0, lane.1);
+            let key = self.members[at].epoch_key(epoch.0, epoch.1);
             let those = self.members.iter().filter(|it| it.lacks(key, position));
             let those: Vec<_> = those.map(|member| member.id).collect();
             if !those.is_empty() {
-                lacking.insert((lane, position), those);
+                lacking.insert((epoch, position), those);
             }
         }
         lacking
@@ -79,15 +79,15 @@ impl World<'_> {
         let id = self.members[at].id;
         match event {
             SinkEvent::Delivered(mut what) => {
-                let lacking = lacking.get(&(what.lane, what.position));
+                let lacking = lacking.get(&(what.epoch, what.position));
                 let lacking = lacking.map_or(&[][..], Vec::as_slice);
-                what.lane = self.members[at].lane_key(what.lane.0, what.lane.1);
+                what.epoch = self.members[at].epoch_key(what.epoch.0, what.epoch.1);
                 let (to, what) = (id, &what);
                 self.checkers.tell(&Fact::Delivered { to, what, lacking })
             }
-            SinkEvent::EpochEnded { lane, end, digest } => self.checkers.tell(&Fact::EpochEnded {
+            SinkEvent::EpochEnded { epoch, end, digest } => self.checkers.tell(&Fact::EpochEnded {
                 at: id,
-                lane: self.members[at].lane_key(lane.0, lane.1),
+                epoch: self.members[at].epoch_key(epoch.0, epoch.1),
                 next,
                 position: end,
                 digest,
@@ -126,10 +126,10 @@ impl World<'_> {
     fn trace_event(&mut self, at: usize, event: &SinkEvent) {
         match event {
             SinkEvent::Delivered(_) | SinkEvent::Wrong(_) => {}
-            SinkEvent::EpochEnded { lane, end, .. } => {
-                let (subgroup, epoch, _) = lane;
+            SinkEvent::EpochEnded { epoch, end, .. } => {
+                let (subgroup, epoch, _) = epoch;
                 self.tell(at, |_| {
-                    format!("lane {subgroup} of view {epoch} ends at {end}")
+                    format!("subgroup {subgroup} of view {epoch} ends at {end}")
                 });
             }
             SinkEvent::Decide(decision) => {

@@ -60,15 +60,15 @@ impl World<'_> {
         let mine = view
             .subgroups
             .iter()
-            .filter(|lane| lane.members.contains(&me));
-        let key = |lane: &SubgroupSpec| member.lane_key(lane.subgroup, lane.epoch);
-        let segment = |lane: &SubgroupSpec| self.lanes.get(&key(lane)).copied();
-        let lanes = mine.filter_map(|lane| Some((lane, segment(lane)?)));
+            .filter(|subgroup| subgroup.members.contains(&me));
+        let key = |subgroup: &SubgroupSpec| member.epoch_key(subgroup.subgroup, subgroup.epoch);
+        let segment = |subgroup: &SubgroupSpec| self.subgroups.get(&key(subgroup)).copied();
+        let subgroups = mine.filter_map(|subgroup| Some((subgroup, segment(subgroup)?)));
         let target = Target {
             view,
             me,
             control: self.controls[&(view.id, member.branch)],
-            lanes: lanes.collect(),
+            subgroups: subgroups.collect(),
         };
         let preference = self.plan.seed as usize + member.id.0 as usize * 7;
         self.forger.act(&self.network, &target, preference);

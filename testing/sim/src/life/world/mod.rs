@@ -84,7 +84,7 @@ struct World<'a> {
     hosts: BTreeMap<MemberId, HostId>,
     /// By number and branch of the view.
     controls: BTreeMap<(u64, u64), SegmentId>,
-    lanes: BTreeMap<EpochKey, SegmentId>,
+    subgroups: BTreeMap<EpochKey, SegmentId>,
     /// The domain's records, by host.
     records: BTreeMap<HostId, DomainRecord>,
     /// Newcomers, each with the member that it has asked.
@@ -119,7 +119,7 @@ impl<'a> World<'a> {
             nodes: BTreeMap::new(),
             hosts: BTreeMap::new(),
             controls: BTreeMap::new(),
-            lanes: BTreeMap::new(),
+            subgroups: BTreeMap::new(),
             records: BTreeMap::new(),
             joiners: Vec::new(),
             divided: Vec::new(),

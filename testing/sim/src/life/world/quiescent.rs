@@ -22,7 +22,7 @@ impl World<'_> {
                 && !self.network.is_woken(member.node)
                 && member.is_done()
                 && member.is_content(view)
-                && !member.is_ending_lanes()
+                && !member.is_ending_epochs()
         };
         let same = |one: &Member, other: &Member| {
             let id = |member: &Member| member.view.as_ref().map(|view| view.id);
@@ -67,14 +67,14 @@ impl World<'_> {
                 let (of, updates) = (member.id, member.updates);
                 self.checkers.tell(&Fact::Settled { of, updates })?;
             }
-            for lane in &view.subgroups {
-                let key = member.lane_key(lane.subgroup, lane.epoch);
-                let ids = lane.members.iter();
+            for subgroup in &view.subgroups {
+                let key = member.epoch_key(subgroup.subgroup, subgroup.epoch);
+                let ids = subgroup.members.iter();
                 let mut ids: Vec<_> = ids.map(|rank| view.members[rank.index()].id).collect();
                 if ids.contains(&member.id) {
                     ids.retain(|id| self.plan.reads(*id));
-                    let (lane, members) = (key, &ids[..]);
-                    self.checkers.tell(&Fact::EpochAtRest { lane, members })?;
+                    let (epoch, members) = (key, &ids[..]);
+                    self.checkers.tell(&Fact::EpochAtRest { epoch, members })?;
                 }
             }
         }

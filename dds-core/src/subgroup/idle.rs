@@ -1,4 +1,4 @@
-//! How a lane comes to rest, and what wakes it: see [`crate::engine::active_set`].
+//! How an epoch comes to rest, and what wakes it: see [`crate::engine::active_set`].
 
 use spindle_dds_transport::{Fabric, Rank};
 
@@ -6,7 +6,7 @@ use super::{Context, Phase, SubgroupState};
 use crate::ids::DeliveryClass;
 use crate::subgroup::send_ring::SendRing;
 
-/// Where a lane stands between awake and at rest.
+/// Where an epoch stands between awake and at rest.
 #[derive(Debug, Default)]
 pub(super) struct IdleState {
     /// Passes that moved nothing, since one did.
@@ -27,7 +27,7 @@ struct Watched {
     value: u64,
 }
 
-/// What a look at a lane at rest finds.
+/// What a look at an epoch at rest finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seen {
     News,
@@ -36,57 +36,57 @@ pub(crate) enum Seen {
     FallsAsleep,
 }
 
-/// Passes that move nothing before a lane is laid to rest: who answers at once finds it
+/// Passes that move nothing before an epoch is laid to rest: who answers at once finds it
 /// awake.
 const FRUITLESS_MAX: u32 = 8;
 
 impl<F: Fabric> SubgroupState<F> {
     /// A pass has moved something, or nothing. Whether it is time to rest.
-    pub(super) fn tires<S>(&mut self, moved: bool, context: &Context<'_, S>) -> bool {
-        self.repose.fruitless = if moved {
+    pub(super) fn should_idle<S>(&mut self, moved: bool, context: &Context<'_, S>) -> bool {
+        self.idle.fruitless = if moved {
             0
         } else {
-            self.repose.fruitless.saturating_add(1)
+            self.idle.fruitless.saturating_add(1)
         };
         // While it has not begun, the layer above is asked at each step.
-        let begun = self.lane.begun.load(crate::sync::Ordering::Relaxed);
-        context.config.summary_polling && begun && self.repose.fruitless >= FRUITLESS_MAX
+        let begun = self.handle.begun.load(crate::sync::Ordering::Relaxed);
+        context.config.summary_polling && begun && self.idle.fruitless >= FRUITLESS_MAX
     }
 
     /// To be followed by one more pass: if that moves nothing, it is at rest.
-    pub(super) fn lie_down(&mut self) {
-        self.repose.resting = true;
-        self.repose.looks = 0;
-        self.lane.rest.begin();
+    pub(super) fn enter_idle(&mut self) {
+        self.idle.resting = true;
+        self.idle.looks = 0;
+        self.handle.rest.begin();
         self.note();
     }
 
     /// DomainState at at each step from now on.
-    pub(super) fn rise(&mut self) {
-        if std::mem::take(&mut self.repose.resting) {
-            self.repose.fruitless = 0;
-            self.lane.rest.end();
+    pub(super) fn leave_idle(&mut self) {
+        if std::mem::take(&mut self.idle.resting) {
+            self.idle.fruitless = 0;
+            self.handle.rest.end();
         }
     }
 
     /// Whether a thread has left work in it, and said so.
-    pub(crate) fn is_stirred(&self) -> bool {
-        !self.lane.rest.lasts()
+    pub(crate) fn has_new_work(&self) -> bool {
+        !self.handle.rest.lasts()
     }
 
     /// Looks whether a word that it depends on has changed.
     pub(crate) fn look<S>(&mut self, context: &Context<'_, S>) -> Seen {
-        let fabric = &self.lane.fabric;
+        let fabric = &self.handle.fabric;
         let differs = |it: &Watched| fabric.row(it.place).load(it.word) != it.value;
-        let repose = &mut self.repose;
-        if repose.watched.iter().any(differs) {
+        let idle = &mut self.idle;
+        if idle.watched.iter().any(differs) {
             return Seen::News;
         }
         // Beyond that, it stays asleep.
         let most = context.config.looks_to_sleep;
-        if repose.looks < most {
-            repose.looks += 1;
-            if repose.looks == most {
+        if idle.looks < most {
+            idle.looks += 1;
+            if idle.looks == most {
                 return Seen::FallsAsleep;
             }
         }
@@ -95,9 +95,9 @@ impl<F: Fabric> SubgroupState<F> {
 
     /// All words of others that its next pass looks at, in the state that it is in.
     fn note(&mut self) {
-        let mut watched = std::mem::take(&mut self.repose.watched);
+        let mut watched = std::mem::take(&mut self.idle.watched);
         watched.clear();
-        let fabric = &self.lane.fabric;
+        let fabric = &self.handle.fabric;
         let me = fabric.me();
         let mut note = |place: Rank, word: usize| {
             let value = fabric.row(place).load(word);
@@ -108,12 +108,12 @@ impl<F: Fabric> SubgroupState<F> {
                 if sender.rank == me || self.members[sender.rank.index()].fenced {
                     continue;
                 }
-                let streams = sender.streams.iter().flatten();
-                streams.for_each(|stream| note(sender.rank, stream.guard()));
+                let receive_cursors = sender.receive_cursors.iter().flatten();
+                receive_cursors.for_each(|cursor| note(sender.rank, cursor.guard()));
             }
         }
         if self.phase == Phase::Open {
-            let mine = self.lane.mine;
+            let mine = self.handle.mine;
             let waits = self.stable < self.received_num;
             let taken = self.digest.taken();
             for (place, member) in (0..).map(Rank).zip(&self.members) {
@@ -129,17 +129,17 @@ impl<F: Fabric> SubgroupState<F> {
                 if member.compared != taken {
                     note(place, member.columns.digest_count);
                 }
-                for ring in DeliveryClass::BOTH.map(DeliveryClass::index) {
+                for class in DeliveryClass::BOTH.map(DeliveryClass::index) {
                     // Who claims from now on says so by committing, or by giving it up.
-                    let outbox = self.lane.outboxes[ring].as_ref();
+                    let send_ring = self.handle.send_rings[class].as_ref();
                     if let Some(mine) = mine
-                        && outbox.is_some_and(|outbox: &SendRing| !outbox.is_empty())
+                        && send_ring.is_some_and(|send_ring: &SendRing| !send_ring.is_empty())
                     {
-                        note(place, member.columns.released(ring, mine));
+                        note(place, member.columns.released(class, mine));
                     }
                 }
             }
         }
-        self.repose.watched = watched;
+        self.idle.watched = watched;
     }
 }

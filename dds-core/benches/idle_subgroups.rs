@@ -1,9 +1,9 @@
-//! What lanes in which nothing happens cost beside one that is busy: two engines that
+//! What epochs in which nothing happens cost beside one that is busy: two engines that
 //! share memory, stepped by turns by one thread. Prints one JSON line for each number of
-//! idle lanes, with and without rest: what a step costs that finds nothing at all. The
+//! idle epochs, with and without rest: what a step costs that finds nothing at all. The
 //! fabric is the simulator's, which only the steps that move something use.
 //!
-//! `cargo bench -p spindle-dds-core --bench idle_lanes`. In instructions, of the four steps
+//! `cargo bench -p spindle-dds-core --bench idle_subgroups`. In instructions, of the four steps
 //! that come to a message: `valgrind --tool=callgrind --toggle-collect='*stepped*'
 //! <binary> 50 on 1000`
 
@@ -45,7 +45,7 @@ impl Sink<SimFabric> for Nothing {
 type Node = Engine<SimFabric, Nothing>;
 
 /// The first of the two sends.
-fn lane(subgroup: u32) -> SubgroupSpec {
+fn subgroup(subgroup: u32) -> SubgroupSpec {
     let ring = Some(RingSpec {
         messages: 64,
         bytes: 1 << 14,
@@ -63,16 +63,16 @@ fn lane(subgroup: u32) -> SubgroupSpec {
     }
 }
 
-/// Two members that share memory, each with all lanes.
+/// Two members that share memory, each with all epochs.
 fn pair(idle: u32, config: EngineConfig) -> (SimNetwork, [Node; 2]) {
     let options = SimOptions {
         shared_pairs: 1.0,
         ..SimOptions::default()
     };
     let (network, controls) = SimNetwork::group(1, &[CONTROL_ROW_LEN; 2], options);
-    let specs: Vec<_> = (0..=idle).map(lane).collect();
+    let specs: Vec<_> = (0..=idle).map(subgroup).collect();
     let segment_of = |spec: &SubgroupSpec| {
-        let lens = SegmentLayout::new(spec).expect("a lane").row_lens();
+        let lens = SegmentLayout::new(spec).expect("a subgroup").row_lens();
         let ends: Vec<_> = [0, 1].map(NodeId).into_iter().zip(lens).collect();
         network.open(&ends)
     };
@@ -99,8 +99,8 @@ fn pair(idle: u32, config: EngineConfig) -> (SimNetwork, [Node; 2]) {
 }
 
 /// A message, on its way to its receiver and back to its sender.
-fn turn(network: &SimNetwork, nodes: &[Node], lane: &Arc<SubgroupHandle<SimFabric>>) {
-    let mut claim = lane.claim(DeliveryClass::Ordered, 64).expect("room");
+fn turn(network: &SimNetwork, nodes: &[Node], subgroup: &Arc<SubgroupHandle<SimFabric>>) {
+    let mut claim = subgroup.claim(DeliveryClass::Ordered, 64).expect("room");
     let meta = CommitMeta {
         kind: MessageKind::Data,
         flags: 0,
@@ -132,7 +132,10 @@ fn run(idle: u32, rests: bool, count: u32) -> f64 {
     };
     let (network, nodes) = pair(idle, config);
     // The last one is busy.
-    let lane = nodes[0].handle().lane(SubgroupId(idle)).expect("a lane");
+    let subgroup = nodes[0]
+        .handle()
+        .subgroup(SubgroupId(idle))
+        .expect("a subgroup");
     let all = |step: &dyn Fn(&Node)| nodes.iter().for_each(step);
     for _ in 0..100 {
         all(&|node| {
@@ -141,8 +144,8 @@ fn run(idle: u32, rests: bool, count: u32) -> f64 {
     }
     let mut spent = Duration::ZERO;
     for _ in 0..count {
-        turn(&network, &nodes, &lane);
-        // The two that are measured again: with nothing to do in the busy lane.
+        turn(&network, &nodes, &subgroup);
+        // The two that are measured again: with nothing to do in the busy epoch.
         let begin = Instant::now();
         all(&|node| {
             stepped(node);
@@ -165,7 +168,7 @@ fn main() {
             let mut ns: Vec<f64> = (0..5).map(|_| run(idle, rests, 500)).collect();
             ns.sort_by(f64::total_cmp);
             println!(
-                "{{\"idle_lanes\":{idle},\"summary_polling\":{rests},\"ns_per_idle_step\":{:.0}}}",
+                "{{\"idle_subgroups\":{idle},\"summary_polling\":{rests},\"ns_per_idle_step\":{:.0}}}",
                 ns[2]
             );
         }
