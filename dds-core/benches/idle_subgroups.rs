@@ -1,13 +1,13 @@
-//! What epochs in which nothing happens cost beside one that is busy: two engines that
-//! share memory, stepped by turns by one thread. Prints one JSON line for each number of
-//! idle epochs, with and without rest: what a step costs that finds nothing at all. The
-//! fabric is the simulator's, which only the steps that move something use.
+//! The cost of idle subgroups beside a busy one: two engines that share memory, stepped in turn by
+//! one thread. Prints one JSON line for each number of idle subgroups, with and without summary
+//! polling: the cost of a step without progress. The fabric is the simulator's, which only steps
+//! with progress use.
 //!
 //! `cargo bench -p spindle-dds-core --bench idle_subgroups`. In instructions, of the four steps
-//! that come to a message: `valgrind --tool=callgrind --toggle-collect='*stepped*'
+//! per message: `valgrind --tool=callgrind --toggle-collect='*stepped*'
 //! <binary> 50 on 1000`
 
-// The crate under test has no clock; who measures it needs one.
+// The crate under test has no clock; the bench needs one.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 #[path = "../tests/view/mod.rs"]
@@ -44,7 +44,7 @@ impl Sink<SimFabric> for Nothing {
 
 type Node = Engine<SimFabric, Nothing>;
 
-/// The first of the two sends.
+/// A subgroup of two members; the first one sends.
 fn subgroup(subgroup: u32) -> SubgroupSpec {
     let ring = Some(RingSpec {
         messages: 64,
@@ -63,7 +63,7 @@ fn subgroup(subgroup: u32) -> SubgroupSpec {
     }
 }
 
-/// Two members that share memory, each with all epochs.
+/// Two members that share memory, both in all subgroups.
 fn pair(idle: u32, config: EngineConfig) -> (SimNetwork, [Node; 2]) {
     let options = SimOptions {
         shared_pairs: 1.0,
@@ -98,7 +98,7 @@ fn pair(idle: u32, config: EngineConfig) -> (SimNetwork, [Node; 2]) {
     (network, nodes)
 }
 
-/// A message, on its way to its receiver and back to its sender.
+/// Sends a message: one step of its receiver, and one of its sender for the acknowledgement.
 fn turn(network: &SimNetwork, nodes: &[Node], subgroup: &Arc<SubgroupHandle<SimFabric>>) {
     let mut claim = subgroup.claim(DeliveryClass::Ordered, 64).expect("room");
     let meta = CommitMeta {
@@ -119,7 +119,7 @@ fn turn(network: &SimNetwork, nodes: &[Node], subgroup: &Arc<SubgroupHandle<SimF
     network.settle();
 }
 
-/// What is measured. Whether it moved something.
+/// The step that is measured. Returns whether it made progress.
 #[inline(never)]
 fn stepped(node: &Node) -> bool {
     node.step(0).expect("a step").progress
@@ -145,7 +145,7 @@ fn run(idle: u32, rests: bool, count: u32) -> f64 {
     let mut spent = Duration::ZERO;
     for _ in 0..count {
         turn(&network, &nodes, &subgroup);
-        // The two that are measured again: with nothing to do in the busy epoch.
+        // Two steps with nothing to do in the busy subgroup either.
         let begin = Instant::now();
         all(&|node| {
             stepped(node);

@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p spindle-dds-core`
 
-// The crate under test has neither clock nor threads; who measures it needs both.
+// The crate under test has neither clock nor threads; the bench needs both.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 #[path = "../tests/stations/mod.rs"]

@@ -1,51 +1,54 @@
-//! How an engine works: every Spindle optimisation with its switch.
+//! The configuration of an engine: a switch for each optimisation of Spindle.
 
-use crate::engine::active_set::LOOKS_TO_SLEEP;
-
-/// Switches of the engine. All on is Spindle; all off is the baseline that
+/// Switches of the engine. With all on it is Spindle, with all off the baseline that
 /// the paper measures against (Spindle §III).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngineConfig {
-    /// Publish all committed messages at once, else one a step and ring (§III-A).
+    /// Publish all committed messages at once; off: one per step and ring (§III-A).
     pub send_batching: bool,
-    /// Take all visible messages at once, else one a sender and step (§III-A).
+    /// Receive all visible messages at once; off: one per sender and step (§III-A).
     pub receive_batching: bool,
-    /// Deliver all stable messages at once, else one a step and subgroup (§III-A).
+    /// Deliver all stable messages at once; off: one per step and subgroup (§III-A).
     pub delivery_batching: bool,
-    /// Deliver as much as is worth a push at a time, and let the other predicates have
-    /// their turn, else all that is stable: while it is delivered nothing is sent, nor is
-    /// room given back. Of no effect without batching. How much that is, [`Bounds`] say.
+    /// Deliver at most [`Bounds`] per step, so that the other predicates are evaluated in
+    /// between; off: all that is stable, during which nothing is sent and no room is given
+    /// back. No effect without `delivery_batching`.
     pub bounded_deliveries: bool,
-    /// Fill up with nulls when another sender is ahead (§III-B).
+    /// Send nulls when another sender is ahead (§III-B).
     pub null_sends: bool,
-    /// Tell the layer above once a batch, else after each message (§III-D).
+    /// Call [`Sink::batch_end`](crate::Sink::batch_end) once per batch; off: after each message
+    /// (§III-D).
     pub batched_upcalls: bool,
-    /// Look into epochs at rest only when something has changed there, else at every step.
+    /// Evaluate idle subgroups only when a word on which they depend has changed; off: at every
+    /// step.
     pub summary_polling: bool,
-    /// Of bounded deliveries. No switch: a harness draws others.
+    /// Bounds of `bounded_deliveries`. No switch; a harness draws others.
     pub bounds: Bounds,
-    /// Looks in vain after which a resting subgroup is looked at less often. No switch: a harness,
-    /// whose runs are short, sets fewer.
-    pub looks_to_sleep: u32,
+    /// Polls in vain after which an idle subgroup is polled less often. No switch; a harness with
+    /// short runs sets fewer.
+    pub polls_until_cold: u32,
 }
 
-/// How many messages of an epoch are delivered before something else is done.
+/// By default, a polling thread takes some tenths of a millisecond for these polls.
+const POLLS_UNTIL_COLD: u32 = 1024;
+
+/// How many messages of a subgroup are delivered before other predicates are evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// A step delivers so many at most, or [`per_sender`](Self::per_sender) of each sender if
-    /// that is more: the more there are, the fewer are of any one, whose room goes back.
+    /// Most messages per step, or [`per_sender`](Self::per_sender) of each sender if that is
+    /// more: with many senders, each gets little room back per message delivered.
     /// Messages that are not read here ([`MessageRun::skip`](crate::MessageRun::skip)) do not count.
     pub step: u64,
-    /// Of each sender.
+    /// Most messages per step and sender.
     pub per_sender: u64,
-    /// The layer above is told of so many at a time at least, unless nothing more is stable, or
-    /// that is more than a quarter of what senders have room for: whom it wakes for a few would
-    /// sleep again before the next step has delivered more.
+    /// Least messages per call of [`Sink::batch_end`](crate::Sink::batch_end), unless nothing
+    /// more is stable, or a quarter of the senders' room is less: a reader that is woken for a
+    /// few would sleep again before the next step has delivered more.
     pub batch: u64,
 }
 
 impl Bounds {
-    /// A batch is what a thread reads in about the time that waking it takes.
+    /// The product's bounds. Reading a batch takes about as long as waking a thread.
     pub const SPINDLE: Self = Self {
         step: 32,
         per_sender: 4,
@@ -53,10 +56,10 @@ impl Bounds {
     };
 }
 
-/// A switch by its name, which is that of its field.
+/// A switch of [`EngineConfig`], by name.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineSwitch {
-    /// Its name.
+    /// The name of its field.
     pub name: &'static str,
     at: fn(&mut EngineConfig) -> &mut bool,
 }
@@ -67,7 +70,7 @@ macro_rules! switches {
     };
 }
 
-/// All switches of [`EngineConfig`]: what tunes an engine by name knows no others.
+/// All switches of [`EngineConfig`]: tools that set switches by name know these only.
 pub const SWITCHES: &[EngineSwitch] = &switches![
     send_batching,
     receive_batching,
@@ -102,7 +105,7 @@ impl EngineConfig {
         batched_upcalls: true,
         summary_polling: true,
         bounds: Bounds::SPINDLE,
-        looks_to_sleep: LOOKS_TO_SLEEP,
+        polls_until_cold: POLLS_UNTIL_COLD,
     };
 
     /// Everything off.
@@ -115,7 +118,7 @@ impl EngineConfig {
         batched_upcalls: false,
         summary_polling: false,
         bounds: Bounds::SPINDLE,
-        looks_to_sleep: LOOKS_TO_SLEEP,
+        polls_until_cold: POLLS_UNTIL_COLD,
     };
 }
 
@@ -129,7 +132,7 @@ impl Default for EngineConfig {
 mod tests {
     use super::*;
 
-    /// A field that is added without its switch stays on here.
+    /// Fails for a new field that has no entry in `SWITCHES`: it stays on.
     #[test]
     fn all_switches_off_are_the_baseline() {
         let mut config = EngineConfig::SPINDLE;

@@ -1,4 +1,4 @@
-//! What an engine has done: counters instead of logs on the path of a message.
+//! Counters of an engine: the path of a message has these instead of logs.
 
 use crossbeam_utils::CachePadded;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ impl Default for BatchHistogram {
     }
 }
 
-/// Pairs as those of [`BatchHistogram::buckets`]; any size will do.
+/// From pairs like those of [`BatchHistogram::buckets`], of any sizes.
 impl From<Vec<(u64, u64)>> for BatchHistogram {
     fn from(pairs: Vec<(u64, u64)>) -> Self {
         let mut histogram = Self::default();
@@ -62,13 +62,13 @@ impl BatchHistogram {
         (4 + quarter as u64) << (octave - 2)
     }
 
-    /// How many batches.
+    /// Number of batches.
     pub fn batches(&self) -> u64 {
         let counts = self.counts.iter();
         counts.fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// What has come since an earlier snapshot.
+    /// Batches since an earlier snapshot.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut counts = self.counts;
@@ -78,8 +78,7 @@ impl BatchHistogram {
         Self { counts }
     }
 
-    /// The size below which a part `q` (0 to 1) of the batches lies: the
-    /// lower end of its bucket; 0 when there were none.
+    /// The size at quantile `q` (0 to 1): the lower end of its bucket; 0 without batches.
     pub fn quantile(&self, q: f64) -> u64 {
         let rank = (q.clamp(0.0, 1.0) * self.batches().saturating_sub(1) as f64) as u64;
         let mut below = 0;
@@ -102,13 +101,12 @@ impl BatchHistogram {
     }
 }
 
-/// Pushes, times the peers of each, and the bytes that they carried: where memory is
-/// shared and nothing is sent, those that would be.
+/// Pushes, counted once per receiver. Pushes over shared memory, which send nothing, count too.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// How many.
+    /// Pushes times their receivers.
     pub pushes: u64,
-    /// Bytes.
+    /// Bytes in these pushes.
     pub bytes: u64,
 }
 
@@ -127,13 +125,13 @@ pub struct Counters {
     pub delivered: u64,
     /// Bytes of their payload.
     pub delivered_bytes: u64,
-    /// Times that the layer above was told that there is something new.
+    /// Calls of [`Sink::batch_end`](crate::Sink::batch_end).
     pub upcalls: u64,
     /// Pushes of payload, headers and guards.
     pub data: Traffic,
-    /// Pushes of acknowledgements: what was received, what was released.
+    /// Pushes of acknowledgements: received and released counts.
     pub acks: Traffic,
-    /// Pushes of the digests of orders.
+    /// Pushes of digests.
     pub digests: Traffic,
     /// Steps that found something to do.
     pub steps: u64,
@@ -141,15 +139,15 @@ pub struct Counters {
     pub idle_steps: u64,
     /// Claims that found no room.
     pub claims_without_room: u64,
-    /// Messages a publication covered.
+    /// Messages per publication.
     pub send_batches: BatchHistogram,
-    /// Messages a receive batch took, over all senders of a subgroup.
+    /// Messages per receive batch, over all senders of a subgroup.
     pub receive_batches: BatchHistogram,
-    /// Messages a delivery batch covered.
+    /// Messages per delivery batch.
     pub delivery_batches: BatchHistogram,
 }
 
-/// Pushes of one kind.
+/// [`Traffic`] as the engine counts it.
 #[derive(Debug)]
 pub(crate) struct LiveTraffic {
     pushes: AtomicU64,
@@ -164,12 +162,12 @@ impl LiveTraffic {
         }
     }
 
-    /// A push of so many bytes to so many peers.
+    /// Counts one push of `len` bytes to each of `peers` receivers.
     pub(crate) fn add(&self, peers: usize, len: usize) {
         self.add_all(peers, peers * len);
     }
 
-    /// So many pushes, which have so many bytes together.
+    /// Counts pushes that carry `bytes` together.
     #[inline]
     pub(crate) fn add_all(&self, pushes: usize, bytes: usize) {
         bump(&self.pushes, pushes as u64);
@@ -184,8 +182,8 @@ impl LiveTraffic {
     }
 }
 
-/// Counters as the engine keeps them: one writer each (the thread that steps, but for the last),
-/// read by anybody.
+/// [`Counters`] as the engine counts them. The thread that steps is the only writer, except of
+/// the last field; any thread reads.
 #[derive(Debug)]
 pub(crate) struct LiveCounters {
     pub(crate) sent: AtomicU64,
@@ -203,10 +201,11 @@ pub(crate) struct LiveCounters {
     pub(crate) send_batches: LiveHistogram,
     pub(crate) receive_batches: LiveHistogram,
     pub(crate) delivery_batches: LiveHistogram,
-    /// Counted by any thread that claims: on a line of its own.
+    /// Written by all threads that claim: on a cache line of its own.
     pub(crate) claims_without_room: CachePadded<AtomicU64>,
 }
 
+/// [`BatchHistogram`] as the engine counts it.
 #[derive(Debug)]
 pub(crate) struct LiveHistogram(Box<[AtomicU64; BATCH_BUCKETS]>);
 

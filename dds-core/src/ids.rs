@@ -1,4 +1,4 @@
-//! What must not be mixed up.
+//! Identifiers, as types of their own so that they are not mixed up.
 
 use core::fmt;
 
@@ -22,8 +22,7 @@ impl fmt::Display for SubgroupId {
 }
 
 /// Identity of a topic: 128 bits of a hash of its name. Headers carry the low
-/// half; two topics of one subgroup whose low halves agree are refused when
-/// an epoch is made.
+/// half; an epoch with two topics whose low halves are equal is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TopicKey(pub u128);
 
@@ -38,19 +37,20 @@ impl TopicKey {
         }))
     }
 
-    /// The half that headers carry.
+    /// The half in message headers.
     pub const fn low(self) -> u64 {
         self.0 as u64
     }
 
     /// The subgroup of the topic in a domain with `count` subgroups.
     pub const fn subgroup(self, count: u32) -> SubgroupId {
-        // The high half: the low one tells topics of a subgroup apart.
+        // From the high half: the low half distinguishes the topics of a subgroup.
         SubgroupId(((self.0 >> 64) as u64 % count as u64) as u32)
     }
 }
 
-/// Which of a sender's two rings in a subgroup.
+/// How the messages of a ring are delivered. A sender has at most one ring of each class in a
+/// subgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum DeliveryClass {
     /// Messages in the total order (levels Atomic and up).
@@ -60,7 +60,7 @@ pub enum DeliveryClass {
 }
 
 impl DeliveryClass {
-    /// Both, in the order of their index.
+    /// Both classes, by index.
     pub const BOTH: [Self; 2] = [Self::Ordered, Self::Unordered];
 
     /// As an index into pairs.

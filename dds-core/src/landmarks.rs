@@ -1,4 +1,4 @@
-//! Where things stand in rows, by name: for tests that overwrite them.
+//! Byte ranges of rows, by name: for tests that overwrite them.
 
 use core::ops::Range;
 
@@ -9,36 +9,36 @@ use crate::membership::control_landmarks;
 use crate::spec::{SpecError, SubgroupSpec};
 use crate::subgroup::layout::SegmentLayout;
 
-/// What stands somewhere in a row.
+/// A part of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Landmark {
-    /// What has been received.
+    /// Received counts.
     Received,
-    /// What has been delivered and released.
+    /// Delivered and released counts.
     Released,
-    /// How many checkpoints of the digest there are, and those.
+    /// Count of digest checkpoints, and the checkpoints.
     Digests,
     /// The guard of a ring.
     Guard,
-    /// Its headers.
+    /// The message headers of a ring.
     Headers,
-    /// Its payload.
+    /// The payload bytes of a ring.
     Payload,
-    /// In a control row: whom the member suspects, or knows to be dead.
+    /// In a control row: the sets of suspected and failed members.
     Sets,
-    /// Its heartbeat.
+    /// In a control row: the heartbeat.
     Heartbeat,
-    /// How far it is wedged.
+    /// In a control row: the wedge state.
     Wedged,
-    /// Whether it has committed.
+    /// In a control row: the committed proposal.
     Committed,
-    /// The guards of its texts.
+    /// In a control row: the guards of its texts.
     TextGuards,
-    /// What it asks for, intends, reports or proposes.
+    /// In a control row: requests, intent, report and proposal.
     Text,
 }
 
-/// Byte ranges of the row of a member of an epoch, by its place.
+/// Byte ranges of a member's row of a subgroup epoch. `place` is the member's place.
 pub fn of_subgroup(
     spec: &SubgroupSpec,
     place: Rank,
@@ -69,7 +69,7 @@ pub fn of_subgroup(
     Ok(all)
 }
 
-/// Byte ranges of a row of the control segment.
+/// Byte ranges of a row of a control segment.
 pub fn of_control() -> Vec<(Landmark, Range<usize>)> {
     control_landmarks()
 }

@@ -1,4 +1,4 @@
-//! Atomic multicast, Spindle-optimised: SST, SMC rings, round-robin total
+//! Atomic multicast with Spindle's optimisations: SST, SMC rings, round-robin total
 //! order, opportunistic batching, null-sends, delivery levels.
 //!
 //! ```text
@@ -15,9 +15,12 @@
 //!
 //! This crate knows nothing of DDS entities, types or XML: a topic is a
 //! 128-bit key, a sample is bytes. It has no thread, clock, socket or file of
-//! its own; a driver hands them in, or the simulator does.
+//! its own; a driver or the simulator provides them.
 //!
-//! Source: the Spindle paper (Jha, Rosa, Birman, ICDCS 2022) over Derecho's SST and SMC.
+//! Sources. Derecho (Jha et al., ACM TOCS 2019) is the source of views, the shared state table
+//! (SST), small-message rings (SMC) and stability by minima over received counts. Spindle (Jha,
+//! Rosa, Birman, ICDCS 2022) is the source of batching in all predicates, null-sends and the
+//! separation of application threads from the polling thread.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("Spindle DDS runs on Linux (kernel 5.10 or newer, x86-64 or aarch64) only");

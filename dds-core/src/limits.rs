@@ -1,11 +1,11 @@
-//! Every limit of the engine, in one place.
+//! All limits of the engine.
 
 use spindle_dds_transport::MEMBERS_MAX;
 
 /// Bytes of a message header; rings of headers are arrays of these.
 pub const HEADER_LEN: usize = 64;
 
-/// Payload extents start at multiples of this, and so does every sample.
+/// Alignment in bytes of payload extents, and so of samples.
 pub const GRANULE: usize = 16;
 
 /// Most message headers in a ring; a power of two. The header cursor shares a
@@ -21,8 +21,8 @@ pub const RING_BYTES_MAX: u64 = 1 << 34;
 /// Fewest payload bytes in a ring.
 pub const RING_BYTES_MIN: u64 = 128;
 
-/// Messages one sender can send in one ring of one epoch, nulls included: at
-/// ten million a second it lasts more than 300 days.
+/// Most messages of a ring in one epoch, nulls included: more than 300 days at ten million
+/// per second.
 pub const MESSAGE_INDEX_MAX: u64 = (1 << 48) - 1;
 
 /// Most subgroups of a domain.
@@ -31,31 +31,31 @@ pub const SUBGROUPS_MAX: usize = 4096;
 /// Ordered positions between two checkpoints of the digest.
 pub const DIGEST_EVERY: u64 = 1 << 16;
 
-/// Checkpoints of the digest that a row keeps.
+/// Last checkpoints of the digest in a row.
 pub const DIGESTS_KEPT: u64 = 8;
 
-/// Bytes of what a member can ask for in one view: its changed endpoints, and
-/// those of the participants that it brings in.
+/// Most bytes of a member's requests in one view: its changed endpoints, and those of the
+/// participants that it sponsors.
 pub const REQUEST_LEN_MAX: usize = 1 << 16;
 
-/// Bytes of the list of subgroups that a leader is about to replace.
+/// Most bytes of the list of subgroups that a leader is about to replace.
 pub const INTENT_LEN_MAX: usize = 1 << 14;
 
-/// Bytes of a member's report of its counts.
+/// Most bytes of a member's report of its counts.
 pub const REPORT_LEN_MAX: usize = 1 << 16;
 
-/// Bytes of a proposal. Half of it is for the trims.
+/// Most bytes of a proposal. Half of them are for the trims.
 pub const PROPOSAL_LEN_MAX: usize = 1 << 18;
 
-/// Bytes of the notes of all members of a view together, where what several of them note
-/// alike counts once. A newcomer is told all of a view at once.
+/// Most bytes of the notes of all members of a view together; equal notes of several members
+/// count once. A joining member receives all notes of a view at once.
 pub const NOTES_LEN_MAX: usize = 8 << 20;
 
-/// Bytes that a note takes of [`NOTES_LEN_MAX`], however short it is.
+/// Bytes that a shorter note takes of [`NOTES_LEN_MAX`].
 pub const NOTE_LEN_MIN: usize = 64;
 
-/// Bytes of the words in which a proposal says why a member failed, or why a request
-/// is refused; what is longer is cut.
+/// Most bytes of the reason for which a proposal expels a member or refuses a request; a longer
+/// reason is cut.
 pub const REASON_LEN_MAX: usize = 160;
 
 const _: () = {

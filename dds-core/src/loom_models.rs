@@ -1,11 +1,11 @@
-//! Loom models of the lock-free parts: every interleaving, every reordering
+//! Loom models of the lock-free parts: all interleavings, and all reorderings
 //! that the memory model allows, for a few threads and messages.
 //!
 //! Run by `RUSTFLAGS="--cfg loom" cargo test --release -p spindle-dds-core --lib loom`.
-//! A `UnsafeCell` of loom stands for a message's bytes: it reports any access
+//! An `UnsafeCell` of loom represents a message's bytes: it reports any access
 //! that is not ordered with the write before it.
 
-mod turns;
+mod engine_lock;
 
 use std::panic::catch_unwind;
 
@@ -34,20 +34,20 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
 }
 
 /// A ring, and for each granule of its payload the number that was written there.
-struct DeliveryClass {
+struct ModelRing {
     send_ring: SendRing,
     bytes: [UnsafeCell<u64>; 8],
-    /// By index: where the message lies. Written before `written`, as a header is.
+    /// By message index: the granule of its payload. Written before `written`, as a header is.
     headers: [UnsafeCell<usize>; 4],
 }
 
 // SAFETY: the cells are what is being checked: loom fails the test when two
 // accesses to one are not ordered.
-unsafe impl Sync for DeliveryClass {}
+unsafe impl Sync for ModelRing {}
 // SAFETY: as above.
-unsafe impl Send for DeliveryClass {}
+unsafe impl Send for ModelRing {}
 
-impl DeliveryClass {
+impl ModelRing {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             send_ring: SendRing::new(&RING),
@@ -56,29 +56,30 @@ impl DeliveryClass {
         })
     }
 
-    /// Claims, builds, commits; false without room.
+    /// Claims, writes and commits a message. Returns false without room.
     fn send(&self, value: u64, written: Ordering) -> bool {
         let Ok(reserved) = self.send_ring.reserve(16) else {
             return false;
         };
         let at = reserved.offset() as usize / 16;
-        // SAFETY: the extent is mine; loom checks it.
+        // SAFETY: the extent is reserved by this thread; loom checks it.
         self.bytes[at].with_mut(|byte| unsafe { *byte = value });
         let place = self
             .send_ring
             .commit(&reserved, 16)
             .expect("indexes are left");
-        // SAFETY: the header of this index is mine; loom checks it.
+        // SAFETY: the index was taken by this thread; loom checks it.
         self.headers[place.index as usize].with_mut(|header| unsafe { *header = at });
         self.send_ring.written_with(place, written);
         true
     }
 
-    /// Publishes what is committed; returns the values of the real messages.
+    /// Publishes committed messages. Returns the values of those that are no nulls.
     fn publish(&self, published: &mut Published, nulls_to: u64) -> Vec<u64> {
         let mut values = Vec::new();
         while let Some(index) = self.send_ring.next_written(published) {
-            // SAFETY: vouched for by `next_written`; loom checks it.
+            // SAFETY: `next_written` returns an index only after its header was written; loom
+            // checks it.
             let at = self.headers[index as usize].with(|header| unsafe { *header });
             // SAFETY: as above.
             values.push(self.bytes[at].with(|byte| unsafe { *byte }));
@@ -95,7 +96,7 @@ impl DeliveryClass {
 #[test]
 fn loom_claim_commit_publish() {
     model(|| {
-        let ring = DeliveryClass::new();
+        let ring = ModelRing::new();
         let senders = [1, 2].map(|value| {
             let ring = ring.clone();
             thread::spawn(move || assert!(ring.send(value, Ordering::Release)))
@@ -112,12 +113,12 @@ fn loom_claim_commit_publish() {
     });
 }
 
-/// Who owns the engine commits, and publishes its message without handing it over if all
-/// before it are published, while somebody else commits.
+/// The owner of the engine commits, and publishes its message directly if all before it are
+/// published, while another thread commits.
 #[test]
-fn loom_the_owner_publishes_what_it_commits() {
+fn loom_the_owner_publishes_its_own_commit() {
     model(|| {
-        let ring = DeliveryClass::new();
+        let ring = ModelRing::new();
         let sender = {
             let ring = ring.clone();
             thread::spawn(move || assert!(ring.send(1, Ordering::Release)))
@@ -126,13 +127,13 @@ fn loom_the_owner_publishes_what_it_commits() {
         let mut values = Vec::new();
         let reserved = ring.send_ring.reserve(16).expect("there is room for two");
         let at = reserved.offset() as usize / 16;
-        // SAFETY: the extent is mine; loom checks it.
+        // SAFETY: the extent is reserved by this thread; loom checks it.
         ring.bytes[at].with_mut(|byte| unsafe { *byte = 2 });
         let place = ring
             .send_ring
             .commit(&reserved, 16)
             .expect("indexes are left");
-        // SAFETY: the header of this index is mine; loom checks it.
+        // SAFETY: the index was taken by this thread; loom checks it.
         ring.headers[place.index as usize].with_mut(|header| unsafe { *header = at });
         if place.index == published.index {
             values.push(2);
@@ -152,7 +153,7 @@ fn loom_the_owner_publishes_what_it_commits() {
 #[test]
 fn loom_nulls_and_commits_share_the_order() {
     model(|| {
-        let ring = DeliveryClass::new();
+        let ring = ModelRing::new();
         let sender = {
             let ring = ring.clone();
             thread::spawn(move || assert!(ring.send(7, Ordering::Release)))
@@ -171,7 +172,7 @@ fn loom_nulls_and_commits_share_the_order() {
 #[test]
 fn loom_room_comes_back_after_the_readers() {
     model(|| {
-        let ring = DeliveryClass::new();
+        let ring = ModelRing::new();
         let mut published = Published::default();
         assert!(ring.send(1, Ordering::Release) && ring.send(2, Ordering::Release));
         ring.publish(&mut published, 0);
@@ -192,7 +193,7 @@ fn loom_room_comes_back_after_the_readers() {
 #[test]
 fn loom_a_withdrawn_claim_leaves_no_trace() {
     model(|| {
-        let ring = DeliveryClass::new();
+        let ring = ModelRing::new();
         let other = {
             let ring = ring.clone();
             thread::spawn(move || {
@@ -209,13 +210,13 @@ fn loom_a_withdrawn_claim_leaves_no_trace() {
     });
 }
 
-/// The planted bug: without the release in `written`, the publisher may read
-/// a header that is not there yet. Loom must see it.
+/// A mutant: without the release in `written`, the publisher may read
+/// a header that is not there yet. Loom must find it.
 #[test]
 fn loom_finds_a_missing_release() {
     let found = catch_unwind(|| {
         model(|| {
-            let ring = DeliveryClass::new();
+            let ring = ModelRing::new();
             let sender = {
                 let ring = ring.clone();
                 thread::spawn(move || assert!(ring.send(1, Ordering::Relaxed)))
@@ -227,12 +228,12 @@ fn loom_finds_a_missing_release() {
     assert!(found.is_err(), "a relaxed `written` went unnoticed");
 }
 
-/// Once the gate is closed and nobody is inside, all that was committed can be
-/// published, and nothing is committed any more.
+/// Once the gate is closed and no thread is inside, all committed messages can be
+/// published, and none is committed any more.
 #[test]
 fn loom_no_commit_slips_through_a_closed_gate() {
     model(|| {
-        let (ring, gate) = (DeliveryClass::new(), Arc::new(Gate::new()));
+        let (ring, gate) = (ModelRing::new(), Arc::new(Gate::new()));
         let sender = {
             let (ring, gate) = (ring.clone(), gate.clone());
             thread::spawn(move || {
@@ -254,12 +255,11 @@ fn loom_no_commit_slips_through_a_closed_gate() {
     });
 }
 
-/// A gate that opens again: what is committed counts from then on, and nothing in
-/// between, where the guard is final.
+/// While the gate is closed, the guard does not change; after it opens again, commits count.
 #[test]
-fn loom_a_gate_that_opens_again_loses_and_doubles_nothing() {
+fn loom_a_gate_that_opens_again_neither_loses_nor_repeats_a_message() {
     model(|| {
-        let (ring, gate) = (DeliveryClass::new(), Arc::new(Gate::new()));
+        let (ring, gate) = (ModelRing::new(), Arc::new(Gate::new()));
         let sender = {
             let (ring, gate) = (ring.clone(), gate.clone());
             thread::spawn(move || {
@@ -276,13 +276,13 @@ fn loom_a_gate_that_opens_again_loses_and_doubles_nothing() {
         if !gate.is_busy() {
             ring.publish(&mut published, 0);
             let guard = published.index;
-            // As often as somebody looks, while it is closed.
+            // Publishing again changes nothing while the gate is closed.
             ring.publish(&mut published, 0);
             assert_eq!(published.index, guard);
         }
         assert!(gate.reopen(1) && gate.status() == 0);
         let sent = sender.join().unwrap();
-        // Closed for good, it does not open with what opened it before.
+        // Once the status has risen, the gate does not reopen from the lower one.
         gate.close(2);
         assert!(!gate.is_busy() && !gate.reopen(1) && gate.status() == 2);
         ring.publish(&mut published, 0);
@@ -291,7 +291,7 @@ fn loom_a_gate_that_opens_again_loses_and_doubles_nothing() {
 }
 
 #[test]
-fn loom_whoever_lets_go_accounts_for_all() {
+fn loom_each_release_accounts_for_all_before_it() {
     model(|| {
         let tracker = Arc::new(ReleaseTracker::new(2));
         let column = Arc::new(AtomicU64::new(0));
@@ -322,29 +322,29 @@ fn loom_whoever_lets_go_accounts_for_all() {
             release(&tracker, &column);
         }
         holder.join().unwrap();
-        assert_eq!(tracker.released(), 2, "nothing is forgotten");
+        assert_eq!(tracker.released(), 2, "all messages are released");
         assert_eq!(column.load(Ordering::Relaxed), 2);
     });
 }
 
-/// An epoch on its way to rest while two threads leave work in it: what each left is seen by
-/// the last look, or the engine is told.
-fn lay_to_rest(fence_of_engine: fn()) {
+/// A subgroup becomes idle while two threads leave work in it: the last pass sees the work of
+/// each, or the engine is told.
+fn become_idle(fence_of_engine: fn()) {
     model(move || {
         use loom::sync::atomic::{AtomicU64, fence};
         let subgroup = Arc::new((IdleFlag::new(), LeftWork::new(), [0, 0].map(AtomicU64::new)));
         let threads = [0, 1].map(|at| {
             let subgroup = subgroup.clone();
             thread::spawn(move || {
-                let (rest, left_work, work) = &*subgroup;
+                let (idle, left_work, work) = &*subgroup;
                 work[at].store(1, Ordering::Release);
                 // As every nudge does.
                 fence(Ordering::SeqCst);
-                rest.interrupt(left_work);
+                idle.interrupt(left_work);
             })
         });
-        let (rest, left_work, work) = &*subgroup;
-        rest.begin_with(fence_of_engine);
+        let (idle, left_work, work) = &*subgroup;
+        idle.begin_with(fence_of_engine);
         let seen = work
             .each_ref()
             .map(|work| work.load(Ordering::Acquire) == 1);
@@ -352,52 +352,56 @@ fn lay_to_rest(fence_of_engine: fn()) {
             thread.join().unwrap();
         }
         let told = left_work.take();
-        assert_eq!(told, !rest.lasts(), "who is told finds the epoch");
+        assert_eq!(
+            told,
+            !idle.lasts(),
+            "an engine that is told finds the subgroup"
+        );
         assert!(seen == [true; 2] || told, "{seen:?}");
     });
 }
 
 #[test]
-fn loom_no_work_is_left_in_an_epoch_at_rest() {
-    lay_to_rest(|| fence(Ordering::SeqCst));
+fn loom_no_work_is_missed_in_an_idle_subgroup() {
+    become_idle(|| fence(Ordering::SeqCst));
 }
 
-/// The planted bug: without its fence the engine may miss what the thread left, and the
-/// thread that the epoch is at rest. Loom must see it.
+/// A mutant: without its fence the engine may miss the thread's work, and the thread the idle
+/// flag. Loom must find it.
 #[test]
-fn loom_finds_a_rest_without_a_fence() {
-    let found = catch_unwind(|| lay_to_rest(|| {}));
+fn loom_finds_an_idle_flag_without_a_fence() {
+    let found = catch_unwind(|| become_idle(|| {}));
     assert!(found.is_err(), "a missing fence went unnoticed");
 }
 
-/// Laid to rest again while a thread that had found it awake goes its way.
+/// A subgroup becomes idle a second time while a thread that found it active goes on.
 #[test]
-fn loom_an_epoch_rises_and_rests_again() {
+fn loom_a_subgroup_becomes_idle_twice() {
     model(|| {
         use loom::sync::atomic::{AtomicU64, fence};
         let subgroup = Arc::new((IdleFlag::new(), LeftWork::new(), AtomicU64::new(0)));
         let thread = {
             let subgroup = subgroup.clone();
             thread::spawn(move || {
-                let (rest, left_work, work) = &*subgroup;
+                let (idle, left_work, work) = &*subgroup;
                 work.store(1, Ordering::Release);
                 fence(Ordering::SeqCst);
-                rest.interrupt(left_work);
+                idle.interrupt(left_work);
             })
         };
-        let (rest, left_work, work) = &*subgroup;
-        rest.begin();
+        let (idle, left_work, work) = &*subgroup;
+        idle.begin();
         let mut seen = work.load(Ordering::Acquire) == 1;
-        rest.end();
+        idle.end();
         seen |= work.load(Ordering::Acquire) == 1;
-        rest.begin();
+        idle.begin();
         seen |= work.load(Ordering::Acquire) == 1;
         thread.join().unwrap();
-        assert!(seen || left_work.take() && !rest.lasts());
+        assert!(seen || left_work.take() && !idle.lasts());
     });
 }
 
-/// What a message holds.
+/// The bytes of a message.
 struct Bytes(UnsafeCell<u64>);
 
 // SAFETY: the cell is what is being checked: loom fails the test when two accesses to it
@@ -406,15 +410,15 @@ unsafe impl Sync for Bytes {}
 // SAFETY: as above.
 unsafe impl Send for Bytes {}
 
-/// Two readers hold a message: the first lets go of it while it is handed to the second.
-/// Whoever is last accounts, and what both have read is ordered before the room is used.
+/// Two readers hold a message: the first releases it while the second receives it. The last of
+/// them accounts for it, and the reads of both are ordered before the room is used again.
 #[test]
-fn loom_of_two_holders_one_accounts() {
+fn loom_the_last_of_two_holders_accounts() {
     model(|| {
         let tracker = Arc::new(ReleaseTracker::new(2));
         let bytes = Arc::new(Bytes(UnsafeCell::new(0)));
         let reader = |tracker: &ReleaseTracker, bytes: &Bytes| {
-            // SAFETY: nobody writes while it is held; loom checks it.
+            // SAFETY: nothing is written while the message is held; loom checks it.
             bytes.0.with(|value| assert_eq!(unsafe { *value }, 0));
             if tracker.let_go(0, tracker.passed_real()) {
                 tracker.release(|_| ());
@@ -434,16 +438,16 @@ fn loom_of_two_holders_one_accounts() {
         tracker.pass(1);
         tracker.release(|_| ());
         if tracker.released() == 1 {
-            // SAFETY: it is released; loom checks that nobody reads it any more.
+            // SAFETY: the message is released; loom checks that no thread reads it any more.
             bytes.0.with_mut(|value| unsafe { *value = 1 });
         }
         first.join().unwrap();
         second.join().unwrap();
-        assert_eq!(tracker.released(), 1, "nothing is forgotten");
+        assert_eq!(tracker.released(), 1, "all messages are released");
     });
 }
 
-/// An epoch as an `Arc` has it: a count, and memory that is freed with the last one.
+/// A subgroup handle in an `Arc`: a count, and memory that is freed with the last one.
 struct Counted {
     tickets: TicketCount,
     strong: AtomicU64,
@@ -470,23 +474,23 @@ impl Counted {
     }
 
     fn look(&self) {
-        // SAFETY: whoever has a ticket, or a count, keeps it; loom checks that.
+        // SAFETY: a ticket or a count keeps the memory; loom checks it.
         self.memory.with(|freed| assert!(!unsafe { *freed }));
     }
 
     fn drop_one(&self) {
         if self.strong.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
-            // SAFETY: nobody is left; loom checks that.
+            // SAFETY: this was the last count; loom checks it.
             self.memory.with_mut(|freed| unsafe { *freed = true });
         }
     }
 }
 
-/// Tickets are given back by other threads while the engine takes more, and lets go of the
-/// epoch: it is freed once, after all of them.
+/// Other threads give back tickets while the engine takes more, and drops the handle: it is
+/// freed once, after all of them.
 #[test]
-fn loom_tickets_keep_an_epoch_to_the_last() {
+fn loom_tickets_keep_a_handle_to_the_last() {
     model(|| {
         let subgroup = Arc::new(Counted {
             tickets: TicketCount::new(),
@@ -505,7 +509,7 @@ fn loom_tickets_keep_an_epoch_to_the_last() {
         subgroup.drop_one();
         first.join().expect("no panic");
         second.join().expect("no panic");
-        // SAFETY: nobody else is left.
+        // SAFETY: all other threads have been joined.
         subgroup.memory.with(|freed| assert!(unsafe { *freed }));
     });
 }

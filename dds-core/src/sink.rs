@@ -9,71 +9,67 @@ use crate::membership::{Decision, Finish, OutReason, Request, View};
 use crate::subgroup::MessageRun;
 use crate::subgroup::held::Delivery;
 
-/// The layer above: what the engine hands messages and events to. Called by
-/// the thread that steps, in order; must not block, and must not call the engine.
+/// Receives the messages and events of an engine, in order. Called by the thread that steps;
+/// must not block, and must not call the engine.
 pub trait Sink<F: Fabric> {
-    /// The next message. Its bytes stay valid beyond the call only when held.
+    /// Delivers the next message. Its bytes stay valid beyond the call only if it is held.
     fn deliver(&mut self, delivery: &Delivery<'_, F>);
 
-    /// Messages of one sender that are next. Whatever is not taken of them is
-    /// [`deliver`](Self::deliver)ed afterwards: for those who take many at once more cheaply.
+    /// Offers the next messages of one sender together, for a sink that takes many at once more
+    /// cheaply. Messages that it does not take are [`deliver`](Self::deliver)ed afterwards.
     fn deliver_run(&mut self, run: &mut MessageRun<'_, F>) {
         let _ = run;
     }
 
-    /// The end of a batch of `deliver` calls, of one step or several: a good moment to wake
-    /// readers. No step that finds nothing to do leaves a batch without its end, and an epoch
-    /// that ends, or a group that stops, does not either.
+    /// Ends a batch of `deliver` calls, of one step or several: the moment to wake readers. No
+    /// batch stays open across a step without progress, the end of a subgroup epoch, or
+    /// [`EngineEvent::Stopped`].
     fn batch_end(&mut self);
 
-    /// Something happened to the group. Stands in order with the deliveries of
-    /// the subgroup it names.
+    /// Reports an event of the group, in order with the deliveries of the subgroup it names.
     fn event(&mut self, event: EngineEvent);
 
     /// Whether topics of the subgroup are read here: only then its own
     /// messages are worth waking up for. Changes with a view at most.
     fn is_reading(&self, subgroup: SubgroupId) -> bool;
 
-    /// Whether messages of the subgroup are welcome, in an epoch that has begun with a
-    /// view: until all its members say so, its senders find no room in their ordered
-    /// rings. Asked at every step until it is true; whoever makes it true sees to it that
-    /// there is a step ([`Fabric::nudge`]).
+    /// Whether messages of the subgroup can be delivered. Asked at every step of an epoch that
+    /// begins, until it is true; until all members are ready, senders find no room in their
+    /// ordered rings. The thread that makes it true causes a step ([`Fabric::nudge`]).
     fn is_ready(&self, subgroup: SubgroupId) -> bool {
         let _ = subgroup;
         true
     }
 }
 
-/// What happens to a group.
+/// An event of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EngineEvent {
-    /// An epoch has ended; everything in it has been delivered. The subgroup goes
-    /// on, if it does, in an epoch that begins at `end`.
+    /// A subgroup epoch has ended, and all of it has been delivered. If the subgroup goes on,
+    /// its next epoch begins at `end`.
     EpochEnded {
-        /// Where.
+        /// The subgroup.
         subgroup: SubgroupId,
-        /// Which of its epochs.
+        /// Its epoch that has ended.
         epoch: u64,
-        /// Position behind the epoch's order.
+        /// Position after the last one of the epoch's order.
         end: u64,
-        /// Digest of the epoch's order: the same at all who go on.
+        /// Digest of the epoch's order: equal at all members that go on.
         digest: u64,
     },
-    /// To be decided by the driver, in the domain's record on this host: whether
-    /// the domain goes on like this. The answer goes to
-    /// [`Engine::decided`].
+    /// The driver decides, in the domain's record on this host, whether the domain goes on with
+    /// this view, and answers by [`Engine::decided`](crate::Engine::decided).
     Decide(Decision),
-    /// The view that is about to end does not do what this participant asked for, and
-    /// no later one will: the request is settled, and nothing of it has changed. Stands
-    /// right before [`ViewEnded`](Self::ViewEnded).
+    /// A request of this participant is refused: no view will fulfil it, and nothing of it has
+    /// changed. Comes immediately before [`ViewEnded`](Self::ViewEnded).
     Refused {
-        /// What was asked for.
+        /// The request.
         request: Request,
-        /// Why it cannot be done, in words.
+        /// Why it cannot be fulfilled, for people.
         why: String,
     },
-    /// A view is over, and all of it has been delivered. The driver prepares the
-    /// next one for [`Engine::install`], if this participant is in it.
+    /// A view has ended, and all of it has been delivered. The driver prepares the
+    /// next one for [`Engine::install`](crate::Engine::install), if this participant is in it.
     ViewEnded(Finish),
     /// The view has begun.
     ViewBegun(Arc<View>),

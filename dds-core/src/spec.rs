@@ -1,4 +1,4 @@
-//! What an epoch is: members, senders, ring sizes. The same at all its members.
+//! The specification of a subgroup epoch: members, senders, ring sizes. Equal at all members.
 
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
@@ -8,22 +8,23 @@ use crate::limits::{
     GRANULE, RING_BYTES_MAX, RING_BYTES_MIN, RING_MESSAGES_MAX, RING_MESSAGES_MIN,
 };
 
-/// A subgroup from one change of its members to the next: it has a segment, an
-/// order and rings of its own. A member's index in [`members`](Self::members)
+/// A subgroup epoch: a subgroup from one change of its members or senders to the next, with a
+/// segment, an order and rings of its own. A member's index in [`members`](Self::members)
 /// is its *place*: its rank in the epoch's segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubgroupSpec {
-    /// Of which subgroup.
+    /// The subgroup.
     pub subgroup: SubgroupId,
-    /// The view that made it. Seeds the digest, so that two epochs never agree by chance.
+    /// Id of the view in which the epoch begins. Seeds the digest, so that the digests of two
+    /// epochs differ.
     pub epoch: u64,
-    /// Position at which its order begins: where that of the epoch before it ended.
+    /// First position of its order: the end of the epoch before.
     pub base: u64,
-    /// By place: the member's rank in the control segment.
+    /// By place: the rank in the control segment. 1 to `MEMBERS_MAX`, each once.
     pub members: Vec<Rank>,
-    /// Its senders, in ascending place.
+    /// Its senders, by ascending place.
     pub senders: Vec<SenderSpec>,
-    /// The topics that it carries.
+    /// Its topics. The low halves of their keys are distinct.
     pub topics: Vec<TopicKey>,
 }
 
@@ -39,16 +40,15 @@ pub struct SenderSpec {
 /// Sizes of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RingSpec {
-    /// Message headers: how many messages can be in flight. A power of two.
+    /// Message headers, which is the most messages in flight. A power of two.
     pub messages: u32,
-    /// Payload bytes in flight, a multiple of [`GRANULE`]. The ring has
-    /// [`memory`](Self::memory) for them, all of which messages of more than an eighth of
-    /// this may take.
+    /// Most payload bytes in flight, a multiple of [`GRANULE`]. Messages larger than an eighth
+    /// of this may take all of the ring's [`memory`](Self::memory).
     pub bytes: u64,
 }
 
 impl RingSpec {
-    /// The smallest ring of legal sizes that holds at least `messages` and `bytes`.
+    /// The smallest legal ring that holds at least `messages` and `bytes`, within the limits.
     pub fn at_least(messages: u32, bytes: u64) -> Self {
         let messages = messages
             .clamp(RING_MESSAGES_MIN, RING_MESSAGES_MAX)
@@ -59,15 +59,14 @@ impl RingSpec {
         Self { messages, bytes }
     }
 
-    /// Bytes of the ring's memory: the power of two at or above what is in flight. The
-    /// largest message is half of it. What it is more keeps the sender away from where
-    /// messages have just been read, which the readers' caches still hold: they and its own
-    /// would contend for each line.
+    /// Bytes of the ring's memory: the power of two at or above [`bytes`](Self::bytes). The
+    /// largest message is half of it. The excess keeps the sender away from cache lines that
+    /// readers have just read, for which their caches and the sender's would contend.
     pub const fn memory(&self) -> u64 {
         self.bytes.next_power_of_two()
     }
 
-    /// As large as either.
+    /// The smallest ring that is at least as large as both.
     pub(crate) fn larger(self, other: Self) -> Self {
         Self {
             messages: self.messages.max(other.messages),
@@ -76,42 +75,42 @@ impl RingSpec {
     }
 }
 
-/// Why an epoch cannot be.
+/// Why a specification is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// No member, too many, or one member twice.
+    /// No members, too many, or one member twice.
     #[error("subgroup {0}: an epoch has 1 to {MEMBERS_MAX} members, each once")]
     Members(SubgroupId),
-    /// The list of senders is not ascending, or names a place outside.
+    /// The senders are not ascending, or not all of them are members.
     #[error("subgroup {0}: senders must be ascending places of the epoch")]
     Senders(SubgroupId),
-    /// A ring has a size that is not legal.
+    /// A ring does not have a legal size.
     #[error(
         "subgroup {subgroup}: a ring has a power of two of messages ({RING_MESSAGES_MIN} to \
          {RING_MESSAGES_MAX}) and a multiple of {GRANULE} of bytes ({RING_BYTES_MIN} to \
          {RING_BYTES_MAX}), this one {messages} and {bytes}"
     )]
     RingSize {
-        /// Where.
+        /// The subgroup.
         subgroup: SubgroupId,
         /// Messages asked for.
         messages: u32,
         /// Bytes asked for.
         bytes: u64,
     },
-    /// Two topics cannot be told apart by their headers.
+    /// Two topics have the same key in message headers.
     #[error("subgroup {0}: two topics have the same key; rename one of them")]
     TopicClash(SubgroupId),
-    /// The segment is not one of this epoch.
+    /// The segment does not fit the epoch.
     #[error("subgroup {0}: the segment has other members than the epoch, or shorter rows")]
     Segment(SubgroupId),
-    /// The epoch before it has not ended.
-    #[error("subgroup {0}: the epoch before has not ended")]
+    /// The previous epoch of the subgroup has not ended.
+    #[error("subgroup {0}: the previous epoch has not ended")]
     Occupied(SubgroupId),
 }
 
 impl SubgroupSpec {
-    /// Whether the epoch can be; everything after relies on it.
+    /// Checks all invariants of the fields. The rest of the crate relies on it.
     pub fn check(&self) -> Result<(), SpecError> {
         let subgroup = self.subgroup;
         let mut members = self.members.clone();
@@ -153,8 +152,8 @@ impl SubgroupSpec {
         self.senders.iter().filter(has_ring)
     }
 
-    /// Position at which the order ends when it is cut at these counts, by
-    /// sender: behind the last place in the order that anybody has taken.
+    /// End of the order if it is trimmed to these counts, by sender: the position after the last
+    /// message of any sender.
     pub fn end(&self, counts: &[u64]) -> u64 {
         let n = self.ordered().count() as u64;
         let counted = self.senders.iter().zip(counts);

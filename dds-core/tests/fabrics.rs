@@ -1,8 +1,8 @@
-//! The engine over the fabrics that have real time: everybody sends through
+//! The engine over the fabrics that run in real time: each member sends through
 //! rings that are much too small, sleeps when there is nothing to do, and
 //! receives the same messages, whole and in the same order.
 
-// The crate under test has neither clock nor threads; who runs it needs both.
+// The crate under test has neither clock nor threads; this test needs both.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod stations;
@@ -22,7 +22,7 @@ const MESSAGES: u32 = 400;
 
 type Received = Arc<Mutex<Vec<(Rank, u32)>>>;
 
-/// Notes who sent which message, and looks at each byte.
+/// Records sender and index of each message, and checks each byte.
 struct Reader(Received);
 
 impl<F: Fabric> Sink<F> for Reader {
@@ -96,7 +96,7 @@ fn send<F: Fabric>(handle: &EngineHandle<F>, index: u32) -> bool {
     true
 }
 
-/// One member, until all are through.
+/// Runs one member until all members have received all messages.
 fn take_part<F: Park>(
     node: &Engine<F, Reader>,
     members: usize,
@@ -113,7 +113,7 @@ fn take_part<F: Park>(
             sent += 1;
             busy = true;
         }
-        let outcome = node.step(0).expect("nobody else steps");
+        let outcome = node.step(0).expect("no other thread steps");
         if !done && handle.counters().delivered == all {
             done = true;
             through.fetch_add(1, Ordering::SeqCst);
@@ -122,14 +122,14 @@ fn take_part<F: Park>(
         if busy || outcome.progress {
             continue;
         }
-        // Who waits for room waits for acknowledgements.
+        // A thread that waits for room waits for acknowledgements.
         let want = if sent < MESSAGES {
             WakeInterest::DataAndAcks
         } else {
             outcome.want
         };
         fabric.announce_sleep(want);
-        let second = node.step(0).expect("nobody else steps");
+        let second = node.step(0).expect("no other thread steps");
         let over = through.load(Ordering::SeqCst) >= members;
         if !over && !second.progress && second.want == outcome.want {
             fabric.park(None);
@@ -138,7 +138,7 @@ fn take_part<F: Park>(
     }
 }
 
-/// Lets the others end when a member's thread panics.
+/// Ends the other members' threads when one of them panics.
 struct Alarm<'a, W: Fn()>(&'a AtomicUsize, W);
 
 impl<W: Fn()> Drop for Alarm<'_, W> {
@@ -189,6 +189,6 @@ fn one_order_over_streams() {
 }
 
 #[test]
-fn one_order_over_a_mixture() {
+fn one_order_over_hybrid_paths() {
     check(&[0, 1, 1, 0]);
 }

@@ -1,6 +1,6 @@
-//! What a sleeper is nudged for is there before it is nudged: it looks as soon as it wakes.
+//! Work is visible before the nudge for it: a thread that wakes looks at once.
 
-// The crate under test has no locks; who looks on needs one.
+// The crate under test has no locks; the recorded calls need one.
 #![allow(clippy::disallowed_types)]
 
 mod view;
@@ -19,19 +19,19 @@ use spindle_dds_transport::{
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 
-/// What is asked of a fabric.
+/// A call of a fabric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Call {
     Store,
     PushWord,
     Nudge,
-    NudgeAsOwner,
+    NudgeUnderLock,
 }
 
-/// The calls of one member, in all of its segments.
+/// The calls of one member, in all its segments.
 type Calls = Arc<Mutex<Vec<Call>>>;
 
-/// A fabric whose calls are noted.
+/// A fabric that records its calls.
 struct Noted {
     fabric: SimFabric,
     calls: Calls,
@@ -88,7 +88,7 @@ impl Fabric for Noted {
     }
 
     fn nudge_under_lock(&self) {
-        self.note(Call::NudgeAsOwner);
+        self.note(Call::NudgeUnderLock);
         self.fabric.nudge_under_lock();
     }
 
@@ -105,12 +105,13 @@ impl Fabric for Noted {
     }
 }
 
-/// Takes no notice of anything. Whether topics are read here.
-struct Nobody {
+/// Ignores all deliveries.
+struct Ignore {
+    /// Whether topics are read here.
     reads: bool,
 }
 
-impl<F: Fabric> Sink<F> for Nobody {
+impl<F: Fabric> Sink<F> for Ignore {
     fn deliver(&mut self, _: &Delivery<'_, F>) {}
 
     fn batch_end(&mut self) {}
@@ -133,8 +134,9 @@ const META: CommitMeta = CommitMeta {
     skipped: 0,
 };
 
-/// Two members that both may send. The calls are those of the first, which reads the topic or not.
-fn pair(reads: bool, config: EngineConfig) -> (SimNetwork, [Engine<Noted, Nobody>; 2], Calls) {
+/// Two members that both may send, and the calls of the first. `reads`: whether they read the
+/// topic.
+fn pair(reads: bool, config: EngineConfig) -> (SimNetwork, [Engine<Noted, Ignore>; 2], Calls) {
     let ring = Some(RingSpec {
         messages: 4,
         bytes: 128,
@@ -166,7 +168,7 @@ fn pair(reads: bool, config: EngineConfig) -> (SimNetwork, [Engine<Noted, Nobody
         let segment = noted(network.fabric(segment, control.me()));
         let own = network.open(&[(NodeId(control.me().index()), FABRIC_AREA)]);
         let own = noted(network.fabric(own, Rank(0)));
-        let engine = Engine::new(own, config, Nobody { reads });
+        let engine = Engine::new(own, config, Ignore { reads });
         view::begin_view(&engine, &view, control, [segment]);
         engine
     });
@@ -180,13 +182,13 @@ fn pair(reads: bool, config: EngineConfig) -> (SimNetwork, [Engine<Noted, Nobody
     (network, engines, calls)
 }
 
-fn claim(engine: &Engine<Noted, Nobody>) -> Claim<Noted> {
+fn claim(engine: &Engine<Noted, Ignore>) -> Claim<Noted> {
     let subgroup = engine.handle().subgroup(SUBGROUP).expect("a subgroup");
     subgroup.claim(DeliveryClass::Ordered, 16).expect("room")
 }
 
-/// A member of two that sends a message so, and reads the topic or not: its calls meanwhile.
-fn calls(reads: bool, send: impl FnOnce(&Engine<Noted, Nobody>, Claim<Noted>)) -> Vec<Call> {
+/// The calls of a member of two while it sends a message by `send`.
+fn calls(reads: bool, send: impl FnOnce(&Engine<Noted, Ignore>, Claim<Noted>)) -> Vec<Call> {
     let (_network, [engine, _other], calls) = pair(reads, EngineConfig::SPINDLE);
     let claim = claim(&engine);
     calls.lock().expect("no panic").clear();
@@ -195,27 +197,27 @@ fn calls(reads: bool, send: impl FnOnce(&Engine<Noted, Nobody>, Claim<Noted>)) -
     calls.clone()
 }
 
-/// All that it says of the message, and then the one nudge.
-fn check(calls: &[Call], said: Call, nudge: Call) {
+/// Asserts that one nudge follows all calls that make the message visible.
+fn check(calls: &[Call], publication: Call, nudge: Call) {
     let (last, before) = calls.split_last().expect("calls");
     assert_eq!(*last, nudge, "{calls:?}");
-    assert!(before.contains(&said), "{calls:?}");
-    let nudges = |call: &Call| matches!(call, Call::Nudge | Call::NudgeAsOwner);
+    assert!(before.contains(&publication), "{calls:?}");
+    let nudges = |call: &Call| matches!(call, Call::Nudge | Call::NudgeUnderLock);
     assert!(!before.iter().any(nudges), "{calls:?}");
 }
 
 #[test]
-fn an_owner_nudges_for_what_it_has_published() {
+fn the_owner_of_the_engine_nudges_after_it_has_published() {
     let sent = calls(true, |engine, mut claim| {
         engine.send(&mut claim, 16, &META).expect("a commit");
     });
-    check(&sent, Call::PushWord, Call::NudgeAsOwner);
+    check(&sent, Call::PushWord, Call::NudgeUnderLock);
 }
 
-/// It looks itself when it finds no room.
+/// A sender that finds no room steps the engine itself.
 #[test]
-fn who_only_sends_wakes_nobody_for_its_own_messages() {
-    let fill = |engine: &Engine<Noted, Nobody>, mut claim: Claim<Noted>| {
+fn a_member_that_only_sends_does_not_nudge_for_its_own_messages() {
+    let fill = |engine: &Engine<Noted, Ignore>, mut claim: Claim<Noted>| {
         let refused = loop {
             engine.send(&mut claim, 16, &META).expect("a commit");
             if let Err(refused) = claim.renew(16) {
@@ -223,23 +225,22 @@ fn who_only_sends_wakes_nobody_for_its_own_messages() {
             }
         };
         assert_eq!(refused, ClaimError::NoRoom);
-        let outcome = engine.step(0).expect("nobody else steps");
+        let outcome = engine.step(0).expect("no other thread steps");
         assert_eq!(outcome.want, WakeInterest::Data);
         let _waiting = engine.handle().waiting_for_acks();
-        let outcome = engine.step(0).expect("nobody else steps");
+        let outcome = engine.step(0).expect("no other thread steps");
         assert_eq!(outcome.want, WakeInterest::DataAndAcks);
     };
     let sent = calls(false, fill);
     let (last, before) = sent.split_last().expect("calls");
-    assert_eq!(*last, Call::Nudge, "that somebody waits");
-    let nudges = |call: &Call| matches!(call, Call::Nudge | Call::NudgeAsOwner);
+    assert_eq!(*last, Call::Nudge, "for the thread that waits");
+    let nudges = |call: &Call| matches!(call, Call::Nudge | Call::NudgeUnderLock);
     assert!(!before.iter().any(nudges), "{sent:?}");
 }
 
-/// No null of the other one comes that has it say what it has received: only what the rest say
-/// of its own messages does.
+/// Without nulls of the other member, only acknowledgements show that the message was received.
 #[test]
-fn who_is_answered_by_no_nulls_is_woken_for_acknowledgements() {
+fn without_nulls_the_sender_is_woken_for_acknowledgements() {
     let config = EngineConfig {
         null_sends: false,
         ..EngineConfig::SPINDLE
@@ -248,15 +249,15 @@ fn who_is_answered_by_no_nulls_is_woken_for_acknowledgements() {
     let mut claim = claim(&engine);
     engine.send(&mut claim, 16, &META).expect("a commit");
     let sent = calls.lock().expect("no panic").clone();
-    assert_eq!(sent.last(), Some(&Call::NudgeAsOwner), "{sent:?}");
+    assert_eq!(sent.last(), Some(&Call::NudgeUnderLock), "{sent:?}");
 }
 
-/// The engine is another's: it, or who sleeps, publishes.
+/// Another thread holds the engine's lock: it publishes, or a thread that is woken.
 #[test]
-fn who_does_not_own_the_engine_nudges_for_what_it_has_committed() {
+fn a_thread_without_the_lock_nudges_after_its_commit() {
     let sent = calls(false, |engine, mut claim| {
         let committed = engine.with_sink(|_| engine.send(&mut claim, 16, &META));
-        committed.expect("nobody steps").expect("a commit");
+        committed.expect("no thread steps").expect("a commit");
         assert!(engine.handle().has_left_commits());
     });
     check(&sent, Call::Store, Call::Nudge);

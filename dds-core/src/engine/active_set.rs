@@ -1,156 +1,157 @@
-//! Subgroups at rest: what a step need not look into.
+//! The active set: which subgroups a step has to evaluate.
 //!
-//! A participant may have many epochs of which few are busy. What a pass over the
-//! predicates of an epoch does depends on three things only: the epoch's own state, words
-//! that other members write, and what threads of this participant leave there (commits,
-//! withdrawn claims, released samples). So an epoch that a few passes in a row have moved
-//! nothing in is laid to *rest*: the words on which it depends are noted with their
-//! values, and a step compares those instead. At rest with nothing in flight that is one
-//! guard for each ring of each other sender. And even that not in all epochs at each step:
-//! see below.
+//! A participant may have many subgroups of which few are busy. A pass over the predicates of a
+//! subgroup depends on three things only: the subgroup's own state, words that other members
+//! write, and what threads of this participant leave there (commits, withdrawn claims, released
+//! samples). So a subgroup in which a few consecutive passes changed nothing becomes *idle*: the
+//! engine records the words on which it depends with their values, and a step compares those
+//! words instead. For an idle subgroup with nothing in flight that is one guard per ring of each
+//! other sender. Even this comparison is not made for all idle subgroups at each step: see below.
 //!
 //! ```text
-//!   awake --passes that move nothing--> resting = true, fence, note the words,
-//!     ^                                 one pass more: moved something?
-//!     |                                   yes: awake      no: at rest, dozing
-//!     |                                                     |
-//!     |                                 many looks in vain: at rest, fast asleep
+//!   active --passes that change nothing--> set the idle flag, fence, record the words,
+//!     ^                                    one more pass: did it change anything?
+//!     |                                      yes: active      no: idle, warm
+//!     |                                                          |
+//!     |                                    many polls in vain: idle, cold
 //!     |
-//!     +--- a noted word differs: looked at by a whole step that has moved nothing else;
-//!     |                          by a brief one, where it dozes, or it is its turn
-//!     +--- stirred by a thread:  looked at by every step
-//!     +--- changed by the owner of the engine (published, wedged, fenced, ...)
+//!     +--- a recorded word differs:   found by a full step that changed nothing else;
+//!     |                               by a brief step if it is warm, or its turn has come
+//!     +--- a thread left work:        found by every step
+//!     +--- changed by the engine's owner (published, wedged, fenced, ...)
 //! ```
 //!
-//! *What epochs at rest cost.* Who steps again and again, because it spins or has enough to
-//! do, takes brief steps ([`Engine::step_briefly`]). Where something may come any moment, as
-//! it has of late, it looks each time that it has moved nothing: such an epoch only dozes. Of those
-//! that are fast asleep it looks at one, and at another the next time, however many there
-//! are. Who moves something looks at one of all that rest, every few steps: each of their words
-//! stands on a line and a page of its own. (Of four processes on two cores that had one busy
-//! epoch and 49 at rest, looks were 5 % of all processor time when each step had one, and epochs
-//! fast asleep were looked at in pairs.) So what a step costs does not grow with them; what grows
-//! is how many steps it takes to find that one of them has news, while this participant is awake.
-//! Only who is about to sleep, which costs far more, takes a whole step.
+//! *Cost of idle subgroups.* A thread that steps in a loop, because it spins or has enough to do,
+//! takes brief steps ([`Engine::step_briefly`]). A brief step that changed nothing polls all warm
+//! subgroups, where a message is likely, as there was one lately, and one cold subgroup, the next
+//! one each time. A step that changed something polls an idle subgroup once every
+//! [`STEPS_PER_POLL`] steps: each word polled is on a cache line and a page of its own. (With
+//! four processes on two cores, one busy subgroup and 49 idle ones, polls took 5 % of all
+//! processor time when each step made one, and cold subgroups were polled in pairs.) So the cost
+//! of a step does not grow with the number of idle subgroups. What grows is the number of steps
+//! until a change in one of them is found while this participant is awake. Only a thread that is
+//! about to sleep, which costs far more, takes a full step.
 //!
-//! *Why not a word in each row that senders raise with every push.* Who has many epochs busy
-//! would find it raised at each look, and compare all words for it. Raised only for epochs that
-//! somebody has at rest, it needs a word by which each member tells the others of its
-//! rest, and, where that travels, an answer before it counts. And it would have to stand in
-//! another segment than the epoch's (which segment, while a view begins and epochs go on?),
-//! cost a push, or a line, a batch, and be raised by acknowledging threads that do not
-//! own the engine. Comparing what is here anyway needs nothing of the fabric: F1 to F7
-//! say when a word changes, and nobody has to say it again.
+//! *Why senders do not raise a word in each row with every push.* A member with many busy
+//! subgroups would find it raised at each poll, and would compare all words anyway. A word that
+//! is raised only for subgroups that are idle at a receiver needs another word by which members
+//! announce their idle subgroups, and an answer before the announcement counts. The word would
+//! be in another segment than the subgroup's, would cost a push or a cache line per batch, and
+//! would be raised by acknowledging threads that do not own the engine. Comparing local words
+//! needs nothing of the fabric beyond F1 to F7.
 //!
-//! *No change is missed.* A whole step that says that nothing moved has compared all words of
-//! all epochs at rest, so the second look of who goes to sleep is a look at all epochs. The
-//! words are noted before the last pass: a change that this pass did not see is a
-//! difference. A thread of this participant leaves its work, fences (every nudge does) and
-//! looks at `resting`; the engine raises `resting`, fences, and looks for work in one more
-//! pass. Either the thread sees the flag, and stirs, or that pass sees the work (a model of
-//! loom checks it).
+//! *No change is missed.* A full step that reports no progress has compared all recorded words of
+//! all idle subgroups, so the second step of a thread that goes to sleep covers all subgroups.
+//! The words are recorded before the last pass: a change that this pass did not see is a
+//! difference. A thread of this participant leaves its work, fences (every nudge does), and reads
+//! the idle flag; the engine sets the flag, fences, and looks for work in one more pass. Either
+//! the thread sees the flag and reports its work, or that pass sees the work (checked by a loom
+//! model).
 //!
 //! [`Engine::step_briefly`]: crate::Engine::step_briefly
 
-/// Which epochs are awake, by their places in the engine's list.
+/// Which subgroups are active, by their indexes in the engine's list.
 #[derive(Debug, Default)]
 pub(crate) struct ActiveSet {
-    subgroups: usize,
-    awake: Vec<u64>,
-    /// Of those at rest, the ones that wait for acknowledgements.
-    wanting: Vec<u64>,
-    /// Of those at rest, the ones that are fast asleep.
-    asleep: Vec<u64>,
-    /// Behind the epoch whose turn was last.
+    /// Number of subgroups: bits at and above it are 0 in all three sets.
+    len: usize,
+    /// Bit set of the active subgroups; all others are idle.
+    active: Vec<u64>,
+    /// Bit set of the idle subgroups that wait for acknowledgements.
+    wants_acks: Vec<u64>,
+    /// Bit set of the idle subgroups that are cold. Disjoint from `active`.
+    cold: Vec<u64>,
+    /// Index after the idle subgroup that was polled last in turn.
     turn: usize,
-    /// Steps that have moved something since one of them looked at an epoch at rest.
-    worked: u32,
+    /// Steps with progress since one of them polled an idle subgroup; below [`STEPS_PER_POLL`].
+    steps_with_progress: u32,
 }
 
-/// Where epochs stand between awake and at rest.
+/// Sets of subgroups by activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Awake,
-    /// Of both kinds.
-    Resting,
-    Dozing,
-    Asleep,
+pub(crate) enum Activity {
+    /// Stepped by every step.
+    Active,
+    /// Idle, warm or cold.
+    Idle,
+    /// Idle, and active a short while ago: polled by every step without progress.
+    Warm,
+    /// Idle for long: polled in turn by brief steps.
+    Cold,
 }
 
-/// Of the steps that have moved something, one in so many looks at an epoch at rest.
-pub(crate) const STEPS_A_LOOK: u32 = 4;
-/// Looks in vain until an epoch that dozes is fast asleep: who spins takes some tenths of a
-/// millisecond for them.
-pub(crate) const LOOKS_TO_SLEEP: u32 = 1024;
+/// Of the steps with progress, one in this many polls an idle subgroup.
+pub(crate) const STEPS_PER_POLL: u32 = 4;
 
 impl ActiveSet {
-    /// All epochs are awake; there are so many.
-    pub(crate) fn wake_all(&mut self, subgroups: usize) {
-        self.subgroups = subgroups;
-        self.awake.clear();
-        self.awake.resize(subgroups.div_ceil(64), u64::MAX);
-        if let Some(last) = self.awake.last_mut()
-            && !subgroups.is_multiple_of(64)
+    /// Makes `len` subgroups active, and forgets all before.
+    pub(crate) fn reset(&mut self, len: usize) {
+        self.len = len;
+        self.active.clear();
+        self.active.resize(len.div_ceil(64), u64::MAX);
+        if let Some(last) = self.active.last_mut()
+            && !len.is_multiple_of(64)
         {
-            *last = (1 << (subgroups % 64)) - 1;
+            *last = (1 << (len % 64)) - 1;
         }
-        for of_resting in [&mut self.wanting, &mut self.asleep] {
-            of_resting.clear();
-            of_resting.resize(subgroups.div_ceil(64), 0);
+        for idle in [&mut self.wants_acks, &mut self.cold] {
+            idle.clear();
+            idle.resize(len.div_ceil(64), 0);
         }
     }
 
-    pub(crate) fn wake(&mut self, at: usize) {
-        let subgroup = 1 << (at % 64);
-        self.awake[at / 64] |= subgroup;
-        self.wanting[at / 64] &= !subgroup;
-        self.asleep[at / 64] &= !subgroup;
+    pub(crate) fn set_active(&mut self, at: usize) {
+        let bit = 1 << (at % 64);
+        self.active[at / 64] |= bit;
+        self.wants_acks[at / 64] &= !bit;
+        self.cold[at / 64] &= !bit;
     }
 
-    /// It is at rest, and dozes.
-    pub(crate) fn lay(&mut self, at: usize, wants_acks: bool) {
-        self.awake[at / 64] &= !(1 << (at % 64));
-        self.wanting[at / 64] |= u64::from(wants_acks) << (at % 64);
+    /// Makes an active subgroup idle and warm.
+    pub(crate) fn set_idle(&mut self, at: usize, wants_acks: bool) {
+        self.active[at / 64] &= !(1 << (at % 64));
+        self.wants_acks[at / 64] |= u64::from(wants_acks) << (at % 64);
     }
 
-    /// One that dozes falls asleep.
-    pub(crate) fn put_to_sleep(&mut self, at: usize) {
-        self.asleep[at / 64] |= 1 << (at % 64);
+    /// Makes a warm subgroup cold.
+    pub(crate) fn set_cold(&mut self, at: usize) {
+        self.cold[at / 64] |= 1 << (at % 64);
     }
 
-    /// Whether an epoch at rest waits for acknowledgements.
+    /// Whether an idle subgroup waits for acknowledgements.
     pub(crate) fn wants_acks(&self) -> bool {
-        self.wanting.iter().any(|subgroups| *subgroups != 0)
+        self.wants_acks.iter().any(|bits| *bits != 0)
     }
 
-    /// A step has moved something: whether it looks at an epoch at rest all the same.
-    pub(crate) fn is_time_to_look(&mut self) -> bool {
-        self.worked = (self.worked + 1) % STEPS_A_LOOK;
-        self.worked == 0
+    /// Counts a step with progress. Returns whether it polls an idle subgroup nevertheless.
+    pub(crate) fn should_poll_idle(&mut self) -> bool {
+        self.steps_with_progress = (self.steps_with_progress + 1) % STEPS_PER_POLL;
+        self.steps_with_progress == 0
     }
 
-    /// The epoch whose turn it is, of this kind.
-    pub(crate) fn take_turn(&mut self, kind: Kind) -> Option<usize> {
-        let at = self.next(self.turn, kind).or_else(|| self.next(0, kind))?;
+    /// The subgroup of this activity whose turn it is, round robin.
+    pub(crate) fn next_in_turn(&mut self, activity: Activity) -> Option<usize> {
+        let at = self.next(self.turn, activity);
+        let at = at.or_else(|| self.next(0, activity))?;
         self.turn = at + 1;
         Some(at)
     }
 
-    /// The first epoch of a kind from `from` on.
-    pub(crate) fn next(&self, from: usize, kind: Kind) -> Option<usize> {
+    /// The first subgroup of this activity at or after `from`.
+    pub(crate) fn next(&self, from: usize, activity: Activity) -> Option<usize> {
         let mut at = from;
-        while at < self.subgroups {
-            let (awake, asleep) = (self.awake[at / 64], self.asleep[at / 64]);
-            let subgroups = match kind {
-                Kind::Awake => awake,
-                Kind::Resting => !awake,
-                Kind::Dozing => !(awake | asleep),
-                Kind::Asleep => asleep,
+        while at < self.len {
+            let (active, cold) = (self.active[at / 64], self.cold[at / 64]);
+            let bits = match activity {
+                Activity::Active => active,
+                Activity::Idle => !active,
+                Activity::Warm => !(active | cold),
+                Activity::Cold => cold,
             };
-            let left = subgroups >> (at % 64);
+            let left = bits >> (at % 64);
             if left != 0 {
                 at += left.trailing_zeros() as usize;
-                return (at < self.subgroups).then_some(at);
+                return (at < self.len).then_some(at);
             }
             at = (at / 64 + 1) * 64;
         }
@@ -162,89 +163,82 @@ impl ActiveSet {
 mod tests {
     use super::*;
 
-    fn all(active_set: &ActiveSet, kind: Kind) -> Vec<usize> {
-        let first = active_set.next(0, kind);
-        std::iter::successors(first, |at| active_set.next(at + 1, kind)).collect()
+    fn all(set: &ActiveSet, activity: Activity) -> Vec<usize> {
+        let first = set.next(0, activity);
+        std::iter::successors(first, |at| set.next(at + 1, activity)).collect()
     }
 
     #[test]
-    fn each_epoch_is_awake_or_dozes_or_is_asleep() {
-        for subgroups in [0, 1, 63, 64, 65, 128, 200] {
-            let mut active_set = ActiveSet::default();
-            active_set.wake_all(subgroups);
-            assert_eq!(
-                all(&active_set, Kind::Awake),
-                (0..subgroups).collect::<Vec<_>>()
-            );
-            assert_eq!(all(&active_set, Kind::Resting), []);
-            let lay: Vec<_> = (0..subgroups).filter(|at| at % 3 != 1).collect();
-            lay.iter().for_each(|&at| active_set.lay(at, false));
-            assert_eq!(all(&active_set, Kind::Resting), lay);
-            assert_eq!(all(&active_set, Kind::Dozing), lay);
-            assert_eq!(all(&active_set, Kind::Awake).len() + lay.len(), subgroups);
-            let (asleep, dozing): (Vec<_>, Vec<_>) = lay.iter().partition(|at| **at % 3 == 0);
-            asleep.iter().for_each(|at| active_set.put_to_sleep(*at));
-            assert_eq!(all(&active_set, Kind::Resting), lay);
-            assert_eq!(all(&active_set, Kind::Dozing), dozing);
-            assert_eq!(all(&active_set, Kind::Asleep), asleep);
-            asleep.iter().for_each(|&at| active_set.wake(at));
-            asleep.iter().for_each(|&at| active_set.lay(at, false));
-            assert_eq!(
-                all(&active_set, Kind::Dozing),
-                lay,
-                "who comes to rest again dozes"
-            );
+    fn each_subgroup_is_active_warm_or_cold() {
+        for len in [0, 1, 63, 64, 65, 128, 200] {
+            let mut set = ActiveSet::default();
+            set.reset(len);
+            assert_eq!(all(&set, Activity::Active), (0..len).collect::<Vec<_>>());
+            assert_eq!(all(&set, Activity::Idle), []);
+            let idle: Vec<_> = (0..len).filter(|at| at % 3 != 1).collect();
+            idle.iter().for_each(|&at| set.set_idle(at, false));
+            assert_eq!(all(&set, Activity::Idle), idle);
+            assert_eq!(all(&set, Activity::Warm), idle);
+            assert_eq!(all(&set, Activity::Active).len() + idle.len(), len);
+            let (cold, warm): (Vec<_>, Vec<_>) = idle.iter().partition(|at| **at % 3 == 0);
+            cold.iter().for_each(|at| set.set_cold(*at));
+            assert_eq!(all(&set, Activity::Idle), idle);
+            assert_eq!(all(&set, Activity::Warm), warm);
+            assert_eq!(all(&set, Activity::Cold), cold);
+            cold.iter().for_each(|&at| set.set_active(at));
+            cold.iter().for_each(|&at| set.set_idle(at, false));
+            assert_eq!(all(&set, Activity::Warm), idle, "idle again is warm");
         }
     }
 
     #[test]
-    fn who_is_asleep_has_its_turn() {
-        for subgroups in [1, 2, 3, 64, 65, 200] {
-            let mut active_set = ActiveSet::default();
-            active_set.wake_all(subgroups);
-            for at in 0..subgroups {
-                active_set.lay(at, false);
-                active_set.put_to_sleep(at);
+    fn each_cold_subgroup_gets_its_turn() {
+        for len in [1, 2, 3, 64, 65, 200] {
+            let mut set = ActiveSet::default();
+            set.reset(len);
+            for at in 0..len {
+                set.set_idle(at, false);
+                set.set_cold(at);
             }
-            let seen: Vec<_> = (0..2 * subgroups)
-                .map_while(|_| active_set.take_turn(Kind::Asleep))
+            let polled: Vec<_> = (0..2 * len)
+                .map_while(|_| set.next_in_turn(Activity::Cold))
                 .collect();
-            let expected: Vec<_> = (0..subgroups).chain(0..subgroups).collect();
-            assert_eq!(seen, expected);
+            let expected: Vec<_> = (0..len).chain(0..len).collect();
+            assert_eq!(polled, expected);
         }
     }
 
     #[test]
-    fn who_is_awake_has_no_turn() {
-        let mut active_set = ActiveSet::default();
-        active_set.wake_all(70);
-        assert_eq!(active_set.take_turn(Kind::Resting), None);
-        active_set.lay(69, false);
-        active_set.lay(3, false);
-        let turns = [0; 3].map(|_| active_set.take_turn(Kind::Resting));
+    fn an_active_subgroup_gets_no_turn() {
+        let mut set = ActiveSet::default();
+        set.reset(70);
+        assert_eq!(set.next_in_turn(Activity::Idle), None);
+        set.set_idle(69, false);
+        set.set_idle(3, false);
+        let turns = [0; 3].map(|_| set.next_in_turn(Activity::Idle));
         assert_eq!(turns, [Some(3), Some(69), Some(3)]);
-        assert_eq!(active_set.take_turn(Kind::Asleep), None);
-        active_set.wake(3);
-        let turns = [0; 2].map(|_| active_set.take_turn(Kind::Resting));
+        assert_eq!(set.next_in_turn(Activity::Cold), None);
+        set.set_active(3);
+        let turns = [0; 2].map(|_| set.next_in_turn(Activity::Idle));
         assert_eq!(turns, [Some(69), Some(69)]);
     }
 
     #[test]
-    fn who_works_looks_now_and_then() {
-        let mut active_set = ActiveSet::default();
-        let looks = (0..3 * STEPS_A_LOOK).filter(|_| active_set.is_time_to_look());
-        assert_eq!(looks.count(), 3);
+    fn one_in_some_steps_with_progress_polls_an_idle_subgroup() {
+        let mut set = ActiveSet::default();
+        let polls = (0..3 * STEPS_PER_POLL).filter(|_| set.should_poll_idle());
+        assert_eq!(polls.count(), 3);
     }
 
     #[test]
-    fn who_wakes_wants_for_itself() {
-        let mut active_set = ActiveSet::default();
-        active_set.wake_all(70);
-        active_set.lay(69, true);
-        active_set.lay(3, false);
-        assert!(active_set.wants_acks());
-        active_set.wake(69);
-        assert!(!active_set.wants_acks());
-        assert_eq!(all(&active_set, Kind::Resting), [3]);
+    fn an_active_subgroup_is_not_counted_as_waiting_for_acks() {
+        let mut set = ActiveSet::default();
+        set.reset(70);
+        set.set_idle(69, true);
+        set.set_idle(3, false);
+        assert!(set.wants_acks());
+        set.set_active(69);
+        assert!(!set.wants_acks());
+        assert_eq!(all(&set, Activity::Idle), [3]);
     }
 }

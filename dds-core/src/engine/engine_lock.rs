@@ -1,9 +1,9 @@
-//! Whose turn it is to own the engine: a lock that is tried on the path of a message.
+//! The lock on an engine's state: on the path of a message it is only tried.
 //!
-//! Whoever has the turn gives it back by one store. A lock that knew who waits for it would
-//! need an exchange there, for each message, and nobody who sends or steps waits: who finds
-//! the turn taken leaves its work to whoever has it next. The few that do wait (an epoch is
-//! added, a view begins, somebody asks for figures) try again, and sleep between tries.
+//! The holder releases it by one store. A lock that keeps track of its waiters needs an exchange
+//! there, for each message, and threads that send or step never wait: a thread that finds the
+//! lock taken leaves its work to the next holder. The few threads that do wait (to add a
+//! subgroup, install a view or read figures) try again, and sleep between tries.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -14,122 +14,123 @@ use std::time::Duration;
 
 use crate::sync::{AtomicBool, Ordering};
 
-/// Tries of who waits, until it yields its processor between them.
-const TRIES_AT_ONCE: u32 = 100;
-/// Tries until it sleeps between them: the holder may need the processor, and have
+/// Tries of a waiting thread before it yields its processor between tries.
+const TRIES_BEFORE_YIELD: u32 = 100;
+/// Tries before it sleeps between tries: the holder may need the processor, and have
 /// too low a priority to get it by a yield.
-const TRIES_AWAKE: u32 = 200;
-/// How long it sleeps. A step takes some microseconds.
+const TRIES_BEFORE_SLEEP: u32 = 200;
+/// Sleep between two tries. A step takes some microseconds.
 const SLEEP: Duration = Duration::from_micros(20);
 
-/// What one thread at a time owns.
+/// A value with one owner at a time.
 #[derive(Debug)]
 pub(crate) struct EngineLock<T> {
-    taken: AtomicBool,
+    locked: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: `value` is reached by whoever has the turn alone, one thread after the other: what
-// one has done to it is visible to the next (`give` pairs with `try_take`).
+// SAFETY: `value` is reached through a guard only, and there is one guard at a time: `try_lock`
+// makes one where it changes `locked` from false to true, and only the guard's end changes it
+// back. What one owner did to the value is visible to the next (`unlock` pairs with `try_lock`).
 unsafe impl<T: Send> Sync for EngineLock<T> {}
 
-// Who panics with the turn gives it back, and whoever has it next goes on with what there is.
+// An owner that panics releases the lock, and the next owner goes on with the state as it is.
 impl<T> UnwindSafe for EngineLock<T> {}
 impl<T> RefUnwindSafe for EngineLock<T> {}
 
-/// Has the turn, until it is dropped.
+/// Holds the lock until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Owner<'a, T> {
-    turn: &'a EngineLock<T>,
-    /// It may be sent to other threads, and shared between them, if this may.
+pub(crate) struct EngineGuard<'a, T> {
+    lock: &'a EngineLock<T>,
+    /// Makes the guard `Send` and `Sync` where `&mut T` is.
     value: PhantomData<&'a mut T>,
 }
 
 impl<T> EngineLock<T> {
     pub(crate) fn new(value: T) -> Self {
         Self {
-            taken: AtomicBool::new(false),
+            locked: AtomicBool::new(false),
             value: UnsafeCell::new(value),
         }
     }
 
-    /// `None` while another thread has it.
+    /// Returns `None` while another thread holds the lock.
     #[inline]
-    pub(crate) fn try_take(&self) -> Option<Owner<'_, T>> {
-        // Acquire: pairs with the release in `give`.
-        let taken = self
-            .taken
-            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
-        taken.ok().map(|_| Owner {
-            turn: self,
+    pub(crate) fn try_lock(&self) -> Option<EngineGuard<'_, T>> {
+        // Acquire: pairs with the release in `unlock`.
+        let locked =
+            self.locked
+                .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+        locked.ok().map(|_| EngineGuard {
+            lock: self,
             value: PhantomData,
         })
     }
 
-    /// Waits for it. For those who are in no hurry, and have not got it.
-    pub(crate) fn take(&self) -> Owner<'_, T> {
+    /// Waits for the lock. For threads that are not on the path of a message.
+    pub(crate) fn lock(&self) -> EngineGuard<'_, T> {
         let mut tries = 0;
         loop {
-            if let Some(owner) = self.try_take() {
-                return owner;
+            if let Some(guard) = self.try_lock() {
+                return guard;
             }
-            if tries < TRIES_AT_ONCE {
+            if tries < TRIES_BEFORE_YIELD {
                 std::hint::spin_loop();
-            } else if tries < TRIES_AWAKE {
+            } else if tries < TRIES_BEFORE_SLEEP {
                 thread::yield_now();
             } else {
-                nap();
+                sleep();
             }
             tries = tries.saturating_add(1);
         }
     }
 
-    fn give(&self, ordering: Ordering) {
-        self.taken.store(false, ordering);
+    fn unlock(&self, ordering: Ordering) {
+        self.locked.store(false, ordering);
     }
 }
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "no part of a step: outside of it somebody waits for one, as for any lock"
+    reason = "no part of a step: a thread outside of one waits for the lock"
 )]
-fn nap() {
+fn sleep() {
     thread::sleep(SLEEP);
 }
 
-impl<T> Deref for Owner<'_, T> {
+impl<T> Deref for EngineGuard<'_, T> {
     type Target = T;
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: who has the turn alone reaches the value, through this owner, which is
-        // borrowed.
-        unsafe { &*self.turn.value.get() }
+        // SAFETY: while this guard exists, no other one does, so only references from this
+        // guard reach the value; it is borrowed shared.
+        unsafe { &*self.lock.value.get() }
     }
 }
 
-impl<T> DerefMut for Owner<'_, T> {
+impl<T> DerefMut for EngineGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above, and it is borrowed by nobody else.
-        unsafe { &mut *self.turn.value.get() }
+        // SAFETY: as above; the guard is borrowed exclusively, so this reference is the only one.
+        unsafe { &mut *self.lock.value.get() }
     }
 }
 
-/// Also where a sink has panicked: that has lost its own state, not the engine's.
-impl<T> Drop for Owner<'_, T> {
+/// Runs also where a sink panics: that loses the sink's state, not the engine's.
+impl<T> Drop for EngineGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // Release: pairs with the acquire in `try_take`.
-        self.turn.give(Ordering::Release);
+        // Release: pairs with the acquire in `try_lock`.
+        self.lock.unlock(Ordering::Release);
     }
 }
 
 #[cfg(loom)]
-impl<T> Owner<'_, T> {
-    /// Gives the turn back with an ordering of the caller's: loom's planted bug.
-    pub(crate) fn give_with(self, ordering: Ordering) {
-        self.turn.give(ordering);
+impl<T> EngineGuard<'_, T> {
+    /// Releases the lock with an ordering of the caller's: a mutant for loom to find.
+    pub(crate) fn unlock_with(self, ordering: Ordering) {
+        self.lock.unlock(ordering);
         std::mem::forget(self);
     }
 }
@@ -139,27 +140,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_has_it() {
-        let turn = EngineLock::new(0_u64);
-        let owner = turn.try_take().expect("nobody has it");
-        assert!(turn.try_take().is_none());
-        drop(owner);
+    fn one_thread_at_a_time_holds_the_lock() {
+        let lock = EngineLock::new(0_u64);
+        let guard = lock.try_lock().expect("the lock is free");
+        assert!(lock.try_lock().is_none());
+        drop(guard);
         thread::scope(|scope| {
             for _ in 0..4 {
-                scope.spawn(|| (0..10_000).for_each(|_| *turn.take() += 1));
+                scope.spawn(|| (0..10_000).for_each(|_| *lock.lock() += 1));
             }
         });
-        assert_eq!(*turn.take(), 40_000);
+        assert_eq!(*lock.lock(), 40_000);
     }
 
     #[test]
-    fn who_panics_gives_it_back() {
-        let turn = EngineLock::new(7);
+    fn an_owner_that_panics_releases_the_lock() {
+        let lock = EngineLock::new(7);
         let panicked = std::panic::catch_unwind(|| {
-            let _owner = turn.take();
+            let _guard = lock.lock();
             std::panic::resume_unwind(Box::new(()));
         });
         assert!(panicked.is_err());
-        assert_eq!(turn.try_take().as_deref(), Some(&7));
+        assert_eq!(lock.try_lock().as_deref(), Some(&7));
     }
 }

@@ -1,4 +1,4 @@
-//! What an engine looks like at one moment: for tools that look at it from outside.
+//! A snapshot of an engine, for tools.
 
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::Fabric;
@@ -8,18 +8,18 @@ use crate::engine::Engine;
 use crate::sink::Sink;
 use crate::subgroup::{SubgroupFigures, SubgroupState};
 
-/// All that an engine tells of itself.
+/// A snapshot of an engine.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
-    /// What it has done so far.
+    /// Counts since the engine was made.
     pub counters: Counters,
-    /// What each of its writers has done so far, whatever epochs there were.
+    /// Totals of each writer, across epochs.
     pub writers: Vec<WriterFigures>,
-    /// Its epochs, ascending by their subgroups.
+    /// Its subgroups that have an epoch, by ascending id.
     pub subgroups: Vec<SubgroupFigures>,
 }
 
-/// What a writer has done so far.
+/// Totals of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriterFigures {
     /// Its number within its participant.
@@ -31,20 +31,20 @@ pub struct WriterFigures {
 }
 
 impl<F: Fabric, S: Sink<F>> Engine<F, S> {
-    /// How it stands between two steps. Waits for a step that is under way, and holds up
-    /// the next one for some microseconds: to be called when figures are asked for.
+    /// Takes a snapshot between two steps. Waits for a step in progress, and delays the next one
+    /// by some microseconds: to be called on request only.
     pub fn figures(&self) -> Figures {
         let state = self.state();
-        let mut subgroups: Vec<SubgroupFigures> =
-            state.groups.iter().map(SubgroupState::figures).collect();
-        subgroups.sort_unstable_by_key(|subgroup| subgroup.subgroup);
+        let subgroups = state.subgroups.iter().map(SubgroupState::figures);
+        let mut subgroups: Vec<SubgroupFigures> = subgroups.collect();
+        subgroups.sort_unstable_by_key(|it| it.subgroup);
         let writer = |(writer, messages, bytes)| WriterFigures {
             writer,
             messages,
             bytes,
         };
         Figures {
-            counters: self.participant().common.counters.snapshot(),
+            counters: self.participant().shared.counters.snapshot(),
             writers: state.seqs.published().map(writer).collect(),
             subgroups,
         }

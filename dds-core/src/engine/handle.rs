@@ -1,4 +1,4 @@
-//! What the threads of a participant share, whatever epochs there are.
+//! Access to an engine for the threads of its participant.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,19 +13,21 @@ use crate::subgroup::handle::{OPEN, SubgroupHandle};
 use crate::subgroup::shared::Shared;
 use crate::sync::Ordering;
 
-/// A participant, as its threads see it.
+/// The part of an engine that needs no lock on its state.
 pub(crate) struct Participant<F> {
+    /// Segment of this participant alone, in which its threads sleep.
     pub(crate) control: F,
-    pub(crate) common: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
+    /// Locked for single reads and writes of the table only.
     table: Mutex<Table<F>>,
 }
 
-/// The epochs that have not ended.
+/// The subgroups whose epochs have not ended.
 struct Table<F> {
     subgroups: BTreeMap<SubgroupId, Arc<SubgroupHandle<F>>>,
-    /// Of all epochs, and of those that will be.
+    /// Status of the gates of all subgroups, including those to come; it only rises.
     status: u32,
-    /// What went through those that have ended.
+    /// Pushes of the epochs that have ended.
     ended: FabricCounters,
 }
 
@@ -33,7 +35,7 @@ impl<F: Fabric> Participant<F> {
     pub(crate) fn new(control: F) -> Self {
         Self {
             control,
-            common: Arc::new(Shared::new()),
+            shared: Arc::new(Shared::new()),
             table: Mutex::new(Table {
                 subgroups: BTreeMap::new(),
                 status: OPEN,
@@ -42,7 +44,6 @@ impl<F: Fabric> Participant<F> {
         }
     }
 
-    /// Held for a look at the table, never across anything else.
     fn table(&self) -> MutexGuard<'_, Table<F>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -55,23 +56,21 @@ impl<F: Fabric> Participant<F> {
 
     pub(crate) fn remove(&self, subgroup: SubgroupId) {
         let mut table = self.table();
-        if let Some(subgroup) = table.subgroups.remove(&subgroup) {
-            add_pushes(&mut table.ended, &subgroup.fabric.counters());
+        if let Some(ended) = table.subgroups.remove(&subgroup) {
+            add_pushes(&mut table.ended, &ended.fabric.counters());
         }
     }
 
-    /// No epoch takes claims any more.
+    /// Stops claims in all subgroups, with this status.
     pub(crate) fn close(&self, status: u32) {
         let mut table = self.table();
         table.status = table.status.max(status);
-        table
-            .subgroups
-            .values()
-            .for_each(|subgroup| subgroup.close(status));
+        let subgroups = table.subgroups.values();
+        subgroups.for_each(|it| it.close(status));
     }
 }
 
-/// Access to an engine for the threads of its participant: epochs, counters.
+/// Access to an engine for the threads of its participant: subgroups and counters.
 /// Cheap to clone.
 pub struct EngineHandle<F>(pub(crate) Arc<Participant<F>>);
 
@@ -82,24 +81,23 @@ impl<F> Clone for EngineHandle<F> {
 }
 
 impl<F: Fabric> EngineHandle<F> {
-    /// The epoch of a subgroup; `None` while there is none, because the old one
-    /// has ended and the next one is not here yet, or because this participant
-    /// is no member. Takes a short lock: writers keep what they got until it
-    /// refuses a claim with [`ClaimError::Wedged`].
+    /// The handle of a subgroup's present epoch. `None` if the last one has ended and the next
+    /// one has not begun, or this participant is not a member. Takes a short lock: a writer keeps
+    /// its handle until a claim is refused with [`ClaimError::Wedged`].
     pub fn subgroup(&self, subgroup: SubgroupId) -> Option<Arc<SubgroupHandle<F>>> {
         self.0.table().subgroups.get(&subgroup).cloned()
     }
 
-    /// The subgroups that have an epoch, in ascending order. Takes a short lock.
+    /// The subgroups that have an epoch here, in ascending order. Takes a short lock.
     pub fn subgroups(&self) -> Vec<SubgroupId> {
         self.0.table().subgroups.keys().copied().collect()
     }
 
-    /// What went through this participant's segments: those of its epochs, ended ones too, and
-    /// the control segment. Takes a short lock.
+    /// Traffic of this participant's segments: its own, and those of its subgroups, ended epochs
+    /// included. Takes a short lock.
     pub fn traffic(&self) -> FabricCounters {
         let table = self.0.table();
-        // Of what it does as one (rings, sleeps), each segment knows all.
+        // Each segment counts all wakes and sleeps of the participant, but only its own pushes.
         let mut all = self.0.control.counters();
         add_pushes(&mut all, &table.ended);
         for subgroup in table.subgroups.values() {
@@ -108,36 +106,37 @@ impl<F: Fabric> EngineHandle<F> {
         all
     }
 
-    /// Whether epochs to come will take claims: not when the group has stopped. For writers that wait for an epoch. Takes a short lock.
+    /// An error if no epoch will take claims any more, because the group has stopped. For
+    /// writers that wait for an epoch. Takes a short lock.
     pub fn check(&self) -> Result<(), ClaimError> {
         ClaimError::of_status(self.0.table().status)
     }
 
-    /// While the guard lives, a sleeping engine wants to be woken by
-    /// acknowledgements: for threads that wait for room or for a receipt.
+    /// While the guard lives, acknowledgements wake the sleeping thread of the engine: for
+    /// threads that wait for room or for a receipt.
     pub fn waiting_for_acks(&self) -> AckWait {
-        let common = self.0.common.clone();
-        common.ack_waiters.fetch_add(1, Ordering::SeqCst);
-        // The sleeper may have announced that it wants data only.
+        let shared = self.0.shared.clone();
+        shared.ack_waiters.fetch_add(1, Ordering::SeqCst);
+        // A sleeper may have announced that it wants data only.
         self.0.control.nudge();
-        AckWait(common)
+        AckWait(shared)
     }
 
-    /// Whether a committing thread has found the engine being stepped, and left its message
-    /// to the next step: it has nudged, which wakes a sleeper. To be asked by a thread that ends
-    /// its steps without sleeping, after a fence (SeqCst).
+    /// Whether a committing thread has found the engine locked, and left its message to the next
+    /// step. (It has nudged, which wakes a sleeper.) To be called after a SeqCst fence, by a
+    /// thread that stops stepping without going to sleep.
     pub fn has_left_commits(&self) -> bool {
-        self.0.common.left_commits.load(Ordering::Relaxed)
+        self.0.shared.left_commits.load(Ordering::Relaxed)
     }
 
-    /// The control segment.
+    /// The participant's own segment.
     pub fn fabric(&self) -> &F {
         &self.0.control
     }
 
-    /// What has been done so far.
+    /// A snapshot of the counters.
     pub fn counters(&self) -> Counters {
-        self.0.common.counters.snapshot()
+        self.0.shared.counters.snapshot()
     }
 }
 

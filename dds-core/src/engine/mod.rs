@@ -1,10 +1,18 @@
 //! The engine: evaluates the predicates, changes its own row, pushes last.
 //!
 //! A state machine without thread, clock or I/O of its own. The thread that calls
-//! [`Engine::step`] owns it for the length of the step, by a lock that is only
-//! ever tried and never held across user code or a wait: the polling thread of
-//! a participant, a committing thread that publishes by itself, or the
-//! simulator on virtual time.
+//! [`Engine::step`] owns its state for the length of the step, by a lock that is only tried on
+//! the path of a message, and never held across user code or a wait. Four kinds of callers step
+//! it: the participant's polling thread, a reader's thread that polls while it waits, a
+//! committing thread that publishes its message itself, and the simulator in virtual time.
+//!
+//! One step:
+//!
+//! ```text
+//!   active subgroups: receive, null-send, send, deliver --> Sink::deliver
+//!   idle subgroups:   compare recorded words; a difference makes one active
+//!   membership:       heartbeats, suspicions, view change --> EngineEvent
+//! ```
 
 pub(crate) mod active_set;
 pub(crate) mod engine_lock;
@@ -20,8 +28,8 @@ use spindle_dds_transport::{Fabric, WakeInterest};
 
 use crate::config::EngineConfig;
 use crate::counters::bump;
-use crate::engine::active_set::{ActiveSet, Kind};
-use crate::engine::engine_lock::{EngineLock, Owner};
+use crate::engine::active_set::{ActiveSet, Activity};
+use crate::engine::engine_lock::{EngineGuard, EngineLock};
 use crate::engine::handle::{EngineHandle, Participant};
 use crate::engine::views::{Views, describe};
 use crate::ids::SubgroupId;
@@ -34,35 +42,35 @@ use crate::subgroup::pushes::Pushes;
 use crate::subgroup::{Context, Position, Progress, Seen, SubgroupState, Trouble};
 use crate::sync::Ordering;
 
-/// What a step did.
+/// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepOutcome {
     /// Whether anything was received, sent or delivered.
     pub progress: bool,
-    /// Whether room came back to a ring of mine.
+    /// Whether room came back to a ring of this member.
     pub room: bool,
-    /// Whether acknowledgements of others moved a stable position.
+    /// Whether acknowledgements of other members advanced a stable position.
     pub stable: bool,
-    /// The group has stopped.
+    /// Whether the group has stopped.
     pub stopped: bool,
-    /// What the engine would have to be woken for if it went to sleep now.
+    /// What must wake the thread if it goes to sleep now.
     pub want: WakeInterest,
-    /// When the next step is due whatever happens, in the time of `step`; 0 if never.
+    /// Latest time of the next step, in nanoseconds of the clock of `step`; 0 for no limit.
     pub due: u64,
 }
 
-/// At which epochs at rest a step looks that moves nothing. Of those that do, each
-/// [`STEPS_A_LOOK`](crate::engine::active_set::STEPS_A_LOOK)th looks at one. A brief one may also pass over
-/// the view, where no member has said anything.
+/// Which idle subgroups a step without progress polls. (Of the steps with progress, one in
+/// [`STEPS_PER_POLL`](crate::engine::active_set::STEPS_PER_POLL) polls one.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum StepScope {
     /// All.
-    Whole,
-    /// Those where something has happened of late, and one of the others, in turn.
+    Full,
+    /// The warm ones, and one cold one in turn. May also leave out the membership, while no
+    /// member has written anything for it.
     Brief,
 }
 
-/// A participant's engine: its epochs, over the segments that it is given.
+/// A participant's engine: its subgroups and its membership, over the segments that it is given.
 pub struct Engine<F: Fabric, S> {
     participant: Arc<Participant<F>>,
     state: EngineLock<State<F, S>>,
@@ -70,26 +78,30 @@ pub struct Engine<F: Fabric, S> {
 
 pub(crate) struct State<F, S> {
     pub(crate) config: EngineConfig,
-    pub(crate) groups: Vec<SubgroupState<F>>,
+    /// In no order; [`ActiveSet`] and `SubgroupHandle::listed_at` know them by their indexes.
+    pub(crate) subgroups: Vec<SubgroupState<F>>,
     active_set: ActiveSet,
     sink: S,
+    /// Kept between steps for its allocation only.
     pushes: Pushes,
+    /// Counts of each writer, across epochs.
     pub(crate) seqs: WriterSeqs,
+    /// Once true, no step changes or delivers anything.
     stopped: bool,
-    /// Its part in the sequence of views, if it takes part.
+    /// `None` until [`Engine::enter`], and while a step of the membership borrows the state.
     pub(crate) views: Option<Views<F>>,
 }
 
 impl<F: Fabric, S: Sink<F>> Engine<F, S> {
-    /// An engine without epochs, which sleeps in a segment that this participant has to itself:
-    /// its threads are woken there.
+    /// An engine without subgroups. `own` is a segment of this participant alone: its threads
+    /// sleep and are woken there.
     pub fn new(own: F, config: EngineConfig, sink: S) -> Self {
         let participant = Participant::new(own);
         let state = State {
-            groups: Vec::new(),
+            subgroups: Vec::new(),
             active_set: ActiveSet::default(),
             sink,
-            pushes: Pushes::new(participant.common.clone()),
+            pushes: Pushes::new(participant.shared.clone()),
             seqs: WriterSeqs::default(),
             config,
             stopped: false,
@@ -101,7 +113,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         }
     }
 
-    /// Access for the participant's threads.
+    /// Access for the participant's other threads.
     pub fn handle(&self) -> EngineHandle<F> {
         EngineHandle(self.participant.clone())
     }
@@ -110,37 +122,37 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         &self.participant
     }
 
-    /// Waits for a step that is under way.
-    pub(crate) fn state(&self) -> Owner<'_, State<F, S>> {
-        self.state.take()
+    /// Waits for the end of a step in progress.
+    pub(crate) fn state(&self) -> EngineGuard<'_, State<F, S>> {
+        self.state.lock()
     }
 
     #[inline]
-    fn try_state(&self) -> Option<Owner<'_, State<F, S>>> {
-        self.state.try_take()
+    fn try_state(&self) -> Option<EngineGuard<'_, State<F, S>>> {
+        self.state.try_lock()
     }
 
-    /// One pass over all predicates, at `now` nanoseconds of a clock that does
-    /// not go back. `None` when another thread is stepping. Never blocks,
-    /// allocates nothing once warm, makes no system call but what the fabric
-    /// needs to push and to wake sleepers. Without progress, there is nothing to do in any
-    /// epoch: this is the look before one sleeps.
+    /// Evaluates all predicates once, at `now` nanoseconds of a monotonic clock. Returns `None`
+    /// if another thread is stepping. Never blocks, does not allocate once warm, and makes no
+    /// system calls except those that the fabric needs to push and to wake sleepers. An outcome
+    /// without progress means that no subgroup has anything to do: a thread takes this step
+    /// before it sleeps.
     pub fn step(&self, now: u64) -> Option<StepOutcome> {
-        self.step_as(now, Look::Whole)
+        self.step_as(now, StepScope::Full)
     }
 
-    /// The same for who steps again at once, whether there was something to do or not: of
-    /// epochs in which nothing has happened of late it looks at one, and at another the next
-    /// time, so that it costs the same however many there are; and at the view every few
-    /// times, while no member has said anything there. It is no reason to sleep.
+    /// [`step`](Self::step) for a thread that steps again at once: polls one cold subgroup, the
+    /// next one each time, so that its cost does not grow with their number, and steps the
+    /// membership every few times while no member has written anything for it. An outcome
+    /// without progress does not permit to sleep.
     pub fn step_briefly(&self, now: u64) -> Option<StepOutcome> {
-        self.step_as(now, Look::Brief)
+        self.step_as(now, StepScope::Brief)
     }
 
-    fn step_as(&self, now: u64, look: Look) -> Option<StepOutcome> {
+    fn step_as(&self, now: u64, scope: StepScope) -> Option<StepOutcome> {
         let mut state = self.try_state()?;
-        let outcome = state.step(&self.participant, now, look);
-        let counters = &self.participant.common.counters;
+        let outcome = state.step(&self.participant, now, scope);
+        let counters = &self.participant.shared.counters;
         let counter = if outcome.progress {
             &counters.steps
         } else {
@@ -150,15 +162,16 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         Some(outcome)
     }
 
+    /// Leaves a committed message to the thread that steps.
     fn leave_commit(&self, subgroup: &SubgroupHandle<F>) {
-        let left_commits = &self.participant.common.left_commits;
+        let left_commits = &self.participant.shared.left_commits;
         left_commits.store(true, Ordering::Relaxed);
         subgroup.nudge();
     }
 
-    /// Commits a claim and publishes it, and what was committed before; if another thread is
-    /// stepping, makes sure that the next step does. Which message of its ring it
-    /// is: [`Claim::committed`] makes a receipt of that.
+    /// Commits a claim, and publishes it with all that was committed before; if another thread
+    /// is stepping, makes sure that the next step publishes it. Returns the message's index in
+    /// its ring, from which [`Claim::committed`] makes a receipt.
     pub fn send(
         &self,
         claim: &mut Claim<F>,
@@ -172,48 +185,48 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         };
         let (index, want) = state.send(&self.participant, claim, used, meta)?;
         if want == WakeInterest::DataAndAcks {
-            // The sleeper may have announced that it wants data only. It has not looked at
-            // what it sleeps on unless it has had the state since.
+            // A sleeper may have announced that it wants data only. Its second step before it
+            // sleeps needs the lock, which is held here.
             claim.subgroup().fabric.nudge_under_lock();
         }
         Ok(index)
     }
 
-    /// Runs `f` on the sink between two steps. `None` when another thread is stepping.
+    /// Runs `f` on the sink between two steps. Returns `None` if another thread is stepping.
     pub fn with_sink<R>(&self, f: impl FnOnce(&mut S) -> R) -> Option<R> {
         self.try_state().map(|mut state| f(&mut state.sink))
     }
 
-    /// How far this member is in a subgroup, for tests and tools. `None` when
-    /// another thread is stepping, or for a subgroup that has no epoch here.
+    /// This member's position in a subgroup, for tests and tools. `None` if another thread is
+    /// stepping, or this member has no epoch of the subgroup.
     pub fn position(&self, subgroup: SubgroupId) -> Option<Position> {
-        self.with_group(subgroup, SubgroupState::position)
+        self.with_subgroup(subgroup, SubgroupState::position)
     }
 
-    /// Whether this member has received what stands at a position of the subgroup's order, in
-    /// the epoch that it has now or before it. `None` as for [`position`](Self::position).
+    /// Whether this member has received the message at a position of the subgroup's order, in
+    /// the present epoch or an earlier one. `None` as for [`position`](Self::position).
     pub fn has_received(&self, subgroup: SubgroupId, position: u64) -> Option<bool> {
-        self.with_group(subgroup, |group| group.has_received(position))
+        self.with_subgroup(subgroup, |state| state.has_received(position))
     }
 
-    fn with_group<R>(
+    fn with_subgroup<R>(
         &self,
         subgroup: SubgroupId,
         ask: impl FnOnce(&SubgroupState<F>) -> R,
     ) -> Option<R> {
         let state = self.try_state()?;
-        let group = state.groups.iter().find(|group| group.id() == subgroup)?;
-        Some(ask(group))
+        let found = state.subgroups.iter().find(|it| it.id() == subgroup)?;
+        Some(ask(found))
     }
 }
 
 impl<F: Fabric, S: Sink<F>> State<F, S> {
-    fn step(&mut self, participant: &Participant<F>, now: u64, look: Look) -> StepOutcome {
+    fn step(&mut self, participant: &Participant<F>, now: u64, scope: StepScope) -> StepOutcome {
         let mut progress = Progress::default();
         let mut due = 0;
         if !self.stopped {
-            self.step_groups(participant, look, &mut progress);
-            let (changed, when) = self.step_views(participant, now, look);
+            self.step_subgroups(participant, scope, &mut progress);
+            let (changed, when) = self.step_views(participant, now, scope);
             progress.any |= changed;
             due = when;
         }
@@ -227,10 +240,10 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         }
     }
 
-    /// The epochs, and what they need.
+    /// The subgroups, and what their predicates need besides.
     pub(crate) fn split(&mut self) -> (&mut Vec<SubgroupState<F>>, Context<'_, S>) {
         let Self {
-            groups,
+            subgroups,
             config,
             pushes,
             seqs,
@@ -243,135 +256,147 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             seqs,
             sink,
         };
-        (groups, context)
+        (subgroups, context)
     }
 
-    /// Those that are awake; and others, at fewer of which it looks if there is enough to do
-    /// as it is.
-    fn step_groups(&mut self, participant: &Participant<F>, look: Look, progress: &mut Progress) {
-        // Before the first look: who leaves more meanwhile says so again.
-        if participant.common.left_commits.load(Ordering::Relaxed) {
+    /// Steps the active subgroups, and polls idle ones: fewer where there was progress.
+    fn step_subgroups(
+        &mut self,
+        participant: &Participant<F>,
+        scope: StepScope,
+        progress: &mut Progress,
+    ) {
+        // Before the first pass: a thread that leaves a commit from here on sets it again.
+        if participant.shared.left_commits.load(Ordering::Relaxed) {
             participant
-                .common
+                .shared
                 .left_commits
                 .swap(false, Ordering::AcqRel);
         }
-        if participant.common.left_work.take() {
-            self.wake_stirred();
+        if participant.shared.left_work.take() {
+            self.activate_left_work();
         }
         let mut at = 0;
-        while let Some(awake) = self.active_set.next(at, Kind::Awake) {
-            self.step_group(participant, awake, progress);
-            at = awake + 1;
+        while let Some(active) = self.active_set.next(at, Activity::Active) {
+            self.step_subgroup(participant, active, progress);
+            at = active + 1;
         }
         if progress.is_any() {
-            if self.active_set.is_time_to_look() {
-                self.take_turn(participant, Kind::Resting, progress);
+            if self.active_set.should_poll_idle() {
+                self.poll_in_turn(participant, Activity::Idle, progress);
             }
             return;
         }
-        let kind = match look {
-            Look::Whole => Kind::Resting,
-            Look::Brief => Kind::Dozing,
+        let polled = match scope {
+            StepScope::Full => Activity::Idle,
+            StepScope::Brief => Activity::Warm,
         };
         at = 0;
-        while let Some(resting) = self.active_set.next(at, kind) {
-            self.look_at(participant, resting, progress);
-            at = resting + 1;
+        while let Some(idle) = self.active_set.next(at, polled) {
+            self.poll_idle(participant, idle, progress);
+            at = idle + 1;
         }
-        if look == Look::Brief {
-            self.take_turn(participant, Kind::Asleep, progress);
-        }
-    }
-
-    /// Looks at the epoch of a kind whose turn it is.
-    fn take_turn(&mut self, participant: &Participant<F>, kind: Kind, progress: &mut Progress) {
-        if let Some(resting) = self.active_set.take_turn(kind) {
-            self.look_at(participant, resting, progress);
+        if scope == StepScope::Brief {
+            self.poll_in_turn(participant, Activity::Cold, progress);
         }
     }
 
-    /// Whether there is news in an epoch at rest: then it is stepped.
-    fn look_at(&mut self, participant: &Participant<F>, resting: usize, progress: &mut Progress) {
-        let (groups, context) = self.split();
-        match groups[resting].look(&context) {
+    /// Polls the subgroup of this activity whose turn it is.
+    fn poll_in_turn(
+        &mut self,
+        participant: &Participant<F>,
+        activity: Activity,
+        progress: &mut Progress,
+    ) {
+        if let Some(idle) = self.active_set.next_in_turn(activity) {
+            self.poll_idle(participant, idle, progress);
+        }
+    }
+
+    /// Compares the recorded words of an idle subgroup, and steps it where one differs.
+    fn poll_idle(&mut self, participant: &Participant<F>, at: usize, progress: &mut Progress) {
+        let (subgroups, context) = self.split();
+        match subgroups[at].look(&context) {
             Seen::News => {
-                self.active_set.wake(resting);
-                self.step_group(participant, resting, progress);
+                self.active_set.set_active(at);
+                self.step_subgroup(participant, at, progress);
             }
-            Seen::FallsAsleep => self.active_set.put_to_sleep(resting),
+            Seen::FallsAsleep => self.active_set.set_cold(at),
             Seen::Nothing => {}
         }
     }
 
-    fn step_group(&mut self, participant: &Participant<F>, at: usize, progress: &mut Progress) {
-        let (groups, mut context) = self.split();
-        let group = &mut groups[at];
-        match group.step(&mut context, progress) {
-            Ok(rests) => {
-                if rests {
-                    let wants_acks = group.wants_acks(&*context.sink);
-                    self.active_set.lay(at, wants_acks);
+    fn step_subgroup(&mut self, participant: &Participant<F>, at: usize, progress: &mut Progress) {
+        let (subgroups, mut context) = self.split();
+        let subgroup = &mut subgroups[at];
+        match subgroup.step(&mut context, progress) {
+            Ok(is_idle) => {
+                if is_idle {
+                    let wants_acks = subgroup.wants_acks(&*context.sink);
+                    self.active_set.set_idle(at, wants_acks);
                 }
             }
-            Err(trouble) => self.blame(participant, at, trouble),
+            Err(trouble) => self.suspect_member(participant, at, trouble),
         }
     }
 
-    /// Each epoch is looked at again: something has changed that concerns them.
-    pub(crate) fn wake_subgroups(&mut self) {
-        self.active_set.wake_all(self.groups.len());
+    /// Makes all subgroups active, after a change that concerns them.
+    pub(crate) fn activate_all(&mut self) {
+        self.active_set.reset(self.subgroups.len());
     }
 
-    /// Threads have left something in epochs at rest.
-    fn wake_stirred(&mut self) {
+    /// Makes those idle subgroups active in which threads have left work.
+    fn activate_left_work(&mut self) {
         let mut at = 0;
-        while let Some(resting) = self.active_set.next(at, Kind::Resting) {
-            if self.groups[resting].has_new_work() {
-                self.active_set.wake(resting);
+        while let Some(idle) = self.active_set.next(at, Activity::Idle) {
+            if self.subgroups[idle].has_new_work() {
+                self.active_set.set_active(idle);
             }
-            at = resting + 1;
+            at = idle + 1;
         }
     }
 
-    /// Whether acknowledgements of others would let an epoch go on.
+    /// Whether acknowledgements of other members would let a subgroup proceed.
     fn wants_acks(&self) -> bool {
-        let next = |from| self.active_set.next(from, Kind::Awake);
-        let mut awake = std::iter::successors(next(0), |at| next(at + 1));
-        self.active_set.wants_acks() || awake.any(|at| self.groups[at].wants_acks(&self.sink))
+        let next = |from| self.active_set.next(from, Activity::Active);
+        let mut active = std::iter::successors(next(0), |at| next(at + 1));
+        let sink = &self.sink;
+        self.active_set.wants_acks() || active.any(|at| self.subgroups[at].wants_acks(sink))
     }
 
-    /// What stands in the row of a member of an epoch breaks the protocol: the member is suspected.
+    /// Suspects a member whose row of a subgroup violates the protocol.
     #[cold]
-    fn blame(&mut self, participant: &Participant<F>, at: usize, trouble: Trouble) {
-        let rank = self.groups[at].spec.members[trouble.place.index()];
+    fn suspect_member(&mut self, participant: &Participant<F>, at: usize, trouble: Trouble) {
+        let rank = self.subgroups[at].spec.members[trouble.place.index()];
         self.suspect(participant, rank, &describe(trouble.what));
     }
 
-    /// Where an epoch stands that can be published in. What is, waits for its delivery.
-    fn wake_subgroup(&mut self, subgroup: &Arc<SubgroupHandle<F>>) -> Option<usize> {
+    /// Makes a subgroup active for a publication, which has to be delivered here too. Returns
+    /// its index, or `None` if nothing can be published in it any more.
+    fn activate(&mut self, subgroup: &Arc<SubgroupHandle<F>>) -> Option<usize> {
         if self.stopped {
             return None;
         }
         let at = self.find(subgroup)?;
-        self.active_set.wake(at);
+        self.active_set.set_active(at);
         Some(at)
     }
 
-    /// Where an epoch stands in the list: mostly where it stood, so that it costs the same
-    /// however many there are.
+    /// The index of a subgroup in the list. The handle caches it, so that the usual case does
+    /// not depend on their number.
     fn find(&self, subgroup: &Arc<SubgroupHandle<F>>) -> Option<usize> {
-        let is_it = |group: &SubgroupState<F>| Arc::ptr_eq(&group.handle, subgroup);
+        let is_it = |state: &SubgroupState<F>| Arc::ptr_eq(&state.handle, subgroup);
         let known = subgroup.listed_at.load(Ordering::Relaxed) as usize;
-        if self.groups.get(known).is_some_and(is_it) {
+        if self.subgroups.get(known).is_some_and(is_it) {
             return Some(known);
         }
-        let at = self.groups.iter().position(is_it)?;
+        let at = self.subgroups.iter().position(is_it)?;
         subgroup.listed_at.store(at as u64, Ordering::Relaxed);
         Some(at)
     }
 
-    /// Which message it is, and what the engine would have to be woken for.
+    /// Commits a claim, and publishes it if its subgroup is open. Returns the message's index in
+    /// its ring, and what must wake the engine's thread if it sleeps.
     #[inline]
     fn send(
         &mut self,
@@ -380,13 +405,13 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         used: u32,
         meta: &CommitMeta,
     ) -> Result<(u64, WakeInterest), ClaimError> {
-        let Some(at) = self.wake_subgroup(claim.subgroup()) else {
+        let Some(at) = self.activate(claim.subgroup()) else {
             return Ok((claim.finish(used, meta)?, WakeInterest::Data));
         };
-        let (groups, mut context) = self.split();
-        let group = &mut groups[at];
-        let index = group.send_claim(claim, (used, meta), &mut context)?;
-        let wants_acks = group.wants_acks_of_class(claim.class(), &*context.sink);
+        let (subgroups, mut context) = self.split();
+        let subgroup = &mut subgroups[at];
+        let index = subgroup.send_claim(claim, (used, meta), &mut context)?;
+        let wants_acks = subgroup.wants_acks_of_class(claim.class(), &*context.sink);
         Ok((index, want(participant, wants_acks)))
     }
 
@@ -401,15 +426,18 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         self.sink.event(EngineEvent::Stopped(reason));
     }
 
-    /// No step follows: what has been delivered, the layer above is told.
+    /// Ends all open batches, as no step follows.
     fn end_batches(&mut self) {
-        let (groups, mut context) = self.split();
-        groups.iter_mut().for_each(|it| it.end_batch(&mut context));
+        let (subgroups, mut context) = self.split();
+        subgroups
+            .iter_mut()
+            .for_each(|it| it.end_batch(&mut context));
     }
 }
 
+/// What must wake a thread that goes to sleep: acknowledgements only where something waits for them.
 fn want<F: Fabric>(participant: &Participant<F>, wants_acks: bool) -> WakeInterest {
-    let waiters = participant.common.ack_waiters.load(Ordering::SeqCst);
+    let waiters = participant.shared.ack_waiters.load(Ordering::SeqCst);
     if waiters != 0 || wants_acks {
         WakeInterest::DataAndAcks
     } else {

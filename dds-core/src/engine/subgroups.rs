@@ -1,4 +1,4 @@
-//! The subgroups of an engine, for the views that decide on their members.
+//! The subgroups of an engine, for the view changes that begin and end their epochs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,26 +14,27 @@ use crate::subgroup::handle::SubgroupHandle;
 use crate::subgroup::layout::SegmentLayout;
 use crate::subgroup::{Context, SubgroupState};
 
-/// The epochs of an engine between two of its steps: where they are added, and
-/// step by step brought to their end.
+/// The subgroups of an engine between two of its steps: opens epochs, and ends them.
 ///
 /// ```text
-///   all who go on:  wedge until true | all can be seen to be wedged: freeze
-///                   | one cut is agreed on: finish | open the next epoch
-///   of the others:  fence, before the freeze
+///   at each member that goes on:  wedge, until true
+///                                 all members are seen to be wedged: freeze
+///                                 the ragged trim is agreed: finish
+///                                 open the next epoch
+///   for each other member:        fence its row, before the freeze
 /// ```
 pub(crate) struct Subgroups<'a, F: Fabric, S> {
     participant: &'a Participant<F>,
     state: &'a mut State<F, S>,
 }
 
-/// Why an epoch does not come to its end.
+/// Why an epoch cannot be finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SubgroupError {
-    /// There is none.
-    #[error("subgroup {0} is not open here")]
+    /// This member has no epoch of the subgroup.
+    #[error("subgroup {0} has no epoch here")]
     NotOpen(SubgroupId),
-    /// Its counts may still change, or it is cut where this member has not come.
+    /// Its counts may still change, or this member has received less than the trim.
     #[error(
         "the epoch of subgroup {0} is not frozen, or has received less than is to be delivered"
     )]
@@ -45,19 +46,19 @@ impl<'a, F: Fabric, S: Sink<F>> Subgroups<'a, F, S> {
         Self { participant, state }
     }
 
-    pub(crate) fn groups(&self) -> &[SubgroupState<F>] {
-        &self.state.groups
+    pub(crate) fn all(&self) -> &[SubgroupState<F>] {
+        &self.state.subgroups
     }
 
-    /// To change them: they are looked at again.
+    /// Access for changes: makes all subgroups active.
     pub(crate) fn split(&mut self) -> (&mut Vec<SubgroupState<F>>, Context<'_, S>) {
-        self.state.wake_subgroups();
+        self.state.activate_all();
         self.state.split()
     }
 
     fn at(&self, subgroup: SubgroupId) -> Result<usize, SubgroupError> {
-        let groups = &self.state.groups;
-        let at = groups.iter().position(|group| group.id() == subgroup);
+        let mut subgroups = self.state.subgroups.iter();
+        let at = subgroups.position(|it| it.id() == subgroup);
         at.ok_or(SubgroupError::NotOpen(subgroup))
     }
 
@@ -71,32 +72,32 @@ impl<'a, F: Fabric, S: Sink<F>> Subgroups<'a, F, S> {
         if self.at(spec.subgroup).is_ok() {
             return Err(SpecError::Occupied(spec.subgroup));
         }
-        let common = self.participant.common.clone();
-        let subgroup = SubgroupHandle::new(segment, spec, &layout, common, self.state.config)?;
-        let subgroup = Arc::new(subgroup);
-        let group = SubgroupState::new(subgroup.clone(), spec.clone(), &layout);
-        self.state.groups.push(group);
-        self.state.wake_subgroups();
-        self.participant.add(subgroup.clone());
-        Ok(subgroup)
+        let shared = self.participant.shared.clone();
+        let handle = SubgroupHandle::new(segment, spec, &layout, shared, self.state.config)?;
+        let handle = Arc::new(handle);
+        let subgroup = SubgroupState::new(handle.clone(), spec.clone(), &layout);
+        self.state.subgroups.push(subgroup);
+        self.state.activate_all();
+        self.participant.add(handle.clone());
+        Ok(handle)
     }
 
-    /// Delivers what is below the cut, the same at all who go on: `trim` has the
-    /// least count that any of them reported, for each sender in order. Whatever
-    /// was received of the unordered rings is delivered too. Ends the epoch, and
-    /// says so in an [`EngineEvent::EpochEnded`](crate::EngineEvent::EpochEnded).
+    /// Delivers all below the ragged trim, which is the same at all members that go on: for each
+    /// sender, in order, the least count that any of them reported. Delivers also all that was
+    /// received of the unordered rings. Ends the epoch, and reports
+    /// [`EngineEvent::EpochEnded`](crate::EngineEvent::EpochEnded).
     pub(crate) fn finish(
         &mut self,
         subgroup: SubgroupId,
         trim: &[u64],
     ) -> Result<(), SubgroupError> {
         let at = self.at(subgroup)?;
-        let (groups, mut context) = self.split();
-        if !groups[at].finish(trim, &mut context) {
+        let (subgroups, mut context) = self.split();
+        if !subgroups[at].finish(trim, &mut context) {
             return Err(SubgroupError::NotReceived(subgroup));
         }
-        groups.swap_remove(at);
-        self.state.wake_subgroups();
+        subgroups.swap_remove(at);
+        self.state.activate_all();
         self.participant.remove(subgroup);
         Ok(())
     }

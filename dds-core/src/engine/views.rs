@@ -16,7 +16,7 @@ use spindle_dds_transport::{Fabric, Rank};
 
 use crate::engine::handle::Participant;
 use crate::engine::subgroups::Subgroups;
-use crate::engine::{Engine, Look, State};
+use crate::engine::{Engine, State, StepScope};
 use crate::ids::SubgroupId;
 use crate::membership::{
     Action, Finish, MemberId, Membership, OutReason, Request, Rules, SubgroupEnds, Touched, Trim,
@@ -28,6 +28,7 @@ use crate::subgroup::{Found, SubgroupState, Trouble};
 
 /// A participant's part in the sequence of views.
 pub(crate) struct Views<F> {
+    /// This participant, in all views.
     id: MemberId,
     rules: Rules,
     phase: Phase<F>,
@@ -39,10 +40,12 @@ enum Phase<F> {
     /// Between two views: the next one, and what is carried over into it.
     Between {
         next: Arc<View>,
+        /// Members of the last view that this one suspected, and why.
         suspected: Vec<(MemberId, String)>,
+        /// Requests that no view has fulfilled or refused.
         requests: Vec<Request>,
     },
-    /// Not in the group any more.
+    /// No longer in the subgroup.
     Out,
 }
 
@@ -70,7 +73,7 @@ pub enum InstallError {
     Control(u64),
     /// A subgroup's segment does not fit.
     #[error(transparent)]
-    SubgroupHandle(#[from] SpecError),
+    Subgroup(#[from] SpecError),
 }
 
 impl<F: Fabric, S: Sink<F>> Engine<F, S> {
@@ -157,9 +160,9 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         &mut self,
         participant: &Participant<F>,
         now: u64,
-        look: Look,
+        scope: StepScope,
     ) -> (bool, u64) {
-        if look == Look::Brief
+        if scope == StepScope::Brief
             && let Some(views) = &mut self.views
             && let Phase::In(membership) = &mut views.phase
             && membership.may_skip_step()
@@ -283,13 +286,13 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let membership = Membership::new(control, view.clone(), views.rules, &suspected, requests);
         views.phase = Phase::In(Box::new(membership));
         // Subgroups that go on know their members by the new ranks from now on.
-        for group in &mut self.groups {
-            if let Some(spec) = view.subgroup(group.id()) {
-                group.spec = spec.clone();
-                group.reopen();
+        for subgroup in &mut self.subgroups {
+            if let Some(spec) = view.subgroup(subgroup.id()) {
+                subgroup.spec = spec.clone();
+                subgroup.reopen();
             }
         }
-        self.wake_subgroups();
+        self.activate_all();
         for (subgroup, segment) in subgroups {
             let spec = view.subgroup(subgroup);
             let spec = spec.ok_or(SpecError::Segment(subgroup))?;
@@ -314,35 +317,40 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
 impl<F: Fabric, S: Sink<F>> Subgroups<'_, F, S> {
     /// The subgroups that a change replaces.
     fn touched(&self, which: &Touched) -> Vec<SubgroupId> {
-        let ids = self.groups().iter().map(SubgroupState::id);
+        let ids = self.all().iter().map(SubgroupState::id);
         ids.filter(|id| which.contains(*id)).collect()
     }
 }
 
 impl<F: Fabric, S: Sink<F>> SubgroupEnds for Subgroups<'_, F, S> {
     fn wedge(&mut self, which: &Touched) -> bool {
-        let (groups, mut context) = self.split();
+        let (subgroups, mut context) = self.split();
         let mut done = true;
-        for group in groups.iter_mut().filter(|group| which.contains(group.id())) {
-            done &= group.wedge(&mut context);
+        for subgroup in subgroups
+            .iter_mut()
+            .filter(|subgroup| which.contains(subgroup.id()))
+        {
+            done &= subgroup.wedge(&mut context);
         }
         done
     }
 
     fn freeze(&mut self, which: &Touched) -> Result<Vec<Trim>, (Rank, String)> {
-        let (groups, mut context) = self.split();
-        let touched = groups.iter_mut().filter(|group| which.contains(group.id()));
+        let (subgroups, mut context) = self.split();
+        let touched = subgroups
+            .iter_mut()
+            .filter(|subgroup| which.contains(subgroup.id()));
         let mut counts = Vec::new();
-        for group in touched {
-            match group.freeze(&mut context) {
+        for subgroup in touched {
+            match subgroup.freeze(&mut context) {
                 Ok(Some(frozen)) => counts.push(Trim {
-                    subgroup: group.id(),
+                    subgroup: subgroup.id(),
                     counts: frozen,
                 }),
                 // The membership freezes subgroups that are wedged.
                 Ok(None) => {}
                 Err(Trouble { place, what }) => {
-                    return Err((group.spec.members[place.index()], describe(what)));
+                    return Err((subgroup.spec.members[place.index()], describe(what)));
                 }
             }
         }
@@ -350,10 +358,10 @@ impl<F: Fabric, S: Sink<F>> SubgroupEnds for Subgroups<'_, F, S> {
     }
 
     fn fence(&mut self, member: Rank) {
-        let (groups, _) = self.split();
-        for group in groups {
-            if let Some(place) = group.place(member) {
-                group.fence(place);
+        let (subgroups, _) = self.split();
+        for subgroup in subgroups {
+            if let Some(place) = subgroup.place(member) {
+                subgroup.fence(place);
             }
         }
     }

@@ -83,7 +83,7 @@ impl<F: Fabric> SubgroupState<F> {
             return Seen::News;
         }
         // Beyond that, it stays asleep.
-        let most = context.config.looks_to_sleep;
+        let most = context.config.polls_until_cold;
         if idle.looks < most {
             idle.looks += 1;
             if idle.looks == most {

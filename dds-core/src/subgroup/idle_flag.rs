@@ -3,12 +3,13 @@
 
 use crate::sync::{AtomicBool, Ordering, fence};
 
-/// Whether the engine has laid an epoch to rest: between it and the threads that leave work
-/// in the epoch.
+/// Whether the engine treats a subgroup as idle. Set by the engine, cleared by it or by a thread
+/// that leaves work in the subgroup.
 #[derive(Debug)]
 pub(crate) struct IdleFlag(AtomicBool);
 
-/// Whether an epoch at rest was stirred: one for all epochs of a participant.
+/// Whether a thread has left work in an idle subgroup: one flag for all subgroups of a
+/// participant.
 #[derive(Debug)]
 pub(crate) struct LeftWork(AtomicBool);
 
@@ -17,39 +18,39 @@ impl IdleFlag {
         Self(AtomicBool::new(false))
     }
 
-    /// The engine looks once more after this, and then no more.
+    /// Sets the flag. The engine takes one more pass after this, and then none.
     pub(crate) fn begin(&self) {
         self.begin_with(|| fence(Ordering::SeqCst));
     }
 
-    /// [`Self::begin`] with a fence of the caller's: loom's planted bug.
+    /// [`Self::begin`] with a fence of the caller's: loom's mutant has none.
     pub(crate) fn begin_with(&self, fence: impl FnOnce()) {
         self.0.store(true, Ordering::Relaxed);
         fence();
     }
 
-    /// The engine looks at each step again.
+    /// Clears the flag: each step evaluates the subgroup again.
     pub(crate) fn end(&self) {
         self.0.store(false, Ordering::Relaxed);
     }
 
-    /// Whether it lasts: no thread has interrupted it.
+    /// Whether the flag is still set: no thread has interrupted the idle state.
     pub(crate) fn lasts(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Work was left in the epoch, and a sequentially consistent fence came after. Whether
-    /// the engine has to be nudged to see it.
+    /// Called after work was left in the subgroup and a sequentially consistent fence. Returns
+    /// whether the engine must be nudged to see the work.
     pub(crate) fn interrupt(&self, left_work: &LeftWork) -> bool {
-        // Who finds that somebody else has interrupted it leaves the rest to that one: the
-        // engine has still to begin the pass that comes of it.
-        let resting = self.0.load(Ordering::Relaxed);
-        if resting {
+        // If another thread has interrupted it, that thread nudges: the engine has not begun
+        // the pass that follows.
+        let idle = self.0.load(Ordering::Relaxed);
+        if idle {
             self.0.store(false, Ordering::Relaxed);
-            // Release: pairs with the acquire in `take`; the engine finds the epoch.
+            // Release: pairs with the acquire in `take`; the engine sees the cleared flag.
             left_work.0.store(true, Ordering::Release);
         }
-        resting
+        idle
     }
 }
 
@@ -58,9 +59,9 @@ impl LeftWork {
         Self(AtomicBool::new(false))
     }
 
-    /// Whether epochs were stirred since this was asked last.
+    /// Whether work was left since the last call.
     pub(crate) fn take(&self) -> bool {
-        // Without a write to a shared line where nothing was.
+        // The load avoids a write to a shared line where nothing was left.
         self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::AcqRel)
     }
 }

@@ -1,4 +1,4 @@
-//! Pushes of a step: collected, and issued last, in order.
+//! Pushes of a step: collected, and issued in order at its end.
 
 use std::sync::Arc;
 
@@ -12,15 +12,18 @@ use crate::subgroup::shared::Shared;
 #[derive(Debug)]
 pub(crate) struct Pushes {
     list: Vec<Push>,
-    /// Where they go, and how many these are.
+    /// Receivers of the pushes.
     to: PeerSet,
+    /// Number of members of `to`.
     peers: usize,
-    /// Since the last ring: pushes, and those for which sleepers are woken.
+    /// Whether anything was issued since the last flush.
     issued: bool,
+    /// Whether pushes since the last flush wake receivers that sleep for data.
     data: bool,
+    /// Whether they wake receivers that sleep for acknowledgements.
     acks: bool,
-    /// Where they are counted.
-    common: Arc<Shared>,
+    /// Has the counters of the pushes.
+    shared: Arc<Shared>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +33,7 @@ enum Push {
 }
 
 impl Pushes {
-    pub(crate) fn new(common: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
             list: Vec::with_capacity(64),
             to: PeerSet::EMPTY,
@@ -38,32 +41,32 @@ impl Pushes {
             issued: false,
             data: false,
             acks: false,
-            common,
+            shared,
         }
     }
 
-    /// Following pushes, until the next flush, go to `to`, who are so many: whoever pushes
-    /// again and again does not count them each time.
+    /// Sets the receivers of the pushes until the next flush. `peers` is their number, which the
+    /// caller knows, so that it is not counted for each message.
     #[inline]
     pub(crate) fn address(&mut self, to: &PeerSet, peers: usize) {
         debug_assert!(self.list.is_empty() && peers == to.len());
         (self.to, self.peers) = (*to, peers);
     }
 
-    /// A range, issued with the next push at the latest.
+    /// Pushes a range, together with the next push at the latest.
     pub(crate) fn range_later(&mut self, at: usize, len: usize) {
-        self.common.counters.data.add(self.peers, len);
+        self.shared.counters.data.add(self.peers, len);
         self.list.push(Push::Range { at, len });
     }
 
-    /// A word that vouches for what was pushed before: wakes those who sleep for data.
+    /// Pushes a guard, which makes the pushes before it valid. Wakes receivers that sleep for data.
     pub(crate) fn word(&mut self, word: usize, value: u64) {
         self.data = true;
-        self.common.counters.data.add(self.peers, 8);
+        self.shared.counters.data.add(self.peers, 8);
         self.list.push(Push::Word { word, value });
     }
 
-    /// Ranges, which are offsets and lengths, and the word that vouches for them.
+    /// Pushes ranges (offset, length) in bytes, and their guard.
     pub(crate) fn batch(&mut self, ranges: &[(usize, usize)], word: usize, value: u64) {
         for (at, len) in ranges {
             self.range_later(*at, *len);
@@ -71,7 +74,7 @@ impl Pushes {
         self.word(word, value);
     }
 
-    /// The same as the last pushes before the flush, issued without being collected.
+    /// [`batch`](Self::batch) as the last pushes before the flush: issued without being collected.
     #[inline]
     pub(crate) fn last_batch<F: Fabric>(
         &mut self,
@@ -84,35 +87,35 @@ impl Pushes {
         (self.issued, self.data) = (true, true);
         let bytes = ranges.iter().fold(8, |sum, (_, len)| sum + len);
         let pushes = ranges.len() + 1;
-        let counters = &self.common.counters;
+        let counters = &self.shared.counters;
         counters
             .data
             .add_all(self.peers * pushes, self.peers * bytes);
         fabric.push_guarded(ranges, word, value, &self.to);
     }
 
-    /// The same of a message whose header is not in the row yet.
+    /// [`last_batch`](Self::last_batch) for one message whose header is not in the row yet.
     #[inline]
     pub(crate) fn last_message<F: Fabric>(&mut self, fabric: &F, message: &MessagePush<'_, WORDS>) {
         self.issue(fabric);
         (self.issued, self.data) = (true, true);
         fabric.push_message(message, &self.to, self.peers);
-        let counters = &self.common.counters;
+        let counters = &self.shared.counters;
         counters
             .data
             .add_all(self.peers * message.pushes(), self.peers * message.bytes());
     }
 
-    /// Acknowledgements: wakes those who sleep for them.
+    /// Pushes acknowledgements. Wakes receivers that sleep for them.
     pub(crate) fn acks(&mut self, at: usize, len: usize) {
         self.acks = true;
-        self.common.counters.acks.add(self.peers, len);
+        self.shared.counters.acks.add(self.peers, len);
         self.list.push(Push::Range { at, len });
     }
 
-    /// A word of a digest, which goes out with the value given here and wakes no sleeper.
+    /// Pushes a word of a digest with the given value. Wakes no receiver.
     pub(crate) fn digest_word(&mut self, word: usize, value: u64) {
-        self.common.counters.digests.add(self.peers, 8);
+        self.shared.counters.digests.add(self.peers, 8);
         self.list.push(Push::Word { word, value });
     }
 
@@ -133,14 +136,14 @@ impl Pushes {
         }
     }
 
-    /// Issues everything and rings once, even for an empty set: a fabric may hold
-    /// pushes back until then. Whether there was anything.
+    /// Issues all pushes and wakes their receivers once, even for an empty set: a fabric may hold
+    /// pushes back until then. Returns whether there was anything.
     #[inline]
     pub(crate) fn flush<F: Fabric>(&mut self, fabric: &F) -> bool {
         self.issue(fabric);
         let issued = core::mem::take(&mut self.issued);
         if issued {
-            let those = |are_rung: &mut bool| match core::mem::take(are_rung) {
+            let those = |are_woken: &mut bool| match core::mem::take(are_woken) {
                 true => &self.to,
                 false => &PeerSet::EMPTY,
             };

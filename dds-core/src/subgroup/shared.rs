@@ -1,4 +1,4 @@
-//! What all subgroups of a participant share.
+//! State that all subgroups of a participant share.
 
 use crossbeam_utils::CachePadded;
 
@@ -6,15 +6,15 @@ use crate::counters::LiveCounters;
 use crate::subgroup::idle_flag::LeftWork;
 use crate::sync::{AtomicBool, AtomicU32};
 
-/// What all epochs of a participant share.
+/// State that all subgroups of a participant and its threads share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) counters: LiveCounters,
-    /// Threads of the driver that wait for acknowledgements: on a line of their own.
+    /// Number of the driver's threads that wait for acknowledgements. On a cache line of its own.
     pub(crate) ack_waiters: CachePadded<AtomicU32>,
-    /// Something was left in an epoch at rest.
+    /// Whether work was left in an idle subgroup.
     pub(crate) left_work: LeftWork,
-    /// A thread has committed and found the engine being stepped, since a step began.
+    /// Whether a thread has committed and found the engine locked, since the last step began.
     pub(crate) left_commits: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! Stations in this process, and engines over them that are in one view.
+//! Stations in this process, and engines over them in one view.
 
 #[path = "../view/mod.rs"]
 mod view;
@@ -43,7 +43,7 @@ pub(crate) fn engines<S: Sink<HybridSegment>>(
     (stations, engines)
 }
 
-/// Of each member its own segment, the control segment, and those of the subgroups.
+/// For each member: its own segment, the control segment, and the subgroups' segments.
 fn segments(
     hosts: &[usize],
     subgroups: &[SubgroupSpec],
@@ -86,7 +86,7 @@ fn segments(
     (stations, made)
 }
 
-/// In which a member's engine sleeps.
+/// The segment in which a member's threads sleep.
 fn own_request(me: usize) -> SegmentRequest {
     SegmentRequest {
         key: SegmentKey { epoch: 0, index: 0 },
@@ -97,7 +97,7 @@ fn own_request(me: usize) -> SegmentRequest {
     }
 }
 
-/// Those that members share, for participants with ids from 1.
+/// The segments that members share, for participants with ids from 1.
 fn requests(members: usize, me: usize, subgroups: &[SubgroupSpec]) -> Vec<SegmentRequest> {
     let request = |subgroup, row_lens| SegmentRequest {
         key: SegmentKey {

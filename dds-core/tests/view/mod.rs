@@ -1,6 +1,6 @@
 //! A view that begins at once: for tests and benches of what happens within one view.
 //!
-//! It goes the way that views of the product go, [`Engine::enter`] and [`Engine::install`], over
+//! It uses the product's own calls, [`Engine::enter`] and [`Engine::install`], over
 //! any fabric. Nothing ends it but a failure: its heartbeat timeout never passes. As in the
 //! product, ordered rings have room once all members have stepped and are ready.
 
@@ -11,7 +11,7 @@ use spindle_dds_core::membership::{Detection, HostId, Member, MemberId, Rules, V
 use spindle_dds_core::{Engine, PreparedView, Sink, SubgroupSpec};
 use spindle_dds_transport::{Fabric, Rank};
 
-/// A view of so many members of one host, with these subgroups, ascending by id.
+/// A view of members of one host, with these subgroups, ascending by id.
 pub(crate) fn view_of(members: usize, subgroups: Vec<SubgroupSpec>) -> Arc<View> {
     let member = |rank| Member {
         id: member_id(rank),
@@ -33,9 +33,9 @@ fn member_id(rank: Rank) -> MemberId {
     MemberId(u128::from(rank.0) + 1)
 }
 
-/// Has an engine begin the view. `control` is its end of the view's control segment, whose rows
+/// Installs the view in an engine. `control` is its end of the view's control segment, whose rows
 /// have [`CONTROL_ROW_LEN`](spindle_dds_core::membership::CONTROL_ROW_LEN) bytes; `segments` are
-/// its ends of those of the subgroups that it is a member of, in the order of the view.
+/// its ends of its subgroups' segments, in the order of the view.
 pub(crate) fn begin_view<F: Fabric, S: Sink<F>>(
     engine: &Engine<F, S>,
     view: &Arc<View>,

@@ -1,14 +1,14 @@
-//! Lives of groups under the simulator: seeds without a violation, scripts, a
-//! crash at every step of a change of views.
+//! Lives under the simulator: seeds without a violation, scripts, and a crash at every step of a
+//! view change.
 
 use std::thread;
 
 use spindle_dds_sim::{Action, Blunder, LifePlan, Scenario, Violation, live};
 
-/// So many, as they take their time: much is written in them.
+/// Few, as each takes long: applications write much.
 const BUSY_LIVES: u64 = 8;
 
-/// Lives `plans` on two threads; the first violation, if any.
+/// Runs `plans` on two threads. Returns the first violation.
 fn first_violation(plans: &[LifePlan]) -> Option<Violation> {
     let half = |first: usize| {
         let mut plans = plans.iter().skip(first).step_by(2);
@@ -16,7 +16,7 @@ fn first_violation(plans: &[LifePlan]) -> Option<Violation> {
     };
     thread::scope(|scope| {
         let other = scope.spawn(|| half(1));
-        half(0).or_else(|| other.join().expect("the other half was lived"))
+        half(0).or_else(|| other.join().expect("the other half has run"))
     })
 }
 
@@ -45,7 +45,8 @@ fn three_hundred_lives_without_a_violation() {
     assert_sound(&drawn(300, |_| {}));
 }
 
-/// A life as it was drawn when all members read, and wrote few bytes into claims of that length.
+/// A life as it was drawn by earlier versions, in which all members read, and claims were short
+/// and of the committed length.
 fn as_before(seed: u64) -> LifePlan {
     let mut plan = LifePlan::draw(seed);
     (plan.large, plan.partial, plan.mute) = (0.0, 0.0, 0.0);
@@ -53,12 +54,12 @@ fn as_before(seed: u64) -> LifePlan {
     plan
 }
 
-/// Lives that once went wrong. All members leave at once, by two proposals that
-/// make the same next view: the domain's record may take one of them only. And one
-/// that leaves takes over from a leader that left by the same change, and learns of it
-/// when the domain is two views further.
+/// Lives that violated a property once. All members leave at once, by two proposals that
+/// make the same next view: the domain's record may take only one of them. And a member that
+/// leaves takes over from a leader that left by the same view change, and learns of it when the
+/// domain is two views further.
 #[test]
-fn what_went_wrong_once_does_not_again() {
+fn past_violations_do_not_come_back() {
     let plans = [13_066, 13_695, 6_570].map(|seed| LifePlan {
         invalid_requests: 0.0,
         unready: 0.0,
@@ -71,24 +72,24 @@ fn what_went_wrong_once_does_not_again() {
     assert_sound(&plans);
 }
 
-/// Room that came back while an epoch was stopped in vain was never told (6868). And who
-/// waited for a majority, with its epochs stopped, was taken for being at rest, where
-/// room is to be back (9071): it is out in the end, as the other one.
+/// Room that came back while an epoch was wedged in vain was never reported (6868). And a member
+/// that waited for a majority, with its epochs wedged, counted as quiescent, when all room must be
+/// back (9071): in the end it leaves the group, as does the other one.
 #[test]
-fn room_is_back_when_all_is_at_rest() {
+fn all_room_is_back_when_a_life_is_quiescent() {
     assert_sound(&[as_before(6868)]);
     let report = live(&as_before(9071)).unwrap_or_else(|violation| panic!("{violation}"));
     assert_eq!((report.members, report.gone), (2, 2));
 }
 
-/// A domain's record remembers what the group before decided. Another one, which comes and
-/// goes by the same steps, took these decisions for its own, and did not make them.
+/// A domain's record keeps the decisions of the previous group. A new group with the same steps
+/// once took them for its own.
 #[test]
-fn a_group_like_the_one_before_decides_for_itself() {
+fn a_group_does_not_take_decisions_of_the_previous_group() {
     let mut again: Vec<LifePlan> = (0..20).map(|seed| LifePlan::quiet(seed, 4, 2)).collect();
     for plan in &mut again {
         plan.script = [(600, 1), (900, 0), (1200, 3)]
-            .map(|(turn, who)| (turn, Action::Leave(who)))
+            .map(|(turn, member)| (turn, Action::Leave(member)))
             .to_vec();
         let report = live(plan).unwrap_or_else(|violation| panic!("{violation}"));
         plan.previous = report.left;
@@ -96,9 +97,9 @@ fn a_group_like_the_one_before_decides_for_itself() {
     assert_sound(&again);
 }
 
-/// What cannot be done is refused, and holds up nobody.
+/// Refusals do not delay other members' requests.
 #[test]
-fn requests_that_cannot_be_done_are_refused() {
+fn requests_that_cannot_be_fulfilled_are_refused() {
     let plans = drawn(100, |plan| {
         (plan.invalid_requests, plan.updates, plan.joins) = (0.5, 0.02, 0.01);
     });
@@ -110,17 +111,16 @@ fn requests_that_cannot_be_done_are_refused() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_life() {
+fn the_same_seed_gives_the_same_life() {
     for seed in [3, 44, 178] {
         let plan = LifePlan::draw(seed);
         assert_eq!(live(&plan), live(&plan));
     }
 }
 
-/// What members note is the same in everybody's view, whoever fails meanwhile, and whatever rows
-/// are overwritten.
+/// All members' views have the same notes, whichever members fail and whichever rows are forged.
 #[test]
-fn notes_come_and_go_with_those_who_noted_them() {
+fn notes_come_and_go_with_their_members() {
     let noting = |plan| LifePlan {
         notes: 0.7,
         updates: 0.02,
@@ -131,12 +131,12 @@ fn notes_come_and_go_with_those_who_noted_them() {
     assert_sound(&plans);
 }
 
-/// When the change of views is under way in `quiet` lives: from here on.
+/// First turn of the view change in `quiet` lives.
 const BEGINS: usize = 600;
-/// By then it is over, in nearly all of them.
+/// Turn by which the view change has ended in nearly all of them.
 const OVER: usize = 1400;
 
-/// Everything that ends a view, with 3 members and 2 messages each.
+/// All causes of a view change, with 3 members and 2 messages each.
 const CHANGES: [Action; 4] = [
     Action::Update(1),
     Action::Join,
@@ -144,12 +144,12 @@ const CHANGES: [Action; 4] = [
     Action::Crash(1),
 ];
 
-/// Harm at every `stride`th turn of each change: to the leader, to the next in line, to a
-/// follower, to the joiner.
+/// A fault at every `stride`th turn of each view change: of the leader, the next leader, a
+/// follower, the joining member.
 fn everywhere(
     seed: u64,
     stride: usize,
-    harm: impl Fn(&mut LifePlan, usize) -> Action,
+    fault: impl Fn(&mut LifePlan, usize) -> Action,
 ) -> Vec<LifePlan> {
     let mut plans = Vec::new();
     for change in CHANGES {
@@ -157,8 +157,8 @@ fn everywhere(
             let first = BEGINS + (seed as usize * 7 + victim) % stride;
             for turn in (first..OVER).step_by(stride) {
                 let mut plan = LifePlan::quiet(seed, 3, 2);
-                let harm = harm(&mut plan, victim);
-                plan.script = vec![(BEGINS, change), (turn, harm)];
+                let fault = fault(&mut plan, victim);
+                plan.script = vec![(BEGINS, change), (turn, fault)];
                 plans.push(plan);
             }
         }
@@ -167,7 +167,7 @@ fn everywhere(
 }
 
 #[test]
-fn a_crash_at_any_step_of_a_change_harms_nobody_else() {
+fn a_crash_at_any_step_of_a_view_change_harms_no_other_member() {
     let full = std::env::var_os("SPINDLE_EXHAUSTIVE").is_some();
     let (seeds, stride) = if full { (10, 1) } else { (4, 40) };
     for seed in 0..seeds {
@@ -175,17 +175,17 @@ fn a_crash_at_any_step_of_a_change_harms_nobody_else() {
     }
 }
 
-/// Who stops for a while, and is not silent for too long by that, is not taken for failed,
-/// whenever it is, though others wait in vain while they prepare a view.
+/// A member that pauses for less than the heartbeat timeout is not suspected, at any turn, though
+/// others wait in vain while they prepare a view.
 fn pauses_everywhere(seed: u64, stride: usize) -> Vec<LifePlan> {
-    everywhere(seed, stride, |plan, who| {
+    everywhere(seed, stride, |plan, member| {
         plan.slow = 0.4;
-        Action::Pause(who, plan.limit / 2)
+        Action::Pause(member, plan.limit / 2)
     })
 }
 
-/// A newcomer that closes at every `stride`th turn of its joining, while another one comes:
-/// views may have the first, who is not there, and some hear of that later than others.
+/// A joining member crashes at every `stride`th turn of its join, while another one joins: views
+/// may still contain the first, and members learn of its crash at different turns.
 fn joins_called_off_everywhere(seed: u64, stride: usize) -> Vec<LifePlan> {
     let mut plans = Vec::new();
     for (members, after) in [(1, 0), (2, 0), (2, 30), (2, 300)] {
@@ -193,8 +193,9 @@ fn joins_called_off_everywhere(seed: u64, stride: usize) -> Vec<LifePlan> {
         for turn in (first..OVER).step_by(stride) {
             let mut plan = LifePlan::quiet(seed, members, 2);
             plan.slow = 0.4;
-            let (goes, comes) = ((turn, Action::Crash(members)), (turn + after, Action::Join));
-            plan.script = vec![(BEGINS, Action::Join), goes, comes];
+            let crash = (turn, Action::Crash(members));
+            let second = (turn + after, Action::Join);
+            plan.script = vec![(BEGINS, Action::Join), crash, second];
             plans.push(plan);
         }
     }
@@ -202,7 +203,7 @@ fn joins_called_off_everywhere(seed: u64, stride: usize) -> Vec<LifePlan> {
 }
 
 #[test]
-fn nobody_is_taken_for_failed_who_prepares_a_view() {
+fn a_member_that_prepares_a_view_is_not_suspected() {
     let full = std::env::var_os("SPINDLE_EXHAUSTIVE").is_some();
     let (seeds, stride) = if full { (10, 1) } else { (4, 40) };
     for seed in 0..seeds {
@@ -211,9 +212,9 @@ fn nobody_is_taken_for_failed_who_prepares_a_view() {
     }
 }
 
-/// All are stopped and go on, in every order: one group, or errors.
+/// All members pause and resume, in every order: one group goes on, or none.
 #[test]
-fn all_stopped_and_resumed_are_one_group_or_none() {
+fn members_that_all_pause_and_resume_are_one_group_or_none() {
     let limit = LifePlan::draw(0).limit;
     let orders = [
         [0, 1, 2],
@@ -229,7 +230,7 @@ fn all_stopped_and_resumed_are_one_group_or_none() {
             let mut plan = LifePlan::quiet(seed, 3, 20);
             plan.script = (0..)
                 .zip(order)
-                .map(|(at, who)| (BEGINS, Action::Pause(who, limit * 2 + at * limit / 2)))
+                .map(|(at, member)| (BEGINS, Action::Pause(member, limit * 2 + at * limit / 2)))
                 .collect();
             plans.push(plan);
         }
@@ -237,9 +238,9 @@ fn all_stopped_and_resumed_are_one_group_or_none() {
     assert_sound(&plans);
 }
 
-/// One is stopped in the middle of its work, is expelled, and goes on writing.
+/// A member pauses in the middle of its work, is expelled, resumes, and goes on writing.
 #[test]
-fn who_was_expelled_and_wakes_up_does_no_harm() {
+fn an_expelled_member_that_resumes_harms_no_other_member() {
     let limit = LifePlan::draw(0).limit;
     let mut plans = Vec::new();
     for seed in 0..40 {
@@ -251,9 +252,9 @@ fn who_was_expelled_and_wakes_up_does_no_harm() {
     assert_sound(&plans);
 }
 
-/// The leader dies while two newcomers start.
+/// The leader crashes while two members join.
 #[test]
-fn the_leader_dies_while_two_come() {
+fn the_leader_crashes_while_two_join() {
     let mut plans = Vec::new();
     for seed in 0..60 {
         let mut plan = LifePlan::quiet(seed, 3, 20);
@@ -268,10 +269,10 @@ fn the_leader_dies_while_two_come() {
     assert_sound(&plans);
 }
 
-/// Divided hosts, where availability is preferred: both sides go on, and each keeps all
-/// promises for itself.
+/// A network partition where availability is preferred: both sides go on, and all properties hold
+/// on each side.
 #[test]
-fn divided_hosts_go_on_apart_if_they_are_told_to() {
+fn partitioned_hosts_go_on_apart_if_configured() {
     let plans = drawn(80, |plan| {
         (plan.hosts, plan.availability) = (2 + plan.seed as usize % 2, true);
         plan.divisions = 0.002;
@@ -285,10 +286,10 @@ fn divided_hosts_go_on_apart_if_they_are_told_to() {
     assert!(branches > 15, "{branches}");
 }
 
-/// Rows whose bytes are overwritten: nobody stumbles, who wrote them is expelled, and
-/// the others go on and agree.
+/// Forged rows: no member fails by reading them, their member is expelled, and the others go on
+/// and agree.
 #[test]
-fn hostile_rows_harm_nobody() {
+fn hostile_rows_harm_no_other_member() {
     let (mut forged, mut expelled) = (0, 0);
     for seed in 0..40 {
         let plan = LifePlan::hostile(seed, 400);
@@ -311,7 +312,7 @@ fn crashes_while_views_change_harm_no_other_member() {
 }
 
 #[test]
-fn what_busy_applications_are_promised_is_kept() {
+fn promises_to_busy_applications_are_kept() {
     let mut outcomes = [0; 3];
     for plan in drawn_from(Scenario::Busy, BUSY_LIVES, |_| {}) {
         let report = live(&plan).unwrap_or_else(|violation| panic!("{violation}"));
@@ -335,8 +336,8 @@ fn must_be_found(what: &str, properties: &[&str], plans: &[LifePlan]) {
     assert!(properties.contains(&violation.property), "{violation}");
 }
 
-/// Who goes to sleep too early, or for too little, oversleeps messages, or is taken for
-/// failed.
+/// A driver that goes to sleep too early, or asks for too few wakes, misses messages, or its
+/// member is suspected.
 #[test]
 fn blunders_of_the_driver_are_found() {
     for blunder in [Blunder::NoSecondLook, Blunder::WantsTooLittle] {
@@ -346,7 +347,7 @@ fn blunders_of_the_driver_are_found() {
 }
 
 #[test]
-fn no_epoch_is_forgotten_among_many() {
+fn no_subgroup_starves_among_many() {
     let found = first_violation(&drawn_from(Scenario::ManySubgroups, 60, |_| {}));
     assert_eq!(found.map(|violation| violation.to_string()), None);
 }

@@ -1,5 +1,5 @@
-//! What only shows after many messages: checkpoints of the digest, wraps of
-//! the rings, and that a zeroed row promises nothing.
+//! Properties that need many messages: checkpoints of the digest, and wraps of the rings. And a
+//! zeroed row acknowledges nothing.
 
 #[path = "../../../dds-core/tests/view/mod.rs"]
 mod view;
@@ -85,7 +85,7 @@ fn group(configs: &[EngineConfig]) -> (SimNetwork, Vec<Node>) {
     (network, nodes)
 }
 
-/// Sends what finds room; returns how many messages.
+/// Sends messages until there is no room. Returns whether it sent any.
 fn send_some(node: &Node, writer_seq: &mut u64) -> bool {
     let subgroup = node.handle().subgroup(SUBGROUP).expect("a subgroup");
     let mut any = false;
@@ -145,9 +145,9 @@ fn members_agree_at_every_checkpoint() {
 }
 
 #[test]
-fn a_zeroed_row_promises_nothing() {
+fn a_zeroed_row_acknowledges_nothing() {
     let (network, nodes) = group(&[EngineConfig::SPINDLE; 3]);
-    // Member 2 never says a word: its row stays zero, and nothing is stable.
+    // Member 2 never steps: its row stays zero, and nothing is stable.
     let mut sent = 0;
     for _ in 0..20 {
         send_some(&nodes[0], &mut sent);

@@ -1,14 +1,14 @@
-//! What the main changes of views look like, step by step; and failing lives made small.
+//! Traces of the main view changes; and shrinking of failing lives.
 
 use spindle_dds_sim::{Action, Blunder, LifePlan, Scenario, live, live_traced, shrink};
 
-/// When the change begins.
+/// First turn of the view change.
 const BEGINS: usize = 600;
 
-/// What three members and what comes after them tell of a change, without the turns.
-fn trace(deeds: &[Action]) -> String {
+/// The trace of a view change of three members, without the turns.
+fn trace(actions: &[Action]) -> String {
     let mut plan = LifePlan::quiet(5, 3, 6);
-    plan.script = deeds.iter().map(|action| (BEGINS, *action)).collect();
+    plan.script = actions.iter().map(|action| (BEGINS, *action)).collect();
     let (report, trace) = live_traced(&plan);
     report.unwrap_or_else(|violation| panic!("{violation}"));
     let change = trace.iter().filter(|line| line.turn >= BEGINS);
@@ -20,7 +20,7 @@ fn trace(deeds: &[Action]) -> String {
 }
 
 #[test]
-fn the_main_changes_of_views_are_these() {
+fn the_main_view_changes_have_these_traces() {
     insta::assert_snapshot!("an_update", trace(&[Action::Update(1)]));
     insta::assert_snapshot!("a_join", trace(&[Action::Join]));
     insta::assert_snapshot!("a_leave", trace(&[Action::Leave(1)]));
@@ -32,15 +32,15 @@ fn the_main_changes_of_views_are_these() {
 }
 
 #[test]
-fn a_life_that_goes_wrong_is_made_smaller() {
-    // A driver that sleeps through what it should wake for.
-    let wrong = |seed| {
+fn a_failing_life_is_shrunk() {
+    // A driver that asks for too few wakes.
+    let fails = |seed| {
         let mut plan = Scenario::Short.draw(seed);
         plan.blunder = Some(Blunder::WantsTooLittle);
         live(&plan).err().map(|violation| (plan, violation))
     };
-    let (plan, violation) = (0..1500).find_map(wrong).expect("a bug that is found");
-    let (small, found) = shrink(&plan).expect("it goes wrong");
+    let (plan, violation) = (0..1500).find_map(fails).expect("a violation is found");
+    let (small, found) = shrink(&plan).expect("it fails");
     assert_eq!(found.property, violation.property);
     assert_eq!(live(&small), Err(found));
     assert!(small.turns < plan.turns && small.members_max <= plan.members_max);

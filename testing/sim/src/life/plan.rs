@@ -218,7 +218,7 @@ impl LifePlan {
         plan.config.bounded_deliveries = more.chance(0.8);
         plan.slow = among(&mut more, &[0.0, 0.0, 0.0, 0.2]);
         plan.config.bounds = draw_bounds(&mut more);
-        plan.config.looks_to_sleep = 3;
+        plan.config.polls_until_cold = 3;
         plan.cuts = among(&mut more, &[0.0, 0.0, 0.0, 0.0005]);
         plan.preempted = among(&mut more, &[0.0, 0.3]);
         plan.config.batched_upcalls = more.chance(0.8);

@@ -17,7 +17,7 @@ pub enum Scenario {
     /// Short lives in which no member fails, joins or leaves: a heartbeat seldom wakes a
     /// member that has missed a wake-up.
     Short,
-    /// Many subgroups, of which few are busy at a time.
+    /// Many subgroups; few are busy at a time.
     ManySubgroups,
     /// Gray failure: members that are suspected while they live and go on sending, by one-way
     /// cuts and pauses shorter and longer than the heartbeat timeout; threads that lose their

@@ -140,7 +140,7 @@ impl Sink<SimFabric> for Recorder {
         self.untold.insert(epoch.0);
         let places = self.places.get(&epoch);
         let Some(&sender) = places.and_then(|places| places.get(delivery.sender.index())) else {
-            let what = format!("a message of nobody in {epoch:?}");
+            let what = format!("a message of an unknown sender in {epoch:?}");
             return self.events.push(SinkEvent::Wrong(("A1", what)));
         };
         let token = delivery.header.timestamp as u64;
