@@ -318,7 +318,7 @@ impl<F: Fabric> ReaderPort<F> {
     /// Takes back a collection that [`select`](Self::select) returned.
     pub(crate) fn hand_back(&self, mut items: Vec<Item<F>>) {
         // All at once, and without the lock: a writer may have to be woken.
-        Held::let_go(items.iter_mut().filter_map(|(_, payload)| in_ring(payload)));
+        Held::release_all(items.iter_mut().filter_map(|(_, payload)| in_ring(payload)));
         self.with(|state| {
             self.note_select();
             state.hand_back(items);

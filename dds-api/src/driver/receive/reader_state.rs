@@ -207,7 +207,7 @@ impl<F: Fabric> ReaderState<F> {
 
     fn release_replaced(&mut self) {
         if !self.replaced.is_empty() {
-            Held::let_go(self.replaced.drain(..));
+            Held::release_all(self.replaced.drain(..));
         }
     }
 
@@ -374,7 +374,7 @@ impl<F: Fabric> ReaderState<F> {
         }
         if config.storage == Storage::Copy || config.untrusted {
             let payloads = items.iter_mut().filter_map(|(_, it)| it.as_mut());
-            Held::let_go(payloads.filter_map(|payload| self.pool.copy_out(payload)));
+            Held::release_all(payloads.filter_map(|payload| self.pool.copy_out(payload)));
         }
         items
     }
