@@ -1,4 +1,4 @@
-//! Which leases of LIVELINESS can be kept (DDS 1.4 §2.2.3.11).
+//! The shortest LIVELINESS lease that can be kept (DDS 1.4 §2.2.3.11).
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use spindle_dds_qos::Liveliness;
 
 use crate::error::{Error, Result};
 
-/// A failure is detected within `failure_limit`, and the others need time to
-/// agree on a view without the member: a lease has to be twice as long.
+/// A failure is detected within `failure_limit`, and the other members need time to agree on a
+/// view without the member. So a lease has to be at least twice as long.
 ///
 /// # Errors
 /// UNSUPPORTED, with both numbers.
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_is_twice_the_limit_or_longer() {
+    fn a_lease_is_at_least_twice_the_limit() {
         let check = |lease: spindle_dds_qos::Duration| {
             let liveliness = Liveliness {
                 lease_duration: lease,

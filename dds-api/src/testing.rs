@@ -1,5 +1,5 @@
-//! For tests, which observe what an application cannot, and for measurements that step the
-//! engine by hand. No part of the public interface.
+//! Access to internal state for tests, and for measurements that step the engine by hand. Not
+//! part of the public interface.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub fn rows(participant: &DomainParticipant) -> Result<Vec<(usize, usize)>> {
     Ok(rows.collect())
 }
 
-/// The memory that a builder would build in.
+/// The memory in which a builder would build a sample.
 ///
 /// # Errors
 /// Those of [`DataWriter::loan`].
@@ -38,7 +38,7 @@ pub fn loan<T>(writer: &DataWriter<T>, len: usize) -> Result<Loan<T>> {
     Loan::reserve(&writer.core, len, None)
 }
 
-/// Whether a thread is in `enable` of the participant and has not joined yet.
+/// Whether a thread is in `enable` of the participant, before it has joined.
 pub fn is_enabling(participant: &DomainParticipant) -> bool {
     participant.core.is_enabling()
 }
@@ -66,18 +66,18 @@ pub fn is_waiting(wait_set: &WaitSet) -> bool {
     wait_set.is_waiting()
 }
 
-/// Whether a stream of the reader waits to be woken.
+/// Whether a stream of the reader has a registered waker.
 pub fn has_waiting_stream<T>(reader: &DataReader<T>) -> bool {
     reader.core.side.streams.is_waited_for()
 }
 
-/// While this lives, the polling thread of a participant stands still, and the owner of this
-/// value steps in its place. Heartbeats are sent only by those steps.
+/// While this exists, the polling thread of a participant is paused, and the owner of this value
+/// steps the engine. Heartbeats are sent only by those steps.
 #[derive(Debug)]
 pub struct ByHand(Arc<Session>);
 
 impl ByHand {
-    /// Waits until the polling thread stands still. One at a time for a participant.
+    /// Waits until the polling thread is paused. A participant has at most one.
     ///
     /// # Errors
     /// NOT_ENABLED, ALREADY_DELETED.
@@ -87,7 +87,7 @@ impl ByHand {
         Ok(Self(session))
     }
 
-    /// One step of the engine. Whether it found something to do.
+    /// One step of the engine. Returns whether it made progress.
     pub fn step(&self) -> bool {
         self.0.step().is_some_and(|outcome| outcome.progress)
     }
@@ -99,14 +99,14 @@ impl Drop for ByHand {
     }
 }
 
-/// While this lives, the polling thread of a participant stands still: data arrives only
-/// through threads that step the engine themselves.
+/// While this exists, the polling thread of a participant is paused: data arrives only through
+/// threads that step the engine themselves.
 #[derive(Debug)]
 pub struct Still(Arc<Session>);
 
 impl Still {
-    /// Waits until the polling thread stands still. One at a time for a participant, and not
-    /// beside a [`ByHand`].
+    /// Waits until the polling thread is paused. A participant has at most one, and no
+    /// [`ByHand`] beside it.
     ///
     /// # Errors
     /// NOT_ENABLED, ALREADY_DELETED.

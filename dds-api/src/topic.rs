@@ -69,7 +69,7 @@ impl TopicCore {
         self.type_id == TypeId::of::<T>()
     }
 
-    /// Tells the topic's listener, or else the participant's, of INCONSISTENT_TOPIC. Called by
+    /// Calls the topic's listener, or else the participant's, for INCONSISTENT_TOPIC. Called by
     /// the dispatch thread.
     pub(crate) fn dispatch(self: &Arc<Self>, participant: &DomainParticipant) {
         let topic = AnyTopic {
@@ -77,10 +77,10 @@ impl TopicCore {
             participant: participant.core.clone(),
         };
         let status = StatusMask::INCONSISTENT_TOPIC;
-        let told = self.listener.call(status, |listener| {
+        let was_called = self.listener.call(status, |listener| {
             listener.on_inconsistent_topic(&topic, &self.inconsistent_status());
         });
-        if !told {
+        if !was_called {
             participant.core.listener.call(status, |listener| {
                 listener.on_inconsistent_topic(&topic, &self.inconsistent_status());
             });
@@ -88,7 +88,7 @@ impl TopicCore {
     }
 }
 
-/// A topic: a name, a type, and QoS that its endpoints may copy.
+/// A topic: a name, a type, and QoS that its writers and readers may copy.
 pub struct Topic<T> {
     pub(crate) core: Arc<TopicCore>,
     pub(crate) participant: Arc<ParticipantCore>,
@@ -282,8 +282,8 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
     /// Creates the topic (`create_topic`; the type is registered by its IDL name).
     ///
     /// # Errors
-    /// BAD_PARAMETER for a name that is empty, an unknown profile, or a type whose
-    /// `DESCRIPTION` is none of it; PRECONDITION_NOT_MET when the participant has a topic of this name;
+    /// BAD_PARAMETER for an empty name, an unknown profile, or a type with an invalid
+    /// `DESCRIPTION`; PRECONDITION_NOT_MET when the participant has a topic of this name;
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn create(self) -> Result<Topic<T>> {
         let participant = &self.participant.core;

@@ -1,4 +1,4 @@
-//! The segments of a participant: in the memory of its host, and over streams to others.
+//! The segments of a participant: shared memory on its host, streams or RDMA to other hosts.
 
-/// Every entity is bound to this one.
+/// The segment type of all entities.
 pub(crate) type Wire = spindle_dds_transport::hybrid::HybridSegment;

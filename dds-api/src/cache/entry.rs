@@ -1,10 +1,10 @@
-//! Samples in a slab, linked into lists.
+//! Entries of the cache, in a slab and linked into lists.
 
 use std::ops::{Index, IndexMut};
 
 use spindle_dds_idl_runtime::Encapsulation;
 
-use super::instance::Generations;
+use super::generations::Generations;
 use crate::subscription::SampleState;
 
 pub(crate) type EntryId = u32;
@@ -12,7 +12,7 @@ pub(crate) type EntryId = u32;
 /// No entry.
 pub(super) const NONE: EntryId = EntryId::MAX;
 
-/// Names an entry for as long as it is in the cache: ids are used again, serials not.
+/// Refers to an entry while it is in the cache. Ids are reused; serials are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EntryRef {
     pub(super) id: EntryId,
@@ -20,7 +20,7 @@ pub(crate) struct EntryRef {
 }
 
 impl EntryRef {
-    /// Names none.
+    /// Refers to no entry.
     pub(crate) const NONE: Self = Self {
         id: NONE,
         serial: 0,
@@ -32,18 +32,21 @@ impl EntryRef {
     }
 }
 
-/// What is known of a sample beside its payload.
+/// The metadata of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// Index of its writer among those of the reader.
+    /// Index of its writer among the writers of the cache.
     pub(crate) writer: u32,
+    /// Its number among the samples of its writer.
     pub(crate) writer_sequence: u64,
+    /// Its position in the total order of its subgroup.
     pub(crate) position: u64,
+    /// Source timestamp, in nanoseconds since 1970.
     pub(crate) timestamp: i64,
     pub(crate) encapsulation: Encapsulation,
 }
 
-/// The lists that an entry is in.
+/// The two lists that every entry is in: order of arrival, and its instance.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Which {
     Order = 0,
@@ -52,13 +55,17 @@ pub(super) enum Which {
 
 #[derive(Debug)]
 pub(super) struct Entry<P> {
+    /// Id of its instance.
     pub(super) instance: u32,
+    /// The generation counts of the instance when the entry arrived.
     pub(super) generations: Generations,
     pub(super) state: SampleState,
     pub(super) origin: Origin,
-    /// `None`: only the state of the instance changed.
+    /// `None` for a state entry: only the state of the instance changed.
     pub(super) payload: Option<P>,
+    /// 0 while the slot is free.
     serial: u64,
+    /// Indexed by [`Which`].
     links: [Link; 2],
 }
 
@@ -69,7 +76,7 @@ struct Link {
 }
 
 impl<P> Entry<P> {
-    /// None is there.
+    /// A free slot.
     const VACANT: Self = Self {
         instance: 0,
         generations: Generations {
@@ -110,7 +117,7 @@ impl List {
         tail: NONE,
     };
 
-    /// An entry comes behind its last one, which this names.
+    /// Appends an entry; returns the one that was last before.
     fn append<P>(&mut self, slab: &mut Slab<P>, which: Which, id: EntryId) -> EntryId {
         match self.tail {
             NONE => self.head = id,
@@ -119,7 +126,7 @@ impl List {
         std::mem::replace(&mut self.tail, id)
     }
 
-    /// The same of both lists.
+    /// Appends an entry to both lists; returns the entries that were last before.
     #[inline]
     fn append_to<P>(both: [&mut Self; 2], slab: &mut Slab<P>, id: EntryId) -> [EntryId; 2] {
         let [order, instance] = both;
@@ -136,7 +143,8 @@ impl List {
         }
     }
 
-    /// All before `head` have been taken out, or all there are if it is none.
+    /// Makes `head` the first entry, after all before it were removed; with [`NONE`] the list
+    /// becomes empty.
     pub(super) fn begin_with<P>(&mut self, slab: &mut Slab<P>, which: Which, head: EntryId) {
         self.head = head;
         match head {
@@ -158,13 +166,14 @@ impl List {
     }
 }
 
-/// Entries by id; ids of removed ones are used again.
+/// Entries by id. Ids of removed entries are reused.
 #[derive(Debug)]
 pub(super) struct Slab<P> {
-    /// Where there is none, its serial is 0, and it has no payload.
+    /// A free slot has serial 0 and no payload.
     entries: Vec<Entry<P>>,
     free: Vec<EntryId>,
-    serials: u64,
+    /// The serial that was assigned last.
+    last_serial: u64,
 }
 
 impl<P> Default for Slab<P> {
@@ -172,14 +181,13 @@ impl<P> Default for Slab<P> {
         Self {
             entries: Vec::new(),
             free: Vec::new(),
-            serials: 0,
+            last_serial: 0,
         }
     }
 }
 
 impl<P> Slab<P> {
-    /// Appends an entry to these lists. It is written where it stays: it is too large to be
-    /// moved there.
+    /// Appends an entry to both lists. It is written in place: it is too large to be moved.
     #[inline(always)]
     pub(super) fn append(
         &mut self,
@@ -188,8 +196,8 @@ impl<P> Slab<P> {
         payload: Option<P>,
         lists: [&mut List; 2],
     ) -> EntryRef {
-        self.serials += 1;
-        let serial = self.serials;
+        self.last_serial += 1;
+        let serial = self.last_serial;
         let id = match self.free.pop() {
             Some(id) => id,
             None => self.grow(),
@@ -201,7 +209,7 @@ impl<P> Slab<P> {
         entry.generations = generations;
         entry.state = SampleState::NotRead;
         entry.origin = origin;
-        // The old payload is `None`: without `forget`, its drop would be checked for.
+        // The old payload is `None`; `forget` omits the check whether it has to be dropped.
         std::mem::forget(std::mem::replace(&mut entry.payload, payload));
         entry.serial = serial;
         entry.links = last.map(|prev| Link { prev, next: NONE });
@@ -221,7 +229,7 @@ impl<P> Slab<P> {
         (self.entries.len() - self.free.len()) as u64
     }
 
-    /// Takes an entry out; its lists have been told before.
+    /// Frees an entry, which the caller has unlinked; returns its payload.
     #[inline]
     pub(super) fn remove(&mut self, id: EntryId) -> Option<P> {
         let entry = &mut self[id];
@@ -231,7 +239,7 @@ impl<P> Slab<P> {
         payload
     }
 
-    /// The same; what it holds is to be taken out of it.
+    /// Frees an entry, which the caller has unlinked. The caller has to take its payload.
     #[inline(always)]
     pub(super) fn free(&mut self, id: EntryId) -> &mut Entry<P> {
         self.free.push(id);
@@ -247,7 +255,7 @@ impl<P> Slab<P> {
     }
 }
 
-/// Ids come from the lists, never from outside: those that are not in use name nothing.
+/// Ids come only from the lists, so they are in use.
 impl<P> Index<EntryId> for Slab<P> {
     type Output = Entry<P>;
 

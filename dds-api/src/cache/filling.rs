@@ -5,7 +5,8 @@ use spindle_dds_qos::HistoryKind;
 
 use super::Cache;
 use super::entry::{EntryRef, List, Origin, Slab};
-use super::instance::{Generations, Instance};
+use super::generations::Generations;
+use super::instance::Instance;
 use super::writers::Writers;
 
 /// Appends samples of one writer to an instance that is known, within its limits: no sample is

@@ -1,4 +1,4 @@
-//! Instances: by key hash, with their states (DDS 1.4 §2.2.2.5.1.3).
+//! Instances by key hash, with their states (DDS 1.4 §2.2.2.5.1.3).
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Index, IndexMut};
@@ -6,68 +6,51 @@ use std::ops::{Bound, Index, IndexMut};
 use spindle_dds_idl_runtime::KeyHash;
 
 use super::entry::{EntryId, List};
+use super::generations::Generations;
 use crate::subscription::InstanceState;
-
-/// How often an instance came back to life, by what it came back from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Generations {
-    pub(super) disposed: i32,
-    pub(super) no_writers: i32,
-}
-
-impl Generations {
-    pub(super) fn total(self) -> i32 {
-        self.disposed.saturating_add(self.no_writers)
-    }
-
-    /// How many came after those.
-    #[inline]
-    pub(super) fn since(self, before: Self) -> i32 {
-        if self == before {
-            return 0;
-        }
-        self.total() - before.total()
-    }
-}
 
 #[derive(Debug)]
 pub(super) struct Instance {
     pub(super) key: KeyHash,
     pub(super) state: InstanceState,
-    /// Not looked at since it came to life.
+    /// View state NEW: not accessed since the instance became alive.
     pub(super) is_new: bool,
     pub(super) generations: Generations,
     /// Indexes of the writers that have it registered.
     writers: Vec<u32>,
     pub(super) entries: List,
-    /// Entries with data.
+    /// The number of entries with data.
     pub(super) samples: u64,
     /// The entry without data, if there is one.
     pub(super) state_entry: Option<EntryId>,
     pub(super) marks: Marks,
 }
 
-/// Of the query under way.
+/// Scratch values of the current query; valid if `visited` or `ranked` is its round.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Marks {
+    /// The last round that selected from this instance.
     pub(super) visited: u64,
+    /// The last round that ranked samples of this instance.
     pub(super) ranked: u64,
+    /// The number of samples ranked so far.
     pub(super) rank: i32,
+    /// Total generation count of its newest sample in the collection.
     pub(super) newest: i32,
 }
 
 impl Instance {
-    /// A sample arrives: the instance lives.
+    /// A sample of a writer arrives: the instance is alive.
     #[inline]
     pub(super) fn written_by(&mut self, writer: u32) {
         if self.state == InstanceState::Alive && self.writers.first() == Some(&writer) {
             return;
         }
-        self.comes_back_by(writer);
+        self.become_alive(writer);
     }
 
     #[cold]
-    fn comes_back_by(&mut self, writer: u32) {
+    fn become_alive(&mut self, writer: u32) {
         match self.state {
             InstanceState::Alive => {}
             InstanceState::NotAliveDisposed => self.generations.disposed += 1,
@@ -80,7 +63,7 @@ impl Instance {
         }
     }
 
-    /// Whether its state changed.
+    /// Disposes the instance. Returns whether its state changed.
     pub(super) fn dispose(&mut self) -> bool {
         let changed = self.state != InstanceState::NotAliveDisposed;
         self.state = InstanceState::NotAliveDisposed;
@@ -92,7 +75,7 @@ impl Instance {
         self.writers.contains(&writer)
     }
 
-    /// A writer unregisters it, or is gone. Whether its state changed.
+    /// A writer unregisters the instance, or is unmatched. Returns whether its state changed.
     pub(super) fn lose_writer(&mut self, writer: u32) -> bool {
         let Some(at) = self.writers.iter().position(|known| *known == writer) else {
             return false;
@@ -105,7 +88,7 @@ impl Instance {
         changed
     }
 
-    /// It has no writer and nothing is left to read.
+    /// Whether it has no writers and no entries, so that it can be removed.
     pub(super) fn is_forgotten(&self) -> bool {
         self.state != InstanceState::Alive
             && self.writers.is_empty()
@@ -114,14 +97,15 @@ impl Instance {
     }
 }
 
-/// Instances by id and by key. Ids of forgotten ones are reused.
+/// Instances by id and by key. Ids of removed instances are reused.
 #[derive(Debug, Default)]
 pub(super) struct Instances {
     slab: Vec<Instance>,
     free: Vec<u32>,
     by_key: BTreeMap<KeyHash, u32>,
-    /// The instance of the last sample: the next sample is often of the same.
+    /// The instance of the last sample: the next sample often has the same key.
     last: Option<u32>,
+    /// The number of the current query, for [`Marks`].
     pub(super) round: u64,
 }
 
@@ -130,7 +114,7 @@ impl Instances {
         self.by_key.len() as u64
     }
 
-    /// As [`find`](Self::find), fast for the instance that it found last.
+    /// Like [`find`](Self::find), but fast for the instance that was found last.
     #[inline]
     pub(super) fn find_next(&mut self, key: KeyHash) -> Option<u32> {
         match self.last {
@@ -144,12 +128,12 @@ impl Instances {
         self.by_key.get(&key).copied()
     }
 
-    /// Ids of all instances. A copy: instances may be removed meanwhile.
+    /// Ids of all instances: a copy, so that the caller can remove instances.
     pub(super) fn ids(&self) -> Vec<u32> {
         self.by_key.values().copied().collect()
     }
 
-    /// Ids of instances after a key, or all, in the order of their keys.
+    /// Ids of the instances after a key, or of all, in the order of keys.
     pub(super) fn after(&self, key: Option<KeyHash>) -> impl Iterator<Item = u32> {
         let from = key.map_or(Bound::Unbounded, Bound::Excluded);
         self.by_key

@@ -15,6 +15,7 @@
 
 mod entry;
 mod filling;
+mod generations;
 mod instance;
 mod query;
 #[cfg(test)]
@@ -31,8 +32,8 @@ use crate::subscription::{InstanceState, SampleInfo, SampleState};
 use entry::{EntryId, List, NONE, Slab, Which};
 pub(crate) use entry::{EntryRef, Origin};
 use instance::{Instance, Instances};
+use query::{InstanceInfo, rank_generations};
 pub(crate) use query::{Query, Whose};
-use query::{Said, rank_generations};
 use writers::Writers;
 
 /// What arrives.
@@ -341,7 +342,7 @@ impl<P> Cache<P> {
             ..
         } = self;
         let instance = &mut instances[at];
-        let of_instance = Said::of(instance);
+        let of_instance = InstanceInfo::of(instance);
         let count = max.min(entries.len() as usize);
         let from = out.len();
         let mut id = order.head;

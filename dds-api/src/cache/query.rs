@@ -1,36 +1,37 @@
-//! Which samples are meant, and in which order they are presented.
+//! Selection of samples, and the order of their presentation.
 
 use spindle_dds_idl_runtime::KeyHash;
 
 use super::entry::{Entry, EntryId, NONE, Which};
-use super::instance::Generations;
+use super::generations::Generations;
 use super::{Cache, Instance};
 use crate::condition::StateMasks;
 use crate::handle::InstanceHandle;
 use crate::subscription::{InstanceState, SampleInfo, SampleState, ViewState};
 
-/// What `read` and `take` are asked for.
+/// The parameters of `read` and `take`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Query {
+    /// Maximum number of samples.
     pub(crate) max: usize,
     pub(crate) masks: StateMasks,
     pub(crate) whose: Whose,
 }
 
-/// Samples of which instance.
+/// The instances whose samples are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// Of any.
+    /// All instances.
     Any,
-    /// Of this one.
+    /// This instance.
     Instance(KeyHash),
-    /// Of the first that has any, in the order of handles, after this one.
+    /// The first instance after this one, in the order of handles, that has such samples.
     Next(Option<KeyHash>),
 }
 
 impl<P> Cache<P> {
-    /// The instance that all entries are of, if there is one, and the query asks for any
-    /// of them: the order of presentation is that of the stream.
+    /// The instance of all entries, if they have the same one and the query selects them all.
+    /// The order of presentation then is the order of arrival.
     pub(super) fn only_instance(&self, query: &Query) -> Option<u32> {
         if self.order.head == NONE || query.whose != Whose::Any {
             return None;
@@ -46,7 +47,7 @@ impl<P> Cache<P> {
         (wants && entries == self.entries.len()).then_some(at)
     }
 
-    /// Puts what a query asks for into `selected`.
+    /// Puts the entries that match the query into `selected`.
     pub(super) fn select(&mut self, query: &Query) {
         let mut selected = std::mem::take(&mut self.selected);
         selected.clear();
@@ -70,7 +71,7 @@ impl<P> Cache<P> {
         self.selected = selected;
     }
 
-    /// PRESENTATION TOPIC with ordered access: as they stand in the stream.
+    /// PRESENTATION TOPIC with ordered access: in the order of arrival.
     fn select_in_order(&self, query: &Query, selected: &mut Vec<EntryId>) {
         let mut id = self.order.head;
         while id != NONE && selected.len() < query.max {
@@ -82,8 +83,8 @@ impl<P> Cache<P> {
         }
     }
 
-    /// PRESENTATION INSTANCE: one instance after the other, the one with the
-    /// oldest sample first.
+    /// PRESENTATION INSTANCE: one instance after the other; the instance with the oldest
+    /// sample comes first.
     fn select_by_instance(&mut self, query: &Query, selected: &mut Vec<EntryId>) {
         self.instances.round += 1;
         let round = self.instances.round;
@@ -110,7 +111,7 @@ impl<P> Cache<P> {
         }
     }
 
-    /// Whether a query would find anything.
+    /// Whether a query with these masks selects any entry.
     pub(crate) fn has(&self, masks: &StateMasks) -> bool {
         let query = Query {
             max: 1,
@@ -128,14 +129,14 @@ impl<P> Cache<P> {
         false
     }
 
-    /// What is said of an entry, ranks left out.
+    /// The SampleInfo of an entry, without ranks.
     pub(super) fn info(&self, id: EntryId) -> SampleInfo {
         let entry = &self.entries[id];
         let writer = self.writers.handle(entry.origin.writer);
-        Said::of(&self.instances[entry.instance]).of_entry(entry, writer, 0)
+        InstanceInfo::of(&self.instances[entry.instance]).of_entry(entry, writer, 0)
     }
 
-    /// Ranks within the collection that `selected` stands for.
+    /// Computes the ranks within the collection of the `selected` entries.
     pub(super) fn rank(&mut self, collection: &mut [(SampleInfo, Option<P>)]) {
         self.instances.round += 1;
         let round = self.instances.round;
@@ -155,16 +156,16 @@ impl<P> Cache<P> {
     }
 }
 
-/// What is said of each sample of an instance.
+/// The part of SampleInfo that all samples of an instance share.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said {
+pub(super) struct InstanceInfo {
     view_state: ViewState,
     instance_state: InstanceState,
     handle: InstanceHandle,
     generations: Generations,
 }
 
-impl Said {
+impl InstanceInfo {
     pub(super) fn of(instance: &Instance) -> Self {
         Self {
             view_state: view_state(instance),
@@ -174,7 +175,7 @@ impl Said {
         }
     }
 
-    /// With what is said of this sample alone, but for how its generation ranks.
+    /// The SampleInfo of a sample, without its generation rank.
     #[inline]
     pub(super) fn of_entry<P>(
         &self,
@@ -203,7 +204,7 @@ impl Said {
     }
 }
 
-/// How the generations of samples of one instance rank, in the order in which they came.
+/// Computes the generation ranks of samples of one instance, in the order of arrival.
 pub(super) fn rank_generations<P>(collection: &mut [(SampleInfo, Option<P>)]) {
     let total = |info: &SampleInfo| {
         let disposed = info.disposed_generation_count;
@@ -214,7 +215,7 @@ pub(super) fn rank_generations<P>(collection: &mut [(SampleInfo, Option<P>)]) {
         return;
     };
     let newest = total(last);
-    // They only rise.
+    // Generation counts never decrease: equal ends mean equal counts.
     if total(first) != newest {
         for (info, _) in collection {
             info.generation_rank = newest - total(info);

@@ -1,5 +1,5 @@
-//! What participants tell each other of themselves and of their endpoints: JSON, and behind
-//! that of an endpoint its type in the binary form of XTypes.
+//! The announcements of participants and endpoints: JSON, followed, for an endpoint, by its
+//! type in the binary form of XTypes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,64 +8,38 @@ use serde::{Deserialize, Serialize};
 use spindle_dds_core::membership::{Endpoint as GroupEndpoint, Member, Note};
 use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupId, TopicKey};
 use spindle_dds_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos};
-use spindle_dds_xtypes::TypeError;
 
-use super::large_types::LargeTypeRef;
-use super::type_announcement::{AnnouncedType, INLINE_LEN_MAX, TYPE_LEN_MAX, Types};
+use super::large_type_ref::LargeTypeRef;
+use super::protocol_violation::{ENDPOINT_LEN_MAX, ENTRY_LEN_MAX, ProtocolViolation, TYPE_LEN_MAX};
+use super::type_announcement::AnnouncedType;
+use super::types::Types;
 use crate::error::{Error, Result};
 use crate::handle::Guid;
 
-/// Rises with every change of what stands in here, of the layout of rows, or of what makes the
-/// digest of a decision.
+/// Version of the protocol. It rises with every change of the announcements, of the layout of
+/// rows, or of the input of a decision's digest.
 pub(crate) const PROTOCOL: u32 = 8;
 
-/// Most bytes that are said of one endpoint beside its type.
-const SAID_LEN_MAX: usize = 16 << 10;
-/// Most bytes that are said of one endpoint.
-const ENDPOINT_LEN_MAX: usize = SAID_LEN_MAX + INLINE_LEN_MAX;
-
-/// Why what somebody announced makes no sense.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ProtocolViolation {
-    #[error(
-        "{0} bytes are said of one endpoint or type, at most {ENDPOINT_LEN_MAX} or \
-         {TYPE_LEN_MAX} can be"
-    )]
-    TooLong(usize),
-    #[error("it ends too soon")]
-    Truncated,
-    #[error("it contradicts itself")]
-    Contradicts,
-    #[error("it names a type that no topic can have")]
-    NoTopicType,
-    #[error("{0}")]
-    Json(#[from] serde_json::Error),
-    #[error("its type makes no sense: {0}")]
-    Type(#[from] TypeError),
-    #[error("its participant has not noted its type")]
-    NotNoted,
-    #[error("what is noted of its type: {0}")]
-    Noted(Arc<Self>),
-}
-
-/// A participant, in the info of its member.
+/// A participant, as announced in the info of its member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ParticipantInfo {
     pub(crate) guid: Guid,
+    /// The number of subgroups of the group.
     pub(crate) subgroups: u32,
     pub(crate) pid: u32,
-    /// When its process started: with the pid, it names one for good.
+    /// Start time of its process, in clock ticks since boot: with the pid it identifies the
+    /// process even when the pid is reused.
     pub(crate) start: u64,
 }
 
-/// An endpoint, in the info of what the group knows of it.
+/// An endpoint, as announced in its info in the view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Entry {
     Writer(WriterEntry),
     Reader(ReaderEntry),
 }
 
-/// What writers and readers have in common.
+/// The fields that writers and readers have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Endpoint {
     pub(crate) guid: Guid,
@@ -73,7 +47,7 @@ pub(crate) struct Endpoint {
     pub(crate) type_name: String,
     pub(crate) has_key: bool,
     pub(crate) subgroup: u32,
-    /// Its type; `None` of one that XTypes has no words for.
+    /// Its type; `None` for a type that XTypes cannot describe.
     #[serde(skip)]
     pub(crate) ty: Option<Arc<AnnouncedType>>,
 }
@@ -81,7 +55,9 @@ pub(crate) struct Endpoint {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WriterEntry {
     pub(crate) endpoint: Endpoint,
+    /// Distinguishes the writers of one participant in the headers of messages.
     pub(crate) number: u32,
+    /// Whether its samples are delivered in total order.
     pub(crate) is_ordered: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     pub(crate) qos: DataWriterQos,
@@ -113,11 +89,11 @@ impl ParticipantInfo {
         to_bytes(self)
     }
 
-    /// Reads what a member says of itself.
+    /// Reads the announcement of a member.
     pub(crate) fn of(member: &Member) -> Result<Self> {
         serde_json::from_slice(&member.info).map_err(|error| {
             Error::Error(format!(
-                "member {} says of itself what makes no sense: {error}",
+                "the announcement of member {} is invalid: {error}",
                 member.id
             ))
         })
@@ -132,13 +108,14 @@ impl Entry {
         }
     }
 
-    /// Its type, if that has to be noted before it is announced.
+    /// Its type, if that has to be put into notes before the endpoint is announced.
     pub(crate) fn noted_type(&self) -> Option<&Arc<AnnouncedType>> {
         self.endpoint().ty.as_ref().filter(|ty| ty.is_noted())
     }
 
-    /// As the group needs to know it. A writer asks for a ring of this size. A type that is
-    /// too large even to be `noted` is announced by its identifiers, and matches itself alone.
+    /// The endpoint in the form of the view. `ring` is the ring that a writer needs; `noted`
+    /// refers to its type if that stands in notes. A type that is too large for notes is
+    /// announced by its identifiers only, and matches no other type.
     ///
     /// # Errors
     /// OUT_OF_RESOURCES when its QoS is too long.
@@ -148,17 +125,17 @@ impl Entry {
         noted: Option<LargeTypeRef>,
     ) -> Result<GroupEndpoint> {
         let endpoint = self.endpoint();
-        let said = to_bytes(self)?;
-        if said.len() + 4 > SAID_LEN_MAX {
+        let json = to_bytes(self)?;
+        if json.len() + 4 > ENTRY_LEN_MAX {
             return Err(Error::OutOfResources(format!(
                 "topic, name of the type and QoS of the endpoint on {} take {} bytes, at most \
-                 {SAID_LEN_MAX} can be announced",
+                 {ENTRY_LEN_MAX} can be announced",
                 endpoint.topic,
-                said.len() + 4
+                json.len() + 4
             )));
         }
-        let mut info = (said.len() as u32).to_le_bytes().to_vec();
-        info.extend(said);
+        let mut info = (json.len() as u32).to_le_bytes().to_vec();
+        info.extend(json);
         if let Some(ty) = &endpoint.ty {
             let len = ty.bytes().len();
             if len > TYPE_LEN_MAX {
@@ -167,8 +144,8 @@ impl Entry {
                     type_name = endpoint.type_name,
                     len,
                     len_max = TYPE_LEN_MAX,
-                    "the type is too large to be announced: it is by its hash, and matches no \
-                     other one"
+                    "the type is too large to be announced: only its hash is announced, and it \
+                     matches no other type"
                 );
             }
             info.extend(ty.announced(noted));
@@ -181,10 +158,10 @@ impl Entry {
         })
     }
 
-    /// Reads what somebody announced who has noted this.
+    /// Reads the announcement of an endpoint whose participant has these notes.
     ///
     /// # Errors
-    /// Why it makes no sense.
+    /// Why it is invalid.
     pub(crate) fn from_group(
         endpoint: &GroupEndpoint,
         notes: &BTreeMap<u64, Note>,
@@ -198,21 +175,21 @@ impl Entry {
             .split_first_chunk()
             .ok_or(ProtocolViolation::Truncated)?;
         let len = u32::from_le_bytes(*len) as usize;
-        let (said, ty) = rest
+        let (json, ty) = rest
             .split_at_checked(len)
             .ok_or(ProtocolViolation::Truncated)?;
-        let mut entry: Self = serde_json::from_slice(said)?;
+        let mut entry: Self = serde_json::from_slice(json)?;
         if !ty.is_empty() {
             entry.endpoint_mut().ty = Some(types.read(ty, notes)?);
         }
-        let ring = match &entry {
+        let class = match &entry {
             Self::Writer(writer) => Some(writer.ring()),
             Self::Reader(_) => None,
         };
-        let said = entry.endpoint();
-        let agrees = said.subgroup == endpoint.subgroup.0
-            && TopicKey::of_name(&said.topic) == endpoint.topic
-            && endpoint.ring.map(|(ring, _)| ring) == ring;
+        let announced = entry.endpoint();
+        let agrees = announced.subgroup == endpoint.subgroup.0
+            && TopicKey::of_name(&announced.topic) == endpoint.topic
+            && endpoint.ring.map(|(class, _)| class) == class;
         agrees
             .then_some(entry)
             .ok_or(ProtocolViolation::Contradicts)
@@ -227,7 +204,7 @@ impl Entry {
 }
 
 impl Endpoint {
-    /// Whether one and the same key has another hash here than there.
+    /// Whether the two endpoints compute different hashes for the same key.
     pub(crate) fn hashes_keys_unlike(&self, other: &Self) -> bool {
         match (&self.ty, &other.ty) {
             (Some(one), Some(other)) => one.digests_key != other.digests_key,
@@ -240,7 +217,7 @@ fn to_bytes(value: &impl Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(|error| Error::Error(error.to_string()))
 }
 
-/// QoS that says nothing of its own need not travel.
+/// QoS that equals the default is omitted.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -266,47 +243,47 @@ mod tests {
     }
 
     #[test]
-    fn what_is_announced_is_read() {
+    fn an_announcement_can_be_read_back() {
         let entry = example();
-        let told = entry.to_group(None, None).unwrap();
-        assert!(told.info.len() < 512, "{} bytes", told.info.len());
-        let read = Entry::from_group(&told, &BTreeMap::new(), &mut Types::default());
+        let announced = entry.to_group(None, None).unwrap();
+        assert!(announced.info.len() < 512, "{} bytes", announced.info.len());
+        let read = Entry::from_group(&announced, &BTreeMap::new(), &mut Types::default());
         assert_eq!(read.unwrap(), entry);
     }
 
     #[test]
-    fn what_makes_no_sense_is_no_entry() {
-        let told = example().to_group(None, None).unwrap();
+    fn invalid_announcements_are_refused() {
+        let announced = example().to_group(None, None).unwrap();
         let elsewhere = GroupEndpoint {
             subgroup: SubgroupId(4),
-            ..told.clone()
+            ..announced.clone()
         };
         let ring = Some((DeliveryClass::Ordered, RingSpec::at_least(2, 128)));
         let writes = GroupEndpoint {
             ring,
-            ..told.clone()
+            ..announced.clone()
         };
         let cut = GroupEndpoint {
-            info: told.info[1..].to_vec(),
-            ..told.clone()
+            info: announced.info[1..].to_vec(),
+            ..announced.clone()
         };
-        // Blanks change nothing of what it says.
-        let blown_up = |len: usize| {
-            let mut said = told.info[4..].to_vec();
-            said.resize(len - 4, b' ');
-            let info = [&(said.len() as u32).to_le_bytes()[..], &said].concat();
+        // Trailing blanks do not change the entry.
+        let padded = |len: usize| {
+            let mut json = announced.info[4..].to_vec();
+            json.resize(len - 4, b' ');
+            let info = [&(json.len() as u32).to_le_bytes()[..], &json].concat();
             GroupEndpoint {
                 info,
-                ..told.clone()
+                ..announced.clone()
             }
         };
         let read = Entry::from_group(
-            &blown_up(ENDPOINT_LEN_MAX),
+            &padded(ENDPOINT_LEN_MAX),
             &BTreeMap::new(),
             &mut Types::default(),
         );
         assert_eq!(read.unwrap(), example());
-        let long = blown_up(ENDPOINT_LEN_MAX + 1);
+        let long = padded(ENDPOINT_LEN_MAX + 1);
         for endpoint in [elsewhere, writes, cut, long] {
             let read = Entry::from_group(&endpoint, &BTreeMap::new(), &mut Types::default());
             assert!(read.is_err(), "{read:?}");

@@ -1,4 +1,4 @@
-//! What somebody else may announce, read as a view's beginning reads it: for fuzzing.
+//! For fuzzing: untrusted announcements, read as at the beginning of a view.
 
 use spindle_dds_core::membership::{Endpoint as GroupEndpoint, Note};
 use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupId, TopicKey};
@@ -7,28 +7,30 @@ use spindle_dds_qos::{DataReaderQos, DataRepresentationId, DataWriterQos};
 use spindle_dds_xtypes::graph::Type;
 use spindle_dds_xtypes::{Resolved, TypeError};
 
-use super::announcement::{Endpoint, Entry, ProtocolViolation, ReaderEntry, WriterEntry};
+use super::announcement::{Endpoint, Entry, ReaderEntry, WriterEntry};
 use super::large_types::cut;
 use super::matching::{Comparisons, Match};
-use super::type_announcement::{AnnouncedType, Types};
+use super::protocol_violation::ProtocolViolation;
+use super::type_announcement::AnnouncedType;
+use super::types::Types;
 use crate::handle::Guid;
 
 const TOPIC: &str = "Topic";
 
-/// What is said of an endpoint, and what its participant has noted.
+/// The announcement of an endpoint, and the notes of its participant.
 #[derive(Debug, Clone, Default)]
 pub struct Announced {
-    /// Of the endpoint.
+    /// The info of the endpoint.
     pub info: Vec<u8>,
     /// The pieces of type 0, in order.
     pub notes: Vec<Vec<u8>>,
 }
 
-/// What a writer or a reader would announce whose topic has this type; `noted` in pieces of so
-/// many bytes, if at all.
+/// The announcement of a writer, with this representation, or of a reader, of a topic of this
+/// type. `noted` is the length of the pieces in bytes if the type is to stand in notes.
 ///
 /// # Errors
-/// Why the type cannot be announced, or would not be understood.
+/// Why the type cannot be announced, or its announcement cannot be read.
 pub fn announce(
     writes: Option<Representation>,
     ty: &Resolved,
@@ -73,12 +75,12 @@ pub fn announce(
     let ty = entry.endpoint().ty.as_ref();
     let cut = noted.zip(ty).map(|(len, ty)| cut(0, ty, len.max(1)));
     let (noted, notes) = cut.unzip();
-    let told = entry
+    let announced = entry
         .to_group(ring(&entry), noted)
         .map_err(|why| why.to_string())?;
     let notes = notes.into_iter().flatten();
     Ok(Announced {
-        info: told.info,
+        info: announced.info,
         notes: notes.map(|(_, note)| note.to_vec()).collect(),
     })
 }
@@ -90,55 +92,55 @@ fn ring(entry: &Entry) -> Option<(DeliveryClass, RingSpec)> {
     }
 }
 
-/// Reads what somebody announced of a writer, or of a reader, and announces it again.
+/// Reads the announcement of a writer or a reader, and announces the result again.
 ///
 /// # Errors
-/// Why it makes no sense.
+/// Why it is invalid.
 ///
 /// # Panics
-/// When what was understood is said in other words.
-fn understand(said: &Announced, writes: bool, types: &mut Types) -> Result<Entry, String> {
-    let notes = said.notes.iter().map(|note| Note::from(&note[..]));
+/// When the second announcement reads differently.
+fn read(announced: &Announced, writes: bool, types: &mut Types) -> Result<Entry, String> {
+    let notes = announced.notes.iter().map(|note| Note::from(&note[..]));
     let notes = (0..).zip(notes).collect();
-    let told = |info: &[u8]| GroupEndpoint {
+    let endpoint = |info: &[u8]| GroupEndpoint {
         subgroup: SubgroupId(0),
         topic: TopicKey::of_name(TOPIC),
         ring: writes.then(|| (DeliveryClass::Ordered, RingSpec::at_least(2, 128))),
         info: info.to_vec(),
     };
-    let entry =
-        Entry::from_group(&told(&said.info), &notes, types).map_err(|why| why.to_string())?;
+    let entry = Entry::from_group(&endpoint(&announced.info), &notes, types)
+        .map_err(|why| why.to_string())?;
     let again = entry
         .to_group(ring(&entry), None)
         .map_err(|why| why.to_string())?;
-    let read = Entry::from_group(&told(&again.info), &notes, types);
+    let read = Entry::from_group(&endpoint(&again.info), &notes, types);
     assert_eq!(
         read.ok().as_ref(),
         Some(&entry),
-        "it says of itself what it is"
+        "the second announcement equals the first"
     );
     Ok(entry)
 }
 
-/// Reads what somebody announced of a writer and what somebody announced of a reader. If
-/// both make sense: why they do not meet for their types, or nothing if they do.
+/// Reads the announcements of a writer and of a reader. If both are valid, returns why their
+/// types do not match, or `None` if they do.
 ///
 /// # Errors
-/// Why they make no sense.
+/// Why an announcement is invalid.
 ///
 /// # Panics
 /// When the two sides decide differently.
 pub fn meet(writer: &Announced, reader: &Announced) -> Result<Option<String>, String> {
     let mut types = Types::default();
-    let writer = understand(writer, true, &mut types)?;
-    let reader = understand(reader, false, &mut types)?;
+    let writer = read(writer, true, &mut types)?;
+    let reader = read(reader, false, &mut types)?;
     let mut comparisons = Comparisons::default();
     let conflicts = [(&writer, &reader), (&reader, &writer)].map(|(own, other)| {
         let found = comparisons.conflict(own, other, None);
         found.map(|conflict| conflict.to_string())
     });
     let [one, other] = conflicts;
-    assert_eq!(one, other, "both sides say the same");
+    assert_eq!(one, other, "both sides decide the same");
     if let (Entry::Writer(writer), Entry::Reader(reader)) = (&writer, &reader) {
         let is_apart = Match::of(&mut comparisons, writer, reader) == Match::Apart;
         assert!(is_apart || one.is_none(), "{one:?}");

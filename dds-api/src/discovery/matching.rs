@@ -1,9 +1,10 @@
 //! Which writers and readers match (DDS 1.4 §2.2.3).
 //!
-//! Of their types: XTypes 1.3 §7.6.3.4.2. If both announce theirs, the writer's has to be
-//! assignable to the reader's as the reader's TYPE_CONSISTENCY_ENFORCEMENT asks for, whatever
-//! their names are; if one does not, the names have to be equal, unless validation is forced.
-//! Both sides decide by what was announced, and so decide the same.
+//! Types are compared by XTypes 1.3 §7.6.3.4.2. If both endpoints announce their types, the
+//! writer's has to be assignable to the reader's under the reader's
+//! TYPE_CONSISTENCY_ENFORCEMENT, whatever the names are. Otherwise the names have to be equal,
+//! and there is no match if validation is forced. Both sides use only what was announced, so
+//! they decide the same.
 
 use std::collections::HashMap;
 
@@ -17,18 +18,18 @@ use spindle_dds_xtypes::{Consistency, Mismatch, Resolved, assignable};
 use super::announcement::{Entry, ReaderEntry, WriterEntry};
 use super::type_announcement::{AnnouncedType, LocalType};
 
-/// How a writer and a reader stand to each other.
+/// The result of matching a writer with a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Match {
-    /// Of different topics, types or partitions: they never meet.
+    /// The topics, types or partitions differ.
     Apart,
-    /// The reader asks for more than the writer offers.
+    /// The reader requests QoS that the writer does not offer.
     Incompatible(Vec<PolicyId>),
-    /// Samples flow.
+    /// The reader receives the writer's samples.
     Matched,
 }
 
-/// Why the types of a writer and a reader of one topic do not go together.
+/// Why the types of a writer and a reader of one topic do not match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Conflict {
     #[error("one of the types has a key, the other has not")]
@@ -45,16 +46,16 @@ pub(crate) enum Conflict {
     Mismatch(#[from] Mismatch),
 }
 
-/// Two types, the reader's first, and how they are compared.
+/// The input of a comparison: two types, the reader's first, and the rules.
 type Question = (TypeIdentifier, TypeIdentifier, Representation, Consistency);
 
-/// Compares types, and remembers what it has found.
+/// Compares types, and caches the results.
 #[derive(Debug, Default)]
 pub(crate) struct Comparisons {
     answers: HashMap<Question, Result<(), Mismatch>>,
 }
 
-/// Answers that are kept: beyond that it begins anew.
+/// Maximum number of cached results: beyond that the cache is cleared.
 const ANSWERS_MAX: usize = 1024;
 
 impl Match {
@@ -91,7 +92,7 @@ fn is_same_topic(writer: &WriterEntry, reader: &ReaderEntry) -> bool {
 }
 
 impl Comparisons {
-    /// Whether a reader can read what a writer of its topic writes.
+    /// Checks whether a reader can read the samples of a writer of its topic.
     fn check(&mut self, writer: &WriterEntry, reader: &ReaderEntry) -> Result<(), Conflict> {
         let policy = &reader.qos.type_consistency;
         let (one, other) = (&reader.endpoint, &writer.endpoint);
@@ -137,9 +138,9 @@ impl Comparisons {
         answer.clone().map_err(Conflict::from)
     }
 
-    /// Why two endpoints of one topic, one that writes and one that reads, cannot meet for
-    /// their types, if that is so: INCONSISTENT_TOPIC (XTypes 1.3 §7.6.3.4.2). `ours` is the
-    /// first one's type, by whose names it is told.
+    /// Why the types of a writer and a reader of one topic do not match, or `None`:
+    /// INCONSISTENT_TOPIC (XTypes 1.3 §7.6.3.4.2). `ours` is the type of `own` with its names,
+    /// for the message.
     pub(crate) fn conflict(
         &mut self,
         own: &Entry,
@@ -151,7 +152,7 @@ impl Comparisons {
             | (Entry::Reader(reader), Entry::Writer(writer)) => Some((writer, reader)),
             _ => None,
         }?;
-        // In another subgroup it is another mistake, which is told elsewhere.
+        // Different subgroups of one topic are reported elsewhere.
         if writer.endpoint.topic != reader.endpoint.topic {
             return None;
         }
@@ -175,7 +176,7 @@ impl Comparisons {
     }
 }
 
-/// How a writer writes. (One that writes XML is refused when it is created.)
+/// The representation that a writer writes. (Writers of XML are refused at creation.)
 fn representation(writer: &WriterEntry) -> Representation {
     match writer.qos.representation.written() {
         DataRepresentationId::Xcdr2 => Representation::Xcdr2,

@@ -1,23 +1,28 @@
-//! What participants announce, and which writers and readers match by it.
+//! The announcements of participants and endpoints, and the matching of writers and readers.
 //!
 //! ```text
 //!   local endpoints --Announcement--> views of the group --> Announcement --Match--> endpoints
 //! ```
 //!
-//! A view is agreed by all members, and begins at one position in the order of each subgroup
-//! that it touches: so does a match. This folder knows nothing of threads, queues or entities.
+//! All members agree on a view, and a view begins at one position in the order of each
+//! subgroup that it touches. Therefore a match begins at the same position on all members.
+//! This folder does not depend on threads, queues or entities.
 
 mod announcement;
 pub(crate) mod fuzzing;
+mod large_type_ref;
 mod large_types;
 mod matching;
+mod protocol_violation;
 #[cfg(test)]
 mod tests;
 mod type_announcement;
+mod types;
 
 pub(crate) use announcement::{
     Endpoint, Entry, PROTOCOL, ParticipantInfo, ReaderEntry, WriterEntry,
 };
 pub(crate) use large_types::LargeTypes;
 pub(crate) use matching::{Comparisons, Match};
-pub(crate) use type_announcement::{LocalType, Types};
+pub(crate) use type_announcement::LocalType;
+pub(crate) use types::Types;

@@ -1,4 +1,4 @@
-//! Types as they are announced, and compared.
+//! Announcement and comparison of types.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +15,12 @@ use spindle_dds_xtypes::graph::{
 use spindle_dds_xtypes::object::TypeObjects;
 use spindle_dds_xtypes::{Resolved, TypeGraph, describe};
 
-use super::announcement::{Endpoint, Entry, ProtocolViolation, ReaderEntry, WriterEntry};
+use super::announcement::{Endpoint, Entry, ReaderEntry, WriterEntry};
 use super::large_types::LargeTypes;
 use super::matching::{Comparisons, Conflict, Match};
-use super::type_announcement::{LocalType, Types};
+use super::protocol_violation::ProtocolViolation;
+use super::type_announcement::LocalType;
+use super::types::Types;
 use crate::handle::Guid;
 
 mod large_types;
@@ -44,13 +46,13 @@ fn outer(extensibility: Extensibility, members: Vec<Member>) -> LocalType {
     LocalType::of_resolved(Resolved { graph, ty }).unwrap()
 }
 
-/// One with so many members of four bytes.
+/// A type with `members` members of four bytes.
 fn long(members: u32) -> LocalType {
     let member = |id: u32| Member::new(&format!("member_{id}"), id, LONG);
     outer(Extensibility::Mutable, (0..members).map(member).collect())
 }
 
-/// One with a union of so many labels, of four bytes each.
+/// A union with `labels` labels of four bytes each.
 fn labelled(labels: i32) -> LocalType {
     let branch = |labels: Vec<i32>, default, name: &str, id| Branch {
         labels,
@@ -124,8 +126,8 @@ fn reader(
     }
 }
 
-/// What is announced of an endpoint, and what its participant notes for it.
-fn tell(entry: &Entry) -> (GroupEndpoint, BTreeMap<u64, Note>) {
+/// Announces an endpoint: its announcement, and the notes of its participant.
+fn announce(entry: &Entry) -> (GroupEndpoint, BTreeMap<u64, Note>) {
     let ring = match entry {
         Entry::Writer(writer) => {
             Some((writer.ring(), spindle_dds_core::RingSpec::at_least(2, 128)))
@@ -135,16 +137,16 @@ fn tell(entry: &Entry) -> (GroupEndpoint, BTreeMap<u64, Note>) {
     let mut large_types = LargeTypes::default();
     let noted = entry.noted_type().map(|ty| large_types.put(1, ty));
     let (noted, notes) = noted.unzip();
-    let told = entry.to_group(ring, noted).unwrap();
-    (told, notes.into_iter().flatten().collect())
+    let announced = entry.to_group(ring, noted).unwrap();
+    (announced, notes.into_iter().flatten().collect())
 }
 
-/// What keeps a writer and a reader apart, as both of them see it, once what each announces
-/// has gone through the group.
+/// Why a writer and a reader do not match, after both have read the announcement of the other;
+/// checks that both sides decide the same.
 fn conflict(writer: &WriterEntry, reader: &ReaderEntry, own: [Option<&LocalType>; 2]) -> String {
     let through = |entry: &Entry| {
-        let (told, notes) = tell(entry);
-        Entry::from_group(&told, &notes, &mut Types::default()).unwrap()
+        let (announced, notes) = announce(entry);
+        Entry::from_group(&announced, &notes, &mut Types::default()).unwrap()
     };
     let entries = [
         through(&Entry::Writer(writer.clone())),
@@ -155,7 +157,7 @@ fn conflict(writer: &WriterEntry, reader: &ReaderEntry, own: [Option<&LocalType>
         panic!("{entries:?}");
     };
     let mut comparisons = Comparisons::default();
-    // The second time it is remembered.
+    // The second result comes from the cache.
     let both = [0; 2].map(|_| {
         let matched = Match::of(&mut comparisons, writer, reader);
         let found = [
@@ -170,9 +172,9 @@ fn conflict(writer: &WriterEntry, reader: &ReaderEntry, own: [Option<&LocalType>
         found.map(|found| found.map_or_else(String::new, |found| found.to_string()))
     });
     assert_eq!(both[0], both[1]);
-    assert_eq!(both[0][0], both[0][1], "both sides say the same");
-    let [[said, _], _] = both;
-    said
+    assert_eq!(both[0][0], both[0][1], "both sides decide the same");
+    let [[reason, _], _] = both;
+    reason
 }
 
 #[track_caller]
@@ -204,7 +206,7 @@ fn types_are_compared_whatever_their_names_are() {
     check(Some(&short), Some(&short), any, "");
     check(Some(&short), Some(&unbounded), any, "");
     check(Some(&unbounded), Some(&short), any, "");
-    // Both name what only one of them knows the name of.
+    // Both sides report the member's name, although only one side knows it.
     let differs = "Outer.inner.text: int32 cannot be read from string";
     check(Some(&short), Some(&number), any, differs);
     let bounds = policy(|policy| policy.ignore_string_bounds = false);
@@ -218,7 +220,7 @@ fn types_are_compared_whatever_their_names_are() {
 }
 
 #[test]
-fn without_a_type_names_count_unless_validation_is_forced() {
+fn names_are_compared_if_a_type_is_not_announced_unless_validation_is_forced() {
     let any = policy(|_| {});
     let forced = policy(|policy| policy.force_type_validation = true);
     let ty = outer(Extensibility::Appendable, text(None));
@@ -226,22 +228,22 @@ fn without_a_type_names_count_unless_validation_is_forced() {
         check(writes, reads, any, &Conflict::Names.to_string());
         check(writes, reads, forced, &Conflict::NotAnnounced.to_string());
         let [one, other] = [writes, reads];
-        let said = conflict(
+        let reason = conflict(
             &writer(one, "m::T"),
             &reader(other, "m::T", any),
             [one, other],
         );
-        assert_eq!(said, "");
+        assert_eq!(reason, "");
     }
     check(Some(&ty), Some(&ty), forced, "");
     let mut keyed = reader(Some(&ty), "m::One", any);
     keyed.endpoint.has_key = true;
-    let said = conflict(&writer(Some(&ty), "m::One"), &keyed, [Some(&ty); 2]);
-    assert_eq!(said, Conflict::HasKey.to_string());
+    let reason = conflict(&writer(Some(&ty), "m::One"), &keyed, [Some(&ty); 2]);
+    assert_eq!(reason, Conflict::HasKey.to_string());
 }
 
 #[test]
-fn of_a_topic_in_common_only() {
+fn only_endpoints_of_one_topic_match() {
     let ty = outer(Extensibility::Appendable, text(None));
     let writer = writer(Some(&ty), "m::T");
     let mut elsewhere = reader(None, "m::Other", policy(|_| {}));
@@ -253,64 +255,63 @@ fn of_a_topic_in_common_only() {
     );
     let entries = [Entry::Writer(writer.clone()), Entry::Reader(elsewhere)];
     assert_eq!(comparisons.conflict(&entries[0], &entries[1], None), None);
-    // Two writers ask nothing of each other.
+    // Two writers have no conflict.
     let mut other = writer;
     other.endpoint.has_key = true;
     let other = Entry::Writer(other);
     assert_eq!(comparisons.conflict(&entries[0], &other, None), None);
 }
 
-/// A type that is too large goes by its hash, and still matches itself.
+/// A type that is too large is announced by its hash, and still matches itself.
 #[test]
-fn what_is_too_large_matches_itself_alone() {
+fn a_type_that_is_too_large_matches_only_itself() {
     let any = policy(|_| {});
     let (large, larger, small) = (labelled(270_000), labelled(270_001), labelled(3));
-    let told = |ty: &LocalType| {
-        let (told, notes) = tell(&Entry::Reader(reader(Some(ty), "m::T", any)));
+    let announced = |ty: &LocalType| {
+        let (announced, notes) = announce(&Entry::Reader(reader(Some(ty), "m::T", any)));
         assert!(notes.is_empty());
-        let read = Entry::from_group(&told, &notes, &mut Types::default()).unwrap();
+        let read = Entry::from_group(&announced, &notes, &mut Types::default()).unwrap();
         let is_known = read.endpoint().ty.as_ref().unwrap().resolved.is_some();
-        (told.info.len(), is_known)
+        (announced.info.len(), is_known)
     };
-    assert!(told(&small).1);
-    let (len, is_known) = told(&large);
+    assert!(announced(&small).1);
+    let (len, is_known) = announced(&large);
     assert!(len < 2048 && !is_known, "{len}");
     check(Some(&large), Some(&large), any, "");
     for (writes, reads) in [(&large, &larger), (&large, &small), (&small, &large)] {
         let differs = Conflict::TooLarge.to_string();
         check(Some(writes), Some(reads), any, &differs);
     }
-    // It would be assignable.
+    // Small types of the same kind are assignable.
     let few = [long(300), long(301)];
     check(Some(&few[0]), Some(&few[1]), any, "");
 }
 
-fn announced(ty: &LocalType) -> GroupEndpoint {
+fn announcement(ty: &LocalType) -> GroupEndpoint {
     let entry = Entry::Reader(reader(Some(ty), "m::T", policy(|_| {})));
-    tell(&entry).0
+    announce(&entry).0
 }
 
-/// As `told`, but for these bytes.
-fn read(told: &GroupEndpoint, info: Vec<u8>) -> Result<Entry, ProtocolViolation> {
+/// Reads `announced` with these bytes in its place.
+fn read(announced: &GroupEndpoint, info: Vec<u8>) -> Result<Entry, ProtocolViolation> {
     let endpoint = GroupEndpoint {
         info,
-        ..told.clone()
+        ..announced.clone()
     };
     Entry::from_group(&endpoint, &BTreeMap::new(), &mut Types::default())
 }
 
-/// Whatever is done to an announcement, it is refused, or the type is what it was: hashes
-/// say so.
+/// A damaged announcement is refused, or its type is unchanged, because the hashes are checked.
 #[test]
-fn damaged_announcements_are_refused_or_say_the_same_of_the_type() {
+fn damaged_announcements_are_refused_or_keep_the_type() {
     let ty = outer(Extensibility::Appendable, text(Some(9)));
-    let told = announced(&ty);
-    let info = &told.info;
+    let announced = announcement(&ty);
+    let info = &announced.info;
     let whole = &ty.announced;
     let without_objects = info.len() - (whole.bytes().len() - whole.bytes_without_objects().len());
     let without_type = info.len() - whole.bytes().len();
     for len in 0..info.len() {
-        let cut = read(&told, info[..len].to_vec());
+        let cut = read(&announced, info[..len].to_vec());
         let is_whole = [without_objects, without_type].contains(&len);
         assert_eq!(cut.is_ok(), is_whole, "{len}: {cut:?}");
     }
@@ -319,7 +320,7 @@ fn damaged_announcements_are_refused_or_say_the_same_of_the_type() {
         for bit in 0..8 {
             let mut altered = info.clone();
             altered[at] ^= 1 << bit;
-            match read(&told, altered) {
+            match read(&announced, altered) {
                 Err(_) => refused += 1,
                 Ok(entry) => {
                     let Some(read) = &entry.endpoint().ty else {
@@ -334,23 +335,23 @@ fn damaged_announcements_are_refused_or_say_the_same_of_the_type() {
     assert!(refused > info.len(), "{refused} of {}", info.len() * 8);
 }
 
-/// Objects that are sound, and not those of the type that is announced.
+/// The objects are valid, but belong to another type.
 #[test]
-fn others_objects_are_refused() {
+fn objects_of_another_type_are_refused() {
     let ty = outer(Extensibility::Appendable, text(Some(9)));
     let other = outer(Extensibility::Final, text(Some(9)));
-    let told = announced(&ty);
-    let whole = &told.info;
+    let announced = announcement(&ty);
+    let whole = &announced.info;
     let objects = |ty: &LocalType| {
         let ty = &ty.announced;
         ty.bytes()[ty.bytes_without_objects().len()..].to_vec()
     };
     let start = whole[..whole.len() - objects(&ty).len()].to_vec();
-    let with = |objects: &[u8]| read(&told, [&start[..], objects].concat());
+    let with = |objects: &[u8]| read(&announced, [&start[..], objects].concat());
     assert!(with(&objects(&ty)).is_ok());
     let theirs = with(&objects(&other)).unwrap_err().to_string();
     assert!(theirs.contains("is not known"), "{theirs}");
-    // The complete form, whose names nobody asked for.
+    // Complete objects instead of minimal ones.
     let described = describe(&ty.named.graph).unwrap();
     let index = ty.named.graph.find("m::Outer").unwrap();
     let complete = described
@@ -361,7 +362,7 @@ fn others_objects_are_refused() {
         with(&complete),
         Err(ProtocolViolation::Contradicts)
     ));
-    // One of two is missing; or they are none.
+    // One of two objects is missing; or the bytes are no objects.
     let mut half = TypeObjects::from_bytes(&objects(&ty)).unwrap();
     half.0.pop();
     let missing = with(&half.to_bytes().unwrap()).unwrap_err().to_string();
@@ -370,12 +371,12 @@ fn others_objects_are_refused() {
 }
 
 #[test]
-fn a_type_that_many_announce_is_kept_once_and_as_long_as_somebody_does() {
+fn endpoints_share_a_type_until_the_last_of_them_is_dropped() {
     let ty = outer(Extensibility::Appendable, text(None));
-    let told = announced(&ty);
+    let announced = announcement(&ty);
     let mut types = Types::default();
     let mut read = || {
-        let entry = Entry::from_group(&told, &BTreeMap::new(), &mut types).unwrap();
+        let entry = Entry::from_group(&announced, &BTreeMap::new(), &mut types).unwrap();
         entry.endpoint().ty.clone().unwrap()
     };
     let [one, other] = [read(), read()];

@@ -1,18 +1,16 @@
-//! What is announced of the type of a topic (XTypes 1.3 §7.6.3.2).
+//! The announcement of the type of a topic (XTypes 1.3 §7.6.3.2).
 //!
 //! ```text
-//!   flags | length | TypeInformation | TypeObjects, minimal, of all that it is made of
+//!   flags | length | TypeInformation | minimal TypeObjects of the type and its dependencies
 //! ```
 //!
-//! There is no service that types are asked of: each endpoint brings along what it takes to
-//! compare its type with another. Where that is longer than [`INLINE_LEN_MAX`], it stands in
-//! its participant's notes ([`large_types`](super::large_types)), and the endpoint says where. What
-//! is longer than [`TYPE_LEN_MAX`] is announced without the objects: by its identifier alone.
+//! There is no type lookup service: each endpoint announces all that is needed to compare its
+//! type with another. If that is longer than [`INLINE_LEN_MAX`], it stands in the notes of the
+//! participant ([`large_types`](super::large_types)), and the endpoint refers to them. If it is
+//! longer than [`TYPE_LEN_MAX`], the objects are omitted and only the identifiers are announced.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use spindle_dds_core::membership::Note;
 use spindle_dds_idl_runtime::TypeDescription;
 use spindle_dds_xtypes::graph::Type;
 use spindle_dds_xtypes::object::{
@@ -22,29 +20,25 @@ use spindle_dds_xtypes::{
     Descriptions, DynamicType, Registry, Resolved, TypeError, TypeGraph, TypeIndex, describe,
 };
 
-use super::announcement::ProtocolViolation;
-use super::large_types::{LargeTypeCache, LargeTypeRef};
+use super::large_type_ref::LargeTypeRef;
+use super::protocol_violation::{INLINE_LEN_MAX, ProtocolViolation, TYPE_LEN_MAX};
 
-/// The key hash is a digest of the key.
+/// Flag: the key hash is a digest of the key.
 const DIGESTS_KEY: u8 = 1;
-/// Nothing follows but where the type is noted.
-const NOTED: u8 = 2;
-
-/// Most bytes of a type that are announced with each endpoint.
-pub(crate) const INLINE_LEN_MAX: usize = 16 << 10;
-/// Most bytes of a type that are announced at all.
-pub(crate) const TYPE_LEN_MAX: usize = 1 << 20;
+/// Flag: only a [`LargeTypeRef`] follows.
+pub(super) const NOTED: u8 = 2;
 
 /// A type as an endpoint announces it.
 #[derive(Debug)]
 pub(crate) struct AnnouncedType {
     information: TypeInformation,
-    /// What it is; `None` of a type that is too large for that to be announced.
+    /// The type itself; `None` if it is too large for its objects to be announced.
     pub(crate) resolved: Option<Resolved>,
-    /// Whether its key hashes are digests of keys, or keys.
+    /// Whether its key hashes are digests of the keys; otherwise they are the keys.
     pub(crate) digests_key: bool,
+    /// The announcement with all objects.
     bytes: Box<[u8]>,
-    /// Where the objects begin.
+    /// Index in `bytes` at which the objects begin.
     objects_at: usize,
 }
 
@@ -60,27 +54,26 @@ impl Eq for AnnouncedType {}
 #[derive(Debug)]
 pub(crate) struct LocalType {
     pub(crate) announced: Arc<AnnouncedType>,
-    /// The same with names, for messages.
+    /// The same type with names, for error messages.
     pub(crate) named: Resolved,
 }
 
 impl LocalType {
-    /// Of what the generated type carries.
+    /// From the description in the generated type.
     ///
     /// # Errors
-    /// That it makes no sense: of types that no compiler has made.
+    /// The description is invalid: the IDL compiler did not generate it.
     pub(crate) fn of(description: &TypeDescription) -> Result<Self, ProtocolViolation> {
-        let said = TypeInformation::from_bytes(description.information).map_err(TypeError::from)?;
+        let information =
+            TypeInformation::from_bytes(description.information).map_err(TypeError::from)?;
         let mut registry = Registry::new();
         registry.insert_bytes(description.objects)?;
-        let own = Self::of_resolved(registry.resolve(&said.complete.sized.identifier)?)?;
-        let is_cancelled = own.announced.minimal() == &said.minimal.sized.identifier;
-        is_cancelled
-            .then_some(own)
-            .ok_or(ProtocolViolation::Contradicts)
+        let own = Self::of_resolved(registry.resolve(&information.complete.sized.identifier)?)?;
+        let agrees = own.announced.minimal() == &information.minimal.sized.identifier;
+        agrees.then_some(own).ok_or(ProtocolViolation::Contradicts)
     }
 
-    /// Of a type with names.
+    /// From a type with names.
     pub(crate) fn of_resolved(named: Resolved) -> Result<Self, ProtocolViolation> {
         let Type::Declared(index) = named.ty else {
             return Err(ProtocolViolation::NoTopicType);
@@ -95,8 +88,8 @@ impl LocalType {
     }
 }
 
-/// Without the list of what it is made of: the objects say that.
-fn alone(whole: WithDependencies) -> WithDependencies {
+/// Omits the list of dependencies: the objects contain it.
+fn without_dependents(whole: WithDependencies) -> WithDependencies {
     WithDependencies {
         dependents: Vec::new(),
         ..whole
@@ -104,7 +97,7 @@ fn alone(whole: WithDependencies) -> WithDependencies {
 }
 
 impl AnnouncedType {
-    /// Of a type of a graph that is described.
+    /// The announcement of a type of a graph.
     pub(crate) fn of(
         described: &Descriptions,
         graph: &TypeGraph,
@@ -115,8 +108,8 @@ impl AnnouncedType {
         let TypeInformation { minimal, complete } =
             information.ok_or(ProtocolViolation::NoTopicType)?;
         let information = TypeInformation {
-            minimal: alone(minimal),
-            complete: alone(complete),
+            minimal: without_dependents(minimal),
+            complete: without_dependents(complete),
         };
         let information = information.to_bytes().map_err(TypeError::from)?;
         let objects = described.minimal_objects(graph, index);
@@ -128,8 +121,8 @@ impl AnnouncedType {
         Self::from_bytes(&bytes)
     }
 
-    /// From bytes that nobody has vouched for: every object has the hash by which it is
-    /// named, and all that the type is made of is there, or no object at all.
+    /// Reads untrusted bytes. Checks that every object has the hash by which it is named, and
+    /// that either all dependencies of the type are present or no object at all.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, ProtocolViolation> {
         let (flags, rest) = bytes.split_first().ok_or(ProtocolViolation::Truncated)?;
         let digests_key = match *flags {
@@ -177,22 +170,22 @@ impl AnnouncedType {
         &self.information
     }
 
-    /// As it is announced.
+    /// The announcement with all objects.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// As it is announced where that is too long.
+    /// The announcement if `bytes` are too long.
     pub(crate) fn bytes_without_objects(&self) -> &[u8] {
         &self.bytes[..self.objects_at]
     }
 
-    /// Whether it is announced by notes.
+    /// Whether it has to stand in notes.
     pub(crate) fn is_noted(&self) -> bool {
         (INLINE_LEN_MAX + 1..=TYPE_LEN_MAX).contains(&self.bytes.len())
     }
 
-    /// What an endpoint says of it, and where it is noted if it is.
+    /// The type in the announcement of an endpoint; `noted` refers to its notes, if it has any.
     pub(crate) fn announced(&self, noted: Option<LargeTypeRef>) -> Vec<u8> {
         match noted {
             Some(noted) => [&[NOTED][..], &noted.to_bytes()].concat(),
@@ -202,8 +195,8 @@ impl AnnouncedType {
     }
 }
 
-/// Puts a type together from minimal objects. A registry of its own: nobody else's objects
-/// have a say.
+/// Resolves a type from its minimal objects. It uses a registry of its own, so that objects of
+/// other types have no influence.
 fn resolve(identifier: &TypeIdentifier, objects: &[u8]) -> Result<Resolved, ProtocolViolation> {
     let objects = TypeObjects::from_bytes(objects).map_err(TypeError::from)?;
     let is_minimal = |it: &TypeIdentifier| it.equivalence() == Some(Equivalence::Minimal);
@@ -213,41 +206,4 @@ fn resolve(identifier: &TypeIdentifier, objects: &[u8]) -> Result<Resolved, Prot
     let mut registry = Registry::new();
     registry.insert_objects(objects)?;
     Ok(registry.resolve(identifier)?)
-}
-
-/// Announced types that somebody has: one, however many endpoints announce it.
-#[derive(Debug, Default)]
-pub(crate) struct Types {
-    inline: HashMap<Box<[u8]>, Weak<AnnouncedType>>,
-    noted: LargeTypeCache,
-}
-
-impl Types {
-    /// The type of which an endpoint says this, of a participant with these notes.
-    pub(crate) fn read(
-        &mut self,
-        bytes: &[u8],
-        notes: &BTreeMap<u64, Note>,
-    ) -> Result<Arc<AnnouncedType>, ProtocolViolation> {
-        if let Some((&NOTED, noted)) = bytes.split_first() {
-            return self.noted.read(LargeTypeRef::from_bytes(noted)?, notes);
-        }
-        if let Some(known) = self.inline.get(bytes).and_then(Weak::upgrade) {
-            return Ok(known);
-        }
-        let read = Arc::new(AnnouncedType::from_bytes(bytes)?);
-        self.inline.insert(bytes.into(), Arc::downgrade(&read));
-        Ok(read)
-    }
-
-    /// Forgets those that nobody has.
-    pub(crate) fn tidy(&mut self) {
-        self.inline.retain(|_, ty| ty.strong_count() != 0);
-        self.noted.tidy();
-    }
-
-    #[cfg(test)]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.inline.is_empty() && self.noted.is_empty()
-    }
 }

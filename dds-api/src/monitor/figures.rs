@@ -1,4 +1,4 @@
-//! What a participant tells of itself.
+//! The figures that a participant reports.
 
 use serde::{Deserialize, Serialize};
 use spindle_dds_core::Figures;
@@ -7,51 +7,52 @@ use spindle_dds_transport::hybrid::PeerPath;
 
 use crate::error::{Error, Result};
 
-/// Rises with every change of what stands in here.
+/// Version of the figures. It rises with every change of this file's types.
 pub const VERSION: u32 = 1;
 
-/// How a participant stands. What is counted is counted since it was enabled.
+/// The state of a participant. Counters begin when it is enabled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ParticipantFigures {
-    /// [`VERSION`] of who tells it.
+    /// [`VERSION`] of the participant.
     pub version: u32,
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
-    /// Its name in the group: 32 hexadecimal digits.
+    /// Its id in the group: 32 hexadecimal digits.
     pub member: String,
-    /// When this was gathered, in nanoseconds since it was enabled.
+    /// When the figures were collected, in nanoseconds since it was enabled.
     pub taken_at_ns: u64,
-    /// Number of the view that began last; 0 before the first.
+    /// Number of the current view; 0 before the first.
     pub view: u64,
-    /// The members of that view by rank: the first leads.
+    /// The members of that view by rank: the first is the leader.
     pub members: Vec<MemberFigures>,
-    /// What its engine has done, and how its epochs stand.
+    /// The counters of its engine, and the state of its subgroups.
     pub engine: Figures,
-    /// What the fabric has done, over all its epochs.
+    /// The counters of the fabric, over all subgroups.
     pub fabric: FabricCounters,
-    /// Times that the polling thread woke up.
+    /// How often the polling thread woke up.
     pub wake_ups: u64,
     /// The topics of its writers and readers, by name.
     pub topics: Vec<TopicFigures>,
-    /// Waiting of its writers for room, by subgroup; those where none has waited are left out.
+    /// How long its writers waited for room, by subgroup; subgroups without waits are omitted.
     pub waits: Vec<WaitFigures>,
-    /// Of its own samples: from their source timestamps to when they have been received by
-    /// all (or, BEST_EFFORT, sent) and are delivered here. Only while somebody looks.
+    /// Latencies of its own samples: from the source timestamp until all members have received
+    /// the sample (or, BEST_EFFORT, it was sent) and it is delivered here. Recorded only while
+    /// a monitor asks.
     pub latency_own: Latencies,
-    /// The same of the samples of others. From other hosts it is as right as the clocks are.
+    /// Latencies of the samples of other participants; between hosts as exact as the clocks.
     pub latency_others: Latencies,
 }
 
 /// A member of the group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemberFigures {
-    /// Its name in the group: 32 hexadecimal digits.
+    /// Its id in the group: 32 hexadecimal digits.
     pub member: String,
-    /// Its process, on its host.
+    /// Its process id on its host.
     pub pid: u32,
-    /// Its host: 32 hexadecimal digits.
+    /// The id of its host: 32 hexadecimal digits.
     pub host: String,
-    /// How samples go there; `None` of who tells it itself.
+    /// The path of samples to it; `None` for the reporting participant itself.
     pub way: Option<PeerPath>,
 }
 
@@ -62,43 +63,43 @@ pub struct TopicFigures {
     pub topic: String,
     /// Its subgroup.
     pub subgroup: u32,
-    /// Writers that are there.
+    /// The number of its writers.
     pub writers: u32,
-    /// Readers that are there.
+    /// The number of its readers.
     pub readers: u32,
-    /// Samples, and changes of instances, that they have published.
+    /// Samples, and changes of instance states, that the writers have published.
     pub sent: u64,
-    /// Bytes of their payload.
+    /// Payload of these in bytes.
     pub sent_bytes: u64,
-    /// The same that has arrived, over all readers.
+    /// Samples and changes that have arrived, summed over the readers.
     pub received: u64,
-    /// Bytes of their payload.
+    /// Payload of these in bytes.
     pub received_bytes: u64,
-    /// Readers that take nothing more before the application takes from them.
+    /// Readers that are full: they accept no sample before the application takes some.
     pub full_readers: u32,
 }
 
 /// Waiting of writers for room in one subgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitFigures {
-    /// Which.
+    /// The subgroup.
     pub subgroup: u32,
     /// How often a writer had to wait.
     pub times: u64,
-    /// Nanoseconds, over all threads, of those that wait now as well.
+    /// Time waited in nanoseconds, over all threads, including current waits.
     pub ns: u64,
-    /// Threads that wait now.
+    /// Threads that are waiting.
     pub waiting: u64,
 }
 
-/// A distribution of times: four buckets to each power of two of nanoseconds.
+/// A histogram of times in nanoseconds, with four buckets for each power of two.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<(u64, u64)>", into = "Vec<(u64, u64)>")]
 pub struct Latencies {
     counts: Box<[u64]>,
 }
 
-/// Four for each octave from 2^2 on; what is below has one each.
+/// Four buckets for each octave from 2^2 on, and one for each smaller value.
 const BUCKETS: usize = 4 + 62 * 4;
 
 impl Default for Latencies {
@@ -140,7 +141,7 @@ impl Latencies {
         4 + (octave - 2) * 4 + (ns >> (octave - 2) & 3) as usize
     }
 
-    /// Least time of a bucket.
+    /// The lower bound of a bucket.
     fn floor(bucket: usize) -> u64 {
         if bucket < 4 {
             return bucket as u64;
@@ -153,13 +154,13 @@ impl Latencies {
         self.counts[Self::bucket(ns)] += 1;
     }
 
-    /// How many times are in it.
+    /// The number of recorded times.
     pub fn count(&self) -> u64 {
         let counts = self.counts.iter();
         counts.fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// What has come since an earlier distribution.
+    /// The times recorded since an earlier snapshot.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let pairs = self.counts.iter().zip(&earlier.counts);
@@ -168,8 +169,8 @@ impl Latencies {
         }
     }
 
-    /// The nanoseconds below which a part `q` (0 to 1) lies, to a quarter of a power of two;
-    /// `None` when there are no times in it.
+    /// The quantile `q` (0 to 1) in nanoseconds: the lower bound of its bucket; `None` for an
+    /// empty histogram.
     pub fn quantile(&self, q: f64) -> Option<u64> {
         let rank = (q.clamp(0.0, 1.0) * self.count().saturating_sub(1) as f64) as u64;
         let mut below = 0_u64;
@@ -184,26 +185,25 @@ impl Latencies {
 }
 
 impl ParticipantFigures {
-    /// Reads what a participant has told, in JSON.
+    /// Reads the JSON of a participant.
     ///
     /// # Errors
-    /// ERROR when it makes no sense, or is of another version.
+    /// ERROR when it is invalid, or has another version.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         #[derive(Deserialize)]
         struct Version {
             version: u32,
         }
-        let nonsense = |error: serde_json::Error| {
-            Error::Error(format!("it told what makes no sense: {error}"))
-        };
-        let Version { version } = serde_json::from_slice(bytes).map_err(nonsense)?;
+        let invalid =
+            |error: serde_json::Error| Error::Error(format!("its figures are invalid: {error}"));
+        let Version { version } = serde_json::from_slice(bytes).map_err(invalid)?;
         if version != VERSION {
             return Err(Error::Error(format!(
-                "it tells version {version} of its figures, and {VERSION} is understood here: use \
+                "its figures have version {version}, but this program reads {VERSION}: use the \
                  tools of the version that it was built with"
             )));
         }
-        serde_json::from_slice(bytes).map_err(nonsense)
+        serde_json::from_slice(bytes).map_err(invalid)
     }
 }
 
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_fall_into_their_buckets() {
+    fn each_time_is_counted_in_its_bucket() {
         let mut before = 0;
         for bucket in 0..BUCKETS {
             let floor = Latencies::floor(bucket);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_read() {
+    fn figures_can_be_read_back_and_truncated_ones_are_errors() {
         let bytes = serde_json::to_vec(&example()).unwrap();
         assert_eq!(ParticipantFigures::read(&bytes).unwrap().pid, 7);
         for end in 0..bytes.len() {
@@ -267,9 +267,9 @@ mod tests {
         assert!(error.contains("version 9"), "{error}");
     }
 
-    /// Whatever stands there, it is an error or figures.
+    /// Altered bytes are an error or other figures, and never panic.
     #[test]
-    fn what_is_altered_harms_nobody() {
+    fn altered_figures_do_no_harm() {
         let bytes = serde_json::to_vec(&example()).unwrap();
         let mut read = 0;
         for at in 0..bytes.len() {
@@ -279,6 +279,6 @@ mod tests {
                 read += u32::from(ParticipantFigures::read(&altered).is_ok());
             }
         }
-        assert!(read > 0, "a number may be another one");
+        assert!(read > 0, "an altered number is read");
     }
 }

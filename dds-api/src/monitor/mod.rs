@@ -1,18 +1,17 @@
-//! Looking at the participants of a domain from outside, as `spindle top` does.
+//! Observes the participants of a domain from outside, as `spindle top` does.
 //!
 //! ```text
 //!   Monitor                                a participant
-//!   the domain's record on this host:
-//!   who lives here
-//!   connect to its station, StatusRequest --------> control thread: gathers what was counted
+//!   reads the domain's record of this host
+//!   connects to its station, StatusRequest --------> control thread: collects the counters
 //!   ParticipantFigures <------------------ Told
 //! ```
 //!
-//! A monitor is no member of anything: it changes nothing, and is waited for by nobody.
-//! Participants count as they go, each counter with one writer, and publish nothing: who is
-//! not asked does nothing for it. Who is asked answers on its control thread, takes the
-//! engine's lock for some microseconds, and looks at the clock for each delivery
-//! during the next ten seconds. Only processes of the same user get an answer.
+//! A monitor is not a member: it changes nothing, and no participant waits for it. Each counter
+//! of a participant has one writer, and counters are not published, so a participant that is not
+//! asked has no cost. One that is asked answers on its control thread, holds the engine's lock
+//! for some microseconds, and reads the clock for each delivery during the next ten seconds.
+//! Only processes of the same user get an answer.
 
 mod figures;
 mod visitor;
@@ -20,11 +19,11 @@ mod visitor;
 pub use figures::{
     Latencies, MemberFigures, ParticipantFigures, TopicFigures, VERSION, WaitFigures,
 };
-/// How an engine stands.
+/// The state and the counters of an engine.
 pub use spindle_dds_core::{
     BatchHistogram, Counters, DeliveryClass, DeliveryWait, EpochPhase, Figures, RingFigures,
     SubgroupFigures, Traffic, WriterFigures,
 };
-/// What a fabric has done.
+/// The counters of a fabric.
 pub use spindle_dds_transport::FabricCounters;
 pub use visitor::{Monitor, Seen};

@@ -1,4 +1,4 @@
-//! Who looks: asks each participant of this host, one station for all.
+//! The monitor: asks the participants of this host, all from one station.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,40 +13,41 @@ use super::figures::ParticipantFigures;
 use crate::error::{Error, Result};
 use crate::joining::Packet;
 
-/// Most bytes that are taken of one answer.
+/// Maximum length of an answer in bytes.
 const ANSWER_LEN_MAX: usize = 64 << 20;
 
-/// Looks at the participants of a domain.
+/// Observes the participants of a domain.
 #[derive(Debug)]
 pub struct Monitor {
     domain: u32,
     directory: PathBuf,
-    /// While there is somebody to ask.
+    /// Open while there are participants to ask.
     station: Option<Station>,
 }
 
-/// A member of the domain's group, by the record of this host.
+/// A member of the domain's group, from the record of this host.
 #[derive(Debug)]
 pub struct Seen {
-    /// Its name in the group: 32 hexadecimal digits.
+    /// Its id in the group: 32 hexadecimal digits.
     pub member: String,
-    /// Its process, on its host.
+    /// Its process id on its host.
     pub pid: u32,
-    /// Whether it is on this host: others are not asked.
+    /// Whether it is on this host: members of other hosts are not asked.
     pub is_here: bool,
-    /// What it told, or why it told nothing.
+    /// Its figures, or why there are none.
     pub told: Result<ParticipantFigures>,
 }
 
-/// An answer on its way.
+/// The answer of a participant.
 enum Answer {
+    /// The parts received so far.
     Parts(Vec<u8>),
     Whole(Box<Result<ParticipantFigures>>),
 }
 
 impl Monitor {
-    /// For a domain in a directory as that of the property `spindle.directory`; `None`: where
-    /// it is without that property.
+    /// A monitor of a domain. `directory` is as the property `spindle.directory`; `None` means
+    /// its default.
     pub fn new(domain: u32, directory: Option<&Path>) -> Self {
         Self {
             domain,
@@ -56,14 +57,14 @@ impl Monitor {
     }
 
     /// Asks all participants of this host at once, and waits at most `patience` for their
-    /// answers. Empty where nobody is. Who has told what makes no sense, or does not answer,
-    /// is there with an error.
+    /// answers. A participant that answers with invalid figures, or not in time, is listed with
+    /// an error. Empty if there is no participant.
     ///
     /// # Errors
     /// ERROR when the domain's directory or record cannot be used.
     pub fn look(&mut self, patience: Duration) -> Result<Vec<Seen>> {
         let deadline = Instant::now() + patience;
-        let entries = self.living()?;
+        let entries = self.living_members()?;
         if entries.is_empty() {
             self.station = None;
             return Ok(Vec::new());
@@ -94,13 +95,13 @@ impl Monitor {
         Ok(seen.collect())
     }
 
-    fn living(&self) -> Result<Vec<MemberEntry>> {
-        // To look takes the domain's lock, which would be made if it were not there.
+    fn living_members(&self) -> Result<Vec<MemberEntry>> {
+        // Reading the record takes the domain's lock, which would create a missing file.
         let record = format!("domain-{}.record", self.domain);
         if !self.directory.join(record).exists() {
             return Ok(Vec::new());
         }
-        // Nobody's: it is in no view, and so it leaves none.
+        // A placeholder: the monitor is in no view.
         let me = MemberEntry {
             id: 0,
             host: 0,
@@ -108,8 +109,8 @@ impl Monitor {
             start: 0,
             address: Vec::new(),
         };
-        let register = DomainRegistry::open(self.domain, Some(&self.directory), me);
-        match register.and_then(|register| register.living_members()) {
+        let registry = DomainRegistry::open(self.domain, Some(&self.directory), me);
+        match registry.and_then(|registry| registry.living_members()) {
             Ok(DomainState::Empty) => Ok(Vec::new()),
             Ok(DomainState::Present(members)) => Ok(members),
             Err(error) => Err(unusable(error)),
@@ -137,8 +138,8 @@ fn unusable(error: shm::SetupError) -> Error {
     Error::Error(error.to_string())
 }
 
-/// Each has a part of the time to be reached: one that is stopped does not keep the
-/// others from being asked.
+/// Connecting may use half of the remaining time, so that a stopped process does not prevent
+/// asking the others.
 fn ask(
     station: &Station,
     entry: &MemberEntry,
@@ -148,7 +149,7 @@ fn ask(
     let id = station
         .connect(&entry.address, Instant::now() + left / 2)
         .map_err(|error| {
-            // It may be another one by the next look.
+            // Its address may belong to another process at the next call.
             station.drop_peer(entry.id);
             error.to_string()
         })?;
@@ -156,7 +157,7 @@ fn ask(
     sent.map_err(|error| error.to_string())
 }
 
-/// Until all have answered, or it is too late.
+/// Receives answers until all are complete or the deadline has passed.
 fn listen(station: &Station, answers: &mut BTreeMap<u128, Answer>, deadline: Instant) {
     let waits = |answers: &BTreeMap<u128, Answer>| {
         let mut answers = answers.values();
@@ -194,7 +195,7 @@ impl Answer {
 
     fn take(&mut self, bytes: &[u8]) {
         let Self::Parts(parts) = self else {
-            // Late, of a question before: the one that came is as good.
+            // A late answer to an earlier request: the first complete answer counts.
             return;
         };
         let told = match Packet::read(bytes) {
@@ -206,7 +207,7 @@ impl Answer {
                 ParticipantFigures::read(parts)
             }
             Ok(Packet::Refused(why)) | Err(why) => Err(Error::Error(why)),
-            Ok(_) => Err(Error::Error("it told what makes no sense".to_owned())),
+            Ok(_) => Err(Error::Error("its answer is invalid".to_owned())),
         };
         *self = Self::whole(told);
     }
@@ -217,30 +218,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_that_make_no_sense_are_errors() {
+    fn invalid_answers_are_errors() {
         let check = |packets: &[Vec<u8>], words: &str| {
             let mut answer = Answer::Parts(Vec::new());
             packets.iter().for_each(|packet| answer.take(packet));
             let Answer::Whole(told) = answer else {
                 panic!("waits for more");
             };
-            let error = told.expect_err("nonsense").to_string();
+            let error = told.expect_err("invalid").to_string();
             assert!(error.contains(words), "{error}");
         };
         check(&[b"".to_vec()], "makes no sense");
-        check(&[Packet::StatusRequest.write()], "makes no sense");
-        check(&Packet::told(b"{}"), "makes no sense");
-        check(&Packet::told(b"{\"version\":1}"), "makes no sense");
+        check(&[Packet::StatusRequest.write()], "its answer is invalid");
+        check(&Packet::told(b"{}"), "its figures are invalid");
+        check(&Packet::told(b"{\"version\":1}"), "its figures are invalid");
         check(&[Packet::Refused("no".to_owned()).write()], "no");
         let part = Packet::Told {
             last: false,
             part: vec![b' '; 1 << 20],
         };
-        check(&vec![part.write(); 65], "makes no sense");
+        check(&vec![part.write(); 65], "its answer is invalid");
     }
 
     #[test]
-    fn nobody_is_nobody_and_nothing_is_made() {
+    fn a_domain_without_participants_is_empty_and_no_file_is_created() {
         let directory = tempfile::tempdir().unwrap();
         let missing = directory.path().join("domains");
         let mut monitor = Monitor::new(3, Some(&missing));

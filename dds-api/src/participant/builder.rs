@@ -48,10 +48,10 @@ impl ParticipantBuilder {
         }
     }
 
-    /// Adds a DDS-XML file with QoS profiles. Several are read as one.
+    /// Adds a DDS-XML file with QoS profiles. Several files are read as one.
     ///
     /// # Errors
-    /// BAD_PARAMETER with all that is wrong in the file, by line and column.
+    /// BAD_PARAMETER with all errors in the file, by line and column.
     pub fn qos_profiles(mut self, file: impl AsRef<Path>) -> Result<Self> {
         self.files.push(file.as_ref().to_owned());
         Profiles::load(&self.files, None)?;
@@ -66,27 +66,27 @@ impl ParticipantBuilder {
         self
     }
 
-    /// With this QoS, whatever the profile says.
+    /// Sets the QoS; it comes before the profile.
     pub fn qos(mut self, qos: DomainParticipantQos) -> Self {
         self.qos = QosChoice::Given(Box::new(qos));
         self
     }
 
-    /// Sets a property, in place of one of the same name in QoS or profile. The
+    /// Sets a property; it replaces one of the same name in the QoS or profile. The
     /// documentation of [`properties`](crate::properties) lists them.
     pub fn property(mut self, name: &str, value: &str) -> Self {
         self.properties.set(name, value);
         self
     }
 
-    /// Created disabled, so that it joins with its writers and readers when it is
+    /// Creates the participant disabled: it joins with its writers and readers when it is
     /// [enabled](DomainParticipant::enable).
     pub fn disabled(mut self) -> Self {
         self.disabled = true;
         self
     }
 
-    /// With a listener for these statuses.
+    /// Sets a listener for these statuses.
     pub fn listener(
         mut self,
         mask: StatusMask,
@@ -96,8 +96,8 @@ impl ParticipantBuilder {
         self
     }
 
-    /// Creates the participant; enables it too, unless it is to be
-    /// [`disabled`](Self::disabled) or the factory's ENTITY_FACTORY says so.
+    /// Creates the participant and enables it, unless it is [`disabled`](Self::disabled) or the
+    /// factory's ENTITY_FACTORY disables autoenabling.
     ///
     /// # Errors
     /// BAD_PARAMETER for an unknown profile or property; INCONSISTENT_POLICY,
@@ -112,8 +112,8 @@ impl ParticipantBuilder {
         let profiles = Profiles::load(&self.files, self.profile)?;
         let mut qos = match self.qos {
             QosChoice::Given(qos) => *qos,
-            // A profile is named for this participant alone: it comes before the
-            // factory's default.
+            // A profile is chosen for this participant: it comes before the factory's
+            // default.
             _ => match profiles.default_profile() {
                 Some(profile) => profile.participant_qos(),
                 None => factory::set_participant_qos().unwrap_or_default(),
@@ -138,5 +138,5 @@ impl ParticipantBuilder {
     }
 }
 
-/// As in DDSI-RTPS 2.5 §9.6.1.1, so that ports can be made of it later.
+/// As in DDSI-RTPS 2.5 §9.6.1.1, so that ports could be computed from it.
 const DOMAIN_ID_MAX: u32 = 232;

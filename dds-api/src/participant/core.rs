@@ -1,4 +1,4 @@
-//! What a participant holds, shared by all handles to it and its entities.
+//! The state of a participant, shared by all handles to it and its entities.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -17,7 +17,7 @@ use crate::publication::PublisherCore;
 use crate::subscription::SubscriberCore;
 use crate::topic::TopicCore;
 
-/// Dropped with the last handle: leaves the group then.
+/// Dropped with the last handle; the participant then leaves its group.
 #[derive(Debug)]
 pub(crate) struct ParticipantCore {
     pub(crate) base: EntityBase,
@@ -29,15 +29,15 @@ pub(crate) struct ParticipantCore {
     defaults: Mutex<Defaults>,
     notifier: Arc<Notifier>,
     pub(crate) group_status: Arc<GroupStatus>,
-    /// Its endpoints.
     pub(crate) local_endpoints: Arc<LocalEndpoints>,
     entities: Mutex<Entities>,
-    numbers: AtomicU32,
+    /// The number of the next entity, part of its GUID.
+    next_number: AtomicU32,
     lifecycle: Lifecycle,
     myself: Weak<Self>,
 }
 
-/// QoS for entities about which nothing is said, as far as it was set.
+/// The default QoS of contained entities; `None` where none was set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Defaults {
     pub(crate) topic: Option<TopicQos>,
@@ -45,7 +45,7 @@ pub(crate) struct Defaults {
     pub(crate) subscriber: Option<SubscriberQos>,
 }
 
-/// What a participant contains.
+/// The entities of a participant.
 #[derive(Debug, Default)]
 pub(crate) struct Entities {
     pub(crate) topics: Vec<Arc<TopicCore>>,
@@ -93,7 +93,7 @@ impl ParticipantCore {
             defaults: Mutex::default(),
             notifier,
             entities: Mutex::default(),
-            numbers: AtomicU32::new(1),
+            next_number: AtomicU32::new(1),
             lifecycle: Lifecycle::new(),
             myself: myself.clone(),
         })
@@ -119,14 +119,14 @@ impl ParticipantCore {
         self.myself.clone()
     }
 
-    /// A base for a new entity of this participant, and its number.
+    /// The base of a new entity of this participant, and its number.
     pub(crate) fn new_base(&self, kind: EntityKind, what: String) -> (EntityBase, u32) {
-        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let guid = self.base.guid().entity(kind, number);
         (EntityBase::new(guid, what, &self.notifier), number)
     }
 
-    /// Adds to what it contains, unless it is deleted by now.
+    /// Adds an entity, unless the participant is deleted.
     pub(crate) fn add<R>(&self, add: impl FnOnce(&mut Entities) -> R) -> Result<R> {
         let mut entities = self.entities();
         self.base.alive()?;
@@ -155,21 +155,21 @@ impl ParticipantCore {
         Ok(topic)
     }
 
-    /// Joins the group of its domain, or founds it, and starts the threads. Blocks
-    /// until it is in, or somebody closes the participant.
+    /// Joins the group of its domain, or founds it, and starts the threads. Blocks until it is
+    /// a member, or the participant is closed.
     pub(crate) fn enable(&self) -> Result<()> {
         let Some(cancel) = self.lifecycle.begin_enabling()? else {
             return Ok(());
         };
         let joined = crate::joining::join(self, &cancel);
         self.lifecycle.end_enabling(joined, || {
-            // First: what is added from now on is enabled by whoever adds it.
+            // First: from now on, a thread that adds an entity also enables it.
             self.base.set_enabled();
             self.enable_contained();
         })
     }
 
-    /// Enables what it contains, but for endpoints.
+    /// Enables topics, publishers and subscribers, but not endpoints.
     pub(crate) fn enable_contained(&self) {
         let Entities {
             topics,
@@ -181,7 +181,7 @@ impl ParticipantCore {
         subscribers.iter().for_each(|it| it.base.set_enabled());
     }
 
-    /// Leaves the group and deletes all; see [`DomainParticipant::close`](super::DomainParticipant::close).
+    /// Leaves the group and deletes all entities; see [`DomainParticipant::close`](super::DomainParticipant::close).
     pub(crate) fn close(&self) -> Result<()> {
         let session = self.lifecycle.begin_closing()?;
         self.delete_all();
@@ -203,28 +203,28 @@ impl ParticipantCore {
         self.lifecycle.is_enabling()
     }
 
-    /// Whether what it creates is enabled at once.
+    /// Whether entities are enabled when they are created.
     pub(crate) fn autoenables(&self) -> bool {
         let qos = self.qos.lock().unwrap_or_else(PoisonError::into_inner);
         qos.entity_factory.autoenable_created_entities
     }
 
-    /// Whether the group still works.
+    /// The session of an enabled participant.
     pub(crate) fn ready(&self) -> Result<Arc<Session>> {
         self.base.ready()?;
         let not_enabled = || Error::NotEnabled(format!("{} is disabled", self.base.what()));
         self.lifecycle.session().ok_or_else(not_enabled)
     }
 
-    /// Marks itself and all it contains deleted.
+    /// Marks the participant and its entities deleted.
     fn delete_all(&self) {
-        // First: nothing is added from now on.
+        // First: from now on, no entity can be added.
         self.base.delete();
         let entities = std::mem::take(&mut *self.entities());
         entities.delete();
     }
 
-    /// Deletes all that it contains, or, if something cannot be deleted, nothing.
+    /// Deletes all entities, or none if one of them cannot be deleted.
     pub(crate) fn delete_contained(&self) -> Result<()> {
         let mut entities = self.entities();
         for publisher in &entities.publishers {
@@ -244,7 +244,7 @@ impl ParticipantCore {
 
 impl Drop for ParticipantCore {
     fn drop(&mut self) {
-        // Whoever waits on a condition of it finds out.
+        // Wakes the threads that wait on a condition of the participant.
         self.delete_all();
         if let Some(session) = self.lifecycle.session() {
             session.abandon();

@@ -1,4 +1,4 @@
-//! What a participant has done so far.
+//! Counters of a participant, and its peers.
 
 use spindle_dds_core::Counters;
 use spindle_dds_transport::FabricCounters;
@@ -7,13 +7,13 @@ use spindle_dds_transport::hybrid::PeerPath;
 use crate::driver::Session;
 use crate::handle::Guid;
 
-/// Another participant of the domain, and how samples go to it.
+/// Another participant of the domain, and the path of samples to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Peer {
-    /// Which.
+    /// The GUID of the participant.
     pub guid: Guid,
-    /// By shared memory, streams or RDMA; of the last with what has been done so far.
+    /// Shared memory, streams (TCP) or RDMA, the latter with its counters.
     pub way: PeerPath,
 }
 
@@ -21,14 +21,14 @@ pub struct Peer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParticipantCounters {
-    /// Of the engine: messages sent, nulls, received, delivered; steps; batches.
+    /// Counters of the engine: messages sent, nulls, received, delivered; steps; batches.
     pub engine: Counters,
-    /// Of the fabric, over all epochs: pushes, bytes, doorbells rung, sleeps.
+    /// Counters of the fabric, over all subgroups: pushes, bytes, doorbells, sleeps.
     pub fabric: FabricCounters,
-    /// Times that the polling thread woke up.
+    /// How often the polling thread woke up.
     pub wake_ups: u64,
-    /// Number of the view that began last: it rises whenever somebody joins, leaves or
-    /// fails, and when endpoints come and go.
+    /// Number of the current view. It rises when a member joins, leaves or fails, and when
+    /// endpoints are created or deleted.
     pub view: u64,
 }
 
@@ -50,12 +50,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ways_are_told_in_json_and_come_back() {
+    fn peer_paths_survive_json() {
         let check = |way: PeerPath, expected: &str| {
             let line = serde_json::to_string(&way).expect("JSON");
             assert_eq!(line, expected);
-            let come: PeerPath = serde_json::from_str(&line).expect("a way");
-            assert_eq!(come, way);
+            let read: PeerPath = serde_json::from_str(&line).expect("a way");
+            assert_eq!(read, way);
         };
         check(PeerPath::SharedMemory, r#"{"way":"shm"}"#);
         check(PeerPath::Stream, r#"{"way":"tcp"}"#);

@@ -1,4 +1,4 @@
-//! The one factory of participants in a process (DDS 1.4 §2.2.2.2.2).
+//! The factory of participants, one in each process (DDS 1.4 §2.2.2.2.2).
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -21,7 +21,7 @@ pub struct DomainParticipantFactory {
 #[derive(Debug, Default)]
 struct Settings {
     qos: DomainParticipantFactoryQos,
-    /// `None`: none was set.
+    /// `None` if no default was set.
     participant_qos: Option<DomainParticipantQos>,
 }
 
@@ -83,14 +83,13 @@ impl DomainParticipantFactory {
         Ok(())
     }
 
-    /// QoS of participants about which nothing is said, and that have no profile: the
-    /// default that was set, or the standard's.
+    /// Default QoS of participants without QoS and profile: the one that was set, or the
+    /// standard's.
     pub fn default_participant_qos(&self) -> DomainParticipantQos {
         self.settings().participant_qos.clone().unwrap_or_default()
     }
 
-    /// Sets the QoS of participants about which nothing is said. From then on it comes
-    /// before what their profiles have for participants.
+    /// Sets the default QoS of participants without QoS and profile.
     ///
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
@@ -103,7 +102,7 @@ impl DomainParticipantFactory {
 
 /// The participants of this process.
 fn local_participants() -> Vec<Arc<ParticipantCore>> {
-    // Collected: the last handle must not go while the map is locked.
+    // Collected: the last handle must not be dropped while the map is locked.
     let all = INSTANCE.participants.iter();
     all.filter_map(|entry| entry.value().upgrade()).collect()
 }
@@ -118,7 +117,7 @@ pub(super) fn forget(participant: Guid) {
     INSTANCE.participants.remove(&participant);
 }
 
-/// The default that was set.
+/// The default QoS, if one was set.
 pub(super) fn set_participant_qos() -> Option<DomainParticipantQos> {
     INSTANCE.settings().participant_qos.clone()
 }

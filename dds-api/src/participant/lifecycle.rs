@@ -1,18 +1,18 @@
-//! Where a participant is in its life.
+//! The lifecycle of a participant.
 //!
 //! ```text
-//!             enable()              it is in a group
+//!             enable()               it is a member
 //!   Disabled ----------> Enabling -------------------> Enabled
 //!     |  ^                |   |                           |
-//!     |  '----------------'   | close(): called off       | close()
-//!     |    not let in         v                           v
+//!     |  '----------------'   | close(): cancelled        | close()
+//!     |    join failed        v                           v
 //!     |                    Closing <----------------------'
-//!     | close()               | has left, or was never in
+//!     | close()               | it is no member any more
 //!     '-------> Closed <------'
 //! ```
 //!
-//! One lock guards it. It is not held while the group is joined or left, so
-//! that `close` can call a join off.
+//! One lock guards the stage. It is not held while the group is joined or left, so that
+//! `close` can cancel a join.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -22,17 +22,18 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 enum Stage {
     Disabled,
-    /// A thread is about to join.
+    /// A thread is joining; the token cancels it.
     Enabling(CancelToken),
     Enabled(Arc<Session>),
     Closing,
     Closed,
 }
 
-/// The stage of a participant, and who waits for its end.
+/// The stage of a participant.
 #[derive(Debug)]
 pub(super) struct Lifecycle {
     stage: Mutex<Stage>,
+    /// Notified when the stage becomes `Closed`.
     closed: Condvar,
 }
 
@@ -48,7 +49,7 @@ impl Lifecycle {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Of an enabled participant.
+    /// The session of an enabled participant.
     pub(super) fn session(&self) -> Option<Arc<Session>> {
         match &*self.stage() {
             Stage::Enabled(session) => Some(session.clone()),
@@ -60,7 +61,7 @@ impl Lifecycle {
         matches!(*self.stage(), Stage::Enabling(_))
     }
 
-    /// The calling thread joins. `None` when there is no need.
+    /// The calling thread begins to join. Returns `None` if the participant is enabled already.
     pub(super) fn begin_enabling(&self) -> Result<Option<CancelToken>> {
         let mut stage = self.stage();
         match *stage {
@@ -78,9 +79,9 @@ impl Lifecycle {
         }
     }
 
-    /// The calling thread is back. If nobody has closed the participant meanwhile,
-    /// it is enabled now, and `enabled` is called; or disabled as before. Otherwise
-    /// it leaves the group if it got into one.
+    /// The calling thread has joined, or failed to. Unless the participant was closed
+    /// meanwhile, it becomes enabled, and `enabled` is called; or disabled again after a
+    /// failure. If it was closed, it leaves the group that it joined.
     pub(super) fn end_enabling(
         &self,
         joined: Result<Arc<Session>>,
@@ -106,7 +107,7 @@ impl Lifecycle {
             Err(_) => was_deleted(),
             Ok(session) => {
                 if let Err(error) = session.close() {
-                    tracing::warn!(%error, "leaving a group that was joined while it was called off");
+                    tracing::warn!(%error, "leaving a group that was joined while the join was cancelled");
                 }
                 was_deleted()
             }
@@ -115,9 +116,9 @@ impl Lifecycle {
         Err(error)
     }
 
-    /// The calling thread closes the participant, and calls
-    /// [`end_closing`](Self::end_closing) once it has left the session that this
-    /// returns. Without one, it may [`wait`](Self::wait_closed) for the end.
+    /// The calling thread closes the participant. If this returns a session, it has to leave
+    /// that and call [`end_closing`](Self::end_closing); otherwise it may
+    /// [wait](Self::wait_closed) for the end.
     pub(super) fn begin_closing(&self) -> Result<Option<Arc<Session>>> {
         let mut stage = self.stage();
         let (next, session) = match &*stage {
@@ -133,13 +134,13 @@ impl Lifecycle {
         Ok(session)
     }
 
-    /// The participant is in no group any more.
+    /// The participant has left its group.
     pub(super) fn end_closing(&self) {
         *self.stage() = Stage::Closed;
         self.closed.notify_all();
     }
 
-    /// Blocks until the participant is in no group any more.
+    /// Blocks until the participant has left its group.
     pub(super) fn wait_closed(&self) {
         let stage = self.stage();
         let open = |stage: &mut Stage| !matches!(stage, Stage::Closed);

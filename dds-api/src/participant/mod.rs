@@ -29,11 +29,10 @@ pub(crate) use self::core::{Defaults, Entities, ParticipantCore};
 pub use self::counters::{ParticipantCounters, Peer};
 pub use self::factory::DomainParticipantFactory;
 
-/// Membership in a domain: what all other entities belong to.
+/// Membership in a domain; it contains all other entities.
 ///
-/// Cheap to clone. When the last handle to it and to its entities is gone, it
-/// leaves its group as [`close`](Self::close) does, as far as that goes without
-/// blocking.
+/// Cheap to clone. When the last handle to it and to its entities is dropped, it leaves its
+/// group as [`close`](Self::close) does, but without blocking.
 ///
 /// ```
 /// use spindle_dds::DomainParticipant;
@@ -82,27 +81,27 @@ impl DomainParticipant {
         Self { core }
     }
 
-    /// Starts a participant of a domain.
+    /// A builder of a participant of a domain.
     pub fn builder(domain_id: u32) -> ParticipantBuilder {
         ParticipantBuilder::new(domain_id)
     }
 
-    /// The domain.
+    /// The id of its domain.
     pub fn domain_id(&self) -> u32 {
         self.core.domain_id
     }
 
-    /// Starts a topic of type `T`.
+    /// A builder of a topic of type `T`.
     pub fn topic<T: TopicType>(&self, name: &str) -> TopicBuilder<'_, T> {
         TopicBuilder::new(self, name)
     }
 
-    /// Starts a publisher.
+    /// A builder of a publisher.
     pub fn publisher(&self) -> PublisherBuilder<'_> {
         PublisherBuilder::new(self)
     }
 
-    /// Starts a subscriber.
+    /// A builder of a subscriber.
     pub fn subscriber(&self) -> SubscriberBuilder<'_> {
         SubscriberBuilder::new(self)
     }
@@ -122,20 +121,19 @@ impl DomainParticipant {
         }))
     }
 
-    /// Enables it and all it contains: joins the group of its domain on this host, or
-    /// founds it if nobody is there. Blocks until it is in, with the endpoints that it
-    /// has by then, at most as long as `spindle.join.timeout_ms` says, or until another
-    /// thread calls [`close`](Self::close). Endpoints may be created and deleted at any
-    /// time, before and after. Enabling twice does nothing; after an error it may be
-    /// tried again.
+    /// Enables the participant and all its entities: joins the group of its domain, or founds
+    /// it if there is none. Blocks until it is a member, together with its endpoints, for at
+    /// most `spindle.join.timeout_ms`, or until another thread calls [`close`](Self::close).
+    /// Endpoints may be created and deleted at any time, before and after. If it is enabled
+    /// already, this does nothing; after an error it may be called again.
     ///
-    /// Endpoints beyond the first 32 KiB of what has to be said of them (some dozens)
-    /// are matched a moment after this returns: who writes VOLATILE samples and counts
-    /// on a reader waits for PUBLICATION_MATCHED, as with any DDS.
+    /// Endpoints beyond the first 32 KiB of announcements (some dozens) are matched shortly
+    /// after this returns. An application that writes VOLATILE samples for a certain reader has
+    /// to wait for PUBLICATION_MATCHED, as with any DDS.
     ///
     /// # Errors
-    /// TIMEOUT when nobody lets it in; OUT_OF_RESOURCES; ERROR when the others are of
-    /// another version, or contradict it; ALREADY_DELETED when it was closed meanwhile.
+    /// TIMEOUT when no member admits it; OUT_OF_RESOURCES; ERROR when the members have another
+    /// version or contradicting settings; ALREADY_DELETED when it was closed meanwhile.
     pub fn enable(&self) -> Result<()> {
         self.core.enable()
     }
@@ -152,7 +150,7 @@ impl DomainParticipant {
             .clone())
     }
 
-    /// Changes its QoS; properties are fixed from its creation.
+    /// Changes its QoS. Properties cannot change after creation.
     ///
     /// # Errors
     /// IMMUTABLE_POLICY, INCONSISTENT_POLICY, UNSUPPORTED.
@@ -166,17 +164,15 @@ impl DomainParticipant {
         Ok(())
     }
 
-    /// QoS of topics about which nothing is said: the default that was set; else what
-    /// the participant's profile has for topics of a name that no
-    /// filter of it names; else the standard's.
+    /// Default QoS of topics: the one that was set; else that of the participant's profile, for
+    /// a topic name that matches none of its filters; else the standard's.
     pub fn default_topic_qos(&self) -> TopicQos {
         let set = self.core.defaults().topic.clone();
         let profiles = self.core.profiles();
         default_qos(profiles, |profile| profile.topic_qos(""), set)
     }
 
-    /// Sets the QoS of topics about which nothing is said. From then on it comes before
-    /// the participant's profile.
+    /// Sets the default QoS of topics. It comes before the participant's profile.
     ///
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
@@ -186,16 +182,15 @@ impl DomainParticipant {
         Ok(())
     }
 
-    /// QoS of publishers about which nothing is said: the default that was set; else what
-    /// the participant's profile has for publishers; else the standard's.
+    /// Default QoS of publishers: the one that was set; else that of the participant's profile;
+    /// else the standard's.
     pub fn default_publisher_qos(&self) -> PublisherQos {
         let set = self.core.defaults().publisher.clone();
         let profiles = self.core.profiles();
         default_qos(profiles, |profile| profile.publisher_qos(), set)
     }
 
-    /// Sets the QoS of publishers about which nothing is said. From then on it comes before
-    /// the participant's profile.
+    /// Sets the default QoS of publishers. It comes before the participant's profile.
     ///
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
@@ -205,16 +200,15 @@ impl DomainParticipant {
         Ok(())
     }
 
-    /// QoS of subscribers about which nothing is said: the default that was set; else what
-    /// the participant's profile has for subscribers; else the standard's.
+    /// Default QoS of subscribers: the one that was set; else that of the participant's profile;
+    /// else the standard's.
     pub fn default_subscriber_qos(&self) -> SubscriberQos {
         let set = self.core.defaults().subscriber.clone();
         let profiles = self.core.profiles();
         default_qos(profiles, |profile| profile.subscriber_qos(), set)
     }
 
-    /// Sets the QoS of subscribers about which nothing is said. From then on it comes before
-    /// the participant's profile.
+    /// Sets the default QoS of subscribers. It comes before the participant's profile.
     ///
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
@@ -224,7 +218,7 @@ impl DomainParticipant {
         Ok(())
     }
 
-    /// Puts a listener in, with the statuses that it is for.
+    /// Sets the listener, and the statuses that it is called for.
     ///
     /// # Errors
     /// ALREADY_DELETED.
@@ -259,7 +253,7 @@ impl DomainParticipant {
     /// Deletes a publisher.
     ///
     /// # Errors
-    /// PRECONDITION_NOT_MET when it has writers, or is of another participant.
+    /// PRECONDITION_NOT_MET when it has writers, or belongs to another participant.
     pub fn delete_publisher(&self, publisher: &Publisher) -> Result<()> {
         self.core.base.alive()?;
         publisher.core.base.alive()?;
@@ -275,7 +269,7 @@ impl DomainParticipant {
     /// Deletes a subscriber.
     ///
     /// # Errors
-    /// PRECONDITION_NOT_MET when it has readers, or is of another participant.
+    /// PRECONDITION_NOT_MET when it has readers, or belongs to another participant.
     pub fn delete_subscriber(&self, subscriber: &Subscriber) -> Result<()> {
         self.core.base.alive()?;
         subscriber.core.base.alive()?;
@@ -291,8 +285,8 @@ impl DomainParticipant {
     /// Deletes a topic.
     ///
     /// # Errors
-    /// PRECONDITION_NOT_MET when a writer or reader uses it, or it is of
-    /// another participant.
+    /// PRECONDITION_NOT_MET when a writer or reader uses it, or it belongs to another
+    /// participant.
     pub fn delete_topic<T>(&self, topic: &Topic<T>) -> Result<()> {
         self.core.base.alive()?;
         topic.core.base.alive()?;
@@ -311,31 +305,30 @@ impl DomainParticipant {
         Ok(())
     }
 
-    /// Deletes all that it contains, recursively: all of it or, if something
-    /// cannot be deleted, nothing.
+    /// Deletes all its entities recursively, or none if one of them cannot be deleted.
     ///
     /// # Errors
     /// ALREADY_DELETED; PRECONDITION_NOT_MET when a writer has loans that are not
-    /// published, or a reader has samples out or is waited for.
+    /// published, or a reader has samples on loan or conditions that threads wait on.
     pub fn delete_contained_entities(&self) -> Result<()> {
         self.core.base.alive()?;
         self.core.delete_contained()
     }
 
-    /// Leaves the group and deletes the participant with all it contains: what
-    /// was written is delivered by the others, who lose its writers behind that and go
-    /// on without error. Taken samples stay readable. Blocks shortly, and 10 s longer than
-    /// `spindle.failure.limit_ms` at most; so it does while another thread is in
-    /// [`enable`](Self::enable), which it calls off.
+    /// Leaves the group and deletes the participant with all its entities. The other members
+    /// deliver all samples that it has written, then unmatch its writers, and go on without
+    /// error. Taken samples stay readable. Usually blocks only briefly, and at most 10 s longer
+    /// than `spindle.failure.limit_ms`. It cancels an [`enable`](Self::enable) in another thread,
+    /// and waits for the end of that.
     ///
     /// # Errors
-    /// ALREADY_DELETED; ERROR when the group had failed, or did not let it leave in
-    /// time. It is deleted nonetheless.
+    /// ALREADY_DELETED; ERROR when the group had failed, or the participant could not leave in
+    /// time. It is deleted in any case.
     pub fn close(&self) -> Result<()> {
         self.core.close()
     }
 
-    /// The other participants of its domain, as its group has agreed on them last
+    /// The other participants of its domain in the current view
     /// (`get_discovered_participants`).
     ///
     /// # Errors
@@ -345,7 +338,7 @@ impl DomainParticipant {
         Ok(others.map(InstanceHandle::of_entity).collect())
     }
 
-    /// What is known of another participant of its domain
+    /// The data of another participant of its domain
     /// (`get_discovered_participant_data`).
     ///
     /// # Errors
@@ -358,7 +351,9 @@ impl DomainParticipant {
         let mut others = self.others()?.into_iter();
         let found = others.find(|guid| InstanceHandle::of_entity(*guid) == participant);
         let key = found.ok_or_else(|| {
-            Error::BadParameter(format!("{participant:?} is no other participant here"))
+            Error::BadParameter(format!(
+                "{participant:?} is no other participant of this domain"
+            ))
         })?;
         Ok(ParticipantBuiltinTopicData {
             key,
@@ -366,8 +361,8 @@ impl DomainParticipant {
         })
     }
 
-    /// The other participants of its domain to which it is connected, and how samples go
-    /// to each: shared memory on one host, RDMA or streams (TCP) between hosts.
+    /// The other participants of its domain to which it is connected, and the path to each:
+    /// shared memory on one host, RDMA or streams (TCP) between hosts.
     ///
     /// # Errors
     /// NOT_ENABLED, ALREADY_DELETED; ERROR when the group failed.
@@ -395,7 +390,7 @@ impl DomainParticipant {
             .collect())
     }
 
-    /// What the engine and the fabric have done so far.
+    /// The counters of the engine and the fabric.
     ///
     /// # Errors
     /// NOT_ENABLED, ALREADY_DELETED.

@@ -1,5 +1,5 @@
-//! Groups over several hosts, as network namespaces with processes in them, that are cut
-//! off from each other. Skipped where such namespaces cannot be made.
+//! Network partitions of groups over several hosts. A host is a network namespace with
+//! processes. Skipped where such namespaces cannot be created.
 
 mod member;
 #[path = "../../../transport-rdma/tests/namespaces/mod.rs"]
@@ -13,8 +13,8 @@ use network::Network;
 
 const CUT_FOR: Duration = Duration::from_secs(5);
 
-/// Members on hosts, all publishing, of whom one host is cut off for five seconds. The
-/// others are a majority. Then somebody comes back to that host.
+/// All members publish, and one host is cut off for five seconds; the other members are a
+/// majority. Then a new member starts on that host.
 fn check_partition(hosts: &[usize], cut: usize) {
     let Some(network) = Network::new(hosts.iter().max().map_or(1, |last| last + 1)) else {
         return;
@@ -23,8 +23,8 @@ fn check_partition(hosts: &[usize], cut: usize) {
     let start = |host: usize, number: usize, members: usize| {
         Member::start(&network, directory.path(), host, number, members)
     };
-    let places = hosts.iter().enumerate();
-    let mut members: Vec<Member> = places
+    let numbered = hosts.iter().enumerate();
+    let mut members: Vec<Member> = numbered
         .map(|(number, &host)| start(host, number, hosts.len()))
         .collect();
     members.iter_mut().for_each(|it| it.wait_for("publishing"));
@@ -32,18 +32,18 @@ fn check_partition(hosts: &[usize], cut: usize) {
     network.set_reached(cut, false);
     thread::sleep(CUT_FOR);
     network.set_reached(cut, true);
-    let (mut stays, stops): (Vec<_>, Vec<_>) = members.into_iter().partition(|it| it.host != cut);
-    // It finds those who went on, and founds nothing.
-    let mut late = start(cut, hosts.len(), stays.len() + 1);
+    let (mut stay, stop): (Vec<_>, Vec<_>) = members.into_iter().partition(|it| it.host != cut);
+    // The new member joins the remaining group, and does not found another one.
+    let mut late = start(cut, hosts.len(), stay.len() + 1);
     late.wait_for("publishing");
-    let all = stays.iter_mut().chain([&mut late]);
+    let all = stay.iter_mut().chain([&mut late]);
     all.for_each(Member::tell_to_leave);
-    let ended = stays.into_iter().map(Member::finish);
+    let ended = stay.into_iter().map(Member::finish);
     let ended: Vec<_> = ended.collect();
     let late = late.finish();
     assert_eq!(late.failed, None);
     assert!(ended[0].order.ends_with(&late.order) && !late.order.is_empty());
-    for stopped in stops.into_iter().map(Member::finish) {
+    for stopped in stop.into_iter().map(Member::finish) {
         let reason = stopped.failed.as_deref().unwrap_or("it did not stop");
         assert!(reason.contains("no majority"), "{reason}");
         let whole = &ended[0].order;
@@ -51,14 +51,17 @@ fn check_partition(hosts: &[usize], cut: usize) {
         assert_eq!(
             stopped.order,
             whole[..stopped.order.len()],
-            "it saw a beginning"
+            "its order is a prefix of the others'"
         );
     }
     for member in &ended {
         assert_eq!(member.failed, None);
         assert_eq!(member.order, ended[0].order);
-        // Each of those who went on is heard long after the cut.
-        let own = member.order.iter().filter(|(who, _)| *who == member.number);
+        // The samples of each remaining member arrive long after the cut.
+        let own = member
+            .order
+            .iter()
+            .filter(|(writer, _)| *writer == member.number);
         let own: Vec<u32> = own.map(|(_, number)| *number).collect();
         assert_eq!(own, (0..own.len() as u32).collect::<Vec<_>>());
         assert!(own.len() > 1000, "{} of {}", own.len(), member.number);

@@ -1,4 +1,4 @@
-//! A member in a process of its own, which publishes and notes what it takes.
+//! A member in a process of its own: it publishes, and logs the samples that it takes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -18,30 +18,33 @@ use crate::network::Network;
 use spindle_dds_test_types::flight::State;
 
 const CHILD: &str = "SPINDLE_TEST_HOSTS_CHILD";
-/// What a member writes last.
+/// The number of a member's last sample.
 const LAST: u32 = u32::MAX;
 const HANGS_AFTER: Duration = Duration::from_secs(60);
 
-/// A running one.
+/// A running member.
 pub(crate) struct Member {
     pub(crate) host: usize,
     number: u32,
     child: Child,
-    said: Receiver<String>,
-    notes: PathBuf,
+    /// The lines of its standard output.
+    lines: Receiver<String>,
+    /// The file with the samples that it took.
+    log: PathBuf,
 }
 
-/// One that has ended.
+/// A member that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) number: u32,
-    /// Who said what.
+    /// The samples in the order in which it took them: writer and number.
     pub(crate) order: Vec<(u32, u32)>,
+    /// The error that ended it, if any.
     pub(crate) failed: Option<String>,
 }
 
 impl Member {
-    /// Starts one of so many. The first contact is on the first host.
+    /// Starts one of `members` members. The first contact is on the first host.
     pub(crate) fn start(
         network: &Network,
         directory: &Path,
@@ -50,14 +53,14 @@ impl Member {
         members: usize,
     ) -> Self {
         let program = std::env::current_exe().expect("this test");
-        let notes = directory.join(format!("{number}.notes"));
+        let log = directory.join(format!("{number}.log"));
         let setup = Setup {
             directory: directory.join(format!("host-{host}")),
             listen: format!("{}:7400", network.address(host)),
             contact: format!("{}:7400", network.address(0)),
             number: number as u32,
             members,
-            notes: notes.clone(),
+            log: log.clone(),
         };
         let mut child = network
             .command(host, program.to_str().expect("UTF-8"))
@@ -72,12 +75,12 @@ impl Member {
             .stdout(Stdio::piped())
             .spawn()
             .expect("a child");
-        let (sender, said) = channel();
+        let (sender, lines) = channel();
         let stdout = BufReader::new(child.stdout.take().expect("piped"));
         thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
-                if let Some(said) = line.strip_prefix("member: ") {
-                    let _ = sender.send(said.to_owned());
+                if let Some(report) = line.strip_prefix("member: ") {
+                    let _ = sender.send(report.to_owned());
                 }
             }
         });
@@ -85,18 +88,18 @@ impl Member {
             host,
             number: number as u32,
             child,
-            said,
-            notes,
+            lines,
+            log,
         }
     }
 
     pub(crate) fn wait_for(&mut self, what: &str) {
-        let said = self.said.recv_timeout(HANGS_AFTER);
-        assert_eq!(said.as_deref(), Ok(what));
+        let line = self.lines.recv_timeout(HANGS_AFTER);
+        assert_eq!(line.as_deref(), Ok(what));
     }
 
-    /// It publishes no more, and leaves once it has taken what the others, who are told
-    /// as well, have published.
+    /// Makes it stop publishing, and leave once it has taken the last samples of the other
+    /// members, which are told to leave as well.
     pub(crate) fn tell_to_leave(&mut self) {
         drop(self.child.stdin.take());
     }
@@ -104,13 +107,13 @@ impl Member {
     /// Waits until it has left, or failed.
     pub(crate) fn finish(mut self) -> Ended {
         self.tell_to_leave();
-        let said = self.said.recv_timeout(HANGS_AFTER);
-        let said = said.unwrap_or_else(|_| format!("member {} hangs", self.number));
-        let notes = std::fs::read_to_string(&self.notes).expect("its notes");
+        let line = self.lines.recv_timeout(HANGS_AFTER);
+        let line = line.unwrap_or_else(|_| format!("member {} hangs", self.number));
+        let log = std::fs::read_to_string(&self.log).expect("its log");
         Ended {
             number: self.number,
-            order: read(&notes),
-            failed: said.strip_prefix("failed: ").map(str::to_owned),
+            order: read(&log),
+            failed: line.strip_prefix("failed: ").map(str::to_owned),
         }
     }
 }
@@ -122,28 +125,28 @@ impl Drop for Member {
     }
 }
 
-fn read(notes: &str) -> Vec<(u32, u32)> {
+fn read(log: &str) -> Vec<(u32, u32)> {
     let number = |text: &str| text.parse().expect("a number");
     let line = |line: &str| {
-        let (who, what) = line.split_once(' ').expect("two numbers");
-        (number(who), number(what))
+        let (writer, sample) = line.split_once(' ').expect("two numbers");
+        (number(writer), number(sample))
     };
-    notes.lines().map(line).collect()
+    log.lines().map(line).collect()
 }
 
-/// What a member is told when it is started.
+/// The parameters of a member, passed in an environment variable.
 struct Setup {
     directory: PathBuf,
     listen: String,
     contact: String,
     number: u32,
     members: usize,
-    notes: PathBuf,
+    log: PathBuf,
 }
 
 impl Setup {
     fn write(&self) -> String {
-        let (directory, notes) = (self.directory.display(), self.notes.display());
+        let (directory, log) = (self.directory.display(), self.log.display());
         let Self {
             listen,
             contact,
@@ -151,13 +154,13 @@ impl Setup {
             members,
             ..
         } = self;
-        format!("{listen} {contact} {number} {members} {directory} {notes}")
+        format!("{listen} {contact} {number} {members} {directory} {log}")
     }
 
     fn read(text: &str) -> Self {
         let fields: Vec<&str> = text.split(' ').collect();
-        let [listen, contact, number, members, directory, notes] = fields[..] else {
-            panic!("{text:?} tells not enough");
+        let [listen, contact, number, members, directory, log] = fields[..] else {
+            panic!("{text:?} has not all fields");
         };
         Self {
             directory: directory.into(),
@@ -165,7 +168,7 @@ impl Setup {
             contact: contact.to_owned(),
             number: number.parse().expect("a number"),
             members: members.parse().expect("a number"),
-            notes: notes.into(),
+            log: log.into(),
         }
     }
 }
@@ -186,25 +189,25 @@ fn child() {
         .create()
         .expect("a participant");
     let (writer, reader) = endpoints(&participant);
-    participant.enable().expect("it is let in");
+    participant.enable().expect("it joins");
     let others = || Some(participant.discovered_participants().ok()?.len());
-    while others().expect("all come") + 1 < setup.members {
+    while others().expect("all join") + 1 < setup.members {
         thread::sleep(Duration::from_millis(1));
     }
     println!("\nmember: publishing");
     let is_over = AtomicBool::new(false);
-    let noted = thread::scope(|scope| {
+    let logged = thread::scope(|scope| {
         scope.spawn(|| {
-            // Until the test closes it.
+            // Blocks until the test closes it.
             let _ = std::io::stdin().lines().next();
             is_over.store(true, Ordering::Release);
         });
         scope.spawn(|| publish(&writer, setup.number, &is_over));
-        let noted = note(&reader, &setup.notes, || others().map(|it| it + 1));
+        let logged = log_samples(&reader, &setup.log, || others().map(|it| it + 1));
         is_over.store(true, Ordering::Release);
-        noted
+        logged
     });
-    match noted {
+    match logged {
         Ok(()) => {
             participant.close().expect("it leaves");
             println!("\nmember: done");
@@ -213,7 +216,7 @@ fn child() {
     }
 }
 
-/// About a sample a millisecond.
+/// Writes about one sample each millisecond.
 fn publish(writer: &DataWriter<State>, icao: u32, is_over: &AtomicBool) {
     let state = |number| State {
         icao,
@@ -225,17 +228,17 @@ fn publish(writer: &DataWriter<State>, icao: u32, is_over: &AtomicBool) {
         number += 1;
         thread::sleep(Duration::from_millis(1));
     }
-    // The reader is told why, if it is.
+    // An error is reported by the reader.
     let _ = writer.write(&state(LAST));
 }
 
-/// Until all who are left have said their last.
-fn note(
+/// Logs samples until the last sample of each remaining member has arrived.
+fn log_samples(
     reader: &DataReader<State>,
-    notes: &Path,
+    log: &Path,
     members: impl Fn() -> Option<usize>,
 ) -> spindle_dds::Result<()> {
-    let mut notes = std::fs::File::create(notes).expect("its notes");
+    let mut log = std::fs::File::create(log).expect("its log");
     let mut ended = 0;
     loop {
         let samples = match reader.take(1000) {
@@ -259,7 +262,7 @@ fn note(
                 text += &format!("{} {}\n", state.icao, state.number);
             }
         }
-        notes.write_all(text.as_bytes()).expect("noted");
+        log.write_all(text.as_bytes()).expect("logged");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The dead, of whom something is left.
+//! Processes that have ended, while their sockets or records are left.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,14 +8,14 @@ use spindle_dds::DomainParticipant;
 use crate::fork::Heir;
 use crate::member::Member;
 
-/// Within which the others must go on. Longer than a test should take, so that it is
-/// the kernel's word that they go by.
+/// Heartbeat timeout in milliseconds. Longer than a test takes, so that deaths are detected by
+/// pidfd.
 const LIMIT_MS: u32 = 60_000;
-/// Far beyond what anything takes.
+/// Longer than any step takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn who_dies_is_gone_though_a_child_holds_its_sockets() {
+fn a_killed_member_is_expelled_although_a_child_holds_its_sockets() {
     let directory = tempfile::tempdir().expect("a directory");
     let directory = directory.path().join("domains");
     let [mut first, mut second, mut victim] = Member::group(&directory, LIMIT_MS);
@@ -26,20 +26,20 @@ fn who_dies_is_gone_though_a_child_holds_its_sockets() {
     let patience = Duration::from_millis(u64::from(LIMIT_MS)) / 2;
     first.wait_for_members(2, patience);
     second.wait_for_members(2, patience);
-    let heard = second.count("heard 1");
-    second.wait_for_samples(1, heard + 100);
-    // Nor does it keep anybody out.
+    let received = second.count("received 1");
+    second.wait_for_samples(1, received + 100);
+    // A new member can join.
     let mut late = Member::start(&directory, 4, LIMIT_MS);
     late.wait_for_members(3, patience);
     late.wait_for_samples(1, 100);
     let published = first.count("rest");
     second.wait_for_samples(1, published);
-    assert_eq!(second.count("heard 1"), published);
+    assert_eq!(second.count("received 1"), published);
     assert!(heir.lives());
 }
 
 #[test]
-fn who_leaves_is_gone_though_a_child_holds_its_sockets() {
+fn a_member_leaves_although_a_child_holds_its_sockets() {
     let directory = tempfile::tempdir().expect("a directory");
     let directory = directory.path().join("domains");
     let [mut first, mut second] = Member::group(&directory, LIMIT_MS);
@@ -53,14 +53,14 @@ fn who_leaves_is_gone_though_a_child_holds_its_sockets() {
     }
     let deadline = Instant::now() + PATIENCE;
     while first.descriptors() > before {
-        assert!(Instant::now() < deadline, "something of it stays");
+        assert!(Instant::now() < deadline, "descriptors of it stay open");
         thread::sleep(Duration::from_millis(1));
     }
     assert!(heir.lives());
 }
 
 #[test]
-fn all_die_and_their_children_hold_their_sockets() {
+fn a_domain_is_founded_anew_although_children_of_dead_members_hold_sockets() {
     let directory = tempfile::tempdir().expect("a directory");
     let directory = directory.path().join("domains");
     let mut members: [Member; 2] = Member::group(&directory, LIMIT_MS);
@@ -71,18 +71,18 @@ fn all_die_and_their_children_hold_their_sockets() {
     assert!(heirs.iter().all(Heir::lives));
 }
 
-/// Nobody on the other host has the kernel's word, and its streams stay open: it is out
-/// when it has been silent for the limit.
+/// The other host has no pidfd of the process, and its streams stay open: the member is
+/// suspected after the heartbeat timeout.
 #[test]
-fn who_dies_on_another_host_is_gone_though_a_child_holds_its_streams() {
+fn a_killed_member_on_another_host_is_expelled_although_a_child_holds_its_streams() {
     let parent = tempfile::tempdir().expect("a directory");
     let hosts = ["near", "far"].map(|name| parent.path().join(name));
     let [low, high, ..] = std::process::id().to_le_bytes();
-    let places = [1, 2, 3].map(|at| format!("127.200.{high}.{low}:{}", 7400 + at));
+    let addresses = [1, 2, 3].map(|at| format!("127.200.{high}.{low}:{}", 7400 + at));
     let limit_ms = 700;
     let start = |host: usize, number: u32| {
-        let host = (&*hosts[host], &*places[number as usize - 1]);
-        Member::start_on_host(host, &places[0], number, limit_ms)
+        let host = (&*hosts[host], &*addresses[number as usize - 1]);
+        Member::start_on_host(host, &addresses[0], number, limit_ms)
     };
     let [mut first, mut second, mut victim] = [(0, 1), (0, 2), (1, 3)].map(|(h, n)| start(h, n));
     for member in [&mut first, &mut second, &mut victim] {
@@ -95,15 +95,16 @@ fn who_dies_on_another_host_is_gone_though_a_child_holds_its_streams() {
     for member in [&mut first, &mut second] {
         member.wait_for_members(2, PATIENCE);
     }
-    let heard = second.count("heard 1");
-    second.wait_for_samples(1, heard + 100);
+    let received = second.count("received 1");
+    second.wait_for_samples(1, received + 100);
     assert_eq!(first.ask("failed") + &second.ask("failed"), "");
     assert!(heir.lives());
 }
 
-/// The record of a domain names a process that runs, at an address at which nobody
-/// listens; it may be one that was started later.
-fn enable_after(started_later: u64) -> spindle_dds::Result<()> {
+/// Enables a participant while the record of the domain names this running process, at an
+/// address without a listener. `started_later` is by how many ticks the process started later
+/// than the recorded one.
+fn enable_with_stale_record(started_later: u64) -> spindle_dds::Result<()> {
     let directory = tempfile::tempdir().expect("a directory");
     let directory = directory.path().join("domains");
     let participant = || {
@@ -126,20 +127,20 @@ fn enable_after(started_later: u64) -> spindle_dds::Result<()> {
     let start: u64 = words[3].parse().expect("a number");
     words[3] = (start - started_later).to_string();
     std::fs::write(&record, text.replace(line, &words.join(" "))).expect("written");
-    let comes = participant();
-    let enabled = comes.enable();
+    let newcomer = participant();
+    let enabled = newcomer.enable();
     if enabled.is_ok() {
-        comes.close().expect("it leaves");
+        newcomer.close().expect("it leaves");
     }
     enabled
 }
 
 #[test]
-fn a_process_id_that_was_used_again_is_no_member() {
-    let living = enable_after(0).expect_err("who lives may answer yet");
+fn a_reused_process_id_is_not_taken_for_a_member() {
+    let living = enable_with_stale_record(0).expect_err("a running process may still answer");
     assert!(
         living.to_string().contains("let this participant in"),
         "{living}"
     );
-    enable_after(1).expect("nobody of the domain lives");
+    enable_with_stale_record(1).expect("no member is alive");
 }

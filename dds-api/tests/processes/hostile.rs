@@ -1,6 +1,5 @@
-//! A member that overwrites its own row, which the others read: with random bytes, and
-//! with words that are chosen to be believed. It reaches the memory as any process
-//! reaches its own, by `/proc/self/mem`, so that the library has no part in it.
+//! A member that overwrites its own row, which the other members read, with random bytes and
+//! with plausible words. It writes the memory by `/proc/self/mem`, without the library.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -10,38 +9,39 @@ use std::time::{Duration, Instant};
 use crate::member::{LIMIT, Member};
 use crate::times;
 
-/// Vandalism of one member.
+/// How long one member overwrites its rows.
 const ROUND: Duration = Duration::from_millis(40);
-/// Of all together.
+/// The same, for all members of a test together.
 const VANDALISM: Duration = Duration::from_millis(400);
-/// Far beyond what anything takes.
+/// Longer than any step takes.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Why one of those that keep to the rules may be out: the vandal, which came last, says
-/// that it has failed; or the vandal's own messages, altered after one has read them, made
-/// the others' orders differ.
+/// Reasons for which an honest member may be expelled: the vandal, which joined last, suspects
+/// it; or the vandal altered its own messages after one member had read them, so that the
+/// orders of the others differ.
 const KNOWN_GAPS: [&str; 3] = [
     "member 2 suspected this one",
     "member 2 suspects it",
     "its order up to position",
 ];
-/// Rows of epochs, with the rings of these members, are shorter than those of views.
-const LANE_LEN_MAX: u64 = 200 << 10;
-const LANE_LEN_MIN: u64 = 16 << 10;
-/// Of an epoch's row: columns and the first guard, and the headers after them.
+/// Lengths of subgroup rows with the rings of these members; rows of views are longer.
+const SUBGROUP_ROW_LEN_MAX: u64 = 200 << 10;
+const SUBGROUP_ROW_LEN_MIN: u64 = 16 << 10;
+/// End of the columns and the first guard in a subgroup row. The message headers follow.
 const COLUMNS_LEN: u64 = 2 << 10;
-/// Of a view's row: whom it suspects, and who is dead.
+/// Begin of the suspicions and deaths in the row of a view.
 const SUSPICIONS: u64 = 256;
 const SUSPICIONS_END: u64 = 384;
+/// End of the message headers in a subgroup row.
 const HEADERS_LEN: u64 = 18 << 10;
 
-/// Silence of the members for so long is a failure. Another one is given to runs that are
-/// so slow that those who keep to the rules are silent, too.
+/// Heartbeat timeout of the members in milliseconds. Slow test runs set a longer one, so that
+/// honest members are not suspected.
 fn limit_ms() -> u32 {
     let limit = std::env::var(LIMIT).ok();
     limit.and_then(|limit| limit.parse().ok()).unwrap_or(1_000)
 }
 
-/// Where the rows lie that this process may write.
+/// The address ranges of the rows that this process may write.
 fn rows() -> Vec<(u64, u64)> {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("a list");
     let lines = maps.lines().filter(|line| line.contains("spindle-dds-row"));
@@ -71,28 +71,28 @@ impl Random {
     }
 }
 
-/// In a member: overwrites its rows, and says how often.
+/// Run by a member: overwrites its rows, and returns the number of writes.
 ///
-/// - `columns`: counters and guards that rise, fall, and are ahead of everything.
-/// - `headers`: offsets past the ring, lengths that wrap, kinds that there are none of.
-/// - `payload`: bytes that change while others look at them.
-/// - `epoch`: anything anywhere in rows of epochs.
-/// - `view`: heartbeat, requests, wedge, guards of what is said of the next view.
-/// - `accuse`: that all others have failed, in rows of views.
+/// - `columns`: counters and guards of subgroup rows that rise, fall, or are too large.
+/// - `headers`: offsets beyond the ring, lengths that wrap, unknown kinds.
+/// - `payload`: bytes that change while other members read them.
+/// - `epoch`: any word of subgroup rows.
+/// - `view`: heartbeat, requests, wedge, and guards of the proposal of the next view.
+/// - `accuse`: suspicions of all other members, in rows of views.
 pub(crate) fn vandalise(time: Duration, seed: u64, how: &str) -> String {
     let mut memory = OpenOptions::new();
     let memory = memory.read(true).write(true).open("/proc/self/mem");
     let memory = memory.expect("its own memory");
-    // Its own checks fail on what it has ruined, which is no failure of the test: said aloud it
+    // Its own checks panic on the altered rows, which is not a failure of the test: the message
     // would look like one.
     std::panic::set_hook(Box::new(|_| {}));
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let end = Instant::now() + time;
     let mut writes = 0_u64;
     while Instant::now() < end {
-        let is_of_view = |(from, to): &(u64, u64)| to - from > LANE_LEN_MAX;
+        let is_of_view = |(from, to): &(u64, u64)| to - from > SUBGROUP_ROW_LEN_MAX;
         let mut rows = rows();
-        rows.retain(|row| row.1 - row.0 >= LANE_LEN_MIN);
+        rows.retain(|row| row.1 - row.0 >= SUBGROUP_ROW_LEN_MIN);
         rows.retain(|row| is_of_view(row) == matches!(how, "view" | "accuse"));
         for _ in 0..64 {
             let Some(&(from, to)) = rows.get(random.below(rows.len().max(1) as u64) as usize)
@@ -109,7 +109,7 @@ pub(crate) fn vandalise(time: Duration, seed: u64, how: &str) -> String {
                 _ => (0, len),
             };
             let at = from + start + random.below((end - start) / 8) * 8;
-            // A row may be gone by now, with its mapping.
+            // The row may be unmapped by now.
             writes += u64::from(deface(&memory, at, how, &mut random).is_ok());
         }
     }
@@ -130,7 +130,7 @@ fn deface(memory: &File, at: u64, how: &str, random: &mut Random) -> std::io::Re
         5 => (1 << 48) - random.below(2),
         6 => 1 << 63,
         7 => old ^ 1 << random.below(64),
-        // A length that wraps, an offset past every ring.
+        // A length that wraps, an offset beyond every ring.
         8 => u64::from(u32::MAX) << 32 | old & 0xffff_ffff,
         9 => old & !0xffff_ffff | u64::from(u32::MAX) - random.below(16),
         _ => random.next(),
@@ -138,7 +138,7 @@ fn deface(memory: &File, at: u64, how: &str, random: &mut Random) -> std::io::Re
     memory.write_all_at(&new.to_le_bytes(), at)
 }
 
-/// Why the last one was expelled, in what a member has logged.
+/// The reason of the last expulsion in the warnings of a member.
 fn reason_in(noticed: &str) -> &str {
     let last = noticed.rsplit(" | ").next().unwrap_or_default();
     let (_, reason) = last.split_once("reason=").unwrap_or_default();
@@ -146,13 +146,13 @@ fn reason_in(noticed: &str) -> &str {
     reason.trim()
 }
 
-/// Whether samples come within a while. One that lives and tells less than it has, of
-/// what it received or sent, holds up all: a known gap.
-fn goes_on(member: &mut Member) -> bool {
-    let heard = member.count("heard 1");
+/// Whether samples arrive within three heartbeat timeouts. A member with live heartbeats that
+/// reports smaller counters than it has blocks all others: a known limitation.
+fn has_progress(member: &mut Member) -> bool {
+    let received = member.count("received 1");
     let end = Instant::now() + 3 * Duration::from_millis(limit_ms().into());
     while Instant::now() < end {
-        if member.count("heard 1") >= heard + 100 {
+        if member.count("received 1") >= received + 100 {
             return true;
         }
         std::thread::sleep(Duration::from_millis(1));
@@ -160,7 +160,7 @@ fn goes_on(member: &mut Member) -> bool {
     false
 }
 
-/// Two that keep to the rules. The first publishes.
+/// Two members that follow the protocol. The first publishes.
 struct Honest {
     members: [Member; 2],
     directory: std::path::PathBuf,
@@ -180,32 +180,32 @@ impl Honest {
         }
     }
 
-    /// Lets a third one in that overwrites its rows, and says what became of that.
-    /// `None`: it had one of the others expelled.
+    /// Starts a third member that overwrites its rows, and returns the outcome, or `None` if an
+    /// honest member was expelled.
     fn endure(&mut self, how: &str, seed: u64) -> Option<String> {
         let [first, second] = &mut self.members;
         let mut vandal = Member::start(&self.directory, 3, limit_ms());
         vandal.wait_for_members(3, Duration::from_secs(60));
-        // Both know whose samples these are by what it said before.
-        let heard = [first.count("heard 3"), second.count("heard 3")];
+        // Its first samples arrive before it overwrites anything.
+        let received = [first.count("received 3"), second.count("received 3")];
         vandal.ask("publish");
-        first.wait_for_samples(3, heard[0] + 10);
-        second.wait_for_samples(3, heard[1] + 10);
+        first.wait_for_samples(3, received[0] + 10);
+        second.wait_for_samples(3, received[1] + 10);
         let line = format!("vandalise {} {seed} {how}", ROUND.as_millis());
         assert!(vandal.count(&line) > 0, "it reached its rows");
-        // The others go on, with it or without.
-        let harmless = goes_on(second);
+        // The others continue, with it or without.
+        let harmless = has_progress(second);
         let out = !vandal.ask("failed").is_empty();
         vandal.kill();
-        let heard = second.count("heard 1");
+        let received = second.count("received 1");
         let deadline = Instant::now() + PATIENCE;
-        while second.count("heard 1") < heard + 100
+        while second.count("received 1") < received + 100
             || [first.ask("members"), second.ask("members")] != ["2", "2"]
         {
             if first.is_out() || second.is_out() {
-                let told = self.blamed();
-                let known = KNOWN_GAPS.iter().any(|gap| told.contains(gap));
-                assert!(known, "seed {seed}, {how}: {told}");
+                let reasons = self.expulsion_reasons();
+                let known = KNOWN_GAPS.iter().any(|gap| reasons.contains(gap));
+                assert!(known, "seed {seed}, {how}: {reasons}");
                 return None;
             }
             let late = Instant::now() > deadline;
@@ -216,17 +216,17 @@ impl Honest {
         let noticed = first.ask("noticed");
         let reason = reason_in(&noticed);
         assert!(!out || !reason.is_empty(), "{noticed}");
-        let told = match (out, harmless) {
+        let outcome = match (out, harmless) {
             (true, _) => reason,
-            (false, true) => "went on",
-            (false, false) => "held the others up",
+            (false, true) => "continued",
+            (false, false) => "blocked the others",
         };
-        Some(told.to_owned())
+        Some(outcome.to_owned())
     }
 
-    /// One of the two is out: what it says of that, and what the other one has logged of
-    /// it, which comes when the view ends.
-    fn blamed(&mut self) -> String {
+    /// Why one of the two was expelled: its own reason, and the reason that the other one has
+    /// logged, which it does when the view ends.
+    fn expulsion_reasons(&mut self) -> String {
         let pids = self
             .members
             .each_ref()
@@ -251,21 +251,21 @@ impl Honest {
         let published = self.members[0].count("rest");
         for member in &mut self.members {
             member.wait_for_samples(1, published);
-            assert_eq!(member.count("heard 1"), published);
+            assert_eq!(member.count("received 1"), published);
         }
     }
 }
 
-/// Others may be left out.
+/// The first seed to run; earlier seeds are skipped.
 fn first_seed() -> u64 {
     let seed = std::env::var("SPINDLE_TEST_SEED").ok();
     seed.and_then(|seed| seed.parse().ok()).unwrap_or(1)
 }
 
-/// What became of the vandals: how many, by what the others logged.
+/// Runs vandals, and counts their outcomes.
 fn rounds(hows: &[&str]) -> BTreeMap<String, u64> {
     let mut honest = Honest::new();
-    let mut told = BTreeMap::new();
+    let mut outcomes = BTreeMap::new();
     let mut left = VANDALISM * times();
     let hows = hows.iter().cycle();
     for (seed, how) in (1..).zip(hows).skip_while(|(seed, _)| *seed < first_seed()) {
@@ -275,33 +275,33 @@ fn rounds(hows: &[&str]) -> BTreeMap<String, u64> {
         left = left.saturating_sub(ROUND);
         let what = honest.endure(how, seed).unwrap_or_else(|| {
             honest = Honest::new();
-            "had one of the others expelled".to_owned()
+            "had an honest member expelled".to_owned()
         });
-        *told.entry(format!("{how}: {what}")).or_default() += 1;
+        *outcomes.entry(format!("{how}: {what}")).or_default() += 1;
     }
     honest.end();
-    for (what, count) in &told {
+    for (what, count) in &outcomes {
         println!("{count:4} {what}");
     }
-    told
+    outcomes
 }
 
 #[test]
-fn who_overwrites_its_epochs_is_expelled_or_ignored() {
-    let told = rounds(&["columns", "headers", "payload", "subgroup"]);
-    let expelled = told.keys().filter(|what| !what.ends_with("went on"));
-    assert!(expelled.count() > 0, "{told:?}");
+fn a_member_that_overwrites_its_subgroup_rows_is_expelled_or_ignored() {
+    let outcomes = rounds(&["columns", "headers", "payload", "epoch"]);
+    let expelled = outcomes.keys().filter(|what| !what.ends_with("continued"));
+    assert!(expelled.count() > 0, "{outcomes:?}");
 }
 
 #[test]
-fn who_overwrites_its_word_on_views_is_expelled_or_ignored() {
+fn a_member_that_overwrites_its_view_row_is_expelled_or_ignored() {
     rounds(&["view"]);
 }
 
-/// Whoever is said to have failed is believed to have: a known gap. But whoever is out
-/// for that says so, and why; nobody waits for ever, or goes on by itself.
+/// A false suspicion is believed: a known limitation. But a member that is expelled for it
+/// reports the reason, and no member blocks for ever or continues alone.
 #[test]
-fn who_is_accused_goes_on_or_stops_with_the_reason() {
+fn a_falsely_suspected_member_continues_or_stops_with_the_reason() {
     let directory = tempfile::tempdir().expect("a directory");
     let directory = directory.path().join("domains");
     let mut members: [Member; 3] = Member::group(&directory, limit_ms());
@@ -310,11 +310,11 @@ fn who_is_accused_goes_on_or_stops_with_the_reason() {
     let deadline = Instant::now() + Duration::from_secs(60);
     let is_over = |member: &mut Member| {
         let out = member.ask("failed").contains("suspected this one");
-        out || member.ask("members") != "3" || member.count("heard 1") >= 100
+        out || member.ask("members") != "3" || member.count("received 1") >= 100
     };
     for member in &mut members[..2] {
         while !is_over(member) {
-            assert!(Instant::now() < deadline, "it waits for ever");
+            assert!(Instant::now() < deadline, "it blocks");
         }
     }
 }

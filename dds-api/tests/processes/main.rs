@@ -1,5 +1,5 @@
-//! Groups of processes, and those who mean them no good: strangers, ghosts, and a
-//! member that overwrites its own row.
+//! Groups of processes under attack: unknown processes that connect, dead processes that leave
+//! sockets or records, and a member that overwrites its own row.
 
 #[path = "../../../transport-rdma/tests/fork/mod.rs"]
 mod fork;
@@ -10,7 +10,7 @@ mod strangers;
 #[path = "../warnings/mod.rs"]
 mod warnings;
 
-/// How many times as long as in the suite tests are to go on.
+/// By how much the tests run longer than in the suite.
 pub(crate) fn times() -> u32 {
     let times = std::env::var("SPINDLE_TEST_TIMES").ok();
     times.and_then(|times| times.parse().ok()).unwrap_or(1)

@@ -1,5 +1,5 @@
-//! A member in a process of its own: this test binary again, told by lines on its
-//! standard input what to do, answering by lines that begin with `@`.
+//! A member in a process of its own: this test binary, controlled by lines on its standard
+//! input. Its answers are lines that begin with `@`.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -26,7 +26,7 @@ use spindle_dds_test_types::flight::State;
 const DIRECTORY: &str = "SPINDLE_TEST_DIRECTORY";
 const NUMBER: &str = "SPINDLE_TEST_NUMBER";
 pub(crate) const LIMIT: &str = "SPINDLE_TEST_LIMIT_MS";
-/// Where it listens, and the first contact; none on one host.
+/// The address at which it listens, and the first contact; unset if all are on one host.
 const LISTEN: &str = "SPINDLE_TEST_LISTEN";
 const CONTACT: &str = "SPINDLE_TEST_CONTACT";
 
@@ -38,14 +38,14 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// Starts one, which takes silence for failure after so many milliseconds, and
-    /// returns when it is in the group of the directory.
+    /// Starts a member with a heartbeat timeout of `limit_ms`. Returns when it has joined the
+    /// group of the directory.
     pub(crate) fn start(directory: &Path, number: u32, limit_ms: u32) -> Self {
         Self::spawn(Self::command(directory, number, limit_ms))
     }
 
-    /// The same on a host of its own, in truth a directory, which listens at an address
-    /// and has one contact.
+    /// The same on another host, simulated by a directory of its own. The member listens at
+    /// `listen`, and has one contact.
     pub(crate) fn start_on_host(
         (directory, listen): (&Path, &str),
         contact: &str,
@@ -78,11 +78,11 @@ impl Member {
             input,
             output,
         };
-        assert_eq!(member.hear(), "ready");
+        assert_eq!(member.read_answer(), "ready");
         member
     }
 
-    /// Members 1 to `N`, that know of each other.
+    /// Starts members 1 to `N`, and waits until all are in one view.
     pub(crate) fn group<const N: usize>(directory: &Path, limit_ms: u32) -> [Self; N] {
         let mut all = std::array::from_fn(|at| Self::start(directory, at as u32 + 1, limit_ms));
         for member in &mut all {
@@ -92,13 +92,13 @@ impl Member {
     }
 
     /// Its next answer.
-    fn hear(&mut self) -> String {
+    fn read_answer(&mut self) -> String {
         let mut line = String::new();
         loop {
             line.clear();
-            let read = self.output.read_line(&mut line).expect("it speaks");
+            let read = self.output.read_line(&mut line).expect("its output");
             assert!(read > 0, "process {} ended", self.child.id());
-            // The first answer may stand behind what the test runner says.
+            // The first answer may follow output of the test runner on the same line.
             if let Some((_, answer)) = line.split_once('@') {
                 return answer.trim_end().to_owned();
             }
@@ -106,11 +106,11 @@ impl Member {
     }
 
     pub(crate) fn ask(&mut self, line: &str) -> String {
-        writeln!(self.input, "{line}").expect("it listens");
-        self.hear()
+        writeln!(self.input, "{line}").expect("its input");
+        self.read_answer()
     }
 
-    /// A number that it is asked for.
+    /// Asks for a number.
     pub(crate) fn count(&mut self, line: &str) -> u64 {
         let answer = self.ask(line);
         answer
@@ -118,36 +118,39 @@ impl Member {
             .unwrap_or_else(|_| panic!("{line}: {answer}"))
     }
 
-    /// Blocks until it is in a view of so many.
+    /// Blocks until its view has this number of members.
     pub(crate) fn wait_for_members(&mut self, members: usize, patience: Duration) {
         let deadline = Instant::now() + patience;
         while self.ask("members") != members.to_string() {
-            let told = self.ask("members");
-            assert!(Instant::now() < deadline, "{told} members, not {members}");
+            let current = self.ask("members");
+            assert!(
+                Instant::now() < deadline,
+                "{current} members, not {members}"
+            );
             thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// Blocks until it has heard so many samples of a member.
+    /// Blocks until it has received this number of samples of member `of`.
     pub(crate) fn wait_for_samples(&mut self, of: u32, samples: u64) {
         let deadline = Instant::now() + Duration::from_secs(60);
-        let heard = format!("heard {of}");
-        while self.count(&heard) < samples {
+        let received = format!("received {of}");
+        while self.count(&received) < samples {
             if Instant::now() >= deadline {
                 let noticed = self.ask("noticed");
                 let last = noticed.rsplit(" | ").next().unwrap_or_default();
-                panic!("samples of {of} do not come: {last}");
+                panic!("samples of {of} do not arrive: {last}");
             }
             thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// It gets a child that has all that it has open, and does nothing.
+    /// Makes it fork a child that inherits its descriptors and does nothing.
     pub(crate) fn fork(&mut self) -> Heir {
         Heir::of_pid(self.ask("fork").parse().expect("a process id"))
     }
 
-    /// Whether it is in no group any more.
+    /// Whether it was expelled, or its group has failed.
     pub(crate) fn is_out(&mut self) -> bool {
         !self.ask("failed").is_empty()
     }
@@ -156,18 +159,18 @@ impl Member {
         Pid::from_child(&self.child)
     }
 
-    /// Kills it; it is not waited for, and so stays a zombie for now.
+    /// Kills it without waiting for it, so that it stays a zombie for now.
     pub(crate) fn kill(&self) {
         rustix::process::kill_process(self.pid(), Signal::KILL).expect("it is there");
     }
 
-    /// Descriptors that it has.
+    /// The number of its open descriptors.
     pub(crate) fn descriptors(&self) -> usize {
         let directory = format!("/proc/{}/fd", self.child.id());
         std::fs::read_dir(directory).expect("it runs").count()
     }
 
-    /// Memory that it uses, in kB.
+    /// Its resident memory in kB.
     pub(crate) fn memory_kb(&self) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).expect("it runs");
@@ -179,13 +182,12 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        // Ended already, or ends now.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Not a test by itself: what a member does.
+/// Not a test by itself: the main function of a member.
 #[test]
 fn process() {
     let (Ok(directory), Ok(number), Ok(limit)) = (
@@ -209,16 +211,20 @@ struct Served {
     participant: DomainParticipant,
     writer: DataWriter<State>,
     _reader: DataReader<State>,
-    heard: Arc<Mutex<Heard>>,
+    received: Arc<Mutex<Received>>,
+    /// Why its group has failed, if it has.
     reason: Arc<Mutex<Option<String>>>,
     warnings: Warnings,
+    /// The flag that stops publishing, and the thread, which returns the number of samples.
     publishing: Option<(Arc<AtomicBool>, JoinHandle<u64>)>,
 }
 
-/// By writer: its member, the next number, and how many came.
+/// What the reader has received.
 #[derive(Default)]
-struct Heard {
+struct Received {
+    /// By writer: its member, the number expected next, and the count of samples.
     writers: BTreeMap<InstanceHandle, (u32, u32, u64)>,
+    /// The first wrong sample.
     wrong: Option<String>,
 }
 
@@ -263,21 +269,21 @@ impl Served {
             history: History::keep_all(),
             ..DataReaderQos::default()
         };
-        let heard = Arc::new(Mutex::new(Heard::default()));
-        let listener = Listener(heard.clone());
+        let received = Arc::new(Mutex::new(Received::default()));
+        let listener = Listener(received.clone());
         let subscriber = participant.subscriber().create().expect("a subscriber");
         let reader = subscriber
             .reader(&topic)
             .qos(qos)
             .listener(StatusMask::DATA_AVAILABLE, listener)
             .create();
-        participant.enable().expect("it is let in");
+        participant.enable().expect("it joins");
         Self {
             number,
             participant,
             writer: writer.expect("a writer"),
             _reader: reader.expect("a reader"),
-            heard,
+            received,
             reason,
             warnings,
             publishing: None,
@@ -296,12 +302,12 @@ impl Served {
                 "publishing".to_owned()
             }
             ["rest"] => self.rest().to_string(),
-            ["heard", of] => {
-                let heard = lock(&self.heard);
+            ["received", of] => {
+                let received = lock(&self.received);
                 let of: u32 = of.parse().expect("a number");
-                let writers = heard.writers.values().filter(|it| it.0 == of);
+                let writers = received.writers.values().filter(|it| it.0 == of);
                 let count: u64 = writers.map(|it| it.2).sum();
-                heard.wrong.clone().unwrap_or_else(|| count.to_string())
+                received.wrong.clone().unwrap_or_else(|| count.to_string())
             }
             ["noticed"] => lock(&self.warnings.0).join(" | "),
             ["fork"] => fork().to_string(),
@@ -319,11 +325,11 @@ impl Served {
     }
 
     fn publish(&mut self) {
-        let over = Arc::new(AtomicBool::new(false));
-        let (told, writer, icao) = (over.clone(), self.writer.clone(), self.number);
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (stop, writer, icao) = (is_over.clone(), self.writer.clone(), self.number);
         let thread = thread::spawn(move || {
             let mut number = 0;
-            while !told.load(Ordering::Acquire) {
+            while !stop.load(Ordering::Acquire) {
                 for _ in 0..BURST {
                     let state = State {
                         icao,
@@ -339,39 +345,39 @@ impl Served {
             }
             u64::from(number)
         });
-        self.publishing = Some((over, thread));
+        self.publishing = Some((is_over, thread));
     }
 
     fn rest(&mut self) -> u64 {
-        let (over, thread) = self.publishing.take().expect("it publishes");
-        over.store(true, Ordering::Release);
+        let (is_over, thread) = self.publishing.take().expect("it publishes");
+        is_over.store(true, Ordering::Release);
         thread.join().expect("it publishes")
     }
 }
 
-struct Listener(Arc<Mutex<Heard>>);
+struct Listener(Arc<Mutex<Received>>);
 
 impl DataReaderListener<State> for Listener {
     fn on_data_available(&mut self, reader: &DataReader<State>) {
         while let Ok(samples) = reader.take(256) {
-            let mut heard = lock(&self.0);
+            let mut received = lock(&self.0);
             for sample in samples.iter().filter(|sample| sample.info().valid_data) {
                 let state = match sample.data() {
                     Ok(state) => state,
                     Err(error) => {
-                        heard.wrong.get_or_insert_with(|| error.to_string());
+                        received.wrong.get_or_insert_with(|| error.to_string());
                         continue;
                     }
                 };
                 let handle = sample.info().publication_handle;
                 let first = (state.icao, state.number, 0);
-                let (member, next, count) = heard.writers.entry(handle).or_insert(first);
-                let wanted = std::mem::replace(next, state.number.wrapping_add(1));
+                let (member, next, count) = received.writers.entry(handle).or_insert(first);
+                let expected = std::mem::replace(next, state.number.wrapping_add(1));
                 *count += 1;
                 let trusted = (1..=TRUSTED_MAX).contains(member);
-                if trusted && (wanted, *member) != (state.number, state.icao) {
-                    let text = format!("{} of {}, not {wanted}", state.number, state.icao);
-                    heard.wrong.get_or_insert(text);
+                if trusted && (expected, *member) != (state.number, state.icao) {
+                    let text = format!("{} of {}, not {expected}", state.number, state.icao);
+                    received.wrong.get_or_insert(text);
                 }
             }
         }
@@ -382,7 +388,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Samples a millisecond.
+/// Samples written each millisecond.
 const BURST: u32 = 20;
-/// What members of other numbers say, from 1, may be anything.
+/// Members with higher numbers may be vandals, and their samples are not checked.
 const TRUSTED_MAX: u32 = 2;

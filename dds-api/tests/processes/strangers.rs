@@ -1,4 +1,4 @@
-//! Whoever connects to members and is none.
+//! Processes that connect to members and are not members.
 
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
@@ -14,13 +14,13 @@ use rustix::net::{
 use crate::member::Member;
 use crate::times;
 
-/// Connections, of which half stay open.
+/// The number of connections; half of them stay open.
 const STRANGERS: u64 = 1_000;
-/// Strangers that a member has time for at once.
+/// Maximum number of connections of strangers that a member keeps at once.
 const STRANGERS_MAX: usize = 64;
-/// Of which each may have sent a few descriptors that are about to be closed.
-const ON_THE_WAY: usize = 16;
-/// What an allocator may keep.
+/// Received descriptors that are not closed yet.
+const IN_FLIGHT: usize = 16;
+/// Memory in kB that the allocator may keep.
 const MEMORY_KB: u64 = 16 << 10;
 
 fn stations(directory: &Path) -> Vec<PathBuf> {
@@ -39,7 +39,7 @@ fn connect(path: &Path) -> OwnedFd {
     socket
 }
 
-/// Sends bytes and so many descriptors. It may have been thrown out by now.
+/// Sends bytes and a number of descriptors. Ignores errors: the connection may be closed.
 fn send(socket: &OwnedFd, bytes: &[u8], descriptors: usize) {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -52,17 +52,17 @@ fn send(socket: &OwnedFd, bytes: &[u8], descriptors: usize) {
     let _ = rustix::net::sendmsg(socket, &iov, &mut control, flags);
 }
 
-/// One of many kinds of nonsense.
-fn talk(socket: &OwnedFd, index: u64, random: u64) {
+/// Sends one of several kinds of invalid data.
+fn send_invalid(socket: &OwnedFd, index: u64, random: u64) {
     let mut bytes: Vec<u8> = (0..random % 300)
         .map(|at| (random >> (at % 56)) as u8)
         .collect();
     match index % 8 {
-        // Nothing at all.
+        // Sends nothing.
         0 => return,
-        // A hello without descriptors, and with the wrong ones, or too many.
+        // A hello without descriptors, with wrong ones, or with too many.
         1..=4 => bytes = [b"SPST\x01\x01", &random.to_le_bytes()[..], &[7; 10]].concat(),
-        // Something that may follow a hello.
+        // A packet that may follow a hello.
         5 => bytes = [b"SPST\x01", &[2 + (random >> 32) as u8 % 4][..], &bytes].concat(),
         // Longer than any packet.
         6 => bytes = vec![random as u8; 100_000],
@@ -79,8 +79,8 @@ fn a_group_does_not_notice_strangers() {
     let mut members: [Member; 2] = Member::group(&directory, 60_000);
     members[0].ask("publish");
     members[1].wait_for_samples(1, 2_000);
-    let doors = stations(&directory);
-    assert_eq!(doors.len(), 2);
+    let stations = stations(&directory);
+    assert_eq!(stations.len(), 2);
     let before = members.each_ref().map(Member::descriptors);
     let memory = members.each_ref().map(Member::memory_kb);
     let mut open = Vec::new();
@@ -90,15 +90,15 @@ fn a_group_does_not_notice_strangers() {
         random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(index);
-        let socket = connect(&doors[(random >> 60) as usize % 2]);
-        talk(&socket, index, random);
+        let socket = connect(&stations[(random >> 60) as usize % 2]);
+        send_invalid(&socket, index, random);
         if random >> 63 == 0 {
             open.push(socket);
         }
         if index % 64 == 0 {
             for (member, before) in members.iter().zip(before) {
                 let now = member.descriptors();
-                assert!(now <= before + STRANGERS_MAX + ON_THE_WAY, "{before} {now}");
+                assert!(now <= before + STRANGERS_MAX + IN_FLIGHT, "{before} {now}");
             }
         }
     }
@@ -119,7 +119,7 @@ fn a_group_does_not_notice_strangers() {
     let published = members[0].count("rest");
     for member in &mut members {
         member.wait_for_samples(1, published);
-        assert_eq!(member.count("heard 1"), published);
+        assert_eq!(member.count("received 1"), published);
         member.wait_for_members(2, Duration::ZERO);
         assert_eq!(member.ask("failed"), "");
     }

@@ -1,4 +1,4 @@
-//! What is logged as a warning.
+//! A tracing subscriber that collects warnings.
 
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Subscriber;
 use tracing::{Event, Level, Metadata};
 
-/// Keeps the warnings.
+/// The warnings logged so far.
 #[derive(Clone, Default)]
 pub(crate) struct Warnings(pub(crate) Arc<Mutex<Vec<String>>>);
 

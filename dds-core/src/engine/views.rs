@@ -24,7 +24,7 @@ use crate::membership::{
 };
 use crate::sink::{EngineEvent, Sink};
 use crate::spec::SpecError;
-use crate::subgroup::{Found, SubgroupState, Trouble};
+use crate::subgroup::{Fault, MemberFault, SubgroupState};
 
 /// A participant's part in the sequence of views.
 pub(crate) struct Views<F> {
@@ -349,7 +349,7 @@ impl<F: Fabric, S: Sink<F>> SubgroupEnds for Subgroups<'_, F, S> {
                 }),
                 // The membership freezes subgroups that are wedged.
                 Ok(None) => {}
-                Err(Trouble { place, what }) => {
+                Err(MemberFault { place, what }) => {
                     return Err((subgroup.spec.members[place.index()], describe(what)));
                 }
             }
@@ -368,10 +368,10 @@ impl<F: Fabric, S: Sink<F>> SubgroupEnds for Subgroups<'_, F, S> {
 }
 
 /// Describes what was found in a member's row.
-pub(crate) fn describe(found: Found) -> String {
+pub(crate) fn describe(found: Fault) -> String {
     match found {
-        Found::ProtocolViolation(what) => what.to_string(),
-        Found::Disagreement {
+        Fault::ProtocolViolation(what) => what.to_string(),
+        Fault::Disagreement {
             position,
             mine,
             theirs,

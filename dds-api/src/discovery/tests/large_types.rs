@@ -1,18 +1,18 @@
-//! Types that are noted.
+//! Types that stand in notes.
 
 use super::super::large_types::PIECE_LEN;
 use super::*;
 
-/// As its participant tells it: in more than one piece.
+/// A type in more than one piece, with its announcement.
 fn large() -> (LocalType, GroupEndpoint, BTreeMap<u64, Note>) {
     let ty = long(2000);
-    let (told, notes) = tell(&Entry::Reader(reader(Some(&ty), "m::T", policy(|_| {}))));
-    assert!(notes.len() > 1 && told.info.len() < 2048);
-    (ty, told, notes)
+    let (announced, notes) = announce(&Entry::Reader(reader(Some(&ty), "m::T", policy(|_| {}))));
+    assert!(notes.len() > 1 && announced.info.len() < 2048);
+    (ty, announced, notes)
 }
 
-/// One of two members of which the second is of this type.
-fn second(count: u32, ty: Type) -> LocalType {
+/// A type with `count` members of four bytes, and a last one of type `ty`.
+fn with_last(count: u32, ty: Type) -> LocalType {
     let member = |id: u32| Member::new(&format!("member_{id}"), id, LONG);
     let mut members: Vec<Member> = (0..count).map(member).collect();
     members.push(Member::new("last", count, ty));
@@ -23,12 +23,12 @@ fn second(count: u32, ty: Type) -> LocalType {
 fn types_of_any_size_are_compared() {
     let any = policy(|_| {});
     for count in [1100, 6000] {
-        let (one, other) = (long(count), second(count, Type::String8(Some(9))));
+        let (one, other) = (long(count), with_last(count, Type::String8(Some(9))));
         check(Some(&one), Some(&one), any, "");
         check(Some(&one), Some(&other), any, "");
         check(Some(&other), Some(&one), any, "");
         check(Some(&one), Some(&long(3)), any, "");
-        let number = second(count, LONG);
+        let number = with_last(count, LONG);
         let differs = "Outer.inner.last: string cannot be read from int32";
         check(Some(&number), Some(&other), any, differs);
         let same = policy(|policy| policy.kind = TypeConsistencyKind::DisallowTypeCoercion);
@@ -38,10 +38,10 @@ fn types_of_any_size_are_compared() {
 }
 
 #[test]
-fn what_is_noted_is_what_is_read() {
-    let (ty, told, notes) = large();
+fn a_type_can_be_read_back_from_notes() {
+    let (ty, announced, notes) = large();
     assert!(notes.values().all(|note| note.len() <= PIECE_LEN));
-    let read = Entry::from_group(&told, &notes, &mut Types::default()).unwrap();
+    let read = Entry::from_group(&announced, &notes, &mut Types::default()).unwrap();
     let read = read.endpoint().ty.clone().unwrap();
     assert_eq!(read.bytes(), ty.announced.bytes());
     assert_eq!(read.resolved, ty.announced.resolved);
@@ -49,12 +49,12 @@ fn what_is_noted_is_what_is_read() {
 }
 
 #[test]
-fn notes_that_are_missing_or_others_are_refused() {
-    let (_, told, notes) = large();
-    let read = |told: &GroupEndpoint, notes: &BTreeMap<u64, Note>| {
-        Entry::from_group(told, notes, &mut Types::default())
+fn missing_or_altered_notes_are_refused() {
+    let (_, announced, notes) = large();
+    let read = |announced: &GroupEndpoint, notes: &BTreeMap<u64, Note>| {
+        Entry::from_group(announced, notes, &mut Types::default())
     };
-    let why = |notes: &BTreeMap<u64, Note>| read(&told, notes).unwrap_err().to_string();
+    let why = |notes: &BTreeMap<u64, Note>| read(&announced, notes).unwrap_err().to_string();
     for number in notes.keys() {
         let mut fewer = notes.clone();
         fewer.remove(number);
@@ -64,45 +64,45 @@ fn notes_that_are_missing_or_others_are_refused() {
     let mut swapped = notes.clone();
     swapped.insert(0, notes[&last].clone());
     swapped.insert(last, notes[&0].clone());
-    assert!(why(&swapped).starts_with("what is noted of its type: "));
+    assert!(why(&swapped).starts_with("the notes of its type are invalid: "));
     for number in notes.keys() {
         let mut altered = notes.clone();
         let mut piece = notes[number].to_vec();
         let at = piece.len() - 1;
         piece[at] ^= 1;
         altered.insert(*number, piece.into());
-        assert!(why(&altered).starts_with("what is noted of its type: "));
+        assert!(why(&altered).starts_with("the notes of its type are invalid: "));
     }
     // A type of another number, and one of more or fewer pieces.
-    let end = told.info.len();
+    let end = announced.info.len();
     for at in [end - 6, end - 2] {
         for by in [1, 255] {
-            let mut info = told.info.clone();
+            let mut info = announced.info.clone();
             info[at] = info[at].wrapping_add(by);
             let other = GroupEndpoint {
                 info,
-                ..told.clone()
+                ..announced.clone()
             };
             assert!(read(&other, &notes).is_err(), "{at} {by}");
         }
     }
     for len in end - 6..end {
         let cut = GroupEndpoint {
-            info: told.info[..len].to_vec(),
-            ..told.clone()
+            info: announced.info[..len].to_vec(),
+            ..announced.clone()
         };
         assert!(matches!(
             read(&cut, &notes),
             Err(ProtocolViolation::Truncated)
         ));
     }
-    // No piece is put together with others beyond what a type can have.
+    // Pieces are not concatenated beyond the maximum length of a type.
     let huge: Note = vec![0; 1 << 20].into();
     let long = BTreeMap::from([(0, huge.clone()), (1, huge)]);
     let all = notes.keys().map(|it| (*it, notes[it].clone()));
     let long = all.chain(long).collect();
     assert!(matches!(
-        read(&told, &long),
+        read(&announced, &long),
         Err(ProtocolViolation::TooLong(_))
     ));
 }
@@ -110,7 +110,7 @@ fn notes_that_are_missing_or_others_are_refused() {
 #[test]
 fn endpoints_of_one_type_share_notes_until_the_last_goes() {
     let (one, other) = (long(2000).announced, long(2001).announced);
-    // Of another topic of the same type.
+    // The type of another topic, with the same content.
     let same = long(2000).announced;
     let mut large_types = LargeTypes::default();
     let (noted, notes) = large_types.put(1, &one);
@@ -124,7 +124,7 @@ fn endpoints_of_one_type_share_notes_until_the_last_goes() {
     assert_eq!(large_types.remove(1), Vec::<u64>::new());
     assert_eq!(large_types.remove(9), Vec::<u64>::new());
     assert_eq!(large_types.remove(2), numbers(&notes));
-    // The numbers do not come back: what is asked for is done in order, and all of it.
+    // Numbers are not reused: an addition may follow a removal in the same request.
     let (again, new) = large_types.put(1, &one);
     assert_ne!(again, noted);
     assert!(numbers(&new).iter().all(|it| !numbers(&notes).contains(it)));
@@ -132,11 +132,11 @@ fn endpoints_of_one_type_share_notes_until_the_last_goes() {
 }
 
 #[test]
-fn what_several_note_is_read_once_good_or_bad_and_kept_as_long_as_a_view_has_it() {
-    let (_, told, notes) = large();
+fn equal_notes_are_read_once_and_cached_until_no_view_has_them() {
+    let (_, announced, notes) = large();
     let mut types = Types::default();
     let mut read = |notes: &BTreeMap<u64, Note>| {
-        let entry = Entry::from_group(&told, notes, &mut types);
+        let entry = Entry::from_group(&announced, notes, &mut types);
         entry.map(|entry| entry.endpoint().ty.clone().unwrap())
     };
     let [one, other] = [0; 2].map(|_| read(&notes).unwrap());

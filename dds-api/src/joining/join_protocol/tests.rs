@@ -1,5 +1,5 @@
-//! The rules one by one, and newcomers that crash, restart and are cut off, by a
-//! schedule from a seed: never two groups, and one in the end.
+//! The rules one by one, and random schedules of newcomers that crash, restart and are
+//! partitioned: there are never two groups, and one group in the end.
 
 mod world;
 
@@ -32,8 +32,8 @@ fn promise() -> NotYet {
     }
 }
 
-/// The first of so many contacts, asked by nobody, with these answers of the others.
-fn first(contacts: usize, promises: &[bool]) -> JoinProtocol {
+/// A newcomer that is the first of `contacts` contacts, after these answers of the others.
+fn first_contact(contacts: usize, promises: &[bool]) -> JoinProtocol {
     let mut protocol = newcomer(contacts);
     assert_eq!(protocol.next(NOW), Next::Reach(Target::Contact(0)));
     protocol.reached(NOW, Target::Contact(0), Reached::Myself);
@@ -45,17 +45,17 @@ fn first(contacts: usize, promises: &[bool]) -> JoinProtocol {
             Some(id)
         );
         assert!(protocol.founds());
-        let said = NotYet {
+        let answer = NotYet {
             promises: *promises,
             ..promise()
         };
-        protocol.not_yet(NOW, id, said, &[]);
+        protocol.not_yet(NOW, id, answer, &[]);
     }
     protocol
 }
 
 #[test]
-fn without_contacts_it_founds_if_nobody_lives() {
+fn without_contacts_it_founds_if_no_member_is_alive() {
     let mut protocol = newcomer(0);
     assert_eq!(protocol.next(NOW), Next::Found);
     protocol.looked(vec![member(1, true)]);
@@ -65,7 +65,7 @@ fn without_contacts_it_founds_if_nobody_lives() {
 }
 
 #[test]
-fn those_of_its_host_are_asked_and_nobody_else() {
+fn with_members_on_its_host_it_asks_only_them() {
     let mut protocol = newcomer(2);
     protocol.looked(vec![member(1, false), member(2, true)]);
     let target = Target::Recorded(2);
@@ -85,15 +85,15 @@ fn the_first_contact_founds_with_a_strict_majority() {
         (4, &[true, false, false], false),
         (4, &[true, true, false], true),
     ] {
-        let protocol = &mut first(contacts, promises);
+        let protocol = &mut first_contact(contacts, promises);
         assert_eq!(protocol.next(NOW) == Next::Found, founds, "{promises:?}");
         assert_eq!(protocol.report().contains("majority"), !founds);
     }
 }
 
 #[test]
-fn whoever_is_asked_before_all_have_been_does_not_count() {
-    let mut protocol = first(3, &[true]);
+fn a_promise_is_lost_with_its_connection() {
+    let mut protocol = first_contact(3, &[true]);
     assert_eq!(protocol.next(NOW), Next::Reach(Target::Contact(2)));
     protocol.reached(NOW, Target::Contact(2), Reached::Nobody("refused".into()));
     assert_eq!(protocol.next(NOW), Next::Found);
@@ -101,7 +101,7 @@ fn whoever_is_asked_before_all_have_been_does_not_count() {
     assert_ne!(
         protocol.next(NOW),
         Next::Found,
-        "with the connection goes the promise"
+        "the promise is lost with the connection"
     );
 }
 
@@ -123,9 +123,9 @@ fn only_the_first_contact_founds() {
 }
 
 #[test]
-fn availability_is_preferred_if_somebody_says_so() {
+fn without_a_majority_it_founds_after_the_configured_time() {
     let after = Duration::from_secs(3);
-    let mut protocol = first(2, &[false]);
+    let mut protocol = first_contact(2, &[false]);
     protocol.patience.majority = Some(after);
     assert_ne!(protocol.next(NOW), Next::Found);
     assert_eq!(protocol.next(after), Next::Found);
@@ -133,17 +133,20 @@ fn availability_is_preferred_if_somebody_says_so() {
 }
 
 #[test]
-fn who_has_promised_goes_nowhere_else() {
+fn a_promise_binds_to_one_founder() {
     let mut protocol = newcomer(2);
     assert!(!protocol.is_welcome_by(9), "it was not asked");
     protocol.reached(NOW, Target::Contact(1), Reached::Peer(9));
     assert!(protocol.is_welcome_by(9));
     let late = PATIENCE.answer;
     assert_eq!(protocol.next(late), Next::Reach(Target::Contact(0)));
-    assert!(protocol.is_welcome_by(9), "later too");
+    assert!(protocol.is_welcome_by(9), "a late welcome is valid");
     assert!(!protocol.asked(NOW, 7, false).promises);
     assert!(protocol.asked(NOW, 7, true).promises);
-    assert!(protocol.asked(NOW, 7, true).promises, "once more the same");
+    assert!(
+        protocol.asked(NOW, 7, true).promises,
+        "the same founder again"
+    );
     assert!(!protocol.asked(NOW, 8, true).promises);
     assert!(!protocol.is_welcome_by(9));
     assert_eq!(protocol.next(ASK_AGAIN_AFTER), Next::Ask(7));
@@ -153,7 +156,7 @@ fn who_has_promised_goes_nowhere_else() {
 }
 
 #[test]
-fn who_may_have_a_group_does_not_promise() {
+fn a_newcomer_that_may_have_a_group_does_not_promise() {
     let mut protocol = newcomer(1);
     protocol.reached(NOW, Target::Contact(0), Reached::Peer(9));
     assert!(
@@ -167,13 +170,13 @@ fn who_may_have_a_group_does_not_promise() {
         assert!(!protocol.asked(NOW, 7, true).promises, "{here}");
     }
     assert!(
-        !first(1, &[]).asked(NOW, 7, true).promises,
-        "it founds itself"
+        !first_contact(1, &[]).asked(NOW, 7, true).promises,
+        "it is about to found a group"
     );
 }
 
 #[test]
-fn members_of_other_hosts_are_dead_when_somebody_there_says_so() {
+fn a_process_of_another_host_certifies_the_death_of_its_members() {
     let mut protocol = newcomer(0);
     let known = vec![member(1, false), member(2, false)];
     protocol.looked(known.clone());
@@ -199,7 +202,7 @@ fn members_of_other_hosts_are_dead_when_somebody_there_says_so() {
 }
 
 #[test]
-fn one_that_does_not_answer_is_asked_again_after_others() {
+fn a_peer_that_does_not_answer_is_asked_again_after_the_others() {
     let mut protocol = newcomer(2);
     protocol.reached(NOW, Target::Contact(0), Reached::Peer(1));
     assert_eq!(protocol.next(NOW), Next::Wait(PATIENCE.answer));
@@ -211,52 +214,56 @@ fn one_that_does_not_answer_is_asked_again_after_others() {
     assert!(report.contains("did not answer"), "{report}");
 }
 
-fn stranger() -> Reached {
+fn other_secret() -> Reached {
     Reached::Stranger("it has another secret".into())
 }
 
 #[test]
-fn it_gives_up_when_all_have_another_secret() {
+fn it_gives_up_when_all_contacts_have_another_secret() {
     let mut protocol = newcomer(2);
-    protocol.reached(NOW, Target::Contact(0), stranger());
+    protocol.reached(NOW, Target::Contact(0), other_secret());
     let second = Target::Contact(1);
-    assert_eq!(protocol.next(NOW), Next::Reach(second), "it may answer");
+    assert_eq!(
+        protocol.next(NOW),
+        Next::Reach(second),
+        "it may have the same secret"
+    );
     protocol.reached(NOW, second, Reached::Nobody("refused".into()));
     assert!(
         matches!(protocol.next(NOW), Next::Wait(_)),
-        "it may come yet"
+        "it may start later"
     );
-    protocol.reached(NOW, second, stranger());
+    protocol.reached(NOW, second, other_secret());
     assert_eq!(protocol.next(NOW), Next::GiveUp);
     assert!(protocol.report().contains("another secret"));
-    // Somebody else is there now.
+    // Another process listens there now.
     protocol.reached(NOW, second, Reached::Peer(1));
     assert!(matches!(protocol.next(NOW), Next::Wait(_)), "it is asked");
     let late = PATIENCE.answer;
-    assert_ne!(protocol.next(late), Next::GiveUp, "it has the secret");
+    assert_ne!(protocol.next(late), Next::GiveUp, "it has the same secret");
 }
 
 #[test]
-fn members_that_may_live_have_to_refuse_too() {
+fn it_gives_up_only_if_recorded_members_refuse_too() {
     for here in [true, false] {
         let mut protocol = newcomer(1);
         protocol.looked(vec![member(3, here)]);
-        protocol.reached(NOW, Target::Contact(0), stranger());
+        protocol.reached(NOW, Target::Contact(0), other_secret());
         assert_eq!(protocol.next(NOW), Next::Reach(Target::Recorded(3)));
     }
     let mut protocol = newcomer(1);
     protocol.looked(vec![member(3, false)]);
-    protocol.reached(NOW, Target::Recorded(3), stranger());
+    protocol.reached(NOW, Target::Recorded(3), other_secret());
     assert_eq!(protocol.next(NOW), Next::Reach(Target::Contact(0)));
-    protocol.reached(NOW, Target::Contact(0), stranger());
+    protocol.reached(NOW, Target::Contact(0), other_secret());
     assert_eq!(protocol.next(NOW), Next::GiveUp);
 }
 
 #[test]
-fn who_is_a_contact_itself_gives_up_as_well() {
+fn a_newcomer_that_is_a_contact_gives_up_too() {
     let mut protocol = newcomer(2);
     protocol.reached(NOW, Target::Contact(0), Reached::Myself);
-    protocol.reached(NOW, Target::Contact(1), stranger());
+    protocol.reached(NOW, Target::Contact(1), other_secret());
     assert_eq!(protocol.next(NOW), Next::GiveUp);
     let after = Duration::from_secs(3);
     protocol.patience.majority = Some(after);
@@ -265,11 +272,11 @@ fn who_is_a_contact_itself_gives_up_as_well() {
         "it founds later"
     );
     assert_eq!(protocol.next(after), Next::Found);
-    // Others wait for it.
+    // It has promised, so a founder waits for it.
     let mut protocol = newcomer(2);
     assert!(protocol.asked(NOW, 7, true).promises);
     for at in 0..2 {
-        protocol.reached(NOW, Target::Contact(at), stranger());
+        protocol.reached(NOW, Target::Contact(at), other_secret());
     }
     assert_eq!(protocol.next(ASK_AGAIN_AFTER), Next::Ask(7));
 }
@@ -286,17 +293,20 @@ fn never_two_groups_and_one_in_the_end() {
         gave_up += world.gave_up();
         assert_eq!(ended, Ok(()), "seed {seed}");
     }
-    assert!(gave_up > SEEDS / 10, "some have another secret: {gave_up}");
+    assert!(
+        gave_up > SEEDS / 10,
+        "some newcomers have another secret: {gave_up}"
+    );
     assert!(
         founded > 2 * SEEDS,
-        "domains die and are founded again: {founded}"
+        "groups end and are founded again: {founded}"
     );
 }
 
-/// Where several processes of a host are told to listen at one contact, it may be another one
-/// of them in time, or for a while none.
+/// Several processes of a host are configured to listen at one contact: which of them listens
+/// changes, and for a while none may.
 #[test]
-fn contacts_that_processes_share_come_to_one_group_too() {
+fn processes_that_share_a_contact_form_one_group() {
     let shared = Plan {
         shared: true,
         ..Plan::default()
@@ -310,47 +320,53 @@ fn contacts_that_processes_share_come_to_one_group_too() {
     };
     let fails = (0..20).any(|seed| {
         let ended = World::new(seed, once).run();
-        matches!(ended, Err(problem) if problem.contains("do not come together"))
+        matches!(ended, Err(problem) if problem.contains("do not form one group"))
     });
-    assert!(fails, "nobody listens at the first contact");
+    assert!(fails, "no process listens at the first contact");
 }
 
 #[test]
-fn who_is_in_a_view_that_it_never_heard_of_is_out_when_it_says_so() {
+fn a_process_in_a_view_that_it_does_not_know_is_out_once_it_says_so() {
     let mut asks = newcomer(0);
     asks.looked(vec![member(5, false)]);
     asks.reached(NOW, Target::Recorded(5), Reached::Peer(5));
-    let mut lives = newcomer(1);
-    lives.reached(NOW, Target::Contact(0), Reached::Peer(6));
-    let said = lives.asked(NOW, 1, false);
-    assert!(!said.is_out && lives.is_welcome_by(6), "it may be a member");
-    asks.not_yet(NOW, 5, said, &[]);
+    let mut listed = newcomer(1);
+    listed.reached(NOW, Target::Contact(0), Reached::Peer(6));
+    let answer = listed.asked(NOW, 1, false);
+    assert!(
+        !answer.is_out && listed.is_welcome_by(6),
+        "it may be a member"
+    );
+    asks.not_yet(NOW, 5, answer, &[]);
     assert_ne!(asks.next(NOW), Next::Found);
-    assert_ne!(lives.next(PATIENCE.answer), Next::Ask(6));
-    let said = lives.asked(PATIENCE.answer, 1, false);
-    assert!(said.is_out && !lives.is_welcome_by(6));
-    asks.not_yet(NOW, 5, said, &[]);
+    assert_ne!(listed.next(PATIENCE.answer), Next::Ask(6));
+    let answer = listed.asked(PATIENCE.answer, 1, false);
+    assert!(answer.is_out && !listed.is_welcome_by(6));
+    asks.not_yet(NOW, 5, answer, &[]);
     assert_eq!(asks.next(NOW), Next::Found);
 }
 
-/// That the check can fail: what keeps groups apart is taken away, one at a time.
+/// The check can fail: without one of the rules that prevent two groups, two groups are found.
 #[test]
-fn what_keeps_groups_apart_is_needed() {
+fn each_rule_that_prevents_two_groups_is_needed() {
     let is_found = |plan: Plan, mut seeds: std::ops::Range<u64>| {
         seeds.any(|seed| {
             let ended = World::new(seed, plan).run();
             matches!(ended, Err(problem) if problem.contains("two groups"))
         })
     };
-    let credulous = Plan {
+    let all_found = Plan {
         all_found: true,
         ..Plan::default()
     };
-    assert!(is_found(credulous, 0..20), "each contact founds by itself");
+    assert!(is_found(all_found, 0..20), "each contact founds a group");
     // Rare: one seed of the first 4000.
-    let forgetful = Plan {
+    let hosts_forget = Plan {
         hosts_forget: true,
         ..Plan::default()
     };
-    assert!(is_found(forgetful, 2510..2520), "hosts that forget");
+    assert!(
+        is_found(hosts_forget, 2510..2520),
+        "hosts lose their records"
+    );
 }

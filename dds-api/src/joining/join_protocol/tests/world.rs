@@ -1,22 +1,21 @@
-//! Hosts, newcomers on them, and groups that live by majorities: as much of these as
-//! quests can tell.
+//! A simulation of hosts, newcomers, and groups that need a majority, as far as the join protocol
+//! depends on them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use super::super::*;
 
-/// What a run is like.
+/// The parameters of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Plan {
-    /// Planted: hosts lose their records with each crash.
+    /// A planted bug: hosts lose their records with each crash.
     pub(super) hosts_forget: bool,
-    /// Planted: each contact believes that it is the first.
+    /// A planted bug: each contact takes itself for the first.
     pub(super) all_found: bool,
-    /// Several processes of a host are to listen at one contact: one of them does, or for a
-    /// while none.
+    /// Several processes of a host are configured to listen at one contact: at most one does.
     pub(super) shared: bool,
-    /// Planted: who does not get its port when it starts never does.
+    /// A planted bug: a process that does not get its port at its start never tries again.
     pub(super) tries_once: bool,
 }
 
@@ -26,30 +25,34 @@ const CALM_STEPS: u64 = 30_000;
 #[derive(Debug)]
 pub(super) struct World {
     plan: Plan,
+    /// State of the xorshift generator.
     random: u64,
     now: Duration,
     nodes: Vec<Node>,
-    /// By contact: who listens there.
+    /// By contact: the process that listens there.
     listening: Vec<Option<u128>>,
-    /// By host: a view, and its members.
+    /// By host: the members of the last view that the host recorded.
     records: Vec<Vec<u128>>,
-    /// Where each process ran that ever did.
+    /// The node of each process that ever ran.
     origins: BTreeMap<u128, usize>,
-    /// Those that did not get their ports when they started: others know them by other ones.
+    /// Processes that did not get their port at their start, and have another address.
     elsewhere: BTreeSet<u128>,
     connected: BTreeSet<(u128, u128)>,
+    /// Packets under way, by sender and receiver.
     sent: BTreeMap<(u128, u128), VecDeque<Packet>>,
-    /// Hosts that do not reach each other.
+    /// Pairs of hosts that cannot reach each other.
     cut: BTreeSet<(usize, usize)>,
+    /// By group: the members of its current view.
     groups: Vec<BTreeSet<u128>>,
+    /// How many newcomers gave up.
     gave_up: u64,
 }
 
-/// A place for a process.
+/// A node on which at most one process runs at a time.
 #[derive(Debug)]
 struct Node {
     host: usize,
-    /// Where it is to listen.
+    /// The contact at which its process is configured to listen.
     contact: usize,
     process: Option<Process>,
 }
@@ -58,7 +61,7 @@ struct Node {
 struct Process {
     id: u128,
     has_secret: bool,
-    /// Contacts, and what was said there last: that it has another secret?
+    /// By contact: whether the last call found another secret, or the process itself.
     called: BTreeMap<usize, bool>,
     stage: Stage,
 }
@@ -66,6 +69,7 @@ struct Process {
 #[derive(Debug)]
 enum Stage {
     Newcomer(Box<JoinProtocol>),
+    /// With the index of its group.
     Member(usize),
 }
 
@@ -75,8 +79,11 @@ enum Packet {
         founds: bool,
         missing: BTreeSet<u128>,
     },
+    /// With the processes that are certified dead.
     NotYet(NotYet, Vec<u128>),
+    /// The index of the group, and its view.
     Welcome(usize, BTreeSet<u128>),
+    /// The connection was lost.
     Lost,
 }
 
@@ -118,12 +125,12 @@ impl World {
         self.groups.len() as u64
     }
 
-    /// How many newcomers had no hope.
+    /// How many newcomers gave up.
     pub(super) fn gave_up(&self) -> u64 {
         self.gave_up
     }
 
-    /// Faults, then none.
+    /// Runs steps with faults, then steps without, until there is one group.
     pub(super) fn run(&mut self) -> Result<(), String> {
         let [crashes, restarts, cuts, heals] = [4, 8, 3, 3].map(|most| 1 + self.draw(most));
         for _ in 0..FAULT_STEPS {
@@ -148,7 +155,7 @@ impl World {
             self.check()?;
         }
         self.cut.clear();
-        // Somebody has set things right.
+        // The operator restarts the processes that have another secret.
         for place in 0..self.nodes.len() {
             let process = self.nodes[place].process.as_ref();
             if process.is_some_and(|it| !it.has_secret) {
@@ -165,10 +172,10 @@ impl World {
                 return Ok(());
             }
         }
-        Err(format!("they do not come together: {self:?}"))
+        Err(format!("they do not form one group: {self:?}"))
     }
 
-    /// A number below `below`.
+    /// A random number below `below`.
     fn draw(&mut self, below: usize) -> usize {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -184,7 +191,7 @@ impl World {
             self.listen(place);
         }
         match self.draw(4) {
-            0 => self.quest_on(place),
+            0 => self.step_newcomer(place),
             1 => self.change_view_at(place),
             _ => self.deliver_any(),
         }
@@ -235,7 +242,7 @@ impl World {
             called: BTreeMap::new(),
             stage,
         });
-        // Somebody else may have it, who is not of the domain.
+        // A process outside of the domain may have the port.
         if !self.plan.shared || self.draw(2) == 0 {
             self.listen(place);
         }
@@ -244,7 +251,7 @@ impl World {
         }
     }
 
-    /// At its contact, unless another one does.
+    /// Listens at its contact, unless another process does.
     fn listen(&mut self, place: usize) {
         let node = &self.nodes[place];
         let listening = &mut self.listening[node.contact];
@@ -269,7 +276,7 @@ impl World {
         }
     }
 
-    /// What is on its way may arrive or not.
+    /// Closes a connection. Packets under way may arrive or not.
     fn disconnect(&mut self, a: u128, b: u128) {
         self.connected.remove(&(a, b));
         for (from, to) in [(a, b), (b, a)] {
@@ -318,7 +325,7 @@ impl World {
                     self.sponsor(place, group, from);
                 }
             }
-            Some(Stage::Newcomer(_)) => self.hear(place, from, packet),
+            Some(Stage::Newcomer(_)) => self.receive(place, from, packet),
         }
     }
 
@@ -349,7 +356,7 @@ impl World {
         known.filter(|it| !it.here || self.is_up(it.id)).collect()
     }
 
-    fn quest_on(&mut self, place: usize) {
+    fn step_newcomer(&mut self, place: usize) {
         let now = self.now;
         let all_found = self.plan.all_found;
         let Some((me, protocol)) = self.protocol(place) else {
@@ -391,7 +398,7 @@ impl World {
         }
     }
 
-    /// All contacts have refused it when they were called last.
+    /// Checks that the last call to each contact was refused.
     fn give_up(&mut self, place: usize) {
         self.gave_up += 1;
         let process = self.nodes[place].process.as_ref();
@@ -414,7 +421,7 @@ impl World {
             return Reached::Myself;
         }
         let Some(id) = there.filter(|id| self.is_up(*id)) else {
-            return Reached::Nobody("nobody".into());
+            return Reached::Nobody("refused".into());
         };
         let there = self.origins[&id];
         let process = self.nodes[there].process.as_ref();
@@ -425,7 +432,7 @@ impl World {
         }
         let mine = self.nodes[place].process.as_ref().map(|it| it.has_secret);
         let is_here = self.nodes[place].host == self.nodes[there].host;
-        // Nobody asks for it on one host.
+        // On one host, the secret is not checked.
         if !is_here && mine != Some(has_secret) {
             return Reached::Stranger("it has another secret".into());
         }
@@ -433,17 +440,17 @@ impl World {
         Reached::Peer(id)
     }
 
-    fn hear(&mut self, place: usize, from: u128, packet: Packet) {
+    fn receive(&mut self, place: usize, from: u128, packet: Packet) {
         let now = self.now;
         let (me, protocol) = self.protocol(place).expect("a newcomer");
         match packet {
             Packet::Ask { founds, missing } => {
-                let said = protocol.asked(now, from, founds);
+                let answer = protocol.asked(now, from, founds);
                 let dead = missing.into_iter().filter(|&id| self.is_dead(place, id));
                 let dead = dead.collect();
-                self.send(me, from, Packet::NotYet(said, dead));
+                self.send(me, from, Packet::NotYet(answer, dead));
             }
-            Packet::NotYet(said, dead) => protocol.not_yet(now, from, said, &dead),
+            Packet::NotYet(answer, dead) => protocol.not_yet(now, from, answer, &dead),
             Packet::Lost => protocol.lost(now, from, "lost"),
             Packet::Welcome(group, view) => {
                 if protocol.is_welcome_by(from) {
@@ -453,7 +460,7 @@ impl World {
         }
     }
 
-    /// Whether it is known at a place that another process is dead.
+    /// Whether the host of a node knows that another process is dead.
     fn is_dead(&self, place: usize, id: u128) -> bool {
         let there = self.origins[&id];
         let here = there == place || self.nodes[there].host == self.nodes[place].host;
@@ -466,10 +473,10 @@ impl World {
         if let Some(process) = &mut self.nodes[place].process {
             process.stage = Stage::Member(group);
         }
-        self.note(place, view);
+        self.record_view(place, view);
     }
 
-    fn note(&mut self, place: usize, view: &BTreeSet<u128>) {
+    fn record_view(&mut self, place: usize, view: &BTreeSet<u128>) {
         let host = self.nodes[place].host;
         self.records[host] = view.iter().copied().collect();
     }
@@ -480,8 +487,8 @@ impl World {
             .is_some_and(|it| it.id == id && matches!(it.stage, Stage::Member(of) if of == group))
     }
 
-    /// Members that one at a place reaches, itself among them, and whether they may go
-    /// on: without those whose death one of them certifies.
+    /// The members that the process of a node reaches, including itself, and whether they are a
+    /// majority of the view without the members whose death one of them certifies.
     fn in_reach(&self, place: usize, group: usize) -> (BTreeSet<u128>, bool) {
         let view = &self.groups[group];
         let reached =
@@ -491,8 +498,8 @@ impl World {
         let certified =
             |id: &&u128| !self.is_up(**id) && left.iter().any(|witness| host(witness) == host(id));
         let of = view.len() - view.iter().filter(certified).count();
-        let goes_on = 2 * left.len() > of;
-        (left, goes_on)
+        let has_majority = 2 * left.len() > of;
+        (left, has_majority)
     }
 
     fn change_view_at(&mut self, place: usize) {
@@ -501,9 +508,9 @@ impl World {
             return;
         };
         let me = process.map_or(0, |it| it.id);
-        let (left, goes_on) = self.in_reach(place, group);
-        if !left.contains(&me) || !goes_on {
-            // It stops, and says why.
+        let (left, has_majority) = self.in_reach(place, group);
+        if !left.contains(&me) || !has_majority {
+            // It has no majority, and stops.
             return self.end(place);
         }
         if left.len() < self.groups[group].len() {
@@ -511,11 +518,11 @@ impl World {
         }
     }
 
-    /// All who are in it and there take note.
+    /// The members of the view record it.
     fn begin_view(&mut self, group: usize, view: BTreeSet<u128>) {
         for &id in &view {
             if self.is_member(id, group) {
-                self.note(self.origins[&id], &view);
+                self.record_view(self.origins[&id], &view);
             }
         }
         self.groups[group] = view;
@@ -538,7 +545,7 @@ impl World {
         self.send(me, newcomer, Packet::Welcome(group, view));
     }
 
-    // What must hold.
+    // The properties.
 
     fn check(&self) -> Result<(), String> {
         let mut living = BTreeSet::new();
@@ -559,7 +566,7 @@ impl World {
         }
     }
 
-    /// All are members of one group.
+    /// Whether all processes are members of one group.
     fn is_one(&self) -> bool {
         let stages = self
             .nodes
