@@ -11,7 +11,7 @@ use crate::limits::HEADER_LEN;
 use crate::subgroup::handle::{ENDED, OPEN, SubgroupHandle, WEDGED};
 use crate::subgroup::header::{Header, MessageKind};
 use crate::subgroup::layout::RingColumns;
-use crate::subgroup::send_ring::{Place, Reserved, SendRing};
+use crate::subgroup::send_ring::{Reserved, RingPosition, SendRing};
 
 /// Why a claim was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -234,13 +234,17 @@ impl<F: Fabric> Claim<F> {
     /// in between and take the committed messages for complete. The caller then writes or publishes
     /// the [`header`](Self::header).
     #[inline]
-    pub(crate) fn finish_owned(&mut self, used: u32) -> Result<Place, ClaimError> {
+    pub(crate) fn finish_owned(&mut self, used: u32) -> Result<RingPosition, ClaimError> {
         self.take_place(self.subgroup.gate.status(), used)
     }
 
     /// Takes the next position in the order if this status allows it; the claim is no longer open.
     #[inline(always)]
-    pub(crate) fn take_place(&mut self, status: u32, used: u32) -> Result<Place, ClaimError> {
+    pub(crate) fn take_place(
+        &mut self,
+        status: u32,
+        used: u32,
+    ) -> Result<RingPosition, ClaimError> {
         let place = self.place(status, used)?;
         self.is_open = false;
         place.ok_or(ClaimError::Stopped)
@@ -249,7 +253,7 @@ impl<F: Fabric> Claim<F> {
     /// Takes the next position in the order if this status allows it. `None` when the epoch's
     /// message indexes are used up; the claim is withdrawn then.
     #[inline(always)]
-    fn place(&self, status: u32, used: u32) -> Result<Option<Place>, ClaimError> {
+    fn place(&self, status: u32, used: u32) -> Result<Option<RingPosition>, ClaimError> {
         ClaimError::of_status(status)?;
         match &self.subgroup.send_rings[self.class.index()] {
             Some(send_ring) if self.is_open => {
@@ -261,7 +265,7 @@ impl<F: Fabric> Claim<F> {
 
     /// The header of the message at a position that was taken.
     #[inline]
-    pub(crate) fn header(&self, place: Place, used: u32, meta: &CommitMeta) -> Header {
+    pub(crate) fn header(&self, place: RingPosition, used: u32, meta: &CommitMeta) -> Header {
         Header {
             index: place.index,
             offset: self.reserved.offset(),
@@ -279,7 +283,7 @@ impl<F: Fabric> Claim<F> {
     }
 
     /// Writes the header to the row: from now on the message can be published.
-    pub(crate) fn write(&self, place: Place, header: &Header) {
+    pub(crate) fn write(&self, place: RingPosition, header: &Header) {
         if let Some((send_ring, columns)) = self.parts() {
             let at = columns.header(place.real.into());
             self.subgroup.fabric.store_words(at, &header.to_words());

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::run::{Course, MessageRun, Order, RunTotals, Source};
-use super::{Context, Found, SubgroupState, Trouble};
+use super::run::{MessageRun, Order, RunTotals, SequenceSpan, Source};
+use super::{Context, Fault, MemberFault, SubgroupState};
 use crate::config::{Bounds, EngineConfig};
 use crate::counters::bump;
 use crate::ids::DeliveryClass;
@@ -88,7 +88,7 @@ impl<F: Fabric> SubgroupState<F> {
         self.pass_ordered(handle);
         self.count_delivered(before);
         // Otherwise a further step delivers more, or ends the epoch.
-        if done >= self.stable || self.untold() >= self.batch_max {
+        if done >= self.stable || self.unreported() >= self.batch_max {
             self.end_batch(context);
         }
         true
@@ -200,7 +200,7 @@ impl<F: Fabric> SubgroupState<F> {
         let mut run = MessageRun {
             source,
             cursor,
-            course: Course {
+            span: SequenceSpan {
                 senders: if is_ordered { handle.ordered } else { 1 },
                 at: if is_ordered { sender.order } else { 0 },
                 base: if is_ordered { self.spec.base } else { 0 },
@@ -243,17 +243,17 @@ impl<F: Fabric> SubgroupState<F> {
     }
 
     /// Real messages delivered since the sink last saw the end of a batch.
-    fn untold(&self) -> u64 {
-        self.delivered.0 - self.told
+    fn unreported(&self) -> u64 {
+        self.delivered.0 - self.reported
     }
 
     /// Ends the batch, if it has a message. With unbatched upcalls, each message has ended its own.
     pub(crate) fn end_batch<S: Sink<F>>(&mut self, context: &mut Context<'_, S>) {
-        if self.untold() > 0 && context.config.batched_upcalls {
+        if self.unreported() > 0 && context.config.batched_upcalls {
             bump(&self.handle.common.counters.upcalls, 1);
             context.sink.batch_end();
         }
-        self.told = self.delivered.0;
+        self.reported = self.delivered.0;
     }
 
     /// Passes, for each ordered sender, all messages below `delivered_num`.
@@ -387,7 +387,10 @@ impl<F: Fabric> SubgroupState<F> {
     }
 
     /// Compares digest checkpoints with those of the other members.
-    pub(super) fn compare_digests(&mut self, handle: &SubgroupHandle<F>) -> Result<(), Trouble> {
+    pub(super) fn compare_digests(
+        &mut self,
+        handle: &SubgroupHandle<F>,
+    ) -> Result<(), MemberFault> {
         let fabric = &handle.fabric;
         let me = fabric.me();
         let taken = self.digest.taken();
@@ -405,9 +408,9 @@ impl<F: Fabric> SubgroupState<F> {
                 let lapped = row.load(member.columns.digest_count) >= number + DIGESTS_KEPT;
                 let mine = self.digest.at(number);
                 if let Some(mine) = mine.filter(|mine| *mine != value && !lapped) {
-                    return Err(Trouble {
+                    return Err(MemberFault {
                         place,
-                        what: Found::Disagreement {
+                        what: Fault::Disagreement {
                             position: self.spec.base + Digest::position(number),
                             mine,
                             theirs: value,

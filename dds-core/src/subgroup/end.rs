@@ -15,7 +15,7 @@
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::{Context, Phase, Sender, SubgroupState, Trouble};
+use super::{Context, MemberFault, Phase, Sender, SubgroupState};
 use crate::ids::DeliveryClass;
 use crate::sink::{EngineEvent, Sink};
 use crate::subgroup::handle::{ENDED, WEDGED};
@@ -46,7 +46,7 @@ impl<F: Fabric> SubgroupState<F> {
     pub(crate) fn freeze<S>(
         &mut self,
         context: &mut Context<'_, S>,
-    ) -> Result<Option<Vec<u64>>, Trouble> {
+    ) -> Result<Option<Vec<u64>>, MemberFault> {
         if self.phase == Phase::Open || !self.is_published() {
             return Ok(None);
         }
@@ -94,7 +94,7 @@ impl<F: Fabric> SubgroupState<F> {
                 let _ = self.receive_ring(handle, (at, class), u64::MAX, &mut 0);
             }
         }
-        let _ = self.heed_ack(handle, place);
+        let _ = self.note_acknowledgement(handle, place);
         self.members[place.index()].fenced = true;
         self.push_no_more_to(place);
     }

@@ -12,7 +12,7 @@ use spindle_dds_transport::{Fabric, Rank};
 use crate::ids::DeliveryClass;
 use crate::subgroup::handle::SubgroupHandle;
 use crate::subgroup::header::Header;
-use crate::subgroup::release_tracker::{Place, ReleaseTracker};
+use crate::subgroup::release_tracker::{ReleaseSlot, ReleaseTracker};
 
 /// A received message that stays in its sender's ring until this is dropped.
 ///
@@ -76,7 +76,7 @@ impl<F: Fabric> Held<F> {
 
     /// Releases many messages. For a run of messages of one sender, the sender gets one
     /// acknowledgement.
-    pub fn let_go(many: impl IntoIterator<Item = Self>) {
+    pub fn release_all(many: impl IntoIterator<Item = Self>) {
         let mut many = many.into_iter().map(ManuallyDrop::new);
         let Some(first) = many.next() else { return };
         let mut run = Run::of(&first);
@@ -144,7 +144,7 @@ impl<F: Fabric> Run<F> {
         if real >= self.passed {
             self.passed = tracker.passed_real();
         }
-        self.due |= tracker.let_go(real, self.passed);
+        self.due |= tracker.end_hold(real, self.passed);
     }
 }
 
@@ -241,7 +241,7 @@ pub struct Delivery<'a, F: Fabric> {
     pub(crate) bytes: NonNull<u8>,
     pub(crate) len: u32,
     /// Its slot in the release tracker.
-    pub(crate) place: Place<'a>,
+    pub(crate) place: ReleaseSlot<'a>,
     pub(crate) tickets: &'a Tickets<F>,
     /// Whether `hold` was called.
     pub(crate) is_held: Cell<bool>,

@@ -32,11 +32,11 @@ struct Watched {
 
 /// What a poll of an idle epoch finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Seen {
-    News,
-    Nothing,
+pub(crate) enum PollResult {
+    Changed,
+    Unchanged,
     /// Nothing, for the last of many polls: from now on it is polled less.
-    FallsAsleep,
+    BecomesCold,
 }
 
 /// Consecutive passes without a change before an epoch goes idle. A peer that answers at once finds
@@ -80,22 +80,22 @@ impl<F: Fabric> SubgroupState<F> {
     }
 
     /// Polls the watched words.
-    pub(crate) fn look<S>(&mut self, context: &Context<'_, S>) -> Seen {
+    pub(crate) fn poll<S>(&mut self, context: &Context<'_, S>) -> PollResult {
         let fabric = &self.handle.fabric;
         let differs = |it: &Watched| fabric.row(it.place).load(it.word) != it.value;
         let idle = &mut self.idle;
         if idle.watched.iter().any(differs) {
-            return Seen::News;
+            return PollResult::Changed;
         }
         // After that many polls, it stays at the lower rate.
         let most = context.config.polls_until_cold;
         if idle.unchanged_polls < most {
             idle.unchanged_polls += 1;
             if idle.unchanged_polls == most {
-                return Seen::FallsAsleep;
+                return PollResult::BecomesCold;
             }
         }
-        Seen::Nothing
+        PollResult::Unchanged
     }
 
     /// Notes all words of others that the next pass reads, given the current state.

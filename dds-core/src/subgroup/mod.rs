@@ -46,7 +46,7 @@ use std::sync::Arc;
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
 pub use figures::{DeliveryWait, EpochPhase, Position, RingFigures, SubgroupFigures};
-pub(crate) use idle::Seen;
+pub(crate) use idle::PollResult;
 pub use run::{MessageRun, RunTotals};
 
 use crate::config::EngineConfig;
@@ -108,7 +108,7 @@ pub(crate) struct SubgroupState<F> {
     /// Real messages delivered, and the bytes of their payload.
     delivered: (u64, u64),
     /// Real messages delivered when the sink last saw the end of a batch.
-    told: u64,
+    reported: u64,
     /// Real messages after which the sink sees the end of a batch even if the next step delivers
     /// more.
     batch_max: u64,
@@ -178,15 +178,15 @@ impl Progress {
 
 /// A fault found in the row of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct MemberFault {
     /// The member's rank in the epoch.
     pub(crate) place: Rank,
-    pub(crate) what: Found,
+    pub(crate) what: Fault,
 }
 
 /// What is wrong with the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum Fault {
     ProtocolViolation(ProtocolViolation),
     /// Its order differs from the one here, at or before this position. `mine` and `theirs` are the
     /// digests.
@@ -260,7 +260,7 @@ impl<F: Fabric> SubgroupState<F> {
             released_told: [vec![0; senders.len()], vec![0; senders.len()]],
             idle: idle::IdleState::default(),
             delivered: (0, 0),
-            told: 0,
+            reported: 0,
             batch_max: deliver::batch_max(&handle.config, &spec),
             tickets: Tickets::new(handle.clone()),
             senders,
@@ -280,7 +280,7 @@ impl<F: Fabric> SubgroupState<F> {
         &mut self,
         context: &mut Context<'_, S>,
         progress: &mut Progress,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, MemberFault> {
         self.leave_idle();
         let moved = self.pass(context, progress)?;
         if !self.should_idle(moved, context) {
@@ -295,7 +295,7 @@ impl<F: Fabric> SubgroupState<F> {
         &mut self,
         context: &mut Context<'_, S>,
         progress: &mut Progress,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, MemberFault> {
         let handle = &self.handle.clone();
         let mut own = Progress::default();
         context.pushes.address(&self.others, self.peers);
@@ -313,7 +313,7 @@ impl<F: Fabric> SubgroupState<F> {
         handle: &Arc<SubgroupHandle<F>>,
         context: &mut Context<'_, S>,
         progress: &mut Progress,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), MemberFault> {
         if self.phase != Phase::Open {
             // No delivery happens until the epoch ends or reopens.
             self.end_batch(context);
@@ -394,7 +394,7 @@ impl<F: Fabric> SubgroupState<F> {
         let me = self.handle.fabric.me();
         self.phase == Phase::Open
             && self.senders.iter().any(|sender| {
-                let is_urgent = sender.rank != me || self.is_in_a_hurry(sink);
+                let is_urgent = sender.rank != me || self.wants_own_messages(sink);
                 let mut receive_cursors = sender.receive_cursors.iter().flatten();
                 is_urgent && receive_cursors.any(|cursor| cursor.waiting() > 0)
             })
@@ -412,17 +412,17 @@ impl<F: Fabric> SubgroupState<F> {
         };
         self.phase == Phase::Open
             && cursor.waiting_below(outgoing.published.real) > 0
-            && self.is_in_a_hurry(sink)
+            && self.wants_own_messages(sink)
     }
 
     /// Whether this member must deliver its own messages as soon as others have received them.
-    fn is_in_a_hurry<S: Sink<F>>(&self, sink: &S) -> bool {
-        sink.is_reading(self.id()) || self.is_unanswered()
+    fn wants_own_messages<S: Sink<F>>(&self, sink: &S) -> bool {
+        sink.is_reading(self.id()) || self.lacks_nulls()
     }
 
     /// Whether other ordered senders exist and send no nulls. Then no message of theirs wakes this
     /// member when they have received its own.
-    fn is_unanswered(&self) -> bool {
+    fn lacks_nulls(&self) -> bool {
         self.ordered.len() > 1 && !self.handle.config.null_sends
     }
 

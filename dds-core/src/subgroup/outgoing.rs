@@ -6,7 +6,7 @@ use crate::limits::{GRANULE, HEADER_LEN};
 use crate::subgroup::header::{Header, WRITER_SEQ_WORD};
 use crate::subgroup::layout::RingColumns;
 use crate::subgroup::pushes::Pushes;
-use crate::subgroup::send_ring::{Place, Published, SendRing};
+use crate::subgroup::send_ring::{Published, RingPosition, SendRing};
 
 /// The engine's side of one own ring.
 #[derive(Debug)]
@@ -179,7 +179,7 @@ impl Outgoing {
 
     /// Whether this is the next message to publish, and all before it are published.
     #[inline]
-    pub(crate) fn is_next(&self, place: Place) -> bool {
+    pub(crate) fn is_next(&self, place: RingPosition) -> bool {
         self.published.index == place.index
     }
 

@@ -6,7 +6,7 @@
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::{Context, Found, Phase, Sender, SubgroupState, Trouble};
+use super::{Context, Fault, MemberFault, Phase, Sender, SubgroupState};
 use crate::counters::{LiveCounters, bump};
 use crate::ids::DeliveryClass;
 use crate::limits::MESSAGE_INDEX_MAX;
@@ -20,7 +20,7 @@ impl<F: Fabric> SubgroupState<F> {
         &mut self,
         handle: &SubgroupHandle<F>,
         context: &Context<'_, S>,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, MemberFault> {
         let me = handle.fabric.me();
         let batching = context.config.receive_batching;
         let (mut taken, mut any) = (0, false);
@@ -96,7 +96,7 @@ impl<F: Fabric> SubgroupState<F> {
         (at, class): (usize, DeliveryClass),
         limit: u64,
         ordered_reach: &mut u64,
-    ) -> Result<Option<u64>, Trouble> {
+    ) -> Result<Option<u64>, MemberFault> {
         let place = self.senders[at].rank;
         let row = handle.fabric.row(place);
         let (Some(cursor), Some(tracker)) = (
@@ -132,15 +132,15 @@ impl<F: Fabric> SubgroupState<F> {
             return Ok(None);
         };
         let taken = cursor.receive(row, tracker, guard, reach, limit);
-        taken.map(Some).map_err(|what| Trouble {
+        taken.map(Some).map_err(|what| MemberFault {
             place,
-            what: Found::ProtocolViolation(what),
+            what: Fault::ProtocolViolation(what),
         })
     }
 
     /// Receives what the own guards cover: messages published by committing threads since the last
     /// pass.
-    pub(super) fn receive_own(&mut self, handle: &SubgroupHandle<F>) -> Result<(), Trouble> {
+    pub(super) fn receive_own(&mut self, handle: &SubgroupHandle<F>) -> Result<(), MemberFault> {
         let Some(mine) = handle.mine else {
             return Ok(());
         };
@@ -157,9 +157,9 @@ impl<F: Fabric> SubgroupState<F> {
                 let place = handle.fabric.me();
                 let row = handle.fabric.row(place);
                 let taken = cursor.receive(row, tracker, guard, guard, u64::MAX);
-                taken.map_err(|what| Trouble {
+                taken.map_err(|what| MemberFault {
                     place,
-                    what: Found::ProtocolViolation(what),
+                    what: Fault::ProtocolViolation(what),
                 })?;
             }
         }
@@ -294,7 +294,7 @@ impl<F: Fabric> SubgroupState<F> {
             return;
         }
         let of_others = self.received_of(|rank| rank != me);
-        tell(
+        raise_word(
             fabric,
             handle.columns.received_num,
             of_others.unwrap_or(self.received_num),
@@ -304,7 +304,7 @@ impl<F: Fabric> SubgroupState<F> {
             if let Some(cursor) = &sender.receive_cursors[0]
                 && sender.rank != me
             {
-                let told = tell(fabric, handle.columns.received(at), cursor.count());
+                let told = raise_word(fabric, handle.columns.received(at), cursor.count());
                 changed |= cursor.newest() > told;
             }
         }
@@ -316,7 +316,7 @@ impl<F: Fabric> SubgroupState<F> {
 
     /// Recomputes `stable`: the sequence number below which all members have received every
     /// message.
-    pub(super) fn find_stable(&mut self, handle: &SubgroupHandle<F>) -> Result<bool, Trouble> {
+    pub(super) fn find_stable(&mut self, handle: &SubgroupHandle<F>) -> Result<bool, MemberFault> {
         let me = handle.fabric.me();
         let mut stable = self.received_num;
         for place in (0..self.members.len() as u16).map(Rank) {
@@ -325,7 +325,7 @@ impl<F: Fabric> SubgroupState<F> {
                 continue;
             }
             if !member.fenced {
-                self.heed_ack(handle, place)?;
+                self.note_acknowledgement(handle, place)?;
             }
             if !self.sends_all(place) {
                 stable = stable.min(self.received_by(place, stable));
@@ -371,11 +371,11 @@ impl<F: Fabric> SubgroupState<F> {
     }
 
     /// Notes what a member has acknowledged. Fails if that much cannot have been sent.
-    pub(super) fn heed_ack(
+    pub(super) fn note_acknowledgement(
         &mut self,
         handle: &SubgroupHandle<F>,
         place: Rank,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), MemberFault> {
         let member = &self.members[place.index()];
         let received_num = handle.fabric.row(place).load(member.columns.received_num);
         if received_num > self.ack_reach {
@@ -383,8 +383,8 @@ impl<F: Fabric> SubgroupState<F> {
             let n = self.ordered.len() as u64;
             self.ack_reach = (self.reach(handle) + self.slack + 1) * n;
             if received_num > self.ack_reach {
-                let what = Found::ProtocolViolation(ProtocolViolation::AcknowledgedTooMuch);
-                return Err(Trouble { place, what });
+                let what = Fault::ProtocolViolation(ProtocolViolation::AcknowledgedTooMuch);
+                return Err(MemberFault { place, what });
             }
         }
         let member = &mut self.members[place.index()];
@@ -395,7 +395,7 @@ impl<F: Fabric> SubgroupState<F> {
 }
 
 /// Raises a word of the own row to `value`. Returns its previous value.
-fn tell<F: Fabric>(fabric: &F, word: usize, value: u64) -> u64 {
+fn raise_word<F: Fabric>(fabric: &F, word: usize, value: u64) -> u64 {
     // Only this engine writes the word.
     let told = fabric.row(fabric.me()).load(word);
     if told < value {

@@ -124,7 +124,7 @@ impl ReceiveCursor {
         if guard > reach.min(MESSAGE_INDEX_MAX + 1) {
             return Err(ProtocolViolation::GuardTooFar);
         }
-        self.begin_anew();
+        self.reset_if_empty();
         let before = self.real;
         let messages = self.headers.len() as u64;
         let memory = self.columns.spec.memory();
@@ -177,7 +177,7 @@ impl ReceiveCursor {
     }
 
     /// If no message waits, the next one uses entry 0 again.
-    fn begin_anew(&mut self) {
+    fn reset_if_empty(&mut self) {
         if self.delivered == self.real {
             self.first = self.real;
         }
@@ -383,7 +383,7 @@ mod tests {
             assert_eq!(receive(sent, &tracker), Ok(1));
         }
         assert_eq!(receive(5, &tracker), Err(ProtocolViolation::Overrun));
-        assert!(tracker.let_go(0, 4));
+        assert!(tracker.end_hold(0, 4));
         tracker.release(|_| ());
         assert_eq!(receive(5, &tracker), Ok(1));
     }

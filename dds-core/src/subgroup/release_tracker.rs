@@ -46,12 +46,12 @@ struct Slot {
 
 /// The slot of one message.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ReleaseSlot<'a> {
     holds: &'a AtomicU32,
     slot: &'a Slot,
 }
 
-impl Place<'_> {
+impl ReleaseSlot<'_> {
     /// Adds the message's first holder. Called by the engine before it passes the message.
     #[inline]
     pub(crate) fn hold_first(self) {
@@ -115,8 +115,8 @@ impl ReleaseTracker {
 
     /// The slot of a real message.
     #[inline]
-    pub(crate) fn place(&self, real: u64) -> Place<'_> {
-        Place {
+    pub(crate) fn place(&self, real: u64) -> ReleaseSlot<'_> {
+        ReleaseSlot {
             holds: self.holds(real),
             slot: self.slot(real),
         }
@@ -124,12 +124,12 @@ impl ReleaseTracker {
 
     /// The slots of consecutive real messages from this one on, up to the end of the ring.
     #[inline]
-    pub(crate) fn places(&self, from: u64) -> impl Iterator<Item = Place<'_>> {
+    pub(crate) fn places(&self, from: u64) -> impl Iterator<Item = ReleaseSlot<'_>> {
         let at = (from & (self.slots.len() as u64 - 1)) as usize;
         let holds = self.holds.get(at..).unwrap_or_default();
         let slots = self.slots.get(at..).unwrap_or_default();
         let places = holds.iter().zip(slots);
-        places.map(|(holds, slot)| Place { holds, slot })
+        places.map(|(holds, slot)| ReleaseSlot { holds, slot })
     }
 
     #[inline]
@@ -140,7 +140,7 @@ impl ReleaseTracker {
     /// Removes a holder. Returns whether it was the last: then the caller must recompute
     /// `released`. `passed` is an earlier result of [`passed_real`](Self::passed_real).
     #[inline]
-    pub(crate) fn let_go(&self, real: u64, passed: u64) -> bool {
+    pub(crate) fn end_hold(&self, real: u64, passed: u64) -> bool {
         let holds = self.holds(real);
         // The only holder of a passed message needs no locked instruction, because no thread adds a
         // holder. Acquire: reads by former holders happen before the store.
@@ -162,7 +162,7 @@ impl ReleaseTracker {
     /// Passes the real message number `real`, with this header and slot: the engine has handed it
     /// over.
     #[inline]
-    pub(crate) fn pass_real(&self, real: u64, at: Place<'_>, header: &Header) {
+    pub(crate) fn pass_real(&self, real: u64, at: ReleaseSlot<'_>, header: &Header) {
         at.slot.index.store(header.index, Ordering::Relaxed);
         at.slot.place.store(header.place(), Ordering::Relaxed);
         // Release: pairs with the acquire of `passed_real` in `release`.
@@ -257,7 +257,7 @@ impl ReleaseTracker {
             if real == passed_real {
                 break passed;
             }
-            // Acquire: pairs with the releases in `let_go`.
+            // Acquire: pairs with the releases in `end_hold`.
             if self.holds(real).load(Ordering::Acquire) != 0 {
                 break self.slot(real).index.load(Ordering::Relaxed);
             }
@@ -294,7 +294,7 @@ mod tests {
         tracker.pass_real(1, tracker.place(1), &Header::test(1, 0, 128));
         check(256);
         tracker.pass(2);
-        tracker.let_go(0, 0);
+        tracker.end_hold(0, 0);
         tracker.release(|_| {});
         check(0);
         tracker.pass_real(2, tracker.place(2), &Header::test(2, 128, 0));
@@ -339,16 +339,16 @@ mod tests {
         tracker.pass(5);
         tracker.release(|value| column.push(value));
         assert_eq!(column, [] as [u64; 0]);
-        assert!(tracker.let_go(1, 3));
+        assert!(tracker.end_hold(1, 3));
         tracker.release(|value| column.push(value));
         assert_eq!(column, [], "the oldest is held");
         tracker.place(0).hold();
-        assert!(!tracker.let_go(0, 3));
-        assert!(tracker.let_go(0, 3));
+        assert!(!tracker.end_hold(0, 3));
+        assert!(tracker.end_hold(0, 3));
         tracker.release(|value| column.push(value));
         assert_eq!(column, [4]);
         tracker.pass(9);
-        tracker.let_go(2, 3);
+        tracker.end_hold(2, 3);
         tracker.release(|value| column.push(value));
         assert_eq!(column, [4, 9]);
         assert_eq!((tracker.released(), tracker.released_real()), (9, 3));

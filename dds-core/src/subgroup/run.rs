@@ -13,14 +13,14 @@ use crate::subgroup::handle::SubgroupHandle;
 use crate::subgroup::header::Header;
 use crate::subgroup::held::{Delivery, Tickets};
 use crate::subgroup::receive_cursor::ReceiveCursor;
-use crate::subgroup::release_tracker::{Place, ReleaseTracker};
+use crate::subgroup::release_tracker::{ReleaseSlot, ReleaseTracker};
 
 /// The next messages in the order, all of one sender and class: a sink that takes them one by one
 /// looks up what depends on the sender once.
 pub struct MessageRun<'a, F: Fabric> {
     pub(super) source: Source<'a, F>,
     pub(super) cursor: &'a mut ReceiveCursor,
-    pub(super) course: Course,
+    pub(super) span: SequenceSpan,
     pub(super) order: Order<'a>,
     /// Messages that the sink may still take in this step.
     pub(super) left: u64,
@@ -62,7 +62,7 @@ impl<'a, F: Fabric> Source<'a, F> {
     #[inline]
     fn delivery<'m>(
         &self,
-        (real, place): (u64, Place<'m>),
+        (real, place): (u64, ReleaseSlot<'m>),
         position: u64,
         header: &'m Header,
     ) -> Delivery<'m, F>
@@ -92,7 +92,7 @@ impl<'a, F: Fabric> Source<'a, F> {
 
 /// The sequence numbers of a run's messages: message `k` has `k * senders + at`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Course {
+pub(super) struct SequenceSpan {
     pub(super) senders: u64,
     pub(super) at: u64,
     /// Position of sequence number 0.
@@ -123,7 +123,7 @@ impl RunTotals {
     }
 }
 
-impl Course {
+impl SequenceSpan {
     /// The message's sequence number, if it is below the end.
     #[inline]
     fn place(&self, header: &Header) -> Option<u64> {
@@ -164,7 +164,7 @@ impl<F: Fabric> MessageRun<'_, F> {
     pub fn peek(&mut self) -> Option<&Header> {
         self.pass();
         let (_, header) = self.cursor.front()?;
-        let is_there = self.left > 0 && self.course.place(header).is_some();
+        let is_there = self.left > 0 && self.span.place(header).is_some();
         is_there.then_some(header)
     }
 
@@ -174,14 +174,14 @@ impl<F: Fabric> MessageRun<'_, F> {
     pub fn next(&mut self) -> Option<Delivery<'_, F>> {
         self.pass();
         let (real, header) = self.cursor.front()?;
-        let place = self.course.place(header).filter(|_| self.left > 0)?;
+        let place = self.span.place(header).filter(|_| self.left > 0)?;
         self.left -= 1;
         self.is_out = true;
         self.handed.add(header);
         self.behind = place + 1;
         self.order.add(place, self.source.sender, header);
         let at = (real, self.source.tracker.place(real));
-        let position = self.course.base + place;
+        let position = self.span.base + place;
         Some(self.source.delivery(at, position, header))
     }
 
@@ -195,7 +195,7 @@ impl<F: Fabric> MessageRun<'_, F> {
         mut take: impl FnMut(&Delivery<'_, F>),
     ) -> RunTotals {
         self.pass();
-        let (source, course) = (self.source, self.course);
+        let (source, span) = (self.source, self.span);
         let limit = self.left.min(max);
         let mut handed = RunTotals::default();
         let (mut behind, mut goes_on) = (self.behind, true);
@@ -205,14 +205,14 @@ impl<F: Fabric> MessageRun<'_, F> {
             goes_on = !headers.is_empty();
             let places = source.tracker.places(*delivered);
             for (header, at) in headers[..headers.len().min(left)].iter().zip(places) {
-                let Some(place) = course.place(header).filter(|_| wanted(header)) else {
+                let Some(place) = span.place(header).filter(|_| wanted(header)) else {
                     goes_on = false;
                     break;
                 };
                 behind = place + 1;
                 self.order.add(place, source.sender, header);
                 let real = *delivered;
-                take(&source.delivery((real, at), course.base + place, header));
+                take(&source.delivery((real, at), span.base + place, header));
                 source.tracker.pass_real(real, at, header);
                 *delivered += 1;
                 handed.add(header);

@@ -111,7 +111,7 @@ pub(crate) enum ReserveError {
 
 /// A position in the order of this ring's messages, taken by a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RingPosition {
     /// Message index, nulls included.
     pub(crate) index: u64,
     /// Count of real messages before it, modulo 2^16.
@@ -244,7 +244,7 @@ impl SendRing {
     /// writes the header and then calls [`Self::written`]. `None` when the epoch's message indexes
     /// are used up; the extent is then withdrawn.
     #[inline]
-    pub(crate) fn commit(&self, reserved: &Reserved, used: u32) -> Option<Place> {
+    pub(crate) fn commit(&self, reserved: &Reserved, used: u32) -> Option<RingPosition> {
         let mut next = self.next.load(Ordering::Relaxed);
         let place = loop {
             let (index, real) = (next >> REAL_BITS, next & REAL_MASK);
@@ -258,7 +258,7 @@ impl SendRing {
                 .compare_exchange_weak(next, taken, Ordering::AcqRel, Ordering::Relaxed)
             {
                 Ok(_) => {
-                    break Place {
+                    break RingPosition {
                         index,
                         real: real as u16,
                     };
@@ -300,13 +300,13 @@ impl SendRing {
     }
 
     /// Marks the header of a committed message as written.
-    pub(crate) fn written(&self, place: Place) {
+    pub(crate) fn written(&self, place: RingPosition) {
         // Release: pairs with the acquire in `next_written`.
         self.written_with(place, Ordering::Release);
     }
 
     /// [`Self::written`] with the caller's memory ordering: loom plants a bug with it.
-    pub(crate) fn written_with(&self, place: Place, ordering: Ordering) {
+    pub(crate) fn written_with(&self, place: RingPosition, ordering: Ordering) {
         self.ready[place.real as usize & (self.ready.len() - 1)].store(place.index + 1, ordering);
     }
 
@@ -496,7 +496,7 @@ mod tests {
         let held = send_ring.reserve(16).unwrap();
         let other = send_ring.reserve(16).unwrap();
         let place = send_ring.commit(&other, 16).unwrap();
-        assert_eq!(place, Place { index: 0, real: 0 });
+        assert_eq!(place, RingPosition { index: 0, real: 0 });
         assert_eq!(
             send_ring.next_written(&published),
             None,
@@ -507,7 +507,11 @@ mod tests {
         published = Published { index: 1, real: 1 };
         assert!(!send_ring.reclaim(1), "the oldest extent is held");
         let late = send_ring.commit(&held, 16).unwrap();
-        assert_eq!(late, Place { index: 1, real: 1 }, "order is commit order");
+        assert_eq!(
+            late,
+            RingPosition { index: 1, real: 1 },
+            "order is commit order"
+        );
         assert_eq!(send_ring.next_written(&published), None);
     }
 
