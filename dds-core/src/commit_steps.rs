@@ -12,7 +12,7 @@
 use spindle_dds_transport::Fabric;
 
 use crate::subgroup::claim::{Claim, ClaimError, CommitMeta, Committed};
-use crate::subgroup::send_ring::Place;
+use crate::subgroup::send_ring::RingPosition;
 
 /// A commit in progress. Until it is finished, its subgroup cannot be wedged.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct CommitSteps<F: Fabric> {
 #[derive(Debug)]
 pub struct IndexTaken<F: Fabric> {
     steps: CommitSteps<F>,
-    place: Place,
+    place: RingPosition,
 }
 
 impl<F: Fabric> CommitSteps<F> {

@@ -311,14 +311,14 @@ fn loom_each_release_accounts_for_all_before_it() {
         let holder = {
             let (tracker, column) = (tracker.clone(), column.clone());
             thread::spawn(move || {
-                if tracker.let_go(0, tracker.passed_real()) {
+                if tracker.end_hold(0, tracker.passed_real()) {
                     release(&tracker, &column);
                 }
             })
         };
         tracker.pass(2);
         release(&tracker, &column);
-        if tracker.let_go(1, tracker.passed_real()) {
+        if tracker.end_hold(1, tracker.passed_real()) {
             release(&tracker, &column);
         }
         holder.join().unwrap();
@@ -420,7 +420,7 @@ fn loom_the_last_of_two_holders_accounts() {
         let reader = |tracker: &ReleaseTracker, bytes: &Bytes| {
             // SAFETY: nothing is written while the message is held; loom checks it.
             bytes.0.with(|value| assert_eq!(unsafe { *value }, 0));
-            if tracker.let_go(0, tracker.passed_real()) {
+            if tracker.end_hold(0, tracker.passed_real()) {
                 tracker.release(|_| ());
             }
         };

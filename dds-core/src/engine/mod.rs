@@ -39,7 +39,7 @@ use crate::subgroup::claim::{Claim, ClaimError, CommitMeta};
 use crate::subgroup::handle::{STOPPED, SubgroupHandle};
 use crate::subgroup::outgoing::WriterSeqs;
 use crate::subgroup::pushes::Pushes;
-use crate::subgroup::{Context, Position, Progress, Seen, SubgroupState, Trouble};
+use crate::subgroup::{Context, MemberFault, PollResult, Position, Progress, SubgroupState};
 use crate::sync::Ordering;
 
 /// The outcome of a step.
@@ -316,13 +316,13 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     /// Compares the recorded words of an idle subgroup, and steps it where one differs.
     fn poll_idle(&mut self, participant: &Participant<F>, at: usize, progress: &mut Progress) {
         let (subgroups, context) = self.split();
-        match subgroups[at].look(&context) {
-            Seen::News => {
+        match subgroups[at].poll(&context) {
+            PollResult::Changed => {
                 self.active_set.set_active(at);
                 self.step_subgroup(participant, at, progress);
             }
-            Seen::FallsAsleep => self.active_set.set_cold(at),
-            Seen::Nothing => {}
+            PollResult::BecomesCold => self.active_set.set_cold(at),
+            PollResult::Unchanged => {}
         }
     }
 
@@ -366,7 +366,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
 
     /// Suspects a member whose row of a subgroup violates the protocol.
     #[cold]
-    fn suspect_member(&mut self, participant: &Participant<F>, at: usize, trouble: Trouble) {
+    fn suspect_member(&mut self, participant: &Participant<F>, at: usize, trouble: MemberFault) {
         let rank = self.subgroups[at].spec.members[trouble.place.index()];
         self.suspect(participant, rank, &describe(trouble.what));
     }

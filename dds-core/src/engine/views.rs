@@ -24,7 +24,7 @@ use crate::membership::{
 };
 use crate::sink::{EngineEvent, Sink};
 use crate::spec::SpecError;
-use crate::subgroup::{Found, SubgroupState, Trouble};
+use crate::subgroup::{Fault, MemberFault, SubgroupState};
 
 /// A participant's part in the sequence of views.
 pub(crate) struct Views<F> {
@@ -45,7 +45,7 @@ enum Phase<F> {
         /// Requests that no view has fulfilled or refused.
         requests: Vec<Request>,
     },
-    /// No longer in the subgroup.
+    /// No longer in the group.
     Out,
 }
 
@@ -99,7 +99,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         let installed = state.install(self.participant(), prepared);
         drop(state);
         // A thread that sleeps between two views has no heartbeat to wake for.
-        self.participant().control.nudge();
+        self.participant().own.nudge();
         installed
     }
 
@@ -113,7 +113,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
             Some(Phase::Out) | None => {}
         }
         drop(state);
-        self.participant().control.nudge();
+        self.participant().own.nudge();
     }
 
     /// The driver's answer to [`EngineEvent::Decide`]: whether the domain goes on with that view, or why
@@ -127,7 +127,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
             state.go_out(self.participant(), reason);
         }
         drop(state);
-        self.participant().control.nudge();
+        self.participant().own.nudge();
     }
 
     /// The members that this one suspects in its view, and why.
@@ -349,7 +349,7 @@ impl<F: Fabric, S: Sink<F>> SubgroupEnds for Subgroups<'_, F, S> {
                 }),
                 // The membership freezes subgroups that are wedged.
                 Ok(None) => {}
-                Err(Trouble { place, what }) => {
+                Err(MemberFault { place, what }) => {
                     return Err((subgroup.spec.members[place.index()], describe(what)));
                 }
             }
@@ -368,10 +368,10 @@ impl<F: Fabric, S: Sink<F>> SubgroupEnds for Subgroups<'_, F, S> {
 }
 
 /// Describes what was found in a member's row.
-pub(crate) fn describe(found: Found) -> String {
+pub(crate) fn describe(found: Fault) -> String {
     match found {
-        Found::ProtocolViolation(what) => what.to_string(),
-        Found::Disagreement {
+        Fault::ProtocolViolation(what) => what.to_string(),
+        Fault::Disagreement {
             position,
             mine,
             theirs,

@@ -1,10 +1,8 @@
-//! How an epoch of a view begins: its ordered ring takes claims once all members are
-//! ready for its messages.
+//! The begin of an epoch: its ordered ring takes claims once all members are ready.
 //!
-//! A member that has not handed on what came by the epochs before holds those rings.
-//! Were it given another ring by each change of members, what waits for it would grow
-//! without end. So it says no, its senders find no room, and it has at most what
-//! it had when it said so.
+//! A member whose layer above still holds messages of earlier epochs holds those rings. If each
+//! change of members gave it another ring, its backlog would grow without bound. So it reports
+//! that it is not ready, its senders find no room, and the backlog stays as it is.
 
 use spindle_dds_transport::{Fabric, Rank};
 
@@ -14,8 +12,8 @@ use crate::subgroup::handle::SubgroupHandle;
 use crate::sync::Ordering;
 
 impl<F: Fabric> SubgroupState<F> {
-    /// Says that this member is ready, if the layer above is, and finds out whether all
-    /// are. Whether there is room by that.
+    /// Announces that this member is ready, if the layer above is, and checks whether all members
+    /// are. Returns whether claims find room from now on.
     pub(super) fn begin<S: Sink<F>>(
         &mut self,
         handle: &SubgroupHandle<F>,
@@ -38,7 +36,8 @@ impl<F: Fabric> SubgroupState<F> {
                 !member.fenced && fabric.row(place).load(member.columns.ready()) == 1
             });
         if all {
-            // Nothing is handed over with it: a claim synchronizes by the ring's own words.
+            // Relaxed: no data is handed over with it. A claim synchronizes by the ring's own
+            // words.
             handle.begun.store(true, Ordering::Relaxed);
         }
         all

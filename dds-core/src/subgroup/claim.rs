@@ -1,4 +1,4 @@
-//! A claim: room in one's own ring, to build one message in.
+//! A claim: room in the own send ring, in which one message is built.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -11,15 +11,15 @@ use crate::limits::HEADER_LEN;
 use crate::subgroup::handle::{ENDED, OPEN, SubgroupHandle, WEDGED};
 use crate::subgroup::header::{Header, MessageKind};
 use crate::subgroup::layout::RingColumns;
-use crate::subgroup::send_ring::{Place, Reserved, SendRing};
+use crate::subgroup::send_ring::{Reserved, RingPosition, SendRing};
 
 /// Why a claim was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimError {
-    /// Not now: all room is taken by messages that some member has not released.
+    /// All room is taken for now, by messages that some member has not released.
     #[error("no room in the ring now")]
     NoRoom,
-    /// Never: a message takes at most half of its ring's memory.
+    /// The message never fits: it may take at most half of its ring's memory.
     #[error("{len} bytes do not fit: the ring takes messages of up to {max} bytes")]
     TooLarge {
         /// Bytes asked for.
@@ -27,10 +27,10 @@ pub enum ClaimError {
         /// Bytes of the largest message.
         max: u64,
     },
-    /// This participant has no such ring in the subgroup.
+    /// This participant has no ring of this class in the subgroup.
     #[error("not a sender of this subgroup")]
     NotASender,
-    /// The subgroup changes its members: the next epoch takes claims.
+    /// The epoch is ending because the members change: the next epoch takes claims.
     #[error("the subgroup is changing its members")]
     Wedged,
     /// The group has stopped.
@@ -39,7 +39,7 @@ pub enum ClaimError {
 }
 
 impl ClaimError {
-    /// Whether an epoch of this status takes claims and commits.
+    /// Whether an epoch with this status takes claims and commits.
     pub(crate) fn of_status(status: u32) -> Result<(), Self> {
         match status {
             OPEN => Ok(()),
@@ -49,16 +49,16 @@ impl ClaimError {
     }
 }
 
-/// What a commit says of its message.
+/// The metadata of a message, given at its commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommitMeta {
     /// What the message means to its instance.
     pub kind: MessageKind,
-    /// For the layer above.
+    /// For the layer above; the engine does not read it.
     pub flags: u8,
     /// RTPS encapsulation identifier of the payload.
     pub encapsulation: u16,
-    /// The writer, unique within the participant.
+    /// The writer's number, unique within the participant.
     pub writer: u32,
     /// Source timestamp, nanoseconds since 1970.
     pub timestamp: i64,
@@ -66,30 +66,30 @@ pub struct CommitMeta {
     pub topic: u64,
     /// Key hash of the instance.
     pub key_hash: [u8; 16],
-    /// Messages that the writer dropped before this one: as many writer sequence
-    /// numbers are left out, by which readers count what they lost.
+    /// Messages that the writer dropped before this one. That many writer sequence numbers are left
+    /// out, so that readers can count what they lost.
     pub skipped: u32,
 }
 
-/// A committed message: a receipt to ask about.
+/// Identifies a committed message, to ask later whether it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Committed {
-    /// Where it was sent.
+    /// The subgroup it was sent in.
     pub subgroup: SubgroupId,
-    /// In which of the subgroup's epochs.
+    /// The epoch it was sent in: id of the view that formed it.
     pub epoch: u64,
-    /// By which ring.
+    /// The class it was sent by.
     pub class: DeliveryClass,
-    /// Which message of this sender in the epoch, nulls counted.
+    /// Index among this sender's messages of the class in the epoch, nulls included.
     pub index: u64,
 }
 
-/// A commit that was refused, and the claim with what was built in it.
+/// A commit that was refused, with the claim and the message built in it.
 pub struct RefusedCommit<F: Fabric> {
-    /// Why.
+    /// The reason.
     pub error: ClaimError,
-    /// To be copied from: into a claim of the subgroup's next epoch when this one
-    /// is wedged. Dropped, it leaves no trace.
+    /// Source for a copy into a claim of the subgroup's next epoch, when this one is wedged. If
+    /// dropped, it is withdrawn.
     pub claim: Claim<F>,
 }
 
@@ -101,25 +101,26 @@ impl<F: Fabric> fmt::Debug for RefusedCommit<F> {
     }
 }
 
-/// Room in this participant's ring, to build one message in.
+/// Room in this participant's ring, in which one message is built.
 ///
-/// Ended by [`Claim::commit`]; dropped, it is withdrawn and leaves no trace.
+/// [`Claim::commit`] ends it. If dropped, it is withdrawn and leaves no trace.
 pub struct Claim<F: Fabric> {
     subgroup: Arc<SubgroupHandle<F>>,
-    /// Where the ring's payload begins, in my own row.
+    /// Start of the ring's payload in the own row; dangling where this member does not send.
     payload: NonNull<u8>,
-    /// Where the room of this claim begins in it.
+    /// Start of the claimed room in it.
     begin: NonNull<u8>,
+    /// The extent; meaningful while `is_open`, and for the header afterwards.
     reserved: Reserved,
     class: DeliveryClass,
-    /// Neither committed nor withdrawn.
+    /// True until the claim is committed or withdrawn.
     is_open: bool,
 }
 
-// SAFETY: both pointers are into a row that `epoch` keeps mapped. Nothing is reached through them
-// but the reserved bytes, which are this claim's alone while it is open, on any thread.
+// SAFETY: both pointers point into a row that `subgroup` keeps mapped. Only the reserved bytes are
+// accessed through them, and these belong to this claim alone while it is open, on any thread.
 unsafe impl<F: Fabric> Send for Claim<F> {}
-// SAFETY: nothing is reached through them but by `&mut self`.
+// SAFETY: the bytes are accessed through `&mut self` only.
 unsafe impl<F: Fabric> Sync for Claim<F> {}
 
 impl<F: Fabric> Claim<F> {
@@ -143,9 +144,8 @@ impl<F: Fabric> Claim<F> {
         }
     }
 
-    /// Claims anew, in the same epoch and by the same ring, as [`SubgroupHandle::claim`] does: for who
-    /// has finished this claim and keeps it, rather than take hold of the epoch for each
-    /// message. What is claimed still is withdrawn.
+    /// Claims again in the same epoch and class, like [`SubgroupHandle::claim`], but reuses the
+    /// claim's count of the epoch. An open claim is withdrawn first.
     #[inline]
     pub fn renew(&mut self, len: u32) -> Result<(), ClaimError> {
         self.withdraw();
@@ -155,7 +155,7 @@ impl<F: Fabric> Claim<F> {
         Ok(())
     }
 
-    /// Gives up what is claimed, if it is neither committed nor withdrawn; it leaves no trace.
+    /// Withdraws the claim if it is open; it leaves no trace.
     #[inline]
     pub fn withdraw(&mut self) {
         if self.is_open {
@@ -168,17 +168,17 @@ impl<F: Fabric> Claim<F> {
         self.is_open = false;
         if let Some((send_ring, _)) = self.parts() {
             send_ring.withdraw(&self.reserved);
-            // A thread may wait for this room. (The nudge fences before it looks.)
+            // A thread may wait for this room. The nudge fences before it looks for sleepers.
             self.subgroup.nudge();
         }
     }
 
-    /// Where the room is.
+    /// The epoch the claim is in.
     pub fn subgroup(&self) -> &Arc<SubgroupHandle<F>> {
         &self.subgroup
     }
 
-    /// By which ring it will be sent.
+    /// The class the message will be sent by.
     pub fn class(&self) -> DeliveryClass {
         self.class
     }
@@ -191,25 +191,25 @@ impl<F: Fabric> Claim<F> {
         ))
     }
 
-    /// The bytes to build in, aligned to 16. They hold whatever this
-    /// participant's ring held before.
+    /// The bytes to build the message in, aligned to 16. Their initial content is unspecified: what
+    /// the ring held before.
     #[inline]
     pub fn bytes(&mut self) -> &mut [u8] {
         let len = match self.is_open {
             true => self.reserved.len as usize,
             false => 0,
         };
-        // SAFETY: mapped for as long as the epoch lives. The extent is this claim's alone
-        // until it is ended (invariant of `SendRing`), and `&mut self` makes this the only
-        // reference to it.
+        // SAFETY: the row is mapped while `subgroup` lives, and `begin..begin + len` lies in it
+        // (`begin`). The extent belongs to this claim alone until the claim is ended
+        // (invariant of `SendRing`), and `&mut self` makes this the only reference to it.
         unsafe { std::slice::from_raw_parts_mut(self.begin.as_ptr(), len) }
     }
 
-    /// Takes the next place in the order of this participant's messages for the
-    /// first `used` bytes. The message is on its way once this returns; it is
-    /// visible to others when the engine has published it. Lock-free.
+    /// Takes the next position in the order of this participant's messages for the first `used`
+    /// bytes. After this returns, the message will be sent; others see it once the engine has
+    /// published it. Lock-free.
     ///
-    /// An epoch that is wedged gives the claim back, see [`RefusedCommit`].
+    /// A wedged epoch gives the claim back, see [`RefusedCommit`].
     pub fn commit(mut self, used: u32, meta: &CommitMeta) -> Result<Committed, RefusedCommit<F>> {
         match self.finish(used, meta) {
             Ok(index) => Ok(self.committed(index)),
@@ -217,8 +217,8 @@ impl<F: Fabric> Claim<F> {
         }
     }
 
-    /// As [`commit`](Self::commit), for those who have a use for its epoch afterwards. Once
-    /// it has succeeded, the claim is of no more use, but for its [`committed`](Self::committed).
+    /// Like [`commit`](Self::commit), but keeps the claim, for a further [`renew`](Self::renew) or
+    /// for [`committed`](Self::committed). Returns the message's index.
     pub fn finish(&mut self, used: u32, meta: &CommitMeta) -> Result<u64, ClaimError> {
         let (status, inside) = self.subgroup.gate.enter();
         let place = self.place(status, used)?;
@@ -230,26 +230,30 @@ impl<F: Fabric> Claim<F> {
         Ok(place.ok_or(ClaimError::Stopped)?.index)
     }
 
-    /// The first part of the same, by the owner of the engine: no thread closes the subgroup and
-    /// takes what is committed for complete meanwhile. To be followed by what
-    /// [`header`](Self::header) gives, written or published.
+    /// First part of a commit by the owner of the engine lock: no other thread can wedge the epoch
+    /// in between and take the committed messages for complete. The caller then writes or publishes
+    /// the [`header`](Self::header).
     #[inline]
-    pub(crate) fn finish_owned(&mut self, used: u32) -> Result<Place, ClaimError> {
+    pub(crate) fn finish_owned(&mut self, used: u32) -> Result<RingPosition, ClaimError> {
         self.take_place(self.subgroup.gate.status(), used)
     }
 
-    /// Takes the next place in the order, at this status of the epoch; the claim is no more open.
+    /// Takes the next position in the order if this status allows it; the claim is no longer open.
     #[inline(always)]
-    pub(crate) fn take_place(&mut self, status: u32, used: u32) -> Result<Place, ClaimError> {
+    pub(crate) fn take_place(
+        &mut self,
+        status: u32,
+        used: u32,
+    ) -> Result<RingPosition, ClaimError> {
         let place = self.place(status, used)?;
         self.is_open = false;
         place.ok_or(ClaimError::Stopped)
     }
 
-    /// Takes the next place in the order, at this status of the epoch. `None` when the epoch's
+    /// Takes the next position in the order if this status allows it. `None` when the epoch's
     /// message indexes are used up; the claim is withdrawn then.
     #[inline(always)]
-    fn place(&self, status: u32, used: u32) -> Result<Option<Place>, ClaimError> {
+    fn place(&self, status: u32, used: u32) -> Result<Option<RingPosition>, ClaimError> {
         ClaimError::of_status(status)?;
         match &self.subgroup.send_rings[self.class.index()] {
             Some(send_ring) if self.is_open => {
@@ -259,9 +263,9 @@ impl<F: Fabric> Claim<F> {
         }
     }
 
-    /// The header of a place that was taken.
+    /// The header of the message at a position that was taken.
     #[inline]
-    pub(crate) fn header(&self, place: Place, used: u32, meta: &CommitMeta) -> Header {
+    pub(crate) fn header(&self, place: RingPosition, used: u32, meta: &CommitMeta) -> Header {
         Header {
             index: place.index,
             offset: self.reserved.offset(),
@@ -270,7 +274,7 @@ impl<F: Fabric> Claim<F> {
             flags: meta.flags,
             encapsulation: meta.encapsulation,
             writer: meta.writer,
-            // The publishing thread, which goes in order, makes the number of it.
+            // The publishing thread, which goes in order, replaces it by the sequence number.
             writer_seq: meta.skipped.into(),
             timestamp: meta.timestamp,
             topic: meta.topic,
@@ -278,8 +282,8 @@ impl<F: Fabric> Claim<F> {
         }
     }
 
-    /// Writes the header: the message can be published.
-    pub(crate) fn write(&self, place: Place, header: &Header) {
+    /// Writes the header to the row: from now on the message can be published.
+    pub(crate) fn write(&self, place: RingPosition, header: &Header) {
         if let Some((send_ring, columns)) = self.parts() {
             let at = columns.header(place.real.into());
             self.subgroup.fabric.store_words(at, &header.to_words());
@@ -287,7 +291,7 @@ impl<F: Fabric> Claim<F> {
         }
     }
 
-    /// It is sent; another one like it is probably built next.
+    /// After a send: prefetches for the next message, which is probably similar.
     #[inline]
     pub(crate) fn expect_another(&self) {
         if let Some((send_ring, columns)) = self.parts() {
@@ -299,7 +303,7 @@ impl<F: Fabric> Claim<F> {
         }
     }
 
-    /// The receipt of what it was finished with, which is this message of its ring.
+    /// Identifies the message that the claim was finished with; `index` is what that returned.
     #[inline]
     pub fn committed(&self, index: u64) -> Committed {
         Committed {
@@ -311,11 +315,11 @@ impl<F: Fabric> Claim<F> {
     }
 }
 
-/// Where what is reserved begins, in a ring whose payload begins there.
+/// Start of the reserved extent, in a ring whose payload starts at `payload`.
 #[inline]
 fn begin(payload: NonNull<u8>, reserved: &Reserved) -> NonNull<u8> {
-    // SAFETY: the extent lies in the payload of my own ring (`SendRing::reserve` sees to it), all
-    // of which lies in my row (`Region::place` has checked it).
+    // SAFETY: `SendRing::reserve` gives extents inside of the payload ring of `reserved`, and
+    // `Region::place` has checked that this ring lies in the own row as a whole.
     unsafe { payload.add(reserved.offset() as usize) }
 }
 

@@ -1,11 +1,19 @@
 //! Delivery and release predicates of a subgroup, and the digest of its order.
+//!
+//! ```text
+//!   sequence numbers   | delivered | stable, not delivered | received | missing
+//!                                  ^ delivered_num         ^ stable
+//! ```
+//!
+//! Invariants: messages are delivered in the order of their sequence numbers, and only below
+//! `stable`; `delivered_num` and each `released` only rise.
 
 use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::run::{Course, MessageRun, Order, RunTotals, Source};
-use super::{Context, Found, SubgroupState, Trouble};
+use super::run::{MessageRun, Order, RunTotals, SequenceSpan, Source};
+use super::{Context, Fault, MemberFault, SubgroupState};
 use crate::config::{Bounds, EngineConfig};
 use crate::counters::bump;
 use crate::ids::DeliveryClass;
@@ -16,7 +24,7 @@ use crate::subgroup::digest::Digest;
 use crate::subgroup::handle::SubgroupHandle;
 use crate::sync::Ordering;
 
-/// Messages that a step delivers at most of an order with so many senders.
+/// Maximum number of messages that a step delivers, with this many ordered senders.
 fn delivery_max(config: &EngineConfig, senders: usize) -> u64 {
     let Bounds {
         step, per_sender, ..
@@ -28,9 +36,9 @@ fn delivery_max(config: &EngineConfig, senders: usize) -> u64 {
     }
 }
 
-/// Messages after which the sink is told, though the next step delivers more, in an epoch of
-/// these. Readers are told of a part of what senders have room for, while they fill the rest:
-/// were they told of all of it, either would wait for the other.
+/// Real messages after which the sink sees the end of a batch even if the next step delivers more.
+/// Readers are woken for a part of what the senders have room for, and work while the senders fill
+/// the rest. If they were woken for all of it, readers and senders would wait for each other.
 pub(super) fn batch_max(config: &EngineConfig, spec: &SubgroupSpec) -> u64 {
     let rings = spec.ordered().filter_map(|sender| sender.rings[0]);
     let room: u64 = rings.map(|ring| u64::from(ring.messages)).sum();
@@ -40,14 +48,14 @@ pub(super) fn batch_max(config: &EngineConfig, spec: &SubgroupSpec) -> u64 {
     }
 }
 
-/// What is next in the order.
+/// The next message in the order.
 #[derive(Debug, Clone, Copy)]
 struct Next {
-    /// Its place in the order.
+    /// Its sequence number.
     seq: u64,
-    /// Whose it is: index among the ordered senders.
+    /// Its sender, as index among the ordered senders.
     order: usize,
-    /// The place of what is next of any other sender.
+    /// Sequence number of the next message of any other sender: exclusive end of this sender's run.
     until: u64,
 }
 
@@ -63,7 +71,7 @@ impl<F: Fabric> SubgroupState<F> {
         let before = self.delivered;
         let mut left = delivery_max(context.config, self.ordered.len());
         let mut done = self.delivered_num;
-        // Nothing stable is left at that place, or behind it.
+        // Invariant: every stable message below `done` has been delivered.
         while done < self.stable && left > 0 {
             let next = self.next_at(done).or_else(|| self.next_in_order(None));
             let Some(next) = next.filter(|it| it.seq < self.stable) else {
@@ -79,15 +87,15 @@ impl<F: Fabric> SubgroupState<F> {
         handle.fabric.store(handle.columns.delivered_num, done);
         self.pass_ordered(handle);
         self.count_delivered(before);
-        // Else there will be another step, which delivers more, or ends the epoch.
-        if done >= self.stable || self.untold() >= self.batch_max {
+        // Otherwise a further step delivers more, or ends the epoch.
+        if done >= self.stable || self.unreported() >= self.batch_max {
             self.end_batch(context);
         }
         true
     }
 
-    /// Hands over what is next in order, and what follows it of the same sender before that
-    /// of any other, while messages are `left` to be delivered. The place behind that.
+    /// Delivers the next message and those of the same sender that follow it before a message of
+    /// another sender, at most `left`. Returns the sequence number after them.
     fn deliver_next<S: Sink<F>>(
         &mut self,
         next: Next,
@@ -101,11 +109,11 @@ impl<F: Fabric> SubgroupState<F> {
         let end = next.until.min(self.stable).min(self.digest.due_at());
         let at = self.ordered[next.order];
         let handed = self.hand_over(DeliveryClass::Ordered, at, (end, left), handle, context);
-        // There is a message at that place.
+        // A message exists at `next.seq`, so something was handed over.
         handed.unwrap_or(next.seq + 1)
     }
 
-    /// The message at just this place, where one is.
+    /// The message with exactly this sequence number, if it is not a null.
     fn next_at(&self, seq: u64) -> Option<Next> {
         let n = self.ordered.len() as u64;
         let order = (seq % n) as usize;
@@ -115,8 +123,7 @@ impl<F: Fabric> SubgroupState<F> {
         (header.index == seq / n).then_some(Next { seq, order, until })
     }
 
-    /// What is left below the cut, stable or not.
-    /// Nothing is said of it any more.
+    /// Delivers what is left below the ragged trim, stable or not. Nothing is acknowledged.
     pub(super) fn deliver_trimmed<S: Sink<F>>(
         &mut self,
         handle: &Arc<SubgroupHandle<F>>,
@@ -133,7 +140,7 @@ impl<F: Fabric> SubgroupState<F> {
         self.end_batch(context);
     }
 
-    /// The next message; below the cut, if there is one.
+    /// The next message in the order; below the ragged trim, if one is given.
     fn next_in_order(&self, trim: Option<&[u64]>) -> Option<Next> {
         let n = self.ordered.len() as u64;
         let mut next: Option<Next> = None;
@@ -159,9 +166,9 @@ impl<F: Fabric> SubgroupState<F> {
         next
     }
 
-    /// Hands the front messages of a stream to the sink, one at least: those before the place
-    /// `end` in its order, or of its ring, and as many as are `left` at most, which are fewer
-    /// then. The place behind them; `None` when there is none.
+    /// Hands messages at the front of a cursor to the sink, at least one: those below the sequence
+    /// number `end`, at most `left`, which is reduced. Returns the sequence number after them;
+    /// `None` when there is none.
     fn hand_over<S: Sink<F>>(
         &mut self,
         class: DeliveryClass,
@@ -193,7 +200,7 @@ impl<F: Fabric> SubgroupState<F> {
         let mut run = MessageRun {
             source,
             cursor,
-            course: Course {
+            span: SequenceSpan {
                 senders: if is_ordered { handle.ordered } else { 1 },
                 at: if is_ordered { sender.order } else { 0 },
                 base: if is_ordered { self.spec.base } else { 0 },
@@ -209,7 +216,7 @@ impl<F: Fabric> SubgroupState<F> {
             is_out: false,
         };
         context.sink.deliver_run(&mut run);
-        // What it has left.
+        // Messages that the sink did not take from the run.
         while let Some(delivery) = run.next() {
             context.sink.deliver(&delivery);
         }
@@ -224,7 +231,7 @@ impl<F: Fabric> SubgroupState<F> {
         Some(behind)
     }
 
-    /// `before` is what had been delivered before the predicate.
+    /// Adds to the counters what was delivered since `before`.
     fn count_delivered(&self, before: (u64, u64)) {
         let delivered = self.delivered.0 - before.0;
         if delivered > 0 {
@@ -235,21 +242,21 @@ impl<F: Fabric> SubgroupState<F> {
         }
     }
 
-    /// Messages delivered since the sink was told.
-    fn untold(&self) -> u64 {
-        self.delivered.0 - self.told
+    /// Real messages delivered since the sink last saw the end of a batch.
+    fn unreported(&self) -> u64 {
+        self.delivered.0 - self.reported
     }
 
-    /// Tells the sink, if there is anything to tell. Where each message is told, all is told.
+    /// Ends the batch, if it has a message. With unbatched upcalls, each message has ended its own.
     pub(crate) fn end_batch<S: Sink<F>>(&mut self, context: &mut Context<'_, S>) {
-        if self.untold() > 0 && context.config.batched_upcalls {
+        if self.unreported() > 0 && context.config.batched_upcalls {
             bump(&self.handle.common.counters.upcalls, 1);
             context.sink.batch_end();
         }
-        self.told = self.delivered.0;
+        self.reported = self.delivered.0;
     }
 
-    /// Everything below `delivered_num` has been handed over.
+    /// Passes, for each ordered sender, all messages below `delivered_num`.
     fn pass_ordered(&self, handle: &SubgroupHandle<F>) {
         let n = self.ordered.len() as u64;
         for (order, &at) in self.ordered.iter().enumerate() {
@@ -296,21 +303,21 @@ impl<F: Fabric> SubgroupState<F> {
         self.delivered != before
     }
 
-    /// Tells senders which room is theirs again.
+    /// Acknowledges to senders which room they may reuse.
     pub(super) fn release<S>(&mut self, handle: &SubgroupHandle<F>, context: &mut Context<'_, S>) {
         let fabric = &handle.fabric;
         let mut changed = false;
         for class in DeliveryClass::BOTH.map(DeliveryClass::index) {
             for (at, tracker) in handle.release_trackers[class].iter().enumerate() {
                 let Some(tracker) = tracker else { continue };
-                // Who lets go of messages accounts for that itself.
+                // A thread that releases messages later recomputes `released` itself.
                 let passed = tracker.passed();
                 if self.accounted[class][at] != passed {
                     let word = handle.columns.released(class, at);
                     tracker.release(|value| fabric.store(word, value));
                     self.accounted[class][at] = passed;
                 }
-                // Another thread may have released since the last step too.
+                // Another thread may also have released since the last step.
                 let released = tracker.released();
                 changed |= released != self.released_told[class][at];
                 self.released_told[class][at] = released;
@@ -322,8 +329,8 @@ impl<F: Fabric> SubgroupState<F> {
         }
     }
 
-    /// Takes room back that all members have released; of a member whose row is
-    /// not read any more it is unknown. Whether there was any.
+    /// Frees room that all members have released. What a fenced member has released is unknown, so
+    /// nothing is freed then. Returns whether room or a release came.
     pub(super) fn reclaim(&mut self, handle: &SubgroupHandle<F>) -> bool {
         let fabric = &handle.fabric;
         let Some(mine) = handle.mine else {
@@ -348,12 +355,12 @@ impl<F: Fabric> SubgroupState<F> {
                 })
                 .min()
                 .unwrap_or(0);
-            // An older value of a word may come after a newer one.
+            // A push may carry an older value of a word after a newer one (F1).
             if released > handle.released[class].load(Ordering::Relaxed) {
                 // Pairs with the acquire in `SubgroupHandle::released`.
                 handle.released[class].store(released, Ordering::Release);
-                // Also without room, behind a message that is still being built:
-                // a thread may wait for just these.
+                // Even if a message that is still being built keeps the room: a thread may wait for
+                // exactly this release.
                 room = true;
             }
             room |= send_ring.reclaim(released);
@@ -370,17 +377,20 @@ impl<F: Fabric> SubgroupState<F> {
         let pushes = &mut *context.pushes;
         self.digest.checkpoint(seq, |number, value| {
             let slot = handle.columns.digest_slot(number);
-            // As words, whose values are those of now: a range may be fetched
-            // when its slot is used again. Stored and sent in this order, so that
-            // a reader of a slot that is used again reads a later count then.
+            // Pushed as words, with their values of now, because a pushed range may be read when
+            // its slot has been reused. Stored and pushed in this order, so that a reader of a
+            // reused slot reads a later count afterwards.
             pushes.digest_word(slot, Digest::position(number));
             pushes.digest_word(slot + 8, value);
             pushes.digest_word(handle.columns.digest_count, number + 1);
         });
     }
 
-    /// Compares checkpoints with those of the other members.
-    pub(super) fn compare_digests(&mut self, handle: &SubgroupHandle<F>) -> Result<(), Trouble> {
+    /// Compares digest checkpoints with those of the other members.
+    pub(super) fn compare_digests(
+        &mut self,
+        handle: &SubgroupHandle<F>,
+    ) -> Result<(), MemberFault> {
         let fabric = &handle.fabric;
         let me = fabric.me();
         let taken = self.digest.taken();
@@ -390,7 +400,7 @@ impl<F: Fabric> SubgroupState<F> {
             }
             let row = fabric.row(place);
             let theirs = row.load(member.columns.digest_count);
-            // The slot behind the count may be under way already.
+            // The slot after the count may be in the middle of an overwrite.
             let oldest = taken.max(theirs).saturating_sub(DIGESTS_KEPT - 1);
             for number in member.compared.max(oldest)..taken.min(theirs) {
                 let slot = member.columns.digest_slot(number);
@@ -398,9 +408,9 @@ impl<F: Fabric> SubgroupState<F> {
                 let lapped = row.load(member.columns.digest_count) >= number + DIGESTS_KEPT;
                 let mine = self.digest.at(number);
                 if let Some(mine) = mine.filter(|mine| *mine != value && !lapped) {
-                    return Err(Trouble {
+                    return Err(MemberFault {
                         place,
-                        what: Found::Disagreement {
+                        what: Fault::Disagreement {
                             position: self.spec.base + Digest::position(number),
                             mine,
                             theirs: value,

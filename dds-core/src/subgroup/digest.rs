@@ -1,18 +1,18 @@
-//! The digest of the order: members that disagree find out in production.
+//! The digest of the order, by which members detect in production that their orders differ.
 //!
-//! Over (sequence number, sender, topic, length) of every ordered message,
-//! seeded by epoch and subgroup; a checkpoint at every multiple of
-//! [`DIGEST_EVERY`]: the digest of all that stands before it. It detects
-//! mistakes, not attacks: a fast mixing function is enough.
+//! It covers (sequence number, sender, topic, length) of every ordered message, seeded by epoch and
+//! subgroup. A checkpoint stands at every multiple of [`DIGEST_EVERY`]: the digest of all messages
+//! before it. It detects mistakes, not attacks, so a fast mixing function is enough.
 
 use crate::limits::{DIGEST_EVERY, DIGESTS_KEPT};
 
-/// Running digest of one subgroup's order.
+/// Running digest of the order of one epoch.
 #[derive(Debug, Clone)]
 pub(crate) struct Digest {
     value: u64,
     /// Checkpoints taken; number `c` stands at position `(c + 1) * DIGEST_EVERY`.
     taken: u64,
+    /// The last checkpoints, by number modulo [`DIGESTS_KEPT`].
     kept: [u64; DIGESTS_KEPT as usize],
 }
 
@@ -34,7 +34,7 @@ impl Digest {
         }
     }
 
-    /// Takes in the message at `seq`; checkpoints before it are to be taken first.
+    /// Adds the message at `seq`. The caller takes the checkpoints before it first.
     pub(crate) fn add(&mut self, seq: u64, sender: u16, topic: u64, len: u32) {
         let message = mix(seq, u64::from(sender) << 32 | u64::from(len));
         self.value = mix(self.value ^ message, topic);
@@ -45,21 +45,21 @@ impl Digest {
         self.value
     }
 
-    /// Whether a checkpoint is due when everything below `position` is taken in.
+    /// Whether a checkpoint is due when all messages below `position` have been added.
     pub(crate) fn is_due(&self, position: u64) -> bool {
         position / DIGEST_EVERY > self.taken
     }
 
-    /// The position up to which none is due.
+    /// Exclusive end of the positions before the next checkpoint.
     pub(crate) fn due_at(&self) -> u64 {
         (self.taken + 1) * DIGEST_EVERY
     }
 
-    /// Takes the checkpoints that are due at `position`, calling `store` with
-    /// the number and value of each that is kept.
+    /// Takes the checkpoints due at `position`, and calls `store` with the number and value of each
+    /// that is kept.
     pub(crate) fn checkpoint(&mut self, position: u64, mut store: impl FnMut(u64, u64)) {
         let due = position / DIGEST_EVERY;
-        // After a long run of nulls only the last few would be kept anyway.
+        // After a long run of nulls only the last few would be kept.
         for number in self.taken.max(due.saturating_sub(DIGESTS_KEPT))..due {
             self.kept[(number % DIGESTS_KEPT) as usize] = self.value;
             store(number, self.value);
@@ -67,7 +67,7 @@ impl Digest {
         self.taken = self.taken.max(due);
     }
 
-    /// Checkpoints taken.
+    /// Number of checkpoints taken.
     pub(crate) fn taken(&self) -> u64 {
         self.taken
     }
@@ -78,7 +78,7 @@ impl Digest {
         kept.then(|| self.kept[(checkpoint % DIGESTS_KEPT) as usize])
     }
 
-    /// The ordered position at which a checkpoint stands.
+    /// The position at which a checkpoint stands.
     pub(crate) const fn position(checkpoint: u64) -> u64 {
         (checkpoint + 1) * DIGEST_EVERY
     }

@@ -1,38 +1,36 @@
-//! How an epoch ends: wedged, frozen, cut, and delivered up to the cut.
+//! The end of an epoch: wedge, freeze, ragged trim, delivery up to the trim.
 //!
 //! ```text
 //!   wedge   commits are refused; the guards are final
-//!   freeze  once all who go on are wedged: what their guards vouch for is
-//!           received; the counts do not change any more
-//!   finish  once all who go on have agreed on the least of their counts: what
-//!           is below is delivered, in order, and nothing else by anybody
+//!   freeze  after all members that go on have wedged: receives what their guards
+//!           cover; the counts are final
+//!   finish  after all members that go on have agreed on the ragged trim (the least
+//!           of their counts): delivers what is below it, in order, and nothing else
 //! ```
 //!
-//! What was delivered before as stable had been received by all, so it is below
-//! every cut; and what remains below the cut has all been received by everybody
-//! who goes on. So all end with the same order, of which everybody who does not
-//! go on has delivered a beginning. Holes, left by those who failed, are
-//! skipped: what would have stood there is lost.
+//! Invariants: a message delivered as stable had been received by all members, so it is below
+//! every trim. What remains below the trim has been received by all members that go on. So these
+//! members end with the same order, and every other member has delivered a prefix of it. Holes
+//! left by failed members are skipped: those messages are lost.
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::{Context, Phase, Sender, SubgroupState, Trouble};
+use super::{Context, MemberFault, Phase, Sender, SubgroupState};
 use crate::ids::DeliveryClass;
 use crate::sink::{EngineEvent, Sink};
 use crate::subgroup::handle::{ENDED, WEDGED};
 use crate::subgroup::receive_cursor::ReceiveCursor;
 
 impl<F: Fabric> SubgroupState<F> {
-    /// From now on claims and commits are refused. True once what was committed
-    /// has been published, so that the guards are final; to be called again
-    /// until then.
+    /// Refuses claims and commits from now on. Returns true once all committed messages are
+    /// published, so that the guards are final; until then it must be called again.
     pub(crate) fn wedge<S>(&mut self, context: &mut Context<'_, S>) -> bool {
         if self.phase == Phase::Frozen {
             return true;
         }
         self.phase = Phase::Wedged;
         self.handle.close(WEDGED);
-        // After the status: a commit that begins now sees it.
+        // After the status is set: a commit that begins now sees the status.
         if self.handle.gate.is_busy() {
             return false;
         }
@@ -40,16 +38,15 @@ impl<F: Fabric> SubgroupState<F> {
         self.is_published()
     }
 
-    /// Receives what can be seen; from now on the counts do not change: how many messages of
-    /// each sender's ordered ring have been received, nulls counted, in the order of
-    /// [`SubgroupSpec::senders`](crate::SubgroupSpec::senders). To be
-    /// called when all who go on are wedged, and can be seen to be. Fails, and
-    /// may be called again, when the row of a member makes no sense. `None`
-    /// unless this member is wedged itself.
+    /// Receives what the guards cover; the counts are final afterwards. Returns the number of
+    /// messages received of each ordered ring, nulls included, in the order of
+    /// [`SubgroupSpec::senders`](crate::SubgroupSpec::senders). Must be called when all members
+    /// that go on are known to be wedged. Fails on a violation of the protocol, and may be called
+    /// again. `None` unless this member is wedged.
     pub(crate) fn freeze<S>(
         &mut self,
         context: &mut Context<'_, S>,
-    ) -> Result<Option<Vec<u64>>, Trouble> {
+    ) -> Result<Option<Vec<u64>>, MemberFault> {
         if self.phase == Phase::Open || !self.is_published() {
             return Ok(None);
         }
@@ -66,15 +63,15 @@ impl<F: Fabric> SubgroupState<F> {
         Ok(Some(counts.collect()))
     }
 
-    /// Goes on after all: the view ended without replacing the epoch. (Somebody was
-    /// suspected who then left by the change that was under way.)
+    /// Takes messages again: the view ended without replacing the epoch. (A member was suspected
+    /// that then left by the view change under way.)
     pub(crate) fn reopen(&mut self) {
         self.phase = Phase::Open;
         self.handle.reopen();
     }
 
-    /// Nothing more is read of the member's row: what had come of it is received
-    /// now. It does not take part in the epoch's end.
+    /// Stops reading the member's row, after receiving what has arrived of it. The member does not
+    /// take part in the epoch's end.
     pub(crate) fn fence(&mut self, place: Rank) {
         let handle = &self.handle.clone();
         let me = handle.fabric.me();
@@ -83,8 +80,8 @@ impl<F: Fabric> SubgroupState<F> {
         }
         handle.fabric.fence(place);
         if self.phase != Phase::Frozen {
-            // How far that member can have come, my own messages say. Nothing is wrong with
-            // my own row; if it were, the next step tells.
+            // The own messages bound how far that member can have sent. A fault of the own row
+            // would be found by the next step.
             let _ = self.receive_own(handle);
         }
         if self.phase != Phase::Frozen
@@ -93,18 +90,18 @@ impl<F: Fabric> SubgroupState<F> {
                 .binary_search_by_key(&place, |sender| sender.rank)
         {
             for class in DeliveryClass::BOTH {
-                // Where it makes no sense, it ends.
+                // A violation ends what can be received of it.
                 let _ = self.receive_ring(handle, (at, class), u64::MAX, &mut 0);
             }
         }
-        let _ = self.heed_ack(handle, place);
+        let _ = self.note_acknowledgement(handle, place);
         self.members[place.index()].fenced = true;
         self.push_no_more_to(place);
     }
 
-    /// Delivers what is below the cut, which has a count for each sender in
-    /// their order, and ends the epoch. False, and nothing is done, unless the
-    /// epoch is frozen and everything below the cut is here.
+    /// Delivers what is below the ragged trim, one count for each sender in their order, and ends
+    /// the epoch. Returns false, without any effect, unless the epoch is frozen and everything
+    /// below the trim has been received.
     pub(crate) fn finish<S: Sink<F>>(
         &mut self,
         trim: &[u64],
@@ -132,7 +129,7 @@ impl<F: Fabric> SubgroupState<F> {
     }
 }
 
-/// How many messages of a sender's ordered ring have been received.
+/// Number of messages of a sender's ordered ring that have been received.
 fn received(sender: &Sender) -> Option<u64> {
     sender.receive_cursors[0].as_ref().map(ReceiveCursor::count)
 }

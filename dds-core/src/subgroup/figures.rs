@@ -1,4 +1,4 @@
-//! What an epoch looks like from here: for tools that show who holds whom up.
+//! The state of an epoch as one member sees it, for tools that show which member delays others.
 
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{Fabric, Rank};
@@ -8,95 +8,95 @@ use crate::ids::DeliveryClass;
 use crate::subgroup::receive_cursor::ReceiveCursor;
 use crate::sync::Ordering;
 
-/// How far a member is in a subgroup's order: exclusive ends.
+/// A member's progress in a subgroup's order: exclusive ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// All messages below are received by all.
+    /// Every message below has been received by all members.
     pub stable: u64,
-    /// Everything below is delivered here.
+    /// Every message below has been delivered here.
     pub delivered_num: u64,
-    /// Digest of what is delivered here.
+    /// Digest of the messages delivered here.
     pub digest: u64,
 }
 
 /// An epoch at one moment, as one member sees it. Members are named by their ranks in the view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubgroupFigures {
-    /// Of which subgroup.
+    /// The subgroup's id.
     pub subgroup: u32,
-    /// The view that made it.
+    /// Id of the view that formed the epoch.
     pub epoch: u64,
-    /// Its members by place.
+    /// The members' ranks in the view, by rank in the epoch.
     pub members: Vec<u16>,
-    /// How far it is on its way to its end.
+    /// The epoch's phase.
     pub phase: EpochPhase,
-    /// Members of which it is not known that they are ready for its messages: until all
-    /// are, no sender finds room. Empty once it has begun.
+    /// Members not known to be ready for messages: while there is one, claims find no room. Empty
+    /// once the epoch has begun.
     pub unready: Vec<u16>,
-    /// Positions in its order, counted from its beginning: below, all is received here.
+    /// Sequence number below which every message has been received here.
     pub received_num: u64,
-    /// Below, all is received by all, as far as it is known here.
+    /// Sequence number below which every message has been received by all members, as far as known
+    /// here.
     pub stable: u64,
-    /// Below, all is delivered here.
+    /// Sequence number below which every message has been delivered here.
     pub delivered_num: u64,
-    /// Messages delivered, and bytes of their payload.
+    /// Real messages delivered here.
     pub delivered: u64,
-    /// See `delivered`.
+    /// Bytes of their payload.
     pub delivered_bytes: u64,
-    /// What the messages wait for that are received here and not delivered, if there are any.
+    /// What received messages wait for before delivery; `None` if none waits.
     pub wait: Option<DeliveryWait>,
     /// This member's rings.
     pub rings: Vec<RingFigures>,
 }
 
-/// How far an epoch is on its way to its end.
+/// The phases of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EpochPhase {
-    /// It takes messages.
+    /// Takes claims.
     Open,
-    /// It takes none any more.
+    /// Refuses claims and commits; its guards become final.
     Wedged,
-    /// All of it is received here that will be.
+    /// The counts of received messages are final.
     Frozen,
 }
 
-/// What messages wait for before they are delivered.
+/// What received messages wait for before they are delivered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeliveryWait {
-    /// How many are received and not delivered.
+    /// Number of messages received and not delivered.
     pub messages: u64,
-    /// The sender whose next message, or null, is missing: all that waits stands behind it.
+    /// Senders whose next message, or null, is missing: all messages that wait come after it.
     pub senders: Vec<u16>,
-    /// Members whose acknowledgement is missing most.
+    /// Members whose acknowledgement is furthest behind.
     pub acknowledgements: Vec<u16>,
 }
 
 /// One of a member's own rings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RingFigures {
-    /// Which.
+    /// The class it sends.
     pub class: DeliveryClass,
-    /// Messages that it holds at most.
+    /// Capacity in messages.
     pub messages_max: u32,
-    /// Bytes of payload in flight at most, if none are of large messages: these may take all
-    /// of its memory.
+    /// Maximum bytes of payload in flight. Large messages may take all of the ring's memory
+    /// instead.
     pub bytes_max: u64,
-    /// Messages that are claimed, and not released by all.
+    /// Messages claimed and not yet released by all members.
     pub messages: u32,
-    /// The bytes that they take, what is skipped at the end of the ring included.
+    /// Bytes they take, including bytes skipped at the end of the ring.
     pub bytes: u64,
-    /// Messages published, nulls not counted.
+    /// Real messages published.
     pub sent: u64,
     /// Bytes of their payload.
     pub sent_bytes: u64,
-    /// Members that have released the least of what was published, if anything of it is
-    /// not released by all.
+    /// Members that have released the least; empty if all published messages are released by all.
     pub unreleased: Vec<u16>,
 }
 
 impl<F: Fabric> SubgroupState<F> {
-    /// For the moment between two steps.
+    /// A snapshot, taken between two steps.
     pub(crate) fn figures(&self) -> SubgroupFigures {
         SubgroupFigures {
             subgroup: self.id().0,
@@ -126,7 +126,7 @@ impl<F: Fabric> SubgroupState<F> {
         self.spec.members[place.index()].0
     }
 
-    /// Those for whom `value` is the least, if that is below `end`.
+    /// The ranks in the view of the members with the least `value`, if that is below `end`.
     fn least(&self, end: u64, value: impl Fn(Rank) -> Option<u64>) -> Vec<u16> {
         let places = (0..self.members.len() as u16).map(Rank);
         let values: Vec<(Rank, u64)> = places
@@ -156,7 +156,7 @@ impl<F: Fabric> SubgroupState<F> {
             return None;
         }
         let me = self.handle.fabric.me();
-        // What is stable waits for the next step alone.
+        // Stable messages wait only for the next step.
         let reach = match self.delivered_num >= self.stable {
             true => self.received_num,
             false => 0,

@@ -1,24 +1,26 @@
 //! Whether an epoch takes commits, and whether one is under way.
 //!
-//! A committing thread counts itself, then looks at the status; the thread that closes the
-//! gate sets the status, then looks at the count. So either the commit is
-//! refused, or the closer finds it under way (a model of loom checks it).
+//! Invariant: a committing thread counts itself, then reads the status; the thread that closes the
+//! gate sets the status, then reads the count. So either the commit is refused, or the closing
+//! thread finds it under way. A loom model checks it.
 
 use crate::sync::{AtomicU32, Ordering};
 
-/// A status that rises, but for reopening, and those who passed while it was low.
+/// A status, and the number of commits that entered while it was low.
 #[derive(Debug)]
 pub(crate) struct Gate {
+    /// Rises, except for `reopen`. 0 is open.
     status: AtomicU32,
+    /// Commits under way.
     inside: AtomicU32,
 }
 
-/// A commit that is under way, until this is dropped.
+/// A commit under way, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Inside<'a>(&'a Gate);
 
 impl Gate {
-    /// An open one: the status is 0.
+    /// Creates an open gate, with status 0.
     pub(crate) fn new() -> Self {
         Self {
             status: AtomicU32::new(0),
@@ -26,27 +28,27 @@ impl Gate {
         }
     }
 
-    /// The status. What was done before it was set is visible.
+    /// The status. Writes before it was set are visible to the caller.
     #[inline]
     pub(crate) fn status(&self) -> u32 {
         self.status.load(Ordering::Acquire)
     }
 
-    /// Goes in; the status as it is then. Who is not to be inside at that status
-    /// drops the result.
+    /// Enters, and returns the status at that time. The caller drops the result if the status does
+    /// not allow to be inside.
     pub(crate) fn enter(&self) -> (u32, Inside<'_>) {
-        // SeqCst, both: pairs with `close` and `is_busy`.
+        // SeqCst on both: pairs with `close` and `is_busy`.
         self.inside.fetch_add(1, Ordering::SeqCst);
         order_seq_cst();
         (self.status.load(Ordering::SeqCst), Inside(self))
     }
 
-    /// The status rises, or stays. Whether it rose.
+    /// Raises the status; a lower one has no effect. Returns whether it rose.
     pub(crate) fn close(&self, status: u32) -> bool {
         self.status.fetch_max(status, Ordering::SeqCst) < status
     }
 
-    /// Opens the gate again, if this is its status. Whether it was.
+    /// Opens the gate if this is its status. Returns whether it was.
     pub(crate) fn reopen(&self, status: u32) -> bool {
         let opened = self
             .status
@@ -54,21 +56,21 @@ impl Gate {
         opened.is_ok()
     }
 
-    /// The end of an [`Inside`] that was forgotten.
+    /// Ends an [`Inside`] that was forgotten.
     pub(crate) fn leave(&self) {
-        // SeqCst: what was done inside is visible to a thread that finds the gate empty.
+        // SeqCst: a thread that finds the gate empty sees what was done inside.
         self.inside.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether a commit is under way. To be asked after `close`.
+    /// Whether a commit is under way. Called after `close`.
     pub(crate) fn is_busy(&self) -> bool {
         order_seq_cst();
         self.inside.load(Ordering::SeqCst) != 0
     }
 }
 
-/// Loom takes SeqCst accesses for AcqRel ones, and knows fences only; elsewhere
-/// the accesses themselves have one order.
+/// Loom treats SeqCst accesses as AcqRel and supports SeqCst fences only; elsewhere SeqCst accesses
+/// have a single order themselves.
 fn order_seq_cst() {
     #[cfg(loom)]
     loom::sync::atomic::fence(Ordering::SeqCst);

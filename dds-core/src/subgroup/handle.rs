@@ -1,16 +1,16 @@
-//! An epoch: one subgroup in one epoch, as all threads of a participant share it.
+//! A subgroup in one epoch, as all threads of a participant share it.
 //!
-//! Application threads claim, commit and let go through here without meeting
-//! the engine's state, which one thread at a time owns (see [`Engine`]). An epoch
-//! never changes its members: when they change, it ends and another one takes
-//! its place.
+//! Application threads claim, commit and release through the handle without taking the engine
+//! lock: the engine's state of the epoch belongs to the thread that steps (see [`Engine`]). The
+//! members of an epoch never change. When the view changes them, the epoch ends and the next one
+//! takes its place.
 //!
 //! ```text
 //!   OPEN --wedge--> WEDGED --freeze, finish--> ENDED      claims go to the next epoch
 //!     \--stop----> STOPPED                                no claims any more
 //! ```
 //!
-//! Claims and held messages keep their epoch's memory alive, whatever becomes of it.
+//! Invariant: claims and held messages keep the epoch's memory mapped, even after its end.
 //!
 //! [`Engine`]: crate::Engine
 
@@ -38,49 +38,54 @@ pub(crate) const WEDGED: u32 = 1;
 pub(crate) const ENDED: u32 = 2;
 pub(crate) const STOPPED: u32 = 3;
 
-/// One subgroup in one epoch: where a participant claims, and asks what has
-/// become of its messages.
+/// One subgroup in one epoch: a participant claims room here, and asks about the state of its
+/// messages. Arrays of two are indexed by delivery class.
 pub struct SubgroupHandle<F> {
     id: SubgroupId,
+    /// Id of the view that formed the epoch.
     epoch: u64,
+    /// Position in the total order at which the epoch begins.
     base: u64,
+    /// The segment with the rows of the epoch's members.
     pub(crate) fabric: F,
+    /// Counters and flags that all epochs of the participant share.
     pub(crate) common: Arc<Shared>,
     pub(crate) config: EngineConfig,
-    /// My columns.
+    /// Columns of the own row.
     pub(crate) columns: Columns,
-    /// My rings, if I send here.
+    /// Own rings, `None` where this member does not send.
     pub(crate) send_rings: [Option<SendRing>; 2],
-    /// By ring and sender.
+    /// By class and index of the sender.
     pub(crate) release_trackers: [Box<[Option<ReleaseTracker>]>; 2],
-    /// By ring and sender: where the ring stands in its sender's row.
+    /// By class and index of the sender: offsets of the ring in its sender's row.
     pub(crate) rings: [Box<[Option<RingColumns>]>; 2],
-    /// By sender: its place.
+    /// Ranks of the senders in the epoch, ascending.
     pub(crate) senders: Box<[Rank]>,
-    /// Where I am among them.
+    /// Index of this member in `senders`.
     pub(crate) mine: Option<usize>,
-    /// Number of ordered senders, and where I am among them.
+    /// Number of ordered senders.
     pub(crate) ordered: u64,
+    /// Position of this member among the ordered senders.
     pub(crate) my_order: Option<u64>,
-    /// Everything below this place in the order has been received by all members.
+    /// Sequence number below which all members have received every message.
     pub(crate) stable: AtomicU64,
-    /// By ring: my messages below this index have been released by all members.
+    /// By class: index below which all members have released this member's messages.
     pub(crate) released: [AtomicU64; 2],
-    /// How often there was room, or `stable` or `released` moved, or the status changed.
+    /// Rises when room comes back, `stable` or `released` rises, or the status changes.
     pub(crate) changes: AtomicU64,
-    /// All members are ready for messages: until then the ordered ring has no room.
+    /// True once all members are ready for messages: until then the ordered ring takes no claims.
     pub(crate) begun: AtomicBool,
-    /// `OPEN`, `WEDGED`, `ENDED` or `STOPPED`, and commits under way.
+    /// Status (`OPEN`, `WEDGED`, `ENDED` or `STOPPED`) and number of commits under way.
     pub(crate) gate: Gate,
-    /// Whether the engine looks into it at each step.
+    /// Whether the engine skips this epoch in its steps.
     pub(crate) rest: IdleFlag,
-    /// Where it stands in the engine's list, if that has not changed since it was looked up.
+    /// Index in the engine's list at the last look-up; a hint that is checked before use.
     pub(crate) listed_at: AtomicU64,
-    /// Tickets that are out: while there is any, they have one count of the `Arc` together.
+    /// Tickets in use. While there is any, all tickets together own one count of the `Arc`.
     tickets: CachePadded<TicketCount>,
 }
 
-/// How many tickets are out.
+/// Number of tickets in use.
 pub(crate) struct TicketCount(AtomicU64);
 
 impl TicketCount {
@@ -88,15 +93,16 @@ impl TicketCount {
         Self(AtomicU64::new(0))
     }
 
-    /// Whether there was none: then the taker of these leaves a count of the `Arc` for them.
+    /// Returns whether there was none before: then the taker must leave one count of the `Arc` for
+    /// the tickets.
     pub(crate) fn take(&self, tickets: u64) -> bool {
         // Relaxed, as for a count of an `Arc`: the caller keeps the epoch alive.
         self.0.fetch_add(tickets, Ordering::Relaxed) == 0
     }
 
-    /// Whether these were the last: then the giver gives up such a count.
+    /// Returns whether these were the last: then the caller must give up that count of the `Arc`.
     pub(crate) fn give(&self, tickets: u64) -> bool {
-        // AcqRel: giving the last one back comes after all uses of the others.
+        // AcqRel: all uses of the other tickets happen before the last one is given back.
         self.0.fetch_sub(tickets, Ordering::AcqRel) == tickets
     }
 }
@@ -168,7 +174,7 @@ impl<F: Fabric> SubgroupHandle<F> {
         Ok(Claim::new(self.clone(), class, reserved))
     }
 
-    /// The room of a claim.
+    /// Reserves the room of a claim.
     #[inline]
     pub(crate) fn reserve(&self, class: DeliveryClass, len: u32) -> Result<Reserved, ClaimError> {
         ClaimError::of_status(self.gate.status())?;
@@ -199,15 +205,14 @@ impl<F: Fabric> SubgroupHandle<F> {
         }
     }
 
-    /// Bytes of the largest message of a ring; `None` where this participant does not send.
+    /// Bytes of the largest message of a class; `None` where this participant does not send.
     pub fn message_len_max(&self, class: DeliveryClass) -> Option<u64> {
         Some(self.send_rings[class.index()].as_ref()?.len_max())
     }
 
-    /// Whether every member of the subgroup has received the message (ordered
-    /// ring), or released it (unordered ring, which knows no stability). What
-    /// was committed in an epoch has been received by all who go on when that epoch
-    /// ends, so messages of earlier epochs of the subgroup are acknowledged.
+    /// Whether every member of the subgroup has received the message (ordered class), or released
+    /// it (unordered class, which has no stability). When an epoch ends, every member that goes on
+    /// has received what was committed in it, so messages of earlier epochs are acknowledged.
     pub fn is_acknowledged(&self, message: &Committed) -> bool {
         if message.subgroup != self.id || message.epoch > self.epoch {
             return false;
@@ -231,8 +236,8 @@ impl<F: Fabric> SubgroupHandle<F> {
         }
     }
 
-    /// The message that this participant has committed last in this ring, or a null
-    /// after it; `None` where nothing was.
+    /// The last message of this class that this participant committed, or a null after it; `None`
+    /// before the first.
     pub fn last_committed(&self, class: DeliveryClass) -> Option<Committed> {
         let (end, _) = self.send_rings[class.index()].as_ref()?.taken();
         Some(Committed {
@@ -243,10 +248,9 @@ impl<F: Fabric> SubgroupHandle<F> {
         })
     }
 
-    /// How far the messages of this participant's ring have been released by all
-    /// members: their room is this participant's again. The exclusive end of their
-    /// indexes, nulls counted; it only rises. 0 where this participant does not
-    /// send; without end once the epoch has ended, where no room is needed.
+    /// Exclusive end of the indexes, nulls included, of this participant's messages that all
+    /// members have released: their room is free again. It only rises. 0 where this participant
+    /// does not send; `u64::MAX` once the epoch has ended, where no room is needed.
     pub fn released(&self, class: DeliveryClass) -> u64 {
         if self.gate.status() == ENDED {
             return u64::MAX;
@@ -254,8 +258,8 @@ impl<F: Fabric> SubgroupHandle<F> {
         self.released[class.index()].load(Ordering::Acquire)
     }
 
-    /// How often there was room, a release or an acknowledgement, or the epoch was closed:
-    /// while it stays the same, trying again is of no use.
+    /// Counts returns of room, releases, acknowledgements and changes of status. While it stays the
+    /// same, a claim that was refused is refused again.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -265,10 +269,9 @@ impl<F: Fabric> SubgroupHandle<F> {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// How much of a sender's ring is taken by messages that have arrived here
-    /// and are not released here, as parts of 256 of its headers or of its
-    /// payload, whichever is more. Who holds samples in rings looks at it to
-    /// know when to copy them out. Senders are named by their places.
+    /// The part of a sender's ring that is taken by messages received and not released here, in
+    /// 1/256 of its headers or of its payload, whichever is more. A reader that holds samples in
+    /// rings uses it to decide when to copy them out. `sender` is a rank in the epoch.
     pub fn held_parts(&self, class: DeliveryClass, sender: Rank) -> u32 {
         let held = || {
             let at = self.senders.binary_search(&sender).ok()?;
@@ -279,55 +282,53 @@ impl<F: Fabric> SubgroupHandle<F> {
         held().unwrap_or(0)
     }
 
-    /// Whether no claim is taken any more because the epoch ends: go to the next.
+    /// Whether claims are refused because the epoch is ending: the next epoch takes them.
     pub fn is_wedged(&self) -> bool {
         matches!(self.gate.status(), WEDGED | ENDED)
     }
 
-    /// For a thread that has left work for the engine here (a commit that it does not
-    /// publish by itself, say): makes sure that the next step does it. A system
-    /// call only when the engine sleeps.
+    /// Makes the next step process work that a thread has left here, for example a commit that it
+    /// does not publish itself. A system call only when the engine sleeps.
     pub fn nudge(&self) {
         self.fabric.nudge();
         self.wake_if_idle();
     }
 
-    /// The same, where the fabric was nudged or rung after the work was left: both fence.
+    /// Like [`nudge`](Self::nudge), after a nudge or doorbell of the fabric: both fence.
     fn wake_if_idle(&self) {
         if self.rest.interrupt(&self.common.left_work) {
-            // What was nudged before may have slept on, or looked, without seeing it.
+            // A thread that was nudged before may have polled or slept without seeing the work.
             self.fabric.nudge();
         }
     }
 
-    /// The segment below.
+    /// The segment of the epoch's rows.
     pub fn fabric(&self) -> &F {
         &self.fabric
     }
 
-    /// Takes claims again, if it is wedged.
+    /// Takes claims again if the epoch is wedged.
     pub(crate) fn reopen(&self) {
         if self.gate.reopen(WEDGED) {
             self.has_changed();
         }
     }
 
-    /// The status rises, or stays.
+    /// Raises the status; a lower status than the current one has no effect.
     pub(crate) fn close(&self, status: u32) {
         if self.gate.close(status) {
             self.has_changed();
         }
     }
 
-    /// Tells a sender what it may use again.
+    /// Recomputes `released` for one sender and acknowledges it.
     pub(crate) fn account(&self, class: DeliveryClass, sender: usize) {
         let Some(tracker) = &self.release_trackers[class.index()][sender] else {
             return;
         };
         let word = self.columns.released(class.index(), sender);
         tracker.release(|value| {
-            // Once it has ended, its senders find no room any more. One that is wedged may
-            // be opened again.
+            // After the end, senders need no room. A wedged epoch may reopen.
             if self.gate.status() < ENDED {
                 self.fabric.acknowledge(word, value, self.senders[sender]);
                 self.wake_if_idle();
@@ -337,8 +338,8 @@ impl<F: Fabric> SubgroupHandle<F> {
 }
 
 impl<F> SubgroupHandle<F> {
-    /// Takes tickets, each of which keeps the epoch alive until it is given back: for those
-    /// who keep it for many messages, and would count each.
+    /// Takes tickets, each of which keeps the epoch alive until it is given back. A ticket is
+    /// cheaper than a count of the `Arc` for each message.
     pub(crate) fn take_tickets(self: &Arc<Self>, tickets: u64) {
         if self.tickets.take(tickets) {
             std::mem::forget(self.clone());
@@ -348,32 +349,33 @@ impl<F> SubgroupHandle<F> {
     /// Gives tickets back.
     ///
     /// # Safety
-    /// That many were taken of the epoch, and no other call gives them back. `epoch` is where an
-    /// `Arc` of it points; without tickets, it may point nowhere.
+    /// The caller owns that many tickets of the epoch and does not give them back again. `subgroup`
+    /// is the address of the `Arc`'s content; without tickets (0), it may dangle.
     pub(crate) unsafe fn give_tickets(subgroup: NonNull<Self>, tickets: u64) {
         if tickets == 0 {
             return;
         }
-        // SAFETY: the tickets keep it alive so far.
+        // SAFETY: `tickets` is not 0, so by the contract above the `Arc`'s content is alive.
         let count = &unsafe { subgroup.as_ref() }.tickets;
         if count.give(tickets) {
-            // SAFETY: the count that the taker of the first one left here. If a thread takes
-            // others meanwhile, there is one more count for these.
+            // SAFETY: these were the last tickets, so the count that `take_tickets` left for them
+            // is still there and belongs to this call. If another thread has taken tickets since,
+            // it has left a count of its own.
             unsafe { Arc::decrement_strong_count(subgroup.as_ptr()) };
         }
     }
 
-    /// Of which subgroup.
+    /// The subgroup's id.
     pub fn id(&self) -> SubgroupId {
         self.id
     }
 
-    /// The view that made it.
+    /// Id of the view that formed the epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Position at which its order begins.
+    /// Position in the total order at which the epoch begins.
     pub fn base(&self) -> u64 {
         self.base
     }

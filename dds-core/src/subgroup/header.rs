@@ -12,7 +12,7 @@
 
 use crate::limits::{GRANULE, HEADER_LEN};
 
-/// What a message means to its instance.
+/// The meaning of a message for its instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum MessageKind {
@@ -44,22 +44,22 @@ impl MessageKind {
 /// A decoded, checked header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Which message of its sender, nulls counted, from 0.
+    /// Index among the sender's messages, nulls included, from 0.
     pub index: u64,
     /// Byte offset in the sender's payload ring, a multiple of 16.
     pub offset: u64,
     /// Payload length in bytes.
     pub len: u32,
-    /// What it is.
+    /// The kind of message.
     pub kind: MessageKind,
     /// For the layer above; 0 today.
     pub flags: u8,
     /// RTPS encapsulation identifier of the payload.
     pub encapsulation: u16,
-    /// The writer, by a number that its participant gave it.
+    /// The writer's number, unique within its participant.
     pub writer: u32,
-    /// How manieth message of that writer this is, from 1; those count too that it
-    /// dropped for want of room.
+    /// Sequence number of the message at its writer, from 1. Messages that the writer dropped for
+    /// lack of room count too.
     pub writer_seq: u64,
     /// Source timestamp, nanoseconds since 1970.
     pub timestamp: i64,
@@ -76,7 +76,7 @@ pub(crate) const WRITER_SEQ_WORD: usize = 3;
 pub(crate) const WORDS: usize = HEADER_LEN / 8;
 
 impl Header {
-    /// Of no message.
+    /// The header of no message.
     pub(crate) const EMPTY: Self = Self {
         index: 0,
         offset: 0,
@@ -91,7 +91,7 @@ impl Header {
         key_hash: [0; 16],
     };
 
-    /// Of a message of so many bytes at that place, for tests.
+    /// Header of a message of `len` bytes at `offset`, for tests.
     #[cfg(test)]
     pub(crate) const fn test(index: u64, offset: u64, len: u32) -> Self {
         Self {
@@ -102,7 +102,7 @@ impl Header {
         }
     }
 
-    /// Word 1: where its payload begins, in granules | its length in bytes << 32.
+    /// Word 1: payload offset in granules | length in bytes << 32.
     #[inline]
     pub(crate) const fn place(&self) -> u64 {
         self.offset / GRANULE as u64 | (self.len as u64) << 32
@@ -127,9 +127,8 @@ impl Header {
         ]
     }
 
-    /// Decodes words that came from a peer, for a ring of `ring_bytes`.
-    /// `None` when they make no sense: unknown kind, or payload that does not
-    /// lie inside the ring.
+    /// Decodes and checks words that came from a peer, for a ring of `ring_bytes`. `None` for an
+    /// unknown kind, or for payload that does not lie inside the ring.
     pub fn from_words(words: &[u64; WORDS], ring_bytes: u64) -> Option<Self> {
         let offset = (words[1] & 0xffff_ffff) * GRANULE as u64;
         let len = (words[1] >> 32) as u32;

@@ -1,4 +1,4 @@
-//! What comes out of an epoch: messages on their way up, and those that are held.
+//! Received messages on their way to the layer above, and those it holds.
 
 use std::cell::Cell;
 use std::fmt;
@@ -12,39 +12,43 @@ use spindle_dds_transport::{Fabric, Rank};
 use crate::ids::DeliveryClass;
 use crate::subgroup::handle::SubgroupHandle;
 use crate::subgroup::header::Header;
-use crate::subgroup::release_tracker::{Place, ReleaseTracker};
+use crate::subgroup::release_tracker::{ReleaseSlot, ReleaseTracker};
 
 /// A received message that stays in its sender's ring until this is dropped.
 ///
-/// It keeps its epoch alive by a ticket of it (`SubgroupHandle::take_tickets`): a thread that takes, or
-/// gives back, many of them at once touches the word that threads share once.
+/// A ticket keeps the epoch alive (`SubgroupHandle::take_tickets`): a thread that takes or gives
+/// back many messages at once touches the shared count once.
 pub struct Held<F: Fabric> {
     subgroup: NonNull<SubgroupHandle<F>>,
+    /// Start of the payload in the sender's row.
     bytes: NonNull<u8>,
     len: u32,
+    /// Index of the sender in the epoch's `senders`.
     sender: u32,
+    /// Count of real messages of the sender's ring before this one.
     real: u64,
     class: DeliveryClass,
 }
 
-// SAFETY: it shares the epoch as the `Arc` would that it stands for; the bytes are only read.
+// SAFETY: the ticket shares the epoch as the `Arc` that it stands for would; the bytes are only
+// read.
 unsafe impl<F: Fabric> Send for Held<F> where Arc<SubgroupHandle<F>>: Send {}
 // SAFETY: as above.
 unsafe impl<F: Fabric> Sync for Held<F> where Arc<SubgroupHandle<F>>: Sync {}
 
 impl<F: Fabric> Held<F> {
-    /// Whose memory it is in.
+    /// The epoch whose memory holds the message.
     pub fn subgroup(&self) -> &SubgroupHandle<F> {
-        // SAFETY: the ticket that this has keeps the epoch where it is.
+        // SAFETY: this message's ticket keeps the epoch alive at this address.
         unsafe { self.subgroup.as_ref() }
     }
 
-    /// By which ring it came.
+    /// The class it was sent by.
     pub fn class(&self) -> DeliveryClass {
         self.class
     }
 
-    /// Who sent it: its place in the epoch.
+    /// The sender's rank in the epoch.
     pub fn sender(&self) -> Rank {
         self.subgroup().senders[self.sender as usize]
     }
@@ -52,26 +56,27 @@ impl<F: Fabric> Held<F> {
     /// The payload, in place, aligned to 16.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `Delivery::hold` found these bytes in a row of the epoch's segment, and the
-        // ticket of this keeps the epoch, which keeps its rows mapped where they are. The guard
-        // that covered their header was loaded with acquire before, so they are whole. They do
-        // not change while this lives:
-        // - Only their sender writes to them, and it reuses the extent in this epoch alone: the
-        //   next epoch of the subgroup has another segment (`Engine::install`).
-        // - It reuses it once `released` of every member of the epoch is above this message
-        //   (`SubgroupState::reclaim`). A member's list of members is that of the epoch: who
-        //   leaves, crashes or is expelled ends the epoch, and is waited for until then.
-        // - `released` in this member's row stays at or below this message until it is let go
-        //   (`ReleaseTracker`), whether this member is in the view still or not: nothing else
-        //   writes it, and other participants of the user keep to the protocol.
-        // - A sender that suspects this member fences its row first, and reclaims nothing
-        //   while a member is fenced; nor does it in an epoch that is wedged or has ended.
+        // SAFETY: `Delivery::hold` took these bytes from a row of the epoch's segment. This
+        // message's ticket keeps the epoch alive, and the epoch keeps its rows mapped at their
+        // addresses. The guard that covers the header was loaded with acquire before, so the bytes
+        // are complete. They do not change while this lives:
+        // - Only the sender writes to them, and it reuses the extent in this epoch only: the
+        //   subgroup's next epoch has another segment (`Engine::install`).
+        // - The sender reuses the extent once `released` of every member of the epoch is above this
+        //   message (`SubgroupState::reclaim`). The members of an epoch are fixed: a member that
+        //   leaves, crashes or is expelled ends the epoch, and its `released` is required until
+        //   then.
+        // - `released` in this member's row stays at or below this message until it is released
+        //   here (`ReleaseTracker`), even if this member is no longer in the view. Nothing else
+        //   writes that word, and other participants of the user keep to the protocol.
+        // - A sender that suspects this member fences its row first, and reclaims nothing while a
+        //   member is fenced, nor in an epoch that is wedged or has ended.
         unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.len as usize) }
     }
 
-    /// Lets go of many at once: of messages of one sender in a row, that sender is told
-    /// once.
-    pub fn let_go(many: impl IntoIterator<Item = Self>) {
+    /// Releases many messages. For a run of messages of one sender, the sender gets one
+    /// acknowledgement.
+    pub fn release_all(many: impl IntoIterator<Item = Self>) {
         let mut many = many.into_iter().map(ManuallyDrop::new);
         let Some(first) = many.next() else { return };
         let mut run = Run::of(&first);
@@ -91,22 +96,25 @@ impl<F: Fabric> Drop for Held<F> {
     }
 }
 
-/// Messages of one ring of one sender that are let go together. Dropped, it tells that
-/// sender, and gives their tickets back.
+/// Messages of one sender and class that are released together. Its drop acknowledges them and
+/// gives the tickets back.
 struct Run<F: Fabric> {
     subgroup: NonNull<SubgroupHandle<F>>,
+    /// The sender's tracker in `subgroup`; valid while this has a ticket.
     tracker: Option<NonNull<ReleaseTracker>>,
     class: DeliveryClass,
+    /// Index of the sender in the epoch's `senders`.
     sender: u32,
-    /// How many messages had been passed, some time before.
+    /// Real messages passed, as read some time before: a lower bound.
     passed: u64,
-    /// Room may come back.
+    /// Whether the oldest held message may have been released, so that room may come back.
     due: bool,
+    /// Tickets taken over, given back on drop.
     tickets: u64,
 }
 
 impl<F: Fabric> Run<F> {
-    /// Of none yet: to be followed by [`leave`](Self::leave) of that one.
+    /// Starts a run with no message yet; the caller then calls [`leave`](Self::leave).
     fn of(held: &Held<F>) -> Self {
         let release_trackers = &held.subgroup().release_trackers[held.class.index()];
         Self {
@@ -126,39 +134,40 @@ impl<F: Fabric> Run<F> {
         self.subgroup == held.subgroup && self.sender == held.sender && self.class == held.class
     }
 
-    /// Takes over the ticket of a message that is let go.
+    /// Takes over the ticket of a released message.
     fn leave(&mut self, real: u64) {
         self.tickets += 1;
         let Some(tracker) = self.tracker else { return };
-        // SAFETY: it is part of the epoch, which the ticket of that message, and those taken
-        // over before, keep where it is.
+        // SAFETY: the tracker is part of the epoch, and this message's ticket and those taken over
+        // before keep the epoch alive.
         let tracker = unsafe { tracker.as_ref() };
         if real >= self.passed {
             self.passed = tracker.passed_real();
         }
-        self.due |= tracker.let_go(real, self.passed);
+        self.due |= tracker.end_hold(real, self.passed);
     }
 }
 
 impl<F: Fabric> Drop for Run<F> {
     fn drop(&mut self) {
         if self.due {
-            // SAFETY: there is one ticket at least, which keeps the epoch.
+            // SAFETY: `due` was set by `leave`, so this has a ticket, which keeps the epoch alive.
             let subgroup = unsafe { self.subgroup.as_ref() };
             subgroup.account(self.class, self.sender as usize);
         }
-        // SAFETY: these were taken over in `leave`, and no other call gives them back.
+        // SAFETY: `leave` took these tickets over, and nothing else gives them back.
         unsafe { SubgroupHandle::give_tickets(self.subgroup, self.tickets) };
     }
 }
 
-/// Tickets of an epoch that were taken together, for messages to come.
+/// Tickets of an epoch taken in advance, for the next messages.
 pub(crate) struct Tickets<F> {
     subgroup: Arc<SubgroupHandle<F>>,
+    /// Tickets owned and not handed out.
     spare: Cell<u64>,
 }
 
-/// How many tickets are taken at once.
+/// Tickets taken at once.
 const TICKETS: u64 = 64;
 
 impl<F> Tickets<F> {
@@ -169,7 +178,7 @@ impl<F> Tickets<F> {
         }
     }
 
-    /// The epoch, with one ticket, which the caller has to give back.
+    /// The epoch, with one ticket, which the caller must give back.
     #[inline]
     fn take(&self) -> NonNull<SubgroupHandle<F>> {
         let spare = match self.spare.get() {
@@ -189,14 +198,14 @@ impl<F> Tickets<F> {
 
 impl<F> Drop for Tickets<F> {
     fn drop(&mut self) {
-        // SAFETY: these were taken in `take`, and none of them was handed on.
+        // SAFETY: `take_many` took these tickets and `take` handed none of them out.
         unsafe { SubgroupHandle::give_tickets(pointer(&self.subgroup), self.spare.get()) };
     }
 }
 
-/// Where an epoch is: good for giving up one of its counts, as no reference is.
+/// Address of the epoch. Unlike a reference, it may be used to give up a count of the `Arc`.
 fn pointer<F>(subgroup: &Arc<SubgroupHandle<F>>) -> NonNull<SubgroupHandle<F>> {
-    // SAFETY: an `Arc` does not point to null.
+    // SAFETY: the pointer of an `Arc` is never null.
     unsafe { NonNull::new_unchecked(Arc::as_ptr(subgroup).cast_mut()) }
 }
 
@@ -211,37 +220,37 @@ impl<F: Fabric> fmt::Debug for Held<F> {
     }
 }
 
-/// A message on its way to the layer above: in order, once, not a null.
+/// A message on its way to the layer above: in order, exactly once, never a null.
 pub struct Delivery<'a, F: Fabric> {
-    /// Where.
+    /// Its epoch.
     pub subgroup: &'a Arc<SubgroupHandle<F>>,
-    /// By which ring it came.
+    /// The class it was sent by.
     pub class: DeliveryClass,
-    /// Who sent it: its place in the epoch.
+    /// The sender's rank in the epoch.
     pub sender: Rank,
-    /// Position in the total order, which rises from epoch to epoch (ordered
-    /// ring), or index of the message among its sender's in this epoch
-    /// (unordered ring).
+    /// Ordered class: position in the total order, which goes on from epoch to epoch. Unordered
+    /// class: index among the sender's messages of this epoch.
     pub position: u64,
     /// Its header, checked.
     pub header: &'a Header,
+    /// Index of the sender in the epoch's `senders`.
     pub(crate) sender_at: u32,
+    /// Count of real messages of the sender's ring before this one.
     pub(crate) real: u64,
-    /// Its payload, which lies in the sender's row.
+    /// Start of the payload in the sender's row.
     pub(crate) bytes: NonNull<u8>,
     pub(crate) len: u32,
-    /// Where it is accounted for.
-    pub(crate) place: Place<'a>,
+    /// Its slot in the release tracker.
+    pub(crate) place: ReleaseSlot<'a>,
     pub(crate) tickets: &'a Tickets<F>,
-    /// It is held.
+    /// Whether `hold` was called.
     pub(crate) is_held: Cell<bool>,
 }
 
 impl<F: Fabric> Delivery<'_, F> {
-    /// Keeps the message in its sender's ring until the result is dropped: no
-    /// copy, but its sender's room. Without it the bytes may be reused as soon
-    /// as the upcall returns. Who holds it reads it: its first line and its last are on their way
-    /// from now on.
+    /// Keeps the message in its sender's ring until the result is dropped: no copy, but it takes up
+    /// the sender's room. Without `hold`, the bytes may be reused as soon as the upcall returns.
+    /// Prefetches the first and the last cache line for the reader.
     #[inline(always)]
     pub fn hold(&self) -> Held<F> {
         expect_read(self.bytes, self.len as usize);

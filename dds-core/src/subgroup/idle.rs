@@ -1,4 +1,7 @@
-//! How an epoch comes to rest, and what wakes it: see [`crate::engine::active_set`].
+//! How an epoch goes idle, and what makes it active again.
+//!
+//! Invariant: while `is_idle`, `watched` has every word of other members that the next pass would
+//! read, with its value before the last pass. See [`crate::engine::active_set`].
 
 use spindle_dds_transport::{Fabric, Rank};
 
@@ -6,20 +9,20 @@ use super::{Context, Phase, SubgroupState};
 use crate::ids::DeliveryClass;
 use crate::subgroup::send_ring::SendRing;
 
-/// Where an epoch stands between awake and at rest.
+/// Where an epoch stands between active and idle.
 #[derive(Debug, Default)]
 pub(super) struct IdleState {
-    /// Passes that moved nothing, since one did.
-    fruitless: u32,
-    resting: bool,
-    /// Looks in vain since it was laid to rest.
-    looks: u32,
-    /// What others may change that it depends on. Kept, so that it allocates only while
-    /// it grows.
+    /// Consecutive passes that changed nothing.
+    unchanged_passes: u32,
+    is_idle: bool,
+    /// Polls without a change since the epoch went idle.
+    unchanged_polls: u32,
+    /// The words of others that the next pass depends on. Kept, so that it allocates only while it
+    /// grows.
     watched: Vec<Watched>,
 }
 
-/// A word of another member's row, as it was when it was noted.
+/// A word of another member's row, with the value it had when it was noted.
 #[derive(Debug)]
 struct Watched {
     place: Rank,
@@ -27,73 +30,75 @@ struct Watched {
     value: u64,
 }
 
-/// What a look at an epoch at rest finds.
+/// What a poll of an idle epoch finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Seen {
-    News,
-    Nothing,
-    /// Nothing, as often before: from now on it is looked at less.
-    FallsAsleep,
+pub(crate) enum PollResult {
+    Changed,
+    Unchanged,
+    /// Nothing, for the last of many polls: from now on it is polled less.
+    BecomesCold,
 }
 
-/// Passes that move nothing before an epoch is laid to rest: who answers at once finds it
-/// awake.
-const FRUITLESS_MAX: u32 = 8;
+/// Consecutive passes without a change before an epoch goes idle. A peer that answers at once finds
+/// the epoch active.
+const UNCHANGED_PASSES_MAX: u32 = 8;
 
 impl<F: Fabric> SubgroupState<F> {
-    /// A pass has moved something, or nothing. Whether it is time to rest.
+    /// Counts a pass and returns whether the epoch should go idle.
     pub(super) fn should_idle<S>(&mut self, moved: bool, context: &Context<'_, S>) -> bool {
-        self.idle.fruitless = if moved {
+        self.idle.unchanged_passes = if moved {
             0
         } else {
-            self.idle.fruitless.saturating_add(1)
+            self.idle.unchanged_passes.saturating_add(1)
         };
-        // While it has not begun, the layer above is asked at each step.
+        // Before the epoch has begun, `begin` asks the sink at each step.
         let begun = self.handle.begun.load(crate::sync::Ordering::Relaxed);
-        context.config.summary_polling && begun && self.idle.fruitless >= FRUITLESS_MAX
+        context.config.summary_polling
+            && begun
+            && self.idle.unchanged_passes >= UNCHANGED_PASSES_MAX
     }
 
-    /// To be followed by one more pass: if that moves nothing, it is at rest.
+    /// Marks the epoch idle. One more pass must follow: it is idle if that changes nothing.
     pub(super) fn enter_idle(&mut self) {
-        self.idle.resting = true;
-        self.idle.looks = 0;
+        self.idle.is_idle = true;
+        self.idle.unchanged_polls = 0;
         self.handle.rest.begin();
         self.note();
     }
 
-    /// DomainState at at each step from now on.
+    /// Makes the epoch active: it is evaluated at each step from now on.
     pub(super) fn leave_idle(&mut self) {
-        if std::mem::take(&mut self.idle.resting) {
-            self.idle.fruitless = 0;
+        if std::mem::take(&mut self.idle.is_idle) {
+            self.idle.unchanged_passes = 0;
             self.handle.rest.end();
         }
     }
 
-    /// Whether a thread has left work in it, and said so.
+    /// Whether a thread has left work in the epoch since it went idle.
     pub(crate) fn has_new_work(&self) -> bool {
         !self.handle.rest.lasts()
     }
 
-    /// Looks whether a word that it depends on has changed.
-    pub(crate) fn look<S>(&mut self, context: &Context<'_, S>) -> Seen {
+    /// Polls the watched words.
+    pub(crate) fn poll<S>(&mut self, context: &Context<'_, S>) -> PollResult {
         let fabric = &self.handle.fabric;
         let differs = |it: &Watched| fabric.row(it.place).load(it.word) != it.value;
         let idle = &mut self.idle;
         if idle.watched.iter().any(differs) {
-            return Seen::News;
+            return PollResult::Changed;
         }
-        // Beyond that, it stays asleep.
+        // After that many polls, it stays at the lower rate.
         let most = context.config.polls_until_cold;
-        if idle.looks < most {
-            idle.looks += 1;
-            if idle.looks == most {
-                return Seen::FallsAsleep;
+        if idle.unchanged_polls < most {
+            idle.unchanged_polls += 1;
+            if idle.unchanged_polls == most {
+                return PollResult::BecomesCold;
             }
         }
-        Seen::Nothing
+        PollResult::Unchanged
     }
 
-    /// All words of others that its next pass looks at, in the state that it is in.
+    /// Notes all words of others that the next pass reads, given the current state.
     fn note(&mut self) {
         let mut watched = std::mem::take(&mut self.idle.watched);
         watched.clear();
@@ -130,7 +135,8 @@ impl<F: Fabric> SubgroupState<F> {
                     note(place, member.columns.digest_count);
                 }
                 for class in DeliveryClass::BOTH.map(DeliveryClass::index) {
-                    // Who claims from now on says so by committing, or by giving it up.
+                    // Claims from now on interrupt the idle state when they are committed or
+                    // withdrawn.
                     let send_ring = self.handle.send_rings[class].as_ref();
                     if let Some(mine) = mine
                         && send_ring.is_some_and(|send_ring: &SendRing| !send_ring.is_empty())

@@ -1,18 +1,17 @@
-//! Where everything stands in a row.
+//! The layout of a row of an epoch's segment.
 //!
 //! ```text
 //!   an epoch's row:  fabric area
 //!                  acks     received_num, received[n], delivered_num,
 //!                           released[n], released_unordered[n], ready
 //!                  digests  count, 8 x (position, digest)
-//!                  if I send there, for each of my rings:
+//!                  for each own ring, in the row of a sender:
 //!                           guard | headers | payload
 //! ```
 //!
-//! Blocks are aligned to [`ROW_ALIGN`]. All words count up from 0, as
-//! exclusive ends: a zeroed row promises nothing. A member that does not send
-//! has no ring. The layout is a pure function of the epoch, so every member
-//! computes every row's.
+//! Invariants: blocks are aligned to [`ROW_ALIGN`]. All words count up from 0 as exclusive ends,
+//! so a zeroed row claims nothing. A member that does not send has no ring. The layout is a pure
+//! function of the epoch's specification, so every member computes the layout of every row.
 
 use spindle_dds_transport::memory::ROW_ALIGN;
 use spindle_dds_transport::{FABRIC_AREA, Rank};
@@ -23,26 +22,30 @@ use crate::spec::{RingSpec, SpecError, SubgroupSpec};
 /// The layout of every row of an epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentLayout {
+    /// By rank in the epoch.
     rows: Vec<RowLayout>,
 }
 
 /// The layout of one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowLayout {
+    /// Bytes of the row.
     pub(crate) len: usize,
     pub(crate) columns: Columns,
 }
 
-/// A member's columns: byte offsets in its row.
+/// Byte offsets of a member's columns in its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Columns {
-    /// `received_num` of the other senders; the counts for each sender follow it.
+    /// Offset of `received_num`; the counts received of each sender follow it.
     pub(crate) received_num: usize,
-    /// `delivered_num`; `released` of both rings and `ready` follow it.
+    /// Offset of `delivered_num`; `released` of both classes and `ready` follow it.
     pub(crate) delivered_num: usize,
+    /// Number of senders: length of the columns with one word for each sender.
     pub(crate) senders: usize,
-    /// Number of checkpoints taken; the last eight follow it.
+    /// Offset of the number of checkpoints taken; the last eight checkpoints follow it.
     pub(crate) digest_count: usize,
+    /// By class; `None` where the member has no such ring.
     pub(crate) rings: [Option<RingColumns>; 2],
 }
 
@@ -51,7 +54,7 @@ impl Columns {
         self.received_num + 8 + sender * 8
     }
 
-    /// Bytes of the received block: what a receive batch pushes.
+    /// Bytes of the block that acknowledges receipt.
     pub(crate) const fn received_len(&self) -> usize {
         8 + self.senders * 8
     }
@@ -60,12 +63,12 @@ impl Columns {
         self.delivered_num + 8 + (ring * self.senders + sender) * 8
     }
 
-    /// Bytes of the delivered block: what a delivery batch pushes.
+    /// Bytes of the block that acknowledges delivery and release.
     pub(crate) const fn delivered_len(&self) -> usize {
         8 + 2 * self.senders * 8 + 8
     }
 
-    /// Whether the member is ready for the epoch's messages: 0 or 1.
+    /// Offset of the word that says whether the member is ready for the epoch's messages: 0 or 1.
     pub(crate) const fn ready(&self) -> usize {
         self.released(2, 0)
     }
@@ -75,11 +78,14 @@ impl Columns {
     }
 }
 
-/// A ring in its sender's row: byte offsets and sizes.
+/// Byte offsets of a ring in its sender's row, and its sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RingColumns {
+    /// Offset of the guard: the number of messages sent, nulls included.
     pub(crate) guard: usize,
+    /// Offset of the header slots.
     pub(crate) headers: usize,
+    /// Offset of the payload ring.
     pub(crate) payload: usize,
     pub(crate) spec: RingSpec,
 }
@@ -90,7 +96,7 @@ impl RingColumns {
         self.headers + self.slot(real) * HEADER_LEN
     }
 
-    /// How many headers stand one behind the other from that one on.
+    /// Number of header slots from this message's slot to the end of the ring.
     pub(crate) const fn stretch(&self, real: u64) -> u64 {
         self.spec.messages as u64 - self.slot(real) as u64
     }
@@ -110,7 +116,7 @@ impl SegmentLayout {
         Ok(Self { rows })
     }
 
-    /// Bytes of each member's row, by place: what the segment has to provide.
+    /// Bytes of each member's row, by rank in the epoch: the minimum that the segment must provide.
     pub fn row_lens(&self) -> Vec<usize> {
         self.rows.iter().map(|row| row.len).collect()
     }

@@ -1,18 +1,21 @@
-//! An epoch as the engine keeps it: receive, null, send and delivery predicates.
+//! The engine's state of a subgroup epoch: receive, send, null, delivery and release predicates.
 //!
 //! ```text
-//!   guards of senders --receive--> counts --min--> received_num (mine) --push both-->
+//!   guards of senders --receive--> counts --min--> received_num (own) --push both-->
 //!   those of members --min--> stable --deliver--> delivered_num, released --push-->
 //! ```
 //!
-//! Message `k` of ordered sender `i` of `n` stands at place `k * n + i` of the
-//! order. With `c[i]` messages received of sender `i`, everything below the least
-//! `c[i] * n + i` is here: that is `received_num`. Its word in a sender's row leaves the
-//! sender's own messages out, for it has what its guard says; so who alone sends in an epoch
-//! pushes payload, headers and guard, and nothing else. What a member has received of each
-//! sender stands beside it: nulls that are known here, others may lack, for a message is
-//! stable when all have it and all messages before it.
-//! Positions are places counted from the epoch's base.
+//! Invariants:
+//!
+//! - Message `k` of ordered sender `i` of `n` has sequence number `k * n + i` in the total order.
+//!   With `c[i]` messages received of sender `i`, every message below the least `c[i] * n + i` has
+//!   been received: that is `received_num`.
+//! - A sender's own guard implies that it has received its own messages, so the word in its row
+//!   leaves them out. The only sender of an epoch pushes payload, headers and guard, nothing else.
+//! - Next to `received_num`, a row has the count received of each sender. A null that is known here
+//!   may be unknown to others. A message is stable when all members have received it and all
+//!   messages before it.
+//! - Sequence numbers count from the epoch's base position.
 
 mod begin;
 pub(crate) mod claim;
@@ -43,7 +46,7 @@ use std::sync::Arc;
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
 pub use figures::{DeliveryWait, EpochPhase, Position, RingFigures, SubgroupFigures};
-pub(crate) use idle::Seen;
+pub(crate) use idle::PollResult;
 pub use run::{MessageRun, RunTotals};
 
 use crate::config::EngineConfig;
@@ -59,92 +62,109 @@ use crate::subgroup::outgoing::{Outgoing, WriterSeqs};
 use crate::subgroup::pushes::Pushes;
 use crate::subgroup::receive_cursor::{ProtocolViolation, ReceiveCursor};
 
-/// The engine's state of one epoch.
+/// The engine's side of one subgroup epoch. Arrays of two are indexed by delivery class.
 pub(crate) struct SubgroupState<F> {
     pub(crate) handle: Arc<SubgroupHandle<F>>,
-    /// For messages that are held.
+    /// Keep the epoch alive for messages that the layer above holds.
     tickets: Tickets<F>,
     pub(crate) spec: SubgroupSpec,
     phase: Phase,
+    /// The other members that pushes go to, by rank in the epoch; a fenced member is not among
+    /// them.
     others: PeerSet,
-    /// How many these are.
+    /// Number of peers in `others`.
     peers: usize,
-    /// By place.
+    /// By rank in the epoch.
     members: Vec<Member>,
+    /// By index in `spec.senders`.
     senders: Vec<Sender>,
-    /// Indexes into `senders` of the ordered ones.
+    /// Indexes into `senders` of the ordered ones, ascending: the position in this list is the
+    /// sender's order.
     ordered: Vec<usize>,
+    /// Own send rings, `None` where this member does not send.
     outgoing: [Option<Outgoing>; 2],
+    /// Sequence number below which every message has been received here.
     received_num: u64,
+    /// Sequence number below which every message has been delivered here.
     delivered_num: u64,
+    /// Sequence number below which every message has been received by all members.
     stable: u64,
-    /// What others can have acknowledged at most, when this was computed last.
+    /// Upper bound of what others can have acknowledged, as last computed.
     ack_reach: u64,
-    /// What others can have followed that is unknown here.
+    /// Messages that others can have followed and that are unknown here: the tolerance before a
+    /// member is suspected.
     slack: u64,
+    /// Messages, nulls included, that this member's ordered ring must have sent so that no message
+    /// waits for it.
     null_target: u64,
     digest: Digest,
-    /// This member has said that it is ready for messages.
+    /// Whether this member has announced that it is ready for messages.
     is_ready: bool,
-    /// By ring and sender: what had been passed when this was accounted for last.
+    /// By class and sender: the passed count at the last release.
     accounted: [Vec<u64>; 2],
-    /// What the rows of others have been told of `released`, by ring and sender.
+    /// By class and sender: the `released` value that was last pushed to the others.
     released_told: [Vec<u64>; 2],
     idle: idle::IdleState,
-    /// Messages delivered, and the bytes of their payload.
+    /// Real messages delivered, and the bytes of their payload.
     delivered: (u64, u64),
-    /// Messages that had been delivered when the sink was told last.
-    told: u64,
-    /// So many more, and it is told though the next step delivers others.
+    /// Real messages delivered when the sink last saw the end of a batch.
+    reported: u64,
+    /// Real messages after which the sink sees the end of a batch even if the next step delivers
+    /// more.
     batch_max: u64,
 }
 
-/// How far the epoch is on its way to its end.
+/// The epoch's phase, from open to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
-    /// All predicates.
+    /// All predicates run.
     Open,
-    /// Sends what is committed, and receives; says nothing of deliveries.
+    /// Sends what is committed, and receives. Does not acknowledge deliveries.
     Wedged,
-    /// Sends, receives and says nothing.
+    /// Neither sends, receives nor acknowledges; the counts are final.
     Frozen,
 }
 
 struct Member {
     columns: Columns,
+    /// Its acknowledgement as last read; it only rises.
     received_num: u64,
-    /// Checkpoints compared with this member's.
+    /// Number of this member's digest checkpoints already compared.
     compared: u64,
-    /// Its row is not read any more. It is waited for, in vain: nothing above
-    /// what it acknowledged becomes stable, no room comes back.
+    /// True once its row is no longer read. Nothing above what it acknowledged becomes stable, and
+    /// no room comes back, until the epoch ends.
     fenced: bool,
 }
 
 struct Sender {
-    /// Its place.
+    /// Its rank in the epoch.
     rank: Rank,
-    /// Which of the ordered ones it is, if it is one.
+    /// Its position among the ordered senders; unused for others.
     order: u64,
+    /// By class; `None` where the sender has no such ring.
     receive_cursors: [Option<ReceiveCursor>; 2],
 }
 
-/// Twice the events that all rings together hold: those that a member knows, and those
-/// that it must expect.
+/// Twice the messages that all ordered rings hold: those that a member knows, and those that it
+/// must expect.
 fn slack(spec: &SubgroupSpec) -> u64 {
     let rings = spec.ordered().filter_map(|sender| sender.rings[0]);
     rings.map(|ring| 2 * u64::from(ring.messages)).sum()
 }
 
-/// What a pass over the predicates did.
+/// What a pass over the predicates changed.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Progress {
+    /// Something was received, sent or delivered.
     pub(crate) any: bool,
+    /// A claim may find room now.
     pub(crate) room: bool,
+    /// `stable` rose.
     pub(crate) stable: bool,
 }
 
 impl Progress {
-    /// Whether there was any: else nothing is left to do.
+    /// Whether anything changed. If not, no work is left.
     pub(crate) fn is_any(self) -> bool {
         self.any || self.room || self.stable
     }
@@ -156,18 +176,20 @@ impl Progress {
     }
 }
 
-/// What was found in the row of a member, named by its place.
+/// A fault found in the row of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct MemberFault {
+    /// The member's rank in the epoch.
     pub(crate) place: Rank,
-    pub(crate) what: Found,
+    pub(crate) what: Fault,
 }
 
-/// What is wrong with a member.
+/// What is wrong with the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum Fault {
     ProtocolViolation(ProtocolViolation),
-    /// Its order is another one, up to this position.
+    /// Its order differs from the one here, at or before this position. `mine` and `theirs` are the
+    /// digests.
     Disagreement {
         position: u64,
         mine: u64,
@@ -175,7 +197,7 @@ pub(crate) enum Found {
     },
 }
 
-/// What an epoch needs from its engine during a step.
+/// What the epoch needs from its engine during a step.
 pub(crate) struct Context<'a, S> {
     pub(crate) config: &'a EngineConfig,
     pub(crate) pushes: &'a mut Pushes,
@@ -238,7 +260,7 @@ impl<F: Fabric> SubgroupState<F> {
             released_told: [vec![0; senders.len()], vec![0; senders.len()]],
             idle: idle::IdleState::default(),
             delivered: (0, 0),
-            told: 0,
+            reported: 0,
             batch_max: deliver::batch_max(&handle.config, &spec),
             tickets: Tickets::new(handle.clone()),
             senders,
@@ -252,13 +274,13 @@ impl<F: Fabric> SubgroupState<F> {
         self.peers = self.others.len();
     }
 
-    /// Releases, receives, sends, delivers. Events go to the sink. Whether the epoch is at
-    /// rest now. What a step has done that fails is in `progress`, too.
+    /// Releases, receives, sends, delivers. Events go to the sink. Returns whether the epoch is
+    /// idle now. `progress` also has what a failing step did.
     pub(crate) fn step<S: Sink<F>>(
         &mut self,
         context: &mut Context<'_, S>,
         progress: &mut Progress,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, MemberFault> {
         self.leave_idle();
         let moved = self.pass(context, progress)?;
         if !self.should_idle(moved, context) {
@@ -268,12 +290,12 @@ impl<F: Fabric> SubgroupState<F> {
         self.pass(context, progress).map(|moved| !moved)
     }
 
-    /// One pass over the predicates. Whether it changed anything, or said so.
+    /// Runs the predicates once. Returns whether this changed or pushed anything.
     fn pass<S: Sink<F>>(
         &mut self,
         context: &mut Context<'_, S>,
         progress: &mut Progress,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, MemberFault> {
         let handle = &self.handle.clone();
         let mut own = Progress::default();
         context.pushes.address(&self.others, self.peers);
@@ -291,23 +313,23 @@ impl<F: Fabric> SubgroupState<F> {
         handle: &Arc<SubgroupHandle<F>>,
         context: &mut Context<'_, S>,
         progress: &mut Progress,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), MemberFault> {
         if self.phase != Phase::Open {
-            // Nothing is delivered until the epoch ends, or opens again.
+            // No delivery happens until the epoch ends or reopens.
             self.end_batch(context);
         }
         if self.phase == Phase::Frozen {
             return Ok(());
         }
-        // Room first: between a message that comes and its reader, who may be stepping for it,
-        // there is to be as little as can be.
+        // Release comes first, so that little work stands between the receipt of a message and a
+        // reader that steps for it.
         if self.phase == Phase::Open {
             self.release(handle, context);
             progress.room = self.begin(handle, context);
             progress.room |= self.reclaim(handle);
         }
-        // A sender's own receipt is implied by its guard. Before that of others: how far they
-        // can have come, my own messages say.
+        // A sender's own receipt is implied by its guard. It goes before the receipt of others,
+        // because the own messages bound how far others can have sent.
         self.receive_own(handle)?;
         progress.any |= self.receive(handle, context)?;
         if self.send(handle, context) {
@@ -324,8 +346,8 @@ impl<F: Fabric> SubgroupState<F> {
         self.compare_digests(handle)
     }
 
-    /// Only what a committing thread needs: publishes what is in its epoch. That waits for its
-    /// receipt here, and its delivery, until the next step.
+    /// Does what a committing thread needs: publishes the committed messages. Own receipt and
+    /// delivery wait for the next step.
     pub(crate) fn publish<S>(&mut self, handle: &SubgroupHandle<F>, context: &mut Context<'_, S>) {
         if self.phase < Phase::Frozen {
             context.pushes.address(&self.others, self.peers);
@@ -334,8 +356,8 @@ impl<F: Fabric> SubgroupState<F> {
         }
     }
 
-    /// Commits a claim in this epoch, and publishes it, and what was committed before. Which
-    /// message it is.
+    /// Commits and publishes a claim, and messages that were committed before it. Returns the
+    /// message's index.
     #[inline]
     pub(crate) fn send_claim<S>(
         &mut self,
@@ -346,7 +368,7 @@ impl<F: Fabric> SubgroupState<F> {
         let place = claim.finish_owned(used)?;
         let (handle, class) = (claim.subgroup(), claim.class().index());
         match &mut self.outgoing[class] {
-            // Who waits for nulls behind it is not kept waiting by this.
+            // A receiver that waits for nulls behind this message gets them in the same flush.
             Some(outgoing) if outgoing.is_next(place) => {
                 context.pushes.address(&self.others, self.peers);
                 let header = claim.header(place, used, meta);
@@ -367,20 +389,19 @@ impl<F: Fabric> SubgroupState<F> {
         Ok(place.index)
     }
 
-    /// Whether acknowledgements of others would let this member go on with
-    /// something that is waited for.
+    /// Whether acknowledgements of others would allow a delivery that is waited for.
     pub(crate) fn wants_acks<S: Sink<F>>(&self, sink: &S) -> bool {
         let me = self.handle.fabric.me();
         self.phase == Phase::Open
             && self.senders.iter().any(|sender| {
-                let is_urgent = sender.rank != me || self.is_in_a_hurry(sink);
+                let is_urgent = sender.rank != me || self.wants_own_messages(sink);
                 let mut receive_cursors = sender.receive_cursors.iter().flatten();
                 is_urgent && receive_cursors.any(|cursor| cursor.waiting() > 0)
             })
     }
 
-    /// The same of what this member has sent by one ring alone, as far as it is published: some
-    /// of it may not have been received here yet.
+    /// Like [`wants_acks`](Self::wants_acks), for one class of own messages, from their publication
+    /// on: some of them may not have been received here yet.
     pub(crate) fn wants_acks_of_class<S: Sink<F>>(&self, class: DeliveryClass, sink: &S) -> bool {
         let Some(mine) = self.handle.mine else {
             return false;
@@ -391,17 +412,17 @@ impl<F: Fabric> SubgroupState<F> {
         };
         self.phase == Phase::Open
             && cursor.waiting_below(outgoing.published.real) > 0
-            && self.is_in_a_hurry(sink)
+            && self.wants_own_messages(sink)
     }
 
-    /// Whether this member has to go on with what it sends itself as soon as others have it.
-    fn is_in_a_hurry<S: Sink<F>>(&self, sink: &S) -> bool {
-        sink.is_reading(self.id()) || self.is_unanswered()
+    /// Whether this member must deliver its own messages as soon as others have received them.
+    fn wants_own_messages<S: Sink<F>>(&self, sink: &S) -> bool {
+        sink.is_reading(self.id()) || self.lacks_nulls()
     }
 
-    /// Whether there are other ordered senders, and they send no nulls: then nothing of theirs
-    /// wakes this member to say that it has received its own.
-    fn is_unanswered(&self) -> bool {
+    /// Whether other ordered senders exist and send no nulls. Then no message of theirs wakes this
+    /// member when they have received its own.
+    fn lacks_nulls(&self) -> bool {
         self.ordered.len() > 1 && !self.handle.config.null_sends
     }
 
@@ -409,13 +430,13 @@ impl<F: Fabric> SubgroupState<F> {
         self.spec.subgroup
     }
 
-    /// The place of a member of the control segment.
+    /// The rank in this epoch of a member of the view.
     pub(crate) fn place(&self, member: Rank) -> Option<Rank> {
         let place = self.spec.members.iter().position(|rank| *rank == member)?;
         Some(Rank(place as u16))
     }
 
-    /// How far this member is.
+    /// This member's progress in the order.
     pub(crate) fn position(&self) -> Position {
         let base = self.spec.base;
         Position {
@@ -425,8 +446,8 @@ impl<F: Fabric> SubgroupState<F> {
         }
     }
 
-    /// Whether the message at this position, or the null, has been received here. All that is
-    /// below the epoch has.
+    /// Whether the message or null at this position has been received here. Positions below the
+    /// epoch have been.
     pub(crate) fn has_received(&self, position: u64) -> bool {
         let Some(place) = position.checked_sub(self.spec.base) else {
             return true;
@@ -436,7 +457,7 @@ impl<F: Fabric> SubgroupState<F> {
         sender.is_some_and(|&at| self.count(&self.senders[at]) > Some(place / n))
     }
 
-    /// Whether everything committed has been published.
+    /// Whether every committed message has been published.
     pub(crate) fn is_published(&self) -> bool {
         let rings = self.outgoing.iter().zip(&self.handle.send_rings);
         rings

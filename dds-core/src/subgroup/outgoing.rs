@@ -1,4 +1,4 @@
-//! The send predicate: publishes committed messages and nulls of one ring.
+//! The send predicate: publishes the committed messages and nulls of one own ring.
 
 use spindle_dds_transport::{Fabric, MessagePush};
 
@@ -6,36 +6,40 @@ use crate::limits::{GRANULE, HEADER_LEN};
 use crate::subgroup::header::{Header, WRITER_SEQ_WORD};
 use crate::subgroup::layout::RingColumns;
 use crate::subgroup::pushes::Pushes;
-use crate::subgroup::send_ring::{Place, Published, SendRing};
+use crate::subgroup::send_ring::{Published, RingPosition, SendRing};
 
-/// The engine's side of one of its own rings.
+/// The engine's side of one own ring.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     columns: RingColumns,
+    /// What has been published.
     pub(crate) published: Published,
     /// Bytes of payload published.
     pub(crate) bytes: u64,
 }
 
-/// What this participant's writers have published.
+/// Sequence numbers and counts of this participant's writers.
 #[derive(Debug, Default)]
 pub(crate) struct WriterSeqs(Vec<WriterSeq>);
 
 #[derive(Debug)]
 struct WriterSeq {
+    /// The writer's number in its participant.
     writer: u32,
-    /// Sequence number of its last message.
+    /// Sequence number of the writer's last message.
     last: u64,
+    /// Messages published.
     messages: u64,
+    /// Bytes of payload published.
     bytes: u64,
 }
 
 impl WriterSeqs {
-    /// The number of a writer's next message, which has `len` bytes; `skipped` ones are
-    /// left out.
+    /// The sequence number of a writer's next message, of `len` bytes, after `skipped` numbers that
+    /// are left out.
     #[inline]
     fn next(&mut self, writer: u32, skipped: u64, len: u64) -> u64 {
-        // Writers of a participant are few, and a run of messages is mostly of one.
+        // A participant has few writers, and consecutive messages are mostly of one writer.
         match self.0.iter_mut().find(|known| known.writer == writer) {
             Some(known) => {
                 known.last += 1 + skipped;
@@ -55,35 +59,38 @@ impl WriterSeqs {
         }
     }
 
-    /// Messages that a writer has published, and the bytes of their payload.
+    /// For each writer: its number, messages published, and bytes of their payload.
     pub(crate) fn published(&self) -> impl Iterator<Item = (u32, u64, u64)> + '_ {
         let known = self.0.iter();
         known.map(|it| (it.writer, it.messages, it.bytes))
     }
 }
 
-/// What to send at most.
+/// Limits of one call of [`Outgoing::send`].
 #[derive(Debug)]
 pub(crate) struct SendOrder {
-    /// Real messages.
+    /// Maximum number of real messages.
     pub(crate) limit: u64,
-    /// Messages to fill up to with nulls.
+    /// Number of messages, nulls included, to fill up to with nulls.
     pub(crate) null_target: u64,
-    /// Nothing is pushed behind it before the flush.
+    /// Whether nothing is pushed after this batch before the flush.
     pub(crate) is_last: bool,
 }
 
-/// A contiguous run of bytes to push.
+/// A contiguous range of the own row to push.
 #[derive(Debug, Clone, Copy)]
 struct Run {
+    /// Byte offset in the row.
     at: usize,
+    /// Length in bytes.
     len: usize,
 }
 
 impl Run {
     const EMPTY: Self = Self { at: 0, len: 0 };
 
-    /// Takes more bytes; the run that it was before, if they do not follow it.
+    /// Extends the range. If the bytes do not follow it, starts a new range and returns the old
+    /// one.
     fn extend(&mut self, at: usize, len: usize) -> Option<Self> {
         if len == 0 {
             return None;
@@ -106,8 +113,8 @@ impl Outgoing {
         }
     }
 
-    /// Publishes what is committed, then nulls. A batch is: runs of payload, runs of headers, guard.
-    /// Returns how many messages, and how many nulls behind them.
+    /// Publishes committed messages, then nulls. The order of a batch is: payload ranges, header
+    /// ranges, guard. Returns the number of messages and the number of nulls after them.
     pub(crate) fn send<F: Fabric>(
         &mut self,
         fabric: &F,
@@ -120,7 +127,7 @@ impl Outgoing {
         let row = fabric.row(fabric.me());
         let mut payload = Run::EMPTY;
         let mut headers = Run::EMPTY;
-        // Header runs go after all payload runs, and a batch has at most two.
+        // Header ranges go after all payload ranges; a batch has at most two.
         let mut wrapped = Run::EMPTY;
         while self.published.real - before.real < order.limit {
             let Some(index) = send_ring.next_written(&self.published) else {
@@ -129,8 +136,8 @@ impl Outgoing {
             let at = self.columns.header(self.published.real);
             let words: [u64; WRITER_SEQ_WORD + 1] = row.copy_words(at);
             let (offset, len) = (words[1] & 0xffff_ffff, words[1] >> 32);
-            // The number of the message, in place of how many it skips.
-            // (As `CommitMeta` has it, in 32 bits, whatever became of the row.)
+            // Replaces the number of skipped messages by the sequence number. (Only 32 bits are
+            // read, as in `CommitMeta`, whatever the row contains.)
             let skipped = u64::from(words[WRITER_SEQ_WORD] as u32);
             let seq = seqs.next((words[2] >> 32) as u32, skipped, len);
             fabric.store(at + WRITER_SEQ_WORD * 8, seq);
@@ -170,15 +177,15 @@ impl Outgoing {
         (sent, nulls)
     }
 
-    /// Whether it is the next message to publish, and all before it are published.
+    /// Whether this is the next message to publish, and all before it are published.
     #[inline]
-    pub(crate) fn is_next(&self, place: Place) -> bool {
+    pub(crate) fn is_next(&self, place: RingPosition) -> bool {
         self.published.index == place.index
     }
 
-    /// Publishes the next message at once, which is written nowhere yet: what
-    /// [`send`](Self::send) does with one, without having it handed over. Nothing is pushed
-    /// behind it before the flush.
+    /// Publishes the next message, whose header is not in the row yet: the same as
+    /// [`send`](Self::send) of one message, without a hand-over between threads. Nothing may be
+    /// pushed after it before the flush.
     #[inline]
     pub(crate) fn send_next<F: Fabric>(
         &mut self,

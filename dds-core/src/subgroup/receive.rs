@@ -1,8 +1,12 @@
-//! Receive, send and null-send predicates of a subgroup, and what is said of it.
+//! Receive, send and null predicates of a subgroup, and its acknowledgements.
+//!
+//! Invariants: the own messages are received before those of others, because they bound how far
+//! others can have sent; no guard beyond `reach` is followed; nulls are not acknowledged, receivers
+//! infer them from the guard.
 
 use spindle_dds_transport::{Fabric, Rank};
 
-use super::{Context, Found, Phase, Sender, SubgroupState, Trouble};
+use super::{Context, Fault, MemberFault, Phase, Sender, SubgroupState};
 use crate::counters::{LiveCounters, bump};
 use crate::ids::DeliveryClass;
 use crate::limits::MESSAGE_INDEX_MAX;
@@ -16,7 +20,7 @@ impl<F: Fabric> SubgroupState<F> {
         &mut self,
         handle: &SubgroupHandle<F>,
         context: &Context<'_, S>,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, MemberFault> {
         let me = handle.fabric.me();
         let batching = context.config.receive_batching;
         let (mut taken, mut any) = (0, false);
@@ -26,7 +30,7 @@ impl<F: Fabric> SubgroupState<F> {
             if sender.rank == me || self.members[sender.rank.index()].fenced {
                 continue;
             }
-            // Of an epoch that ends, all: the counts come after.
+            // In an epoch that is ending, receives everything: the counts must be complete.
             let all = batching || self.phase != Phase::Open;
             let limit = if all { u64::MAX } else { 1 };
             for class in DeliveryClass::BOTH {
@@ -44,26 +48,25 @@ impl<F: Fabric> SubgroupState<F> {
         Ok(any)
     }
 
-    /// Where the guard of an ordered ring stands at most, if everybody keeps to
-    /// the protocol. To be computed after the guard was loaded.
+    /// Upper bound of the guard of an ordered ring, if all members keep to the protocol. Computed
+    /// after the guard was loaded.
     ///
-    /// Message `k` of a sender comes after its message `k - 1`, which was real or a null;
-    /// and a null `k - 1` comes after a real message of another sender at `k - 1` or above
-    /// (`nulls_wanted`). So if a sender has sent `g` messages, there are real messages at
-    /// each of `0..g`. Those that are not known here are few: of each of the others at most
-    /// what its ring holds. Hence `g` is at most
+    /// Message `k` of a sender comes after its message `k - 1`, which was real or a null, and a
+    /// null `k - 1` comes after a real message of another sender at `k - 1` or above
+    /// (`nulls_wanted`). So a sender that has sent `g` messages implies real messages at each of
+    /// `0..g`. Few of these are unknown here: for each other sender at most what its ring holds.
+    /// Hence `g` is at most
     ///
     /// - one more than the highest index of a real message known here, and
     /// - the number of real messages known here,
     ///
-    /// each plus the number of those unknown. The first bounds how far a hostile
-    /// guard can jump, the second how far such jumps lead: not further than the
-    /// messages that were really sent.
+    /// each plus the number of unknown messages. The first bounds how far a hostile guard can jump,
+    /// the second how far repeated jumps lead: not beyond the number of messages really sent.
     ///
-    /// Who keeps to the protocol may have followed a guard that jumped, as far as it
-    /// could tell, which others do not see any more. So nothing above is followed, but
-    /// only a member that is further than that by `slack` is to blame. When an epoch ends, no member
-    /// follows anybody, and all that is not to blame is received.
+    /// A correct member may have followed a guard that jumped, if the jump was within its bound,
+    /// and others no longer see why. So nothing above the bound is followed, but a member is
+    /// suspected only if it exceeds the bound by more than `slack`. At the end of an epoch no
+    /// member follows nulls, and everything that is not suspect is received.
     fn reach(&self, handle: &SubgroupHandle<F>) -> u64 {
         let me = handle.fabric.me();
         let (mut highest, mut known, mut unknown) = (0_u64, 0_u64, 0_u64);
@@ -76,7 +79,7 @@ impl<F: Fabric> SubgroupState<F> {
             };
             highest = highest.max(cursor.newest());
             known += cursor.real();
-            // Of my own messages, all that are published have been received here.
+            // All own published messages have been received here.
             if sender.rank != me {
                 unknown += cursor.unseen_max(tracker);
             }
@@ -84,16 +87,16 @@ impl<F: Fabric> SubgroupState<F> {
         highest.min(known) + unknown
     }
 
-    /// Takes what a sender's guard vouches for; `None` when there is nothing new.
-    /// `ordered_reach` is as of this pass: computing it once is enough, unless
-    /// somebody releases meanwhile.
+    /// Receives what a sender's guard covers; `None` when nothing is new. `ordered_reach` is the
+    /// bound of this pass. A guard above it makes it be computed anew, because a release meanwhile
+    /// allows more.
     pub(super) fn receive_ring(
         &mut self,
         handle: &SubgroupHandle<F>,
         (at, class): (usize, DeliveryClass),
         limit: u64,
         ordered_reach: &mut u64,
-    ) -> Result<Option<u64>, Trouble> {
+    ) -> Result<Option<u64>, MemberFault> {
         let place = self.senders[at].rank;
         let row = handle.fabric.row(place);
         let (Some(cursor), Some(tracker)) = (
@@ -107,7 +110,7 @@ impl<F: Fabric> SubgroupState<F> {
             return Ok(None);
         }
         let reach = match class {
-            // There are no nulls in this ring.
+            // The unordered ring has no nulls.
             DeliveryClass::Unordered => cursor.real() + cursor.unseen_max(tracker),
             DeliveryClass::Ordered if guard <= *ordered_reach => *ordered_reach,
             DeliveryClass::Ordered => {
@@ -129,15 +132,15 @@ impl<F: Fabric> SubgroupState<F> {
             return Ok(None);
         };
         let taken = cursor.receive(row, tracker, guard, reach, limit);
-        taken.map(Some).map_err(|what| Trouble {
+        taken.map(Some).map_err(|what| MemberFault {
             place,
-            what: Found::ProtocolViolation(what),
+            what: Fault::ProtocolViolation(what),
         })
     }
 
-    /// Takes what my guards vouch for: messages that committing threads have published since
-    /// the last pass wait for it.
-    pub(super) fn receive_own(&mut self, handle: &SubgroupHandle<F>) -> Result<(), Trouble> {
+    /// Receives what the own guards cover: messages published by committing threads since the last
+    /// pass.
+    pub(super) fn receive_own(&mut self, handle: &SubgroupHandle<F>) -> Result<(), MemberFault> {
         let Some(mine) = handle.mine else {
             return Ok(());
         };
@@ -154,17 +157,17 @@ impl<F: Fabric> SubgroupState<F> {
                 let place = handle.fabric.me();
                 let row = handle.fabric.row(place);
                 let taken = cursor.receive(row, tracker, guard, guard, u64::MAX);
-                taken.map_err(|what| Trouble {
+                taken.map_err(|what| MemberFault {
                     place,
-                    what: Found::ProtocolViolation(what),
+                    what: Fault::ProtocolViolation(what),
                 })?;
             }
         }
         Ok(())
     }
 
-    /// Publishes what is committed, and the nulls that others wait for by what has been
-    /// received of them. Whether there was anything.
+    /// Publishes committed messages, and the nulls that others need given what has been received of
+    /// them. Returns whether there was anything.
     pub(super) fn send<S>(
         &mut self,
         handle: &SubgroupHandle<F>,
@@ -176,8 +179,8 @@ impl<F: Fabric> SubgroupState<F> {
         self.send_rings(handle, context, false)
     }
 
-    /// Publishes what is committed, and nulls up to the target as it was found last. With
-    /// `is_last`, nothing is pushed behind that before the flush.
+    /// Publishes committed messages, and nulls up to the last computed target. With `is_last`,
+    /// nothing is pushed after them before the flush.
     pub(super) fn send_rings<S>(
         &mut self,
         handle: &SubgroupHandle<F>,
@@ -191,7 +194,7 @@ impl<F: Fabric> SubgroupState<F> {
             } else {
                 1
             },
-            // Once the epoch is wedged, no sender is waited for.
+            // Once the epoch is wedged, no member waits for nulls.
             null_target: if open { self.null_target } else { 0 },
             is_last,
         };
@@ -212,15 +215,15 @@ impl<F: Fabric> SubgroupState<F> {
                     any = true;
                 }
             }
-            // There are none in the unordered ring.
+            // The unordered ring has no nulls.
             order.null_target = 0;
         }
         any
     }
 
-    /// How many messages this member must have sent so that none waits for it: on
-    /// receiving message `k` of sender `j`, senders before it fill up through
-    /// round `k`, senders behind it through round `k - 1` (Spindle §III-B).
+    /// Number of messages this member must have sent so that no message waits for it: on receipt of
+    /// message `k` of sender `j`, senders before `j` fill up through round `k`, senders after it
+    /// through round `k - 1` (Spindle §III-B).
     fn nulls_wanted(&self, handle: &SubgroupHandle<F>) -> u64 {
         let Some(mine) = handle.my_order else {
             return 0;
@@ -244,8 +247,8 @@ impl<F: Fabric> SubgroupState<F> {
         wanted.min(MESSAGE_INDEX_MAX)
     }
 
-    /// Messages of an ordered sender that have been received here. Of my own these are all that
-    /// are published: what I have of them, my guard says.
+    /// Number of messages of an ordered sender that have been received here. For this member, its
+    /// guard: all own published messages count as received.
     pub(super) fn count(&self, sender: &Sender) -> Option<u64> {
         let cursor = sender.receive_cursors[0].as_ref()?;
         Some(match &self.outgoing[0] {
@@ -254,12 +257,13 @@ impl<F: Fabric> SubgroupState<F> {
         })
     }
 
-    /// Position below which everything has been received here.
+    /// Sequence number below which every message has been received here.
     pub(super) fn received(&self) -> u64 {
         self.received_of(|_| true).unwrap_or_default()
     }
 
-    /// The same of the ordered senders at some places alone; `None` without any.
+    /// The same for the ordered senders at the ranks for which `is_counted` holds; `None` without
+    /// any.
     fn received_of(&self, is_counted: impl Fn(Rank) -> bool) -> Option<u64> {
         let n = self.ordered.len() as u64;
         let senders = self.ordered.iter().map(|&at| &self.senders[at]).zip(0..);
@@ -270,15 +274,14 @@ impl<F: Fabric> SubgroupState<F> {
             .min()
     }
 
-    /// Whether a member sends all that is ordered here: that it has received that, its
-    /// guard says.
+    /// Whether the member is the only ordered sender, so that its guard implies its receipt.
     pub(super) fn sends_all(&self, place: Rank) -> bool {
         let mut senders = self.ordered.iter().map(|&at| &self.senders[at]);
         senders.all(|sender| sender.rank == place)
     }
 
-    /// Tells the others what has been received of others: what a sender has received of
-    /// its own, its guard says. They are pushed to only where there is a message among it.
+    /// Acknowledges what has been received of other senders; a sender's guard implies the receipt
+    /// of its own. Pushes only if a real message is among it.
     pub(super) fn acknowledge<S>(
         &mut self,
         handle: &SubgroupHandle<F>,
@@ -291,7 +294,7 @@ impl<F: Fabric> SubgroupState<F> {
             return;
         }
         let of_others = self.received_of(|rank| rank != me);
-        tell(
+        raise_word(
             fabric,
             handle.columns.received_num,
             of_others.unwrap_or(self.received_num),
@@ -301,7 +304,7 @@ impl<F: Fabric> SubgroupState<F> {
             if let Some(cursor) = &sender.receive_cursors[0]
                 && sender.rank != me
             {
-                let told = tell(fabric, handle.columns.received(at), cursor.count());
+                let told = raise_word(fabric, handle.columns.received(at), cursor.count());
                 changed |= cursor.newest() > told;
             }
         }
@@ -311,8 +314,9 @@ impl<F: Fabric> SubgroupState<F> {
         }
     }
 
-    /// Position below which every member has received all messages.
-    pub(super) fn find_stable(&mut self, handle: &SubgroupHandle<F>) -> Result<bool, Trouble> {
+    /// Recomputes `stable`: the sequence number below which all members have received every
+    /// message.
+    pub(super) fn find_stable(&mut self, handle: &SubgroupHandle<F>) -> Result<bool, MemberFault> {
         let me = handle.fabric.me();
         let mut stable = self.received_num;
         for place in (0..self.members.len() as u16).map(Rank) {
@@ -321,7 +325,7 @@ impl<F: Fabric> SubgroupState<F> {
                 continue;
             }
             if !member.fenced {
-                self.heed_ack(handle, place)?;
+                self.note_acknowledgement(handle, place)?;
             }
             if !self.sends_all(place) {
                 stable = stable.min(self.received_by(place, stable));
@@ -335,10 +339,10 @@ impl<F: Fabric> SubgroupState<F> {
         Ok(true)
     }
 
-    /// Place below which a member has received all messages, if that is below `end`, up to
-    /// which everything has been received here. Nulls that are known here it may lack: what
-    /// they say, that there is no message, need not be told twice. So who is silent
-    /// delays others by one way less, and nulls are not acknowledged.
+    /// Sequence number below which a member has received every message, if that is below `end`, up
+    /// to which everything has been received here. Nulls known here count as received by the
+    /// member: it learns from the guard that there is no message. So a silent sender delays others
+    /// by one way less, and nulls are not acknowledged.
     pub(super) fn received_by(&self, place: Rank, end: u64) -> u64 {
         let handle = &self.handle;
         let member = &self.members[place.index()];
@@ -346,13 +350,13 @@ impl<F: Fabric> SubgroupState<F> {
         if received_num >= end || member.fenced {
             return received_num;
         }
-        // What it has sent itself it has.
+        // It has received what it has sent itself.
         let cursor = |order: u64| {
             let sender = &self.senders[self.ordered[order as usize]];
             let cursor = sender.receive_cursors[0].as_ref();
             cursor.filter(|_| sender.rank != place)
         };
-        // Mostly it lacks a message at just that place, and nothing else need be asked.
+        // Usually it lacks exactly the next message, and no other count need be read.
         let (next, order) = (received_num / n, received_num % n);
         if cursor(order).and_then(|cursor| cursor.first_from(next)) == Some(next) {
             return received_num;
@@ -366,34 +370,33 @@ impl<F: Fabric> SubgroupState<F> {
         lacks.min().unwrap_or(end).max(received_num)
     }
 
-    /// Takes note of what a member says that it has received. Fails if nobody can
-    /// have sent that much.
-    pub(super) fn heed_ack(
+    /// Notes what a member has acknowledged. Fails if that much cannot have been sent.
+    pub(super) fn note_acknowledgement(
         &mut self,
         handle: &SubgroupHandle<F>,
         place: Rank,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), MemberFault> {
         let member = &self.members[place.index()];
         let received_num = handle.fabric.row(place).load(member.columns.received_num);
         if received_num > self.ack_reach {
-            // Once in a ring of messages or so.
+            // Recomputed about once in a ring of messages.
             let n = self.ordered.len() as u64;
             self.ack_reach = (self.reach(handle) + self.slack + 1) * n;
             if received_num > self.ack_reach {
-                let what = Found::ProtocolViolation(ProtocolViolation::AcknowledgedTooMuch);
-                return Err(Trouble { place, what });
+                let what = Fault::ProtocolViolation(ProtocolViolation::AcknowledgedTooMuch);
+                return Err(MemberFault { place, what });
             }
         }
         let member = &mut self.members[place.index()];
-        // A push may fetch an older value than one before it did (F1).
+        // A push may carry an older value than an earlier push (F1).
         member.received_num = member.received_num.max(received_num);
         Ok(())
     }
 }
 
-/// Has a word of my own row rise to `value`. What it was.
-fn tell<F: Fabric>(fabric: &F, word: usize, value: u64) -> u64 {
-    // What stands there is what I stored.
+/// Raises a word of the own row to `value`. Returns its previous value.
+fn raise_word<F: Fabric>(fabric: &F, word: usize, value: u64) -> u64 {
+    // Only this engine writes the word.
     let told = fabric.row(fabric.me()).load(word);
     if told < value {
         fabric.store(word, value);
@@ -401,7 +404,7 @@ fn tell<F: Fabric>(fabric: &F, word: usize, value: u64) -> u64 {
     told
 }
 
-/// Bookkeeping of a publication, by the publishing thread.
+/// Counts a publication by the publishing thread.
 pub(super) fn count_publication(counters: &LiveCounters, sent: u64, nulls: u64, bytes: u64) {
     if nulls > 0 {
         bump(&counters.nulls, nulls);
@@ -413,7 +416,7 @@ pub(super) fn count_publication(counters: &LiveCounters, sent: u64, nulls: u64, 
     }
 }
 
-/// The same of one message, without nulls behind it.
+/// The same for one message without nulls after it.
 #[inline]
 pub(super) fn count_one(counters: &LiveCounters, bytes: u64) {
     bump(&counters.sent, 1);

@@ -1,7 +1,13 @@
 //! One ring of one sender as a receiver follows it: the receive predicate.
 //!
-//! A row is input from another process. Each header is copied once, checked,
-//! and kept here until its message is delivered; nothing is read twice.
+//! ```text
+//!   messages   | delivered | received, not delivered | sent: covered by the guard
+//!                          ^ delivered               ^ count
+//! ```
+//!
+//! Invariants: a row is input from another process, so each header is copied once, checked, and
+//! kept here until its message is delivered; no word is read twice. `delivered <= real <= count`,
+//! and all of them only rise.
 
 use std::ptr::NonNull;
 
@@ -16,24 +22,24 @@ use crate::subgroup::release_tracker::ReleaseTracker;
 #[derive(Debug)]
 pub(crate) struct ReceiveCursor {
     columns: RingColumns,
-    /// The sender's, where its payload lies: rows stay where they are.
+    /// The sender's row, which holds the payload. Rows stay at their address.
     row: Region,
     /// Messages received, nulls included.
     count: u64,
     /// Real messages received.
     real: u64,
-    /// Messages up to and with the newest real one.
+    /// Exclusive index of the newest real message: `count` without the nulls after it.
     newest: u64,
     /// Real messages delivered.
     delivered: u64,
-    /// Headers of `delivered..real`. Message `first` stands in the first place, and places
-    /// go round.
+    /// Headers of the real messages `delivered..real`, as a ring: message `first` is in entry 0.
     headers: Box<[Header]>,
-    /// All below it were delivered when it was set: who keeps up uses few of the places.
+    /// All real messages below it were delivered when it was set. Reset whenever none waits, so
+    /// that a fast receiver uses few entries.
     first: u64,
 }
 
-/// What makes no sense in a peer's row.
+/// A violation of the protocol found in a peer's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ProtocolViolation {
     /// A counter fell.
@@ -45,16 +51,16 @@ pub enum ProtocolViolation {
     /// A header has an unknown kind, or payload outside of its ring.
     #[error("a message header of its row makes no sense")]
     BadHeader,
-    /// It reused headers that were not released.
+    /// The sender reused headers that were not released.
     #[error("it overran its ring")]
     Overrun,
-    /// It claims to have received what was never sent.
+    /// The member acknowledged messages that cannot have been sent.
     #[error("it acknowledged what was not sent")]
     AcknowledgedTooMuch,
 }
 
 impl ReceiveCursor {
-    /// Of a ring in this row.
+    /// A cursor over a ring in this row.
     pub(crate) fn new(columns: RingColumns, row: Region) -> Self {
         let headers = vec![Header::EMPTY; columns.spec.messages as usize].into_boxed_slice();
         Self {
@@ -79,21 +85,19 @@ impl ReceiveCursor {
         self.real
     }
 
-    /// Messages received up to and with the newest real one: the nulls behind
-    /// it are left out.
+    /// Exclusive index of the newest real message received: the nulls after it are left out.
     pub(crate) fn newest(&self) -> u64 {
         self.newest
     }
 
-    /// How many real messages the sender can have sent that are not received
-    /// here. To be asked after the word was loaded that is to be judged: who
-    /// releases meanwhile makes room for more.
+    /// Upper bound of the real messages sent and not received here. Called after the word to be
+    /// judged was loaded, because a release meanwhile makes room for more.
     pub(crate) fn unseen_max(&self, tracker: &ReleaseTracker) -> u64 {
         let unreleased = self.real.saturating_sub(tracker.released_real());
         u64::from(self.columns.spec.messages).saturating_sub(unreleased)
     }
 
-    /// Where the payload ring begins, all of which lies in the sender's row.
+    /// Start of the payload ring, which lies in the sender's row as a whole.
     pub(crate) fn payload(&self) -> NonNull<u8> {
         let len = self.columns.spec.memory() as usize;
         self.row.begin(self.columns.payload, len)
@@ -104,9 +108,8 @@ impl ReceiveCursor {
         self.columns.guard
     }
 
-    /// Takes what `guard` vouches for, at most `limit` real messages. Returns
-    /// how many real messages were taken. No guard of a member that keeps
-    /// to the protocol is above `reach`.
+    /// Receives what `guard` covers, at most `limit` real messages, and returns how many. A guard
+    /// of a correct member is at most `reach`.
     pub(crate) fn receive(
         &mut self,
         row: &Region,
@@ -121,16 +124,16 @@ impl ReceiveCursor {
         if guard > reach.min(MESSAGE_INDEX_MAX + 1) {
             return Err(ProtocolViolation::GuardTooFar);
         }
-        self.begin_anew();
+        self.reset_if_empty();
         let before = self.real;
         let messages = self.headers.len() as u64;
         let memory = self.columns.spec.memory();
-        // It only rises: what it was is enough, for as long as there is room by that.
+        // `released` only rises: an old value is enough while it leaves room.
         let mut released = tracker.released_real();
         let (mut real, mut count) = (before, self.count);
         let mut result = Ok(());
         'stretches: while real - before < limit {
-            // Up to the end of the ring, or of the places.
+            // Up to the end of the ring, or of the entries.
             let stretch = self.columns.stretch(real).min(limit - (real - before));
             let headers = row.word_groups::<WORDS>(self.columns.header(real), stretch as usize);
             let place = self.place(real);
@@ -139,7 +142,7 @@ impl ReceiveCursor {
                 if count >= guard {
                     break 'stretches;
                 }
-                // A stale header carries less, one that is not vouched for more.
+                // A stale header has a lower index, one not yet covered a higher index.
                 let index_end = words.load(0);
                 if index_end <= count || index_end > guard {
                     count = guard;
@@ -167,32 +170,32 @@ impl ReceiveCursor {
         result.map(|()| real - before)
     }
 
-    /// Where the header of a real message is kept.
+    /// The entry of a real message's header.
     #[inline]
     fn place(&self, real: u64) -> usize {
         self.columns.slot(real - self.first)
     }
 
-    /// Where nothing waits, the next message takes the first place again.
-    fn begin_anew(&mut self) {
+    /// If no message waits, the next one uses entry 0 again.
+    fn reset_if_empty(&mut self) {
         if self.delivered == self.real {
             self.first = self.real;
         }
     }
 
-    /// The oldest message that is not delivered, and which real one it is.
+    /// The oldest undelivered message, with its count of real messages before it.
     #[inline]
     pub(crate) fn front(&self) -> Option<(u64, &Header)> {
         let waiting = self.delivered < self.real;
         waiting.then(|| (self.delivered, &self.headers[self.place(self.delivered)]))
     }
 
-    /// Index of the first real message that is not delivered, and has this index or a higher
-    /// one.
+    /// Index of the first undelivered real message with this index or a higher one.
     pub(crate) fn first_from(&self, index: u64) -> Option<u64> {
         let (_, front) = self.front().filter(|_| index < self.newest)?;
         let index_of = |real| self.headers[self.place(real)].index;
-        // They stand in order, so it is there at the latest; and just there without nulls.
+        // Indexes rise, so the message is at most that many entries further; exactly there without
+        // nulls.
         let further = index.saturating_sub(front.index);
         let (mut below, mut end) = (self.delivered, self.real - 1);
         end = end.min(below + further);
@@ -210,8 +213,8 @@ impl ReceiveCursor {
         Some(index_of(below))
     }
 
-    /// Messages that are not delivered, from the oldest on, as many as stand one behind the
-    /// other; and how many real ones are delivered, which rises as they are handed over (see
+    /// Undelivered messages from the oldest on, as far as they are contiguous, and the count of
+    /// real messages delivered, which the caller raises as it hands them over (see
     /// [`ReleaseTracker::pass_real`]).
     #[inline]
     pub(crate) fn waiting_run(&mut self) -> (&[Header], &mut u64) {
@@ -221,18 +224,17 @@ impl ReceiveCursor {
         (&run[..run.len().min(waiting)], &mut self.delivered)
     }
 
-    /// Real messages that are received and not delivered.
+    /// Real messages received and not delivered.
     pub(crate) fn waiting(&self) -> u64 {
         self.waiting_below(self.real)
     }
 
-    /// Of the first `real` ones, those that are not delivered, whether they are received or
-    /// not.
+    /// How many of the first `real` messages are not delivered, received or not.
     pub(crate) fn waiting_below(&self, real: u64) -> u64 {
         real - self.delivered
     }
 
-    /// The oldest one has been handed over.
+    /// Passes the oldest message: it has been handed over.
     #[inline]
     pub(crate) fn pop(&mut self, tracker: &ReleaseTracker) {
         let header = &self.headers[self.place(self.delivered)];
@@ -259,8 +261,8 @@ mod tests {
         },
     };
 
-    /// Messages come and go, so many at a time: over the end of the ring, with some that
-    /// wait or none. What is handed over is what came, in order.
+    /// Batches of several sizes cross the end of the ring, with and without waiting messages. What
+    /// is handed over is what was sent, in order.
     #[test]
     fn messages_that_wait_stand_in_a_row() {
         let (_network, fabrics) = SimNetwork::group(1, &[1024], SimOptions::default());
@@ -312,7 +314,7 @@ mod tests {
         assert_eq!(cursor.waiting_run().0, []);
     }
 
-    /// Real messages are found among nulls, over the end of the places.
+    /// Real messages are found among nulls, across the end of the entries.
     #[test]
     fn the_first_real_message_from_an_index_on_is_found() {
         let (_network, fabrics) = SimNetwork::group(1, &[1024], SimOptions::default());
@@ -351,7 +353,7 @@ mod tests {
         assert_eq!(all(&cursor), Vec::from_iter((0..14).map(found)));
     }
 
-    /// A sender that overwrites what is held, or waits, violates the protocol.
+    /// A sender that overwrites a held or waiting message violates the protocol.
     #[test]
     fn overrunning_a_ring_is_a_violation() {
         let (_network, fabrics) = SimNetwork::group(1, &[1024], SimOptions::default());
@@ -381,7 +383,7 @@ mod tests {
             assert_eq!(receive(sent, &tracker), Ok(1));
         }
         assert_eq!(receive(5, &tracker), Err(ProtocolViolation::Overrun));
-        assert!(tracker.let_go(0, 4));
+        assert!(tracker.end_hold(0, 4));
         tracker.release(|_| ());
         assert_eq!(receive(5, &tracker), Ok(1));
     }

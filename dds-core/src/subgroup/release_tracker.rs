@@ -1,11 +1,18 @@
-//! The receiving side of a ring: which messages are still held here, and how
-//! far its sender may reuse it.
+//! The receiving side of a ring: which messages are held here, and how far the sender may reuse
+//! the ring.
 //!
-//! The engine hands messages over in order and counts them as *passed*; the
-//! layer above may hold some (a loan, a sample it cannot take yet). `released`
-//! is the index of the oldest message that is not passed or still held. Any
-//! thread may let go of a message; who lets go first does the accounting for
-//! all who let go meanwhile, so no thread waits and nothing is forgotten.
+//! ```text
+//!   real messages   | released | held or not | passed up to here | received
+//!                              ^ oldest held ^ passed
+//! ```
+//!
+//! The engine hands messages over in order and counts them as *passed*. The layer above may hold
+//! some (a loan, a sample it cannot take yet). `released` is the index of the oldest message that
+//! is not passed or still held.
+//!
+//! Invariants: `released` only rises, and never above a held message. Any thread may release a
+//! message. The first thread to do so recomputes `released` for all threads that release
+//! meanwhile, so no thread waits and no release is missed.
 
 use crossbeam_utils::CachePadded;
 
@@ -14,15 +21,16 @@ use crate::subgroup::header::Header;
 use crate::subgroup::layout::RingColumns;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// Accounting of one ring of one sender at one receiver.
+/// Tracks one ring of one sender at one receiver.
 #[derive(Debug)]
 pub(crate) struct ReleaseTracker {
-    /// Holders of the message in each header slot. Close together: engine and readers write
-    /// them, mostly of many messages in a row.
+    /// Number of holders of the message in each header slot. Packed: engine and readers write them,
+    /// mostly for many messages in a row.
     holds: Box<[AtomicU32]>,
-    /// By header slot. The engine alone writes them.
+    /// By header slot. Written by the engine only.
     slots: Box<[Slot]>,
-    /// The engine writes it for each message: not on a line of those who let go.
+    /// The engine writes it for each message, so it shares no cache line with what releasing
+    /// threads write.
     passed: CachePadded<Passed>,
     released: CachePadded<Released>,
 }
@@ -30,31 +38,31 @@ pub(crate) struct ReleaseTracker {
 /// A message, from its passing to its release.
 #[derive(Debug)]
 struct Slot {
-    /// Its message index.
+    /// The message index.
     index: AtomicU64,
-    /// Where its payload begins, in granules | its length in bytes << 32.
+    /// Word 1 of its header: payload offset in granules | length in bytes << 32.
     place: AtomicU64,
 }
 
-/// Where a message is accounted for.
+/// The slot of one message.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ReleaseSlot<'a> {
     holds: &'a AtomicU32,
     slot: &'a Slot,
 }
 
-impl Place<'_> {
-    /// Adds the first holder of the message: by the engine before it passes it.
+impl ReleaseSlot<'_> {
+    /// Adds the message's first holder. Called by the engine before it passes the message.
     #[inline]
     pub(crate) fn hold_first(self) {
-        // No locked instruction: nobody else knows of the message yet, and those who held
-        // the last one in this slot let go before it was released, which the engine saw
-        // (acquire in `released_real`) before it took this one.
+        // No locked instruction: no other thread knows of the message yet. The holders of the
+        // slot's previous message released it before its slot was reused, which the engine saw
+        // (acquire in `released_real`) before it received this one.
         self.holds.store(1, Ordering::Relaxed);
     }
 
-    /// Adds another one: by the engine before it passes the message, or by somebody who
-    /// holds it already.
+    /// Adds a further holder. Called by the engine before it passes the message, or by a thread
+    /// that holds it.
     pub(crate) fn hold(self) {
         self.holds.fetch_add(1, Ordering::Relaxed);
     }
@@ -64,18 +72,18 @@ impl Place<'_> {
 struct Passed {
     /// Real messages.
     real: AtomicU64,
-    /// All messages, nulls included.
+    /// Messages, nulls included.
     all: AtomicU64,
 }
 
-/// Written by the thread that accounts.
+/// Written by the thread that recomputes it.
 #[derive(Debug)]
 struct Released {
     /// Real messages.
     real: AtomicU64,
-    /// The column's value.
+    /// Value of the `released` column.
     all: AtomicU64,
-    /// Requests to account; the thread that raises it from 0 accounts until it is 0 again.
+    /// Requests to recompute. The thread that raises it from 0 recomputes until it is 0 again.
     requests: AtomicU32,
 }
 
@@ -105,23 +113,23 @@ impl ReleaseTracker {
         &self.slots[(real & (self.slots.len() as u64 - 1)) as usize]
     }
 
-    /// Where a real message is accounted for.
+    /// The slot of a real message.
     #[inline]
-    pub(crate) fn place(&self, real: u64) -> Place<'_> {
-        Place {
+    pub(crate) fn place(&self, real: u64) -> ReleaseSlot<'_> {
+        ReleaseSlot {
             holds: self.holds(real),
             slot: self.slot(real),
         }
     }
 
-    /// The same of those that follow each other from that one on, up to the end of the ring.
+    /// The slots of consecutive real messages from this one on, up to the end of the ring.
     #[inline]
-    pub(crate) fn places(&self, from: u64) -> impl Iterator<Item = Place<'_>> {
+    pub(crate) fn places(&self, from: u64) -> impl Iterator<Item = ReleaseSlot<'_>> {
         let at = (from & (self.slots.len() as u64 - 1)) as usize;
         let holds = self.holds.get(at..).unwrap_or_default();
         let slots = self.slots.get(at..).unwrap_or_default();
         let places = holds.iter().zip(slots);
-        places.map(|(holds, slot)| Place { holds, slot })
+        places.map(|(holds, slot)| ReleaseSlot { holds, slot })
     }
 
     #[inline]
@@ -129,15 +137,15 @@ impl ReleaseTracker {
         &self.holds[(real & (self.holds.len() as u64 - 1)) as usize]
     }
 
-    /// Takes a holder away. Returns whether it was the last: then account. `passed` is what
-    /// [`passed_real`](Self::passed_real) gave some time before.
+    /// Removes a holder. Returns whether it was the last: then the caller must recompute
+    /// `released`. `passed` is an earlier result of [`passed_real`](Self::passed_real).
     #[inline]
-    pub(crate) fn let_go(&self, real: u64, passed: u64) -> bool {
+    pub(crate) fn end_hold(&self, real: u64, passed: u64) -> bool {
         let holds = self.holds(real);
-        // Who alone holds what was passed finds nobody adding a holder, and needs no locked
-        // instruction. Acquire: the reads of those who let go before come before the store.
+        // The only holder of a passed message needs no locked instruction, because no thread adds a
+        // holder. Acquire: reads by former holders happen before the store.
         if real < passed && holds.load(Ordering::Acquire) == 1 {
-            // Release: the holders' reads come before; pairs with the acquire in `oldest`.
+            // Release: the holders' reads happen before; pairs with the acquire in `oldest`.
             holds.store(0, Ordering::Release);
             return true;
         }
@@ -147,43 +155,43 @@ impl ReleaseTracker {
 
     /// Real messages passed.
     pub(crate) fn passed_real(&self) -> u64 {
-        // Acquire: the engine adds no holder to what lies below.
+        // Acquire: the engine adds no holder to a message below.
         self.passed.real.load(Ordering::Acquire)
     }
 
-    /// The engine has handed over the real message number `real`, which has this header and
-    /// is accounted for here.
+    /// Passes the real message number `real`, with this header and slot: the engine has handed it
+    /// over.
     #[inline]
-    pub(crate) fn pass_real(&self, real: u64, at: Place<'_>, header: &Header) {
+    pub(crate) fn pass_real(&self, real: u64, at: ReleaseSlot<'_>, header: &Header) {
         at.slot.index.store(header.index, Ordering::Relaxed);
         at.slot.place.store(header.place(), Ordering::Relaxed);
         // Release: pairs with the acquire of `passed_real` in `release`.
         self.passed.real.store(real + 1, Ordering::Release);
     }
 
-    /// Everything below message `index` is handed over. After the `pass_real`s.
+    /// Passes everything below message `index`. Called after `pass_real` for each of its messages.
     pub(crate) fn pass(&self, index: u64) {
         // Release: pairs with the acquire of `passed` in `release`.
         self.passed.all.store(index, Ordering::Release);
     }
 
-    /// Messages passed, nulls included. For the engine, which passes them.
+    /// Messages passed, nulls included. For the engine, which writes it.
     pub(crate) fn passed(&self) -> u64 {
         self.passed.all.load(Ordering::Relaxed)
     }
 
-    /// Real messages released so far.
+    /// Real messages released.
     pub(crate) fn released_real(&self) -> u64 {
         self.released.real.load(Ordering::Acquire)
     }
 
-    /// The value of the `released` column.
+    /// Value of the `released` column.
     pub(crate) fn released(&self) -> u64 {
         self.released.all.load(Ordering::Acquire)
     }
 
-    /// Parts of 256 of the ring, by messages or by bytes, that lie between the
-    /// oldest held message and the newest passed one.
+    /// The part of the ring between the oldest held message and the newest passed one, in 1/256, by
+    /// messages or by bytes, whichever is more.
     pub(crate) fn held_parts(&self, columns: &RingColumns) -> u32 {
         let passed = self.passed.real.load(Ordering::Acquire);
         let oldest = self.released.real.load(Ordering::Acquire);
@@ -200,21 +208,20 @@ impl ReleaseTracker {
         let ((begin, _), (newest, len)) = (place(oldest), place(passed - 1));
         let granules = columns.spec.memory() / GRANULE as u64;
         let held = match (newest + len).wrapping_sub(begin) & (granules - 1) {
-            // All of the ring looks like nothing of it.
+            // A full ring has the same offsets as an empty one.
             0 if len != 0 => granules,
             held => held,
         };
         let by_messages = messages * 256 / u64::from(columns.spec.messages);
-        // Large messages may take more than what is in flight of small ones.
+        // Large messages may take more than the limit for small ones.
         let by_bytes = (held * GRANULE as u64 * 256 / columns.spec.bytes).min(256);
         by_messages.max(by_bytes) as u32
     }
 
-    /// Recomputes `released`; calls `store` with each new value, in order and
-    /// from one thread at a time. Returns whether this thread accounted and
-    /// the value rose.
+    /// Recomputes `released`, and calls `store` with each new value, in order and from one thread
+    /// at a time. Returns whether this thread recomputed it and it rose.
     pub(crate) fn release(&self, mut store: impl FnMut(u64)) -> bool {
-        // AcqRel: what the accountant before us did is visible to us.
+        // AcqRel: makes the writes of the previous thread in this section visible.
         if self.released.requests.fetch_add(1, Ordering::AcqRel) != 0 {
             return false;
         }
@@ -223,7 +230,7 @@ impl ReleaseTracker {
         loop {
             let value = self.oldest();
             if value > self.released.all.load(Ordering::Relaxed) {
-                // The column first: who reads `released` may push the column.
+                // The column first: a thread that reads `released` may push the column.
                 store(value);
                 self.released.all.store(value, Ordering::Release);
                 rose = true;
@@ -241,8 +248,8 @@ impl ReleaseTracker {
     }
 
     fn oldest(&self) -> u64 {
-        // Before `passed_real`: an older bound with a newer count is safe, the
-        // other way round would release what is still held.
+        // Read before `passed_real`: an older bound with a newer count is safe; the other order
+        // would release a held message.
         let passed = self.passed.all.load(Ordering::Acquire);
         let passed_real = self.passed.real.load(Ordering::Acquire);
         let mut real = self.released.real.load(Ordering::Relaxed);
@@ -250,7 +257,7 @@ impl ReleaseTracker {
             if real == passed_real {
                 break passed;
             }
-            // Acquire: pairs with the releases in `let_go`.
+            // Acquire: pairs with the releases in `end_hold`.
             if self.holds(real).load(Ordering::Acquire) != 0 {
                 break self.slot(real).index.load(Ordering::Relaxed);
             }
@@ -287,7 +294,7 @@ mod tests {
         tracker.pass_real(1, tracker.place(1), &Header::test(1, 0, 128));
         check(256);
         tracker.pass(2);
-        tracker.let_go(0, 0);
+        tracker.end_hold(0, 0);
         tracker.release(|_| {});
         check(0);
         tracker.pass_real(2, tracker.place(2), &Header::test(2, 128, 0));
@@ -332,16 +339,16 @@ mod tests {
         tracker.pass(5);
         tracker.release(|value| column.push(value));
         assert_eq!(column, [] as [u64; 0]);
-        assert!(tracker.let_go(1, 3));
+        assert!(tracker.end_hold(1, 3));
         tracker.release(|value| column.push(value));
         assert_eq!(column, [], "the oldest is held");
         tracker.place(0).hold();
-        assert!(!tracker.let_go(0, 3));
-        assert!(tracker.let_go(0, 3));
+        assert!(!tracker.end_hold(0, 3));
+        assert!(tracker.end_hold(0, 3));
         tracker.release(|value| column.push(value));
         assert_eq!(column, [4]);
         tracker.pass(9);
-        tracker.let_go(2, 3);
+        tracker.end_hold(2, 3);
         tracker.release(|value| column.push(value));
         assert_eq!(column, [4, 9]);
         assert_eq!((tracker.released(), tracker.released_real()), (9, 3));

@@ -1,4 +1,4 @@
-//! Messages of one sender that are delivered one after the other.
+//! Consecutive messages of one sender, delivered together.
 
 use std::cell::Cell;
 use std::fmt;
@@ -13,33 +13,36 @@ use crate::subgroup::handle::SubgroupHandle;
 use crate::subgroup::header::Header;
 use crate::subgroup::held::{Delivery, Tickets};
 use crate::subgroup::receive_cursor::ReceiveCursor;
-use crate::subgroup::release_tracker::{Place, ReleaseTracker};
+use crate::subgroup::release_tracker::{ReleaseSlot, ReleaseTracker};
 
-/// What is next in the order, all of one ring of one sender: a sink that takes it one by one
-/// keeps what it needs for all of it.
+/// The next messages in the order, all of one sender and class: a sink that takes them one by one
+/// looks up what depends on the sender once.
 pub struct MessageRun<'a, F: Fabric> {
     pub(super) source: Source<'a, F>,
     pub(super) cursor: &'a mut ReceiveCursor,
-    pub(super) course: Course,
+    pub(super) span: SequenceSpan,
     pub(super) order: Order<'a>,
-    /// Messages that it may still have.
+    /// Messages that the sink may still take in this step.
     pub(super) left: u64,
-    /// Those that are not read do not count among them.
+    /// Whether messages skipped as unread leave `left` unchanged.
     pub(super) skips: bool,
+    /// Messages and bytes handed over.
     pub(super) handed: RunTotals,
-    /// The place behind the last of these.
+    /// Sequence number after the last message handed over.
     pub(super) behind: u64,
-    /// The last one is to be passed.
+    /// Whether the message returned last is still to be passed.
     pub(super) is_out: bool,
 }
 
-/// Where all messages of a run come from.
+/// What all messages of a run have in common.
 pub(super) struct Source<'a, F: Fabric> {
     pub(super) subgroup: &'a Arc<SubgroupHandle<F>>,
     pub(super) class: DeliveryClass,
+    /// Rank in the epoch.
     pub(super) sender: Rank,
+    /// Index in the epoch's `senders`.
     pub(super) sender_at: usize,
-    /// Where the payload of the ring begins, all of which lies in the sender's row.
+    /// Start of the payload of the ring, all of which lies in the sender's row.
     pub(super) payload: NonNull<u8>,
     pub(super) tracker: &'a ReleaseTracker,
     pub(super) tickets: &'a Tickets<F>,
@@ -54,20 +57,21 @@ impl<F: Fabric> Clone for Source<'_, F> {
 impl<F: Fabric> Copy for Source<'_, F> {}
 
 impl<'a, F: Fabric> Source<'a, F> {
-    /// The message of the ring that is its `real`th, has this header, and is accounted for
-    /// at that place.
+    /// The `real`th real message of the ring, with this header and this slot in the release
+    /// tracker.
     #[inline]
     fn delivery<'m>(
         &self,
-        (real, place): (u64, Place<'m>),
+        (real, place): (u64, ReleaseSlot<'m>),
         position: u64,
         header: &'m Header,
     ) -> Delivery<'m, F>
     where
         'a: 'm,
     {
-        // SAFETY: in bounds: `Header::from_words` checked offset and length against the ring
-        // when the header was taken.
+        // SAFETY: `Header::from_words` checked offset and length against the ring's size when the
+        // header was received, and the ring lies in the sender's row as a whole, so the result is
+        // in bounds.
         let bytes = unsafe { self.payload.add(header.offset as usize) };
         Delivery {
             subgroup: self.subgroup,
@@ -86,26 +90,26 @@ impl<'a, F: Fabric> Source<'a, F> {
     }
 }
 
-/// Where the messages of a run stand: message `k` at `k * senders + at`.
+/// The sequence numbers of a run's messages: message `k` has `k * senders + at`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Course {
+pub(super) struct SequenceSpan {
     pub(super) senders: u64,
     pub(super) at: u64,
-    /// Position of place 0.
+    /// Position of sequence number 0.
     pub(super) base: u64,
-    /// It has nothing from this place on.
+    /// Exclusive end of the run's sequence numbers.
     pub(super) end: u64,
 }
 
-/// What is made of their order.
+/// What the run's messages are added to.
 pub(super) struct Order<'a> {
     pub(super) digest: Option<&'a mut Digest>,
 }
 
-/// What was handed over.
+/// Messages handed over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunTotals {
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
     /// Bytes of their payload.
     pub bytes: u64,
@@ -119,8 +123,8 @@ impl RunTotals {
     }
 }
 
-impl Course {
-    /// Where a message stands, unless that is at the end or behind it.
+impl SequenceSpan {
+    /// The message's sequence number, if it is below the end.
     #[inline]
     fn place(&self, header: &Header) -> Option<u64> {
         let place = header.index * self.senders + self.at;
@@ -129,7 +133,7 @@ impl Course {
 }
 
 impl Order<'_> {
-    /// The digest is one of a message more.
+    /// Adds a message to the digest, if there is one.
     #[inline]
     fn add(&mut self, place: u64, sender: Rank, header: &Header) {
         if let Some(digest) = &mut self.digest {
@@ -140,17 +144,17 @@ impl Order<'_> {
 }
 
 impl<F: Fabric> MessageRun<'_, F> {
-    /// Of which epoch.
+    /// The epoch.
     pub fn subgroup(&self) -> &SubgroupHandle<F> {
         self.source.subgroup
     }
 
-    /// Who sent all of it: its place in the epoch.
+    /// The sender's rank in the epoch.
     pub fn sender(&self) -> Rank {
         self.source.sender
     }
 
-    /// By which ring all of it came.
+    /// The class all messages were sent by.
     pub fn class(&self) -> DeliveryClass {
         self.source.class
     }
@@ -160,7 +164,7 @@ impl<F: Fabric> MessageRun<'_, F> {
     pub fn peek(&mut self) -> Option<&Header> {
         self.pass();
         let (_, header) = self.cursor.front()?;
-        let is_there = self.left > 0 && self.course.place(header).is_some();
+        let is_there = self.left > 0 && self.span.place(header).is_some();
         is_there.then_some(header)
     }
 
@@ -170,19 +174,19 @@ impl<F: Fabric> MessageRun<'_, F> {
     pub fn next(&mut self) -> Option<Delivery<'_, F>> {
         self.pass();
         let (real, header) = self.cursor.front()?;
-        let place = self.course.place(header).filter(|_| self.left > 0)?;
+        let place = self.span.place(header).filter(|_| self.left > 0)?;
         self.left -= 1;
         self.is_out = true;
         self.handed.add(header);
         self.behind = place + 1;
         self.order.add(place, self.source.sender, header);
         let at = (real, self.source.tracker.place(real));
-        let position = self.course.base + place;
+        let position = self.span.base + place;
         Some(self.source.delivery(at, position, header))
     }
 
-    /// Hands the next messages to `take`, one after the other, for as long as they are
-    /// `wanted`, but `max` at most. How much that was. Cheaper than [`next`](Self::next) for each.
+    /// Hands the next messages to `take`, while they are `wanted`, at most `max`. Returns how many.
+    /// Cheaper than [`next`](Self::next) for each.
     #[inline]
     pub fn each(
         &mut self,
@@ -191,7 +195,7 @@ impl<F: Fabric> MessageRun<'_, F> {
         mut take: impl FnMut(&Delivery<'_, F>),
     ) -> RunTotals {
         self.pass();
-        let (source, course) = (self.source, self.course);
+        let (source, span) = (self.source, self.span);
         let limit = self.left.min(max);
         let mut handed = RunTotals::default();
         let (mut behind, mut goes_on) = (self.behind, true);
@@ -201,14 +205,14 @@ impl<F: Fabric> MessageRun<'_, F> {
             goes_on = !headers.is_empty();
             let places = source.tracker.places(*delivered);
             for (header, at) in headers[..headers.len().min(left)].iter().zip(places) {
-                let Some(place) = course.place(header).filter(|_| wanted(header)) else {
+                let Some(place) = span.place(header).filter(|_| wanted(header)) else {
                     goes_on = false;
                     break;
                 };
                 behind = place + 1;
                 self.order.add(place, source.sender, header);
                 let real = *delivered;
-                take(&source.delivery((real, at), course.base + place, header));
+                take(&source.delivery((real, at), span.base + place, header));
                 source.tracker.pass_real(real, at, header);
                 *delivered += 1;
                 handed.add(header);
@@ -221,8 +225,8 @@ impl<F: Fabric> MessageRun<'_, F> {
         handed
     }
 
-    /// Passes the next messages by, for as long as they are `unread` here. How
-    /// much that was. Other work does not wait for it, so a step passes by as many as there are.
+    /// Skips the next messages while they are `unread` here. Returns how many. A step may skip any
+    /// number, because no other work waits for it.
     #[inline]
     pub fn skip(&mut self, unread: impl FnMut(&Header) -> bool) -> RunTotals {
         let left = self.left;
@@ -236,7 +240,7 @@ impl<F: Fabric> MessageRun<'_, F> {
         skipped
     }
 
-    /// The last one has been handed over.
+    /// Passes the message that was returned last.
     #[inline]
     pub(super) fn pass(&mut self) {
         if std::mem::take(&mut self.is_out) {

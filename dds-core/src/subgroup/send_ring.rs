@@ -1,7 +1,7 @@
-//! The sending side of a ring: claim, commit, withdraw, null-fill, publish, reclaim.
+//! The sending side of a ring: reserve, commit, withdraw, fill with nulls, publish, reclaim.
 //!
-//! Any thread of the participant claims and commits; one (the thread that
-//! steps the engine) publishes and reclaims. No lock is taken.
+//! Any thread of the participant reserves and commits. Only the thread that steps the engine
+//! publishes and reclaims. No lock is taken.
 //!
 //! ```text
 //!   payload   |  free  | extent | extent | extent |  free  |     oldest first
@@ -12,20 +12,18 @@
 //!
 //! Invariants:
 //!
-//! - `head` moves by one compare-and-swap that takes an extent *and* its ticket:
-//!   32 bits of granules and 32 bits of tickets, both wrapping. An extent is
-//!   described at `extents[ticket]`, owned by the claimer until it says
-//!   committed or withdrawn, and by the engine afterwards.
-//! - `next` moves by one compare-and-swap that takes a message index *and* the
-//!   count of real messages: 48 bits and 16 bits (wrapping). A null is an index
-//!   without a real message. Order is the order of these swaps.
-//! - There are at most as many extents as headers, so who holds an extent finds
-//!   a header: unreleased messages are never more than live extents.
-//! - From `tail` to a `head` that a small extent has moved are no more granules than are to
-//!   be in flight, which may be fewer than the ring has; a large one may fill the ring.
-//! - `ready[slot]` says that the header of a committed message is written. It
-//!   holds index + 1, which rises from lap to lap, so a stale entry is told by
-//!   being at or below what has been published.
+//! - `head` moves by one compare-and-swap that takes an extent *and* its ticket: 32 bits of
+//!   granules and 32 bits of tickets, both wrapping. `extents[ticket]` describes the extent. The
+//!   claiming thread owns it until it is committed or withdrawn, then the engine does.
+//! - `next` moves by one compare-and-swap that takes a message index *and* the count of real
+//!   messages: 48 bits and 16 bits (wrapping). A null is an index without a real message. The order
+//!   of messages is the order of these swaps.
+//! - There are at most as many extents as header slots, so an extent always finds a free header
+//!   slot: unreleased messages never outnumber live extents.
+//! - A small extent is reserved only while at most `granules_in_flight` lie between `tail` and the
+//!   new `head`; a large one may fill the ring.
+//! - `ready[slot]` is set when the header of a committed message is written. It holds index + 1,
+//!   which rises from lap to lap, so a stale entry is at or below the published index.
 
 use crossbeam_utils::CachePadded;
 
@@ -33,43 +31,49 @@ use crate::limits::{GRANULE, MESSAGE_INDEX_MAX};
 use crate::spec::RingSpec;
 use crate::sync::{AtomicU64, Ordering};
 
-/// What a message does not use of its extent goes back when it is committed, if it is more
-/// granules than this: for less than a line it is not worth a swap.
+/// A commit gives back the unused rest of its extent if that has more granules than this: less than
+/// a cache line is not worth a compare-and-swap.
 const REST_MAX: u32 = 64 / GRANULE as u32 - 1;
 
 const REAL_BITS: u32 = 16;
 const REAL_MASK: u64 = (1 << REAL_BITS) - 1;
 
-/// An extent's state: being built.
+/// Extent state: the message is being built.
 const BUILDING: u64 = 0;
-/// An extent's state: given up.
+/// Extent state: given up.
 const WITHDRAWN: u64 = 1;
-/// An extent's state: message `state - COMMITTED` lies in it.
+/// Extent state: holds message `state - COMMITTED`.
 const COMMITTED: u64 = 2;
 
 /// The sender's side of one ring.
 #[derive(Debug)]
 pub(crate) struct SendRing {
-    /// Granules | ticket: end of the newest extent. Claimers, by swap.
+    /// Granules | ticket: end of the newest extent. Written by claiming threads, by
+    /// compare-and-swap.
     head: CachePadded<AtomicU64>,
-    /// Granules | ticket: start of the oldest extent. The engine alone.
+    /// Granules | ticket: start of the oldest extent. Written by the engine only.
     tail: CachePadded<AtomicU64>,
     /// Message index | real messages: what the next commit takes.
     next: CachePadded<AtomicU64>,
+    /// By ticket, modulo the length, a power of two.
     extents: Box<[Extent]>,
+    /// By count of real messages, modulo the length: index + 1 of the message whose header is
+    /// written.
     ready: Box<[AtomicU64]>,
-    /// Of the ring's memory.
+    /// Granules of the ring's memory, a power of two.
     granules: u32,
-    /// So many are in flight of small extents, which are an eighth of it or less; large
-    /// ones may take all of the memory.
+    /// Maximum granules in flight for small extents (up to an eighth of it). Large extents may take
+    /// all of the memory.
     granules_in_flight: u32,
-    /// Of the largest extent.
+    /// Granules of the largest extent.
     granules_max: u32,
 }
 
 #[derive(Debug)]
 struct Extent {
+    /// `BUILDING`, `WITHDRAWN`, or `COMMITTED` plus the message index.
     state: AtomicU64,
+    /// Granules the extent takes, valid once it is committed or withdrawn.
     granules: AtomicU64,
 }
 
@@ -77,13 +81,13 @@ struct Extent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reserved {
     ticket: u32,
-    /// Granules it takes, the part skipped at the end of the ring included.
+    /// Granules it takes, including granules skipped at the end of the ring.
     span: u32,
-    /// Of these, skipped.
+    /// Granules skipped at the end of the ring.
     skipped: u32,
-    /// Where `head` stood after it was taken.
+    /// Granules of `head` after the reservation.
     end: u32,
-    /// Granules of the payload ring before it.
+    /// Granules of the payload ring before the extent.
     at: u32,
     /// Bytes asked for.
     pub(crate) len: u32,
@@ -96,29 +100,30 @@ impl Reserved {
     }
 }
 
-/// Why nothing was reserved.
+/// Why a reservation failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReserveError {
-    /// Not now.
+    /// No room now.
     Full,
-    /// Never: above half of the ring's memory.
+    /// Never fits: above half of the ring's memory.
     TooLarge,
 }
 
-/// A place in the order, taken by a commit.
+/// A position in the order of this ring's messages, taken by a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RingPosition {
+    /// Message index, nulls included.
     pub(crate) index: u64,
     /// Count of real messages before it, modulo 2^16.
     pub(crate) real: u16,
 }
 
-/// How far the engine has published.
+/// What the engine has published of this ring.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Published {
-    /// The guard: messages sent, nulls included.
+    /// The guard: number of messages, nulls included.
     pub(crate) index: u64,
-    /// Real messages among them.
+    /// Number of real messages among them.
     pub(crate) real: u64,
 }
 
@@ -156,9 +161,9 @@ impl SendRing {
         u64::from(self.granules_max) * GRANULE as u64
     }
 
-    /// Messages and bytes that are taken: claimed, and not free again.
+    /// Messages and bytes reserved and not yet reclaimed.
     pub(crate) fn in_use(&self) -> (u32, u64) {
-        // The tail first: it never passes a head that is read after it.
+        // Tail first: a head read later is never behind it.
         let (tail_at, tail_ticket) = unpack(self.tail.load(Ordering::Acquire));
         let (at, ticket) = unpack(self.head.load(Ordering::Acquire));
         let granules = at.wrapping_sub(tail_at).min(self.granules);
@@ -168,7 +173,7 @@ impl SendRing {
         (messages, u64::from(granules) * GRANULE as u64)
     }
 
-    /// Takes an extent of `len` bytes, or says that there is no room. Lock-free.
+    /// Reserves an extent of `len` bytes, or fails if there is no room. Lock-free.
     #[inline]
     pub(crate) fn reserve(&self, len: u32) -> Result<Reserved, ReserveError> {
         let need = len.div_ceil(GRANULE as u32);
@@ -181,8 +186,8 @@ impl SendRing {
         };
         let mut head = self.head.load(Ordering::Relaxed);
         loop {
-            // Acquire: pairs with the release in `reclaim`; the readers are done
-            // with the bytes, and the extent's entry is reset.
+            // Acquire: pairs with the release in `reclaim`. The readers are done with the bytes,
+            // and the extent's entry is reset.
             let (tail_at, tail_ticket) = unpack(self.tail.load(Ordering::Acquire));
             let (at, ticket) = unpack(head);
             let position = at & (self.granules - 1);
@@ -205,7 +210,7 @@ impl SendRing {
             }
             let end = at.wrapping_add(span);
             let taken = pack(end, ticket.wrapping_add(1));
-            // AcqRel: tickets are handed from claimer to claimer.
+            // AcqRel: tickets pass from one claiming thread to the next.
             match self
                 .head
                 .compare_exchange_weak(head, taken, Ordering::AcqRel, Ordering::Relaxed)
@@ -230,17 +235,16 @@ impl SendRing {
         &self.extents[ticket as usize & (self.extents.len() - 1)]
     }
 
-    /// Gives the extent up: no trace of it remains.
+    /// Gives the extent up without a trace.
     pub(crate) fn withdraw(&self, reserved: &Reserved) {
         self.close(reserved, 0, WITHDRAWN);
     }
 
-    /// Takes the next place in the order for the first `used` bytes of the
-    /// extent. The caller writes the header and then calls [`Self::written`].
-    /// `None` when the epoch's message indexes are used up; the extent is
-    /// withdrawn then.
+    /// Takes the next position in the order for the first `used` bytes of the extent. The caller
+    /// writes the header and then calls [`Self::written`]. `None` when the epoch's message indexes
+    /// are used up; the extent is then withdrawn.
     #[inline]
-    pub(crate) fn commit(&self, reserved: &Reserved, used: u32) -> Option<Place> {
+    pub(crate) fn commit(&self, reserved: &Reserved, used: u32) -> Option<RingPosition> {
         let mut next = self.next.load(Ordering::Relaxed);
         let place = loop {
             let (index, real) = (next >> REAL_BITS, next & REAL_MASK);
@@ -254,7 +258,7 @@ impl SendRing {
                 .compare_exchange_weak(next, taken, Ordering::AcqRel, Ordering::Relaxed)
             {
                 Ok(_) => {
-                    break Place {
+                    break RingPosition {
                         index,
                         real: real as u16,
                     };
@@ -266,7 +270,7 @@ impl SendRing {
         Some(place)
     }
 
-    /// Ends a reservation, giving back what it did not use if it is the newest.
+    /// Ends a reservation. If it is the newest, gives back what it did not use.
     #[inline]
     fn close(&self, reserved: &Reserved, used: u32, state: u64) {
         let mut span = reserved.span;
@@ -277,8 +281,8 @@ impl SendRing {
         if span.saturating_sub(shorter) > rest_max {
             let begin = reserved.end.wrapping_sub(span);
             let ticket = reserved.ticket.wrapping_add(1);
-            // Relaxed failure: another thread claimed behind us, the extent keeps its
-            // size. Tickets only rise, so equality means that none did.
+            // Relaxed failure: another thread has reserved after it, so the extent keeps its size.
+            // Tickets only rise, so equality means that none has.
             let shrunk = self.head.compare_exchange(
                 pack(reserved.end, ticket),
                 pack(begin.wrapping_add(shorter), ticket),
@@ -295,25 +299,25 @@ impl SendRing {
         extent.state.store(state, Ordering::Release);
     }
 
-    /// The header of a committed message is in the row.
-    pub(crate) fn written(&self, place: Place) {
+    /// Marks the header of a committed message as written.
+    pub(crate) fn written(&self, place: RingPosition) {
         // Release: pairs with the acquire in `next_written`.
         self.written_with(place, Ordering::Release);
     }
 
-    /// [`Self::written`] with an ordering of the caller's: loom's planted bug.
-    pub(crate) fn written_with(&self, place: Place, ordering: Ordering) {
+    /// [`Self::written`] with the caller's memory ordering: loom plants a bug with it.
+    pub(crate) fn written_with(&self, place: RingPosition, ordering: Ordering) {
         self.ready[place.real as usize & (self.ready.len() - 1)].store(place.index + 1, ordering);
     }
 
-    /// Message index and real messages (modulo 2^16) taken so far.
+    /// Message index and count of real messages (modulo 2^16) of the next commit.
     pub(crate) fn taken(&self) -> (u64, u16) {
         let next = self.next.load(Ordering::Acquire);
         (next >> REAL_BITS, (next & REAL_MASK) as u16)
     }
 
-    /// Where in the payload ring an extent of `len` bytes would begin, and how many real
-    /// messages (modulo 2^16) come before it, unless another thread is faster.
+    /// Predicts where the next extent of `len` bytes starts in the payload ring, and how many real
+    /// messages (modulo 2^16) come before it, if no other thread is faster.
     #[inline]
     pub(crate) fn expected(&self, len: u32) -> (usize, u64) {
         let (end, _) = unpack(self.head.load(Ordering::Relaxed));
@@ -331,9 +335,9 @@ impl SendRing {
         (ready > published.index).then(|| ready - 1)
     }
 
-    /// Fills up with nulls to `target` messages, unless something is committed
-    /// and not published yet (that will be what was waited for). Returns how
-    /// many nulls; the caller publishes `published.index + nulls`.
+    /// Fills up with nulls to `target` messages, unless a committed message is not published yet
+    /// (receivers get that message instead). Returns the number of nulls; the caller publishes
+    /// `published.index + nulls`.
     pub(crate) fn fill_nulls(&self, published: &Published, target: u64) -> u64 {
         let expected = published.index << REAL_BITS | published.real & REAL_MASK;
         if published.index >= target || target > MESSAGE_INDEX_MAX {
@@ -350,13 +354,13 @@ impl SendRing {
         }
     }
 
-    /// Frees the oldest extents that are withdrawn, or hold messages below
-    /// `released`. The engine alone. Returns whether room came back.
+    /// Frees the oldest extents that are withdrawn or hold messages below `released`. Called by the
+    /// engine only. Returns whether room came back.
     pub(crate) fn reclaim(&self, released: u64) -> bool {
         let before = self.tail.load(Ordering::Relaxed);
         let (mut at, mut ticket) = unpack(before);
-        // Acquire: pairs with the swaps that took the tickets. One look is enough: what is
-        // claimed meanwhile is not released yet.
+        // Acquire: pairs with the swaps that took the tickets. One load is enough: an extent
+        // reserved since cannot be released yet.
         let (_, end) = unpack(self.head.load(Ordering::Acquire));
         while ticket != end {
             let extent = self.extent(ticket);
@@ -378,7 +382,7 @@ impl SendRing {
         true
     }
 
-    /// Whether every extent has been ended and freed.
+    /// Whether every extent has been ended and reclaimed.
     pub(crate) fn is_empty(&self) -> bool {
         unpack(self.tail.load(Ordering::Acquire)).1 == unpack(self.head.load(Ordering::Acquire)).1
     }
@@ -492,7 +496,7 @@ mod tests {
         let held = send_ring.reserve(16).unwrap();
         let other = send_ring.reserve(16).unwrap();
         let place = send_ring.commit(&other, 16).unwrap();
-        assert_eq!(place, Place { index: 0, real: 0 });
+        assert_eq!(place, RingPosition { index: 0, real: 0 });
         assert_eq!(
             send_ring.next_written(&published),
             None,
@@ -503,7 +507,11 @@ mod tests {
         published = Published { index: 1, real: 1 };
         assert!(!send_ring.reclaim(1), "the oldest extent is held");
         let late = send_ring.commit(&held, 16).unwrap();
-        assert_eq!(late, Place { index: 1, real: 1 }, "order is commit order");
+        assert_eq!(
+            late,
+            RingPosition { index: 1, real: 1 },
+            "order is commit order"
+        );
         assert_eq!(send_ring.next_written(&published), None);
     }
 

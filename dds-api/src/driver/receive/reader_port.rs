@@ -314,7 +314,7 @@ impl<F: Fabric> ReaderPort<F> {
     /// Takes a collection back, which [`select`](Self::select) gave.
     pub(crate) fn hand_back(&self, mut items: Vec<Item<F>>) {
         // All at once, and without the lock: somebody may have to be woken.
-        Held::let_go(items.iter_mut().filter_map(|(_, payload)| in_ring(payload)));
+        Held::release_all(items.iter_mut().filter_map(|(_, payload)| in_ring(payload)));
         self.with(|state| {
             self.is_used();
             state.hand_back(items);

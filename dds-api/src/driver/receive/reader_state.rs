@@ -177,7 +177,7 @@ impl<F: Fabric> ReaderState<F> {
                 self.take_in(arrival, &mut changed);
             }
         }
-        self.let_go_replaced();
+        self.release_replaced();
         if self.is_blocked() {
             self.cursor.catch_up();
         }
@@ -211,14 +211,14 @@ impl<F: Fabric> ReaderState<F> {
     fn offer_next(&mut self, message: Message<F>) -> StatusMask {
         let changed = self.offer(message);
         if self.replaced.len() == REPLACED_MAX {
-            self.let_go_replaced();
+            self.release_replaced();
         }
         changed
     }
 
-    fn let_go_replaced(&mut self) {
+    fn release_replaced(&mut self) {
         if !self.replaced.is_empty() {
-            Held::let_go(self.replaced.drain(..));
+            Held::release_all(self.replaced.drain(..));
         }
     }
 
@@ -382,7 +382,7 @@ impl<F: Fabric> ReaderState<F> {
         }
         if config.storage == Storage::Copy || config.untrusted {
             let payloads = items.iter_mut().filter_map(|(_, it)| it.as_mut());
-            Held::let_go(payloads.filter_map(|payload| self.pool.copy_out(payload)));
+            Held::release_all(payloads.filter_map(|payload| self.pool.copy_out(payload)));
         }
         items
     }

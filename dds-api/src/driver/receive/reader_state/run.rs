@@ -57,7 +57,7 @@ impl<F: Fabric> ReaderState<F> {
             };
             left -= self.take_alike((topic, key), by, left, run, batch);
         }
-        self.let_go_replaced();
+        self.release_replaced();
         self.relieve_if_due(span_max, false);
         left < BATCH_MAX as u64
     }
