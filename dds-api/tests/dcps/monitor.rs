@@ -4,9 +4,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
+use spindle_dds::DomainParticipant;
 use spindle_dds::monitor::{DeliveryClass, Monitor, ParticipantFigures};
 use spindle_dds::qos::{DataReaderQos, ResourceLimits};
-use spindle_dds::{DomainParticipant, Error};
 
 use crate::meeting::{
     Meeting, enable, keep_all_reader, reader, reader_with, reliable_writer, state, take, writer,
