@@ -175,7 +175,7 @@ fn only_the_first_contact_founds_a_domain() {
     let first = format!("first contact {}: no station answers", hosts.contacts[0]);
     assert!(text.contains(&first), "{text}");
     assert!(
-        text.contains("nobody founds the domain until it runs"),
+        text.contains("the domain is not founded until it runs"),
         "{text}"
     );
 }
