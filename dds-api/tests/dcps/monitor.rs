@@ -18,7 +18,7 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 fn look(monitor: &mut Monitor) -> Vec<ParticipantFigures> {
     let seen = monitor.look(PATIENCE).expect("a domain");
     seen.into_iter()
-        .map(|seen| seen.told.expect("it tells"))
+        .map(|seen| seen.figures.expect("it tells"))
         .collect()
 }
 
