@@ -1,6 +1,6 @@
 //! The active set: which subgroups a step has to evaluate.
 //!
-//! A participant may have many subgroups of which few are busy. A pass over the predicates of a
+//! A participant may have many subgroups; few are busy at a time. A pass over the predicates of a
 //! subgroup depends on three things only: the subgroup's own state, words that other members
 //! write, and what threads of this participant leave there (commits, withdrawn claims, released
 //! samples). So a subgroup in which a few consecutive passes changed nothing becomes *idle*: the

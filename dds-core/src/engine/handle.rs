@@ -16,7 +16,7 @@ use crate::sync::Ordering;
 /// The part of an engine that needs no lock on its state.
 pub(crate) struct Participant<F> {
     /// Segment of this participant alone, in which its threads sleep.
-    pub(crate) control: F,
+    pub(crate) own: F,
     pub(crate) shared: Arc<Shared>,
     /// Locked for single reads and writes of the table only.
     table: Mutex<Table<F>>,
@@ -32,9 +32,9 @@ struct Table<F> {
 }
 
 impl<F: Fabric> Participant<F> {
-    pub(crate) fn new(control: F) -> Self {
+    pub(crate) fn new(own: F) -> Self {
         Self {
-            control,
+            own,
             shared: Arc::new(Shared::new()),
             table: Mutex::new(Table {
                 subgroups: BTreeMap::new(),
@@ -98,7 +98,7 @@ impl<F: Fabric> EngineHandle<F> {
     pub fn traffic(&self) -> FabricCounters {
         let table = self.0.table();
         // Each segment counts all wakes and sleeps of the participant, but only its own pushes.
-        let mut all = self.0.control.counters();
+        let mut all = self.0.own.counters();
         add_pushes(&mut all, &table.ended);
         for subgroup in table.subgroups.values() {
             add_pushes(&mut all, &subgroup.fabric.counters());
@@ -118,7 +118,7 @@ impl<F: Fabric> EngineHandle<F> {
         let shared = self.0.shared.clone();
         shared.ack_waiters.fetch_add(1, Ordering::SeqCst);
         // A sleeper may have announced that it wants data only.
-        self.0.control.nudge();
+        self.0.own.nudge();
         AckWait(shared)
     }
 
@@ -131,7 +131,7 @@ impl<F: Fabric> EngineHandle<F> {
 
     /// The participant's own segment.
     pub fn fabric(&self) -> &F {
-        &self.0.control
+        &self.0.own
     }
 
     /// A snapshot of the counters.

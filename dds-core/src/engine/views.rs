@@ -45,7 +45,7 @@ enum Phase<F> {
         /// Requests that no view has fulfilled or refused.
         requests: Vec<Request>,
     },
-    /// No longer in the subgroup.
+    /// No longer in the group.
     Out,
 }
 
@@ -99,7 +99,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         let installed = state.install(self.participant(), prepared);
         drop(state);
         // A thread that sleeps between two views has no heartbeat to wake for.
-        self.participant().control.nudge();
+        self.participant().own.nudge();
         installed
     }
 
@@ -113,7 +113,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
             Some(Phase::Out) | None => {}
         }
         drop(state);
-        self.participant().control.nudge();
+        self.participant().own.nudge();
     }
 
     /// The driver's answer to [`EngineEvent::Decide`]: whether the domain goes on with that view, or why
@@ -127,7 +127,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
             state.go_out(self.participant(), reason);
         }
         drop(state);
-        self.participant().control.nudge();
+        self.participant().own.nudge();
     }
 
     /// The members that this one suspects in its view, and why.
