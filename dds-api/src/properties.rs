@@ -1,33 +1,11 @@
 //! Properties: what tunes Spindle beyond the standard's policies.
 //!
-//! | property | on | value | default |
-//! |---|---|---|---|
-//! | `spindle.subgroups` | participant | subgroups of the domain, from 2 to 4096; the same at all. One without topics costs nothing; topics that share one share rings | 1024 |
-//! | `spindle.topic.<name>.subgroup` | participant | pins a topic to a subgroup, from 1; the same at all. A warning is logged by `enable` if the participant has no such topic | by hash of the name |
-//! | `spindle.ring.messages` | participant, writer | messages in flight of one sender in a subgroup, 2 to 32768, rounded up to a power of two | 4096 |
-//! | `spindle.ring.bytes` | participant, writer | bytes in flight, 128 to 2^34. The ring has memory for the next power of two; a sample takes at most half of that, and those above an eighth of what is in flight may take all of it together. Where the memory is some 3 MiB more than what is in flight, writer and readers do not contend for what their caches hold | 5 MiB, in 8 |
-//! | `spindle.join.timeout_ms` | participant | how long `enable` waits to be let in by those who are there | 30000 |
-//! | `spindle.failure.limit_ms` | participant | whoever gives no sign of life for so long is taken for failed, from 30; give all the same | 3000 |
-//! | `spindle.wait` | participant | `balanced`, `spin` or `block`: how long threads look again before they sleep (the one that polls, those that call listeners and wake streams, one in a WaitSet, one that waits for room): 32 times, yielding between; for some milliseconds; not at all. While a thread polls with `take` or `read`, the polling thread sleeps | `balanced` |
-//! | `spindle.doorbell` | participant | `auto`, `futex` or `event`: what it sleeps on | `auto` |
-//! | `spindle.prefault` | participant | `true`: what is shared with participants of the same host, all rings among it, has its memory from the moment that it is mapped, so that no sample waits for the kernel to find a page, and where the kernel (6.1) makes huge pages of it within 50 ms, in these. Takes that memory, and a millisecond for each 4 MiB, and those up to 50 ms for each participant that writes, whenever somebody joins or leaves, or more where the kernel has none at hand: what is not there within `spindle.failure.limit_ms` comes while samples flow. Needs Linux 5.14 | `false`: page by page, at the first use |
-//! | `spindle.directory` | participant | where the processes of a host meet | the user's runtime directory |
-//! | `spindle.listen` | participant | `address[:port]`: the domain is shared with other hosts, which reach this participant there; port 0 is any; so is a port that is taken, which is tried again each second, and listened at besides once it is free. All participants of such a domain have it. Without it no network is used at all | none |
-//! | `spindle.contacts` | participant | comma-separated `host:port` of those who are asked on the way into a domain, the same in the same order at all; the first founds it, once a strict majority of them runs. Names are resolved by `enable`. Needs `spindle.listen` | none: a domain is founded by whoever is alone on its host |
-//! | `spindle.secret_file` | participant | path of a file with the domain's secret, which nobody but its owner may read: who does not prove to have it is refused. Spaces and line ends at its end do not count. Needs `spindle.listen` | none: everybody is let in |
-//! | `spindle.rdma` | participant | `auto`, `off` or `required`: whether samples go to other hosts by RDMA. `auto`: where both have a device and it works, else by TCP; `required`: `enable` fails without a device, and who is on another host and cannot be reached by RDMA is refused. A program needs the cargo feature `verbs` for it. Needs `spindle.listen`, as the four below | `auto` |
-//! | `spindle.rdma.device` | participant | name of the RDMA device, as `mlx5_0` | the first with an active port |
-//! | `spindle.rdma.port` | participant | number of its port, from 1 | the first active one |
-//! | `spindle.rdma.gid_index` | participant | index of the GID, 0 to 255 | RoCE v2 with the address of `spindle.listen`, else with any IPv4 address, else any; 0 on InfiniBand |
-//! | `spindle.rdma.mtu` | participant | path MTU: 256, 512, 1024, 2048 or 4096; of two participants the smaller holds | the port's active one |
-//! | `spindle.prefer_availability` | participant | `true`: members that are cut off from the majority go on, and the first contact founds without a majority after `spindle.failure.limit_ms`: there may be several groups then, which never become one again. Give all the same | `false` |
-//! | `spindle.engine.<switch>` | participant | for measuring alone: `false` turns off one of `send_batching`, `receive_batching`, `delivery_batching`, `bounded_deliveries`, `null_sends`, `batched_upcalls`, `summary_polling`. Without `null_sends` a writer that is silent stops the others of its subgroup | `true` |
-//! | `spindle.reader.storage` | participant, reader | `copy`: taken samples are copies; `ring`: they stay where their writer built them until given back | `copy` |
-//! | `spindle.reader.untrusted_peers` | participant, reader | `true`: samples are copied before they are looked at, for peers that may alter what they have sent | `false` |
-//!
-//! Properties of a writer or reader come before those of its participant. A
-//! `spindle.` property that is not in this table, or stands on another entity,
-//! is refused: nothing is read and ignored. Other names are left alone.
+//! docs/configuration.md lists them all, with values, defaults and meaning. Properties of a writer
+//! or reader take precedence over those of its participant. A `spindle.` property that is unknown,
+//! or stands on another entity, is refused: no property is read and ignored. Names with another
+//! prefix are left alone.
+
+mod table;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -38,10 +16,11 @@ use spindle_dds_core::limits::{
     RING_BYTES_MAX, RING_BYTES_MIN, RING_MESSAGES_MAX, RING_MESSAGES_MIN, SUBGROUPS_MAX,
 };
 use spindle_dds_core::{EngineConfig, EngineSwitch, SWITCHES, TopicKey};
-use spindle_dds_qos::{Properties, Property};
+use spindle_dds_qos::Properties;
 use spindle_dds_transport::RdmaOptions;
 use spindle_dds_transport::hybrid::RdmaUse;
 
+use self::table::{On, PROPERTIES, PropertyRow};
 use crate::error::{Error, Result};
 
 const SUBGROUPS: &str = "spindle.subgroups";
@@ -64,7 +43,7 @@ const RDMA_DEVICE: &str = "spindle.rdma.device";
 const RDMA_PORT: &str = "spindle.rdma.port";
 const RDMA_GID_INDEX: &str = "spindle.rdma.gid_index";
 const RDMA_MTU: &str = "spindle.rdma.mtu";
-/// Those that need another one.
+/// Properties that have no effect without `spindle.rdma`.
 const RDMA_DETAILS: [&str; 4] = [RDMA_DEVICE, RDMA_PORT, RDMA_GID_INDEX, RDMA_MTU];
 const ENGINE_PREFIX: &str = "spindle.engine.";
 const STORAGE: &str = "spindle.reader.storage";
@@ -80,11 +59,11 @@ const MTUS: [(&str, u32); 5] = [
 
 const TRUTHS: [(&str, bool); 2] = [("true", true), ("false", false)];
 
-/// So many that unrelated topics hardly ever share a ring: one that is held up
-/// does not hold up the others.
+/// Many, so that unrelated topics rarely share a ring: a topic that is held up does not hold up
+/// the others.
 const SUBGROUPS_DEFAULT: u64 = 1024;
 
-/// What the properties of a participant say.
+/// The properties of a participant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ParticipantConfig {
     pub(crate) subgroups: u32,
@@ -102,17 +81,17 @@ pub(crate) struct ParticipantConfig {
     pub(crate) reader: ReaderConfig,
 }
 
-/// How a participant meets those of other hosts.
+/// How a participant reaches those of other hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NetworkConfig {
     pub(crate) listen: SocketAddr,
-    /// Each is a host, or its address, and a port.
+    /// `host:port` each, in the order of the property.
     pub(crate) contacts: Vec<String>,
     pub(crate) secret_file: Option<PathBuf>,
     pub(crate) rdma: RdmaUse,
 }
 
-/// Ring sizes asked for.
+/// Requested ring sizes: messages and bytes in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RingSize {
     pub(crate) messages: u32,
@@ -126,7 +105,7 @@ pub(crate) struct ReaderConfig {
     pub(crate) untrusted: bool,
 }
 
-/// Where taken samples lie.
+/// Where samples are that have been taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Storage {
     #[default]
@@ -134,7 +113,7 @@ pub(crate) enum Storage {
     Ring,
 }
 
-/// How long the polling thread spins before it sleeps.
+/// How long a thread looks again before it sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum WaitPolicy {
     #[default]
@@ -143,7 +122,7 @@ pub(crate) enum WaitPolicy {
     Block,
 }
 
-/// What the polling thread sleeps on.
+/// What threads of a participant sleep on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Doorbell {
     #[default]
@@ -155,7 +134,7 @@ pub(crate) enum Doorbell {
 impl RingSize {
     const DEFAULT: Self = Self {
         messages: 4096,
-        // Of 8 MiB: the rest is more than what the cache of a processor holds.
+        // In a ring of 8 MiB: the rest is larger than the caches of a processor.
         bytes: 5 << 20,
     };
 
@@ -176,30 +155,8 @@ impl RingSize {
 impl ParticipantConfig {
     /// Reads the properties of a participant.
     pub(crate) fn read(properties: &Properties) -> Result<Self> {
-        let known = [
-            SUBGROUPS,
-            RING_MESSAGES,
-            RING_BYTES,
-            JOIN_TIMEOUT,
-            FAILURE_LIMIT,
-            WAIT,
-            DOORBELL,
-            PREFAULT,
-            DIRECTORY,
-            LISTEN,
-            CONTACTS,
-            SECRET_FILE,
-            RDMA,
-            RDMA_DEVICE,
-            RDMA_PORT,
-            RDMA_GID_INDEX,
-            RDMA_MTU,
-            PREFER_AVAILABILITY,
-            STORAGE,
-            UNTRUSTED,
-        ];
-        check_names(properties, "a participant", |name| {
-            known.contains(&name) || pinned_topic(name).is_some() || switch(name).is_some()
+        check_names(properties, "a participant", |name, _| {
+            !name.starts_with(ENGINE_PREFIX) || switch(name).is_some()
         })?;
         let subgroups =
             number(properties, SUBGROUPS, 2, SUBGROUPS_MAX as u64)?.unwrap_or(SUBGROUPS_DEFAULT);
@@ -249,23 +206,19 @@ impl ParticipantConfig {
 
     /// Ring sizes for a writer with these properties.
     pub(crate) fn ring_of(&self, writer: &Properties) -> Result<RingSize> {
-        check_names(writer, "a writer", |name| {
-            [RING_MESSAGES, RING_BYTES].contains(&name)
-        })?;
+        check_names(writer, "a writer", |_, on| on == On::Writer)?;
         self.ring.read(writer)
     }
 
     /// How a reader with these properties keeps samples.
     pub(crate) fn reader_of(&self, reader: &Properties) -> Result<ReaderConfig> {
-        check_names(reader, "a reader", |name| {
-            [STORAGE, UNTRUSTED].contains(&name)
-        })?;
+        check_names(reader, "a reader", |_, on| on == On::Reader)?;
         self.reader.read(reader)
     }
 
-    /// Topics have no properties of ours yet.
+    /// Topics have no `spindle.` properties.
     pub(crate) fn check_topic(properties: &Properties) -> Result<()> {
-        check_names(properties, "a topic", |_| false)
+        check_names(properties, "a topic", |_, _| false)
     }
 }
 
@@ -355,18 +308,36 @@ impl ReaderConfig {
     }
 }
 
-fn check_names(properties: &Properties, entity: &str, known: impl Fn(&str) -> bool) -> Result<()> {
-    let ours = |property: &&Property| property.name.starts_with("spindle.");
-    match properties
+/// Refuses properties that are not in the table, or that `is_taken` does not take.
+fn check_names(
+    properties: &Properties,
+    entity: &str,
+    is_taken: impl Fn(&str, On) -> bool,
+) -> Result<()> {
+    let is_known = |name: &str| {
+        let row = PROPERTIES.iter().find(|row| row.is(name));
+        row.is_some_and(|row| is_taken(name, row.on))
+    };
+    let mut ours = properties
         .iter()
-        .filter(ours)
-        .find(|property| !known(&property.name))
-    {
+        .filter(|property| property.name.starts_with("spindle."));
+    match ours.find(|property| !is_known(&property.name)) {
         Some(property) => Err(Error::BadParameter(format!(
-            "{entity} has no property {:?}; the documentation of spindle_dds::properties lists them",
+            "{entity} has no property {:?}; docs/configuration.md lists them",
             property.name
         ))),
         None => Ok(()),
+    }
+}
+
+impl PropertyRow {
+    /// Whether this row is of that name.
+    fn is(&self, name: &str) -> bool {
+        match self.name.split_once('<') {
+            None => self.name == name,
+            Some((prefix, _)) if prefix == TOPIC_PREFIX => pinned_topic(name).is_some(),
+            Some((prefix, _)) => name.starts_with(prefix),
+        }
     }
 }
 
@@ -394,7 +365,7 @@ fn pins(properties: &Properties, subgroups: u64) -> Result<BTreeMap<String, u32>
     Ok(pins)
 }
 
-/// What a property switches in the engine.
+/// The engine switch that a property sets.
 fn switch(name: &str) -> Option<&'static EngineSwitch> {
     let name = name.strip_prefix(ENGINE_PREFIX)?;
     SWITCHES.iter().find(|switch| switch.name == name)
@@ -487,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn unknown_names_and_wrong_values_are_refused() {
         for pair in [
             ("spindle.failure.limit_ms", "0"),
             ("spindle.failure.limit_ms", "long"),
@@ -508,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_of_the_engine() {
+    fn engine_switches_are_read() {
         assert_eq!(read(&[]).unwrap().engine, EngineConfig::SPINDLE);
         let off: Vec<(String, &str)> = SWITCHES
             .iter()
@@ -522,18 +493,10 @@ mod tests {
             ..EngineConfig::SPINDLE
         };
         assert_eq!(one.engine, expected);
-        let table = include_str!("properties.rs");
-        let row = table
-            .lines()
-            .find(|line| line.starts_with("//! | `spindle.engine."));
-        for switch in SWITCHES {
-            let name = format!("`{}`", switch.name);
-            assert!(row.unwrap().contains(&name), "the table lacks {name}");
-        }
     }
 
     #[test]
-    fn a_place_in_the_network() {
+    fn the_network_is_configured_by_listen_and_contacts() {
         assert_eq!(read(&[]).unwrap().network, None);
         let contacts = "10.0.0.1:7400, spine.example:7400,[fd00::1]:9";
         for (listen, expected) in [
@@ -553,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn rdma_as_it_is_asked_for() {
+    fn rdma_properties_are_read() {
         let rdma = |pairs: &[(&str, &str)]| {
             let pairs = [&[(LISTEN, "10.0.0.1")], pairs].concat();
             read(&pairs).unwrap().network.unwrap().rdma
@@ -577,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_no_network_is_refused() {
+    fn wrong_network_properties_are_refused() {
         let here = (LISTEN, "10.0.0.1:7400");
         for (pairs, wanted) in [
             (&[(LISTEN, "here")][..], [LISTEN, "here"]),

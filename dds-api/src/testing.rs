@@ -83,7 +83,7 @@ impl ByHand {
     /// NOT_ENABLED, ALREADY_DELETED.
     pub fn new(participant: &DomainParticipant) -> Result<Self> {
         let session = participant.core.ready()?;
-        session.take_hold(true);
+        session.pause_polling(true);
         Ok(Self(session))
     }
 
@@ -95,7 +95,7 @@ impl ByHand {
 
 impl Drop for ByHand {
     fn drop(&mut self) {
-        self.0.release();
+        self.0.resume_polling();
     }
 }
 
@@ -112,13 +112,13 @@ impl Still {
     /// NOT_ENABLED, ALREADY_DELETED.
     pub fn new(participant: &DomainParticipant) -> Result<Self> {
         let session = participant.core.ready()?;
-        session.take_hold(false);
+        session.pause_polling(false);
         Ok(Self(session))
     }
 }
 
 impl Drop for Still {
     fn drop(&mut self) {
-        self.0.release();
+        self.0.resume_polling();
     }
 }

@@ -308,7 +308,7 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
         })?;
         let listener = ListenerSlot::default();
         if let Some((mask, boxed)) = self.listener {
-            participant.notifier().hear(mask);
+            participant.notifier().listen_for(mask);
             listener.set(mask, Some(boxed));
         }
         let name = self.name;

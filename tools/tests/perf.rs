@@ -205,9 +205,6 @@ fn throughput_without_optimisations() {
     assert!(off.iter().any(|it| it == "null_sends"), "{outcome}");
     let reader = &outcome["per_reader"][0]["counters"];
     assert_eq!(reader["upcalls"], reader["delivered"], "{outcome}");
-    // A ring of 1 MiB has slots of 1024 bytes.
-    let pushed = outcome["per_writer"][0]["counters"]["data_bytes_pushed"].as_u64();
-    assert!(pushed >= Some(500 * 1024), "{outcome}");
 }
 
 #[test]

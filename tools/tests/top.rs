@@ -242,7 +242,7 @@ fn what_makes_no_sense_is_refused() {
     std::fs::write(home.path().join("domain-0.record"), "nonsense").expect("written");
     let (done, out, said) = top(home.path(), &["--once"]);
     assert!(
-        !done && out.is_empty() && said.contains("makes no sense"),
+        !done && out.is_empty() && said.contains("cannot be understood"),
         "{said}"
     );
 }

@@ -1,11 +1,11 @@
-//! What has become of the group.
+//! Whether the group goes on, has failed, or was left.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Result};
 
-/// Shared by all who have to end when the group does.
+/// Shared by all that ends when the group does.
 #[derive(Debug, Default)]
 pub(crate) struct GroupStatus {
     failed: OnceLock<String>,
@@ -44,13 +44,13 @@ impl GroupStatus {
     }
 }
 
-/// Ends what another thread waits in. Its clones are one and the same.
+/// Cancels what another thread waits in. Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CancelToken(Arc<AtomicBool>);
 
 impl CancelToken {
-    /// Says it, once and for all.
-    pub(crate) fn say(&self) {
+    /// Cancels, for good.
+    pub(crate) fn cancel(&self) {
         self.0.store(true, Ordering::Release);
     }
 

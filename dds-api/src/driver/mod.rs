@@ -26,6 +26,7 @@ mod session;
 mod threads;
 mod waiting;
 
+pub(crate) use endpoints::announced_matches::AnnouncementReader;
 pub(crate) use endpoints::local_endpoints::{LocalEndpoint, LocalEndpoints};
 pub(crate) use group_status::{CancelToken, GroupStatus};
 pub(crate) use receive::payload::Item;

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use spindle_dds_core::membership::{Detection, MemberId, Rules, View};
 use spindle_dds_core::{Engine, EngineConfig, EngineHandle, StepOutcome};
 use spindle_dds_transport::{Fabric, ParkSlots};
 
+use crate::driver::endpoints::announced_matches::AnnouncedMatches;
 use crate::driver::endpoints::local_endpoints::LocalEndpoints;
 use crate::driver::endpoints::view_matcher::ViewMatcher;
 use crate::driver::group_status::GroupStatus;
@@ -31,27 +32,27 @@ pub(crate) struct Session {
     engine: Engine<Wire, Sink>,
     handle: EngineHandle<Wire>,
     send_waiters: SendWaiters,
-    /// Whoever gives no sign of life for so long is taken for failed.
+    /// Heartbeat timeout: a member that is silent for longer is suspected.
     limit: Duration,
-    /// When the engine's time began.
+    /// The engine's time, in nanoseconds since the session began.
     clock: Clock,
     group_status: Arc<GroupStatus>,
     notifier: Arc<Notifier>,
     control_queue: Arc<ControlQueue>,
     stopping: AtomicBool,
-    hold: PollingPause,
+    pause: PollingPause,
     wake_ups: AtomicU64,
     followers: Followers,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// Who this participant is, and with what it begins.
+/// The identity of this participant, and what it begins with.
 #[derive(Debug)]
 pub(crate) struct SessionStart {
     pub(crate) id: MemberId,
-    /// Whoever gives no sign of life for so long is taken for failed.
+    /// Heartbeat timeout: a member that is silent for longer is suspected.
     pub(crate) limit: Duration,
-    /// Whether it goes on without a majority.
+    /// Whether it goes on without a majority of the view.
     pub(crate) prefer_availability: bool,
     /// How threads wait.
     pub(crate) wait: WaitPolicy,
@@ -59,10 +60,13 @@ pub(crate) struct SessionStart {
     pub(crate) first: Arc<View>,
 }
 
-/// How long `close` waits for the others to let this member go, beyond the time after
-/// which one that says nothing has failed: the view without me may have to be without
-/// that one, too.
+/// How long `close` waits for the view without this member, beyond the heartbeat timeout: that
+/// view may have to exclude a member that has failed, too.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+/// How often [`Session::prepare`] yields before it sleeps between tries: the thread that steps may
+/// need the processor, and have too low a priority to get it by a yield.
+const YIELDS_MAX: u32 = 100;
+const PREPARE_NAP: Duration = Duration::from_micros(20);
 /// How long `close` waits for a listener that is running.
 const LISTENER_WITHIN: Duration = Duration::from_secs(1);
 
@@ -75,9 +79,9 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// Over a bed: a private segment of the participant, in which it sleeps.
+    /// Over a private segment of the participant, in which its threads sleep.
     pub(crate) fn new(
-        bed: Wire,
+        sleep_segment: Wire,
         start: SessionStart,
         local_endpoints: Arc<LocalEndpoints>,
         group_status: Arc<GroupStatus>,
@@ -91,9 +95,9 @@ impl Session {
             notifier.clone(),
             control_queue.clone(),
         );
-        let engine = Engine::new(bed, start.engine, sink);
+        let engine = Engine::new(sleep_segment, start.engine, sink);
         let handle = engine.handle();
-        // Nobody else steps it yet.
+        // No other thread has the engine yet.
         let _ = engine.with_sink(|sink| sink.set_handle(handle.clone()));
         let limit = u64::try_from(start.limit.as_nanos()).unwrap_or(u64::MAX);
         let mut rules = Rules::new(Detection {
@@ -113,7 +117,7 @@ impl Session {
             notifier,
             control_queue,
             stopping: AtomicBool::new(false),
-            hold: PollingPause::default(),
+            pause: PollingPause::default(),
             wake_ups: AtomicU64::new(0),
             followers: Followers::new(BackoffLimits::of(start.wait)),
             threads: Mutex::default(),
@@ -153,20 +157,20 @@ impl Session {
         self.stopping.load(Ordering::Acquire)
     }
 
-    pub(crate) fn hold(&self) -> &PollingPause {
-        &self.hold
+    pub(crate) fn pause(&self) -> &PollingPause {
+        &self.pause
     }
 
-    /// The polling thread stands still until [`release`](Self::release): for measurements,
-    /// in which whoever calls this steps `alone`, and for tests.
-    pub(crate) fn take_hold(&self, alone: bool) {
-        // It may be asleep.
-        self.hold.begin(alone, || self.handle.fabric().nudge());
+    /// Pauses the polling thread until [`resume_polling`](Self::resume_polling), for measurements
+    /// and tests. If the caller steps `alone`, threads that wait for data do not step either.
+    pub(crate) fn pause_polling(&self, alone: bool) {
+        // The polling thread may be asleep.
+        self.pause.begin(alone, || self.handle.fabric().nudge());
     }
 
-    /// See [`take_hold`](Self::take_hold).
-    pub(crate) fn release(&self) {
-        self.hold.end();
+    /// See [`pause_polling`](Self::pause_polling).
+    pub(crate) fn resume_polling(&self) {
+        self.pause.end();
     }
 
     pub(crate) fn woke_up(&self) {
@@ -177,12 +181,12 @@ impl Session {
         self.wake_ups.load(Ordering::Relaxed)
     }
 
-    /// Nanoseconds of the engine's time.
+    /// The engine's time, in nanoseconds.
     pub(crate) fn now(&self) -> u64 {
         self.clock.now()
     }
 
-    /// Does nothing for a moment.
+    /// Spins for less than a microsecond.
     pub(crate) fn linger(&self) {
         self.clock.linger();
     }
@@ -198,39 +202,56 @@ impl Session {
         &self.followers
     }
 
-    /// Before somebody goes to sleep: whether there is more to do. `None` while another
-    /// thread steps.
+    /// Hands the sink what the view that begins next means to the local endpoints. Waits while
+    /// another thread steps.
+    pub(super) fn prepare(&self, announced: AnnouncedMatches) {
+        let mut announced = Some(announced);
+        let mut hand_over = |sink: &mut Sink| announced.take().map(|it| sink.prepare(it));
+        let mut yields = 0;
+        while self.engine.with_sink(&mut hand_over).is_none() {
+            if yields < YIELDS_MAX {
+                yields += 1;
+                thread::yield_now();
+            } else {
+                thread::sleep(PREPARE_NAP);
+            }
+        }
+    }
+
+    /// Work before a thread sleeps. Returns whether there is more; `None` while another thread
+    /// steps.
     pub(crate) fn upkeep(&self) -> Option<bool> {
         self.engine.with_sink(|sink| sink.relieve())
     }
 
-    /// Where somebody does go to sleep: how often samples have been asked for that fill a
-    /// ring, if any do. `None` while another thread steps.
+    /// If a ring is nearly full of samples that are to stay there: how often their readers have
+    /// asked for samples. `None` while another thread steps.
     pub(crate) fn tight(&self) -> Option<Option<u64>> {
         self.engine.with_sink(|sink| sink.tight())
     }
 
-    /// Who slept until then has woken: whether anybody has asked for those samples.
+    /// After a sleep that no doorbell ended: copies samples out if their readers have not asked for
+    /// any since `tight`.
     pub(crate) fn neglect(&self, rung: bool, tight: Option<u64>) {
         if let (false, Some(before)) = (rung, tight) {
             let _ = self.engine.with_sink(|sink| sink.neglect(before));
         }
     }
 
-    /// One step of the engine, by any thread. `None` when another one steps.
+    /// One step of the engine, by any thread. `None` while another thread steps.
     pub(crate) fn step(&self) -> Option<StepOutcome> {
         self.step_at(self.now())
     }
 
-    /// The same for who looks again at once, and does not sleep on it.
+    /// The same for a thread that steps again at once, and does not sleep after this step.
     pub(crate) fn step_briefly(&self) -> Option<StepOutcome> {
         self.step_briefly_at(self.now())
     }
 
-    /// One step of those of who goes on and on, and `woke` just now: then what woke it may be
-    /// in any epoch.
-    pub(crate) fn step_on(&self, woke: bool) -> Option<StepOutcome> {
-        match woke {
+    /// One step of a thread that steps again and again. If it has just woken, the step looks at all
+    /// subgroups: any of them may have woken it.
+    pub(crate) fn step_repeatedly(&self, has_woken: bool) -> Option<StepOutcome> {
+        match has_woken {
             true => self.step(),
             false => self.step_briefly(),
         }
@@ -238,16 +259,16 @@ impl Session {
 
     /// [`step_briefly`](Self::step_briefly), with the engine's time.
     pub(crate) fn step_briefly_at(&self, now: u64) -> Option<StepOutcome> {
-        self.heed(self.engine.step_briefly(now)?)
+        self.notify_waiters(self.engine.step_briefly(now)?)
     }
 
-    /// One step, with the engine's time.
+    /// [`step`](Self::step), with the engine's time.
     pub(crate) fn step_at(&self, now: u64) -> Option<StepOutcome> {
-        self.heed(self.engine.step(now)?)
+        self.notify_waiters(self.engine.step(now)?)
     }
 
-    /// Lets threads that wait know what a step has brought them.
-    fn heed(&self, outcome: StepOutcome) -> Option<StepOutcome> {
+    /// Wakes threads that wait for what a step has brought.
+    fn notify_waiters(&self, outcome: StepOutcome) -> Option<StepOutcome> {
         if outcome.stopped || self.control_queue.subgroups_changed() {
             self.send_waiters.wake_all();
         } else if outcome.room || outcome.stable {
@@ -288,7 +309,7 @@ impl Session {
         Ok(())
     }
 
-    /// The same without blocking: the threads see to it.
+    /// The same without blocking: the threads leave and end by themselves.
     pub(crate) fn abandon(&self) {
         self.group_status.close();
         self.control_queue.put(ControlEvent::Leave);
@@ -296,8 +317,9 @@ impl Session {
         self.stop_if_over();
     }
 
-    /// When a group has failed, listeners are still called, until the application leaves.
-    /// Called after either of the two has happened, so whoever is later stops.
+    /// Stops the threads when both have happened: the group has ended, and the application knows.
+    /// After a failure, listeners are still called until the application leaves. Called after each
+    /// of the two events, so the later call stops.
     pub(crate) fn stop_if_over(&self) {
         let told = self.group_status.is_closed() || self.group_status.failure().is_none();
         if told && self.control_queue.has_ended() {
@@ -307,12 +329,12 @@ impl Session {
 
     fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
-        self.hold.end();
+        self.pause.end();
         self.send_waiters.wake_all();
         self.handle.fabric().nudge();
         self.handle.fabric().wake_poller();
-        self.control_queue.call();
-        self.notifier.listeners.ring();
-        self.notifier.wakers.ring();
+        self.control_queue.wake();
+        self.notifier.dispatching.notify();
+        self.notifier.waking.notify();
     }
 }

@@ -1,144 +1,143 @@
-//! Whom a newcomer asks, what it promises to others, and when it founds the domain:
-//! what is decided on the way into a group, without I/O and without a clock.
+//! The protocol by which a newcomer gets into a group: which participants it asks, what it promises
+//! to others, and when it founds the domain. No I/O, no clock.
 //!
 //! ```text
-//!   record of my host: members that live here --> ask these, and nobody else
-//!                      members of other hosts --> ask where they were: whoever is there
-//!                                                 lets me in, or knows that they are dead
-//!   contacts           ask each: a member lets me in; who is in no group says so,
-//!                      and promises, if it may, to wait for the first contact
-//!   first contact      founds, once a strict majority of the contacts waits for it
+//!   record of this host: members that live here --> ask these, and no other
+//!                        members of other hosts --> ask at their addresses: the participant there
+//!                                                   lets this one in, or knows that they are dead
+//!   contacts             ask each: a member lets this one in; a participant without a group says
+//!                        so, and promises, if it may, to wait for the first contact
+//!   first contact        founds, once a strict majority of the contacts waits for it
 //! ```
 //!
-//! No second group, as long as hosts remember:
+//! There is no second group, as long as hosts keep their records:
 //!
-//! - Only one process listens at the first contact, so only one founds at a time. Who is to
-//!   listen there besides does so when that one is gone.
-//! - It does not as long as its host's record, or that of anybody whose promise it
-//!   needs, names a member that may live.
-//! - Who has promised goes nowhere else, until its connection to the founder is lost;
-//!   who waits for the answer of one that may be a member does not promise.
-//! - A member that never heard of it counts as dead once it says so: it does not enter
-//!   a view any more by what it asked for before.
+//! - Only one process listens at the first contact's address, so only one founds at a time.
+//!   Another one that is to listen there as well does so when that process is gone.
+//! - The first contact does not found as long as its host's record, or that of a participant whose
+//!   promise it needs, names a member that may live.
+//! - A participant that has promised joins no other group until its connection to the founder is
+//!   lost. A participant that waits for the answer of a possible member does not promise.
+//! - A recorded member that has never heard of the group counts as dead once it says so: it enters
+//!   no view any more by what it asked for before.
 //!
-//! A newcomer gives up before its time if all it could ask have another secret; not while
-//! one of them is not reached, or was not asked.
+//! A newcomer gives up before its timeout if all that it can ask have another secret, but not while
+//! one of them has not been reached, or has not been asked.
 //!
-//! On a host without a record of the domain nobody lives, and nobody has lived: see
+//! On a host without a record of the domain no member lives, and none has lived: see
 //! ARCHITECTURE.md, Known gaps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// Between two questions to one of this host.
+/// Between two questions to a participant of this host.
 const ASK_HERE_AFTER: Duration = Duration::from_millis(2);
-/// Between two questions to one that is elsewhere.
+/// Between two questions to a participant of another host.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(20);
-/// Between two calls of one that is not reached: each may block.
+/// Between two attempts to connect: each may block.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// Somebody to be asked.
+/// A participant to be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Target {
-    /// A member by the record of my host.
+    /// A member, by the record of this host.
     Recorded(u128),
-    /// The contact of this number.
+    /// The contact of this index.
     Contact(usize),
-    /// Whom this newcomer has promised to wait for: it is connected.
+    /// The founder that this newcomer has promised to wait for: it is connected.
     Founder(u128),
 }
 
-/// A member by the record of my host, who lives as far as the record tells.
+/// A member that may live, by the record of this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) id: u128,
-    /// It is on my host.
+    /// It is on this host.
     pub(super) here: bool,
-    /// What users call it.
+    /// Its name in messages for users.
     pub(super) label: String,
 }
 
-/// What there is to do.
+/// The next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Find out who is there, then say it by [`JoinProtocol::reached`].
-    Reach(Target),
-    /// Ask this one, who is connected.
+    /// Connect, then report the outcome by [`JoinProtocol::reached`].
+    Connect(Target),
+    /// Ask this participant, which is connected.
     Ask(u128),
-    /// Nobody lives, and nobody else founds.
+    /// Found the domain: no member lives, and no other participant founds it.
     Found,
-    /// Nothing, for so long at most.
+    /// Wait for an event, at most this long.
     Wait(Duration),
-    /// Nothing any more: all that there are to be asked have another secret.
+    /// Give up: all participants that can be asked have another secret.
     GiveUp,
 }
 
-/// What became of a call.
+/// The outcome of an attempt to connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reached {
-    /// Whoever is there is connected.
+    /// The participant there is connected.
     Peer(u128),
-    /// It is this newcomer.
+    /// The address is that of this newcomer.
     Myself,
-    /// Nobody, and why.
-    Nobody(String),
-    /// Somebody who has another secret, in words.
-    Stranger(String),
+    /// No participant was reached, and why.
+    Unreachable(String),
+    /// The participant there has another secret, in words.
+    OtherSecret(String),
 }
 
-/// What a newcomer says to another one that asks it.
+/// A newcomer's answer to another newcomer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NotYet {
-    /// It waits for the other one to found the domain.
+    /// It waits for the other newcomer to found the domain.
     pub(super) promises: bool,
-    /// It is no member, and will not be one by what it has asked for before.
+    /// It is no member, and enters no view by what it has asked for before.
     pub(super) is_out: bool,
-    /// Why, for users.
+    /// The reason, for users.
     pub(super) reason: String,
 }
 
-/// How patient a newcomer is.
+/// Timeouts of a newcomer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Patience {
-    /// How long one that is asked may take.
+pub(super) struct JoinTimeouts {
+    /// How long a participant may take to answer.
     pub(super) answer: Duration,
-    /// After so long the first contact founds without a majority: set by those who prefer
-    /// availability.
+    /// When the first contact founds without a majority: set if availability is preferred.
     pub(super) majority: Option<Duration>,
 }
 
-/// A newcomer on its way.
+/// The state of a newcomer.
 #[derive(Debug)]
 pub(super) struct JoinProtocol {
     contacts: Vec<String>,
-    patience: Patience,
+    timeouts: JoinTimeouts,
     known: Vec<Known>,
-    /// Of those that the record takes for living: dead, or out of any view.
+    /// Recorded members that are dead, or out of any view.
     dead: BTreeSet<u128>,
     tried: BTreeMap<Target, Tried>,
     asking: Option<Asking>,
-    /// Those by whom I may be in a view that I have not heard of.
+    /// Participants that were asked, and may have put this newcomer into a view already.
     open: BTreeSet<u128>,
-    /// Contacts that wait for me.
+    /// Contacts that wait for this newcomer to found.
     promises: BTreeSet<u128>,
-    /// For whom I wait.
+    /// The founder that this newcomer waits for.
     promised: Option<u128>,
-    /// I am the first contact.
+    /// This newcomer is the first contact.
     is_first: bool,
 }
 
 #[derive(Debug, Default)]
 struct Tried {
-    /// Who is there, if it is connected.
+    /// The participant there, if it is connected.
     id: Option<u128>,
-    /// It was reached, or not, once at least.
-    once: bool,
-    /// Whoever is there has another secret.
-    is_strange: bool,
-    /// When it is to be asked again.
+    /// An attempt to connect has ended.
+    was_tried: bool,
+    /// The participant there has another secret.
+    has_other_secret: bool,
+    /// When it is to be asked again, since the join began.
     again: Duration,
-    /// The last of it, for users.
+    /// Its last answer, for users.
     said: String,
 }
 
@@ -150,11 +149,11 @@ struct Asking {
 }
 
 impl JoinProtocol {
-    /// With contacts as users know them.
-    pub(super) fn new(contacts: Vec<String>, patience: Patience) -> Self {
+    /// With the contacts in the words of the property.
+    pub(super) fn new(contacts: Vec<String>, timeouts: JoinTimeouts) -> Self {
         Self {
             contacts,
-            patience,
+            timeouts,
             known: Vec::new(),
             dead: BTreeSet::new(),
             tried: BTreeMap::new(),
@@ -168,7 +167,7 @@ impl JoinProtocol {
 
     // What happened.
 
-    /// Who else may live, by the record of my host.
+    /// The record of this host names these members as possibly living.
     pub(super) fn looked(&mut self, known: Vec<Known>) {
         self.known = known;
         let ids: BTreeSet<u128> = self.known.iter().map(|it| it.id).collect();
@@ -180,11 +179,11 @@ impl JoinProtocol {
         self.tried.retain(|target, _| there(target));
     }
 
-    /// What became of [`Next::Reach`]. Returns whom to ask now.
+    /// The outcome of [`Next::Connect`]. Returns the participant to ask now.
     pub(super) fn reached(&mut self, now: Duration, target: Target, what: Reached) -> Option<u128> {
         let tried = self.tried.entry(target).or_default();
-        tried.once = true;
-        tried.is_strange = matches!(what, Reached::Stranger(_));
+        tried.was_tried = true;
+        tried.has_other_secret = matches!(what, Reached::OtherSecret(_));
         match what {
             Reached::Peer(id) => {
                 tried.id = Some(id);
@@ -194,10 +193,10 @@ impl JoinProtocol {
             Reached::Myself => {
                 "it is this participant".clone_into(&mut tried.said);
                 self.is_first |= target == Target::Contact(0);
-                // It stays so.
+                // That does not change.
                 tried.again = Duration::MAX;
             }
-            Reached::Nobody(reason) | Reached::Stranger(reason) => {
+            Reached::Unreachable(reason) | Reached::OtherSecret(reason) => {
                 tried.said = reason;
                 tried.again = now + pause(CALL_AGAIN_AFTER, &self.known, target);
             }
@@ -205,10 +204,10 @@ impl JoinProtocol {
         None
     }
 
-    /// Another newcomer wants to be let in, or, as the first contact, to found.
-    /// [`looked`](Self::looked) has told of the record as it is now.
+    /// Another newcomer asks to be let in, or, as the first contact, to found. `looked` has been
+    /// called with the present record before.
     pub(super) fn asked(&mut self, now: Duration, from: u128, founds: bool) -> NotYet {
-        // As long as that is open, it may be in a view already.
+        // While an answer is awaited, this newcomer may be in a view already.
         let is_out = self.asking.is_none_or(|it| it.id == from);
         if is_out {
             self.open.clear();
@@ -233,17 +232,17 @@ impl JoinProtocol {
             ));
         }
         if self.promised.is_some_and(|it| it != from) {
-            return refuse("it waits for another one to found the domain");
+            return refuse("it waits for another participant to found the domain");
         }
         if !is_out {
-            return refuse("it waits for another one's answer");
+            return refuse("it waits for another participant's answer");
         }
         if self.promised.is_none() {
             self.promised = Some(from);
             let tried = Tried {
                 id: Some(from),
-                once: true,
-                is_strange: false,
+                was_tried: true,
+                has_other_secret: false,
                 again: now + ASK_AGAIN_AFTER,
                 said: "it founds the domain when a majority of the contacts waits".to_owned(),
             };
@@ -256,8 +255,8 @@ impl JoinProtocol {
         }
     }
 
-    /// One that was asked is in no group itself; of those of other hosts it knows that
-    /// these are dead.
+    /// A participant that was asked is in no group either. It knows that these members of other hosts
+    /// are dead.
     pub(super) fn not_yet(&mut self, now: Duration, from: u128, said: NotYet, dead: &[u128]) {
         let elsewhere = self.known.iter().filter(|it| !it.here);
         let dead = elsewhere.map(|it| it.id).filter(|id| dead.contains(id));
@@ -276,17 +275,17 @@ impl JoinProtocol {
         }
     }
 
-    /// Whether the view that has this newcomer is to be entered.
+    /// Whether a view from this participant is to be entered.
     pub(super) fn is_welcome_by(&self, from: u128) -> bool {
         self.open.contains(&from) && self.promised.is_none_or(|founder| founder == from)
     }
 
-    /// Whether an answer of this one is awaited.
+    /// Whether an answer of this participant is awaited.
     pub(super) fn is_asking(&self, id: u128) -> bool {
         self.asking.is_some_and(|it| it.id == id)
     }
 
-    /// The connection to one is lost.
+    /// The connection to a participant is lost.
     pub(super) fn lost(&mut self, now: Duration, id: u128, cause: &str) {
         self.promises.remove(&id);
         self.open.remove(&id);
@@ -316,7 +315,7 @@ impl JoinProtocol {
             return Next::Found;
         }
         let targets = self.targets();
-        if self.despairs(&targets) {
+        if self.is_hopeless(&targets) {
             return Next::GiveUp;
         }
         let due = |target: &Target| self.tried.get(target).map_or(Duration::ZERO, |it| it.again);
@@ -330,7 +329,7 @@ impl JoinProtocol {
                     self.ask(now, target, id);
                     Next::Ask(id)
                 }
-                None => Next::Reach(target),
+                None => Next::Connect(target),
             },
         }
     }
@@ -340,32 +339,32 @@ impl JoinProtocol {
         self.is_first && self.living().next().is_none()
     }
 
-    /// Whether it is known what became of a call.
+    /// Whether an attempt to connect has ended.
     pub(super) fn has_tried(&self, target: Target) -> bool {
-        self.tried.get(&target).is_some_and(|it| it.once)
+        self.tried.get(&target).is_some_and(|it| it.was_tried)
     }
 
-    /// Whether so many of the contacts wait that this one may found.
+    /// Whether a strict majority of the contacts waits for this newcomer, itself included.
     pub(super) fn has_majority(&self) -> bool {
-        // Contacts at which one and the same process is count once.
+        // Contacts at which the same process listens count once.
         let contacts = (0..self.contacts.len()).map(Target::Contact);
         let there = contacts.filter_map(|it| self.tried.get(&it)?.id);
         let there: BTreeSet<u128> = there.filter(|id| self.promises.contains(id)).collect();
         2 * (1 + there.len()) > self.contacts.len()
     }
 
-    /// Those of other hosts of whom others may know whether they are dead.
+    /// Members of other hosts that may live: other participants may know whether they are dead.
     pub(super) fn missing(&self) -> BTreeSet<u128> {
         let living = self.living().filter(|it| !it.here);
         living.map(|it| it.id).collect()
     }
 
-    /// Those whom the record takes for living, and who are not, or are out.
+    /// Recorded members that are dead, or out of any view.
     pub(super) fn dead(&self) -> &BTreeSet<u128> {
         &self.dead
     }
 
-    /// Who was asked, and what each said.
+    /// The participants that were asked, and their answers.
     pub(super) fn report(&self) -> String {
         let mut text = String::new();
         for target in self.targets() {
@@ -387,25 +386,25 @@ impl JoinProtocol {
                 && !self.is_first
                 && tried.is_none_or(|it| it.id.is_none())
             {
-                text += ": nobody founds the domain until it runs";
+                text += ": the domain is not founded until it runs";
             }
         }
         if self.is_first && !self.has_majority() {
             text += "; it founds the domain when a majority of the contacts waits for it";
         }
         if text.is_empty() {
-            text += "nobody was asked";
+            text += "no participant was asked";
         }
         text
     }
 
     fn ask(&mut self, now: Duration, target: Target, id: u128) {
-        let until = now + self.patience.answer;
+        let until = now + self.timeouts.answer;
         self.asking = Some(Asking { target, id, until });
         self.open.insert(id);
     }
 
-    /// Whoever was asked has answered, or will not.
+    /// The question is answered, or will not be.
     fn answered(&mut self, now: Duration, said: String) {
         let Some(Asking { target, .. }) = self.asking.take() else {
             return;
@@ -422,7 +421,7 @@ impl JoinProtocol {
         self.known.iter().filter(|it| !self.dead.contains(&it.id))
     }
 
-    /// In the order in which they are asked.
+    /// The participants to ask, in order.
     fn targets(&self) -> Vec<Target> {
         if let Some(founder) = self.promised {
             return vec![Target::Founder(founder)];
@@ -439,13 +438,13 @@ impl JoinProtocol {
         recorded(false).chain(contacts).collect()
     }
 
-    /// Whether all of these, but for this newcomer itself, have another secret: whoever has
-    /// said so last may have been replaced, but somebody has to change something.
-    fn despairs(&self, targets: &[Target]) -> bool {
+    /// Whether all of these, except this newcomer itself, have another secret: joining cannot succeed
+    /// until a user changes something.
+    fn is_hopeless(&self, targets: &[Target]) -> bool {
         let tried = || targets.iter().map(|target| self.tried.get(target));
-        let founds_alone = self.is_first && self.patience.majority.is_some();
-        let is_own = |it: &Tried| it.once && it.again == Duration::MAX;
-        let strange = |it: Option<&Tried>| it.is_some_and(|it| it.is_strange);
+        let founds_alone = self.is_first && self.timeouts.majority.is_some();
+        let is_own = |it: &Tried| it.was_tried && it.again == Duration::MAX;
+        let strange = |it: Option<&Tried>| it.is_some_and(|it| it.has_other_secret);
         let all = tried().all(|it| strange(it) || it.is_some_and(is_own));
         all && tried().any(strange) && !founds_alone
     }
@@ -458,14 +457,14 @@ impl JoinProtocol {
             return true;
         }
         let mut contacts = (0..self.contacts.len()).map(Target::Contact);
-        let is_late = self.patience.majority.is_some_and(|after| now >= after);
+        let is_late = self.timeouts.majority.is_some_and(|after| now >= after);
         self.is_first
             && contacts.all(|target| self.has_tried(target))
             && (self.has_majority() || is_late)
     }
 }
 
-/// How long to leave a target alone.
+/// How long to wait before a target is tried again.
 fn pause(elsewhere: Duration, known: &[Known], target: Target) -> Duration {
     let here = known
         .iter()

@@ -2,22 +2,22 @@
 //!
 //! ```text
 //!   newcomer                         a living member (its sponsor)
-//!   whom to ask: join_protocol
-//!     nobody lives, and
+//!   what to do: join_protocol
+//!     no member lives, and
 //!     it may: found it, be view 1
 //!     else: connect, Ask ----------> does it fit? --no--> Refused
 //!                                    Engine::request(Join) ... the next view has it
 //!     enter that view <------------- Welcome
 //!
 //!                                    another newcomer
-//!           connect, Ask ----------> NotYet: it waits for the one who asks, or not
+//!           connect, Ask ----------> NotYet: it waits for the one that asks, or not
 //! ```
 //!
-//! If the sponsor ends before that, another one is asked: who asks twice joins once.
+//! If the sponsor ends before that, another one is asked: a newcomer that asks twice joins once.
 //!
-//! - `join_protocol`: whom a newcomer asks, what it promises, when it founds; no I/O.
-//! - `newcomer`: does what the protocol says. `packet`: what is said.
-//! - `network`: what the properties say of it.
+//! - `join_protocol`: which member a newcomer asks, what it promises, when it founds; no I/O.
+//! - `newcomer`: does what the protocol says. `packet`: the packets.
+//! - `network`: the addresses and limits, from the properties.
 
 mod join_protocol;
 mod network;
@@ -35,8 +35,8 @@ use spindle_dds_transport::{FABRIC_AREA, Rank, RdmaError, SegmentKey, SegmentReq
 
 use self::newcomer::{Joined, Newcomer};
 use crate::driver::{
-    CancelToken, ControlQueue, ControlThread, Dispatcher, Session, SessionStart, StreamWaker,
-    Threads,
+    AnnouncementReader, CancelToken, ControlQueue, ControlThread, Dispatcher, Session,
+    SessionStart, StreamWaker, Threads,
 };
 use crate::error::{Error, Result};
 use crate::participant::ParticipantCore;
@@ -46,13 +46,13 @@ use crate::properties::{PREFER_AVAILABILITY, RDMA, pin};
 pub(crate) use self::packet::Ask;
 pub(crate) use self::packet::Packet;
 
-/// Gets into the domain's group, or founds it. Blocks until it is in, or `cancel`
-/// is said.
+/// Joins the domain's group, or founds it. Blocks until the participant is in a view, or `cancel` is
+/// cancelled.
 pub(crate) fn join(participant: &ParticipantCore, cancel: &CancelToken) -> Result<Arc<Session>> {
     let config = &participant.config;
     warn_of_unused_pins(participant);
     warn_of_two_groups(participant);
-    // Before anybody is promised anything.
+    // Resources come before promises to other members.
     let threads = Threads::spawn()?;
     let local_endpoints = &participant.local_endpoints;
     let newcomer = Newcomer::new(participant)?;
@@ -94,13 +94,14 @@ pub(crate) fn join(participant: &ParticipantCore, cancel: &CancelToken) -> Resul
         notifier,
         control_queue,
     );
-    // Listeners are called from now on, and use what contains their entities.
+    // Listeners are called from now on, and use the entities that contain theirs.
     participant.enable_contained();
     local_endpoints.enter(me.id, &session)?;
     let control = ControlThread {
         station,
         register,
         local_endpoints: local_endpoints.clone(),
+        announcements: AnnouncementReader::new(me.id),
         me: me.id,
         subgroups: config.subgroups,
         limit: config.failure_limit,
@@ -118,7 +119,7 @@ pub(crate) fn join(participant: &ParticipantCore, cancel: &CancelToken) -> Resul
     Ok(session)
 }
 
-/// Never drawn before, by anybody.
+/// A random id, unique in practice.
 pub(crate) fn random_id() -> u128 {
     let draw = || {
         let mut hasher = RandomState::new().build_hasher();
@@ -129,8 +130,7 @@ pub(crate) fn random_id() -> u128 {
     draw() << 64 | draw()
 }
 
-/// A profile may be shared by participants that have different topics; but it may be a
-/// misspelled name too.
+/// A profile may be shared by participants with different topics; or a name may be misspelled.
 fn warn_of_unused_pins(participant: &ParticipantCore) {
     let entities = participant.entities();
     for name in participant.config.pins.keys() {

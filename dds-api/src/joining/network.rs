@@ -1,4 +1,4 @@
-//! What a participant's properties say of the network, looked up when it is enabled.
+//! The network properties of a participant, resolved when it is enabled.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
@@ -10,7 +10,7 @@ use spindle_dds_transport::tcp;
 use crate::error::{Error, Result};
 use crate::properties::{CONTACTS, NetworkConfig, SECRET_FILE};
 
-/// Somebody to be called.
+/// A contact address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Contact {
     /// As the user wrote it.
@@ -18,8 +18,8 @@ pub(super) struct Contact {
     pub(super) at: SocketAddr,
 }
 
-/// Reads the secret. Whoever is silent for longer than `limit` is taken for failed by the
-/// group; its stream ends later than that.
+/// Reads the secret. `limit` is the heartbeat timeout: the group suspects a silent member before its
+/// stream times out.
 pub(super) fn options(config: &NetworkConfig, limit: Duration) -> Result<NetworkOptions> {
     let secret = config.secret_file.as_deref().map(secret).transpose()?;
     let streams = tcp::StreamOptions {
@@ -34,9 +34,8 @@ pub(super) fn options(config: &NetworkConfig, limit: Duration) -> Result<Network
     })
 }
 
-/// Resolves the names, each to one address, of the kind at which this participant
-/// listens if there is one. May block for as long as the resolver does. One address is
-/// one contact.
+/// Resolves the names, each to one address: of the family at which this participant listens, if
+/// there is one. Blocks for as long as the resolver does. Names of one address are one contact.
 pub(super) fn contacts(config: &NetworkConfig) -> Result<Vec<Contact>> {
     let mut contacts: Vec<Contact> = Vec::new();
     for label in &config.contacts {
@@ -78,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_resolved_and_addresses_that_are_one_count_once() {
+    fn names_are_resolved_and_equal_addresses_count_once() {
         let found = contacts(&config(&[
             "localhost:7400",
             "127.0.0.1:7400",
@@ -99,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_cannot_be_had_is_that_of_a_property() {
+    fn an_unreadable_secret_is_reported_with_its_property() {
         let nowhere = Path::new("/nowhere/secret");
         let why = secret(nowhere).unwrap_err().to_string();
         assert!(

@@ -1,4 +1,4 @@
-//! A participant that is in no group yet: does what its protocol says.
+//! A participant that is in no group yet: carries out what the join protocol decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use spindle_dds_transport::shm::{
     host_id,
 };
 
-use super::join_protocol::{JoinProtocol, Known, Next, NotYet, Patience, Reached, Target};
+use super::join_protocol::{JoinProtocol, JoinTimeouts, Known, Next, NotYet, Reached, Target};
 use super::network::{self, Contact};
 use super::packet::{Answer, Ask, Packet};
 use super::{random_id, refused, unmade};
@@ -21,37 +21,37 @@ use crate::error::{Error, Result};
 use crate::participant::ParticipantCore;
 use crate::properties::{Doorbell, PREFER_AVAILABILITY, SECRET_FILE};
 
-/// How long to wait for an event before looking whether it is called off.
+/// How long to wait for an event before checking whether the join is cancelled.
 const LISTEN_FOR: Duration = Duration::from_millis(20);
-/// How long one that is called has for taking it.
+/// How long an attempt to connect may take.
 const CALL_WITHIN: Duration = Duration::from_secs(1);
 
-/// A participant on its way.
+/// A participant that is joining.
 pub(super) struct Newcomer {
     pub(super) station: Arc<Station>,
     pub(super) register: DomainRegistry,
     pub(super) me: Member,
     domain: u32,
     contacts: Vec<Contact>,
-    patience: Patience,
-    /// Others who may live, by the record of this host.
+    timeouts: JoinTimeouts,
+    /// Other members that may live, by the record of this host.
     present: Vec<MemberEntry>,
-    /// Parts of views that have not come as a whole.
+    /// Received parts of views, by sender, until the last part has come.
     views: BTreeMap<u128, Vec<u8>>,
-    /// What was warned of already.
+    /// Refusals already warned of.
     refusals: BTreeSet<String>,
 }
 
-/// One that is in its first view.
+/// A newcomer that is in its first view.
 pub(super) struct Joined {
     pub(super) newcomer: Newcomer,
     pub(super) view: Arc<View>,
-    /// Of the decision that made it.
+    /// Digest of the decision that made the view.
     pub(super) digest: u64,
 }
 
 impl Newcomer {
-    /// Opens its place on its host, and in the network if it has one there.
+    /// Opens a station on this host, and in the network if the participant listens.
     pub(super) fn new(participant: &ParticipantCore) -> Result<Self> {
         let config = &participant.config;
         let id = MemberId(random_id());
@@ -90,7 +90,7 @@ impl Newcomer {
         };
         let directory = config.directory.as_deref();
         let register = DomainRegistry::open(participant.domain_id, directory, entry);
-        let patience = Patience {
+        let timeouts = JoinTimeouts {
             answer: 2 * config.failure_limit,
             majority: config.prefer_availability.then_some(config.failure_limit),
         };
@@ -100,19 +100,19 @@ impl Newcomer {
             me,
             domain: participant.domain_id,
             contacts: contacts.unwrap_or_default(),
-            patience,
+            timeouts,
             present: Vec::new(),
             views: BTreeMap::new(),
             refusals: BTreeSet::new(),
         })
     }
 
-    /// Until it is in a view, as a member or as the founder.
+    /// Runs until the participant is in a view, as a member or as the founder.
     pub(super) fn enter(mut self, deadline: Instant, cancel: &CancelToken) -> Result<Joined> {
         let alone = View::first(self.me.clone());
         let alone = alone.map_err(|error| Error::BadParameter(error.to_string()))?;
         let labels = self.contacts.iter().map(|it| it.label.clone()).collect();
-        let mut protocol = JoinProtocol::new(labels, self.patience);
+        let mut protocol = JoinProtocol::new(labels, self.timeouts);
         let since = Instant::now();
         loop {
             self.go_on(deadline, cancel, &protocol)?;
@@ -130,10 +130,10 @@ impl Newcomer {
                     }
                     Duration::ZERO
                 }
-                Next::Reach(target) => {
+                Next::Connect(target) => {
                     let reached = self.reach(target, deadline);
                     let now = since.elapsed();
-                    // A call that was cut short says less than one before it.
+                    // An attempt cut short by the deadline says less than one before it.
                     let counts = Instant::now() < deadline || !protocol.has_tried(target);
                     if counts && let Some(id) = protocol.reached(now, target, reached) {
                         self.ask(&mut protocol, now, id);
@@ -145,7 +145,7 @@ impl Newcomer {
                     Duration::ZERO
                 }
                 Next::Wait(time) => time.min(LISTEN_FOR),
-                Next::GiveUp => return Err(self.despair(&protocol)),
+                Next::GiveUp => return Err(self.no_common_secret(&protocol)),
             };
             if let Some(event) = self.station.next_event(wait)
                 && let Some((view, digest)) = self.handle(&mut protocol, since.elapsed(), event)?
@@ -163,7 +163,7 @@ impl Newcomer {
         }
     }
 
-    /// Whether there is still time.
+    /// Fails if the join is cancelled, or its deadline is over.
     fn go_on(
         &self,
         deadline: Instant,
@@ -190,9 +190,9 @@ impl Newcomer {
         Ok(())
     }
 
-    fn despair(&self, protocol: &JoinProtocol) -> Error {
+    fn no_common_secret(&self, protocol: &JoinProtocol) -> Error {
         Error::NotAllowedBySecurity(format!(
-            "nobody of domain {} has the secret of this participant (property {SECRET_FILE}): {}",
+            "no participant of domain {} has the secret of this one (property {SECRET_FILE}): {}",
             self.domain,
             protocol.report()
         ))
@@ -210,7 +210,7 @@ impl Newcomer {
         }
     }
 
-    /// Takes what the record of this host says.
+    /// Reads the record of this host.
     fn look(&mut self, protocol: &mut JoinProtocol) -> Result<()> {
         self.present = match self.register.living_members().map_err(refused)? {
             DomainState::Empty => Vec::new(),
@@ -228,16 +228,16 @@ impl Newcomer {
         Ok(())
     }
 
-    /// Calls whoever is there.
+    /// Connects to a target.
     fn reach(&mut self, target: Target, deadline: Instant) -> Reached {
         let until = deadline.min(Instant::now() + CALL_WITHIN);
         let reached = match target {
             Target::Contact(at) => self.station.call(self.contacts[at].at, until),
-            // It is connected, or was.
-            Target::Founder(_) => return Reached::Nobody("it is lost".to_owned()),
+            // A founder is connected, or its connection is lost.
+            Target::Founder(_) => return Reached::Unreachable("it is lost".to_owned()),
             Target::Recorded(id) => {
                 let Some(entry) = self.present.iter().find(|entry| entry.id == id) else {
-                    return Reached::Nobody("it is gone".to_owned());
+                    return Reached::Unreachable("it is gone".to_owned());
                 };
                 self.reach_member(entry, until)
             }
@@ -248,10 +248,10 @@ impl Newcomer {
             Err(error) => {
                 self.warn_if_refused(&error);
                 if let Target::Recorded(id) = target {
-                    // It may be gone by the next look.
+                    // The record may not name it any more the next time.
                     self.station.drop_peer(id);
                 }
-                let is_stranger = error.is_for_secret();
+                let has_other_secret = error.is_for_secret();
                 let said = match error {
                     HybridError::Unreachable { reason, .. } => reason,
                     HybridError::Refused { reason, .. } => {
@@ -259,22 +259,22 @@ impl Newcomer {
                     }
                     error => error.to_string(),
                 };
-                match is_stranger {
-                    true => Reached::Stranger(said),
-                    false => Reached::Nobody(said),
+                match has_other_secret {
+                    true => Reached::OtherSecret(said),
+                    false => Reached::Unreachable(said),
                 }
             }
         }
     }
 
-    /// Users need not wait for the end to hear that, for instance, the secret is wrong.
+    /// Warns at once, so that users need not wait for the timeout to learn of a wrong secret.
     fn warn_if_refused(&mut self, error: &HybridError) {
         if matches!(error, HybridError::Refused { .. }) && self.refusals.insert(error.to_string()) {
             tracing::warn!(domain = self.domain, %error, "joining goes on");
         }
     }
 
-    /// Elsewhere, whoever is where the member was will do.
+    /// Connects to a recorded member. On another host, any participant at its address will do.
     fn reach_member(
         &self,
         entry: &MemberEntry,
@@ -302,12 +302,12 @@ impl Newcomer {
             missing: missing.cloned().collect(),
         });
         if let Err(error) = self.station.send(id, &ask.write()) {
-            // Why it is lost, if it is, comes as an event.
+            // If the connection is lost, an event says why.
             protocol.lost(now, id, &error.to_string());
         }
     }
 
-    /// Returns the view that has this newcomer, and the digest of what decided on it.
+    /// Returns the view that has this newcomer, and the digest of the decision that made it.
     fn handle(
         &mut self,
         protocol: &mut JoinProtocol,
@@ -364,11 +364,11 @@ impl Newcomer {
         Ok(None)
     }
 
-    /// What is known here of those whom another newcomer is missing.
+    /// Answers another newcomer: what this host knows of the members that it is missing.
     fn answer(&self, said: NotYet, missing: &[MemberEntry]) -> Answer {
         let here = sockets_of(&self.me.address);
         let is_dead = |entry: &&MemberEntry| {
-            // Who listened where this one does now, and nowhere else, has ended.
+            // A member that listened only at addresses that are now this participant's has ended.
             let sockets = sockets_of(&entry.address);
             let replaced = !sockets.is_empty() && sockets.iter().all(|at| here.contains(at));
             entry.id != self.me.id.0 && (replaced || self.register.is_known_dead(entry))
@@ -394,7 +394,7 @@ impl Newcomer {
     }
 }
 
-/// What users call a member by.
+/// A member's name in messages for users.
 fn label(entry: &MemberEntry, host: u128) -> String {
     let pid = entry.pid;
     match sockets_of(&entry.address).first() {

@@ -1,4 +1,4 @@
-//! What newcomers and members say to each other.
+//! The packets between newcomers and members.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,11 @@ use crate::discovery::PROTOCOL;
 /// Bytes of a view in one packet.
 const PART_LEN: usize = 512 << 10;
 
-/// A packet between a newcomer and a member, or two newcomers. The first four bytes,
-/// and all of a refusal, stay as they are in any version.
+/// A packet between a newcomer and a member, or two newcomers. The first four bytes (the protocol
+/// version), and the format of a refusal, are the same in all versions.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Packet {
-    /// Let me in.
+    /// A newcomer asks to be let in.
     Ask(Ask),
     /// A part of the view that has the newcomer.
     Welcome {
@@ -23,36 +23,36 @@ pub(crate) enum Packet {
         last: bool,
         part: Vec<u8>,
     },
-    /// No, and why.
+    /// A request is refused, and why.
     Refused(String),
-    /// I am in no group either.
+    /// The participant that was asked is in no group either.
     NotYet(Answer),
-    /// How are you? Of one who does not want to be let in.
+    /// A monitor asks for the participant's figures.
     StatusRequest,
     /// A part of the answer: [`ParticipantFigures`](crate::monitor::ParticipantFigures).
     Told { last: bool, part: Vec<u8> },
 }
 
-/// What a newcomer says of itself.
+/// A newcomer's question.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ask {
     pub(crate) member: Member,
-    /// It founds the domain if those who are in no group wait for it.
+    /// It founds the domain if the contacts wait for it.
     pub(crate) founds: bool,
-    /// Members of other hosts, of which its host's record tells: are they dead?
+    /// Recorded members of other hosts: does the receiver know that they are dead?
     pub(crate) missing: Vec<MemberEntry>,
 }
 
-/// What a newcomer says to another one.
+/// A newcomer's answer to another newcomer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
-    /// It waits for the one who asked to found the domain.
+    /// It waits for the asking newcomer to found the domain.
     pub(crate) promises: bool,
     /// It is in no view, and enters none by what it asked for before.
     pub(crate) is_out: bool,
-    /// Those of the missing who are dead.
+    /// The missing members that are dead.
     pub(crate) dead: BTreeSet<u128>,
-    /// In words.
+    /// The reason, for users.
     pub(crate) reason: String,
 }
 
@@ -71,7 +71,7 @@ impl Packet {
                     out.extend((entry.address.len() as u16).to_le_bytes());
                     out.extend(&entry.address);
                 }
-                // As a view of its own it is checked like any other.
+                // Sent as a view of one member: it is checked like any view.
                 if let Ok(alone) = View::first(ask.member.clone()) {
                     out.extend(alone.to_bytes());
                 }
@@ -103,7 +103,7 @@ impl Packet {
         out
     }
 
-    /// An answer in as many packets as it takes.
+    /// Figures in as many packets as they take.
     pub(crate) fn told(bytes: &[u8]) -> Vec<Vec<u8>> {
         let count = bytes.len().div_ceil(PART_LEN);
         let parts = bytes.chunks(PART_LEN).zip(1..);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_no_part_of_it_is_taken_for_the_whole() {
+    fn a_packet_is_read_as_it_was_written_and_no_part_of_it_is_taken_for_the_whole() {
         for packet in examples() {
             let bytes = packet.write();
             assert_eq!(Packet::read(&bytes).as_ref(), Ok(&packet));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_are_told_of_and_their_refusals_understood() {
+    fn packets_of_other_versions_are_refused_and_their_refusals_understood() {
         for packet in examples() {
             let mut bytes = packet.write();
             bytes[0] ^= 1;

@@ -53,7 +53,8 @@ pub struct MemberFigures {
     /// The id of its host: 32 hexadecimal digits.
     pub host: String,
     /// The path of samples to it; `None` for the reporting participant itself.
-    pub way: Option<PeerPath>,
+    #[serde(rename = "way")]
+    pub path: Option<PeerPath>,
 }
 
 /// A topic at one participant.
@@ -243,7 +244,7 @@ mod tests {
                 member: "00".to_owned(),
                 pid: 7,
                 host: "01".to_owned(),
-                way: None,
+                path: None,
             }],
             engine: Figures::default(),
             fabric: FabricCounters::default(),

@@ -13,9 +13,10 @@
 //! for some microseconds, and reads the clock for each delivery during the next ten seconds.
 //! Only processes of the same user get an answer.
 
+mod client;
 mod figures;
-mod visitor;
 
+pub use client::{Monitor, ObservedMember};
 pub use figures::{
     Latencies, MemberFigures, ParticipantFigures, TopicFigures, VERSION, WaitFigures,
 };
@@ -26,4 +27,3 @@ pub use spindle_dds_core::{
 };
 /// The counters of a fabric.
 pub use spindle_dds_transport::FabricCounters;
-pub use visitor::{Monitor, Seen};

@@ -59,7 +59,7 @@ impl ParticipantBuilder {
     }
 
     /// The profile, as `Library::Profile`, from which the participant and all
-    /// of its entities take their QoS unless told otherwise: by the builder of the entity,
+    /// of its entities take their QoS, unless it is set otherwise: by the builder of the entity,
     /// or, for contained entities, by a default that was set with `set_default_*_qos`.
     pub fn profile(mut self, name: &str) -> Self {
         self.profile = Some(name.to_owned());

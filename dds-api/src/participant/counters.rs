@@ -14,7 +14,7 @@ pub struct Peer {
     /// The GUID of the participant.
     pub guid: Guid,
     /// Shared memory, streams (TCP) or RDMA, the latter with its counters.
-    pub way: PeerPath,
+    pub path: PeerPath,
 }
 
 /// A snapshot of a participant's counters: of its engine and of the fabric below.
@@ -51,11 +51,11 @@ mod tests {
 
     #[test]
     fn peer_paths_survive_json() {
-        let check = |way: PeerPath, expected: &str| {
-            let line = serde_json::to_string(&way).expect("JSON");
+        let check = |path: PeerPath, expected: &str| {
+            let line = serde_json::to_string(&path).expect("JSON");
             assert_eq!(line, expected);
-            let read: PeerPath = serde_json::from_str(&line).expect("a way");
-            assert_eq!(read, way);
+            let read: PeerPath = serde_json::from_str(&line).expect("a path");
+            assert_eq!(read, path);
         };
         check(PeerPath::SharedMemory, r#"{"way":"shm"}"#);
         check(PeerPath::Stream, r#"{"way":"tcp"}"#);

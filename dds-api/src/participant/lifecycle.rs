@@ -124,7 +124,7 @@ impl Lifecycle {
         let (next, session) = match &*stage {
             Stage::Disabled => (Stage::Closed, None),
             Stage::Enabling(cancel) => {
-                cancel.say();
+                cancel.cancel();
                 (Stage::Closing, None)
             }
             Stage::Enabled(session) => (Stage::Closing, Some(session.clone())),

@@ -373,8 +373,8 @@ impl DomainParticipant {
         let members = view.iter().flat_map(|view| &view.members);
         let peer = |member| {
             let guid = ParticipantInfo::of(member).ok()?.guid;
-            let way = session.control_queue().way(member.id)?;
-            Some(Peer { guid, way })
+            let path = session.control_queue().way(member.id)?;
+            Some(Peer { guid, path })
         };
         Ok(members.filter_map(peer).collect())
     }

@@ -9,7 +9,7 @@
 //! `return_loan`, or by dropping it.
 //!
 //! [`OPERATIONS`] lists every operation of the standard and whether it exists
-//! here; the open ones only get fewer.
+//! here.
 
 mod condition;
 mod operations;

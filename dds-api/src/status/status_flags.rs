@@ -51,7 +51,7 @@ impl StatusFlags {
         }
         if self.notifier.has_listener_for(statuses) {
             self.pending.fetch_or(statuses.bits(), Ordering::AcqRel);
-            self.notifier.call(self.sign);
+            self.notifier.notify_listeners(self.sign);
         }
         self.observers.notify_of(|subject| match subject {
             Subject::Statuses => self.enabled().intersects(statuses),
@@ -67,7 +67,7 @@ impl StatusFlags {
 
     /// A listener with this mask is about to be set.
     pub(crate) fn hears(&self, mask: StatusMask) {
-        self.notifier.hear(mask);
+        self.notifier.listen_for(mask);
     }
 
     /// Where a thread that waits for data can step the engine itself.

@@ -175,7 +175,7 @@ fn only_the_first_contact_founds_a_domain() {
     let first = format!("first contact {}: no station answers", hosts.contacts[0]);
     assert!(text.contains(&first), "{text}");
     assert!(
-        text.contains("nobody founds the domain until it runs"),
+        text.contains("the domain is not founded until it runs"),
         "{text}"
     );
 }
@@ -346,8 +346,8 @@ fn rdma_that_cannot_be_had_is_told_if_it_is_required() {
     wait_for_members(&[first.clone(), second.clone()], 2);
     for participant in [&first, &second] {
         let peers = participant.peers().expect("it lives");
-        let ways: Vec<_> = peers.iter().map(|peer| &peer.way).collect();
-        assert_eq!(ways, [&PeerPath::Stream]);
+        let paths: Vec<_> = peers.iter().map(|peer| &peer.path).collect();
+        assert_eq!(paths, [&PeerPath::Stream]);
     }
     let guid = |it: &DomainParticipant| it.instance_handle().guid().expect("an entity");
     let near = hosts.participant(0, 1);
@@ -357,7 +357,7 @@ fn rdma_that_cannot_be_had_is_told_if_it_is_required() {
         .peers()
         .expect("it lives")
         .into_iter()
-        .map(|peer| (peer.guid, peer.way))
+        .map(|peer| (peer.guid, peer.path))
         .collect();
     assert_eq!(others.get(&guid(&first)), Some(&PeerPath::SharedMemory));
     assert_eq!(others.get(&guid(&second)), Some(&PeerPath::Stream));

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
+use spindle_dds::DomainParticipant;
 use spindle_dds::monitor::{DeliveryClass, Monitor, ParticipantFigures};
 use spindle_dds::qos::{DataReaderQos, ResourceLimits};
-use spindle_dds::{DomainParticipant, Error};
 
 use crate::meeting::{
     Meeting, enable, keep_all_reader, reader, reader_with, reliable_writer, state, take, writer,
@@ -18,7 +18,7 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 fn look(monitor: &mut Monitor) -> Vec<ParticipantFigures> {
     let seen = monitor.look(PATIENCE).expect("a domain");
     seen.into_iter()
-        .map(|seen| seen.told.expect("it tells"))
+        .map(|seen| seen.figures.expect("it tells"))
         .collect()
 }
 

@@ -99,7 +99,7 @@ impl Member {
     }
 
     /// Makes it stop publishing, and leave once it has taken the last samples of the other
-    /// members, which are told to leave as well.
+    /// members, which have to leave as well.
     pub(crate) fn tell_to_leave(&mut self) {
         drop(self.child.stdin.take());
     }

@@ -139,8 +139,8 @@ fn deface(memory: &File, at: u64, how: &str, random: &mut Random) -> std::io::Re
 }
 
 /// The reason of the last expulsion in the warnings of a member.
-fn reason_in(noticed: &str) -> &str {
-    let last = noticed.rsplit(" | ").next().unwrap_or_default();
+fn reason_in(warnings: &str) -> &str {
+    let last = warnings.rsplit(" | ").next().unwrap_or_default();
     let (_, reason) = last.split_once("reason=").unwrap_or_default();
     let (reason, _) = reason.split_once(" pid=").unwrap_or((reason, ""));
     reason.trim()
@@ -209,13 +209,13 @@ impl Honest {
                 return None;
             }
             let late = Instant::now() > deadline;
-            let last = [first.ask("noticed"), second.ask("noticed")];
-            let last = last.each_ref().map(|noticed| reason_in(noticed));
+            let last = [first.ask("warnings"), second.ask("warnings")];
+            let last = last.each_ref().map(|warnings| reason_in(warnings));
             assert!(!late, "seed {seed}, {how}: {last:?}");
         }
-        let noticed = first.ask("noticed");
-        let reason = reason_in(&noticed);
-        assert!(!out || !reason.is_empty(), "{noticed}");
+        let warnings = first.ask("warnings");
+        let reason = reason_in(&warnings);
+        assert!(!out || !reason.is_empty(), "{warnings}");
         let outcome = match (out, harmless) {
             (true, _) => reason,
             (false, true) => "continued",
@@ -236,8 +236,8 @@ impl Honest {
             let [first, second] = &mut self.members;
             let failed = [first.ask("failed"), second.ask("failed")];
             let both_are_out = failed.iter().all(|reason| !reason.is_empty());
-            let noticed = [first.ask("noticed"), second.ask("noticed")];
-            let lines = noticed.iter().flat_map(|it| it.split(" | "));
+            let warnings = [first.ask("warnings"), second.ask("warnings")];
+            let lines = warnings.iter().flat_map(|it| it.split(" | "));
             let of_them = lines.filter(|it| pids.iter().any(|pid| it.contains(pid)));
             let of_them: Vec<&str> = of_them.map(reason_in).collect();
             if both_are_out || !of_them.is_empty() || Instant::now() > deadline {

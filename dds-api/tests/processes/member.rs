@@ -137,8 +137,8 @@ impl Member {
         let received = format!("received {of}");
         while self.count(&received) < samples {
             if Instant::now() >= deadline {
-                let noticed = self.ask("noticed");
-                let last = noticed.rsplit(" | ").next().unwrap_or_default();
+                let warnings = self.ask("warnings");
+                let last = warnings.rsplit(" | ").next().unwrap_or_default();
                 panic!("samples of {of} do not arrive: {last}");
             }
             thread::sleep(Duration::from_millis(1));
@@ -309,7 +309,7 @@ impl Served {
                 let count: u64 = writers.map(|it| it.2).sum();
                 received.wrong.clone().unwrap_or_else(|| count.to_string())
             }
-            ["noticed"] => lock(&self.warnings.0).join(" | "),
+            ["warnings"] => lock(&self.warnings.0).join(" | "),
             ["fork"] => fork().to_string(),
             ["leave"] => match self.participant.close() {
                 Ok(()) => "left".to_owned(),

@@ -334,7 +334,7 @@ impl<F: Fabric> fmt::Debug for Claim<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Claim")
             .field("subgroup", &self.subgroup)
-            .field("ring", &self.class)
+            .field("class", &self.class)
             .field("reserved", &self.reserved)
             .field("is_open", &self.is_open)
             .finish()

@@ -225,7 +225,7 @@ impl<F: Fabric> SubgroupState<F> {
         self.delivered.0 += handed.messages;
         self.delivered.1 += handed.bytes;
         if !batched {
-            bump(&handle.common.counters.upcalls, 1);
+            bump(&handle.shared.counters.upcalls, 1);
             context.sink.batch_end();
         }
         Some(behind)
@@ -235,7 +235,7 @@ impl<F: Fabric> SubgroupState<F> {
     fn count_delivered(&self, before: (u64, u64)) {
         let delivered = self.delivered.0 - before.0;
         if delivered > 0 {
-            let counters = &self.handle.common.counters;
+            let counters = &self.handle.shared.counters;
             bump(&counters.delivered, delivered);
             bump(&counters.delivered_bytes, self.delivered.1 - before.1);
             counters.delivery_batches.record(delivered);
@@ -250,7 +250,7 @@ impl<F: Fabric> SubgroupState<F> {
     /// Ends the batch, if it has a message. With unbatched upcalls, each message has ended its own.
     pub(crate) fn end_batch<S: Sink<F>>(&mut self, context: &mut Context<'_, S>) {
         if self.unreported() > 0 && context.config.batched_upcalls {
-            bump(&self.handle.common.counters.upcalls, 1);
+            bump(&self.handle.shared.counters.upcalls, 1);
             context.sink.batch_end();
         }
         self.reported = self.delivered.0;

@@ -49,7 +49,7 @@ pub struct SubgroupHandle<F> {
     /// The segment with the rows of the epoch's members.
     pub(crate) fabric: F,
     /// Counters and flags that all epochs of the participant share.
-    pub(crate) common: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     pub(crate) config: EngineConfig,
     /// Columns of the own row.
     pub(crate) columns: Columns,
@@ -78,7 +78,7 @@ pub struct SubgroupHandle<F> {
     /// Status (`OPEN`, `WEDGED`, `ENDED` or `STOPPED`) and number of commits under way.
     pub(crate) gate: Gate,
     /// Whether the engine skips this epoch in its steps.
-    pub(crate) rest: IdleFlag,
+    pub(crate) idle_flag: IdleFlag,
     /// Index in the engine's list at the last look-up; a hint that is checked before use.
     pub(crate) listed_at: AtomicU64,
     /// Tickets in use. While there is any, all tickets together own one count of the `Arc`.
@@ -112,7 +112,7 @@ impl<F: Fabric> SubgroupHandle<F> {
         fabric: F,
         spec: &SubgroupSpec,
         layout: &SegmentLayout,
-        common: Arc<Shared>,
+        shared: Arc<Shared>,
         config: EngineConfig,
     ) -> Result<Self, SpecError> {
         let lens = layout.row_lens();
@@ -155,12 +155,12 @@ impl<F: Fabric> SubgroupHandle<F> {
             changes: AtomicU64::new(0),
             begun: AtomicBool::new(false),
             gate: Gate::new(),
-            rest: IdleFlag::new(),
+            idle_flag: IdleFlag::new(),
             listed_at: AtomicU64::new(0),
             tickets: CachePadded::new(TicketCount::new()),
             columns,
             fabric,
-            common,
+            shared,
             config,
         })
     }
@@ -194,7 +194,7 @@ impl<F: Fabric> SubgroupHandle<F> {
     fn no_claim(&self, send_ring: &SendRing, len: u32, error: ReserveError) -> ClaimError {
         match error {
             ReserveError::Full => {
-                let counter = &self.common.counters.claims_without_room;
+                let counter = &self.shared.counters.claims_without_room;
                 counter.fetch_add(1, Ordering::Relaxed);
                 ClaimError::NoRoom
             }
@@ -296,7 +296,7 @@ impl<F: Fabric> SubgroupHandle<F> {
 
     /// Like [`nudge`](Self::nudge), after a nudge or doorbell of the fabric: both fence.
     fn wake_if_idle(&self) {
-        if self.rest.interrupt(&self.common.left_work) {
+        if self.idle_flag.interrupt(&self.shared.left_work) {
             // A thread that was nudged before may have polled or slept without seeing the work.
             self.fabric.nudge();
         }

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_is_this_one() {
+    fn the_layout_is_fixed() {
         let text: Vec<String> = example()
             .to_words()
             .iter()
@@ -196,13 +196,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn decoding_inverts_encoding() {
         let header = example();
         assert_eq!(Header::from_words(&header.to_words(), 1024), Some(header));
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_words_are_refused() {
         let words = example().to_words();
         assert_eq!(
             Header::from_words(&words, 0x10 * 16 + 0x20),

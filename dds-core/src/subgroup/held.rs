@@ -213,7 +213,7 @@ impl<F: Fabric> fmt::Debug for Held<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Held")
             .field("subgroup", self.subgroup())
-            .field("ring", &self.class)
+            .field("class", &self.class)
             .field("sender", &self.sender)
             .field("len", &self.len)
             .finish_non_exhaustive()
@@ -274,7 +274,7 @@ impl<F: Fabric> fmt::Debug for Delivery<'_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Delivery")
             .field("subgroup", &self.subgroup)
-            .field("ring", &self.class)
+            .field("class", &self.class)
             .field("sender", &self.sender)
             .field("position", &self.position)
             .field("header", &self.header)

@@ -62,7 +62,7 @@ impl<F: Fabric> SubgroupState<F> {
     pub(super) fn enter_idle(&mut self) {
         self.idle.is_idle = true;
         self.idle.unchanged_polls = 0;
-        self.handle.rest.begin();
+        self.handle.idle_flag.begin();
         self.note();
     }
 
@@ -70,13 +70,13 @@ impl<F: Fabric> SubgroupState<F> {
     pub(super) fn leave_idle(&mut self) {
         if std::mem::take(&mut self.idle.is_idle) {
             self.idle.unchanged_passes = 0;
-            self.handle.rest.end();
+            self.handle.idle_flag.end();
         }
     }
 
     /// Whether a thread has left work in the epoch since it went idle.
     pub(crate) fn has_new_work(&self) -> bool {
-        !self.handle.rest.lasts()
+        !self.handle.idle_flag.lasts()
     }
 
     /// Polls the watched words.

@@ -185,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_is_this_one() {
+    fn the_layout_is_fixed() {
         let layout = SegmentLayout::new(&subgroup()).unwrap();
         insta::assert_debug_snapshot!(layout);
     }
 
     #[test]
-    fn epochs_that_cannot_be_are_refused() {
+    fn invalid_specifications_are_refused() {
         let check = |change: &dyn Fn(&mut SubgroupSpec)| {
             let mut spec = subgroup();
             change(&mut spec);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_ends_behind_what_anybody_has_taken() {
+    fn the_order_ends_after_every_delivered_message() {
         let mut subgroup = subgroup();
         subgroup.base = 100;
         subgroup.senders[1].rings[0] = subgroup.senders[0].rings[0];

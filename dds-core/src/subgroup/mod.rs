@@ -374,7 +374,7 @@ impl<F: Fabric> SubgroupState<F> {
                 let header = claim.header(place, used, meta);
                 let len = header.len.into();
                 outgoing.send_next(&handle.fabric, header, context.seqs, context.pushes);
-                receive::count_one(&handle.common.counters, len);
+                receive::count_one(&handle.shared.counters, len);
                 if class == DeliveryClass::Ordered.index() && self.null_target > place.index + 1 {
                     self.send_rings(handle, context, true);
                 }

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_dropped_leaves_a_gap() {
+    fn dropped_messages_leave_a_gap() {
         let mut seqs = WriterSeqs::default();
         let numbers = [(7, 2), (9, 0), (7, 0), (9, 3)];
         let numbers = numbers.map(|(writer, skipped)| seqs.next(writer, skipped, 0));

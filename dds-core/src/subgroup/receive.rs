@@ -42,8 +42,8 @@ impl<F: Fabric> SubgroupState<F> {
             }
         }
         if any {
-            bump(&handle.common.counters.received, taken);
-            handle.common.counters.receive_batches.record(taken);
+            bump(&handle.shared.counters.received, taken);
+            handle.shared.counters.receive_batches.record(taken);
         }
         Ok(any)
     }
@@ -210,7 +210,7 @@ impl<F: Fabric> SubgroupState<F> {
                     context.pushes,
                 );
                 if sent + nulls > 0 {
-                    let counters = &handle.common.counters;
+                    let counters = &handle.shared.counters;
                     count_publication(counters, sent, nulls, outgoing.bytes - bytes);
                     any = true;
                 }

@@ -264,7 +264,7 @@ mod tests {
     /// Batches of several sizes cross the end of the ring, with and without waiting messages. What
     /// is handed over is what was sent, in order.
     #[test]
-    fn messages_that_wait_stand_in_a_row() {
+    fn waiting_messages_are_kept_in_order() {
         let (_network, fabrics) = SimNetwork::group(1, &[1024], SimOptions::default());
         let [fabric] = &fabrics[..] else {
             unreachable!("one fabric")
@@ -310,7 +310,7 @@ mod tests {
         let [first, .., last] = first_places[..] else {
             unreachable!("it was empty more than once")
         };
-        assert_eq!(first, last, "who keeps up uses the same places");
+        assert_eq!(first, last, "a fast receiver uses the same entries");
         assert_eq!(cursor.waiting_run().0, []);
     }
 

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_of_what_is_in_flight_and_places_of_the_memory() {
+    fn held_parts_are_relative_to_the_bytes_in_flight() {
         let columns = RingColumns {
             guard: 0,
             headers: 0,

@@ -253,7 +253,7 @@ impl<F: Fabric> fmt::Debug for MessageRun<'_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MessageRun")
             .field("subgroup", &self.source.subgroup)
-            .field("ring", &self.source.class)
+            .field("class", &self.source.class)
             .field("sender", &self.source.sender)
             .finish_non_exhaustive()
     }

@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_next_is_what_is_claimed_next() {
+    fn the_predicted_extent_is_the_reserved_one() {
         let send_ring = send_ring(8, 256);
         for (real, len) in (0..).zip([40, 64, 100, 16, 90, 128, 8, 70]) {
             let (offset, before) = send_ring.expected(len);
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_in_flight_than_asked_for() {
+    fn small_extents_stop_at_the_limit_in_flight() {
         let send_ring = send_ring(32, 1280);
         let sent = |len| {
             let reserved = send_ring.reserve(len).unwrap();
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upper_bound_gives_the_rest_back() {
+    fn a_commit_gives_the_unused_rest_back() {
         let send_ring = send_ring(4, 256);
         let first = send_ring.reserve(128).unwrap();
         send_ring.commit(&first, 10).unwrap();
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn held_claims_keep_nothing_but_room() {
+    fn open_claims_delay_no_other_message() {
         let send_ring = send_ring(4, 256);
         let mut published = Published::default();
         let held = send_ring.reserve(16).unwrap();

@@ -1,4 +1,4 @@
-//! Engines beside rows that no engine writes, and on networks at their latest.
+//! Engines next to rows that no engine writes, and on networks with the largest delays.
 
 use spindle_dds_transport::FABRIC_AREA;
 use spindle_dds_transport::sim::{NodeId, SegmentId, SimFabric, SimNetwork, SimOptions};
@@ -24,16 +24,20 @@ mod view;
 const SUBGROUP: SubgroupId = SubgroupId(0);
 const RING_MESSAGES: u32 = 4;
 
-/// What a member was handed: (sender, writer sequence number).
+/// What a member's sink received.
 #[derive(Default)]
 struct Log {
+    /// Sender and writer sequence number of each delivered message, in order.
     order: Vec<(Rank, u64)>,
     /// Position and digest at the end of the epoch.
     ended: Option<(u64, u64)>,
+    /// Whether each delivered message is held.
     holds: bool,
-    /// It has no use for messages.
+    /// Whether each message is skipped as unread.
     skips: bool,
+    /// Whether the sink is not ready for a new epoch.
     is_full: bool,
+    /// Number of `batch_end` calls.
     upcalls: u64,
     held: Vec<Held<SimFabric>>,
 }
@@ -47,7 +51,7 @@ impl Sink<SimFabric> for Log {
         }
     }
 
-    /// Takes some of it, and leaves the rest.
+    /// Takes some of the run, and leaves the rest.
     fn deliver_run(&mut self, run: &mut MessageRun<'_, SimFabric>) {
         if self.skips {
             run.skip(|_| true);
@@ -80,7 +84,7 @@ impl Sink<SimFabric> for Log {
 
 type Node = Engine<SimFabric, Log>;
 
-/// All send, in both rings.
+/// A subgroup in which every member sends by both classes.
 fn spec(members: u16) -> SubgroupSpec {
     let ring = Some(RingSpec {
         messages: RING_MESSAGES,
@@ -112,7 +116,7 @@ fn open(network: &SimNetwork, spec: &SubgroupSpec) -> SegmentId {
     network.open(&nodes.zip(lens).collect::<Vec<_>>())
 }
 
-/// Engines in a view of one subgroup, and its segment.
+/// Engines in a view of one subgroup, and the subgroup's segment.
 struct World {
     network: SimNetwork,
     nodes: Vec<Node>,
@@ -124,7 +128,7 @@ impl World {
         Self::of(&spec(members), config)
     }
 
-    /// The members of such a subgroup, whose rings have room.
+    /// The members of this subgroup, after all have announced that they are ready.
     fn of(spec: &SubgroupSpec, config: EngineConfig) -> Self {
         let world = Self::starting(spec, config, |_| Log::default());
         for _ in 0..2 {
@@ -137,7 +141,7 @@ impl World {
         world
     }
 
-    /// The same, which have not said yet that they are ready.
+    /// The members of this subgroup, before they announce that they are ready.
     fn starting(spec: &SubgroupSpec, config: EngineConfig, log: impl Fn(usize) -> Log) -> Self {
         let members = spec.members.len();
         let (network, controls) = network(members as u16, 1, SimOptions::default());
@@ -158,7 +162,7 @@ impl World {
         }
     }
 
-    /// The next epoch of the subgroup, in its members.
+    /// Opens the next epoch of the subgroup at its members.
     fn go_on(&mut self, spec: &SubgroupSpec) {
         self.segment = open(&self.network, spec);
         for (rank, place) in spec.members.iter().zip(0..) {
@@ -181,7 +185,7 @@ impl World {
 }
 
 fn log<R>(node: &Node, f: impl FnOnce(&mut Log) -> R) -> R {
-    node.with_sink(f).expect("nobody steps")
+    node.with_sink(f).expect("no step is under way")
 }
 
 const META: CommitMeta = CommitMeta {
@@ -207,19 +211,18 @@ fn send(node: &Node, count: usize) -> Option<Committed> {
     Some(last.committed(index))
 }
 
-/// What a member claims that does not keep to the protocol.
+/// What a member that violates the protocol claims to have sent.
 #[derive(Clone, Copy)]
 enum Lie {
-    /// So many messages, all of them nulls since the last real one.
+    /// This many messages, all of them nulls since the last real one.
     Nulls(u64),
-    /// So many messages, the last of them real.
+    /// This many messages, the last of them real.
     Message(u64),
 }
 
-/// Of three members the second tells these lies. True if the others suspect it
-/// at the last of them, false if none is refused. Nulls that it asks for
-/// beyond `reach` are not sent.
-fn refused(ring: DeliveryClass, lies: &[Lie], reach: u64) -> bool {
+/// Of three members, the second makes these claims. True if the others suspect it at the last one,
+/// false if no claim is refused. No nulls beyond `reach` are sent in answer.
+fn refused(class: DeliveryClass, lies: &[Lie], reach: u64) -> bool {
     let World {
         network,
         nodes,
@@ -228,7 +231,7 @@ fn refused(ring: DeliveryClass, lies: &[Lie], reach: u64) -> bool {
     let liar = network.fabric(segment, Rank(1));
     let layout = SegmentLayout::new(&spec(3)).expect("a subgroup");
     let rings = layout.columns(Rank(1)).rings;
-    let columns = rings[ring.index()].as_ref().expect("a sender");
+    let columns = rings[class.index()].as_ref().expect("a sender");
     let to: PeerSet = [Rank(0), Rank(2)].into_iter().collect();
     let mut real = 0;
     let others = [&nodes[0], &nodes[2]];
@@ -284,9 +287,9 @@ fn message(index: u64) -> Header {
 }
 
 #[test]
-fn a_guard_that_nobody_can_have_reached_is_named_and_not_followed() {
-    // What the rings of both others can hold: so far it is followed. Another member may have
-    // followed it further.
+fn a_guard_beyond_the_bound_is_suspected_and_not_followed() {
+    // The rings of both others hold `reach` messages: a guard up to there is followed. Another
+    // member may have followed it further.
     let reach = 2 * u64::from(RING_MESSAGES);
     let blamed = reach + SLACK;
     let ordered = |lies: &[Lie]| refused(DeliveryClass::Ordered, lies, reach);
@@ -298,11 +301,11 @@ fn a_guard_that_nobody_can_have_reached_is_named_and_not_followed() {
         assert!(ordered(&[Nulls(wild)]), "{wild}");
         assert!(ordered(&[Message(wild)]), "{wild}");
     }
-    // Nor step by step: neither nulls that were followed justify others, nor
-    // does one message justify more than one.
+    // Neither step by step: nulls that were followed do not justify more nulls, and one real
+    // message does not justify more than one.
     assert!(ordered(&[reach - 1, reach, blamed + 1].map(Nulls)));
     assert!(ordered(&[Message(reach), Nulls(blamed + 1)]));
-    // Without nulls, what the ring holds.
+    // Without nulls, the ring's capacity is the bound.
     let reach = u64::from(RING_MESSAGES);
     let unordered = |lies: &[Lie]| refused(DeliveryClass::Unordered, lies, 0);
     assert!(!unordered(&[Nulls(reach)]));
@@ -310,11 +313,11 @@ fn a_guard_that_nobody_can_have_reached_is_named_and_not_followed() {
     assert!(unordered(&[1, reach, reach + 1].map(Nulls)));
 }
 
-/// What is forgiven a member beyond what can be explained.
+/// By this much, a member may exceed the bound before it is suspected.
 const SLACK: u64 = 2 * 3 * RING_MESSAGES as u64;
 
 #[test]
-fn who_acknowledges_what_nobody_can_have_sent_is_named() {
+fn an_acknowledgement_of_unsent_messages_is_suspected() {
     let reach = 2 * u64::from(RING_MESSAGES) + SLACK;
     let check = |received_num: u64, expected: Option<ProtocolViolation>| {
         let World {
@@ -338,9 +341,9 @@ fn who_acknowledges_what_nobody_can_have_sent_is_named() {
     }
 }
 
-/// Who waits for room is told of it, whatever is found in the same step.
+/// Room that comes back is reported even if the same step finds a fault.
 #[test]
-fn room_that_comes_back_is_told_though_a_member_is_broken() {
+fn room_is_reported_in_a_step_that_finds_a_fault() {
     let world = World::new(3, EngineConfig::SPINDLE);
     log(&world.nodes[2], |log| log.holds = true);
     send(&world.nodes[0], RING_MESSAGES as usize);
@@ -355,12 +358,12 @@ fn room_that_comes_back_is_told_though_a_member_is_broken() {
     let guard = ring.as_ref().expect("a sender").guard;
     world.network.forge(world.segment, Rank(1), guard, 1 << 40);
     world.network.settle();
-    let outcome = world.nodes[0].step(0).expect("nobody else steps");
+    let outcome = world.nodes[0].step(0).expect("no other step is under way");
     assert!(outcome.room, "{outcome:?}");
     assert_eq!(world.nodes[0].suspects().len(), 1);
 }
 
-/// Three members, of which the first sends, in a ring of eight.
+/// Three members, of which the first sends, in a ring of eight messages.
 fn one_sender() -> World {
     let ring = RingSpec {
         messages: 8,
@@ -374,8 +377,8 @@ fn one_sender() -> World {
     World::of(&spec, EngineConfig::SPINDLE)
 }
 
-/// However many messages: payload, headers and guard; and once more for each of the rings
-/// that goes on at its beginning.
+/// A batch of any size takes one push each for payload, headers and guard, and one more for each
+/// ring that wraps.
 #[test]
 fn a_batch_is_three_pushes_a_peer() {
     let world = one_sender();
@@ -401,9 +404,9 @@ fn a_batch_is_three_pushes_a_peer() {
     }
 }
 
-/// A reader needs no word of the only sender but its guard.
+/// The guard of the only sender is enough for a reader.
 #[test]
-fn what_a_sender_has_of_its_own_its_guard_says() {
+fn a_guard_implies_the_senders_own_receipt() {
     let world = one_sender();
     send(&world.nodes[0], 2);
     world.network.settle();
@@ -414,8 +417,8 @@ fn what_a_sender_has_of_its_own_its_guard_says() {
     assert_eq!(taken, [(Rank(0), 1), (Rank(0), 2)]);
 }
 
-/// Nobody waits until others have said that they have received nulls, and nobody says it
-/// before there is a message.
+/// No delivery waits for the acknowledgement of nulls, and nulls are not acknowledged before a real
+/// message follows.
 #[test]
 fn nulls_are_not_acknowledged() {
     let World { network, nodes, .. } = World::new(4, EngineConfig::SPINDLE);
@@ -429,7 +432,7 @@ fn nulls_are_not_acknowledged() {
         let of = |node| log(node, |log| log.order.len());
         nodes.iter().map(of).collect::<Vec<_>>()
     };
-    // What the second has received of the others, as a member knows it.
+    // The counts received by the second member, as another member sees them.
     let second_has = |member: usize| {
         let subgroup = nodes[member]
             .handle()
@@ -450,12 +453,12 @@ fn nulls_are_not_acknowledged() {
         network.settle();
         assert_eq!(second_has(1), [before + 1; 3]);
         assert_eq!(second_has(2), [before, before, before + 1]);
-        // It goes with the next word on what is released.
+        // The acknowledgement goes with the next release.
         step_all();
     }
 }
 
-/// A group with its digest, outside of an engine.
+/// A subgroup's state with its digest, outside of an engine.
 struct Order {
     subgroup: Arc<SubgroupHandle<SimFabric>>,
     group: SubgroupState<SimFabric>,
@@ -471,10 +474,10 @@ impl Order {
         Self { subgroup, group }
     }
 
-    /// Takes so many checkpoints in one step.
+    /// Takes this many checkpoints in one step.
     fn take_checkpoints(&mut self, count: u64) {
         let Self { subgroup, group } = self;
-        let mut pushes = Pushes::new(subgroup.common.clone());
+        let mut pushes = Pushes::new(subgroup.shared.clone());
         pushes.address(&group.others, group.peers);
         let mut context = Context {
             config: &EngineConfig::SPINDLE,
@@ -490,8 +493,8 @@ impl Order {
     }
 }
 
-/// However late it lands, and however early it shows, a checkpoint is never
-/// taken for the one that uses its place after it.
+/// Independent of the order in which pushes become visible, a checkpoint is never taken for the
+/// next one in its slot.
 #[test]
 fn many_checkpoints_in_one_step_are_no_disagreement() {
     let spec = spec(2);
@@ -515,9 +518,9 @@ fn many_checkpoints_in_one_step_are_no_disagreement() {
     }
 }
 
-/// Members whose orders differ find out at the next checkpoint.
+/// Members with different orders detect it at the next checkpoint.
 #[test]
-fn orders_that_differ_are_told_by_their_digests() {
+fn different_orders_are_detected_by_their_digests() {
     let spec = spec(2);
     let (network, _controls) = network(2, 1, SimOptions::default());
     let segment = open(&network, &spec);
@@ -563,16 +566,16 @@ fn fence(node: &Node, member: u16) {
     subgroups(node, |subgroups| subgroups.fence(Rank(member)));
 }
 
-/// Member 2 is expelled after some messages of its own have come to member 0
-/// alone, and goes on without knowing it.
+/// Member 2 is expelled after some of its messages have arrived at member 0 only, and continues
+/// without noticing.
 #[test]
-fn an_epoch_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
+fn an_epoch_ends_the_same_at_all_that_go_on_without_an_expelled_member() {
     let mut world = World::new(3, EngineConfig::SPINDLE);
     send(&world.nodes[0], 2);
     send(&world.nodes[2], 1);
     world.run(&[0, 1, 2]);
-    // In flight: two of member 2, which member 1 does not get any more; and of
-    // member 1, one behind a hole of member 2.
+    // In flight: two messages of member 2, which member 1 will not receive, and one of member 1,
+    // which comes after a hole of member 2.
     subgroups(&world.nodes[1], |subgroups| subgroups.fence(Rank(2)));
     send(&world.nodes[2], 2);
     world.network.settle();
@@ -586,7 +589,7 @@ fn an_epoch_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
     open.bytes().fill(7);
     fence(&world.nodes[0], 2);
 
-    // Wedged, nobody commits; what was built is given back.
+    // In a wedged epoch, commits are refused and give the claim back.
     for at in [0, 1] {
         let node = &world.nodes[at];
         let frozen = subgroups(node, |subgroups| subgroups.freeze(&this()));
@@ -625,7 +628,7 @@ fn an_epoch_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
     let ended = [0, 1].map(|at| log(&world.nodes[at], |log| log.ended).expect("it ended"));
     assert_eq!(ended[0], ended[1]);
 
-    // The next epoch, of two members, goes on where this one ended.
+    // The next epoch, of two members, begins at the position where this one ended.
     let mut next = spec(2);
     (next.epoch, next.base) = (10, ended[0].0);
     assert_eq!(next.base, spec(3).end(&trim));
@@ -664,9 +667,9 @@ fn an_epoch_ends_alike_without_an_expelled_member_and_the_next_goes_on() {
     assert!(occupied.is_some(), "the epoch before has not ended");
 }
 
-/// What is let go while an epoch is wedged is told to its sender when the epoch goes on.
+/// A release while an epoch is wedged is acknowledged when the epoch reopens.
 #[test]
-fn room_comes_back_in_an_epoch_that_was_stopped_in_vain() {
+fn room_comes_back_in_an_epoch_that_reopens() {
     let world = World::new(2, EngineConfig::SPINDLE);
     log(&world.nodes[1], |log| log.holds = true);
     send(&world.nodes[0], 1);
@@ -691,9 +694,9 @@ fn room_comes_back_in_an_epoch_that_was_stopped_in_vain() {
     assert!(subgroup.released(DeliveryClass::Ordered) >= 1);
 }
 
-/// Who finds nonsense while an epoch ends fences the member, and goes on without it.
+/// A fault found while an epoch ends fences the member; the others continue without it.
 #[test]
-fn nonsense_found_at_the_end_of_an_epoch_is_a_suspicion() {
+fn a_fault_found_at_the_end_of_an_epoch_is_a_suspicion() {
     let world = World::new(2, EngineConfig::SPINDLE);
     let (honest, liar) = (
         &world.nodes[0],
@@ -715,8 +718,8 @@ fn nonsense_found_at_the_end_of_an_epoch_is_a_suspicion() {
     assert_eq!(none, Err(SubgroupError::NotOpen(SUBGROUP)));
 }
 
-/// Once the counts are reported, nothing that comes later is received or acknowledged: a member
-/// that the others take for failed may live, and go on sending.
+/// After the counts are reported, nothing more is received or acknowledged: a suspected member may
+/// still be alive and sending.
 #[test]
 fn what_comes_after_the_freeze_is_not_acknowledged() {
     let world = World::new(3, EngineConfig::SPINDLE);
@@ -750,13 +753,13 @@ fn an_epoch_of_a_view_begins_when_all_are_ready_for_it() {
     });
     let handle = |node: &Node| node.handle().subgroup(SUBGROUP).expect("a subgroup");
     let opened: Vec<_> = world.nodes.iter().map(handle).collect();
-    let room = |ring| [0, 1, 2].map(|at: usize| opened[at].claim(ring, 16).is_ok());
+    let room = |class| [0, 1, 2].map(|at: usize| opened[at].claim(class, 16).is_ok());
     world.run(&[0, 1, 2]);
     assert_eq!(room(DeliveryClass::Ordered), [false; 3], "member 2 is not");
     assert_eq!(
         room(DeliveryClass::Unordered),
         [true; 3],
-        "nobody waits for that"
+        "no thread waits for that"
     );
     log(&world.nodes[2], |log| log.is_full = false);
     world.run(&[2]);
@@ -768,8 +771,11 @@ fn an_epoch_of_a_view_begins_when_all_are_ready_for_it() {
     let changes = opened[0].changes();
     world.run(&[0, 1]);
     assert_eq!(room(DeliveryClass::Ordered), [true; 3]);
-    assert!(opened[0].changes() > changes, "who waits is told");
-    // From then on it has room as it has released.
+    assert!(
+        opened[0].changes() > changes,
+        "a waiting thread sees a change"
+    );
+    // From then on it has room as messages are released.
     log(&world.nodes[2], |log| log.is_full = true);
     send(&world.nodes[0], 1);
     world.run(&[0, 1, 2]);

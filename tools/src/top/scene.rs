@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use spindle_dds::monitor::{
-    BatchHistogram, Latencies, ParticipantFigures, Seen, TopicFigures, Traffic,
+    BatchHistogram, Latencies, ObservedMember, ParticipantFigures, TopicFigures, Traffic,
 };
 
 use super::blocked::{Blocked, Comparison};
@@ -121,14 +121,14 @@ pub(super) struct Names(BTreeMap<String, String>);
 impl Names {
     /// Named by process, with a part of the member id where a process has several participants.
     fn of_seen(look: &Snapshot) -> Self {
-        let name = |seen: &Seen| {
+        let name = |seen: &ObservedMember| {
             let process = look.processes.get(&seen.pid).filter(|_| seen.is_here);
             let name = match process {
                 Some(process) => format!("{}/{}", process.command, seen.pid),
                 None if seen.is_here => seen.pid.to_string(),
                 None => format!("{} elsewhere", seen.pid),
             };
-            let alike = |it: &&Seen| it.pid == seen.pid && it.is_here == seen.is_here;
+            let alike = |it: &&ObservedMember| it.pid == seen.pid && it.is_here == seen.is_here;
             match look.seen.iter().filter(alike).count() {
                 1 => name,
                 _ => format!("{name}:{}", short(&seen.member)),
@@ -170,7 +170,7 @@ impl Rate {
 
 fn told<'a>(look: &'a Snapshot, member: &str) -> Option<&'a ParticipantFigures> {
     let seen = look.seen.iter().find(|seen| seen.member == member)?;
-    seen.told.as_ref().ok()
+    seen.figures.as_ref().ok()
 }
 
 impl Scene {
@@ -180,7 +180,7 @@ impl Scene {
         let all: Vec<&ParticipantFigures> = now
             .seen
             .iter()
-            .filter_map(|it| it.told.as_ref().ok())
+            .filter_map(|it| it.figures.as_ref().ok())
             .collect();
         let mut scene = Self {
             domain: now.domain,
@@ -193,13 +193,13 @@ impl Scene {
             let cpu = |look: &Snapshot| Some(look.processes.get(&seen.pid)?.cpu_ns);
             let cpu_ns = cpu(now).zip(cpu(before));
             let cpu_ns = cpu_ns.filter(|_| seen.is_here && interval > 0.0);
-            let figures = seen.told.as_ref().ok();
+            let figures = seen.figures.as_ref().ok();
             scene.participants.push(Participant {
                 name: names.of(&seen.member),
                 member: seen.member.clone(),
                 pid: seen.pid,
                 is_here: seen.is_here,
-                problem: seen.told.as_ref().err().map(ToString::to_string),
+                problem: seen.figures.as_ref().err().map(ToString::to_string),
                 cpu_percent: cpu_ns
                     .map(|(now, then)| now.saturating_sub(then) as f64 / interval / 1e7),
                 figures: figures.map(|now| Figures::of(old, now)),

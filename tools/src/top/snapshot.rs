@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use spindle_dds::monitor::{Monitor, Seen};
+use spindle_dds::monitor::{Monitor, ObservedMember};
 
 use super::Failure;
 use super::options::TopOptions;
@@ -15,7 +15,7 @@ pub(super) struct Snapshot {
     pub(super) domain: u32,
     /// Time since the start of the command.
     pub(super) at: Duration,
-    pub(super) seen: Vec<Seen>,
+    pub(super) seen: Vec<ObservedMember>,
     /// The participants' processes on this host, by pid.
     pub(super) processes: BTreeMap<u32, Process>,
 }

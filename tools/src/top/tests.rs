@@ -6,8 +6,8 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use spindle_dds::Error;
 use spindle_dds::monitor::{
-    Counters, DeliveryClass, DeliveryWait, EpochPhase, Figures, MemberFigures, ParticipantFigures,
-    RingFigures, Seen, SubgroupFigures, TopicFigures, Traffic, VERSION, WaitFigures,
+    Counters, DeliveryClass, DeliveryWait, EpochPhase, Figures, MemberFigures, ObservedMember,
+    ParticipantFigures, RingFigures, SubgroupFigures, TopicFigures, Traffic, VERSION, WaitFigures,
 };
 
 use super::blocked::What;
@@ -83,7 +83,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
                 member: member(rank),
                 pid: 100 + rank as u32,
                 host: "1".to_owned(),
-                way: None,
+                path: None,
             })
             .collect(),
         engine: Figures {
@@ -124,11 +124,11 @@ fn look(seconds: u64, all: Vec<ParticipantFigures>) -> Snapshot {
         processes: all.iter().map(process).collect(),
         seen: all
             .into_iter()
-            .map(|told| Seen {
+            .map(|told| ObservedMember {
                 member: told.member.clone(),
                 pid: told.pid,
                 is_here: true,
-                told: Ok(told),
+                figures: Ok(told),
             })
             .collect(),
     }
@@ -195,11 +195,11 @@ fn a_page_has_what_a_frame_has() {
 #[test]
 fn a_frame_of_participants_that_do_not_answer() {
     let mut now = look(4, vec![figures(0, 4)]);
-    let silent = |rank: usize, is_here: bool, why: &str| Seen {
+    let silent = |rank: usize, is_here: bool, why: &str| ObservedMember {
         member: member(rank),
         pid: 100 + rank as u32,
         is_here,
-        told: Err(Error::Timeout(why.to_owned())),
+        figures: Err(Error::Timeout(why.to_owned())),
     };
     now.seen.push(silent(1, true, "it does not answer in time"));
     now.seen.push(silent(2, false, "it is on another host"));

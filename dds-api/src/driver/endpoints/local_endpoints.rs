@@ -25,35 +25,35 @@ pub(crate) enum LocalEndpoint {
     Reader(Arc<ReaderCore>),
 }
 
-/// All of them, by their numbers. Its lock is held for moments, and nothing else
-/// is locked while it is.
+/// All endpoints of this participant, by their numbers. Its lock is held for moments, and no other
+/// lock is taken meanwhile.
 pub(crate) struct LocalEndpoints {
     config: ParticipantConfig,
     state: Mutex<State>,
-    /// Rises when an endpoint comes or goes.
+    /// Rises when an endpoint is created or deleted.
     generation: AtomicU64,
 }
 
 #[derive(Default)]
 struct State {
     own: BTreeMap<u64, LocalEndpoint>,
-    /// Those that the group knows, or is being told of.
+    /// Endpoints that the group knows, or has been asked to add.
     told: BTreeSet<u64>,
-    /// Changes that the group has not been asked for.
+    /// Updates that the group has not been asked for yet.
     updates: Vec<Update>,
-    /// How many there have been.
+    /// Number of the last update.
     count: u64,
-    /// What it has noted.
+    /// Types noted in the view because they are too large for an announcement.
     large_types: LargeTypes,
-    /// Once it is in a group.
+    /// This member and its session, once it is in a group.
     group: Option<(MemberId, Weak<Session>)>,
-    /// Where the view has topics, and in which process it is said.
+    /// The subgroup of each topic of the view, and the process that announces it.
     topics: BTreeMap<String, (u32, u32)>,
-    /// The endpoints that it has.
+    /// The endpoints of the view.
     known: BTreeMap<Guid, Arc<Entry>>,
 }
 
-/// Bytes of endpoints that a participant comes with; others follow.
+/// Most bytes of announcements that a participant joins with; the others follow as updates.
 const FIRST_LEN_MAX: usize = 32 << 10;
 
 impl fmt::Debug for LocalEndpoints {
@@ -65,7 +65,7 @@ impl fmt::Debug for LocalEndpoints {
 }
 
 impl LocalEndpoint {
-    /// What is announced of it, and the ring that it asks for; `None` if it is deleted.
+    /// Its announcement, and the ring that it requests. `None` if it is deleted.
     fn announce(
         &self,
         config: &ParticipantConfig,
@@ -92,14 +92,14 @@ impl LocalEndpoint {
         }
     }
 
-    pub(crate) fn topic(&self) -> &TopicCore {
+    pub(crate) fn topic(&self) -> &Arc<TopicCore> {
         match self {
             Self::Writer(writer) => &writer.topic,
             Self::Reader(reader) => &reader.topic,
         }
     }
 
-    /// From now on it can be used.
+    /// Makes it usable.
     fn enable(&self, config: &ParticipantConfig, session: &Arc<Session>) {
         match self {
             Self::Writer(writer) => {
@@ -127,7 +127,7 @@ impl LocalEndpoints {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether somebody came or went: another number than before.
+    /// Changes when an endpoint is created or deleted.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -136,12 +136,12 @@ impl LocalEndpoints {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// In which subgroup a topic is.
+    /// The subgroup of a topic.
     pub(crate) fn subgroup_of(&self, topic: &str) -> u32 {
         self.config.subgroup_of(topic)
     }
 
-    /// All there are.
+    /// All endpoints.
     pub(crate) fn all(&self) -> Vec<LocalEndpoint> {
         self.state().own.values().cloned().collect()
     }
@@ -151,7 +151,7 @@ impl LocalEndpoints {
         self.state().own.clone()
     }
 
-    /// A new endpoint. In a group, it can be used at once, and the group is told.
+    /// Adds an endpoint. In a group, it is usable at once, and announced.
     ///
     /// # Errors
     /// ERROR when the others have its topic in another subgroup; OUT_OF_RESOURCES
@@ -171,14 +171,14 @@ impl LocalEndpoints {
         drop(state);
         self.changed();
         if let Some(session) = session {
-            session.control_queue().call();
-            session.notifier().listeners.ring();
-            session.notifier().wakers.ring();
+            session.control_queue().wake();
+            session.notifier().dispatching.notify();
+            session.notifier().waking.notify();
         }
         Ok(())
     }
 
-    /// An endpoint is deleted.
+    /// Removes a deleted endpoint.
     pub(crate) fn remove(&self, number: u32) {
         let number = u64::from(number);
         let mut state = self.state();
@@ -191,14 +191,14 @@ impl LocalEndpoints {
         drop(removed);
         self.changed();
         if let Some(session) = session {
-            session.control_queue().call();
-            session.notifier().listeners.ring();
-            session.notifier().wakers.ring();
+            session.control_queue().wake();
+            session.notifier().dispatching.notify();
+            session.notifier().waking.notify();
         }
     }
 
-    /// Those endpoints with which this participant comes into a group: as many as
-    /// fit in what its sponsor asks for. A newcomer has noted nothing.
+    /// The announcements that this participant joins with: as many as fit in its sponsor's request.
+    /// Endpoints with noted types follow later.
     pub(crate) fn first(&self) -> Result<BTreeMap<u64, GroupEndpoint>> {
         let mut state = self.state();
         let mut first = BTreeMap::new();
@@ -221,8 +221,8 @@ impl LocalEndpoints {
         Ok(first)
     }
 
-    /// It is in a group, which is told of what came and went since
-    /// [`first`](Self::first). All endpoints can be used.
+    /// The participant is in a group: announces what has changed since [`first`](Self::first), and
+    /// makes all endpoints usable.
     pub(crate) fn enter(&self, me: MemberId, session: &Arc<Session>) -> Result<()> {
         let mut state = self.state();
         state.group = Some((me, Arc::downgrade(session)));
@@ -243,7 +243,7 @@ impl LocalEndpoints {
         Ok(())
     }
 
-    /// Nothing is told any more.
+    /// The participant leaves: nothing is announced any more.
     pub(crate) fn leave(&self) {
         let mut state = self.state();
         state.group = None;
@@ -255,23 +255,23 @@ impl LocalEndpoints {
         self.changed();
     }
 
-    /// What the group has to be asked for, in order.
+    /// The updates to request from the group, in order.
     pub(crate) fn take_updates(&self) -> Vec<Update> {
         std::mem::take(&mut self.state().updates)
     }
 
-    /// The group does not take these endpoints, or what is noted for them, now or later: they
-    /// match with nobody, and whoever uses them is told why.
+    /// The group has refused these endpoints, or the notes of their types, for good: they match no
+    /// other endpoint, and using them returns the reason.
     pub(crate) fn refused(&self, update: &Update, why: &str) {
         let mut state = self.state();
         let notes = update.notes.put.iter().map(|(note, _)| *note);
         let without: BTreeSet<u64> = notes.flat_map(|it| state.large_types.users(it)).collect();
-        // Nobody could make sense of them.
+        // Without its notes, no member can read an endpoint's type.
         without.iter().for_each(|number| state.remove(*number));
         drop(state);
         let put = update.put.iter().map(|(number, _)| *number);
         for number in put.chain(without) {
-            // Deleted meanwhile, or not.
+            // It may have been deleted meanwhile.
             let Some(own) = self.state().own.get(&number).cloned() else {
                 continue;
             };
@@ -288,7 +288,7 @@ impl LocalEndpoints {
         }
     }
 
-    /// A view has begun, which has these topics in these subgroups, and these endpoints.
+    /// A view has begun, with these topics and endpoints.
     pub(crate) fn set_known(
         &self,
         topics: BTreeMap<String, (u32, u32)>,
@@ -301,12 +301,12 @@ impl LocalEndpoints {
         drop(before);
     }
 
-    /// What is known of an endpoint of the domain, if the view has it.
+    /// The announcement of an endpoint of the view.
     pub(crate) fn entry(&self, handle: InstanceHandle) -> Option<Arc<Entry>> {
         self.state().known.get(&handle.guid()?).cloned()
     }
 
-    /// Whether somebody's endpoint goes together with those that the group has.
+    /// Whether an endpoint's topic is in the subgroup in which the view has that topic.
     ///
     /// # Errors
     /// ERROR, and why not.
@@ -320,7 +320,7 @@ impl State {
         self.group.as_ref()?.1.upgrade()
     }
 
-    /// An endpoint is announced, and noted before if its type takes that.
+    /// Announces an endpoint; notes its type first if it is large.
     fn put(
         &mut self,
         number: u64,
@@ -338,7 +338,7 @@ impl State {
         Ok(())
     }
 
-    /// Each is a request of its own: as many as a row has room for are done at once.
+    /// Each note is a request of its own: the group takes as many at once as a row has room for.
     fn note(&mut self, note: (u64, Note)) {
         self.tell(|update| update.notes.put.push(note));
     }

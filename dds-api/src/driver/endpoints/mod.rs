@@ -1,4 +1,5 @@
 //! The endpoints of this participant, and what each view means to them.
 
+pub(super) mod announced_matches;
 pub(super) mod local_endpoints;
 pub(super) mod view_matcher;

@@ -1,21 +1,22 @@
-//! What comes to a reader, in order.
+//! What comes to a reader from the engine, in delivery order.
 
 use std::collections::VecDeque;
 
-use spindle_dds_core::{Delivery, Held, MessageKind};
-use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
+use spindle_dds_core::Delivery;
+use spindle_dds_idl_runtime::Encapsulation;
 use spindle_dds_transport::{Fabric, Rank};
 
-use crate::cache::Origin;
-use crate::driver::receive::rekey::Rekey;
+use super::payload::Payload;
+use super::rekey::Rekey;
+use crate::cache::{Arrived, Origin};
 use crate::status::StatusMask;
 
-/// What comes from the engine, in order.
+/// One entry of a reader's queue.
 #[derive(Debug)]
 pub(crate) enum Arrival<F: Fabric> {
-    Message(Message<F>),
-    /// A writer is gone, at this place of the stream.
-    Gone {
+    Message(Arrived<Payload<F>>),
+    /// A writer departs, at this point of the delivery order.
+    Departed {
         writer: u32,
         at: DeliveryPoint,
         departure: Departure,
@@ -23,40 +24,40 @@ pub(crate) enum Arrival<F: Fabric> {
 }
 
 impl<F: Fabric> Arrival<F> {
-    /// Of whom it is: by the place in the row of the link that it came by, then by the
-    /// index that the cache has for it.
-    pub(crate) fn writer(&mut self) -> &mut u32 {
+    /// The index of its writer: among the writers of the epoch that it came by, and in the cache
+    /// once the reader state has translated it.
+    pub(crate) fn writer_mut(&mut self) -> &mut u32 {
         match self {
             Self::Message(message) => &mut message.origin.writer,
-            Self::Gone { writer, .. } => writer,
+            Self::Departed { writer, .. } => writer,
         }
     }
 }
 
-/// Arrivals of a batch, by the thread that steps the engine, before they go on to a reader.
+/// The arrivals of one delivery batch, on the thread that steps, before they go to the reader.
 pub(crate) struct ArrivalBatch<F: Fabric> {
     arrivals: VecDeque<Arrival<F>>,
-    /// Messages among those that came since it was asked, and the bytes of their payload.
-    came: [u64; 2],
-    /// The writer of the last message: its place and number, and its name in the link. The
-    /// next one is often of the same.
-    pub(crate) writer: Option<(Rank, u32, u32)>,
-    /// Statuses that what went straight into the cache has changed.
+    /// Messages received since the counts were taken, and the bytes of their payload.
+    received: [u64; 2],
+    /// The writer of the last message: rank, number, index in the epoch. The next message is
+    /// often of the same writer.
+    pub(crate) last_writer: Option<(Rank, u32, u32)>,
+    /// Statuses changed by samples that went into the cache directly.
     pub(crate) changed: StatusMask,
-    /// Something has come in this batch, of which the reader is to be told at its end.
+    /// The reader has received something in this batch, and is told at the end of it.
     pub(crate) is_touched: bool,
 }
 
-/// Most arrivals of a batch: a longer one goes on in parts.
+/// Most arrivals of a batch: a longer delivery is handed on in several batches.
 pub(crate) const BATCH_MAX: usize = 64;
 
 impl<F: Fabric> ArrivalBatch<F> {
-    /// With room for all that it takes.
+    /// Allocates room for `BATCH_MAX` arrivals, so that `push` never allocates.
     pub(crate) fn new() -> Self {
         Self {
             arrivals: VecDeque::with_capacity(BATCH_MAX),
-            came: [0; 2],
-            writer: None,
+            received: [0; 2],
+            last_writer: None,
             changed: StatusMask::NONE,
             is_touched: false,
         }
@@ -66,7 +67,7 @@ impl<F: Fabric> ArrivalBatch<F> {
         self.arrivals.is_empty()
     }
 
-    /// Whether it has to go on before another one is added.
+    /// Whether it must be handed on before another arrival is pushed.
     pub(crate) fn is_full(&self) -> bool {
         self.arrivals.len() == BATCH_MAX
     }
@@ -76,69 +77,56 @@ impl<F: Fabric> ArrivalBatch<F> {
         self.arrivals.push_back(arrival);
     }
 
-    /// Whether something has come, and nobody has been told that yet.
-    #[inline]
-    pub(crate) fn is_touched_first(&mut self) -> bool {
-        !std::mem::replace(&mut self.is_touched, true)
-    }
-
-    /// Counts a message, whose payload has so many bytes.
-    #[inline]
-    pub(crate) fn count(&mut self, len: u32) {
-        self.count_all([1, len.into()]);
-    }
-
-    /// Counts messages, and the bytes of their payload.
-    #[inline]
-    pub(crate) fn count_all(&mut self, came: [u64; 2]) {
-        for (sum, more) in self.came.iter_mut().zip(came) {
-            *sum += more;
-        }
-    }
-
-    /// What was counted since the last time.
-    pub(crate) fn take_counts(&mut self) -> [u64; 2] {
-        std::mem::take(&mut self.came)
-    }
-
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<Arrival<F>> {
         self.arrivals.pop_front()
     }
+
+    /// Marks the batch as touched. True the first time.
+    #[inline]
+    pub(crate) fn touch(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_touched, true)
+    }
+
+    /// Counts messages, and the bytes of their payload.
+    #[inline]
+    pub(crate) fn count(&mut self, messages: u64, bytes: u64) {
+        self.received[0] += messages;
+        self.received[1] += bytes;
+    }
+
+    /// Messages and bytes counted since the last call.
+    pub(crate) fn take_counts(&mut self) -> [u64; 2] {
+        std::mem::take(&mut self.received)
+    }
 }
 
-/// How a writer goes.
+/// How a writer departs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Departure {
     /// It was deleted, or left with its participant.
     Left {
-        /// Whether its instances are disposed of by that.
+        /// Whether that disposes its instances.
         disposes: bool,
     },
-    /// Its participant failed, and has no say any more.
+    /// Its participant failed. It never disposes.
     Failed,
 }
 
-/// Where and when something stands in a stream, the same at every reader.
+/// A position of a subgroup's delivery order, and the source timestamp there: the same at every
+/// reader.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DeliveryPoint {
     pub(crate) position: u64,
+    /// Nanoseconds since the Unix epoch.
     pub(crate) timestamp: i64,
 }
 
-#[derive(Debug)]
-pub(crate) struct Message<F: Fabric> {
-    pub(crate) kind: MessageKind,
-    pub(crate) key: KeyHash,
-    pub(crate) origin: Origin,
-    pub(crate) held: Held<F>,
-}
-
-impl<F: Fabric> Message<F> {
-    /// Its key hash is to be that of the reader's type. A message that cannot be read
-    /// keeps the one it has: it is lost where somebody looks at it.
+impl<F: Fabric> Arrived<Payload<F>> {
+    /// Replaces its key hash by that of the reader's type. A message that cannot be read keeps the
+    /// hash it has: it is counted as lost when the application reads it.
     pub(crate) fn rekey(&mut self, rekey: Rekey) {
-        let bytes = self.held.bytes();
+        let bytes = self.payload.bytes();
         if let Ok(key) = rekey(self.kind, bytes, self.origin.encapsulation) {
             self.key = key;
         }
@@ -146,12 +134,12 @@ impl<F: Fabric> Message<F> {
 }
 
 impl Origin {
-    /// What is known of a message, but for its writer.
+    /// The origin of a delivered message; its writer is given by its index.
     #[inline(always)]
-    pub(crate) fn of<F: Fabric>(delivery: &Delivery<'_, F>) -> Self {
+    pub(crate) fn of<F: Fabric>(delivery: &Delivery<'_, F>, writer: u32) -> Self {
         let header = delivery.header;
         Self {
-            writer: u32::MAX,
+            writer,
             writer_sequence: header.writer_seq,
             position: delivery.position,
             timestamp: header.timestamp,

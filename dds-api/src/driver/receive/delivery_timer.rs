@@ -1,15 +1,14 @@
-//! How long samples take to their delivery here: measured only while somebody looks.
+//! Latencies of samples up to their delivery here: measured only while a monitor looks.
 //!
-//! It costs a look at the clock for each delivery, so it stops by itself some time after
-//! it was last asked.
+//! It costs a reading of the clock for each delivery, so it stops some time after the last request.
 
 use crate::monitor::Latencies;
 use crate::stamps::source_timestamp;
 
-/// From the source timestamps of samples to when they are delivered.
+/// Measures the time from the source timestamps of samples to their delivery.
 #[derive(Debug, Default)]
 pub(crate) struct DeliveryTimer {
-    /// In the time of source timestamps; 0 when it stands still.
+    /// When it stops, in ns since the Unix epoch; 0 while it is stopped.
     runs_until: i64,
     own: Latencies,
     others: Latencies,
@@ -23,12 +22,12 @@ impl DeliveryTimer {
         self.runs_until != 0
     }
 
-    /// For a while from now on.
+    /// Runs for a while from now on.
     pub(crate) fn run(&mut self) {
         self.runs_until = source_timestamp().saturating_add(RUNS_FOR_NS);
     }
 
-    /// A sample is delivered that has this source timestamp.
+    /// A sample with this source timestamp, in ns since the Unix epoch, is delivered.
     pub(crate) fn record(&mut self, is_own: bool, timestamp: i64) {
         self.record_at(is_own, timestamp, source_timestamp());
     }
@@ -42,11 +41,11 @@ impl DeliveryTimer {
             true => &mut self.own,
             false => &mut self.others,
         };
-        // Clocks of two hosts may differ, and applications give any timestamp.
+        // Clocks of two hosts may differ, and applications may give any timestamp.
         latencies.record(u64::try_from(now.saturating_sub(timestamp)).unwrap_or(0));
     }
 
-    /// Of own samples, and of those of others.
+    /// Of the samples of own writers, and of those of others.
     pub(crate) fn latencies(&self) -> [&Latencies; 2] {
         [&self.own, &self.others]
     }

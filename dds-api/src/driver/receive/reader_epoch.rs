@@ -1,14 +1,13 @@
-//! What lies between the engine and a reader in one epoch: the writers that match,
-//! and the queue of what comes from them.
+//! A reader's part in one subgroup epoch: the writers that match, and the queue of what comes
+//! from them.
 //!
 //! ```text
-//!   stepping thread   pushes here --------------------------> sets `next`, pushes there
-//!   reader's side     pops here until it is empty and there is a next one, goes there
+//!   thread that steps   pushes here --------------------------> sets `next`, pushes there
+//!   reader's side       pops here until it is empty and there is a `next`, goes there
 //! ```
 //!
-//! So what is told of a match has its place in the order of samples, and neither
-//! side waits for the other. A link alone keeps nothing of its epoch: what lies in its
-//! queue does.
+//! So a match has its place in the order of samples, and neither side waits for the other. A
+//! reader epoch does not keep its subgroup handle alive: the samples in its queue do.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -21,51 +20,52 @@ use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_qos::PolicyId;
 use spindle_dds_transport::{Fabric, Rank};
 
-use crate::cache::Origin;
-use crate::driver::receive::arrival::{Arrival, ArrivalBatch, DeliveryPoint, Departure, Message};
+use super::arrival::{Arrival, ArrivalBatch, DeliveryPoint, Departure};
+use super::payload::Payload;
+use crate::cache::{Arrived, Origin};
 use crate::handle::InstanceHandle;
 
-/// A reader's side of one epoch.
 pub(crate) struct ReaderEpoch<F: Fabric> {
+    /// Has room for all messages that can be in flight, and for one departure of each writer.
     pub(crate) arrivals: ArrayQueue<Arrival<F>>,
     pub(crate) matched: Arc<MatchedWriters<F>>,
     next: OnceLock<Arc<Self>>,
 }
 
-/// Who is matched in an epoch.
+/// The writers that match a reader in one subgroup epoch.
 pub(crate) struct MatchedWriters<F: Fabric> {
-    /// Subgroups that the reader has had before: 0 while no view has it.
+    /// How many epochs the reader has had before: 0 while no view has the reader.
     pub(crate) number: u64,
+    /// The view that began the epoch. `None` before the first.
     epoch: Option<u64>,
-    subgroup: Weak<SubgroupHandle<F>>,
-    /// By place and number.
+    handle: Weak<SubgroupHandle<F>>,
+    /// Sorted by rank and number. Arrivals name a writer by its index here.
     writers: Box<[EpochWriter]>,
-    /// Writers that have gone before, and that the others have not taken out yet.
-    gone: Vec<InstanceHandle>,
-    /// What is new of writers that offer less than the reader asks for.
+    /// Writers that have departed, while the announcements of the view still have them.
+    departed: Vec<InstanceHandle>,
+    /// The violated policies of writers that became incompatible with this epoch.
     pub(crate) refusals: Vec<Vec<PolicyId>>,
-    /// All of those.
+    /// All incompatible writers.
     refused: Vec<InstanceHandle>,
-    /// Messages that one ring holds at most.
+    /// Most messages that one ring holds.
     pub(crate) ring_max: usize,
-    /// Whether the key hashes of any writer are to be made anew.
+    /// Whether the key hashes of any writer are made anew.
     pub(crate) rekeys: bool,
 }
 
 /// A writer that a reader accepts samples from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MatchedWriter {
-    /// Place of its member in the epoch.
-    pub(crate) place: Rank,
-    /// Its own number in its participant.
+    /// Rank of its member in the subgroup.
+    pub(crate) rank: Rank,
+    /// Its number in its participant.
     pub(crate) number: u32,
-    /// Its member.
     pub(crate) member: MemberId,
-    pub(crate) ring: DeliveryClass,
+    pub(crate) class: DeliveryClass,
     pub(crate) handle: InstanceHandle,
-    /// Whether its instances are disposed of when it leaves with its member.
+    /// Whether its instances are disposed when it leaves with its member.
     pub(crate) autodispose: bool,
-    /// Whether its key hashes are made in another way than those of the reader's type.
+    /// Whether its type hashes keys in another way than the reader's type.
     pub(crate) is_rekeyed: bool,
 }
 
@@ -73,8 +73,8 @@ pub(crate) struct EpochWriter {
     writer: MatchedWriter,
     /// Source timestamp of its last message.
     timestamp: AtomicI64,
-    /// Nothing of it is taken any more. The thread that steps the engine alone.
-    gone: AtomicBool,
+    /// None of its messages is accepted any more. Written by the thread that steps.
+    departed: AtomicBool,
 }
 
 impl<F: Fabric> fmt::Debug for ReaderEpoch<F> {
@@ -86,14 +86,14 @@ impl<F: Fabric> fmt::Debug for ReaderEpoch<F> {
 }
 
 impl<F: Fabric> ReaderEpoch<F> {
-    /// Before the first view.
+    /// Before the first view that has the reader: no writers.
     pub(crate) fn first() -> Self {
         let matched = MatchedWriters {
             number: 0,
             epoch: None,
-            subgroup: Weak::new(),
+            handle: Weak::new(),
             writers: Box::default(),
-            gone: Vec::new(),
+            departed: Vec::new(),
             refusals: Vec::new(),
             refused: Vec::new(),
             ring_max: 0,
@@ -106,45 +106,45 @@ impl<F: Fabric> ReaderEpoch<F> {
         }
     }
 
-    /// The one after this, in a new epoch. `sizes` are messages that the rings of these
-    /// writers hold, each ring once. A writer that is gone already, and that the others
-    /// have not taken out yet, stays gone.
+    /// The epoch after this one, with these matched and refused writers. `sizes` are the messages
+    /// that the rings of the writers hold, each ring once. A writer that has departed stays so
+    /// while the announcements still have it.
     pub(crate) fn follow(
         &self,
-        subgroup: &Arc<SubgroupHandle<F>>,
+        handle: &Arc<SubgroupHandle<F>>,
         mut writers: Vec<MatchedWriter>,
         refused: Vec<(InstanceHandle, Vec<PolicyId>)>,
         sizes: &[usize],
     ) -> Self {
         let old = &self.matched;
-        let is_gone = |writer: &MatchedWriter| {
-            let before = old.known(writer.handle);
-            old.gone.contains(&writer.handle) || before.is_some_and(EpochWriter::is_gone)
+        let has_departed = |writer: &MatchedWriter| {
+            let before = old.find_handle(writer.handle);
+            old.departed.contains(&writer.handle) || before.is_some_and(EpochWriter::has_departed)
         };
-        let gone = writers.extract_if(.., |writer| is_gone(writer));
-        let gone = gone.map(|writer| writer.handle).collect();
-        writers.sort_unstable_by_key(|writer| (writer.place, writer.number));
-        let linked = writers.into_iter().map(|writer| {
-            let before = old.known(writer.handle);
+        let departed = writers.extract_if(.., |writer| has_departed(writer));
+        let departed = departed.map(|writer| writer.handle).collect();
+        writers.sort_unstable_by_key(|writer| (writer.rank, writer.number));
+        let writers = writers.into_iter().map(|writer| {
+            let before = old.find_handle(writer.handle);
             let timestamp = before.map_or(0, |it| it.timestamp.load(Ordering::Relaxed));
             EpochWriter {
                 writer,
                 timestamp: AtomicI64::new(timestamp),
-                gone: AtomicBool::new(false),
+                departed: AtomicBool::new(false),
             }
         });
-        let writers: Box<[_]> = linked.collect();
+        let writers: Box<[_]> = writers.collect();
         let is_new = |handle: &InstanceHandle| !old.refused.contains(handle);
         let new = refused.iter().filter(|(handle, _)| is_new(handle));
-        // Each writer can go once.
+        // Each writer can depart once.
         let len_max = sizes.iter().sum::<usize>() + writers.len() + 1;
         let matched = MatchedWriters {
             number: old.number + 1,
-            epoch: Some(subgroup.epoch()),
-            subgroup: Arc::downgrade(subgroup),
+            epoch: Some(handle.epoch()),
+            handle: Arc::downgrade(handle),
             refusals: new.map(|(_, policies)| policies.clone()).collect(),
             refused: refused.into_iter().map(|(handle, _)| handle).collect(),
-            gone,
+            departed,
             ring_max: sizes.iter().copied().max().unwrap_or(0),
             rekeys: writers.iter().any(|it| it.writer.is_rekeyed),
             writers,
@@ -156,7 +156,7 @@ impl<F: Fabric> ReaderEpoch<F> {
         }
     }
 
-    /// Nothing more is pushed here: it goes on there.
+    /// Nothing is pushed here any more: arrivals go to `next`.
     pub(crate) fn set_next(&self, next: Arc<Self>) {
         let _ = self.next.set(next);
     }
@@ -165,133 +165,103 @@ impl<F: Fabric> ReaderEpoch<F> {
         self.next.get()
     }
 
-    /// Its epoch.
+    /// The view that began the epoch.
     pub(crate) fn epoch(&self) -> Option<u64> {
         self.matched.epoch
     }
 
-    /// Its epoch, if that has not ended or something of it is still held.
-    pub(crate) fn subgroup(&self) -> Option<Arc<SubgroupHandle<F>>> {
-        self.matched.subgroup()
-    }
-
-    /// Holds a delivered message, and counts it in the batch. `None` if its writer is not
-    /// matched, or has departed.
+    /// Holds a delivered message and counts it in the batch. `None` if its writer is not matched,
+    /// or has departed.
+    #[inline]
     pub(crate) fn receive(
         &self,
         delivery: &Delivery<'_, F>,
         batch: &mut ArrivalBatch<F>,
-    ) -> Option<Message<F>> {
+    ) -> Option<Arrived<Payload<F>>> {
         let header = delivery.header;
-        let writer = self.comes(delivery, batch)?;
-        Some(Message {
+        let (rank, number) = (delivery.sender, header.writer);
+        let index = match batch.last_writer {
+            Some((of, known, index)) if (of, known) == (rank, number) => index,
+            _ => {
+                let index = self.find(rank, number)? as u32;
+                batch.last_writer = Some((rank, number, index));
+                index
+            }
+        };
+        let writer = &self.matched.writers[index as usize];
+        if writer.has_departed() {
+            return None;
+        }
+        writer.note_timestamp(header.timestamp);
+        batch.count(1, header.len.into());
+        Some(Arrived {
             kind: header.kind,
             key: KeyHash(header.key_hash),
-            origin: Origin {
-                writer,
-                ..Origin::of(delivery)
-            },
-            held: delivery.hold(),
+            origin: Origin::of(delivery, index),
+            payload: Payload::Ring(delivery.hold()),
         })
     }
 
-    /// A message comes, and is counted. Which writer it is of, unless that is gone.
-    #[inline]
-    fn comes(&self, delivery: &Delivery<'_, F>, batch: &mut ArrivalBatch<F>) -> Option<u32> {
-        let header = delivery.header;
-        let whose = (delivery.sender, header.writer);
-        let writer = self.came(whose, header.timestamp, &mut batch.writer)?;
-        batch.count(header.len);
-        Some(writer)
+    /// The matched writer of this rank and number, and its index. `None` if it has departed.
+    pub(crate) fn writer(&self, rank: Rank, number: u32) -> Option<(u32, &EpochWriter)> {
+        let index = self.find(rank, number)?;
+        Some((index as u32, &self.matched.writers[index]))
     }
 
-    /// Which writer that is, unless it is gone; its message of this time came.
-    /// `last` is what this found last, if it did.
-    #[inline]
-    fn came(
-        &self,
-        (place, number): (Rank, u32),
-        timestamp: i64,
-        last: &mut Option<(Rank, u32, u32)>,
-    ) -> Option<u32> {
-        let at = match *last {
-            Some((of, is, at)) if (of, is) == (place, number) => at,
-            _ => {
-                let at = self.find(place, number)? as u32;
-                *last = Some((place, number, at));
-                at
-            }
-        };
-        let writer = &self.matched.writers[at as usize];
-        if writer.is_gone() {
-            return None;
-        }
-        writer.came_at(timestamp);
-        Some(at)
-    }
-
-    /// The writer of this name, unless it is gone: which it is, for messages that follow each
-    /// other.
-    pub(crate) fn writer(&self, place: Rank, number: u32) -> Option<(u32, &EpochWriter)> {
-        let at = self.find(place, number)?;
-        Some((at as u32, &self.matched.writers[at]))
-    }
-
-    /// Whether the key hashes of this writer are to be made anew.
-    pub(crate) fn rekeys(&self, writer: u32) -> bool {
-        let writers = &self.matched.writers;
-        let found = writers.get(writer as usize);
+    /// Whether the key hashes of the writer of this index are made anew.
+    pub(crate) fn rekeys(&self, index: u32) -> bool {
+        let found = self.matched.writers.get(index as usize);
         found.is_some_and(|it| it.writer.is_rekeyed)
     }
 
-    fn find(&self, place: Rank, number: u32) -> Option<usize> {
-        let key = |it: &EpochWriter| (it.writer.place, it.writer.number);
+    fn find(&self, rank: Rank, number: u32) -> Option<usize> {
+        let key = |it: &EpochWriter| (it.writer.rank, it.writer.number);
         let writers = &self.matched.writers;
-        let found = writers.binary_search_by_key(&(place, number), key);
-        found.ok().filter(|at| !writers[*at].is_gone())
+        let found = writers.binary_search_by_key(&(rank, number), key);
+        found.ok().filter(|at| !writers[*at].has_departed())
     }
 
-    /// A writer says that it is gone: what arrives by that, if it is news.
-    pub(crate) fn says_gone(
+    /// A control message says that a writer was deleted. `None` if that is known.
+    pub(crate) fn depart(
         &self,
-        place: Rank,
+        rank: Rank,
         number: u32,
         at: DeliveryPoint,
         disposes: bool,
     ) -> Option<Arrival<F>> {
-        let writer = self.find(place, number)?;
-        Some(self.goes(writer, at, Departure::Left { disposes }))
+        let index = self.find(rank, number)?;
+        Some(self.mark_departed(index, at, Departure::Left { disposes }))
     }
 
-    /// Those that `stays` does not know any more go where the epoch ends, in the way that
-    /// `departure` says. Whether there are any.
+    /// Ends the epoch at `position`: writers that do not `stay` depart there, each in the way that
+    /// `departure` says.
     pub(crate) fn end(
         &self,
-        end: Option<u64>,
+        position: Option<u64>,
         stays: impl Fn(InstanceHandle) -> bool,
         departure: impl Fn(&MatchedWriter) -> Departure,
-    ) -> bool {
-        let mut any = false;
+    ) {
         let writers = self.matched.writers.iter().enumerate();
-        for (at, linked) in writers.filter(|(_, it)| !it.is_gone()) {
-            if stays(linked.writer.handle) {
+        for (index, known) in writers.filter(|(_, it)| !it.has_departed()) {
+            if stays(known.writer.handle) {
                 continue;
             }
-            let stamp = DeliveryPoint {
-                position: end.unwrap_or(0),
-                timestamp: linked.timestamp.load(Ordering::Relaxed),
+            let at = DeliveryPoint {
+                position: position.unwrap_or(0),
+                timestamp: known.timestamp.load(Ordering::Relaxed),
             };
-            let gone = self.goes(at, stamp, departure(&linked.writer));
-            any |= self.arrivals.push(gone).is_ok();
+            let departed = self.mark_departed(index, at, departure(&known.writer));
+            // The queue has room for one departure of each writer.
+            let pushed = self.arrivals.push(departed);
+            debug_assert!(pushed.is_ok());
         }
-        any
     }
 
-    fn goes(&self, writer: usize, at: DeliveryPoint, departure: Departure) -> Arrival<F> {
-        let linked = &self.matched.writers[writer];
-        linked.gone.store(true, Ordering::Relaxed);
-        Arrival::Gone {
-            writer: writer as u32,
+    fn mark_departed(&self, index: usize, at: DeliveryPoint, departure: Departure) -> Arrival<F> {
+        let writer = &self.matched.writers[index];
+        writer.departed.store(true, Ordering::Relaxed);
+        Arrival::Departed {
+            writer: index as u32,
             at,
             departure,
         }
@@ -299,33 +269,35 @@ impl<F: Fabric> ReaderEpoch<F> {
 }
 
 impl<F: Fabric> MatchedWriters<F> {
-    /// The writers. Arrivals name them by their places in this row.
+    /// The writers, in the order of their indexes.
     pub(crate) fn writers(&self) -> impl Iterator<Item = &MatchedWriter> {
         self.writers.iter().map(|it| &it.writer)
     }
 
-    fn known(&self, handle: InstanceHandle) -> Option<&EpochWriter> {
+    fn find_handle(&self, handle: InstanceHandle) -> Option<&EpochWriter> {
         self.writers.iter().find(|it| it.writer.handle == handle)
     }
 
-    pub(crate) fn subgroup(&self) -> Option<Arc<SubgroupHandle<F>>> {
-        self.subgroup.upgrade()
+    /// The subgroup handle of the epoch, unless the epoch has ended and none of its samples is
+    /// held.
+    pub(crate) fn handle(&self) -> Option<Arc<SubgroupHandle<F>>> {
+        self.handle.upgrade()
     }
 
-    /// Whether this is its epoch.
-    pub(crate) fn is_of(&self, subgroup: &Arc<SubgroupHandle<F>>) -> bool {
-        std::ptr::eq(self.subgroup.as_ptr(), Arc::as_ptr(subgroup))
+    /// Whether this is the subgroup handle of the epoch.
+    pub(crate) fn is_of(&self, handle: &Arc<SubgroupHandle<F>>) -> bool {
+        std::ptr::eq(self.handle.as_ptr(), Arc::as_ptr(handle))
     }
 }
 
 impl EpochWriter {
-    /// A message of this time came.
+    /// A message with this source timestamp has come.
     #[inline]
-    pub(crate) fn came_at(&self, timestamp: i64) {
+    pub(crate) fn note_timestamp(&self, timestamp: i64) {
         self.timestamp.store(timestamp, Ordering::Relaxed);
     }
 
-    fn is_gone(&self) -> bool {
-        self.gone.load(Ordering::Relaxed)
+    fn has_departed(&self) -> bool {
+        self.departed.load(Ordering::Relaxed)
     }
 }

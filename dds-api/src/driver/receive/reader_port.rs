@@ -1,14 +1,20 @@
 //! Where samples come in: between the thread that steps the engine and a reader.
 //!
-//! The engine *tries* the reader's lock to put samples that follow each other straight into
-//! the cache (`accept_run`). What comes otherwise (for several readers of a topic, what is no
-//! sample, what finds somebody at the lock) goes into a batch, at whose end it tries again.
-//! If somebody has the lock then, or the cache is full, arrivals go onto a queue that holds
-//! all that can be in flight, and that one moves them after letting go of the lock: it looks
-//! at the queue once more (both sides fence between their two steps), so nothing is left
-//! behind. Arrivals go past the queue only while it is empty, and they have the lock.
+//! ```text
+//!   append_run:  samples that follow each other ---------------------> ReaderState -> Cache
+//!   receive:     anything else -> ArrivalBatch -> settle ------------> ReaderState -> Cache
+//!                                                   | lock is taken,        ^
+//!                                                   v or cache is full      | drain, by the thread
+//!                                                 queue of the ReaderEpoch -+ that has the lock
+//! ```
+//!
+//! The thread that steps only *tries* the reader's lock. If another thread has it, or the cache
+//! is full, arrivals go into a queue that has room for all that can be in flight. The thread that
+//! has the lock looks at the queue once more after it has released the lock, and both sides fence
+//! between their two accesses: no arrival is left behind. Arrivals bypass the queue only while it
+//! is empty, under the lock: their order is kept.
 
-mod engine_side;
+mod delivery;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -18,14 +24,14 @@ use spindle_dds_core::Held;
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_transport::Fabric;
 
+use super::arrival::ArrivalBatch;
+use super::payload::{Item, Payload, in_ring};
+use super::reader_epoch::ReaderEpoch;
+use super::reader_state::{Access, ReaderState, ReaderStatuses};
+use super::rekey::Rekey;
 use crate::cache::{Cache, Query};
 use crate::condition::{StateMasks, Subject};
 use crate::driver::group_status::GroupStatus;
-use crate::driver::receive::arrival::ArrivalBatch;
-use crate::driver::receive::payload::{Item, Payload, in_ring};
-use crate::driver::receive::reader_epoch::ReaderEpoch;
-use crate::driver::receive::reader_state::{Access, ReaderState, ReaderStatuses};
-use crate::driver::receive::rekey::Rekey;
 use crate::driver::waiting::stream_wakers::StreamWakers;
 use crate::error::Error;
 use crate::properties::{ReaderConfig, Storage};
@@ -35,37 +41,37 @@ use crate::subscription::SampleInfo;
 /// The data side of a reader.
 pub(crate) struct ReaderPort<F: Fabric> {
     config: ReaderConfig,
-    /// Of the reader's type.
+    /// Hashes keys as the reader's type does.
     rekey: Rekey,
     reader: Arc<StatusFlags>,
     subscriber: Arc<StatusFlags>,
     streams: Arc<StreamWakers>,
     group_status: Arc<GroupStatus>,
     state: Mutex<ReaderState<F>>,
-    /// Something came since somebody looked.
-    due: AtomicBool,
-    /// There was no sample when somebody asked for some, and none has been put in since. Written
-    /// by whoever has the lock.
-    bare: AtomicBool,
-    /// The cache is full; arrivals stay in the queue.
-    blocked: AtomicBool,
-    /// There is another link.
-    goes_on: AtomicBool,
-    /// Number of the epoch whose samples go into the cache now.
-    epoch: AtomicU64,
-    /// It was not ready when it was asked.
-    held_off: AtomicBool,
+    /// The queue has been pushed to since it was looked at.
+    is_due: AtomicBool,
+    /// The last `select` found the cache empty, and nothing was put in since. Written under the
+    /// lock.
+    is_bare: AtomicBool,
+    /// The cache is full: arrivals stay in the queue. Written under the lock.
+    is_blocked: AtomicBool,
+    /// A next epoch has been set.
+    has_next_epoch: AtomicBool,
+    /// Number of the epoch whose samples go into the cache now. Written under the lock.
+    epoch_number: AtomicU64,
+    /// `is_ready` has answered no: the engine is to be nudged when the reader has caught up.
+    is_held_off: AtomicBool,
     /// The reader is deleted.
-    closed: AtomicBool,
-    /// The group does not take the reader, and why.
+    is_closed: AtomicBool,
+    /// Why the group refuses the reader, if it does.
     refused: OnceLock<String>,
-    /// What has arrived so far, and the bytes of its payload. The thread that steps the engine alone.
-    arrived: [AtomicU64; 2],
-    /// How often samples were asked for, or given back.
+    /// Samples received, and the bytes of their payload. Written by the thread that steps.
+    received: [AtomicU64; 2],
+    /// How often samples were asked for, or handed back. Written under the lock.
     selects: AtomicU64,
-    /// Samples are to stay in the ring, but nobody takes them: while this is
-    /// so they are copied out like those of any reader.
-    neglected: AtomicBool,
+    /// Samples are to stay in the ring, but the application does not take them: until it does, they
+    /// are copied out like those of any reader.
+    is_neglected: AtomicBool,
 }
 
 /// Parts of 256 of a ring that may be held before samples are copied out.
@@ -98,23 +104,23 @@ impl<F: Fabric> ReaderPort<F> {
             streams,
             group_status,
             state: Mutex::new(ReaderState::new(cache)),
-            due: AtomicBool::new(false),
-            bare: AtomicBool::new(false),
-            blocked: AtomicBool::new(false),
-            goes_on: AtomicBool::new(false),
-            epoch: AtomicU64::new(0),
-            held_off: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
+            is_due: AtomicBool::new(false),
+            is_bare: AtomicBool::new(false),
+            is_blocked: AtomicBool::new(false),
+            has_next_epoch: AtomicBool::new(false),
+            epoch_number: AtomicU64::new(0),
+            is_held_off: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
             refused: OnceLock::new(),
-            arrived: [const { AtomicU64::new(0) }; 2],
+            received: [const { AtomicU64::new(0) }; 2],
             selects: AtomicU64::new(0),
-            neglected: AtomicBool::new(false),
+            is_neglected: AtomicBool::new(false),
         }
     }
 
-    /// Where its reader stands: nobody has followed it yet.
-    pub(crate) fn link(&self) -> Arc<ReaderEpoch<F>> {
-        self.state().link().clone()
+    /// The epoch that the reader has come to.
+    pub(crate) fn epoch(&self) -> Arc<ReaderEpoch<F>> {
+        self.state().epoch().clone()
     }
 
     pub(crate) fn subscriber(&self) -> &StatusFlags {
@@ -133,56 +139,56 @@ impl<F: Fabric> ReaderPort<F> {
         }
     }
 
-    /// The group does not take the reader: no data will come, and whoever waits for some
-    /// is to find out by taking.
+    /// The group refuses the reader: no data will come. Wakes threads that wait for data: `take`
+    /// returns the error.
     pub(crate) fn refuse(&self, why: String) {
         let _ = self.refused.set(why);
-        self.failed();
+        self.group_failed();
     }
 
-    /// The group has failed: whoever waits for data is to find out by taking.
-    pub(crate) fn failed(&self) {
-        self.look();
+    /// The group has failed. Wakes threads that wait for data: `take` returns the error.
+    pub(crate) fn group_failed(&self) {
+        self.set_due();
         self.streams.notify();
         self.subscriber.raise(StatusMask::DATA_ON_READERS);
         self.reader.raise(StatusMask::DATA_AVAILABLE);
     }
 
-    /// There is something in the queue, or there will be nothing any more.
-    fn look(&self) {
-        self.due.store(true, Ordering::Release);
-        // Pairs with the fences after a drain: either whoever has the lock sees the
-        // arrivals after letting go of it, or the lock is free here.
+    /// The queue has changed, or nothing will come any more.
+    fn set_due(&self) {
+        self.is_due.store(true, Ordering::Release);
+        // Pairs with the fences after a drain: either the thread that has the lock sees the
+        // arrivals after it has released it, or the lock is free here.
         fence(Ordering::SeqCst);
-        self.tidy();
+        self.drain_while_due();
     }
 
-    /// What has arrived so far: samples, and bytes of their payload.
-    pub(crate) fn arrived(&self) -> [u64; 2] {
-        [0, 1].map(|at: usize| self.arrived[at].load(Ordering::Relaxed))
+    /// Samples received so far, and the bytes of their payload.
+    pub(crate) fn received(&self) -> [u64; 2] {
+        [0, 1].map(|at: usize| self.received[at].load(Ordering::Relaxed))
     }
 
-    /// Whether it takes no more samples until some are taken from it: it is full of them.
+    /// Whether the cache takes no sample until one is taken from it.
     pub(crate) fn is_full(&self) -> bool {
-        self.blocked.load(Ordering::Relaxed)
+        self.is_blocked.load(Ordering::Relaxed)
     }
 
-    /// How much of a ring may be held. Samples that stay in the ring hold back
-    /// their writer until they are taken: that is what was asked for, unless
-    /// nobody takes them.
+    /// Parts of 256 of a ring that may be held; `None`: all of it. Samples that stay in the ring
+    /// hold back their writer until they are taken. That is what the property asks for, unless the
+    /// reader neglects them.
     fn span_max(&self) -> Option<u32> {
         match self.config.storage {
             Storage::Copy => Some(SPAN_MAX_COPY),
             Storage::Ring => self
-                .neglected
+                .is_neglected
                 .load(Ordering::Relaxed)
                 .then_some(SPAN_MAX_RING),
         }
     }
 
-    /// Moves arrivals into the cache until there are none, or somebody else does.
-    fn tidy(&self) {
-        while self.due.load(Ordering::Acquire) && self.takes_in() {
+    /// Moves arrivals into the cache until none is due, or another thread has the lock.
+    fn drain_while_due(&self) {
+        while self.is_due.load(Ordering::Acquire) && self.accepts_arrivals() {
             let Some(state) = self.try_state() else {
                 return;
             };
@@ -191,43 +197,41 @@ impl<F: Fabric> ReaderPort<F> {
         }
     }
 
-    /// Whether there is a point in moving arrivals into the cache.
-    fn takes_in(&self) -> bool {
-        let blocked = self.blocked.load(Ordering::Acquire);
-        !blocked || self.goes_on.load(Ordering::Acquire)
+    /// Whether moving arrivals into the cache can succeed.
+    fn accepts_arrivals(&self) -> bool {
+        let is_blocked = self.is_blocked.load(Ordering::Acquire);
+        !is_blocked || self.has_next_epoch.load(Ordering::Acquire)
     }
 
-    /// What is in the queue, then what is new, goes into the cache; of what is new, that
-    /// which finds no place there stays where it is.
+    /// Puts the queue into the cache, then the `new` batch; what does not fit stays in the batch.
     fn drain(
         &self,
         mut state: MutexGuard<'_, ReaderState<F>>,
         new: Option<(&ReaderEpoch<F>, &mut ArrivalBatch<F>)>,
     ) {
-        // First: what comes from now on makes it due again.
-        for flag in [&self.due, &self.goes_on] {
+        // Cleared first: an arrival from now on sets it again.
+        for flag in [&self.is_due, &self.has_next_epoch] {
             if flag.load(Ordering::Acquire) {
                 flag.swap(false, Ordering::AcqRel);
             }
         }
         let mut changed = StatusMask::NONE;
-        if self.closed.load(Ordering::Acquire) {
-            // What is new comes after it by the queue.
+        if self.is_closed.load(Ordering::Acquire) {
+            // The batch goes through the queue, and is dropped with it.
             state.discard();
         } else {
             changed = state.drain(self.span_max(), new);
         }
-        self.blocked.store(state.is_blocked(), Ordering::Release);
-        self.bare.store(false, Ordering::Release);
-        self.came_to(&state);
+        self.is_blocked.store(state.is_blocked(), Ordering::Release);
+        self.is_bare.store(false, Ordering::Release);
+        self.note_epoch(&state);
         drop(state);
         if !changed.is_empty() {
-            self.tell(changed);
+            self.raise(changed);
         }
     }
 
-    /// Statuses have changed.
-    fn tell(&self, changed: StatusMask) {
+    fn raise(&self, changed: StatusMask) {
         if changed.contains(StatusMask::DATA_AVAILABLE) {
             self.subscriber.raise(StatusMask::DATA_ON_READERS);
             self.streams.notify();
@@ -235,20 +239,22 @@ impl<F: Fabric> ReaderPort<F> {
         self.reader.raise(changed);
     }
 
-    /// The epoch that it has come to may make it ready for the last one.
-    fn came_to(&self, state: &ReaderState<F>) {
-        // By whoever has the lock alone.
-        if self.epoch.load(Ordering::Relaxed) == state.epoch() {
+    /// Publishes the epoch that the reader has come to: it may make the reader ready for the last
+    /// one.
+    fn note_epoch(&self, state: &ReaderState<F>) {
+        // Written under the lock alone.
+        if self.epoch_number.load(Ordering::Relaxed) == state.epoch_number() {
             return;
         }
-        self.epoch.store(state.epoch(), Ordering::Release);
+        self.epoch_number
+            .store(state.epoch_number(), Ordering::Release);
         fence(Ordering::SeqCst);
-        // An epoch that is gone has another behind it, to which this comes then.
-        if self.held_off.load(Ordering::Acquire)
-            && let Some(subgroup) = state.link().subgroup()
-            && self.held_off.swap(false, Ordering::AcqRel)
+        // An epoch whose handle is gone has another behind it; the handle is found there.
+        if self.is_held_off.load(Ordering::Acquire)
+            && let Some(handle) = state.epoch().matched.handle()
+            && self.is_held_off.swap(false, Ordering::AcqRel)
         {
-            subgroup.nudge();
+            handle.nudge();
         }
     }
 
@@ -256,73 +262,71 @@ impl<F: Fabric> ReaderPort<F> {
     fn with<R>(&self, work: impl FnOnce(&mut ReaderState<F>) -> R) -> R {
         let mut state = self.state();
         let result = work(&mut state);
-        let flags = [&self.due, &self.goes_on, &self.closed];
-        let is_due = flags.iter().any(|flag| flag.load(Ordering::Acquire));
-        if is_due || state.is_behind() {
+        if self.has_pending_work() || state.is_behind() {
             self.drain(state, None);
         } else {
             drop(state);
         }
         fence(Ordering::SeqCst);
-        self.tidy();
+        self.drain_while_due();
         result
     }
 
-    /// Collections of samples that are out.
+    #[inline]
+    fn has_pending_work(&self) -> bool {
+        let flags = [&self.is_due, &self.has_next_epoch, &self.is_closed];
+        flags.iter().any(|flag| flag.load(Ordering::Acquire))
+    }
+
+    /// Collections of samples that the application has.
     pub(crate) fn loans(&self) -> u64 {
         self.with(|state| state.loans())
     }
 
-    /// Hands samples out; see [`DataReader`](crate::DataReader). A collection that has any is
-    /// out until it is given back.
+    /// Reads or takes samples; see [`DataReader`](crate::DataReader). A collection that has any
+    /// counts as a loan until it is handed back.
     pub(crate) fn select(&self, access: Access, query: &Query) -> Vec<Item<F>> {
-        if self.is_bare() {
+        // A thread that polls an empty reader takes no lock.
+        if self.is_bare.load(Ordering::Acquire) && !self.has_pending_work() {
             return Vec::new();
         }
         let items = self.with(|state| {
-            self.is_used();
+            self.note_select();
             let items = state.select(access, query, self.config);
             if items.is_empty() && state.cache().is_empty() {
-                self.bare.store(true, Ordering::Relaxed);
+                self.is_bare.store(true, Ordering::Relaxed);
             }
             items
         });
         if !items.is_empty() {
-            // Samples were read, instances looked at: conditions may hold by that.
+            // Samples are read, instances viewed: that may trigger conditions.
             let samples = |subject| subject == Subject::Samples;
             self.reader.observers().notify_of(samples);
         }
         items
     }
 
-    /// Whether there is nothing to hand out, without a look: for who polls.
-    #[inline]
-    fn is_bare(&self) -> bool {
-        let flags = [&self.due, &self.goes_on, &self.closed];
-        self.bare.load(Ordering::Acquire) && !flags.iter().any(|it| it.load(Ordering::Acquire))
-    }
-
-    /// Somebody takes samples, and has the lock.
-    fn is_used(&self) {
+    /// Counts a use of the reader, under the lock.
+    fn note_select(&self) {
         let selects = self.selects.load(Ordering::Relaxed);
         self.selects.store(selects + 1, Ordering::Relaxed);
-        if self.neglected.load(Ordering::Relaxed) {
-            self.neglected.store(false, Ordering::Relaxed);
+        if self.is_neglected.load(Ordering::Relaxed) {
+            self.is_neglected.store(false, Ordering::Relaxed);
         }
     }
 
-    /// Takes a collection back, which [`select`](Self::select) gave.
+    /// Takes back a collection that [`select`](Self::select) returned.
     pub(crate) fn hand_back(&self, mut items: Vec<Item<F>>) {
-        // All at once, and without the lock: somebody may have to be woken.
+        // All at once, and without the lock: a writer may have to be woken.
         Held::release_all(items.iter_mut().filter_map(|(_, payload)| in_ring(payload)));
         self.with(|state| {
-            self.is_used();
+            self.note_select();
             state.hand_back(items);
         });
     }
 
     pub(crate) fn has(&self, masks: &StateMasks) -> bool {
-        self.with(|state| state.cache().has(masks)) || self.is_failed()
+        self.with(|state| state.cache().has(masks)) || self.has_failed()
     }
 
     pub(crate) fn knows(&self, key: KeyHash) -> bool {
@@ -331,14 +335,13 @@ impl<F: Fabric> ReaderPort<F> {
 
     pub(crate) fn with_statuses<R>(&self, work: impl FnOnce(&mut ReaderStatuses) -> R) -> R {
         let result = work(&mut self.state().statuses);
-        // What arrived meanwhile found the lock taken.
+        // An arrival in between found the lock taken.
         fence(Ordering::SeqCst);
-        self.tidy();
+        self.drain_while_due();
         result
     }
 
-    /// The bytes of a sample that was handed out make no sense: it is thrown away, and
-    /// lost, once.
+    /// Drops a sample that cannot be decoded, and counts it as lost, once.
     pub(crate) fn lose(&self, access: Access, info: &SampleInfo) {
         let lost = self.with(|state| state.lose(access, info));
         if lost {
@@ -346,21 +349,21 @@ impl<F: Fabric> ReaderPort<F> {
         }
     }
 
-    fn is_failed(&self) -> bool {
+    fn has_failed(&self) -> bool {
         self.refused.get().is_some() || self.group_status.failure().is_some()
     }
 
-    /// Why there is nothing to hand out.
+    /// Why `select` has returned nothing.
     pub(crate) fn nothing(&self) -> Error {
         let refused = self.refused.get().map(|why| Error::Error(why.clone()));
         let ended = refused.or_else(|| self.group_status.check().err());
         ended.unwrap_or(Error::NoData("no sample fits"))
     }
 
-    /// Throws away what it holds and takes no more.
+    /// Drops all samples, and accepts none any more.
     pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
-        // Whoever lets arrivals in from now on throws them away.
+        self.is_closed.store(true, Ordering::Release);
+        // Every later drain discards what has come.
         self.with(|_| ());
     }
 }

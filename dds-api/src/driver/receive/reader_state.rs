@@ -1,6 +1,6 @@
-//! What a reader's lock guards: its cache, its backlog, buffers, statuses.
+//! What a reader's lock guards: its cache, its backlog, its buffers and its statuses.
 
-mod run;
+mod direct;
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use spindle_dds_core::Held;
 use spindle_dds_idl_runtime::Encapsulation;
 use spindle_dds_transport::Fabric;
 
+use super::arrival::{Arrival, ArrivalBatch, DeliveryPoint, Departure};
+use super::epoch_cursor::{EpochCursor, EpochItem};
+use super::in_ring::InRings;
+use super::payload::{Item, Payload, Pool};
+use super::reader_epoch::{MatchedWriters, ReaderEpoch};
 use crate::cache::{Arrived, Cache, Offer, Origin, Query, Whose};
 use crate::condition::StateMasks;
-use crate::driver::receive::arrival::{Arrival, ArrivalBatch, DeliveryPoint, Departure, Message};
-use crate::driver::receive::epoch_cursor::{EpochCursor, EpochItem};
-use crate::driver::receive::in_ring::InRings;
-use crate::driver::receive::payload::{Item, Payload, Pool};
-use crate::driver::receive::reader_epoch::{MatchedWriters, ReaderEpoch};
 use crate::handle::InstanceHandle;
 use crate::properties::{ReaderConfig, Storage};
 use crate::status::{
@@ -22,7 +22,7 @@ use crate::status::{
 };
 use crate::subscription::SampleInfo;
 
-/// Whether samples are left in the reader.
+/// Whether samples stay in the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
@@ -43,7 +43,7 @@ pub(crate) struct ReaderStatuses {
 }
 
 impl ReaderStatuses {
-    /// So many samples were lost. The status that changed, if any were.
+    /// Counts lost samples. Returns the status that changed, if any.
     #[inline]
     fn count_lost(&mut self, samples: u64) -> StatusMask {
         if samples == 0 {
@@ -56,39 +56,36 @@ impl ReaderStatuses {
 
 pub(crate) struct ReaderState<F: Fabric> {
     cache: Cache<Payload<F>>,
-    /// From where arrivals come.
     cursor: EpochCursor<F>,
-    /// Whose arrivals go into the cache now: of the cursor's link, or one before it.
+    /// The writers whose arrivals go into the cache now: of the cursor's epoch, or an earlier one.
     matched: Arc<MatchedWriters<F>>,
-    /// The cache's indexes of the writers there.
+    /// Their indexes in the cache, by their indexes in the epoch.
     writers: Vec<u32>,
-    /// The oldest message that the cache has no room for: before all of the cursor.
-    waiting: Option<Message<F>>,
+    /// The oldest message, for which the cache has no room: it comes before all of the cursor.
+    waiting: Option<Arrived<Payload<F>>>,
     in_rings: InRings<F>,
-    /// Samples that newer ones have replaced, to be let go together.
+    /// Samples replaced by newer ones: released together, at most `REPLACED_MAX`.
     replaced: Vec<Held<F>>,
-    /// By writer: the writer sequence number that came last; 0 before the first.
+    /// The last sequence number by writer index of the cache; 0 before the first.
     sequences: Vec<u64>,
     pool: Pool,
-    /// Empty collections to be used again.
+    /// Empty collections, reused by `select`; at most `COLLECTIONS_MAX`.
     collections: Vec<Vec<Item<F>>>,
-    /// Those that are out.
+    /// Collections that the application has.
     loans: u64,
     pub(crate) statuses: ReaderStatuses,
 }
 
-/// Replaced samples that are let go together at most.
 const REPLACED_MAX: usize = 64;
-/// Most collections kept.
 const COLLECTIONS_MAX: usize = 16;
 
 impl<F: Fabric> ReaderState<F> {
     pub(crate) fn new(cache: Cache<Payload<F>>) -> Self {
-        let link = Arc::new(ReaderEpoch::first());
+        let epoch = Arc::new(ReaderEpoch::first());
         Self {
             cache,
-            matched: link.matched.clone(),
-            cursor: EpochCursor::new(link),
+            matched: epoch.matched.clone(),
+            cursor: EpochCursor::new(epoch),
             writers: Vec::new(),
             waiting: None,
             in_rings: InRings::default(),
@@ -105,12 +102,13 @@ impl<F: Fabric> ReaderState<F> {
         &self.cache
     }
 
-    pub(crate) fn link(&self) -> &Arc<ReaderEpoch<F>> {
-        self.cursor.link()
+    /// The epoch that the cursor has come to.
+    pub(crate) fn epoch(&self) -> &Arc<ReaderEpoch<F>> {
+        self.cursor.epoch()
     }
 
     /// Number of the epoch whose arrivals go into the cache now.
-    pub(crate) fn epoch(&self) -> u64 {
+    pub(crate) fn epoch_number(&self) -> u64 {
         self.matched.number
     }
 
@@ -118,17 +116,17 @@ impl<F: Fabric> ReaderState<F> {
     fn enter(&mut self, matched: Arc<MatchedWriters<F>>) -> StatusMask {
         let mut changed = StatusMask::NONE;
         self.writers.clear();
-        let subgroup = matched.subgroup();
+        let handle = matched.handle();
         for writer in matched.writers() {
             let (index, is_new) = self.cache.admit(writer.handle);
             self.writers.push(index);
             if is_new {
-                changed |= self.writer_came(index, writer.handle);
+                changed |= self.writer_matched(index, writer.handle);
             }
-            if let Some(subgroup) = &subgroup {
+            if let Some(handle) = &handle {
                 let len_max = matched.ring_max;
                 self.in_rings
-                    .add(subgroup, writer.place, writer.ring, len_max);
+                    .add(handle, writer.rank, writer.class, len_max);
             }
         }
         for policies in &matched.refusals {
@@ -139,81 +137,72 @@ impl<F: Fabric> ReaderState<F> {
         changed
     }
 
-    /// Whether the cache is full and messages wait in their rings.
+    /// Whether the cache is full, and messages wait in their rings.
     pub(crate) fn is_blocked(&self) -> bool {
         self.waiting.is_some()
     }
 
-    /// Whether there is something to be done even if nothing new arrives.
+    /// Whether there is work even if nothing new arrives.
     pub(crate) fn is_behind(&self) -> bool {
         self.in_rings.linger() || self.is_blocked() || self.cursor.is_behind()
     }
 
-    /// Moves arrivals into the cache, as far as it takes them, and sees to it
-    /// that no ring is held above `span_max`. What is `new` by a link comes after what lies
-    /// in its queue. Returns the statuses that changed.
+    /// Moves arrivals into the cache as far as it takes them, and copies samples out of rings that
+    /// are held above `span_max`. A `new` batch of an epoch comes after that epoch's queue; what
+    /// does not fit stays in the batch. Returns the statuses that changed.
     pub(crate) fn drain(
         &mut self,
         span_max: Option<u32>,
         new: Option<(&ReaderEpoch<F>, &mut ArrivalBatch<F>)>,
     ) -> StatusMask {
         let mut changed = StatusMask::NONE;
-        let may_go_on = self.has_arrivals();
+        let may_enter = self.has_arrivals();
         while self.has_arrivals()
             && let Some(arrival) = self.next_arrival(&mut changed)
         {
-            self.take_in(arrival, &mut changed);
+            self.append(arrival, &mut changed);
             if self.is_blocked() {
                 break;
             }
         }
-        if let Some((link, batch)) = new
-            && self.cursor.is_at(link)
+        if let Some((epoch, batch)) = new
+            && self.cursor.is_at(epoch)
         {
             while !self.is_blocked()
                 && let Some(arrival) = batch.pop()
             {
-                let arrival = self.renamed(arrival);
-                self.take_in(arrival, &mut changed);
+                let arrival = self.with_cache_writer(arrival);
+                self.append(arrival, &mut changed);
             }
         }
         self.release_replaced();
         if self.is_blocked() {
             self.cursor.catch_up();
         }
-        self.relieve_if_due(span_max, may_go_on);
+        self.relieve_if_due(span_max, may_enter);
         changed
     }
 
-    /// Sees to it that no ring is held above `span_max`, and that nothing stays where it is
-    /// of epochs that have ended: one more may have only where it `may_go_on`.
-    fn relieve_if_due(&mut self, span_max: Option<u32>, may_go_on: bool) {
-        if span_max.is_some() || may_go_on || self.in_rings.linger() {
+    /// Copies samples out of rings that are held above `span_max`, and all samples of ended
+    /// epochs. An epoch can have ended only where the reader may have entered a new one.
+    fn relieve_if_due(&mut self, span_max: Option<u32>, may_have_entered: bool) {
+        if span_max.is_some() || may_have_entered || self.in_rings.linger() {
             self.relieve(span_max.unwrap_or(u32::MAX));
         }
     }
 
-    fn take_in(&mut self, arrival: Arrival<F>, changed: &mut StatusMask) {
+    fn append(&mut self, arrival: Arrival<F>, changed: &mut StatusMask) {
         match arrival {
-            Arrival::Gone {
+            Arrival::Departed {
                 writer,
                 at,
                 departure,
-            } => *changed |= self.writer_gone(writer, at, departure),
+            } => *changed |= self.writer_departed(writer, at, departure),
             Arrival::Message(message) => {
                 *changed |= self.count_lost(&message.origin);
-                *changed |= self.offer_next(message);
+                *changed |= self.offer(message);
             }
         }
-    }
-
-    #[inline(never)]
-    fn offer_next(&mut self, message: Message<F>) -> StatusMask {
-        let changed = self.offer(message);
-        if self.replaced.len() == REPLACED_MAX {
-            self.release_replaced();
-        }
-        changed
     }
 
     fn release_replaced(&mut self) {
@@ -222,14 +211,14 @@ impl<F: Fabric> ReaderState<F> {
         }
     }
 
-    /// From the link's names of writers to those of the cache.
-    fn renamed(&self, mut arrival: Arrival<F>) -> Arrival<F> {
-        let writer = arrival.writer();
+    /// Translates the writer's index from that of the epoch to that of the cache.
+    fn with_cache_writer(&self, mut arrival: Arrival<F>) -> Arrival<F> {
+        let writer = arrival.writer_mut();
         *writer = self.writers[*writer as usize];
         arrival
     }
 
-    /// Whether anything may come before what is new.
+    /// Whether anything comes before a new batch.
     fn has_arrivals(&self) -> bool {
         self.waiting.is_some() || self.cursor.has_any()
     }
@@ -242,36 +231,30 @@ impl<F: Fabric> ReaderState<F> {
         loop {
             match self.cursor.next()? {
                 EpochItem::Enter(matched) => *changed |= self.enter(matched),
-                EpochItem::Arrival(arrival) => return Some(self.renamed(arrival)),
+                EpochItem::Arrival(arrival) => return Some(self.with_cache_writer(arrival)),
             }
         }
     }
 
-    /// A gap in a writer's numbers: samples that a BEST_EFFORT writer dropped for
-    /// want of room. One that is offered again leaves none.
+    /// Counts the gap before a sample in its writer's sequence numbers: samples that a BEST_EFFORT
+    /// writer dropped for lack of ring space. A sample that is offered again leaves no gap.
     #[inline]
     fn count_lost(&mut self, origin: &Origin) -> StatusMask {
         let last = &mut self.sequences[origin.writer as usize];
         let before = std::mem::replace(last, origin.writer_sequence);
         self.statuses
-            .count_lost(left_out(before, origin.writer_sequence))
+            .count_lost(gap(before, origin.writer_sequence))
     }
 
-    fn offer(&mut self, message: Message<F>) -> StatusMask {
-        let Message {
-            kind,
-            key,
-            origin,
-            held,
+    #[inline(never)]
+    fn offer(&mut self, message: Arrived<Payload<F>>) -> StatusMask {
+        let Arrived {
+            kind, key, origin, ..
         } = message;
-        let whose = (held.subgroup(), held.sender(), held.class());
-        self.in_rings.come_to(whose);
-        let arrived = Arrived {
-            kind,
-            key,
-            origin,
-            payload: Payload::Ring(held),
-        };
+        if let Payload::Ring(held) = &message.payload {
+            let ring = (held.subgroup(), held.sender(), held.class());
+            self.in_rings.come_to(ring);
+        }
         let Self {
             cache,
             pool,
@@ -282,33 +265,36 @@ impl<F: Fabric> ReaderState<F> {
             Payload::Ring(held) => replaced.push(held),
             Payload::Copy(_) => pool.recycle(old),
         };
-        match cache.offer(arrived, &mut evicted) {
+        let changed = match cache.offer(message, &mut evicted) {
             Offer::Kept(entry) => {
                 self.in_rings.keep(entry, &mut self.cache);
                 StatusMask::DATA_AVAILABLE
             }
             Offer::State { changed: true, .. } => StatusMask::DATA_AVAILABLE,
             Offer::State { changed: false, .. } => StatusMask::NONE,
-            Offer::Full(Payload::Ring(held)) => {
-                self.waiting = Some(Message {
+            Offer::Full(payload) => {
+                self.waiting = Some(Arrived {
                     kind,
                     key,
                     origin,
-                    held,
+                    payload,
                 });
                 StatusMask::NONE
             }
-            Offer::Full(Payload::Copy(_)) => StatusMask::NONE,
             Offer::Rejected { reason, .. } => {
                 self.statuses.rejected.add(1);
                 self.statuses.last_rejected = (reason, InstanceHandle::of_instance(key));
                 StatusMask::SAMPLE_REJECTED
             }
+        };
+        if self.replaced.len() == REPLACED_MAX {
+            self.release_replaced();
         }
+        changed
     }
 
-    /// A writer is matched, and alive by that: its participant is in the view.
-    fn writer_came(&mut self, writer: u32, handle: InstanceHandle) -> StatusMask {
+    /// A writer is matched, and alive: its participant is in the view.
+    fn writer_matched(&mut self, writer: u32, handle: InstanceHandle) -> StatusMask {
         if writer as usize >= self.sequences.len() {
             self.sequences.resize(writer as usize + 1, 0);
         }
@@ -319,7 +305,12 @@ impl<F: Fabric> ReaderState<F> {
         StatusMask::SUBSCRIPTION_MATCHED | StatusMask::LIVELINESS_CHANGED
     }
 
-    fn writer_gone(&mut self, writer: u32, at: DeliveryPoint, departure: Departure) -> StatusMask {
+    fn writer_departed(
+        &mut self,
+        writer: u32,
+        at: DeliveryPoint,
+        departure: Departure,
+    ) -> StatusMask {
         let handle = self.cache.writer(writer);
         self.statuses.writers.retain(|known| *known != handle);
         self.statuses.matched.unmatched(handle);
@@ -347,14 +338,15 @@ impl<F: Fabric> ReaderState<F> {
         changed
     }
 
-    /// See [`InRings::relieve`], of the rings of epochs that the reader has come to.
+    /// Copies samples out of the rings of epochs that the reader has entered, until no ring is held
+    /// above `span_max` (parts of 256). Returns whether there is more to copy.
     pub(crate) fn relieve(&mut self, span_max: u32) -> bool {
         let Self { cache, pool, .. } = self;
-        let [now, last] = [&self.matched, &self.cursor.link().matched];
+        let [now, last] = [&self.matched, &self.cursor.epoch().matched];
         self.in_rings.relieve(cache, pool, [now, last], span_max)
     }
 
-    /// Hands samples out, in order of presentation.
+    /// Reads or takes samples, in presentation order.
     pub(crate) fn select(
         &mut self,
         access: Access,
@@ -373,7 +365,7 @@ impl<F: Fabric> ReaderState<F> {
             Access::Take => cache.take(query, &mut items),
         }
         if items.is_empty() {
-            self.keep(items);
+            self.keep_collection(items);
             return Vec::new();
         }
         self.loans += 1;
@@ -387,7 +379,8 @@ impl<F: Fabric> ReaderState<F> {
         items
     }
 
-    /// Throws away a sample whose bytes make no sense. Whether it was there still.
+    /// Drops a sample that cannot be decoded, and counts it as lost. False if it was dropped
+    /// before.
     pub(crate) fn lose(&mut self, access: Access, info: &SampleInfo) -> bool {
         let Self { cache, pool, .. } = self;
         if access == Access::Read {
@@ -400,7 +393,7 @@ impl<F: Fabric> ReaderState<F> {
         true
     }
 
-    /// Throws everything away: the reader is deleted.
+    /// Drops everything: the reader is deleted.
     pub(crate) fn discard(&mut self) {
         self.waiting = None;
         self.matched = self.cursor.discard();
@@ -418,7 +411,7 @@ impl<F: Fabric> ReaderState<F> {
         self.loans
     }
 
-    /// Takes a collection back that was handed out.
+    /// Takes back a collection that `select` returned.
     pub(crate) fn hand_back(&mut self, mut items: Vec<Item<F>>) {
         self.loans -= 1;
         for (_, payload) in items.drain(..) {
@@ -426,19 +419,20 @@ impl<F: Fabric> ReaderState<F> {
                 self.pool.recycle(payload);
             }
         }
-        self.keep(items);
+        self.keep_collection(items);
     }
 
-    fn keep(&mut self, items: Vec<Item<F>>) {
+    fn keep_collection(&mut self, items: Vec<Item<F>>) {
         if items.capacity() > 0 && self.collections.len() < COLLECTIONS_MAX {
             self.collections.push(items);
         }
     }
 }
 
-/// How many samples of a writer are missing between two numbers, which are what that
-/// writer's process says. Whoever comes late, before the first, has lost nothing.
-fn left_out(before: u64, now: u64) -> u64 {
+/// How many samples are missing between two sequence numbers of a writer, which may be any
+/// numbers: they come from the writer's process. 0 before the first sample: a reader that joins
+/// late has lost nothing.
+fn gap(before: u64, now: u64) -> u64 {
     match before {
         0 => 0,
         before => now.saturating_sub(before).saturating_sub(1),
@@ -450,7 +444,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_numbers_of_a_writer_can_be_compared() {
+    fn the_gap_between_any_two_sequence_numbers_is_counted() {
         for (before, now, expected) in [
             (0, 7, 0),
             (7, 8, 0),
@@ -461,7 +455,7 @@ mod tests {
             (u64::MAX, 1, 0),
             (u64::MAX, u64::MAX, 0),
         ] {
-            assert_eq!(left_out(before, now), expected, "{before} {now}");
+            assert_eq!(gap(before, now), expected, "{before} {now}");
         }
     }
 }

@@ -10,23 +10,24 @@ use super::reader_epoch::ReaderEpoch;
 use super::reader_port::ReaderPort;
 use crate::wire::Wire;
 
-/// Which readers a topic has here.
+/// The readers of this participant by subgroup and topic. Made anew by each view.
 #[derive(Default)]
 pub(crate) struct Routes {
-    /// By subgroup and topic.
+    /// Sorted by subgroup and topic.
     routes: Vec<Route>,
-    /// Where those are that were looked for last: messages of a topic come in runs.
+    /// The result of the last `find`: messages of a topic come in runs.
     last: Option<((SubgroupId, u64), Range<usize>)>,
 }
 
-/// A reader of a topic.
+/// One reader of a topic.
 pub(crate) struct Route {
     subgroup: SubgroupId,
     /// Low half of the topic's key.
     topic: u64,
     pub(crate) port: Arc<ReaderPort<Wire>>,
-    pub(crate) link: Arc<ReaderEpoch<Wire>>,
-    /// What has arrived and not gone on.
+    /// The reader's last epoch.
+    pub(crate) epoch: Arc<ReaderEpoch<Wire>>,
+    /// What has arrived and not been handed on.
     pub(crate) batch: ArrivalBatch<Wire>,
 }
 
@@ -36,11 +37,11 @@ impl Routes {
         Self { routes, last: None }
     }
 
-    /// The names of the readers of a topic.
+    /// The indexes of the readers of a topic.
     #[inline]
     pub(crate) fn of(&mut self, subgroup: SubgroupId, topic: u64) -> Range<usize> {
         match &self.last {
-            Some((last, place)) if *last == (subgroup, topic) => place.clone(),
+            Some((last, found)) if *last == (subgroup, topic) => found.clone(),
             _ => self.find((subgroup, topic)),
         }
     }
@@ -52,16 +53,15 @@ impl Routes {
         begin..begin + len
     }
 
-    /// The reader of that name.
     #[inline]
-    pub(crate) fn route(&mut self, at: usize) -> &mut Route {
-        &mut self.routes[at]
+    pub(crate) fn route(&mut self, index: usize) -> &mut Route {
+        &mut self.routes[index]
     }
 
-    /// What has arrived by a route goes on to its reader.
-    pub(crate) fn settle(&mut self, at: usize) {
-        let route = &mut self.routes[at];
-        route.port.settle(&route.link, &mut route.batch);
+    /// Hands on what has arrived by a route.
+    pub(crate) fn settle(&mut self, index: usize) {
+        let route = &mut self.routes[index];
+        route.port.settle(&route.epoch, &mut route.batch);
         route.batch.is_touched = false;
     }
 
@@ -89,13 +89,13 @@ impl Route {
     pub(crate) fn new(
         (subgroup, topic): (SubgroupId, u64),
         port: Arc<ReaderPort<Wire>>,
-        link: Arc<ReaderEpoch<Wire>>,
+        epoch: Arc<ReaderEpoch<Wire>>,
     ) -> Self {
         Self {
             subgroup,
             topic,
             port,
-            link,
+            epoch,
             batch: ArrivalBatch::new(),
         }
     }

@@ -1,4 +1,5 @@
-//! The layer above the engine: hands deliveries to readers. Never waits for one.
+//! The layer above the engine: routes deliveries to reader ports, and events to the control
+//! thread. Called under the engine's lock by any thread that steps; it never waits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use spindle_dds_core::{Delivery, EngineEvent, EngineHandle, MessageKind, Message
 use spindle_dds_transport::Fabric;
 
 use super::routes::{Route, Routes};
+use crate::driver::endpoints::announced_matches::AnnouncedMatches;
 use crate::driver::endpoints::view_matcher::ViewMatcher;
 use crate::driver::group_status::GroupStatus;
 use crate::driver::receive::delivery_timer::DeliveryTimer;
@@ -15,7 +17,7 @@ use crate::driver::threads::control_queue::{ControlEvent, ControlQueue};
 use crate::driver::waiting::notifier::Notifier;
 use crate::wire::Wire;
 
-/// What the engine tells.
+/// What the engine delivers to.
 pub(crate) struct Sink {
     matcher: ViewMatcher,
     routes: Routes,
@@ -24,7 +26,7 @@ pub(crate) struct Sink {
     control_queue: Arc<ControlQueue>,
     view: Option<Arc<View>>,
     timer: DeliveryTimer,
-    /// Routes by which something arrived in this batch.
+    /// Indexes of the routes by which something has arrived in this batch.
     touched: Vec<usize>,
 }
 
@@ -55,34 +57,40 @@ impl Sink {
         }
     }
 
-    /// Before the first view.
+    /// Called once, before the first view.
     pub(crate) fn set_handle(&mut self, handle: EngineHandle<Wire>) {
         self.matcher.set_handle(handle);
     }
 
-    /// Nothing is going on. Returns whether there is more to do.
+    /// What the view that begins next means to the local endpoints.
+    pub(crate) fn prepare(&mut self, announced: AnnouncedMatches) {
+        self.matcher.prepare(announced);
+    }
+
+    /// Called before a thread sleeps; see [`ReaderPort::relieve`](super::reader_port::ReaderPort).
+    /// Returns whether there is more to do.
     pub(crate) fn relieve(&self) -> bool {
         self.routes.all().any(|route| route.port.relieve())
     }
 
-    /// Whether some ring is nearly full of samples that its readers want to
-    /// stay there, and how often those have asked for samples.
+    /// If a ring is nearly full of samples that its readers want to stay there: how often those
+    /// readers have asked for samples.
     pub(crate) fn tight(&self) -> Option<u64> {
         let routes = self.routes.all();
-        let tight = routes.filter_map(|route| route.port.selects_if_tight(&route.link));
+        let tight = routes.filter_map(|route| route.port.selects_if_tight(&route.epoch));
         tight.reduce(u64::wrapping_add)
     }
 
-    /// The same as before: nobody takes them.
+    /// Copies samples out if their readers have not asked for any since `tight` returned `before`.
     pub(crate) fn neglect(&self, before: u64) {
         if self.tight() == Some(before) {
             let routes = self.routes.all();
-            let tight = routes.filter(|it| it.port.selects_if_tight(&it.link).is_some());
-            tight.for_each(|route| route.port.neglect());
+            let tight = routes.filter(|it| it.port.selects_if_tight(&it.epoch).is_some());
+            tight.for_each(|route| route.port.copy_out_neglected());
         }
     }
 
-    /// What was timed so far. For a while from now on deliveries are timed.
+    /// The latencies measured so far. Deliveries are timed for a while from now on.
     pub(crate) fn time_deliveries(&mut self) -> &DeliveryTimer {
         self.timer.run();
         &self.timer
@@ -96,11 +104,15 @@ impl Sink {
         self.view = Some(view);
     }
 
-    /// Messages of a topic that has one reader here go straight to it, if nothing is in the
-    /// way; those of a topic that has none, as a participant's own mostly are, to nobody.
-    /// Whether any did.
+    /// Hands on the next messages of a topic with one reader here, directly to that reader's cache
+    /// if possible. Messages of a topic without a reader, as those of the own writers often are,
+    /// are skipped. Returns whether any message was consumed.
     #[inline]
-    fn hand_over(&mut self, topic: (SubgroupId, u64), run: &mut MessageRun<'_, Wire>) -> bool {
+    fn deliver_directly(
+        &mut self,
+        topic: (SubgroupId, u64),
+        run: &mut MessageRun<'_, Wire>,
+    ) -> bool {
         let readers = self.routes.of(topic.0, topic.1);
         if readers.len() > 1 || self.timer.is_running() {
             return false;
@@ -108,13 +120,13 @@ impl Sink {
         if readers.is_empty() {
             return run.skip(|header| header.topic == topic.1).messages > 0;
         }
-        let at = readers.start;
+        let index = readers.start;
         let Route {
-            port, link, batch, ..
-        } = self.routes.route(at);
-        let any = port.accept_run(link, topic.1, run, batch);
-        if any && batch.is_touched_first() {
-            self.touched.push(at);
+            port, epoch, batch, ..
+        } = self.routes.route(index);
+        let any = port.append_run(epoch, topic.1, run, batch);
+        if any && batch.touch() {
+            self.touched.push(index);
         }
         any
     }
@@ -127,8 +139,10 @@ impl Sink {
         } else {
             self.group_status.close();
         }
-        self.routes.all().for_each(|route| route.port.failed());
-        self.notifier.listeners.ring();
+        self.routes
+            .all()
+            .for_each(|route| route.port.group_failed());
+        self.notifier.dispatching.notify();
         self.control_queue.put(ControlEvent::Stopped);
     }
 }
@@ -140,13 +154,13 @@ impl spindle_dds_core::Sink<Wire> for Sink {
             let is_own = delivery.sender == delivery.subgroup.fabric().me();
             self.timer.record(is_own, delivery.header.timestamp);
         }
-        for at in self.routes.of(subgroup, delivery.header.topic) {
+        for index in self.routes.of(subgroup, delivery.header.topic) {
             let Route {
-                port, link, batch, ..
-            } = self.routes.route(at);
-            port.accept(link, delivery, batch);
-            if batch.is_touched_first() {
-                self.touched.push(at);
+                port, epoch, batch, ..
+            } = self.routes.route(index);
+            port.receive(epoch, delivery, batch);
+            if batch.touch() {
+                self.touched.push(index);
             }
         }
     }
@@ -155,7 +169,7 @@ impl spindle_dds_core::Sink<Wire> for Sink {
         let subgroup = run.subgroup().id();
         while let Some(header) = run.peek() {
             let topic = header.topic;
-            if !self.hand_over((subgroup, topic), run)
+            if !self.deliver_directly((subgroup, topic), run)
                 && let Some(delivery) = run.next()
             {
                 self.deliver(&delivery);
@@ -164,13 +178,13 @@ impl spindle_dds_core::Sink<Wire> for Sink {
     }
 
     fn batch_end(&mut self) {
-        for at in self.touched.drain(..) {
-            self.routes.settle(at);
+        for index in self.touched.drain(..) {
+            self.routes.settle(index);
         }
     }
 
     fn event(&mut self, event: EngineEvent) {
-        // What has come by the routes of now goes by them, whatever the event makes of them.
+        // What has arrived by the present routes is handed on before the event changes them.
         self.batch_end();
         match event {
             EngineEvent::EpochEnded { subgroup, end, .. } => {
@@ -200,6 +214,6 @@ impl spindle_dds_core::Sink<Wire> for Sink {
 
     fn is_ready(&self, subgroup: SubgroupId) -> bool {
         let mut routes = self.routes.at(subgroup).iter();
-        routes.all(|route| route.port.is_ready(&route.link))
+        routes.all(|route| route.port.is_ready(&route.epoch))
     }
 }

@@ -9,7 +9,7 @@
 //!   engine --Refused--> a newcomer is told, an endpoint is warned of
 //! ```
 //!
-//! What it waits for is nobody's business but its own: messages go on meanwhile.
+//! It may wait for peers, the domain's record or a resolver: messages go on meanwhile.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
@@ -25,6 +25,7 @@ use spindle_dds_transport::shm::{self, DomainRegistry, MemberEntry, StationEvent
 use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest};
 
 use crate::discovery::{self, ParticipantInfo, Types};
+use crate::driver::endpoints::announced_matches::AnnouncementReader;
 use crate::driver::endpoints::local_endpoints::LocalEndpoints;
 use crate::driver::session::Session;
 use crate::driver::threads::control_queue::ControlEvent;
@@ -36,7 +37,7 @@ use crate::wire::Wire;
 
 /// The control segment's number among those of a view.
 const CONTROL_LANE: u32 = u32::MAX;
-/// How long to wait for newcomers before looking whether they live.
+/// How long to wait for newcomers before checking whether they live.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// What the control thread works with.
@@ -44,24 +45,25 @@ pub(crate) struct ControlThread {
     pub(crate) station: Arc<Station>,
     pub(crate) register: DomainRegistry,
     pub(crate) local_endpoints: Arc<LocalEndpoints>,
+    pub(crate) announcements: AnnouncementReader,
     pub(crate) me: MemberId,
     pub(crate) subgroups: u32,
     /// How long to wait for the peers when segments are made.
     pub(crate) limit: Duration,
-    /// The view that is there, or comes next.
+    /// The view that is installed, or is installed next.
     pub(crate) view: Arc<View>,
-    /// Of the decision that made it.
+    /// Digest of the decision that made the view.
     pub(crate) digest: u64,
-    /// Those who asked this participant to be let in.
+    /// Newcomers that have asked this participant to let them in.
     pub(crate) asked: BTreeSet<u128>,
-    /// Members that are lost, and that the view still has.
+    /// Members of the view whose connection is lost.
     pub(crate) lost: BTreeSet<u128>,
-    /// What came while a view was prepared.
+    /// Events that came while a view was prepared.
     pub(crate) later: VecDeque<StationEvent>,
 }
 
 impl ControlThread {
-    /// Until the participant is in no group any more.
+    /// Runs until the participant is in no group any more.
     pub(crate) fn run(mut self, session: &Session) {
         let first = self.view.clone();
         let mut flow = self.go_on(session, &first, self.digest);
@@ -111,7 +113,7 @@ impl ControlThread {
             tracing::warn!(%error, "leaving a domain");
         }
         session.control_queue().close();
-        // The peers are told that it closes.
+        // Closing the station tells the peers.
         drop(self.station);
         session.control_queue().ended();
         session.send_waiters().wake_all();
@@ -120,8 +122,8 @@ impl ControlThread {
 
     // From view to view.
 
-    /// The compare-and-set in the domain's record; with members on other hosts, the
-    /// majority has decided, and the record follows.
+    /// Records a decision by compare-and-set in the domain's record. With members on other hosts,
+    /// the majority has decided, and the record follows.
     fn decide(&self, decision: &membership::Decision) -> std::result::Result<(), String> {
         let next = &decision.next;
         let recorded = recorded(next, decision.digest);
@@ -137,7 +139,7 @@ impl ControlThread {
     fn go_on(&mut self, session: &Session, next: &Arc<View>, digest: u64) -> ControlFlow<()> {
         let before = std::mem::replace(&mut self.view, next.clone());
         let is_new = |member: &Member| before.rank(member.id).is_none();
-        // My own first view is what there is before it.
+        // The first view has no view before it.
         let anybody_new = before.id == next.id || next.members.iter().any(is_new);
         self.digest = digest;
         let newcomers: Vec<u128> = next.members.iter().map(|it| it.id.0).collect();
@@ -146,10 +148,10 @@ impl ControlThread {
         }
         self.asked.retain(|id| !newcomers.contains(id));
         if next.rank(self.me).is_none() {
-            // What has become of it comes next.
+            // The next event says why.
             return ControlFlow::Continue(());
         }
-        // First: who comes to this host, or back to it, has to know.
+        // Recorded first: participants that start on this host must find the view.
         let noted = recorded(next, digest).and_then(|recorded| {
             let noted = self.register.record(&recorded);
             noted.map_err(|error| Error::Error(error.to_string()))
@@ -159,22 +161,23 @@ impl ControlThread {
             false => self.prepare(next),
         });
         let installed = prepared.and_then(|prepared| {
+            session.prepare(self.announcements.read(next, &self.local_endpoints));
             let installed = session.engine().install(prepared);
             installed.map_err(|error| Error::Error(error.to_string()))
         });
         if let Err(error) = installed {
             let text = format!("view {} of the group cannot be entered: {error}", next.id);
             session.group_status().fail(text);
-            session.notifier().listeners.ring();
+            session.notifier().dispatching.notify();
             return ControlFlow::Break(());
         }
         session.send_waiters().wake_all();
         ControlFlow::Continue(())
     }
 
-    /// Prepares it with the newcomers in it. Who asks meanwhile is welcomed: whoever let
-    /// it in may have failed before it could say so. Who has died on this host, or closed,
-    /// and never called, is given up.
+    /// Prepares a view with newcomers. A newcomer that asks meanwhile is welcomed: its sponsor may
+    /// have failed before it could say so. A newcomer of this host that has died or closed without
+    /// connecting is given up.
     fn prepare_and_welcome(&mut self, next: &Arc<View>) -> Result<PreparedView<Wire>> {
         let is_over = AtomicBool::new(false);
         let (prepared, later) = thread::scope(|scope| {
@@ -193,7 +196,7 @@ impl ControlThread {
         Ok(prepared)
     }
 
-    /// Returns what else came.
+    /// Returns the other events that came.
     fn welcome_until(&self, is_over: &AtomicBool) -> Vec<StationEvent> {
         let mut later = Vec::new();
         while !is_over.load(Ordering::Acquire) {
@@ -214,7 +217,7 @@ impl ControlThread {
         later
     }
 
-    /// Those of this host who have died, or closed, before they were in the view.
+    /// Gives up members of this host that have died or closed before they were connected.
     fn give_up_gone(&self) {
         let entries = self.view.members.iter().filter_map(|it| entry(it).ok());
         for member in entries {
@@ -229,7 +232,7 @@ impl ControlThread {
     fn prepare(&self, next: &Arc<View>) -> Result<PreparedView<Wire>> {
         let deadline = Instant::now() + self.limit;
         let me = next.rank(self.me).unwrap_or(Rank(0));
-        // Who is not reached is not waited for: the others will hear of it in the view.
+        // A member that is not reached is not waited for: the view will suspect it.
         let unreached = |member: &Member, error: &HybridError| {
             tracing::warn!(%error, "a member cannot be reached");
             self.station.give_up(member.id.0, &error.to_string());
@@ -239,7 +242,7 @@ impl ControlThread {
                 unreached(member, &error);
             }
         }
-        // Whoever came later calls.
+        // Of two members, the one that joined later connects.
         for member in &next.members[..me.index()] {
             if let Err(error) = self.station.connect(&member.address, deadline) {
                 unreached(member, &error);
@@ -249,18 +252,18 @@ impl ControlThread {
             let ids = ranks.iter().map(|rank| next.members[rank.index()].id.0);
             ids.collect::<Vec<_>>()
         };
-        let everybody: Vec<Rank> = (0..next.members.len() as u16).map(Rank).collect();
+        let all: Vec<Rank> = (0..next.members.len() as u16).map(Rank).collect();
         let mut requests = vec![SegmentRequest {
             key: SegmentKey {
                 epoch: next.id,
                 index: CONTROL_LANE,
             },
-            members: ids(&everybody),
+            members: ids(&all),
             me,
-            row_lens: vec![CONTROL_ROW_LEN; everybody.len()],
+            row_lens: vec![CONTROL_ROW_LEN; all.len()],
             control: true,
         }];
-        // A newcomer enters epochs that are as new as itself.
+        // A newcomer enters only subgroup epochs that begin with this view.
         for spec in next.subgroups.iter().filter(|spec| spec.epoch == next.id) {
             let Some(place) = spec.members.iter().position(|rank| *rank == me) else {
                 continue;
@@ -292,7 +295,7 @@ impl ControlThread {
 
     // Peers.
 
-    /// Of the view that has ended.
+    /// Logs the members that the view that has ended expelled.
     fn say_expelled(&self, expelled: &[(MemberId, String)]) {
         for (id, reason) in expelled {
             let members = &self.view.members;
@@ -303,8 +306,8 @@ impl ControlThread {
         }
     }
 
-    /// Whoever is not in the view any more and is lost, or was expelled, is forgotten.
-    /// Who has left closes its station by itself.
+    /// Drops peers that are lost and not in the view any more, or were expelled. A member that has
+    /// left closes its station by itself.
     fn drop_gone(&mut self, expelled: &[(MemberId, String)]) {
         let lost = std::mem::take(&mut self.lost);
         for id in lost {
@@ -327,14 +330,14 @@ impl ControlThread {
                     self.asked_by(session, ask.member);
                 }
                 Ok(Packet::StatusRequest) => self.tell(session, from),
-                // Somebody asked before is late.
+                // Late answers to what was asked before this participant was in a view.
                 Ok(
                     Packet::Welcome { .. }
                     | Packet::Refused(_)
                     | Packet::NotYet(_)
                     | Packet::Told { .. },
                 ) => {}
-                Ok(Packet::Ask(_)) => self.refuse(from, "it asks for somebody else"),
+                Ok(Packet::Ask(_)) => self.refuse(from, "it asks on behalf of another participant"),
                 Err(reason) => self.refuse(from, &reason),
             },
         }
@@ -350,7 +353,7 @@ impl ControlThread {
         }
     }
 
-    /// Somebody wants to be let in.
+    /// A newcomer asks to be let in.
     fn asked_by(&mut self, session: &Session, newcomer: Member) {
         let id = newcomer.id.0;
         if let Err(error) = self.fits(&newcomer) {
@@ -365,7 +368,7 @@ impl ControlThread {
         session.engine().request(Request::Join(newcomer));
     }
 
-    /// Whether a newcomer is like those who are there.
+    /// Whether a newcomer is compatible with the members.
     fn fits(&self, newcomer: &Member) -> Result<()> {
         let info = ParticipantInfo::of(newcomer)?;
         if info.subgroups != self.subgroups {
@@ -391,7 +394,7 @@ impl ControlThread {
         Ok(())
     }
 
-    /// The group does not do what it was asked for, and will not.
+    /// The group has refused a request for good.
     fn refused(&mut self, request: &Request, why: &str) {
         match request {
             Request::Update(update) => self.local_endpoints.refused(update, why),
@@ -399,7 +402,7 @@ impl ControlThread {
                 self.asked.remove(&newcomer.id.0);
                 self.refuse(newcomer.id.0, why);
             }
-            // Nobody is kept.
+            // A leave is never refused.
             Request::Leave => {}
         }
     }
@@ -410,13 +413,13 @@ impl ControlThread {
         }
     }
 
-    /// How this participant stands.
+    /// Sends the figures of this participant.
     fn tell(&self, session: &Session, to: u128) {
         let figures = figures::of(session, &self.local_endpoints, self.me);
         match serde_json::to_vec(&figures) {
             Ok(bytes) => {
                 for packet in Packet::told(&bytes) {
-                    // Who has gone meanwhile has no need to know.
+                    // The monitor may have gone meanwhile.
                     let _ = self.station.send(to, &packet);
                 }
             }

@@ -1,4 +1,4 @@
-//! What the control thread has to do, and who waits until it is done.
+//! What the control thread has to do, and threads that wait until a view has begun or ended.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,37 +9,38 @@ use std::time::{Duration, Instant};
 use spindle_dds_core::membership::{Decision, MemberId, Request, View};
 use spindle_dds_transport::hybrid::{PeerPath, Station};
 
-/// Something for the control thread.
+/// An event for the control thread.
 #[derive(Debug)]
 pub(crate) enum ControlEvent {
     /// To be decided in the domain's record.
     Decide(Decision),
-    /// Something that was asked for cannot be done.
+    /// The group cannot do what was requested.
     Refused { request: Request, why: String },
     /// A view has ended.
     Ended {
         next: Arc<View>,
-        /// Of the decision that made it.
+        /// Digest of the decision that made the next view.
         digest: u64,
-        /// Who failed, and why.
+        /// The members that failed, and why.
         expelled: Vec<(MemberId, String)>,
     },
-    /// It is over.
+    /// The group has stopped.
     Stopped,
     /// The application wants to leave.
     Leave,
 }
 
-/// Where others leave it. Its locks are held for moments.
+/// The queue of the control thread, and the stage that the group has reached. Its locks are held
+/// for moments.
 pub(crate) struct ControlQueue {
     news: Mutex<VecDeque<ControlEvent>>,
     /// Whose wait for events is interrupted by news; `None` when it is closed.
     station: RwLock<Option<Arc<Station>>>,
     stage: Mutex<Stage>,
     changed: Condvar,
-    /// Subgroups came or went since somebody asked.
+    /// Subgroup epochs began or ended since `subgroups_changed` was called.
     subgroups: AtomicBool,
-    /// Members of the view that began last.
+    /// Number of members of the view that began last.
     members: AtomicUsize,
     /// Requests to join that were accepted.
     join_requests: AtomicU64,
@@ -74,17 +75,8 @@ impl ControlQueue {
         }
     }
 
-    /// A request to join was accepted.
-    pub(crate) fn count_join_request(&self) {
-        self.join_requests.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn join_requests(&self) -> u64 {
-        self.join_requests.load(Ordering::Relaxed)
-    }
-
-    /// How what this participant pushes to another member goes; `None` if there is no such
-    /// member here, or this one has closed.
+    /// The path of pushes to another member; `None` if there is no such member, or the station is
+    /// closed.
     pub(crate) fn way(&self, member: MemberId) -> Option<PeerPath> {
         let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
         station.as_ref()?.path(member.0)
@@ -100,7 +92,7 @@ impl ControlQueue {
             .unwrap_or_else(PoisonError::into_inner)
             .push_back(news);
         self.subgroups.store(true, Ordering::Release);
-        self.call();
+        self.wake();
     }
 
     pub(crate) fn take(&self) -> Option<ControlEvent> {
@@ -108,15 +100,15 @@ impl ControlQueue {
         queue.unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    /// The control thread looks at what there is to do.
-    pub(crate) fn call(&self) {
+    /// Wakes the control thread.
+    pub(crate) fn wake(&self) {
         let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(station) = &*station {
             station.interrupt();
         }
     }
 
-    /// The station is closed, with whoever has its last handle.
+    /// Drops this handle of the station.
     pub(crate) fn close(&self) {
         let mut station = self.station.write().unwrap_or_else(PoisonError::into_inner);
         *station = None;
@@ -135,7 +127,7 @@ impl ControlQueue {
         self.stage().view.clone()
     }
 
-    /// How many members that has.
+    /// How many members that view has.
     pub(crate) fn members(&self) -> usize {
         self.members.load(Ordering::Relaxed)
     }
@@ -150,12 +142,21 @@ impl ControlQueue {
         self.stage().ended
     }
 
-    /// Whether epochs came or went since this was asked last.
+    /// Whether subgroup epochs began or ended since the last call.
     pub(crate) fn subgroups_changed(&self) -> bool {
         self.subgroups.load(Ordering::Acquire) && self.subgroups.swap(false, Ordering::AcqRel)
     }
 
-    /// Blocks until a view has begun, or it has ended before that; false then.
+    /// A request to join was accepted.
+    pub(crate) fn count_join_request(&self) {
+        self.join_requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn join_requests(&self) -> u64 {
+        self.join_requests.load(Ordering::Relaxed)
+    }
+
+    /// Blocks until a view has begun. False if the group has ended before that.
     pub(crate) fn wait_begun(&self) -> bool {
         let stage = self.stage();
         let waits = |stage: &mut Stage| stage.view.is_none() && !stage.ended;
@@ -164,7 +165,7 @@ impl ControlQueue {
         stage.view.is_some()
     }
 
-    /// Blocks until it has ended; false if it has not within `patience`.
+    /// Blocks until the group has ended. False if it has not within `patience`.
     pub(crate) fn wait_ended(&self, patience: Duration) -> bool {
         let end = Instant::now() + patience;
         let mut stage = self.stage();

@@ -1,7 +1,7 @@
 //! The dispatch thread: calls listeners, one after the other.
 //!
-//! Where a listener may be told of data, it looks for that itself as a thread in a WaitSet
-//! does (see [`crate::driver::waiting::followers`]): what comes wakes it, and not the polling thread first.
+//! If a listener may be told of data, it waits for data as a thread in a WaitSet does (see
+//! [`waiting`](crate::driver::waiting)): data wakes it directly, and not the polling thread first.
 
 use std::sync::{Arc, Weak};
 
@@ -13,24 +13,24 @@ use crate::participant::{DomainParticipant, ParticipantCore};
 use crate::status::StatusMask;
 use crate::topic::TopicCore;
 
-/// The entities of a participant that have statuses.
+/// Calls the listeners of a participant's entities.
 #[derive(Debug)]
 pub(crate) struct Dispatcher {
     participant: Weak<ParticipantCore>,
     local_endpoints: Arc<LocalEndpoints>,
 }
 
-/// An endpoint, and by which signs it or its topic calls.
+/// An endpoint, and the bits of it and its topic in the notifier.
 struct DispatchTarget {
-    signs: u64,
+    bits: u64,
     endpoint: LocalEndpoint,
 }
 
 impl DispatchTarget {
     fn new(endpoint: LocalEndpoint) -> Self {
         let (base, topic) = parts(&endpoint);
-        let signs = base.status_flags().sign() | topic.base.status_flags().sign();
-        Self { signs, endpoint }
+        let bits = base.status_flags().sign() | topic.base.status_flags().sign();
+        Self { bits, endpoint }
     }
 }
 
@@ -52,13 +52,13 @@ impl Dispatcher {
         }
     }
 
-    /// Runs until the participant leaves. Allocates only when endpoints came or went.
+    /// Runs until the participant leaves. Allocates only when endpoints are created or deleted.
     pub(crate) fn run(self, session: &Session) {
         let notifier = session.notifier();
-        let bell = &notifier.listeners;
+        let bell = &notifier.dispatching;
         bell.begin(notifier.data_waiter());
         this_thread_calls_back();
-        let mut told = false;
+        let mut has_told = false;
         let mut own = Vec::new();
         let mut generation = None;
         loop {
@@ -66,7 +66,7 @@ impl Dispatcher {
             if session.is_stopping() {
                 break;
             }
-            let mut calls = notifier.take_called();
+            let mut pending = notifier.take_called();
             let now = Some(self.local_endpoints.generation());
             if generation != now {
                 generation = now;
@@ -76,20 +76,20 @@ impl Dispatcher {
                     .into_iter()
                     .map(DispatchTarget::new)
                     .collect();
-                // Who came may have called before it was here.
-                calls = u64::MAX;
+                // New endpoints may have notified before they were listed here.
+                pending = u64::MAX;
             }
             let mut any = false;
-            if !told && let Some(reason) = session.group_status().failure() {
-                told = true;
+            if !has_told && let Some(reason) = session.group_status().failure() {
+                has_told = true;
                 any = true;
                 self.failed(reason);
             }
-            any |= self.statuses(&own, calls);
+            any |= self.statuses(&own, pending);
             if any || generation != Some(self.local_endpoints.generation()) {
                 continue;
             }
-            session.wait_as(
+            session.wait_in_thread(
                 bell.signal(),
                 notifier.has_listener_for(StatusMask::DATA_AVAILABLE),
             );
@@ -110,10 +110,10 @@ impl Dispatcher {
         }
     }
 
-    /// Those of endpoints that have one of these signs, or their topics do.
-    fn statuses(&self, own: &[DispatchTarget], calls: u64) -> bool {
+    /// Calls the listeners of endpoints and topics that have one of these bits.
+    fn statuses(&self, own: &[DispatchTarget], pending: u64) -> bool {
         let mut any = false;
-        for DispatchTarget { endpoint, .. } in own.iter().filter(|it| it.signs & calls != 0) {
+        for DispatchTarget { endpoint, .. } in own.iter().filter(|it| it.bits & pending != 0) {
             let (base, topic) = parts(endpoint);
             let statuses = base.status_flags().take_pending();
             if !statuses.is_empty() {
@@ -129,7 +129,7 @@ impl Dispatcher {
         any
     }
 
-    /// A topic that no endpoint uses has nothing to tell.
+    /// Only topics with endpoints have statuses to report.
     fn topic(&self, topic: &Arc<TopicCore>) -> bool {
         let any = !topic.base.status_flags().take_pending().is_empty();
         if any && let Some(core) = self.participant.upgrade() {

@@ -1,4 +1,4 @@
-//! How a participant stands, gathered when somebody asks.
+//! The figures of a participant, gathered when a monitor asks.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -38,7 +38,7 @@ pub(crate) fn of(
     }
 }
 
-/// What a member is called.
+/// A member's name in figures.
 fn name(id: MemberId) -> String {
     format!("{:032x}", id.0)
 }
@@ -49,7 +49,7 @@ fn member(session: &Session, member: &Member) -> MemberFigures {
         member: name(member.id),
         pid: info.map_or(0, |info| info.pid),
         host: format!("{:032x}", member.host.0),
-        way: session.control_queue().way(member.id),
+        path: session.control_queue().way(member.id),
     }
 }
 
@@ -61,7 +61,7 @@ fn latencies(session: &Session) -> [Latencies; 2] {
         });
         match timed {
             Some(timed) => return timed,
-            // Somebody steps, for some microseconds.
+            // Another thread steps, for some microseconds.
             None => thread::yield_now(),
         }
     }
@@ -90,7 +90,7 @@ fn topics(local_endpoints: &LocalEndpoints, engine: &Figures) -> Vec<TopicFigure
             }
             LocalEndpoint::Reader(reader) => {
                 topic.readers += 1;
-                let [samples, bytes] = reader.side.port.arrived();
+                let [samples, bytes] = reader.side.port.received();
                 topic.received += samples;
                 topic.received_bytes += bytes;
                 topic.full_readers += u32::from(reader.side.port.is_full());

@@ -3,8 +3,8 @@
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Waits until threads have ended, those that do within `patience`: a listener
-/// may wait for the calling thread.
+/// Waits at most `patience` until the threads have ended: a listener may wait for the calling
+/// thread, which is not waited for.
 pub(crate) fn join(threads: Vec<JoinHandle<()>>, patience: Duration) {
     let me = thread::current().id();
     let since = Instant::now();

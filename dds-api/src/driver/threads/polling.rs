@@ -1,7 +1,7 @@
-//! The polling thread: steps the engine, looks again a few times, yielding, then sleeps.
+//! The polling thread: steps the engine, steps again a few times, yielding, then sleeps.
 //!
-//! It is the keeper of the participant's sleep: while a thread that waits for data is its
-//! guest and has the duty, it sleeps on, and looks now and then (see [`crate::driver::waiting::followers`]).
+//! It has the poller role of the participant. While a follower has the role, it sleeps on and looks
+//! now and then (see [`waiting`](crate::driver::waiting)).
 
 use std::mem;
 use std::thread;
@@ -15,16 +15,16 @@ use crate::driver::session::Session;
 use crate::driver::waiting::backoff::{Backoff, BackoffLimits};
 use crate::driver::waiting::followers::{NEGLECTED_AFTER, UPKEEP_WITHIN, covers};
 
-/// How long the keeper looks often after a guest's visit.
-const VISITS_EXPECTED: Duration = Duration::from_secs(1);
+/// How long the polling thread looks often after a follower had the role.
+const FOLLOWERS_EXPECTED: Duration = Duration::from_secs(1);
 
 /// Steps until the participant leaves or the group stops.
 pub(crate) fn run(session: &Session, limits: BackoffLimits) {
-    let (mut looks, mut slept) = (Backoff::default(), false);
-    let mut watch = SleepingPoller::new(session);
+    let (mut backoff, mut slept) = (Backoff::default(), false);
+    let mut sleeping = SleepingPoller::new(session);
     while !session.is_stopping() {
-        session.hold().pass();
-        let Some(outcome) = session.step_on(mem::take(&mut slept)) else {
+        session.pause().pass();
+        let Some(outcome) = session.step_repeatedly(mem::take(&mut slept)) else {
             thread::yield_now();
             continue;
         };
@@ -32,27 +32,27 @@ pub(crate) fn run(session: &Session, limits: BackoffLimits) {
             break;
         }
         if outcome.progress {
-            looks = Backoff::default();
+            backoff = Backoff::default();
             session.linger_if_roomy();
             continue;
         }
-        // Who waits for data, or polls, looks for itself.
-        let seat = session.followers();
-        let is_taken = seat.has_visitors() || seat.empty_reads.want_seat();
-        if is_taken || !looks.again(limits) {
-            sleep(session, &mut watch, outcome);
-            (looks, slept) = (Backoff::default(), true);
+        // A thread that waits for data, or polls, steps by itself.
+        let followers = session.followers();
+        let is_taken = followers.has_waiting() || followers.empty_reads.take_role_request();
+        if is_taken || !backoff.again(limits) {
+            sleep(session, &mut sleeping, outcome);
+            (backoff, slept) = (Backoff::default(), true);
         }
     }
 }
 
-fn sleep(session: &Session, watch: &mut SleepingPoller<'_>, outcome: StepOutcome) {
+fn sleep(session: &Session, sleeping: &mut SleepingPoller<'_>, outcome: StepOutcome) {
     if session.upkeep() != Some(false) {
         return;
     }
     let fabric = session.handle().fabric();
     fabric.announce_sleep(outcome.want);
-    // The second look: what was pushed before the announcement was seen.
+    // The second step: for what was pushed before peers saw the announcement.
     let asleep = session
         .step()
         .filter(|again| !again.progress && !again.stopped && covers(outcome.want, again.want));
@@ -60,31 +60,31 @@ fn sleep(session: &Session, watch: &mut SleepingPoller<'_>, outcome: StepOutcome
         && !session.is_stopping()
         && let Some(tight) = session.tight()
     {
-        watch.due = again.due;
-        session.followers().duty.poller_sleeps();
-        let rung = watch.sleep(tight.map(|_| NEGLECTED_AFTER));
-        watch.wait_for_duty();
+        sleeping.due = again.due;
+        session.followers().role.poller_sleeps();
+        let rung = sleeping.sleep(tight.map(|_| NEGLECTED_AFTER));
+        sleeping.wait_for_role();
         session.neglect(rung, tight);
     }
     fabric.announce_awake();
 }
 
-/// The keeper while it sleeps.
+/// The polling thread while it sleeps.
 struct SleepingPoller<'a> {
     session: &'a Session,
-    /// When the engine is due, in its time.
+    /// When the engine is due, in ns of its time; 0: not by itself.
     due: u64,
-    /// Visits of guests when it looked last.
-    visits: u32,
-    /// When there was one, in the engine's time, if there was.
-    visited_at: Option<u64>,
-    /// How often guests had gone away when it looked last.
-    aways: u32,
-    /// The visit after which a guest was away then.
-    away: Option<u32>,
-    /// When it looked last whether there is upkeep while it had not the duty, in the
-    /// engine's time, and how often samples had been asked for that fill a ring.
-    tended: (u64, Option<u64>),
+    /// Terms of followers when it looked last.
+    terms: u32,
+    /// When a follower had the role last, in ns of the engine's time.
+    followed_at: Option<u64>,
+    /// How often the role had been leased when it looked last.
+    leases: u32,
+    /// The term whose lease it has seen.
+    leased_term: Option<u32>,
+    /// The last upkeep while a follower had the role: when, in ns of the engine's time, and what
+    /// `Session::tight` returned.
+    upkeep: (u64, Option<u64>),
 }
 
 impl<'a> SleepingPoller<'a> {
@@ -92,55 +92,55 @@ impl<'a> SleepingPoller<'a> {
         Self {
             session,
             due: 0,
-            visits: 0,
-            visited_at: None,
-            aways: 0,
-            away: None,
-            tended: (0, None),
+            terms: 0,
+            followed_at: None,
+            leases: 0,
+            leased_term: None,
+            upkeep: (0, None),
         }
     }
 
-    /// It is awake. As long as a guest has the duty, it only does what is due.
-    fn wait_for_duty(&mut self) {
+    /// Called when it has woken. As long as a follower has the role, it does only what is due.
+    fn wait_for_role(&mut self) {
         let session = self.session;
-        let (seat, fabric) = (session.followers(), session.handle().fabric());
+        let (followers, fabric) = (session.followers(), session.handle().fabric());
         while !session.is_stopping() {
-            // Before the question: see `duty`.
+            // Before the question: see `poller_role`.
             fabric.note_doorbells();
-            let is_away = match seat.duty.poller_woke() {
+            let is_leased = match followers.role.poller_woke() {
                 RoleHolder::Poller => {
-                    self.away = None;
+                    self.leased_term = None;
                     return;
                 }
-                RoleHolder::Leased(visit) if self.away == Some(visit) => {
-                    if seat.duty.poller_reclaims(visit) {
-                        self.away = None;
-                        seat.distrust();
+                RoleHolder::Leased(term) if self.leased_term == Some(term) => {
+                    if followers.role.poller_reclaims(term) {
+                        self.leased_term = None;
+                        followers.distrust();
                         return;
                     }
                     false
                 }
-                RoleHolder::Leased(visit) => {
-                    self.away = Some(visit);
+                RoleHolder::Leased(term) => {
+                    self.leased_term = Some(term);
                     true
                 }
                 RoleHolder::Follower => {
-                    self.away = None;
+                    self.leased_term = None;
                     false
                 }
             };
-            // Who is away has looked of late, and is left alone: two that look for the same are
-            // in each other's way.
-            if !is_away || self.is_due() {
+            // A follower with a lease has stepped of late: two threads that step at once would
+            // contend for the same cache lines.
+            if !is_leased || self.is_due() {
                 match session.step() {
                     Some(outcome) if outcome.stopped => return,
-                    Some(outcome) if outcome.progress && !is_away => continue,
+                    Some(outcome) if outcome.progress && !is_leased => continue,
                     Some(outcome) => self.due = outcome.due,
-                    // The guest is at it.
+                    // The follower steps.
                     None => {}
                 }
             }
-            self.tend();
+            self.do_upkeep();
             self.sleep(None);
         }
     }
@@ -150,10 +150,10 @@ impl<'a> SleepingPoller<'a> {
         self.due != 0 && self.session.now() >= self.due
     }
 
-    /// Now and then, what is done before one sleeps: who has the duty may never do so.
-    fn tend(&mut self) {
+    /// Does now and then what a thread does before it sleeps: a follower may never sleep.
+    fn do_upkeep(&mut self) {
         let now = self.session.now();
-        let (before, tight) = self.tended;
+        let (before, tight) = self.upkeep;
         if u128::from(now.saturating_sub(before)) < NEGLECTED_AFTER.as_nanos() {
             return;
         }
@@ -161,18 +161,18 @@ impl<'a> SleepingPoller<'a> {
         if self.session.upkeep().is_some()
             && let Some(tight) = self.session.tight()
         {
-            self.tended = (now, tight);
+            self.upkeep = (now, tight);
         }
     }
 
-    /// Sleeps until it is rung, the engine is due, or it is time to look whether guests
-    /// have left something to do. Whether it was rung.
+    /// Sleeps until a doorbell wakes it, the engine is due, or it is time to check on followers.
+    /// Returns whether a doorbell woke it.
     fn sleep(&mut self, at_most: Option<Duration>) -> bool {
         let now = self.session.now();
-        // Its heartbeat is due some time, whatever happens.
+        // A heartbeat falls due in any case.
         let left = self.due.saturating_sub(now);
         let due = (self.due != 0).then(|| Duration::from_nanos(left));
-        let timeouts = [due, at_most, self.expects_guests(now)];
+        let timeouts = [due, at_most, self.follower_timeout(now)];
         let timeout = timeouts.into_iter().flatten().min();
         let until = timeout.map_or(u64::MAX, |timeout| now + timeout.as_nanos() as u64);
         self.session.followers().looks_at(until);
@@ -181,18 +181,18 @@ impl<'a> SleepingPoller<'a> {
         rung
     }
 
-    /// How soon to look, if there were guests of late.
-    fn expects_guests(&mut self, now: u64) -> Option<Duration> {
-        let seat = self.session.followers();
-        let visits = seat.duty.terms();
-        if mem::replace(&mut self.visits, visits) != visits {
-            self.visited_at = Some(now);
+    /// How soon to check on followers, if there were any of late.
+    fn follower_timeout(&mut self, now: u64) -> Option<Duration> {
+        let followers = self.session.followers();
+        let terms = followers.role.terms();
+        if mem::replace(&mut self.terms, terms) != terms {
+            self.followed_at = Some(now);
         }
-        let aways = seat.aways();
-        if mem::replace(&mut self.aways, aways) != aways || self.away.is_some() {
-            return Some(seat.back_within());
+        let leases = followers.leases();
+        if mem::replace(&mut self.leases, leases) != leases || self.leased_term.is_some() {
+            return Some(followers.back_within());
         }
-        let since = Duration::from_nanos(now.saturating_sub(self.visited_at?));
-        (since < VISITS_EXPECTED).then_some(UPKEEP_WITHIN)
+        let since = Duration::from_nanos(now.saturating_sub(self.followed_at?));
+        (since < FOLLOWERS_EXPECTED).then_some(UPKEEP_WITHIN)
     }
 }

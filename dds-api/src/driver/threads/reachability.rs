@@ -6,8 +6,8 @@ use spindle_dds_transport::hybrid::{host_of, sockets_of};
 use crate::discovery::ParticipantInfo;
 use crate::error::{Error, Result};
 
-/// Members of different hosts both have to be in the network. And a newcomer has to be
-/// on the host that its address names: those of one host vouch for each other's deaths.
+/// Checks that members of different hosts both listen, and that a newcomer is on the host that its
+/// address names: members of one host vouch for each other's deaths.
 ///
 /// # Errors
 /// ERROR, for the newcomer.
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_elsewhere_has_to_listen() {
+    fn members_of_different_hosts_must_listen() {
         for (there, newcomer, fits) in [
             (true, true, true),
             (true, false, false),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_that_it_is_on_another_host_is_refused() {
+    fn a_newcomer_whose_host_is_not_that_of_its_address_is_refused() {
         let ((there, _kept), (mut newcomer, _too)) = (member(11, true), member(12, true));
         newcomer.host = there.host;
         let error = check(&View::first(there).unwrap(), &newcomer).unwrap_err();

@@ -13,12 +13,12 @@ use crate::condition::DataWaiter;
 use crate::driver::session::Session;
 use crate::error::{Error, Result};
 
-/// What a thread is there for.
+/// What a thread does.
 type Task = Box<dyn FnOnce() + Send>;
 
-/// Threads that wait for their tasks. Dropped before [`begin`](Self::begin),
-/// they end without having done anything: what cannot be started is found out
-/// before anybody is promised anything.
+/// Threads that wait for their tasks. All are started before the participant joins: a shortage of
+/// threads refuses the join, before any other member is promised anything. Dropped before
+/// [`begin`](Self::begin), they end without having done anything.
 #[derive(Debug)]
 pub(crate) struct Threads(Vec<(Sender<Task>, JoinHandle<()>)>);
 
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_fails_to_start_starts_nothing() {
-        // Whoever is the last cannot be had: no machine has so much memory.
+        // The last one cannot be started: no machine has so much memory.
         let impossible = named("spindle-test").stack_size(usize::MAX / 4);
         let failed = Threads::of([named("spindle-test"), impossible]);
         assert!(
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_one_task_or_none() {
+    fn each_thread_does_its_task_or_ends_without_one() {
         let done = Arc::new(AtomicBool::new(false));
         let task = done.clone();
         let threads = Threads::of([named("spindle-test")]).unwrap();

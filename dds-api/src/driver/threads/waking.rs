@@ -1,11 +1,10 @@
 //! The waking thread: wakes streams.
 //!
-//! A [`Waker`] is user code like a listener, so the polling thread does not
-//! call it. But it returns at once, and a listener may block as long as it
-//! likes: streams have a thread of their own, which no listener holds up.
-//! Where streams wait for data, it looks for that itself, as a thread in a WaitSet does (see
-//! [`crate::driver::waiting::followers`]). (Threads that wait on a WaitSet are woken by whoever changes something: that
-//! is no user code.)
+//! A [`Waker`] is user code like a listener, so a thread that steps does not call it. But it returns
+//! at once, while a listener may block as long as it likes: streams have a thread of their own,
+//! which no listener holds up. If streams wait for data, it waits for data as a thread in a WaitSet
+//! does (see [`waiting`](crate::driver::waiting)). Threads in a WaitSet are woken directly by the
+//! thread that changes something: that is no user code.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use crate::driver::session::Session;
 use crate::driver::waiting::poll_on_read::this_thread_calls_back;
 use crate::subscription::ReaderCore;
 
-/// The readers of a participant.
+/// Wakes the streams of a participant's readers.
 #[derive(Debug)]
 pub(crate) struct StreamWaker {
     local_endpoints: Arc<LocalEndpoints>,
@@ -27,10 +26,10 @@ impl StreamWaker {
         Self { local_endpoints }
     }
 
-    /// Runs until the participant leaves. Allocates only when endpoints came or went.
+    /// Runs until the participant leaves. Allocates only when endpoints are created or deleted.
     pub(crate) fn run(self, session: &Session) {
         let notifier = session.notifier();
-        let bell = &notifier.wakers;
+        let bell = &notifier.waking;
         bell.begin(notifier.data_waiter());
         this_thread_calls_back();
         let mut spare = Vec::new();
@@ -41,7 +40,7 @@ impl StreamWaker {
             if session.is_stopping() {
                 break;
             }
-            // Before the look: the last word of a reader that goes is said by then.
+            // Read before the readers: a deleted reader has notified its streams by then.
             let now = Some(self.local_endpoints.generation());
             let due = readers
                 .iter()
@@ -51,7 +50,7 @@ impl StreamWaker {
                 generation = now;
                 readers = self.readers();
             } else if woken == 0 {
-                session.wait_as(bell.signal(), notifier.has_streams());
+                session.wait_in_thread(bell.signal(), notifier.has_streams());
             }
         }
         bell.end();
@@ -73,7 +72,7 @@ impl StreamWaker {
 fn wake(reader: &ReaderCore, spare: &mut Vec<Waker>) {
     reader.side.streams.take(spare);
     for waker in spare.drain(..) {
-        // A waker that panics is user code that failed: the others are woken.
+        // A waker that panics is a fault of user code: the others are woken all the same.
         if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
             tracing::error!("a waker panicked");
         }

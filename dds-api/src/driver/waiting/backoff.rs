@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::properties::WaitPolicy;
 
-/// How often a thread looks again before it sleeps: to wake it takes who does longer than much
-/// of what it waits for.
+/// How often a thread looks again before it sleeps: waking it often costs the waker more than the
+/// event that it waits for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BackoffLimits {
     pub(crate) spins: u32,
@@ -15,10 +15,9 @@ pub(crate) struct BackoffLimits {
 }
 
 impl BackoffLimits {
-    /// More polling threads than cores is normal: `balanced` yields whenever it has found
-    /// nothing, which where nobody else wants the processor is a look with a pause, and where
-    /// somebody does leaves it to who has something to do. Even `spin` yields soon, and ends
-    /// after some milliseconds.
+    /// More polling threads than processors is normal. `balanced` yields whenever it has found
+    /// nothing: on an idle processor that is a short pause, on a busy one it lets another thread
+    /// work. Even `spin` yields soon, and ends after some milliseconds.
     pub(crate) const fn of(policy: WaitPolicy) -> Self {
         let (spins, yields) = match policy {
             WaitPolicy::Balanced => (0, 32),
@@ -29,11 +28,10 @@ impl BackoffLimits {
     }
 }
 
-/// A yield lasts for as long as others want the processor: however many there may be, they end
-/// after this.
+/// A yield lasts for as long as other threads want the processor; yielding ends after this time.
 const YIELDS_FOR: Duration = Duration::from_millis(5);
 
-/// Backoff in vain, one after the other.
+/// Looks in vain, one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     vain: u32,
@@ -41,7 +39,7 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// One more. Whether to look again, rather than to sleep: spins, or yields, first.
+    /// One more look was in vain: spins or yields. False if it is time to sleep.
     pub(crate) fn again(&mut self, limits: BackoffLimits) -> bool {
         self.vain += 1;
         if self.vain <= limits.spins {
@@ -65,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_are_so_many_or_end_in_time() {
+    fn it_ends_after_its_limits_or_in_time() {
         let few = BackoffLimits {
             spins: 3,
             yields: 2,

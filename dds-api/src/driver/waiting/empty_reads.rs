@@ -6,18 +6,17 @@ use std::time::Duration;
 use spindle_dds_core::StepOutcome;
 use spindle_dds_transport::WakeInterest;
 
-/// How many it takes.
-const CLOSE_GLANCES: u32 = 16;
+/// Reads in a row, each soon after the other, that make a thread one that polls.
+const CLOSE_READS: u32 = 16;
 
-/// How many of them find messages that wait for other readers before the processor is left
-/// to these: where each has one, that takes less.
+/// Reads in a row that find messages waiting for other readers, before the thread yields its
+/// processor to them: where each reader has one, they need less time.
 const HELD_UP_MAX: u32 = 8;
 
-/// How often there were empty_reads of late. Several threads that poll take each other's for
-/// their own.
+/// Reads that found nothing. Threads that poll at once are counted as one.
 #[derive(Debug, Default)]
 pub(crate) struct EmptyReads {
-    /// When there was one, in nanoseconds of the engine's time.
+    /// When the last one was, in ns of the engine's time.
     last: AtomicU64,
     /// Those before it that followed each other closely.
     close: AtomicU32,
@@ -25,16 +24,16 @@ pub(crate) struct EmptyReads {
     unbroken: AtomicU32,
     /// Those in a row that found messages waiting for other readers.
     held_up: AtomicU32,
-    /// When who polls has said last that it is near.
-    said: AtomicU64,
-    /// The last one found something to do.
+    /// When the lease was renewed last, in ns of the engine's time.
+    renewed_at: AtomicU64,
+    /// The step for the last one found something to do.
     flows: AtomicBool,
-    /// The keeper is awake, and somebody else would rather look.
-    pub(crate) seat_wanted: AtomicBool,
+    /// The polling thread is awake, and a thread that polls wants the role.
+    pub(crate) role_wanted: AtomicBool,
 }
 
 impl EmptyReads {
-    /// One more. Whether there are so many, within `close` of each other, that somebody polls.
+    /// One more. Whether there are so many, within `close` of each other, that a thread polls.
     pub(crate) fn count(&self, now: u64, close: Duration) -> bool {
         let since = now.saturating_sub(self.last.load(Ordering::Relaxed));
         self.last.store(now, Ordering::Relaxed);
@@ -48,21 +47,21 @@ impl EmptyReads {
             0
         };
         self.close.store(close, Ordering::Relaxed);
-        close >= CLOSE_GLANCES
+        close >= CLOSE_READS
     }
 
-    /// Somebody waits for data, and is told when to look.
-    pub(crate) fn somebody_waits(&self) {
+    /// A thread waits for data, and is woken for it.
+    pub(crate) fn note_waiting_thread(&self) {
         self.unbroken.store(0, Ordering::Relaxed);
     }
 
-    /// Whether nobody has waited for data since so many empty_reads.
-    pub(crate) fn nobody_waits(&self) -> bool {
-        self.unbroken.load(Ordering::Relaxed) >= CLOSE_GLANCES
+    /// Whether no thread has waited for data since `CLOSE_READS` reads.
+    pub(crate) fn no_thread_waits(&self) -> bool {
+        self.unbroken.load(Ordering::Relaxed) >= CLOSE_READS
     }
 
-    /// Whether who polls has found for a while that what has come waits for other readers, who
-    /// may have no processor.
+    /// True if the last reads found only messages that are not stable yet: other readers may have
+    /// no processor.
     fn is_held_up(&self, found: Option<StepOutcome>) -> bool {
         let waits = |it: StepOutcome| !it.progress && it.want == WakeInterest::DataAndAcks;
         let held_up = match found.is_some_and(waits) {
@@ -73,31 +72,31 @@ impl EmptyReads {
         held_up > HELD_UP_MAX
     }
 
-    /// Whether who polls waits a moment for more, before it looks.
+    /// Whether the thread spins for a moment before it looks, to find more at a time.
     pub(crate) fn lingers(&self, is_crowded: bool) -> bool {
         !is_crowded && self.flows.load(Ordering::Relaxed)
     }
 
-    /// Whether it leaves its processor to others, after what it has found.
+    /// Whether the thread yields its processor after this outcome.
     pub(crate) fn leaves(&self, found: Option<StepOutcome>, is_crowded: bool) -> bool {
         let progress = found.is_some_and(|it| it.progress);
         self.flows.store(progress, Ordering::Relaxed);
         self.is_held_up(found) || is_crowded && !progress
     }
 
-    /// Whether who polls has said of late that it is near: as often is enough.
-    pub(crate) fn has_said(&self, now: u64, close: Duration) -> bool {
-        let since = now.saturating_sub(self.said.load(Ordering::Relaxed));
+    /// Whether the lease was renewed within `close`.
+    pub(crate) fn was_renewed(&self, now: u64, close: Duration) -> bool {
+        let since = now.saturating_sub(self.renewed_at.load(Ordering::Relaxed));
         u128::from(since) < close.as_nanos()
     }
 
-    pub(crate) fn says(&self, now: u64) {
-        self.said.store(now, Ordering::Relaxed);
+    pub(crate) fn note_renewal(&self, now: u64) {
+        self.renewed_at.store(now, Ordering::Relaxed);
     }
 
-    /// Whether somebody would rather look than the keeper, since it asked last.
-    pub(crate) fn want_seat(&self) -> bool {
-        self.seat_wanted.load(Ordering::Relaxed) && self.seat_wanted.swap(false, Ordering::Relaxed)
+    /// Whether a thread has wanted the poller role since the last call.
+    pub(crate) fn take_role_request(&self) -> bool {
+        self.role_wanted.load(Ordering::Relaxed) && self.role_wanted.swap(false, Ordering::Relaxed)
     }
 }
 
@@ -106,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_polls_is_who_looks_again_and_again() {
+    fn reads_in_close_succession_make_a_thread_one_that_polls() {
         let empty_reads = EmptyReads::default();
         let limit = Duration::from_micros(250);
         let close = limit.as_nanos() as u64 - 1;
@@ -116,24 +115,24 @@ mod tests {
             assert_eq!(empty_reads.count(now, limit), expected);
         };
         check(0, false);
-        (1..CLOSE_GLANCES).for_each(|_| check(close, false));
+        (1..CLOSE_READS).for_each(|_| check(close, false));
         check(close, true);
         check(close, true);
         check(close + 1, false);
-        (1..CLOSE_GLANCES).for_each(|_| check(close, false));
+        (1..CLOSE_READS).for_each(|_| check(close, false));
         check(1, true);
     }
 
     #[test]
-    fn who_waits_now_and_then_does_not_only_poll() {
+    fn a_thread_that_waits_now_and_then_does_not_only_poll() {
         let empty_reads = EmptyReads::default();
-        let glance = || assert!(!empty_reads.count(0, Duration::ZERO));
-        (1..CLOSE_GLANCES).for_each(|_| glance());
-        assert!(!empty_reads.nobody_waits());
-        glance();
-        assert!(empty_reads.nobody_waits());
-        empty_reads.somebody_waits();
-        assert!(!empty_reads.nobody_waits());
+        let empty_read = || assert!(!empty_reads.count(0, Duration::ZERO));
+        (1..CLOSE_READS).for_each(|_| empty_read());
+        assert!(!empty_reads.no_thread_waits());
+        empty_read();
+        assert!(empty_reads.no_thread_waits());
+        empty_reads.note_waiting_thread();
+        assert!(!empty_reads.no_thread_waits());
     }
 
     fn found(progress: bool, want: WakeInterest) -> StepOutcome {
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_something_lingers_and_who_does_not_leaves_where_it_is_crowded() {
+    fn a_thread_lingers_after_progress_and_yields_without_it_where_it_is_crowded() {
         let empty_reads = EmptyReads::default();
         let check = |progress, is_crowded, [leaves, lingers]: [bool; 2]| {
             let outcome = Some(found(progress, WakeInterest::Data));
@@ -159,31 +158,31 @@ mod tests {
         check(false, false, [false, false]);
         check(true, true, [false, false]);
         check(false, true, [true, false]);
-        assert!(empty_reads.leaves(None, true), "somebody else steps");
+        assert!(empty_reads.leaves(None, true), "another thread steps");
     }
 
     #[test]
-    fn who_waits_for_other_readers_is_held_up_after_some_looks() {
+    fn a_thread_yields_after_some_reads_that_wait_for_other_readers() {
         let empty_reads = EmptyReads::default();
         let waiting = Some(found(false, WakeInterest::DataAndAcks));
-        for news in [
+        for other in [
             Some(found(true, WakeInterest::DataAndAcks)),
             Some(found(false, WakeInterest::Data)),
             None,
         ] {
-            assert!(!empty_reads.is_held_up(news));
+            assert!(!empty_reads.is_held_up(other));
             (0..HELD_UP_MAX).for_each(|_| assert!(!empty_reads.is_held_up(waiting)));
             assert!(empty_reads.is_held_up(waiting));
-            assert!(empty_reads.is_held_up(waiting), "until there is news");
+            assert!(empty_reads.is_held_up(waiting), "until that changes");
         }
     }
 
     #[test]
-    fn a_seat_is_given_up_once() {
+    fn the_role_is_requested_once() {
         let empty_reads = EmptyReads::default();
-        assert!(!empty_reads.want_seat());
-        empty_reads.seat_wanted.store(true, Ordering::Relaxed);
-        assert!(empty_reads.want_seat());
-        assert!(!empty_reads.want_seat());
+        assert!(!empty_reads.take_role_request());
+        empty_reads.role_wanted.store(true, Ordering::Relaxed);
+        assert!(empty_reads.take_role_request());
+        assert!(!empty_reads.take_role_request());
     }
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use spindle_dds_transport::ticks::Ticks;
 
-/// Ticks for which the time may stand still: some microseconds, where what the engine does by
-/// the time takes milliseconds.
+/// Ticks for which the time may stand still: some microseconds. The engine's timeouts are
+/// milliseconds.
 const STILL_TICKS: u64 = 10_000;
 
 /// How long [`Clock::linger`] takes: about as long as it takes to send a few messages.
@@ -15,14 +15,14 @@ const LINGER: Duration = Duration::from_nanos(700);
 /// The same in ticks, of which there are two to four in a nanosecond mostly.
 const LINGER_TICKS: u64 = 2000;
 
-/// Nanoseconds since it was made, to some microseconds. Who looks again and again asks it each
-/// time: it asks the system's clock only after so many ticks of the processor's counter, where
-/// there is one. For a thread it does not go back, between threads by those microseconds at most.
+/// Nanoseconds since it was made, exact to some microseconds. Threads that poll read it at each
+/// look: it reads the system's clock only every `STILL_TICKS` of the processor's counter, if there
+/// is one. It never goes back for one thread; two threads differ by those microseconds at most.
 #[derive(Debug)]
 pub(crate) struct Clock {
     since: Instant,
     ticks: Option<Ticks>,
-    /// Ticks when the clock was asked last, and what it said.
+    /// Ticks when the system's clock was read last, and the nanoseconds that it gave.
     asked_at: AtomicU64,
     said: AtomicU64,
 }
@@ -43,20 +43,20 @@ impl Clock {
             return self.ask();
         };
         let ticks = ticks.read();
-        // Acquire: what was said then, or later.
+        // Acquire: pairs with the release below, so `said` is of then or later.
         let passed = ticks.wrapping_sub(self.asked_at.load(Ordering::Acquire));
         if passed < STILL_TICKS {
             return self.said.load(Ordering::Relaxed);
         }
         let now = self.ask();
-        // Of several threads, who asked last.
+        // Several threads may read the clock: the latest time counts.
         let now = self.said.fetch_max(now, Ordering::Relaxed).max(now);
         self.asked_at.store(ticks, Ordering::Release);
         now
     }
 
-    /// Does nothing for a moment, and touches no memory: less than a microsecond, whatever a
-    /// pause of this processor takes.
+    /// Spins for less than a microsecond, however long a pause instruction takes, and touches no
+    /// memory.
     pub(crate) fn linger(&self) {
         match self.ticks {
             Some(ticks) => {

@@ -11,53 +11,53 @@ use spindle_dds_transport::poller_role::PollerRole;
 use super::backoff::BackoffLimits;
 use super::empty_reads::EmptyReads;
 
-/// Samples that are to stay in a ring are copied out when the ring is nearly
-/// full of them and nobody has asked for one for so long.
+/// Samples that are to stay in a ring are copied out if the ring is nearly full of them and their
+/// reader has not asked for samples for this long.
 pub(crate) const NEGLECTED_AFTER: Duration = Duration::from_millis(20);
 
-/// Between the polling thread and those that wait for data.
+/// Shared by the polling thread and the threads that wait for data.
 #[derive(Debug)]
 pub(crate) struct Followers {
-    pub(crate) duty: PollerRole,
-    /// Threads that wait for data.
-    pub(crate) visitors: AtomicU32,
-    /// When the keeper looks by itself at the latest: nanoseconds of the engine's time.
+    pub(crate) role: PollerRole,
+    /// Threads that wait for the poller role while the polling thread is awake.
+    pub(crate) waiting: AtomicU32,
+    /// When the sleeping polling thread looks by itself at the latest, in ns of the engine's time.
     pub(crate) looks_at: AtomicU64,
-    /// How often a guest has gone away on trust.
-    pub(crate) aways: AtomicU32,
-    /// How soon the keeper looks whether it comes back: nanoseconds.
+    /// How often a follower has leased the role.
+    pub(crate) leases: AtomicU32,
+    /// How soon the polling thread checks whether the follower is back, in ns.
     pub(crate) back_within: AtomicU64,
-    /// When one did so last, and did not come back yet: nanoseconds of the engine's time, or 0.
+    /// When the role was leased, in ns of the engine's time; 0 if the follower is back.
     went_at: AtomicU64,
-    /// Visits that a guest is not trusted to return from.
+    /// How many waits from now on end without a lease.
     distrust: AtomicU32,
-    /// How many these are when one is late the next time.
+    /// How many these are when a follower is late the next time.
     distrust_next: AtomicU32,
-    /// Backoff of threads that poll.
+    /// Reads that found nothing.
     pub(crate) empty_reads: EmptyReads,
-    /// How many this process may run on.
+    /// Processors that this process may run on.
     pub(crate) processors: usize,
     limits: BackoffLimits,
 }
 
-/// How soon the keeper looks whether a guest that is away comes back.
+/// How soon the polling thread checks whether a follower that has leased the role is back.
 pub(crate) const BACK_WITHIN: Duration = Duration::from_millis(1);
-/// How soon the keeper does its upkeep after a guest has gone.
+/// How soon the polling thread does its upkeep after a follower has left.
 pub(crate) const UPKEEP_WITHIN: Duration = NEGLECTED_AFTER;
-/// Who stays away for longer is late: as long as it takes to wake the keeper a few times.
+/// A follower that stays lease_for for longer is late: about as long as a few wake-ups take.
 const TRUSTED_FOR: Duration = Duration::from_micros(100);
-/// Visits after one from which a guest did not return in time.
+/// Waits without a lease after a follower was late.
 const DISTRUST: u32 = 64;
-/// The most of them: after the next one from which it is late, it is twice as many.
+/// The most of them: they double each time that a follower is late.
 const DISTRUST_MAX: u32 = 1 << 16;
 
 impl Followers {
     pub(crate) fn new(limits: BackoffLimits) -> Self {
         Self {
-            duty: PollerRole::new(),
-            visitors: AtomicU32::new(0),
+            role: PollerRole::new(),
+            waiting: AtomicU32::new(0),
             looks_at: AtomicU64::new(u64::MAX),
-            aways: AtomicU32::new(0),
+            leases: AtomicU32::new(0),
             back_within: AtomicU64::new(BACK_WITHIN.as_nanos() as u64),
             went_at: AtomicU64::new(0),
             distrust: AtomicU32::new(0),
@@ -72,44 +72,44 @@ impl Followers {
         self.limits
     }
 
-    /// Whether somebody waits for data, and looks for it if the keeper does not.
-    pub(crate) fn has_visitors(&self) -> bool {
-        self.visitors.load(Ordering::Relaxed) != 0
+    /// Whether a thread waits for data that would poll if the polling thread slept.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) != 0
     }
 
-    /// The keeper sleeps until then.
+    /// The polling thread sleeps until then, in ns of the engine's time.
     pub(crate) fn looks_at(&self, then: u64) {
         self.looks_at.store(then, Ordering::Relaxed);
     }
 
-    /// How often a guest has gone away on trust.
-    pub(crate) fn aways(&self) -> u32 {
-        self.aways.load(Ordering::Relaxed)
+    /// How often a follower has leased the role.
+    pub(crate) fn leases(&self) -> u32 {
+        self.leases.load(Ordering::Relaxed)
     }
 
-    /// How soon the keeper looks whether a guest that is away comes back.
+    /// How soon the polling thread checks whether the follower is back.
     pub(crate) fn back_within(&self) -> Duration {
         Duration::from_nanos(self.back_within.load(Ordering::Relaxed))
     }
 
-    /// A guest was away, and did not come back.
+    /// A follower has leased the role, and did not come back in time.
     pub(crate) fn distrust(&self) {
         self.distrust.store(DISTRUST, Ordering::Relaxed);
     }
 
-    /// A guest goes away on trust.
-    pub(crate) fn goes(&self, now: u64) {
+    /// A follower leases the role.
+    pub(crate) fn note_lease(&self, now: u64) {
         self.went_at.store(now.max(1), Ordering::Relaxed);
     }
 
-    /// A guest is there; if it was away, that was not for long, or it is trusted less.
-    pub(crate) fn comes(&self, now: u64) {
+    /// A follower is there. If it had leased the role and is late, it is trusted less.
+    pub(crate) fn note_return(&self, now: u64) {
         let went_at = self.went_at.load(Ordering::Relaxed);
         if went_at == 0 {
             return;
         }
         self.went_at.store(0, Ordering::Relaxed);
-        // One guest at a time.
+        // One follower at a time.
         let late = self.distrust_next.load(Ordering::Relaxed);
         let next = match Duration::from_nanos(now.saturating_sub(went_at)) <= TRUSTED_FOR {
             true => DISTRUST,
@@ -124,14 +124,14 @@ impl Followers {
     pub(crate) fn trusts(&self) -> bool {
         let left = self.distrust.load(Ordering::Relaxed);
         if left > 0 {
-            // One guest at a time; the keeper starts anew meanwhile at worst.
+            // One follower at a time; at worst the polling thread sets it anew meanwhile.
             self.distrust.store(left - 1, Ordering::Relaxed);
         }
         left == 0
     }
 }
 
-/// Whether who sleeps for `announced` is woken for what is wanted.
+/// Whether a sleeper that announced `announced` is woken for what is `wanted`.
 pub(crate) fn covers(announced: WakeInterest, wanted: WakeInterest) -> bool {
     announced == WakeInterest::DataAndAcks || wanted == WakeInterest::Data
 }
@@ -141,29 +141,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_late_again_is_trusted_less_each_time() {
-        let seat = Followers::new(BackoffLimits {
+    fn a_follower_that_is_late_again_is_trusted_less_each_time() {
+        let followers = Followers::new(BackoffLimits {
             spins: 0,
             yields: 0,
         });
         let in_time = TRUSTED_FOR.as_nanos() as u64;
-        let visits_without_trust = || (0..).take_while(|_: &u32| !seat.trusts()).count() as u32;
-        let away = |ns: u64| {
-            seat.goes(1000);
-            seat.comes(1000 + ns);
+        let waits_without_trust = || (0..).take_while(|_: &u32| !followers.trusts()).count() as u32;
+        let lease_for = |ns: u64| {
+            followers.note_lease(1000);
+            followers.note_return(1000 + ns);
         };
-        away(in_time);
-        assert_eq!(visits_without_trust(), 0);
-        away(in_time + 1);
-        assert_eq!(visits_without_trust(), DISTRUST);
-        away(in_time + 1);
-        assert_eq!(visits_without_trust(), 2 * DISTRUST);
-        seat.comes(u64::MAX);
-        assert_eq!(visits_without_trust(), 0, "it was not away");
-        (0..20).for_each(|_| away(in_time + 1));
-        assert_eq!(visits_without_trust(), DISTRUST_MAX);
-        away(in_time);
-        away(in_time + 1);
-        assert_eq!(visits_without_trust(), DISTRUST, "it was in time meanwhile");
+        lease_for(in_time);
+        assert_eq!(waits_without_trust(), 0);
+        lease_for(in_time + 1);
+        assert_eq!(waits_without_trust(), DISTRUST);
+        lease_for(in_time + 1);
+        assert_eq!(waits_without_trust(), 2 * DISTRUST);
+        followers.note_return(u64::MAX);
+        assert_eq!(waits_without_trust(), 0, "there was no lease");
+        (0..20).for_each(|_| lease_for(in_time + 1));
+        assert_eq!(waits_without_trust(), DISTRUST_MAX);
+        lease_for(in_time);
+        lease_for(in_time + 1);
+        assert_eq!(waits_without_trust(), DISTRUST, "it was in time meanwhile");
     }
 }

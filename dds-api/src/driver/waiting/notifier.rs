@@ -6,14 +6,14 @@ use std::sync::{Arc, OnceLock, Weak};
 use crate::condition::{DataWaiter, Signal};
 use crate::status::StatusMask;
 
-/// The bell of one thread. Rung before there is one, it is not remembered: the
-/// thread looks at everything when it starts.
+/// Wakes one thread. A notification before the thread has begun is not remembered: the thread looks
+/// at everything when it begins.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadNotifier(Signal);
 
 impl ThreadNotifier {
     /// Never waits; a system call only when the thread sleeps.
-    pub(crate) fn ring(&self) {
+    pub(crate) fn notify(&self) {
         self.0.raise();
     }
 
@@ -24,80 +24,80 @@ impl ThreadNotifier {
         debug_assert!(is_first, "each thread has a bell of its own");
     }
 
-    /// What the thread waits for. It resets it before it looks for what it has to do.
+    /// The signal that the thread waits for, and resets before it looks for work.
     pub(crate) fn signal(&self) -> &Signal {
         &self.0
     }
 
-    /// Nobody is woken any more.
+    /// The thread ends: it is not woken any more.
     pub(crate) fn end(&self) {
         self.0.end();
     }
 }
 
-/// The notifier of a participant.
+/// Wakes the two threads of a participant that run user code.
 #[derive(Debug, Default)]
 pub(crate) struct Notifier {
-    /// Of the dispatch thread, which calls listeners.
-    pub(crate) listeners: ThreadNotifier,
-    /// Of the waking thread, which no listener holds up.
-    pub(crate) wakers: ThreadNotifier,
-    /// How many entities have been given a sign.
-    signs: AtomicU32,
-    /// Signs of those whose listeners are to be called.
-    calls: AtomicU64,
-    /// Statuses that the mask of a listener has ever had, of whatever entity.
-    heard: AtomicU32,
-    /// A stream has waited for data once.
-    streamed: AtomicBool,
-    /// Where threads wait that look for themselves, once it is enabled.
+    /// The dispatch thread, which calls listeners.
+    pub(crate) dispatching: ThreadNotifier,
+    /// The waking thread, which wakes streams.
+    pub(crate) waking: ThreadNotifier,
+    /// How many entities have been assigned a bit.
+    entities: AtomicU32,
+    /// Bits of the entities whose listeners are to be called.
+    pending: AtomicU64,
+    /// Statuses that the mask of any listener has ever had.
+    listened_for: AtomicU32,
+    /// A stream has waited for data at least once.
+    has_streams: AtomicBool,
+    /// Where threads wait that poll for themselves. Set when the participant is enabled.
     data_waiter: OnceLock<Weak<dyn DataWaiter>>,
 }
 
 impl Notifier {
-    /// A new entity's sign: one bit, so that the dispatch thread need not look at all entities
-    /// to find the one that calls. Where there are more than 64 entities, some share one.
+    /// A bit for a new entity, so that the dispatch thread looks only at entities with pending
+    /// statuses. With more than 64 entities, some share one.
     pub(crate) fn assign_bit(&self) -> u64 {
-        1 << (self.signs.fetch_add(1, Ordering::Relaxed) % u64::BITS)
+        1 << (self.entities.fetch_add(1, Ordering::Relaxed) % u64::BITS)
     }
 
-    /// An entity of this sign has something for its listeners, and has noted what. Never waits.
-    pub(crate) fn call(&self, sign: u64) {
+    /// The entity with this bit has noted statuses for its listeners. Never waits.
+    pub(crate) fn notify_listeners(&self, bit: u64) {
         // Release: pairs with the acquire in `take_called`, for what the entity has noted.
-        self.calls.fetch_or(sign, Ordering::Release);
-        self.listeners.ring();
+        self.pending.fetch_or(bit, Ordering::Release);
+        self.dispatching.notify();
     }
 
-    /// The signs of those who have called since this was asked last.
+    /// The bits of entities with statuses for listeners, since the last call.
     pub(crate) fn take_called(&self) -> u64 {
-        self.calls.swap(0, Ordering::Acquire)
+        self.pending.swap(0, Ordering::Acquire)
     }
 
-    /// A listener with this mask is set somewhere.
-    pub(crate) fn hear(&self, mask: StatusMask) {
-        let mut heard = mask.bits();
+    /// A listener with this mask is set on any entity.
+    pub(crate) fn listen_for(&self, mask: StatusMask) {
+        let mut statuses = mask.bits();
         if mask.contains(StatusMask::DATA_ON_READERS) {
-            // It is told by what comes in readers.
-            heard |= StatusMask::DATA_AVAILABLE.bits();
+            // Its reader's DATA_AVAILABLE is what triggers it.
+            statuses |= StatusMask::DATA_AVAILABLE.bits();
         }
-        self.heard.fetch_or(heard, Ordering::SeqCst);
+        self.listened_for.fetch_or(statuses, Ordering::SeqCst);
     }
 
-    /// Whether a listener may be there for one of them.
+    /// Whether any entity may have a listener for one of these statuses.
     pub(crate) fn has_listener_for(&self, statuses: StatusMask) -> bool {
-        StatusMask::from_bits(self.heard.load(Ordering::SeqCst)).intersects(statuses)
+        StatusMask::from_bits(self.listened_for.load(Ordering::SeqCst)).intersects(statuses)
     }
 
     /// A stream waits for data.
-    pub(crate) fn stream(&self) {
+    pub(crate) fn note_stream(&self) {
         if !self.has_streams() {
-            self.streamed.store(true, Ordering::Relaxed);
+            self.has_streams.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether one has ever done so.
+    /// Whether a stream has ever waited for data.
     pub(crate) fn has_streams(&self) -> bool {
-        self.streamed.load(Ordering::Relaxed)
+        self.has_streams.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_data_waiter(&self, data_waiter: Weak<dyn DataWaiter>) {
@@ -114,20 +114,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_calls_is_told_by_its_sign() {
+    fn an_entity_with_pending_statuses_is_found_by_its_bit() {
         let notifier = Notifier::default();
-        let signs: Vec<u64> = (0..65).map(|_| notifier.assign_bit()).collect();
-        let all = signs.iter().fold(0, |all, sign| all | sign);
-        assert_eq!(all, u64::MAX, "64 entities have signs of their own");
-        assert_eq!(signs[64], signs[0], "then they share them");
+        let bits: Vec<u64> = (0..65).map(|_| notifier.assign_bit()).collect();
+        let all = bits.iter().fold(0, |all, bit| all | bit);
+        assert_eq!(all, u64::MAX, "64 entities have bits of their own");
+        assert_eq!(bits[64], bits[0], "then they share them");
         assert_eq!(notifier.take_called(), 0);
-        notifier.call(signs[3]);
-        notifier.call(signs[5]);
-        assert_eq!(notifier.take_called(), signs[3] | signs[5]);
-        assert_eq!(
-            notifier.take_called(),
-            0,
-            "who was taken note of calls no more"
-        );
+        notifier.notify_listeners(bits[3]);
+        notifier.notify_listeners(bits[5]);
+        assert_eq!(notifier.take_called(), bits[3] | bits[5]);
+        assert_eq!(notifier.take_called(), 0, "a bit is taken once");
     }
 }

@@ -1,26 +1,25 @@
-//! A thread that polls looks for itself.
+//! A thread that polls with `take` or `read` steps the engine itself.
 //!
-//! `take` and `read` that find nothing have the engine step once, and look again: who asks
-//! again and again is not to wait for the polling thread, which would have to be woken for
-//! each sample, or would spin beside it.
+//! If `take` or `read` finds nothing, the engine steps once, and the reader is asked again: a
+//! thread that asks again and again does not wait for the polling thread, which would have to be
+//! woken for each sample, or would spin beside it.
 //!
-//! Any thread may step at any time. What came after the keeper's last look has rung it if it
-//! sleeps, so nothing is lost by that, but each sample wakes the keeper in vain. So who asks
-//! often takes the duty (see [`duty`](spindle_dds_transport::poller_role)) as a thread that waits
-//! does, and goes away on trust at once: nobody is rung, the keeper sleeps on, and looks each
-//! millisecond whether there has been another glance meanwhile (or two, where there are
-//! more members than processors, and who polls is often without one). If there was none, it
-//! takes the duty itself; it does not look before. A keeper that is awake goes to sleep for it,
-//! whatever its strategy.
+//! Any thread may step at any time. A push after the polling thread's last look wakes that thread
+//! if it sleeps: nothing is lost, but it is woken in vain. So a thread that asks often takes the
+//! poller role (see [`poller_role`](spindle_dds_transport::poller_role)) as a thread that waits
+//! does, and leases it at once: doorbells wake no thread, the polling thread sleeps on, and checks
+//! each millisecond whether there was another read (each two milliseconds if there are more members
+//! than processors). If there was none, it reclaims the role. A polling thread that is awake goes
+//! to sleep for it, whatever its wait policy.
 //!
-//! Where what has come waits for other readers, the calling thread leaves them the processor. So
-//! it does after each look in vain where there are more members than processors.
+//! If what has come waits for other readers, the calling thread yields its processor to them. It
+//! also does so after each look in vain where there are more members than processors.
 //!
-//! Who keeps finding something lingers for a moment before it looks again, if each member may
-//! have a processor: it finds more at a time then. Between each two looks of a reader that is
-//! close behind it, a sender fetches the lines of its guard and of its next messages back from
-//! the processor that looked; fewer looks make both sides faster. Who has found nothing looks at
-//! once, so that what comes by itself is not found later for it.
+//! A thread that keeps finding something spins for a moment before its next look, if each member
+//! can have a processor: then it finds more at a time. Between two looks of a reader that is close
+//! behind it, a sender fetches the cache lines of its guard and of its next messages back; fewer
+//! looks make both sides faster. A thread that has found nothing looks at once: a single sample is
+//! not found later.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -31,72 +30,77 @@ use spindle_dds_transport::Fabric;
 
 use crate::driver::session::Session;
 
-/// EmptyReads that follow each other within that part of the time for which the keeper trusts a
-/// thread that polls make it one.
+/// A thread polls if its empty reads follow each other within this part of the time in which it is
+/// expected back.
 const CLOSE_PART: u32 = 4;
 
 thread_local! {
-    /// This thread runs what applications have registered.
+    /// This thread calls listeners or wakers.
     static CALLS_BACK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The calling thread calls listeners or wakers: it never steps on their behalf. They are
-/// called because of what has come, one after the other, and others wait for their turn.
+/// The calling thread calls listeners or wakers: their reads do not step the engine. They are
+/// called for what has come already, and others wait for their turn.
 pub(crate) fn this_thread_calls_back() {
     CALLS_BACK.set(true);
 }
 
 impl Session {
-    /// One step for who has found nothing; whether there was something to do.
-    pub(crate) fn glance_once(&self) -> bool {
-        if CALLS_BACK.get() || self.hold().is_alone() || self.is_stopping() {
+    /// One step for a read that has found nothing. Returns whether there was something to do.
+    pub(crate) fn step_for_read(&self) -> bool {
+        if CALLS_BACK.get() || self.pause().is_exclusive() || self.is_stopping() {
             return false;
         }
-        let (seat, now) = (self.followers(), self.now());
+        let (followers, now) = (self.followers(), self.now());
         let close = self.polls_within() / CLOSE_PART;
-        let polls = seat.empty_reads.count(now, close);
-        // Who does not ask again is to see all that has come.
+        let polls = followers.empty_reads.count(now, close);
+        // A thread that does not ask again is to see all that has come.
         if !polls {
             return self.step_at(now).is_some_and(|outcome| outcome.progress);
         }
-        // It is trusted for some time more, and nobody is rung meanwhile.
-        if !self.is_near(now, close) {
-            if seat.duty.is_with_poller() {
-                seat.empty_reads.seat_wanted.store(true, Ordering::Relaxed);
-            } else if (seat.empty_reads.nobody_waits() || seat.trusts()) && seat.duty.take() {
-                return self.glance_in_seat(now);
+        // The lease is renewed: doorbells wake no thread meanwhile.
+        if !self.renew_lease(now, close) {
+            if followers.role.is_with_poller() {
+                followers
+                    .empty_reads
+                    .role_wanted
+                    .store(true, Ordering::Relaxed);
+            } else if (followers.empty_reads.no_thread_waits() || followers.trusts())
+                && followers.role.take()
+            {
+                return self.step_in_role(now);
             }
         }
         let is_crowded = self.is_crowded();
-        if seat.empty_reads.lingers(is_crowded) {
+        if followers.empty_reads.lingers(is_crowded) {
             self.linger();
         }
         let outcome = self.step_briefly_at(now);
         let progress = outcome.is_some_and(|outcome| outcome.progress);
-        if seat.empty_reads.leaves(outcome, is_crowded) {
+        if followers.empty_reads.leaves(outcome, is_crowded) {
             thread::yield_now();
         }
         progress
     }
 
-    /// Says that it is, if a guest is away: now and then is enough.
-    fn is_near(&self, now: u64, close: Duration) -> bool {
-        let seat = self.followers();
-        if seat.empty_reads.has_said(now, close) && seat.duty.is_leased() {
+    /// Renews the lease if there is one, at most once in `close`. False if there is none.
+    fn renew_lease(&self, now: u64, close: Duration) -> bool {
+        let followers = self.followers();
+        if followers.empty_reads.was_renewed(now, close) && followers.role.is_leased() {
             return true;
         }
-        let is_near = seat.duty.renew_lease();
-        if is_near {
-            seat.empty_reads.says(now);
+        let is_leased = followers.role.renew_lease();
+        if is_leased {
+            followers.empty_reads.note_renewal(now);
         }
-        is_near
+        is_leased
     }
 
-    /// With the duty, which the keeper had, asleep.
-    fn glance_in_seat(&self, now: u64) -> bool {
+    /// Steps with the poller role, which the sleeping polling thread had, and leases it.
+    fn step_in_role(&self, now: u64) -> bool {
         self.handle().fabric().announce_awake();
         let outcome = self.step_briefly_at(now);
-        self.go_away(self.polls_within());
+        self.leave_on_lease(self.polls_within());
         outcome.is_some_and(|outcome| outcome.progress)
     }
 }

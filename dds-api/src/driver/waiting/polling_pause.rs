@@ -1,4 +1,4 @@
-//! Holding the polling thread, for measurements: whoever holds it steps by hand.
+//! Pausing the polling thread, for measurements and tests: another thread steps by hand.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,13 +6,14 @@ use std::time::Duration;
 
 const WAKE_AGAIN_AFTER: Duration = Duration::from_millis(1);
 
-/// Where the polling thread waits while somebody else steps.
+/// Where the polling thread waits while it is paused.
 #[derive(Debug, Default)]
 pub(crate) struct PollingPause {
-    wanted: AtomicBool,
-    /// Nobody else steps meanwhile.
-    alone: AtomicBool,
-    /// Whether the thread stands still.
+    /// The polling thread is to stand still.
+    is_wanted: AtomicBool,
+    /// Only the thread that asked for the pause steps.
+    is_exclusive: AtomicBool,
+    /// The polling thread stands still.
     still: Mutex<bool>,
     changed: Condvar,
 }
@@ -22,20 +23,20 @@ impl PollingPause {
         self.still.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether only whoever holds it steps, or is about to.
-    pub(crate) fn is_alone(&self) -> bool {
-        self.alone.load(Ordering::Relaxed)
+    /// Whether only the thread that asked for the pause steps.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.is_exclusive.load(Ordering::Relaxed)
     }
 
-    /// The polling thread, between two steps.
+    /// Called by the polling thread between two steps.
     pub(crate) fn pass(&self) {
-        if !self.wanted.load(Ordering::Relaxed) {
+        if !self.is_wanted.load(Ordering::Relaxed) {
             return;
         }
         let mut still = self.still();
         *still = true;
         self.changed.notify_all();
-        while self.wanted.load(Ordering::Relaxed) {
+        while self.is_wanted.load(Ordering::Relaxed) {
             still = self
                 .changed
                 .wait(still)
@@ -44,12 +45,12 @@ impl PollingPause {
         *still = false;
     }
 
-    /// From now on the polling thread stops where it passes; `wake` has it come there. Whoever
-    /// polls steps, unless this is `alone`.
-    pub(crate) fn begin(&self, alone: bool, wake: impl Fn()) {
+    /// Waits until the polling thread stands still; `wake` wakes it. Other threads may step, unless
+    /// the pause is `exclusive`.
+    pub(crate) fn begin(&self, exclusive: bool, wake: impl Fn()) {
         let mut still = self.still();
-        self.alone.store(alone, Ordering::Relaxed);
-        self.wanted.store(true, Ordering::Relaxed);
+        self.is_exclusive.store(exclusive, Ordering::Relaxed);
+        self.is_wanted.store(true, Ordering::Relaxed);
         while !*still {
             // It may have been about to sleep when it was woken.
             wake();
@@ -58,11 +59,11 @@ impl PollingPause {
         }
     }
 
-    /// It goes on.
+    /// The polling thread goes on.
     pub(crate) fn end(&self) {
         let _still = self.still();
-        self.alone.store(false, Ordering::Relaxed);
-        self.wanted.store(false, Ordering::Relaxed);
+        self.is_exclusive.store(false, Ordering::Relaxed);
+        self.is_wanted.store(false, Ordering::Relaxed);
         self.changed.notify_all();
     }
 }

@@ -7,13 +7,13 @@ use std::task::Waker;
 
 use crate::driver::waiting::notifier::Notifier;
 
-/// Who is to be woken when data comes. Costs whoever brings it a look at one
-/// word while no stream waits.
+/// The wakers of streams to be woken when data comes. While no stream waits, data costs a load of
+/// one word.
 pub(crate) struct StreamWakers {
     wakers: Mutex<Vec<Waker>>,
-    /// Somebody waits. Changed under the lock.
+    /// A stream waits. Changed under the lock.
     waiting: AtomicBool,
-    /// Something came since they were woken last.
+    /// Data has come since the streams were woken last.
     due: AtomicBool,
     notifier: Arc<Notifier>,
 }
@@ -41,11 +41,11 @@ impl StreamWakers {
         self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stream wants to be woken once; it looks for data once more afterwards.
+    /// A stream is to be woken once; it looks for data once more after this call.
     pub(crate) fn register(&self, waker: &Waker) {
-        // User code: cloned, and dropped if it is known, without the lock.
+        // A waker is user code: it is cloned and dropped without the lock.
         let waker = waker.clone();
-        self.notifier.stream();
+        self.notifier.note_stream();
         let mut wakers = self.wakers();
         let known = wakers.iter().any(|known| known.will_wake(&waker));
         let spare = if known {
@@ -62,26 +62,26 @@ impl StreamWakers {
         fence(Ordering::SeqCst);
     }
 
+    /// There is data, or there never will be. Never waits.
+    pub(crate) fn notify(&self) {
+        fence(Ordering::SeqCst);
+        if self.waiting.load(Ordering::SeqCst) {
+            self.due.store(true, Ordering::SeqCst);
+            self.notifier.waking.notify();
+        }
+    }
+
+    /// Whether the streams are to be woken. Called by the waking thread.
+    pub(crate) fn is_due(&self) -> bool {
+        self.due.load(Ordering::SeqCst) && self.due.swap(false, Ordering::SeqCst)
+    }
+
     /// Whether a stream waits.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.waiting.load(Ordering::SeqCst)
     }
 
-    /// There is something new, or there never will be. Never waits.
-    pub(crate) fn notify(&self) {
-        fence(Ordering::SeqCst);
-        if self.waiting.load(Ordering::SeqCst) {
-            self.due.store(true, Ordering::SeqCst);
-            self.notifier.wakers.ring();
-        }
-    }
-
-    /// Whether they are to be woken. Waking thread.
-    pub(crate) fn is_due(&self) -> bool {
-        self.due.load(Ordering::SeqCst) && self.due.swap(false, Ordering::SeqCst)
-    }
-
-    /// Those that wait, into an empty list. Waking thread.
+    /// Moves the wakers into an empty list. Called by the waking thread.
     pub(crate) fn take(&self, into: &mut Vec<Waker>) {
         let mut wakers = self.wakers();
         std::mem::swap(&mut *wakers, into);

@@ -1,23 +1,24 @@
-//! Threads that wait for data look for it themselves.
+//! Threads that wait for data poll for themselves: the leader/followers pattern.
 //!
-//! The polling thread is the keeper of the participant's sleep, and a thread in a WaitSet, or
-//! one that calls listeners or wakes streams, is its guest (see
-//! [`duty`](spindle_dds_transport::poller_role)): it steps the engine, sleeps in the fabric, is rung by
-//! peers, and finds its condition true. Were it woken by the polling thread, each sample would
-//! cost two wake-ups, of which one alone costs more than all else.
+//! The polling thread has the poller role by default. A thread in a WaitSet, or one that calls
+//! listeners or wakes streams, is its follower: it takes the role over (see
+//! [`poller_role`](spindle_dds_transport::poller_role)), steps the engine, sleeps in the fabric, is
+//! woken by the doorbells of peers, and finds its condition true. If the polling thread woke it,
+//! each sample would cost two wake-ups, and one wake-up costs more than all else.
 //!
 //! ```text
-//!   waits:      steps beside the keeper while that is awake
-//!               takes the duty | steps until there is nothing | sleeps, is rung, steps ...
-//!   is raised:  had to sleep for it   the keeper's sleep is announced in its place, one
-//!                                     more look, and it goes: a peer's push wakes the keeper
-//!               came while it looked  it goes away on trust, and is back in a moment; the
-//!                                     keeper looks within two milliseconds whether it is
+//!   waits:      steps beside the polling thread while that is awake
+//!               takes the role | steps until there is nothing | sleeps, is woken, steps ...
+//!   is raised:  had to sleep for it   it announces the polling thread's sleep in its place, steps
+//!                                     once more, and hands the role back: a push wakes that thread
+//!               it came meanwhile     it leases the role and leaves, expected back in a moment;
+//!                                     the polling thread checks within two milliseconds
 //! ```
 //!
-//! Who comes back late once is not trusted for some time, and who does so again for longer:
-//! acknowledgements and heartbeats of a participant must not wait for what its application
-//! computes. One thread at a time is the guest; the others wait to be told, by whoever steps.
+//! A follower that returns late is not trusted with a lease for some time, and for longer each
+//! time: acknowledgements and heartbeats of a participant must not wait for what its application
+//! computes. One thread at a time is the follower; the others wait until a thread that steps wakes
+//! them.
 
 use std::iter;
 use std::mem;
@@ -33,33 +34,33 @@ use super::followers::{BACK_WITHIN, NEGLECTED_AFTER, UPKEEP_WITHIN, covers};
 use crate::condition::{DataWaiter, Signal};
 use crate::driver::session::Session;
 
-/// How often a guest that leaves looks for more, before it leaves that to the keeper.
-const LOOKS_MAX: u32 = 8;
-/// How often a thread finds the keeper awake before it waits to be told.
-const KEEPER_AWAKE_MAX: usize = 20;
-/// The same for one that polls, where nobody waits for data and there are more members than
-/// processors: somebody else may have its processor, for as long as the scheduler lets threads
-/// run in one go. A keeper that looked in its place would take another's, and be rung for all
-/// that comes meanwhile.
+/// Steps of a follower that hands the role back, before it wakes the polling thread for the rest.
+const LAST_STEPS_MAX: u32 = 8;
+/// How often a thread finds the polling thread awake before it waits until it is woken.
+const POLLER_AWAKE_MAX: usize = 20;
+/// [`BACK_WITHIN`] for a thread that polls, if no thread waits for data and there are more members
+/// than processors. Another thread may have its processor for a time slice of the scheduler. If the
+/// polling thread stepped in its place, that would take the processor of yet another thread, and
+/// doorbells would wake the polling thread for all that comes meanwhile.
 const BACK_WITHIN_CROWDED: Duration = Duration::from_millis(2);
 
-/// How a visit ended.
-enum Visit {
+/// How a follower's wait ended.
+enum Followed {
     Raised,
     TimedOut,
-    /// It cannot look for itself here: it waits to be told.
+    /// The thread cannot poll here: it waits until it is woken.
     Refused,
 }
 
 impl DataWaiter for Session {
     fn wait(&self, signal: &Signal, deadline: Option<Instant>) -> bool {
         signal.set_polls_itself(true);
-        let visit = self.visit(signal, deadline);
+        let followed = self.follow(signal, deadline);
         signal.set_polls_itself(false);
-        match visit {
-            Visit::Raised => true,
-            Visit::TimedOut => false,
-            Visit::Refused => self.wait_to_be_told(signal, deadline),
+        match followed {
+            Followed::Raised => true,
+            Followed::TimedOut => false,
+            Followed::Refused => self.wait_until_woken(signal, deadline),
         }
     }
 
@@ -68,128 +69,130 @@ impl DataWaiter for Session {
     }
 
     fn glance(&self) -> bool {
-        self.glance_once()
+        self.step_for_read()
     }
 }
 
 impl Session {
-    /// Blocks until the signal is raised, of a thread of the participant's own: as one that
-    /// waits for data, or not.
-    pub(crate) fn wait_as(&self, signal: &Signal, for_data: bool) {
+    /// Blocks a thread of the participant until the signal is raised: as a follower if it waits
+    /// for data.
+    pub(crate) fn wait_in_thread(&self, signal: &Signal, for_data: bool) {
         match for_data {
             true => self.wait(signal, None),
-            false => self.wait_to_be_told(signal, None),
+            false => self.wait_until_woken(signal, None),
         };
     }
 
-    /// Blocks until somebody else raises the signal, or until `deadline`; says which. Backoff
+    /// Blocks until another thread raises the signal, or until `deadline`: false then. Backs off
     /// for a while before it sleeps.
-    fn wait_to_be_told(&self, signal: &Signal, deadline: Option<Instant>) -> bool {
-        let mut looks = Backoff::default();
+    fn wait_until_woken(&self, signal: &Signal, deadline: Option<Instant>) -> bool {
+        let mut backoff = Backoff::default();
         let is_early = || deadline.is_none_or(|deadline| Instant::now() < deadline);
-        while !signal.is_raised() && is_early() && looks.again(self.followers().backoff_limits()) {}
+        while !signal.is_raised() && is_early() && backoff.again(self.followers().backoff_limits())
+        {
+        }
         signal.wait(deadline)
     }
 
-    /// Waits for the duty, and steps meanwhile: the keeper may be about to sleep. Where there is
-    /// much to do, it is not: both do it.
-    fn visit(&self, signal: &Signal, deadline: Option<Instant>) -> Visit {
+    /// Waits for the poller role, and steps meanwhile: the polling thread may be about to sleep. If
+    /// there is much to do it does not sleep, and both threads step.
+    fn follow(&self, signal: &Signal, deadline: Option<Instant>) -> Followed {
         if !self.handle().fabric().has_follower_slot() {
-            return Visit::Refused;
+            return Followed::Refused;
         }
-        self.followers().empty_reads.somebody_waits();
-        let mut looks = Backoff::default();
+        self.followers().empty_reads.note_waiting_thread();
+        let mut backoff = Backoff::default();
         let begun = loop {
-            let visit = self.knock(signal, deadline);
-            if visit.is_some() || !looks.again(self.followers().backoff_limits()) {
-                break visit;
+            let followed = self.try_follow(signal, deadline);
+            if followed.is_some() || !backoff.again(self.followers().backoff_limits()) {
+                break followed;
             }
         };
-        if let Some(visit) = begun {
-            return visit;
+        if let Some(followed) = begun {
+            return followed;
         }
-        // The keeper goes to sleep for who has nothing to do.
-        let visitors = &self.followers().visitors;
-        visitors.fetch_add(1, Ordering::Relaxed);
-        let visits = iter::repeat_with(|| {
+        // The polling thread goes to sleep when it sees that a follower waits.
+        let waiting = &self.followers().waiting;
+        waiting.fetch_add(1, Ordering::Relaxed);
+        let attempts = iter::repeat_with(|| {
             thread::yield_now();
-            self.knock(signal, deadline)
+            self.try_follow(signal, deadline)
         });
-        let visit = visits.take(KEEPER_AWAKE_MAX).flatten().next();
-        visitors.fetch_sub(1, Ordering::Relaxed);
-        visit.unwrap_or(Visit::Refused)
+        let followed = attempts.take(POLLER_AWAKE_MAX).flatten().next();
+        waiting.fetch_sub(1, Ordering::Relaxed);
+        followed.unwrap_or(Followed::Refused)
     }
 
-    /// The visit, if that begins, or is over before; else a step, beside the keeper.
-    fn knock(&self, signal: &Signal, deadline: Option<Instant>) -> Option<Visit> {
-        let duty = &self.followers().duty;
-        if self.is_stopping() || self.hold().is_alone() {
-            return Some(Visit::Refused);
+    /// Follows, if the role is free; else steps once beside the polling thread. `None`: try again.
+    fn try_follow(&self, signal: &Signal, deadline: Option<Instant>) -> Option<Followed> {
+        let role = &self.followers().role;
+        if self.is_stopping() || self.pause().is_exclusive() {
+            return Some(Followed::Refused);
         }
-        if duty.take() {
-            self.followers().comes(self.now());
-            return Some(self.sit(signal, deadline));
+        if role.take() {
+            self.followers().note_return(self.now());
+            return Some(self.poll_as_follower(signal, deadline));
         }
-        if !duty.is_with_poller() {
-            return Some(Visit::Refused);
+        if !role.is_with_poller() {
+            return Some(Followed::Refused);
         }
         self.step_briefly();
-        signal.is_raised().then_some(Visit::Raised)
+        signal.is_raised().then_some(Followed::Raised)
     }
 
-    /// With the duty.
-    fn sit(&self, signal: &Signal, deadline: Option<Instant>) -> Visit {
+    /// Polls with the poller role until the signal is raised.
+    fn poll_as_follower(&self, signal: &Signal, deadline: Option<Instant>) -> Followed {
         let fabric = self.handle().fabric();
         fabric.announce_awake();
-        let (mut looks, mut slept, mut woke) = (Backoff::default(), false, false);
+        let (mut backoff, mut slept, mut woke) = (Backoff::default(), false, false);
         let mut want = WakeInterest::DataAndAcks;
-        let visit = loop {
-            let outcome = self.step_on(mem::take(&mut woke));
+        let followed = loop {
+            let outcome = self.step_repeatedly(mem::take(&mut woke));
             want = outcome.map_or(want, |outcome| outcome.want);
             if signal.is_raised() {
-                break Visit::Raised;
+                break Followed::Raised;
             }
             let over = self.is_stopping()
-                || self.hold().is_alone()
+                || self.pause().is_exclusive()
                 || outcome.is_some_and(|outcome| outcome.stopped);
             if over {
-                break Visit::Refused;
+                break Followed::Refused;
             }
             match outcome {
-                // Somebody else steps, for a moment.
+                // Another thread steps, for a moment.
                 None => thread::yield_now(),
-                Some(outcome) if outcome.progress => looks = Backoff::default(),
+                Some(outcome) if outcome.progress => backoff = Backoff::default(),
                 Some(outcome) => {
-                    self.keeps_time(outcome.due);
-                    if looks.again(self.followers().backoff_limits()) {
+                    self.note_due(outcome.due);
+                    if backoff.again(self.followers().backoff_limits()) {
                         continue;
                     }
-                    looks = Backoff::default();
+                    backoff = Backoff::default();
                     (slept, woke) = (true, true);
-                    if !self.sleep_as_guest(signal, outcome, deadline) {
-                        break Visit::Refused;
+                    if !self.sleep_as_follower(signal, outcome, deadline) {
+                        break Followed::Refused;
                     }
                     let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
                     if over && !signal.is_raised() {
-                        break Visit::TimedOut;
+                        break Followed::TimedOut;
                     }
                 }
             }
         };
-        // Somebody may wait for acknowledgements, who has not gone anywhere.
+        // With `DataAndAcks` a writer of this participant may wait for acknowledgements.
         let leaves_nothing = !slept && want == WakeInterest::Data;
-        match visit {
-            Visit::Raised if leaves_nothing && self.followers().trusts() => {
-                self.followers().goes(self.now());
-                self.go_away(BACK_WITHIN);
+        match followed {
+            Followed::Raised if leaves_nothing && self.followers().trusts() => {
+                self.followers().note_lease(self.now());
+                self.leave_on_lease(BACK_WITHIN);
             }
-            _ => self.hand_back(want, matches!(visit, Visit::Refused)),
+            _ => self.hand_back(want, matches!(followed, Followed::Refused)),
         }
-        visit
+        followed
     }
 
-    /// False where it cannot be woken.
-    fn sleep_as_guest(
+    /// False if the fabric cannot wake a follower.
+    fn sleep_as_follower(
         &self,
         signal: &Signal,
         outcome: StepOutcome,
@@ -202,9 +205,9 @@ impl Session {
         if !fabric.announce_follower(outcome.want) {
             return false;
         }
-        // The second look: what was pushed, or raised, before the announcement was seen.
+        // The second step: for what was pushed or raised before peers saw the announcement.
         let asleep = self.step().is_some_and(|again| {
-            self.keeps_time(again.due);
+            self.note_due(again.due);
             !again.progress && !again.stopped && covers(outcome.want, again.want)
         });
         if asleep
@@ -222,72 +225,72 @@ impl Session {
         true
     }
 
-    /// How soon a thread that polls is expected back.
+    /// How soon a thread that polls with `take` or `read` is expected back.
     pub(crate) fn polls_within(&self) -> Duration {
-        match self.is_crowded() && self.followers().empty_reads.nobody_waits() {
+        match self.is_crowded() && self.followers().empty_reads.no_thread_waits() {
             true => BACK_WITHIN_CROWDED,
             false => BACK_WITHIN,
         }
     }
 
-    /// There are more members than processors that this one may run on.
+    /// Whether there are more members than processors for this process.
     pub(crate) fn is_crowded(&self) -> bool {
         self.control_queue().members() > self.followers().processors
     }
 
-    /// It will be back in a moment, within that time.
-    pub(crate) fn go_away(&self, within: Duration) {
+    /// Leases the role: this thread is expected back within that time.
+    pub(crate) fn leave_on_lease(&self, within: Duration) {
         let (seat, fabric) = (self.followers(), self.handle().fabric());
         fabric.announce_leased();
-        // A commit that found the engine being stepped, and nobody asleep.
+        // A commit found the engine locked, and no thread asleep.
         if self.handle().has_left_commits() {
             self.step();
         }
-        seat.aways.fetch_add(1, Ordering::Relaxed);
+        seat.leases.fetch_add(1, Ordering::Relaxed);
         let nanos = within.as_nanos() as u64;
         seat.back_within.store(nanos, Ordering::Relaxed);
-        seat.duty.lease();
-        self.has_keeper_look(within);
+        seat.role.lease();
+        self.have_poller_look(within);
     }
 
-    /// It may be long: the keeper is rung from now on.
+    /// Hands the role back for longer: doorbells wake the polling thread from now on.
     fn hand_back(&self, mut want: WakeInterest, mut wakes: bool) {
         let (seat, fabric) = (self.followers(), self.handle().fabric());
-        seat.duty.begin_hand_back();
-        for look in 1.. {
+        seat.role.begin_hand_back();
+        for steps in 1.. {
             if !fabric.announce_poller(want) {
                 wakes = true;
                 break;
             }
-            // The second look, in the keeper's place.
+            // The second step, in the polling thread's place.
             let again = self.step();
             let asleep = again.is_some_and(|again| {
-                self.keeps_time(again.due);
+                self.note_due(again.due);
                 !again.progress && covers(want, again.want)
             });
             if asleep || wakes {
                 break;
             }
-            wakes = look == LOOKS_MAX;
+            wakes = steps == LAST_STEPS_MAX;
             want = again.map_or(want, |again| again.want);
         }
-        if seat.duty.hand_back() || wakes {
+        if seat.role.hand_back() || wakes {
             fabric.wake_poller();
         } else {
-            self.has_keeper_look(UPKEEP_WITHIN);
+            self.have_poller_look(UPKEEP_WITHIN);
         }
     }
 
-    /// The keeper does what is due, but sleeps until it knew of.
-    fn keeps_time(&self, due: u64) {
+    /// The polling thread does what is due, but may sleep beyond that: wakes it then.
+    fn note_due(&self, due: u64) {
         if due != 0 && due < self.followers().looks_at.load(Ordering::Relaxed) {
             self.followers().looks_at(due);
             self.handle().fabric().wake_poller();
         }
     }
 
-    /// The keeper looks within twice that time.
-    fn has_keeper_look(&self, within: Duration) {
+    /// Makes sure that the polling thread looks within twice that time.
+    fn have_poller_look(&self, within: Duration) {
         let within = within.as_nanos() as u64;
         let soon = self.now() + within;
         if self.followers().looks_at.load(Ordering::Relaxed) > soon + within {

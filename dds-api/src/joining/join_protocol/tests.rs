@@ -9,7 +9,7 @@ use self::world::{Plan, World};
 use super::*;
 
 const NOW: Duration = Duration::ZERO;
-const PATIENCE: Patience = Patience {
+const PATIENCE: JoinTimeouts = JoinTimeouts {
     answer: Duration::from_secs(6),
     majority: None,
 };
@@ -35,10 +35,10 @@ fn promise() -> NotYet {
 /// A newcomer that is the first of `contacts` contacts, after these answers of the others.
 fn first_contact(contacts: usize, promises: &[bool]) -> JoinProtocol {
     let mut protocol = newcomer(contacts);
-    assert_eq!(protocol.next(NOW), Next::Reach(Target::Contact(0)));
+    assert_eq!(protocol.next(NOW), Next::Connect(Target::Contact(0)));
     protocol.reached(NOW, Target::Contact(0), Reached::Myself);
     for (at, promises) in (1..).zip(promises) {
-        assert_eq!(protocol.next(NOW), Next::Reach(Target::Contact(at)));
+        assert_eq!(protocol.next(NOW), Next::Connect(Target::Contact(at)));
         let id = at as u128;
         assert_eq!(
             protocol.reached(NOW, Target::Contact(at), Reached::Peer(id)),
@@ -59,9 +59,9 @@ fn without_contacts_it_founds_if_no_member_is_alive() {
     let mut protocol = newcomer(0);
     assert_eq!(protocol.next(NOW), Next::Found);
     protocol.looked(vec![member(1, true)]);
-    assert_eq!(protocol.next(NOW), Next::Reach(Target::Recorded(1)));
+    assert_eq!(protocol.next(NOW), Next::Connect(Target::Recorded(1)));
     protocol.looked(vec![member(2, false)]);
-    assert_eq!(protocol.next(NOW), Next::Reach(Target::Recorded(2)));
+    assert_eq!(protocol.next(NOW), Next::Connect(Target::Recorded(2)));
 }
 
 #[test]
@@ -69,8 +69,8 @@ fn with_members_on_its_host_it_asks_only_them() {
     let mut protocol = newcomer(2);
     protocol.looked(vec![member(1, false), member(2, true)]);
     let target = Target::Recorded(2);
-    assert_eq!(protocol.next(NOW), Next::Reach(target));
-    protocol.reached(NOW, target, Reached::Nobody("gone".into()));
+    assert_eq!(protocol.next(NOW), Next::Connect(target));
+    protocol.reached(NOW, target, Reached::Unreachable("gone".into()));
     assert!(matches!(protocol.next(NOW), Next::Wait(_)));
 }
 
@@ -94,8 +94,12 @@ fn the_first_contact_founds_with_a_strict_majority() {
 #[test]
 fn a_promise_is_lost_with_its_connection() {
     let mut protocol = first_contact(3, &[true]);
-    assert_eq!(protocol.next(NOW), Next::Reach(Target::Contact(2)));
-    protocol.reached(NOW, Target::Contact(2), Reached::Nobody("refused".into()));
+    assert_eq!(protocol.next(NOW), Next::Connect(Target::Contact(2)));
+    protocol.reached(
+        NOW,
+        Target::Contact(2),
+        Reached::Unreachable("refused".into()),
+    );
     assert_eq!(protocol.next(NOW), Next::Found);
     protocol.lost(NOW, 1, "reset");
     assert_ne!(
@@ -108,7 +112,7 @@ fn a_promise_is_lost_with_its_connection() {
 #[test]
 fn only_the_first_contact_founds() {
     let mut protocol = newcomer(2);
-    for (at, reached) in [Reached::Nobody("refused".into()), Reached::Myself]
+    for (at, reached) in [Reached::Unreachable("refused".into()), Reached::Myself]
         .into_iter()
         .enumerate()
     {
@@ -117,7 +121,7 @@ fn only_the_first_contact_founds() {
     assert!(matches!(protocol.next(NOW), Next::Wait(_)));
     let report = protocol.report();
     assert!(
-        report.contains("first contact 10.0.0.0:7400: refused: nobody founds the domain"),
+        report.contains("first contact 10.0.0.0:7400: refused: the domain is not founded"),
         "{report}"
     );
 }
@@ -126,7 +130,7 @@ fn only_the_first_contact_founds() {
 fn without_a_majority_it_founds_after_the_configured_time() {
     let after = Duration::from_secs(3);
     let mut protocol = first_contact(2, &[false]);
-    protocol.patience.majority = Some(after);
+    protocol.timeouts.majority = Some(after);
     assert_ne!(protocol.next(NOW), Next::Found);
     assert_eq!(protocol.next(after), Next::Found);
     assert!(!protocol.has_majority());
@@ -139,7 +143,7 @@ fn a_promise_binds_to_one_founder() {
     protocol.reached(NOW, Target::Contact(1), Reached::Peer(9));
     assert!(protocol.is_welcome_by(9));
     let late = PATIENCE.answer;
-    assert_eq!(protocol.next(late), Next::Reach(Target::Contact(0)));
+    assert_eq!(protocol.next(late), Next::Connect(Target::Contact(0)));
     assert!(protocol.is_welcome_by(9), "a late welcome is valid");
     assert!(!protocol.asked(NOW, 7, false).promises);
     assert!(protocol.asked(NOW, 7, true).promises);
@@ -152,7 +156,7 @@ fn a_promise_binds_to_one_founder() {
     assert_eq!(protocol.next(ASK_AGAIN_AFTER), Next::Ask(7));
     assert!(protocol.is_welcome_by(7));
     protocol.lost(NOW, 7, "reset");
-    assert_eq!(protocol.next(NOW), Next::Reach(Target::Contact(0)));
+    assert_eq!(protocol.next(NOW), Next::Connect(Target::Contact(0)));
 }
 
 #[test]
@@ -182,7 +186,7 @@ fn a_process_of_another_host_certifies_the_death_of_its_members() {
     protocol.looked(known.clone());
     for id in [1, 2] {
         let target = Target::Recorded(id);
-        assert_eq!(protocol.next(NOW), Next::Reach(target));
+        assert_eq!(protocol.next(NOW), Next::Connect(target));
         assert_eq!(protocol.missing(), (id..=2).collect());
         protocol.reached(NOW, target, Reached::Peer(10 + id));
         protocol.not_yet(
@@ -207,15 +211,19 @@ fn a_peer_that_does_not_answer_is_asked_again_after_the_others() {
     protocol.reached(NOW, Target::Contact(0), Reached::Peer(1));
     assert_eq!(protocol.next(NOW), Next::Wait(PATIENCE.answer));
     let late = PATIENCE.answer;
-    assert_eq!(protocol.next(late), Next::Reach(Target::Contact(1)));
-    protocol.reached(late, Target::Contact(1), Reached::Nobody("refused".into()));
+    assert_eq!(protocol.next(late), Next::Connect(Target::Contact(1)));
+    protocol.reached(
+        late,
+        Target::Contact(1),
+        Reached::Unreachable("refused".into()),
+    );
     assert_eq!(protocol.next(late + CALL_AGAIN_AFTER), Next::Ask(1));
     let report = protocol.report();
     assert!(report.contains("did not answer"), "{report}");
 }
 
 fn other_secret() -> Reached {
-    Reached::Stranger("it has another secret".into())
+    Reached::OtherSecret("it has another secret".into())
 }
 
 #[test]
@@ -225,10 +233,10 @@ fn it_gives_up_when_all_contacts_have_another_secret() {
     let second = Target::Contact(1);
     assert_eq!(
         protocol.next(NOW),
-        Next::Reach(second),
+        Next::Connect(second),
         "it may have the same secret"
     );
-    protocol.reached(NOW, second, Reached::Nobody("refused".into()));
+    protocol.reached(NOW, second, Reached::Unreachable("refused".into()));
     assert!(
         matches!(protocol.next(NOW), Next::Wait(_)),
         "it may start later"
@@ -249,12 +257,12 @@ fn it_gives_up_only_if_recorded_members_refuse_too() {
         let mut protocol = newcomer(1);
         protocol.looked(vec![member(3, here)]);
         protocol.reached(NOW, Target::Contact(0), other_secret());
-        assert_eq!(protocol.next(NOW), Next::Reach(Target::Recorded(3)));
+        assert_eq!(protocol.next(NOW), Next::Connect(Target::Recorded(3)));
     }
     let mut protocol = newcomer(1);
     protocol.looked(vec![member(3, false)]);
     protocol.reached(NOW, Target::Recorded(3), other_secret());
-    assert_eq!(protocol.next(NOW), Next::Reach(Target::Contact(0)));
+    assert_eq!(protocol.next(NOW), Next::Connect(Target::Contact(0)));
     protocol.reached(NOW, Target::Contact(0), other_secret());
     assert_eq!(protocol.next(NOW), Next::GiveUp);
 }
@@ -266,7 +274,7 @@ fn a_newcomer_that_is_a_contact_gives_up_too() {
     protocol.reached(NOW, Target::Contact(1), other_secret());
     assert_eq!(protocol.next(NOW), Next::GiveUp);
     let after = Duration::from_secs(3);
-    protocol.patience.majority = Some(after);
+    protocol.timeouts.majority = Some(after);
     assert!(
         matches!(protocol.next(NOW), Next::Wait(_)),
         "it founds later"

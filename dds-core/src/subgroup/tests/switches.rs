@@ -1,18 +1,18 @@
-//! Each switch does what it says: seen in what the engine counts.
+//! Each configuration switch has its effect, as the engine's counters show.
 
 use super::*;
 use crate::counters::Counters;
 use crate::subgroup::{EpochPhase, SubgroupFigures};
 
-/// Members of which the first alone sends.
+/// Members of which only the first sends.
 fn of_one_sender(members: u16, config: EngineConfig) -> World {
     let mut spec = spec(members);
     spec.senders.truncate(1);
     World::of(&spec, config)
 }
 
-/// The first of two members has sent so many messages, and both have stepped until nothing
-/// is left to do.
+/// The first of two members has sent this many messages, and both have stepped until no work is
+/// left.
 fn after(world: World, messages: usize) -> (World, [Counters; 2]) {
     send(&world.nodes[0], messages);
     world.run(&[0, 1]);
@@ -26,7 +26,7 @@ fn without(switch: impl FnOnce(&mut EngineConfig)) -> EngineConfig {
     config
 }
 
-/// Greatest batches of a participant: sent, received, delivered.
+/// Largest batches of a participant: sent, received, delivered.
 fn greatest(counters: &Counters) -> [u64; 3] {
     [
         &counters.send_batches,
@@ -46,7 +46,7 @@ fn without_a_batching_a_stage_takes_one_at_a_time() {
         assert_eq!([of_sender.sent, of_receiver.received], [4, 4]);
     };
     check(EngineConfig::SPINDLE, [4, 0, 4], [0, 4, 4]);
-    // Who receives one by one has one by one to deliver.
+    // A receiver that receives messages one by one also delivers them one by one.
     let one_sent = without(|config| config.send_batching = false);
     check(one_sent, [1, 0, 1], [0, 1, 1]);
     let one_received = without(|config| config.receive_batching = false);
@@ -55,8 +55,8 @@ fn without_a_batching_a_stage_takes_one_at_a_time() {
     check(one_delivered, [4, 0, 1], [0, 4, 1]);
 }
 
-/// Of a batch that is greater than what a step delivers, room comes back in parts. The layer
-/// above is told of several at once, but no more than a quarter of what rings hold.
+/// If a batch exceeds what a step delivers, room comes back in parts. The sink sees the end of a
+/// batch for several steps together, but for at most a quarter of the rings' capacity.
 #[test]
 fn a_bounded_delivery_leaves_the_rest_to_the_next_step() {
     let ring = Some(RingSpec {
@@ -83,8 +83,8 @@ fn a_bounded_delivery_leaves_the_rest_to_the_next_step() {
             let counters = node.handle().counters();
             assert_eq!(counters.delivered, 100 * u64::from(members));
             assert_eq!(counters.delivery_batches.quantile(1.0), most, "{members}");
-            // The second of two has the first message of all before it has said so, and the
-            // first has it: that is told by itself.
+            // The second member has the first message of all before it has acknowledged it, and so
+            // has the first member: this message ends a batch by itself.
             let early = u64::from(members == 2 && at == 1);
             assert_eq!(counters.upcalls, upcalls + early, "{members}");
         }
@@ -95,10 +95,10 @@ fn a_bounded_delivery_leaves_the_rest_to_the_next_step() {
     check(2, without(|it| it.bounded_deliveries = false), 192, 1);
 }
 
-/// What nobody there reads is no delivery that others would have to wait for: a step passes all
-/// of it by, unless it takes one at a time. The order is the same.
+/// Messages without a local reader are no delivery that others wait for: a step skips all of them,
+/// unless it takes one at a time. The order is the same.
 #[test]
-fn what_nobody_reads_is_not_bounded() {
+fn unread_messages_are_skipped_without_a_bound() {
     let check = |config, most: [u64; 2]| {
         let mut spec = spec(2);
         spec.senders.truncate(1);
@@ -109,7 +109,7 @@ fn what_nobody_reads_is_not_bounded() {
         let world = World::of(&spec, config);
         log(&world.nodes[1], |log| log.skips = true);
         send(&world.nodes[0], 100);
-        // One at a time takes long.
+        // One at a time takes many steps.
         (0..20).for_each(|_| world.run(&[0, 1]));
         for (node, most) in world.nodes.iter().zip(most) {
             let counters = node.handle().counters();
@@ -136,7 +136,7 @@ fn without_nulls_the_others_wait_for_a_silent_sender() {
     let silent = without(|config| config.null_sends = false);
     let (world, [sender, receiver]) = after(World::new(2, silent), 3);
     assert_eq!([sender.nulls, receiver.nulls], [0, 0]);
-    // The first of all stands before anything of the second.
+    // The first message of the order comes before every message of the second sender.
     assert_eq!([sender.delivered, receiver.delivered], [1, 1]);
     for node in &world.nodes {
         let subgroup = &node.figures().subgroups[0];
@@ -165,12 +165,12 @@ fn unbatched_upcalls_are_one_a_message() {
     assert_eq!(log(&world.nodes[1], |log| log.upcalls), 4);
 }
 
-/// Each message pushes as much payload as it has.
+/// Each message pushes as many bytes of payload as it has.
 #[test]
 fn a_batch_pushes_payload_headers_and_guard() {
     let (_, [sender, receiver]) = after(World::new(2, EngineConfig::SPINDLE), 4);
     assert_eq!(sender.sent_bytes, 64);
-    // The other member's guard has nulls alone.
+    // The other member's guard covers nulls only.
     let headers = 4 * HEADER_LEN as u64;
     assert_eq!(
         (sender.data.pushes, sender.data.bytes),
@@ -180,9 +180,9 @@ fn a_batch_pushes_payload_headers_and_guard() {
     assert!(receiver.acks.pushes > 0 && receiver.acks.bytes >= receiver.acks.pushes * 8);
 }
 
-/// Of three members the last holds what it is handed.
+/// Of three members, the last holds all delivered messages.
 #[test]
-fn who_holds_messages_is_named() {
+fn a_member_that_holds_messages_is_named_in_figures() {
     let world = World::new(3, EngineConfig::SPINDLE);
     log(&world.nodes[2], |log| log.holds = true);
     send(&world.nodes[0], 3);
@@ -210,9 +210,9 @@ fn who_holds_messages_is_named() {
     assert_eq!(ring(&world.nodes[0].figures().subgroups[0]), (0, 3, vec![]));
 }
 
-/// Of three members the last does not step.
+/// Of three members, the last does not step.
 #[test]
-fn whose_acknowledgement_is_missing_is_named() {
+fn a_missing_acknowledgement_is_named_in_figures() {
     let world = World::new(3, EngineConfig::SPINDLE);
     send(&world.nodes[0], 3);
     world.run(&[0, 1]);
@@ -221,7 +221,7 @@ fn whose_acknowledgement_is_missing_is_named() {
         let wait = subgroup.wait.clone().expect("messages that wait");
         (wait.messages, wait.senders, wait.acknowledgements)
     };
-    // The first message waits for it; its nulls are asked for later.
+    // The first message waits for its acknowledgement; its nulls are needed later.
     assert_eq!(missing(&world), (3, vec![], vec![2]));
     let world = of_one_sender(3, EngineConfig::SPINDLE);
     send(&world.nodes[0], 3);

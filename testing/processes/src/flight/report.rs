@@ -67,7 +67,7 @@ pub(super) struct FeedReport {
 /// How the samples of a participant are carried to each other one.
 pub(super) fn peer_ways(participant: &DomainParticipant) -> spindle_dds::Result<Vec<PeerPath>> {
     let peers = participant.peers()?;
-    Ok(peers.into_iter().map(|peer| peer.way).collect())
+    Ok(peers.into_iter().map(|peer| peer.path).collect())
 }
 
 /// What a display took.

@@ -131,6 +131,7 @@ fn who_is_lost_is_remembered_until_a_view_is_without_it() {
     let mut control = ControlThread {
         station: Arc::new(station),
         register: DomainRegistry::open(0, Some(&directory), entry).unwrap(),
+        announcements: AnnouncementReader::new(me.id),
         me: me.id,
         subgroups: config.subgroups,
         local_endpoints: Arc::new(LocalEndpoints::new(config)),

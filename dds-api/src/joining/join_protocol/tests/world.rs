@@ -9,13 +9,13 @@ use super::super::*;
 /// The parameters of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Plan {
-    /// A planted bug: hosts lose their records with each crash.
+    /// A fault of the environment: hosts lose their records with each crash.
     pub(super) hosts_forget: bool,
-    /// A planted bug: each contact takes itself for the first.
+    /// A fault of the configuration: each contact believes that it is the first.
     pub(super) all_found: bool,
     /// Several processes of a host are configured to listen at one contact: at most one does.
     pub(super) shared: bool,
-    /// A planted bug: a process that does not get its port at its start never tries again.
+    /// A fault of the environment: a participant that does not get its port at the start never does.
     pub(super) tries_once: bool,
 }
 
@@ -231,7 +231,7 @@ impl World {
         self.origins.insert(id, place);
         let contacts = (0..self.listening.len()).map(|at| at.to_string());
         let contacts = contacts.collect();
-        let patience = Patience {
+        let patience = JoinTimeouts {
             answer: Duration::from_millis(30),
             majority: self.plan.all_found.then_some(Duration::ZERO),
         };
@@ -366,7 +366,7 @@ impl World {
             Next::Wait(_) => None,
             Next::GiveUp => return self.give_up(place),
             Next::Ask(id) => Some(id),
-            Next::Reach(target) => {
+            Next::Connect(target) => {
                 let first = all_found && target == Target::Contact(0);
                 let what = if first {
                     Reached::Myself
@@ -376,10 +376,10 @@ impl World {
                 if let (Target::Contact(at), Some(process)) =
                     (target, &mut self.nodes[place].process)
                 {
-                    let is_strange = matches!(what, Reached::Stranger(_));
+                    let has_other_secret = matches!(what, Reached::OtherSecret(_));
                     process
                         .called
-                        .insert(at, is_strange || what == Reached::Myself);
+                        .insert(at, has_other_secret || what == Reached::Myself);
                 }
                 let (_, protocol) = self.protocol(place).expect("a newcomer");
                 protocol.reached(now, target, what)
@@ -421,20 +421,20 @@ impl World {
             return Reached::Myself;
         }
         let Some(id) = there.filter(|id| self.is_up(*id)) else {
-            return Reached::Nobody("refused".into());
+            return Reached::Unreachable("refused".into());
         };
         let there = self.origins[&id];
         let process = self.nodes[there].process.as_ref();
         let has_secret = process.is_some_and(|it| it.has_secret);
         let mut waiting = self.sent.get(&(id, me)).into_iter().flatten();
         if !self.reaches(place, there) || waiting.any(|it| matches!(it, Packet::Lost)) {
-            return Reached::Nobody("lost".into());
+            return Reached::Unreachable("lost".into());
         }
         let mine = self.nodes[place].process.as_ref().map(|it| it.has_secret);
         let is_here = self.nodes[place].host == self.nodes[there].host;
         // On one host, the secret is not checked.
         if !is_here && mine != Some(has_secret) {
-            return Reached::Stranger("it has another secret".into());
+            return Reached::OtherSecret("it has another secret".into());
         }
         self.connected.insert(pair(me, id));
         Reached::Peer(id)

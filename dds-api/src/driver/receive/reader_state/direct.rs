@@ -1,53 +1,52 @@
-//! The straight way of samples into the cache: from the engine, with nothing in between.
+//! The direct way of samples into the cache: from the engine's run, without a queue between.
 
 use spindle_dds_core::{Header, MessageKind, MessageRun};
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_transport::Fabric;
 
-use super::{ReaderState, left_out};
-use crate::cache::Origin;
-use crate::driver::receive::arrival::{ArrivalBatch, BATCH_MAX, Message};
-use crate::driver::receive::in_ring::Entries;
-use crate::driver::receive::payload::Payload;
-use crate::driver::receive::reader_epoch::{EpochWriter, ReaderEpoch};
+use super::super::arrival::{ArrivalBatch, BATCH_MAX};
+use super::super::in_ring::Entries;
+use super::super::payload::Payload;
+use super::super::reader_epoch::{EpochWriter, ReaderEpoch};
+use super::{ReaderState, gap};
+use crate::cache::{Arrived, Origin};
 use crate::status::StatusMask;
 
 impl<F: Fabric> ReaderState<F> {
-    /// Samples of this topic that are next, as many as follow each other, but no more than a
-    /// batch has, straight into the cache; see [`drain`](ReaderState::drain). What statuses change
-    /// by them is noted in the batch. Whether there were any: not if something else is to
-    /// come first.
+    /// Puts the next samples of this topic into the cache: those that follow each other, at most
+    /// `BATCH_MAX`; see [`drain`](ReaderState::drain) for `span_max`. The statuses that changed
+    /// are noted in the batch. False if there were none, or something else has to come first.
     #[inline]
-    pub(crate) fn take_run(
+    pub(crate) fn append_run(
         &mut self,
         span_max: Option<u32>,
-        link: &ReaderEpoch<F>,
+        epoch: &ReaderEpoch<F>,
         topic: u64,
         run: &mut MessageRun<'_, F>,
         batch: &mut ArrivalBatch<F>,
     ) -> bool {
-        if !self.cursor.is_at(link) || self.has_arrivals() {
+        if !self.cursor.is_at(epoch) || self.has_arrivals() {
             return false;
         }
-        let whose = (run.subgroup(), run.sender(), run.class());
-        self.in_rings.come_to(whose);
+        let ring = (run.subgroup(), run.sender(), run.class());
+        self.in_rings.come_to(ring);
         let mut left = BATCH_MAX as u64;
-        let mut of = None::<Known<'_>>;
+        let mut last = None::<RunWriter<'_>>;
         while left > 0
             && !self.is_blocked()
             && let Some(header) = run.peek()
             && is_sample(header, topic)
         {
             let (number, key) = (header.writer, KeyHash(header.key_hash));
-            let by = match &of {
+            let by = match &last {
                 Some(known) if known.number == number => known,
-                _ => match link.writer(run.sender(), number) {
-                    Some((at, linked)) => of.insert(Known {
+                _ => match epoch.writer(run.sender(), number) {
+                    Some((index, writer)) => last.insert(RunWriter {
                         number,
-                        index: self.writers[at as usize],
-                        linked,
+                        index: self.writers[index as usize],
+                        writer,
                     }),
-                    // It is gone: nothing of it is taken any more.
+                    // The writer has departed: its messages are skipped.
                     None => {
                         left -= 1;
                         run.next();
@@ -55,20 +54,20 @@ impl<F: Fabric> ReaderState<F> {
                     }
                 },
             };
-            left -= self.take_alike((topic, key), by, left, run, batch);
+            left -= self.append_alike((topic, key), by, left, run, batch);
         }
         self.release_replaced();
         self.relieve_if_due(span_max, false);
         left < BATCH_MAX as u64
     }
 
-    /// Of the samples that are next, one at least, and at most so many: those that are alike
-    /// in topic, instance and writer. How many.
+    /// Puts the next samples into the cache that are alike in topic, instance and writer: at least
+    /// one, at most `max`. Returns how many.
     #[inline]
-    fn take_alike(
+    fn append_alike(
         &mut self,
         (topic, key): (u64, KeyHash),
-        by: &Known<'_>,
+        by: &RunWriter<'_>,
         max: u64,
         run: &mut MessageRun<'_, F>,
         batch: &mut ArrivalBatch<F>,
@@ -82,7 +81,7 @@ impl<F: Fabric> ReaderState<F> {
         } = self;
         let mut kept = in_rings.kept(cache);
         let Some(mut filling) = cache.fill(key, by.index) else {
-            self.take_next(by, run, batch);
+            self.append_next(by, run, batch);
             return 1;
         };
         let vacant = kept.as_deref_mut().map(Entries::vacant);
@@ -93,68 +92,63 @@ impl<F: Fabric> ReaderState<F> {
         let max = max.min(filling.left()).min(room);
         let last = &mut sequences[by.index as usize];
         let (mut lost, mut timestamp) = (0_u64, 0);
-        let alike = |header: &Header| {
+        let is_alike = |header: &Header| {
             is_sample(header, topic) && header.writer == by.number && header.key_hash == key.0
         };
-        let taken = run.each(max, alike, |delivery| {
+        let taken = run.each(max, is_alike, |delivery| {
             let header = delivery.header;
             timestamp = header.timestamp;
             let before = std::mem::replace(last, header.writer_seq);
             if header.writer_seq != before.wrapping_add(1) {
-                lost = lost.saturating_add(left_out(before, header.writer_seq));
+                lost = lost.saturating_add(gap(before, header.writer_seq));
             }
-            let origin = Origin {
-                writer: by.index,
-                ..Origin::of(delivery)
-            };
+            let origin = Origin::of(delivery, by.index);
             let entry = filling.take_in(origin, Payload::Ring(delivery.hold()));
-            if let Some(place) = vacant.next() {
-                *place = entry;
+            if let Some(slot) = vacant.next() {
+                *slot = entry;
             }
         });
         drop(filling);
         if let Some(kept) = kept {
             kept.came(taken.messages as usize);
         }
-        by.linked.came_at(timestamp);
-        batch.count_all([taken.messages, taken.bytes]);
+        by.writer.note_timestamp(timestamp);
+        batch.count(taken.messages, taken.bytes);
         batch.changed |= StatusMask::DATA_AVAILABLE | statuses.count_lost(lost);
         taken.messages
     }
 
-    /// The next sample, which may be refused, replace another, or be of a new instance.
+    /// Offers the next sample to the cache: it may be refused, replace another, or begin an
+    /// instance.
     #[inline(never)]
-    fn take_next(
+    fn append_next(
         &mut self,
-        by: &Known<'_>,
+        by: &RunWriter<'_>,
         run: &mut MessageRun<'_, F>,
         batch: &mut ArrivalBatch<F>,
     ) {
         let Some(delivery) = run.next() else { return };
         let header = delivery.header;
-        by.linked.came_at(header.timestamp);
-        batch.count(header.len);
-        let origin = Origin {
-            writer: by.index,
-            ..Origin::of(&delivery)
-        };
+        by.writer.note_timestamp(header.timestamp);
+        batch.count(1, header.len.into());
+        let origin = Origin::of(&delivery, by.index);
         batch.changed |= self.count_lost(&origin);
-        batch.changed |= self.offer_next(Message {
+        batch.changed |= self.offer(Arrived {
             kind: header.kind,
             key: KeyHash(header.key_hash),
             origin,
-            held: delivery.hold(),
+            payload: Payload::Ring(delivery.hold()),
         });
     }
 }
 
-/// A writer of samples that follow each other.
-struct Known<'l> {
-    /// Its own number in its participant.
+/// The writer of samples that follow each other.
+struct RunWriter<'e> {
+    /// Its number in its participant.
     number: u32,
-    /// That of the cache.
+    /// Its index in the cache.
     index: u32,
-    linked: &'l EpochWriter,
+    writer: &'e EpochWriter,
 }
 
 fn is_sample(header: &Header, topic: u64) -> bool {

@@ -27,7 +27,7 @@ pub struct Monitor {
 
 /// A member of the domain's group, from the record of this host.
 #[derive(Debug)]
-pub struct Seen {
+pub struct ObservedMember {
     /// Its id in the group: 32 hexadecimal digits.
     pub member: String,
     /// Its process id on its host.
@@ -35,7 +35,7 @@ pub struct Seen {
     /// Whether it is on this host: members of other hosts are not asked.
     pub is_here: bool,
     /// Its figures, or why there are none.
-    pub told: Result<ParticipantFigures>,
+    pub figures: Result<ParticipantFigures>,
 }
 
 /// The answer of a participant.
@@ -62,14 +62,14 @@ impl Monitor {
     ///
     /// # Errors
     /// ERROR when the domain's directory or record cannot be used.
-    pub fn look(&mut self, patience: Duration) -> Result<Vec<Seen>> {
+    pub fn look(&mut self, patience: Duration) -> Result<Vec<ObservedMember>> {
         let deadline = Instant::now() + patience;
         let entries = self.living_members()?;
         if entries.is_empty() {
             self.station = None;
             return Ok(Vec::new());
         }
-        let here = shm::host_id(Some(&self.directory)).map_err(unusable)?;
+        let here = shm::host_id(Some(&self.directory)).map_err(setup_error)?;
         let mut answers: BTreeMap<u128, Answer> = BTreeMap::new();
         let station = self.station()?;
         for entry in entries.iter().filter(|entry| entry.host == here) {
@@ -79,20 +79,20 @@ impl Monitor {
             };
             answers.insert(entry.id, answer);
         }
-        listen(station, &mut answers, deadline);
-        let seen = entries.into_iter().map(|entry| Seen {
+        receive_answers(station, &mut answers, deadline);
+        let observed = entries.into_iter().map(|entry| ObservedMember {
             member: format!("{:032x}", entry.id),
             pid: entry.pid,
             is_here: entry.host == here,
-            told: match answers.remove(&entry.id) {
-                Some(Answer::Whole(told)) => *told,
+            figures: match answers.remove(&entry.id) {
+                Some(Answer::Whole(figures)) => *figures,
                 Some(Answer::Parts(_)) => {
                     Err(Error::Timeout("it does not answer in time".to_owned()))
                 }
                 None => Err(Error::Error("it is on another host".to_owned())),
             },
         });
-        Ok(seen.collect())
+        Ok(observed.collect())
     }
 
     fn living_members(&self) -> Result<Vec<MemberEntry>> {
@@ -113,7 +113,7 @@ impl Monitor {
         match registry.and_then(|registry| registry.living_members()) {
             Ok(DomainState::Empty) => Ok(Vec::new()),
             Ok(DomainState::Present(members)) => Ok(members),
-            Err(error) => Err(unusable(error)),
+            Err(error) => Err(setup_error(error)),
         }
     }
 
@@ -134,7 +134,7 @@ impl Monitor {
     }
 }
 
-fn unusable(error: shm::SetupError) -> Error {
+fn setup_error(error: shm::SetupError) -> Error {
     Error::Error(error.to_string())
 }
 
@@ -158,12 +158,12 @@ fn ask(
 }
 
 /// Receives answers until all are complete or the deadline has passed.
-fn listen(station: &Station, answers: &mut BTreeMap<u128, Answer>, deadline: Instant) {
-    let waits = |answers: &BTreeMap<u128, Answer>| {
+fn receive_answers(station: &Station, answers: &mut BTreeMap<u128, Answer>, deadline: Instant) {
+    let is_waiting = |answers: &BTreeMap<u128, Answer>| {
         let mut answers = answers.values();
         answers.any(|answer| matches!(answer, Answer::Parts(_)))
     };
-    while waits(answers) {
+    while is_waiting(answers) {
         let left = deadline.saturating_duration_since(Instant::now());
         let Some(event) = station.next_event(left) else {
             if left.is_zero() {
@@ -181,7 +181,7 @@ fn listen(station: &Station, answers: &mut BTreeMap<u128, Answer>, deadline: Ins
             }
             StationEvent::Message { from, bytes } => {
                 if let Some(answer) = answers.get_mut(&from) {
-                    answer.take(&bytes);
+                    answer.receive(&bytes);
                 }
             }
         }
@@ -189,16 +189,17 @@ fn listen(station: &Station, answers: &mut BTreeMap<u128, Answer>, deadline: Ins
 }
 
 impl Answer {
-    fn whole(told: Result<ParticipantFigures>) -> Self {
-        Self::Whole(Box::new(told))
+    fn whole(figures: Result<ParticipantFigures>) -> Self {
+        Self::Whole(Box::new(figures))
     }
 
-    fn take(&mut self, bytes: &[u8]) {
+    /// Handles a packet of the participant.
+    fn receive(&mut self, bytes: &[u8]) {
         let Self::Parts(parts) = self else {
             // A late answer to an earlier request: the first complete answer counts.
             return;
         };
-        let told = match Packet::read(bytes) {
+        let figures = match Packet::read(bytes) {
             Ok(Packet::Told { last, part }) if parts.len() + part.len() <= ANSWER_LEN_MAX => {
                 parts.extend(part);
                 if !last {
@@ -209,7 +210,7 @@ impl Answer {
             Ok(Packet::Refused(why)) | Err(why) => Err(Error::Error(why)),
             Ok(_) => Err(Error::Error("its answer is invalid".to_owned())),
         };
-        *self = Self::whole(told);
+        *self = Self::whole(figures);
     }
 }
 
@@ -221,11 +222,11 @@ mod tests {
     fn invalid_answers_are_errors() {
         let check = |packets: &[Vec<u8>], words: &str| {
             let mut answer = Answer::Parts(Vec::new());
-            packets.iter().for_each(|packet| answer.take(packet));
-            let Answer::Whole(told) = answer else {
+            packets.iter().for_each(|packet| answer.receive(packet));
+            let Answer::Whole(figures) = answer else {
                 panic!("waits for more");
             };
-            let error = told.expect_err("invalid").to_string();
+            let error = figures.expect_err("invalid").to_string();
             assert!(error.contains(words), "{error}");
         };
         check(&[b"".to_vec()], "makes no sense");

@@ -1,0 +1,176 @@
+//! The engine's side of a reader port: called under the engine's lock, so nothing here waits.
+
+use std::sync::atomic::{Ordering, fence};
+
+use spindle_dds_core::{Delivery, MessageKind, MessageRun};
+use spindle_dds_transport::Fabric;
+
+use super::super::arrival::{Arrival, ArrivalBatch, DeliveryPoint};
+use super::super::reader_epoch::{MatchedWriter, ReaderEpoch};
+use super::{ReaderPort, SPAN_MAX_RING};
+use crate::driver::send::writer_port::{DISPOSES, WRITER_DELETED};
+use crate::properties::Storage;
+use crate::status::StatusMask;
+
+/// Ended subgroup epochs that may wait for a reader before the engine holds back the next one.
+const EPOCHS_BEHIND_MAX: u64 = 2;
+
+impl<F: Fabric> ReaderPort<F> {
+    /// Receives a message for the topic of this reader, by its last epoch.
+    pub(crate) fn receive(
+        &self,
+        epoch: &ReaderEpoch<F>,
+        delivery: &Delivery<'_, F>,
+        batch: &mut ArrivalBatch<F>,
+    ) {
+        if self.is_closed.load(Ordering::Acquire) {
+            return;
+        }
+        if batch.is_full() {
+            self.settle(epoch, batch);
+        }
+        if delivery.header.kind == MessageKind::Control {
+            if let Some(departed) = departure(epoch, delivery) {
+                batch.push(departed);
+            }
+        } else if let Some(mut message) = epoch.receive(delivery, batch) {
+            if epoch.rekeys(message.origin.writer) {
+                message.rekey(self.rekey);
+            }
+            batch.push(Arrival::Message(message));
+        }
+    }
+
+    /// Puts the next samples of this topic directly into the cache, as many as follow each other.
+    /// False if there are none, another arrival comes first, or another thread has the lock.
+    #[inline]
+    pub(crate) fn append_run(
+        &self,
+        epoch: &ReaderEpoch<F>,
+        topic: u64,
+        run: &mut MessageRun<'_, F>,
+        batch: &mut ArrivalBatch<F>,
+    ) -> bool {
+        if !batch.is_empty() || epoch.matched.rekeys || !self.accepts_arrivals() {
+            return false;
+        }
+        let Some(mut state) = self.try_state() else {
+            return false;
+        };
+        // Under the lock: `close` sets the flag, then drops all samples under the lock.
+        if self.is_closed.load(Ordering::Acquire) {
+            return false;
+        }
+        let any = state.append_run(self.span_max(), epoch, topic, run, batch);
+        if self.is_bare.load(Ordering::Relaxed) {
+            self.is_bare.store(false, Ordering::Release);
+        }
+        if state.is_blocked() {
+            self.is_blocked.store(true, Ordering::Release);
+        }
+        any
+    }
+
+    /// Ends a batch: it goes into the cache if the lock is free, else into the queue.
+    pub(crate) fn settle(&self, epoch: &ReaderEpoch<F>, batch: &mut ArrivalBatch<F>) {
+        for (sum, more) in self.received.iter().zip(batch.take_counts()) {
+            sum.store(sum.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+        }
+        let changed = std::mem::replace(&mut batch.changed, StatusMask::NONE);
+        if !changed.is_empty() {
+            self.raise(changed);
+        }
+        if batch.is_empty() {
+            return;
+        }
+        if self.accepts_arrivals()
+            && let Some(state) = self.try_state()
+        {
+            self.drain(state, Some((epoch, batch)));
+        }
+        if batch.is_empty() {
+            return;
+        }
+        while let Some(arrival) = batch.pop() {
+            // The queue has room for all that can be in flight.
+            let pushed = epoch.arrivals.push(arrival);
+            debug_assert!(pushed.is_ok());
+        }
+        self.set_due();
+    }
+
+    /// The last epoch has a next one.
+    pub(crate) fn enter_next_epoch(&self) {
+        self.has_next_epoch.store(true, Ordering::Release);
+        self.set_due();
+    }
+
+    /// Whether the engine may deliver messages of this epoch to the reader: not while the arrivals
+    /// of several earlier epochs wait for it.
+    pub(crate) fn is_ready(&self, epoch: &ReaderEpoch<F>) -> bool {
+        let is_near = || {
+            let behind = epoch.matched.number - self.epoch_number.load(Ordering::Acquire);
+            behind <= EPOCHS_BEHIND_MAX
+        };
+        if is_near() {
+            return true;
+        }
+        self.is_held_off.store(true, Ordering::Release);
+        // Pairs with the fence in `note_epoch`: either the flag is seen there, or the new epoch
+        // number is seen here.
+        fence(Ordering::SeqCst);
+        is_near()
+    }
+
+    /// Called before a thread sleeps: copies the samples of a reader with copies out of the rings,
+    /// where a large claim may wait for the space. Returns whether there is more to copy.
+    pub(crate) fn relieve(&self) -> bool {
+        self.config.storage == Storage::Copy && self.relieve_to(0)
+    }
+
+    fn relieve_to(&self, span_max: u32) -> bool {
+        let Some(mut state) = self.try_state() else {
+            return true;
+        };
+        let more = state.relieve(span_max);
+        drop(state);
+        fence(Ordering::SeqCst);
+        self.drain_while_due();
+        more
+    }
+
+    /// If samples of this reader stay in a ring that is nearly full of them: how often samples were
+    /// asked for.
+    pub(crate) fn selects_if_tight(&self, epoch: &ReaderEpoch<F>) -> Option<u64> {
+        if self.config.storage != Storage::Ring {
+            return None;
+        }
+        let handle = epoch.matched.handle()?;
+        let held = |writer: &MatchedWriter| handle.held_parts(writer.class, writer.rank);
+        let mut writers = epoch.matched.writers();
+        let is_tight = writers.any(|writer| held(writer) > SPAN_MAX_RING);
+        is_tight.then(|| self.selects.load(Ordering::Relaxed))
+    }
+
+    /// The application has not asked for samples for a while, and their writer waits: copies them
+    /// out.
+    pub(crate) fn copy_out_neglected(&self) {
+        self.is_neglected.store(true, Ordering::Relaxed);
+        self.relieve_to(SPAN_MAX_RING);
+    }
+}
+
+/// What a control message means to a reader; `None` if nothing.
+#[cold]
+fn departure<F: Fabric>(epoch: &ReaderEpoch<F>, delivery: &Delivery<'_, F>) -> Option<Arrival<F>> {
+    let header = delivery.header;
+    if header.flags & WRITER_DELETED == 0 {
+        return None;
+    }
+    let at = DeliveryPoint {
+        position: delivery.position,
+        timestamp: header.timestamp,
+    };
+    let disposes = header.flags & DISPOSES != 0;
+    epoch.depart(delivery.sender, header.writer, at, disposes)
+}

@@ -1,0 +1,277 @@
+//! All properties: one table, from which docs/configuration.md is written, and by which unknown
+//! properties are refused.
+
+/// The entity that a property stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum On {
+    Participant,
+    /// A participant, for all its writers; or one writer, which takes precedence.
+    Writer,
+    /// A participant, for all its readers; or one reader, which takes precedence.
+    Reader,
+}
+
+/// One property.
+#[derive(Debug)]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "a test writes the documentation from the texts")
+)]
+pub(crate) struct PropertyRow {
+    /// Its name; `<...>` stands for any text.
+    pub(crate) name: &'static str,
+    pub(crate) on: On,
+    pub(crate) values: &'static str,
+    pub(crate) default: &'static str,
+    pub(crate) meaning: &'static str,
+}
+
+use On::{Participant, Reader, Writer};
+
+/// Sorted by theme: group, rings, waiting, memory, network, RDMA, readers, measurements.
+pub(crate) const PROPERTIES: &[PropertyRow] = &[
+    PropertyRow {
+        name: "spindle.subgroups",
+        on: Participant,
+        values: "2 to 4096",
+        default: "1024",
+        meaning: "Number of subgroups of the domain. Must be equal on all participants. Topics of \
+                  one subgroup share its rings and its order; a subgroup without topics costs \
+                  nothing.",
+    },
+    PropertyRow {
+        name: "spindle.topic.<name>.subgroup",
+        on: Participant,
+        values: "1 to `spindle.subgroups` - 1",
+        default: "by hash of the topic name",
+        meaning: "Puts a topic into this subgroup. Must be equal on all participants. `enable` logs \
+                  a warning if the participant has no such topic.",
+    },
+    PropertyRow {
+        name: "spindle.join.timeout_ms",
+        on: Participant,
+        values: "milliseconds",
+        default: "30000",
+        meaning: "How long `enable` waits until a member lets the participant join.",
+    },
+    PropertyRow {
+        name: "spindle.failure.limit_ms",
+        on: Participant,
+        values: "milliseconds, at least 30",
+        default: "3000",
+        meaning: "Heartbeat timeout: a member that is silent for longer is suspected. Must be equal \
+                  on all participants.",
+    },
+    PropertyRow {
+        name: "spindle.prefer_availability",
+        on: Participant,
+        values: "`true`, `false`",
+        default: "`false`",
+        meaning: "`true`: members that are cut off from the majority go on, and the first contact \
+                  founds the domain without a majority after `spindle.failure.limit_ms`. The domain \
+                  may then fall apart into groups that never become one again. Must be equal on all \
+                  participants.",
+    },
+    PropertyRow {
+        name: "spindle.ring.messages",
+        on: Writer,
+        values: "2 to 32768, rounded up to a power of two",
+        default: "4096",
+        meaning: "Messages in flight of one sender in a subgroup.",
+    },
+    PropertyRow {
+        name: "spindle.ring.bytes",
+        on: Writer,
+        values: "128 to 2^34",
+        default: "5 MiB, in a ring of 8 MiB",
+        meaning: "Bytes in flight of one sender in a subgroup. The ring has memory for the next \
+                  power of two. A sample takes at most half of that memory; samples of more than an \
+                  eighth of the bytes in flight may together take all of it. If the memory exceeds \
+                  the bytes in flight by about 3 MiB, the writer does not write to what the caches \
+                  of its readers still hold.",
+    },
+    PropertyRow {
+        name: "spindle.wait",
+        on: Participant,
+        values: "`balanced`, `spin`, `block`",
+        default: "`balanced`",
+        meaning: "How long a thread looks again before it sleeps: 32 times, yielding in between; for \
+                  some milliseconds; not at all. Applies to the polling thread, the threads that \
+                  call listeners and wake streams, and threads that wait in a WaitSet or for ring \
+                  space. The polling thread sleeps while an application thread polls with `take` or \
+                  `read`.",
+    },
+    PropertyRow {
+        name: "spindle.doorbell",
+        on: Participant,
+        values: "`auto`, `futex`, `event`",
+        default: "`auto`",
+        meaning: "What threads of the participant sleep on.",
+    },
+    PropertyRow {
+        name: "spindle.prefault",
+        on: Participant,
+        values: "`true`, `false`",
+        default: "`false`",
+        meaning: "`true`: memory shared with participants of the same host, all rings included, is \
+                  allocated when it is mapped, so that no sample waits for a page fault; with Linux \
+                  6.1 or newer in huge pages, if the kernel makes them within 50 ms. It takes that \
+                  memory, and time at each join and leave: 1 ms for each 4 MiB, and up to 50 ms for \
+                  each participant that writes, or more if the kernel has no free huge pages. What \
+                  is not there within `spindle.failure.limit_ms` is allocated while samples flow. \
+                  Needs Linux 5.14. `false`: each page is allocated at its first use.",
+    },
+    PropertyRow {
+        name: "spindle.directory",
+        on: Participant,
+        values: "path",
+        default: "the user's runtime directory",
+        meaning: "Where the processes of a host meet.",
+    },
+    PropertyRow {
+        name: "spindle.listen",
+        on: Participant,
+        values: "`address[:port]`",
+        default: "none: no network is used",
+        meaning: "The domain spans several hosts, and other hosts reach this participant at this \
+                  address. All participants of such a domain need it. Port 0, the default, is any \
+                  free port. If the port is taken, any free one is used, and the port is tried again \
+                  each second and then served as well.",
+    },
+    PropertyRow {
+        name: "spindle.contacts",
+        on: Participant,
+        values: "`host:port`, separated by commas",
+        default: "none: a participant that is alone on its host founds the domain",
+        meaning: "The addresses that a joining participant asks. Must be equal, in the same order, on \
+                  all participants. The first contact founds the domain once a strict majority of \
+                  the contacts runs. `enable` resolves the names. Needs `spindle.listen`.",
+    },
+    PropertyRow {
+        name: "spindle.secret_file",
+        on: Participant,
+        values: "path",
+        default: "none: every participant is admitted",
+        meaning: "A file with the domain's secret, readable by its owner alone. A participant that \
+                  cannot prove to have the secret is refused. Spaces and line ends at the end of the \
+                  file do not count. Needs `spindle.listen`.",
+    },
+    PropertyRow {
+        name: "spindle.rdma",
+        on: Participant,
+        values: "`auto`, `off`, `required`",
+        default: "`auto`",
+        meaning: "Whether samples go to other hosts by RDMA. `auto`: between participants that both \
+                  have a working device, else by TCP. `required`: `enable` fails without a device, \
+                  and peers of other hosts that cannot be reached by RDMA are refused. Needs the \
+                  cargo feature `verbs`, and `spindle.listen`.",
+    },
+    PropertyRow {
+        name: "spindle.rdma.device",
+        on: Participant,
+        values: "name, such as `mlx5_0`",
+        default: "the first with an active port",
+        meaning: "The RDMA device. Needs `spindle.listen`.",
+    },
+    PropertyRow {
+        name: "spindle.rdma.port",
+        on: Participant,
+        values: "1 to 255",
+        default: "the first active port",
+        meaning: "The port of the RDMA device. Needs `spindle.listen`.",
+    },
+    PropertyRow {
+        name: "spindle.rdma.gid_index",
+        on: Participant,
+        values: "0 to 255",
+        default: "RoCE v2 with the address of `spindle.listen`, else with any IPv4 address, else \
+                  any; 0 on InfiniBand",
+        meaning: "The index of the GID. Needs `spindle.listen`.",
+    },
+    PropertyRow {
+        name: "spindle.rdma.mtu",
+        on: Participant,
+        values: "`256`, `512`, `1024`, `2048`, `4096`",
+        default: "the active MTU of the port",
+        meaning: "The path MTU; between two participants the smaller one holds. Needs \
+                  `spindle.listen`.",
+    },
+    PropertyRow {
+        name: "spindle.reader.storage",
+        on: Reader,
+        values: "`copy`, `ring`",
+        default: "`copy`",
+        meaning: "`copy`: samples that are taken are copies. `ring`: they stay where the writer built \
+                  them until they are given back, and hold back the writer meanwhile.",
+    },
+    PropertyRow {
+        name: "spindle.reader.untrusted_peers",
+        on: Reader,
+        values: "`true`, `false`",
+        default: "`false`",
+        meaning: "`true`: samples are copied before they are decoded, for peers that may alter what \
+                  they have sent.",
+    },
+    PropertyRow {
+        name: "spindle.engine.<switch>",
+        on: Participant,
+        values: "`true`, `false`",
+        default: "`true`",
+        meaning: "For measurements alone: `false` turns off one optimisation of the engine. Without \
+                  `null_sends`, a silent writer stops the other writers of its subgroup.",
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+    use std::path::Path;
+
+    use super::*;
+
+    const BEGIN: &str =
+        "<!-- properties: written by a test from dds-api/src/properties/table.rs -->\n";
+    const END: &str = "<!-- properties: end -->\n";
+
+    fn markdown() -> String {
+        let mut text = String::from(
+            "\n| property | on | values | default | meaning |\n|---|---|---|---|---|\n",
+        );
+        for row in PROPERTIES {
+            let on = match row.on {
+                Participant => "participant",
+                Writer => "participant, writer",
+                Reader => "participant, reader",
+            };
+            let mut meaning = row.meaning.to_owned();
+            if row.name.contains("<switch>") {
+                let names: Vec<_> = super::super::engine_switches()
+                    .map(|name| format!("`{name}`"))
+                    .collect();
+                let _ = write!(meaning, " The switches are {}.", names.join(", "));
+            }
+            let (name, values, default) = (row.name, row.values, row.default);
+            let _ = writeln!(
+                text,
+                "| `{name}` | {on} | {values} | {default} | {meaning} |"
+            );
+        }
+        text.push('\n');
+        text
+    }
+
+    /// `SPINDLE_WRITE_DOCS=1 cargo test -p spindle-dds --lib properties` writes the table.
+    #[test]
+    fn the_documentation_has_the_table() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/configuration.md");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (before, rest) = text.split_once(BEGIN).unwrap();
+        let (table, after) = rest.split_once(END).unwrap();
+        let expected = markdown();
+        if std::env::var_os("SPINDLE_WRITE_DOCS").is_some() {
+            std::fs::write(&path, [before, BEGIN, &expected, END, after].concat()).unwrap();
+            return;
+        }
+        assert_eq!(table, expected, "write it: see the comment of this test");
+    }
+}
