@@ -350,8 +350,6 @@ const WORDS: [&str; 3] = [
     concat!("no", "body"),
     concat!("some", "body"),
 ];
-/// Lines in which they may occur: lower it with each that goes, and never raise it.
-const WORDS_MAX: usize = 210;
 
 fn texts(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).expect("a folder").flatten() {
@@ -369,6 +367,8 @@ fn subjects_of_sentences_are_things() {
     sources(&root(), &mut files);
     files.retain(|file| file.components().any(|it| it.as_os_str() == "src"));
     texts(&root().join("docs"), &mut files);
+    // Names of earlier trees are quoted there.
+    files.retain(|file| !file.ends_with("architecture/renames.md"));
     let mut found = Vec::new();
     for file in files {
         // Not every file of the docs is text.
@@ -380,9 +380,8 @@ fn subjects_of_sentences_are_things() {
         }
     }
     assert!(
-        found.len() <= WORDS_MAX,
-        "say which thing acts, in these {} lines:\n{}",
-        found.len(),
+        found.is_empty(),
+        "say which thing acts, in these lines:\n{}",
         found.join("\n")
     );
 }

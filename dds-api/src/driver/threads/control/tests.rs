@@ -75,7 +75,7 @@ fn ask(station: &Station, me: &Member, sponsor: u128) -> View {
     }
 }
 
-/// A newcomer may have to ask again: whoever let it in has failed before it said so.
+/// A newcomer may have to ask again: the member that admitted it may have crashed before it replied.
 #[test]
 fn who_asks_again_is_welcomed_again() {
     let (_parent, directory) = directory();
@@ -89,7 +89,7 @@ fn who_asks_again_is_welcomed_again() {
     let entry = MemberEntry::here(7, me.host.0, station.address()).unwrap();
     let register = DomainRegistry::open(0, Some(&directory), entry).unwrap();
     let DomainState::Present(members) = register.living_members().unwrap() else {
-        panic!("nobody is there");
+        panic!("no member replied");
     };
     let sponsor = station.connect(&members[0].address, soon()).unwrap();
     let view = ask(&station, &me, sponsor);
