@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use loans::Image;
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, History, Reliability};
-use spindle_dds::{DataReader, DataWriter, DomainParticipant, Error, Samples, WaitSet};
+use spindle_dds::{DataReader, DataWriter, DomainParticipant, Error, Samples, StatusMask, WaitSet};
 
 spindle_dds::include_idl!("loans");
 
@@ -18,12 +18,11 @@ fn main() -> Result<(), Error> {
     let participant = DomainParticipant::builder(0)
         .property("spindle.ring.messages", "4")
         .property("spindle.reader.storage", "ring")
+        .disabled()
         .create()?;
     let topic = participant.topic::<Image>("Image").create()?;
-    let (publisher, subscriber) = (
-        participant.publisher().create()?,
-        participant.subscriber().create()?,
-    );
+    let publisher = participant.publisher().create()?;
+    let subscriber = participant.subscriber().create()?;
     let reliability = Reliability::reliable(Duration::from_secs(1).into());
     let reader_qos = DataReaderQos {
         reliability,
@@ -37,6 +36,8 @@ fn main() -> Result<(), Error> {
         ..DataWriterQos::default()
     };
     let writer = publisher.writer(&topic).qos(writer_qos).create()?;
+    // Writer and reader enter the group together: no image is published before they match.
+    participant.enable()?;
 
     publish(&writer, 1)?;
     let first = take(&reader)?;
@@ -64,8 +65,10 @@ fn publish(writer: &DataWriter<Image>, number: u32) -> Result<(), Error> {
 
 /// The next sample. Dropped, it is given back.
 fn take(reader: &DataReader<Image>) -> Result<Samples<Image>, Error> {
+    let available = reader.status_condition()?;
+    available.set_enabled_statuses(StatusMask::DATA_AVAILABLE);
     let waits = WaitSet::new();
-    waits.attach(reader.status_condition()?);
+    waits.attach(&available);
     waits.wait(Duration::from_secs(10))?;
     reader.take(1)
 }
