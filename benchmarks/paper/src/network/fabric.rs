@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::costs::Measure;
-use super::network::{Posted, TimedNetwork};
+use super::timed_network::{Posted, TimedNetwork};
 use spindle_dds_transport::{
     FABRIC_AREA, Fabric, FabricCounters, PeerFailure, PeerSet, Rank, Region, WakeInterest,
 };

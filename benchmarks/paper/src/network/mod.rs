@@ -20,10 +20,10 @@
 
 mod costs;
 mod fabric;
-mod network;
 #[cfg(test)]
 mod tests;
+mod timed_network;
 
 pub(crate) use costs::{Charge, Costs, Measure};
 pub(crate) use fabric::{Spent, TimedFabric};
-pub(crate) use network::TimedNetwork;
+pub(crate) use timed_network::TimedNetwork;
