@@ -1,9 +1,10 @@
 //! From view to view: applies the decisions of the membership to the subgroups.
 //!
 //! ```text
-//!   Membership::step --Decide--> EngineEvent::Decide --driver--> Engine::decided
+//!   Membership::step --Prepare-> EngineEvent::Prepare --driver--> Engine::prepared
+//!                    --Decide--> EngineEvent::Decide --driver--> Engine::decided
 //!                    --Finish--> subgroups delivered up to the trims, EngineEvent::ViewEnded
-//!                                --driver prepares segments--> Engine::install
+//!                                --driver has the segments--> Engine::install
 //!                    --Out-----> EngineEvent::Stopped
 //! ```
 //!
@@ -19,8 +20,8 @@ use crate::engine::subgroups::Subgroups;
 use crate::engine::{Engine, State, StepScope};
 use crate::ids::SubgroupId;
 use crate::membership::{
-    Action, Finish, MemberId, Membership, OutReason, Request, Rules, SubgroupEnds, Touched, Trim,
-    View,
+    Action, Finish, MemberId, Membership, OpenRequest, OutReason, Request, Rules, SubgroupEnds,
+    Touched, Trim, View,
 };
 use crate::sink::{EngineEvent, Sink};
 use crate::spec::SpecError;
@@ -42,8 +43,8 @@ enum Phase<F> {
         next: Arc<View>,
         /// Members of the last view that this one suspected, and why.
         suspected: Vec<(MemberId, String)>,
-        /// Requests that no view has fulfilled or refused.
-        requests: Vec<Request>,
+        /// Requests that no view has settled.
+        requests: Vec<OpenRequest>,
     },
     /// No longer in the group.
     Out,
@@ -109,8 +110,19 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         let mut state = self.state();
         match state.views.as_mut().map(|views| &mut views.phase) {
             Some(Phase::In(membership)) => membership.request(request),
-            Some(Phase::Between { requests, .. }) => requests.push(request),
+            Some(Phase::Between { requests, .. }) => requests.push(request.into()),
             Some(Phase::Out) | None => {}
+        }
+        drop(state);
+        self.participant().own.nudge();
+    }
+
+    /// The driver's answer to [`EngineEvent::Prepare`] with this number: whether everything that
+    /// the view needs is there, or what is lacking.
+    pub fn prepared(&self, number: u64, answer: Result<(), String>) {
+        let mut state = self.state();
+        if let Some(Phase::In(membership)) = state.views.as_mut().map(|views| &mut views.phase) {
+            membership.prepared(number, answer);
         }
         drop(state);
         self.participant().own.nudge();
@@ -182,6 +194,11 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let changed = action.is_some();
         match action {
             None => {}
+            Some(Action::Prepare(preparation)) => {
+                self.sink().event(EngineEvent::Prepare(preparation));
+            }
+            Some(Action::CallOff) => self.sink().event(EngineEvent::CallOff),
+            Some(Action::Refused(refused)) => self.refuse(refused),
             Some(Action::Decide(decision)) => self.sink().event(EngineEvent::Decide(decision)),
             Some(Action::Finish(finish)) => {
                 let phase = self.end_view(participant, membership, finish);
@@ -226,9 +243,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             .collect();
         let requests = membership.take_requests();
         let next = finish.next.clone();
-        for (request, why) in membership.take_refused() {
-            self.sink().event(EngineEvent::Refused { request, why });
-        }
+        self.refuse(membership.take_refused());
         self.sink().event(EngineEvent::ViewEnded(finish));
         if !going_on {
             self.go_out(participant, OutReason::Left);
@@ -238,6 +253,12 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             next,
             suspected,
             requests,
+        }
+    }
+
+    fn refuse(&mut self, refused: Vec<(Request, String)>) {
+        for (request, why) in refused {
+            self.sink().event(EngineEvent::Refused { request, why });
         }
     }
 

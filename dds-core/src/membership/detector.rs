@@ -29,6 +29,8 @@ pub(super) struct Detector {
     heartbeat_sent_at_ns: Option<u64>,
     /// Time of the last [`poll`](Self::poll).
     polled_at_ns: Option<u64>,
+    /// Whether this member was not stepped for long before that.
+    was_paused: bool,
 }
 
 impl Detector {
@@ -38,6 +40,7 @@ impl Detector {
             last_heartbeats: vec![(0, 0); members],
             heartbeat_sent_at_ns: None,
             polled_at_ns: None,
+            was_paused: false,
         }
     }
 
@@ -50,6 +53,7 @@ impl Detector {
             .polled_at_ns
             .is_none_or(|polled| now.saturating_sub(polled) > self.detection.timeout_ns / 2);
         self.polled_at_ns = Some(now);
+        self.was_paused = was_paused;
         if was_paused {
             self.last_heartbeats
                 .iter_mut()
@@ -62,6 +66,11 @@ impl Detector {
             self.heartbeat_sent_at_ns = Some(now);
         }
         is_due
+    }
+
+    /// Whether this member was not stepped for long before the last poll.
+    pub(super) fn was_paused(&self) -> bool {
+        self.was_paused
     }
 
     /// Records a member's heartbeat. True if it has not changed for too long.

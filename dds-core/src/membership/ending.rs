@@ -1,10 +1,11 @@
-//! The end of a view: wedge, report, propose, echo, commit; takeover by a new leader.
+//! The end of a view, once it is prepared or a member is suspected: wedge, report, propose, echo,
+//! commit; takeover by a new leader.
 
 use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
-use super::asking::INVALID_REQUEST;
+use super::asking::{INVALID_REQUEST, Scope};
 use super::proposal::{Proposal, RemovalReason, Request, Touched, Trim};
 use super::protocol::{Action, Decision, Finish, Membership, OutReason, SubgroupEnds};
 use super::row::{Level, ProtocolViolation, Text};
@@ -57,7 +58,7 @@ impl<F: Fabric> Membership<F> {
     }
 
     pub(super) fn propose(&mut self, subgroups: &mut impl SubgroupEnds) {
-        if self.rows.label(self.me) == Some(self.me) {
+        if self.rows.proposer(self.me) == Some(self.me) {
             return;
         }
         if !self.adopt_echoed(subgroups) {
@@ -66,7 +67,7 @@ impl<F: Fabric> Membership<F> {
         if self.echo.is_none() && !self.compose_proposal(subgroups) {
             return;
         }
-        self.rows.publish_label(self.me);
+        self.rows.publish_proposer(self.me);
     }
 
     /// Adopts a proposal that a trusted member has echoed. False: try again.
@@ -75,7 +76,7 @@ impl<F: Fabric> Membership<F> {
             return true;
         }
         for rank in self.trusted().iter() {
-            if self.rows.label(rank).is_some() {
+            if self.rows.proposer(rank).is_some() {
                 return self.copy_proposal(rank, subgroups);
             }
         }
@@ -110,17 +111,17 @@ impl<F: Fabric> Membership<F> {
         if self.trusted().iter().any(suspects_more) {
             return false;
         }
-        // Requests made since the intent wait for the next view if they touch other subgroups.
-        let inside = match (level, &self.intent) {
-            (Level::Some, Some(Touched::Only(intended))) => Some(intended),
-            _ => None,
-        };
-        let mut proposal = match self.merge_requests(inside) {
-            Ok(proposal) => proposal,
-            Err(rank) => {
-                self.suspect(rank, INVALID_REQUEST, subgroups);
-                return false;
-            }
+        // What was announced and prepared, or what needs no preparation. Other requests wait for
+        // the next view.
+        let mut proposal = match (level, &self.announced) {
+            (Level::Some, Some(announced)) => (*announced.preparation.proposal).clone(),
+            _ => match self.merge_requests(Scope::Removals) {
+                Ok(proposal) => proposal,
+                Err(rank) => {
+                    self.suspect(rank, INVALID_REQUEST, subgroups);
+                    return false;
+                }
+            },
         };
         proposal.trims = self.trims(&proposal.touched(&self.view), &reports);
         let Ok(next) = self.view.next(&proposal) else {
@@ -200,6 +201,11 @@ impl<F: Fabric> Membership<F> {
             }
             return same;
         }
+        // All members have prepared it, this one too, or the leader may not propose it.
+        if proposal.additions().next().is_some() && self.prepared_for(&proposal).is_none() {
+            self.suspect(from, "it proposes what was not prepared", subgroups);
+            return false;
+        }
         {
             // The proposer published these suspicions before, but this member may have stopped
             // reading its row by then.
@@ -221,12 +227,12 @@ impl<F: Fabric> Membership<F> {
     /// Echoes the leader's proposal, which acknowledges it.
     pub(super) fn echo_leader(&mut self, subgroups: &mut impl SubgroupEnds) {
         let leader = self.leader();
-        let proposed = self.rows.label(leader) == Some(leader);
+        let proposed = self.rows.proposer(leader) == Some(leader);
         if proposed
-            && self.rows.label(self.me) != Some(leader)
+            && self.rows.proposer(self.me) != Some(leader)
             && self.copy_proposal(leader, subgroups)
         {
-            self.rows.publish_label(leader);
+            self.rows.publish_proposer(leader);
         }
     }
 
@@ -241,7 +247,7 @@ impl<F: Fabric> Membership<F> {
             self.rows.publish_committed();
             return None;
         }
-        let has_echoed = |rank| self.rows.label(rank) == Some(self.me);
+        let has_echoed = |rank| self.rows.proposer(rank) == Some(self.me);
         let all = self.trusted().iter().all(has_echoed);
         if self.is_deciding || !all {
             return None;
@@ -320,6 +326,7 @@ impl<F: Fabric> Membership<F> {
         self.settle_requests(&proposal, &next);
         let touched = proposal.touched(&self.view);
         Some(Action::Finish(Finish {
+            preparation: self.prepared_for(&proposal),
             proposal,
             touched,
             next,
@@ -330,19 +337,24 @@ impl<F: Fabric> Membership<F> {
     fn settle_requests(&mut self, proposal: &Proposal, next: &View) {
         let me = self.view.members[self.me.index()].id;
         let now = next.rank(me).map(|rank| &next.members[rank.index()]);
-        for request in core::mem::take(&mut self.requests) {
-            let refusal = request.id().and_then(|asked| proposal.refuses(asked));
+        for open in core::mem::take(&mut self.requests) {
+            let refusal = open.request.id().and_then(|asked| proposal.refuses(asked));
             if let Some(refusal) = refusal {
-                self.refused.push((request, refusal.reason.clone()));
+                if open.refusal.is_none() {
+                    let reason = refusal.reason.clone();
+                    self.refused.push((open.request, reason));
+                }
                 continue;
             }
-            let open = match &request {
+            let is_open = match &open.request {
                 Request::Update(update) => now.is_some_and(|me| update.number > me.updates),
+                // Only the numbers of updates have to be continued.
+                Request::Join(_) if open.refusal.is_some() => false,
                 Request::Join(member) => next.rank(member.id).is_none(),
                 Request::Leave => now.is_some(),
             };
-            if open {
-                self.requests.push(request);
+            if is_open {
+                self.requests.push(open);
             }
         }
     }

@@ -50,8 +50,8 @@ pub enum RequestId {
     Join(MemberId),
 }
 
-/// A request that no view can fulfil as things stand. The refusal settles it: a refused update
-/// counts as applied, and changes nothing.
+/// A request that no view can fulfil as things stand, or for which a member lacks something. The
+/// refusal settles it: a refused update counts as applied, and changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// The request.
@@ -67,6 +67,27 @@ pub(super) enum ReadRequest {
     Whole(Request),
     /// A request that is too long for a row, and is refused.
     TooLong(RequestId),
+    /// A request that was refused before, in a view that ended without saying so.
+    Refused(Refusal),
+}
+
+impl ReadRequest {
+    pub(super) fn id(&self) -> Option<RequestId> {
+        match self {
+            Self::Whole(request) => request.id(),
+            Self::TooLong(asked) => Some(*asked),
+            Self::Refused(refusal) => Some(refusal.request),
+        }
+    }
+
+    /// Whether it asks for more than the members have.
+    pub(super) fn adds(&self) -> bool {
+        match self {
+            Self::Whole(Request::Join(_)) => true,
+            Self::Whole(Request::Update(update)) => update.adds(),
+            Self::Whole(Request::Leave) | Self::TooLong(_) | Self::Refused(_) => false,
+        }
+    }
 }
 
 /// What a proposal does with a request.
@@ -74,7 +95,7 @@ pub(super) enum ReadRequest {
 pub(super) enum Added {
     /// It is fulfilled, or refused, or was already.
     Settled,
-    /// It waits for the next view, and so do later requests of the same member.
+    /// It waits, and so do later requests of the same member.
     Waits,
 }
 
@@ -175,6 +196,11 @@ impl Update {
         member.notes.extend(notes);
     }
 
+    /// Whether it needs anything of the members: endpoints or notes come, or change.
+    pub(super) fn adds(&self) -> bool {
+        !self.put.is_empty() || !self.notes.put.is_empty()
+    }
+
     /// The subgroups whose endpoints change.
     fn touches(&self, view: &View) -> BTreeSet<SubgroupId> {
         let member = view
@@ -204,27 +230,40 @@ impl Proposal {
         }
     }
 
-    /// Whether it changes nothing.
-    pub(super) fn is_empty(&self) -> bool {
-        self.removals.is_empty()
-            && self.joins.is_empty()
-            && self.updates.is_empty()
-            && self.refusals.is_empty()
+    /// Whether it changes no member.
+    pub(super) fn changes_nothing(&self) -> bool {
+        self.removals.is_empty() && self.joins.is_empty() && self.updates.is_empty()
+    }
+
+    /// The requests that it fulfils and that ask for more than the members have.
+    pub fn additions(&self) -> impl Iterator<Item = RequestId> {
+        let joins = self.joins.iter().map(|member| RequestId::Join(member.id));
+        let updates = self.updates.iter().filter(|update| update.adds());
+        let updates = updates.map(|update| RequestId::Update {
+            member: update.member,
+            number: update.number,
+        });
+        joins.chain(updates)
+    }
+
+    /// Whether it is the same but for the trims.
+    pub fn is_same_change(&self, other: &Self) -> bool {
+        self.view == other.view
+            && self.removals == other.removals
+            && self.joins == other.joins
+            && self.updates == other.updates
+            && self.refusals == other.refusals
     }
 
     /// Adds a request of the member at `rank`, or its refusal if no view can fulfil it together
-    /// with what is already in. With `inside`, a request that touches other subgroups waits.
+    /// with what is already in.
     pub(super) fn add(
         &mut self,
         view: &View,
         rank: Rank,
         asking: &ReadRequest,
-        inside: Option<&BTreeSet<SubgroupId>>,
     ) -> Result<Added, ProtocolViolation> {
-        let asked = match asking {
-            ReadRequest::Whole(request) => request.id(),
-            ReadRequest::TooLong(asked) => Some(*asked),
-        };
+        let asked = asking.id();
         if let Some(asked) = asked
             && self.is_settled(view, rank, asked)?
         {
@@ -233,6 +272,7 @@ impl Proposal {
         let before = self.clone();
         let refusal = match asking {
             ReadRequest::TooLong(_) => Some(format!("it takes more than {REQUEST_LEN_MAX} bytes")),
+            ReadRequest::Refused(refusal) => Some(refusal.reason.clone()),
             ReadRequest::Whole(request) => {
                 match request {
                     Request::Leave => self.remove(rank, RemovalReason::Left),
@@ -243,12 +283,7 @@ impl Proposal {
                 view.next(self).err().map(|error| error.to_string())
             }
         };
-        let outside = match (inside, self.touched(view)) {
-            (None, _) => false,
-            (Some(_), Touched::All) => true,
-            (Some(inside), Touched::Only(some)) => !some.is_subset(inside),
-        };
-        if refusal.is_some() || outside {
+        if refusal.is_some() {
             *self = before;
         }
         Ok(match (refusal, asked) {
@@ -261,7 +296,6 @@ impl Proposal {
             }
             // Only the last member's leaving is invalid: it ends its view alone.
             (Some(_), None) => Added::Waits,
-            (None, _) if outside => Added::Waits,
             (None, _) => Added::Settled,
         })
     }
@@ -375,6 +409,26 @@ impl Proposal {
     /// Reads a proposal for `view` from a member's row, and checks everything that its readers rely
     /// on.
     pub(super) fn read(bytes: &[u8], view: &View) -> Option<(Self, View)> {
+        let (proposal, next) = Self::read_untrimmed(bytes, view)?;
+        // Each replaced subgroup with senders needs a trim.
+        let touched = proposal.touched(view);
+        let replaced = view
+            .subgroups
+            .iter()
+            .filter(|group| touched.contains(group.subgroup) && !group.senders.is_empty());
+        let gone = |rank: &Rank| proposal.removals.iter().any(|gone| gone.rank == rank.0);
+        let told = |group: &SubgroupSpec| {
+            let trims = proposal.trims.iter();
+            group.members.iter().all(gone)
+                || trims
+                    .into_iter()
+                    .any(|trim| trim.subgroup == group.subgroup)
+        };
+        replaced.into_iter().all(told).then_some((proposal, next))
+    }
+
+    /// Reads a proposal that may lack trims, and the view that it makes.
+    pub(super) fn read_untrimmed(bytes: &[u8], view: &View) -> Option<(Self, View)> {
         let proposal = Self::from_bytes(bytes)?;
         let members = view.members.len();
         let sound = proposal.view == view.id
@@ -391,21 +445,7 @@ impl Proposal {
             return None;
         }
         let next = view.next(&proposal).ok()?;
-        // Each replaced subgroup with senders needs a trim.
-        let touched = proposal.touched(view);
-        let replaced = view
-            .subgroups
-            .iter()
-            .filter(|group| touched.contains(group.subgroup) && !group.senders.is_empty());
-        let gone = |rank: &Rank| proposal.removals.iter().any(|gone| gone.rank == rank.0);
-        let told = |group: &SubgroupSpec| {
-            let trims = proposal.trims.iter();
-            group.members.iter().all(gone)
-                || trims
-                    .into_iter()
-                    .any(|trim| trim.subgroup == group.subgroup)
-        };
-        replaced.into_iter().all(told).then_some((proposal, next))
+        Some((proposal, next))
     }
 }
 

@@ -190,6 +190,11 @@ impl spindle_dds_core::Sink<Wire> for Sink {
             EngineEvent::EpochEnded { subgroup, end, .. } => {
                 self.matcher.epoch_ended(subgroup, end)
             }
+            EngineEvent::Prepare(preparation) => {
+                self.control_queue.put(ControlEvent::Prepare(preparation));
+            }
+            // Nothing is prepared before a view is agreed.
+            EngineEvent::CallOff => {}
             EngineEvent::Decide(decision) => self.control_queue.put(ControlEvent::Decide(decision)),
             EngineEvent::Refused { request, why } => self
                 .control_queue

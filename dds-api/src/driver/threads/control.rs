@@ -72,6 +72,11 @@ impl ControlThread {
                 session.engine().request(Request::Update(update));
             }
             flow = match session.control_queue().take() {
+                Some(ControlEvent::Prepare(preparation)) => {
+                    // What the view needs is made when it has been agreed.
+                    session.engine().prepared(preparation.number, Ok(()));
+                    ControlFlow::Continue(())
+                }
                 Some(ControlEvent::Decide(decision)) => {
                     session.engine().decided(self.decide(&decision));
                     ControlFlow::Continue(())

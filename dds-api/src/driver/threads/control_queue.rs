@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::membership::{Decision, MemberId, Request, View};
+use spindle_dds_core::membership::{Decision, MemberId, Preparation, Request, View};
 use spindle_dds_transport::hybrid::{PeerPath, Station};
 
 /// An event for the control thread.
 #[derive(Debug)]
 pub(crate) enum ControlEvent {
+    /// To be prepared before it is proposed.
+    Prepare(Preparation),
     /// To be decided in the domain's record.
     Decide(Decision),
     /// The group cannot do what was requested.

@@ -35,7 +35,7 @@ fn ask_all(asking: &[ReadRequest]) -> (Proposal, View) {
     let view = View::first(member(1, &[endpoint(0, 7)])).expect("a view");
     let mut proposal = Proposal::empty(1);
     for asking in asking {
-        let added = proposal.add(&view, Rank(0), asking, None);
+        let added = proposal.add(&view, Rank(0), asking);
         assert_eq!(added, Ok(Added::Settled), "{asking:?}");
     }
     let next = view.next(&proposal).expect("a view");
@@ -75,7 +75,7 @@ fn updates_after_a_refused_one_are_applied() {
     // A request that is repeated is already settled.
     let again = proposal
         .clone()
-        .add(&next, Rank(0), &update(2, endpoint(1, 1)), None);
+        .add(&next, Rank(0), &update(2, endpoint(1, 1)));
     assert_eq!(again, Ok(Added::Settled));
 }
 
@@ -143,7 +143,7 @@ fn more_notes_than_a_newcomer_can_be_told_are_refused() {
     let mut full = Proposal::empty(1);
     let mut add = |number: u64, note: &[u8]| {
         let asking = noted(number, &[(number, note)], &[]);
-        assert_eq!(full.add(&view, Rank(0), &asking, None), Ok(Added::Settled));
+        assert_eq!(full.add(&view, Rank(0), &asking), Ok(Added::Settled));
         full.refusals.len()
     };
     // Four notes of the largest size, one of them twice.
@@ -179,7 +179,7 @@ fn impossible_requests_violate_the_protocol() {
     let check = |asking: ReadRequest| {
         let mut proposal = Proposal::empty(1);
         assert_eq!(
-            proposal.add(&view, Rank(0), &asking, None),
+            proposal.add(&view, Rank(0), &asking),
             Err(ProtocolViolation)
         );
     };
@@ -188,15 +188,4 @@ fn impossible_requests_violate_the_protocol() {
         member: MemberId(2),
         number: 1,
     }));
-}
-
-#[test]
-fn requests_beyond_the_intent_wait() {
-    let view = View::first(member(1, &[])).expect("a view");
-    let mut proposal = Proposal::empty(1);
-    let inside = BTreeSet::from([SubgroupId(0)]);
-    let mut add = |asking| proposal.add(&view, Rank(0), &asking, Some(&inside));
-    assert_eq!(add(update(1, endpoint(0, 1))), Ok(Added::Settled));
-    assert_eq!(add(update(2, endpoint(1, 1))), Ok(Added::Waits));
-    assert_eq!((proposal.updates.len(), proposal.refusals.len()), (1, 0));
 }
