@@ -168,7 +168,7 @@ impl JoinProtocol {
     // What happened.
 
     /// The record of this host names these members as possibly living.
-    pub(super) fn looked(&mut self, known: Vec<Known>) {
+    pub(super) fn record_read(&mut self, known: Vec<Known>) {
         self.known = known;
         let ids: BTreeSet<u128> = self.known.iter().map(|it| it.id).collect();
         self.dead.retain(|id| ids.contains(id));
@@ -204,7 +204,7 @@ impl JoinProtocol {
         None
     }
 
-    /// Another newcomer asks to be let in, or, as the first contact, to found. `looked` has been
+    /// Another newcomer asks to be let in, or, as the first contact, to found. `record_read` has been
     /// called with the present record before.
     pub(super) fn asked(&mut self, now: Duration, from: u128, founds: bool) -> NotYet {
         // While an answer is awaited, this newcomer may be in a view already.

@@ -116,7 +116,7 @@ impl Newcomer {
         let since = Instant::now();
         loop {
             self.go_on(deadline, cancel, &protocol)?;
-            self.look(&mut protocol)?;
+            self.read_record(&mut protocol)?;
             let now = since.elapsed();
             let wait = match protocol.next(now) {
                 Next::Found => {
@@ -211,7 +211,7 @@ impl Newcomer {
     }
 
     /// Reads the record of this host.
-    fn look(&mut self, protocol: &mut JoinProtocol) -> Result<()> {
+    fn read_record(&mut self, protocol: &mut JoinProtocol) -> Result<()> {
         self.present = match self.register.living_members().map_err(refused)? {
             DomainState::Empty => Vec::new(),
             DomainState::Present(entries) => entries,
@@ -224,7 +224,7 @@ impl Newcomer {
             here: entry.host == host,
             label: label(entry, host),
         });
-        protocol.looked(known.collect());
+        protocol.record_read(known.collect());
         Ok(())
     }
 
@@ -326,7 +326,7 @@ impl Newcomer {
         };
         match Packet::read(&bytes) {
             Ok(Packet::Ask(ask)) => {
-                self.look(protocol)?;
+                self.read_record(protocol)?;
                 let said = protocol.asked(now, from, ask.founds);
                 self.send(from, &Packet::NotYet(self.answer(said, &ask.missing)));
             }

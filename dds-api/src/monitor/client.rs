@@ -62,7 +62,7 @@ impl Monitor {
     ///
     /// # Errors
     /// ERROR when the domain's directory or record cannot be used.
-    pub fn look(&mut self, patience: Duration) -> Result<Vec<ObservedMember>> {
+    pub fn observe(&mut self, patience: Duration) -> Result<Vec<ObservedMember>> {
         let deadline = Instant::now() + patience;
         let entries = self.living_members()?;
         if entries.is_empty() {
@@ -246,7 +246,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let missing = directory.path().join("domains");
         let mut monitor = Monitor::new(3, Some(&missing));
-        assert!(monitor.look(Duration::ZERO).unwrap().is_empty());
+        assert!(monitor.observe(Duration::ZERO).unwrap().is_empty());
         assert!(!missing.exists());
     }
 }

@@ -7,7 +7,7 @@ mod endings;
 mod errors;
 mod evolution;
 mod flow;
-mod glances;
+mod polling_readers;
 mod hosts;
 mod idle;
 mod instances;

@@ -13,10 +13,10 @@ use spindle_dds_transport::hybrid::{
 };
 use spindle_dds_transport::shm;
 
-/// The fabric to a contact.
+/// The path to a contact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Way {
+pub(super) enum ContactPath {
     /// Shared memory: the contact is on this host.
     Shm,
     /// TCP.
@@ -30,8 +30,8 @@ pub(super) enum Way {
 pub(super) struct ContactCheck {
     /// The contact as the user wrote it.
     pub(super) contact: String,
-    /// The fabric, if it answers.
-    pub(super) way: Option<Way>,
+    /// The path, if it answers.
+    pub(super) path: Option<ContactPath>,
     /// The problem, if it does not.
     pub(super) problem: Option<String>,
 }
@@ -79,13 +79,13 @@ impl ContactChecker {
         let station = self.open(directory, Some(network))?;
         let contacts = contacts.iter().zip(resolved).map(|(contact, at)| {
             let answer = at.and_then(|at| self.ask(&station, at));
-            let (way, problem) = match answer {
-                Ok(way) => (Some(way), None),
+            let (path, problem) = match answer {
+                Ok(path) => (Some(path), None),
                 Err(problem) => (None, Some(problem)),
             };
             ContactCheck {
                 contact: contact.clone(),
-                way,
+                path,
                 problem,
             }
         });
@@ -103,17 +103,17 @@ impl ContactChecker {
         station.map_err(|error| error.to_string())
     }
 
-    fn ask(&self, station: &Station, at: SocketAddr) -> Result<Way, String> {
+    fn ask(&self, station: &Station, at: SocketAddr) -> Result<ContactPath, String> {
         let deadline = Instant::now() + self.patience;
         match station.call(at, deadline) {
             Ok(id) => {
-                let way = station.path(id).map(|way| match way {
-                    PeerPath::SharedMemory => Way::Shm,
-                    PeerPath::Stream => Way::Tcp,
-                    PeerPath::Rdma(_) => Way::Rdma,
+                let path = station.path(id).map(|path| match path {
+                    PeerPath::SharedMemory => ContactPath::Shm,
+                    PeerPath::Stream => ContactPath::Tcp,
+                    PeerPath::Rdma(_) => ContactPath::Rdma,
                 });
                 station.drop_peer(id);
-                way.ok_or_else(|| "it answered, then disconnected".to_owned())
+                path.ok_or_else(|| "it answered, then disconnected".to_owned())
             }
             Err(HybridError::Refused { reason, .. }) => Err(format!("refuses: {reason}")),
             Err(HybridError::Unreachable { reason, .. }) => Err(reason),

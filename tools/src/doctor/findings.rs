@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::contacts::{ContactCheck, Way};
+use super::contacts::{ContactCheck, ContactPath};
 use super::domain::Domain;
 use super::machine::Machine;
 use super::options::Requirement;
@@ -304,16 +304,16 @@ impl Found<'_> {
         };
         let findings = contacts.iter().map(|check| {
             let contact = &check.contact;
-            match (check.way, &check.problem) {
-                (Some(Way::Shm), _) => ok(
+            match (check.path, &check.problem) {
+                (Some(ContactPath::Shm), _) => ok(
                     subject,
                     format!("{contact} answers from this host, over shared memory"),
                 ),
-                (Some(Way::Tcp), _) => ok(
+                (Some(ContactPath::Tcp), _) => ok(
                     subject,
                     format!("{contact} answers from another host, over TCP"),
                 ),
-                (Some(Way::Rdma), _) => ok(
+                (Some(ContactPath::Rdma), _) => ok(
                     subject,
                     format!("{contact} answers from another host, over RDMA"),
                 ),

@@ -92,7 +92,7 @@ impl HandshakeThread {
                     Source::Connection(number) => handle_connection(&shared, &mut state, number),
                 }
             }
-            look(&shared, &mut state);
+            check_queue_pairs(&shared, &mut state);
             let now = Instant::now();
             self.admit_after = self.admit_after.filter(|&after| now < after);
             self.listening.try_again(now);
@@ -214,14 +214,14 @@ fn handle_connection(shared: &Arc<Shared>, state: &mut State, number: u64) {
 }
 
 /// Checks all connections for progress of their queue pairs.
-fn look(shared: &Shared, state: &mut State) {
+fn check_queue_pairs(shared: &Shared, state: &mut State) {
     let numbers: Vec<u64> = state.connections.keys().copied().collect();
     for number in numbers {
-        let looked = match state.connections.get_mut(&number) {
-            Some(connection) => path_selection::look(shared, connection),
+        let advanced = match state.connections.get_mut(&number) {
+            Some(connection) => path_selection::advance(shared, connection),
             None => continue,
         };
-        if let Err(end) = looked.and_then(|()| settle(shared, state, number)) {
+        if let Err(end) = advanced.and_then(|()| settle(shared, state, number)) {
             stop(state, number, end);
         }
     }

@@ -21,7 +21,7 @@ pub(super) enum Tried {
 
 pub(super) struct Application {
     subgroup: Arc<SubgroupHandle<TimedFabric>>,
-    ring: DeliveryClass,
+    class: DeliveryClass,
     window: usize,
     /// Messages that it has yet to send.
     left: u32,
@@ -50,7 +50,7 @@ impl Application {
         let endless = experiment.delay.is_some();
         Self {
             subgroup,
-            ring: experiment.ring(),
+            class: experiment.class(),
             window: experiment.window as usize,
             left: if endless {
                 u32::MAX
@@ -79,7 +79,7 @@ impl Application {
     }
 
     pub(super) fn has_room(&mut self) -> bool {
-        let released = self.subgroup.released(self.ring);
+        let released = self.subgroup.released(self.class);
         while self
             .in_flight
             .front()
@@ -93,7 +93,7 @@ impl Application {
     /// Sends a message at `at`, if there is room.
     pub(super) fn try_send(&mut self, at: u64) -> Result<Tried, ClaimError> {
         let claim = match self.has_room() {
-            true => self.subgroup.claim(self.ring, STAND_IN),
+            true => self.subgroup.claim(self.class, STAND_IN),
             false => Err(ClaimError::NoRoom),
         };
         let claim = match claim {

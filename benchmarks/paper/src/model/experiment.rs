@@ -137,7 +137,7 @@ impl Experiment {
         }
     }
 
-    pub(super) fn ring(&self) -> DeliveryClass {
+    pub(super) fn class(&self) -> DeliveryClass {
         match self.unordered {
             true => DeliveryClass::Unordered,
             false => DeliveryClass::Ordered,
@@ -154,7 +154,7 @@ impl Experiment {
     pub(super) fn subgroup(&self, subgroup: usize) -> SubgroupSpec {
         let places = || (0..self.members as u16).map(Rank);
         let mut rings = [None; 2];
-        rings[self.ring().index()] = Some(self.ring_spec());
+        rings[self.class().index()] = Some(self.ring_spec());
         let senders = places().take(self.senders.of(self.members));
         SubgroupSpec {
             subgroup: SubgroupId(subgroup as u32),

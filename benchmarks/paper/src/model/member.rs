@@ -27,7 +27,7 @@ pub(super) struct Member {
     lock: Lock,
     /// Subgroups in which anything is sent.
     active: usize,
-    ring: DeliveryClass,
+    class: DeliveryClass,
     /// The step that found something ends then.
     pub(super) busy_until: u64,
     /// Steps that find nothing follow each other since then.
@@ -86,7 +86,7 @@ impl Member {
             applications,
             lock: experiment.lock,
             active: experiment.active,
-            ring: experiment.ring(),
+            class: experiment.class(),
             busy_until: 0,
             idle: None,
             idle_ns: 0,
@@ -274,7 +274,7 @@ impl Member {
 
     /// My order of a subgroup.
     pub(super) fn is_ordered(&self) -> bool {
-        self.ring == DeliveryClass::Ordered
+        self.class == DeliveryClass::Ordered
     }
 
     pub(super) fn position(&self, subgroup: usize) -> u64 {

@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_is_not_run_again() {
+    fn a_failed_system_is_not_run_again() {
         let check = |fails_at: usize, asked_in_all, rounds: [usize; 2]| {
             let (mut lab, mut rows) = table();
             let fails = lab.known[fails_at].run.clone();

@@ -105,9 +105,9 @@ impl LocalEndpoint {
             Self::Writer(writer) => {
                 let topic = &writer.topic.name;
                 let subgroup = SubgroupId(config.subgroup_of(topic));
-                let ring = writer.side.class;
+                let class = writer.side.class;
                 let topic = TopicKey::of_name(topic);
-                writer.connect(WriterPort::new(session.clone(), subgroup, ring, topic));
+                writer.connect(WriterPort::new(session.clone(), subgroup, class, topic));
             }
             Self::Reader(reader) => reader.base.set_enabled(),
         }

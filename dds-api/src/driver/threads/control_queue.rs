@@ -77,7 +77,7 @@ impl ControlQueue {
 
     /// The path of pushes to another member; `None` if there is no such member, or the station is
     /// closed.
-    pub(crate) fn way(&self, member: MemberId) -> Option<PeerPath> {
+    pub(crate) fn path_to(&self, member: MemberId) -> Option<PeerPath> {
         let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
         station.as_ref()?.path(member.0)
     }

@@ -77,7 +77,7 @@ fn ask(station: &Station, me: &Member, sponsor: u128) -> View {
 
 /// A newcomer may have to ask again: the member that admitted it may have crashed before it replied.
 #[test]
-fn who_asks_again_is_welcomed_again() {
+fn a_newcomer_that_repeats_its_request_gets_the_same_view() {
     let (_parent, directory) = directory();
     let founder = DomainParticipant::builder(0)
         .property("spindle.directory", directory.to_str().unwrap())
@@ -116,7 +116,7 @@ fn who_asks_again_is_welcomed_again() {
 
 /// A peer whose connection is lost is forgotten with the first view that is without it.
 #[test]
-fn who_is_lost_is_remembered_until_a_view_is_without_it() {
+fn a_lost_peer_is_remembered_until_a_view_excludes_it() {
     let (_parent, directory) = directory();
     let (station, me) = member(&directory, 1);
     let (peer, other) = member(&directory, 2);

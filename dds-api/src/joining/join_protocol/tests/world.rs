@@ -338,7 +338,7 @@ impl World {
         let Stage::Newcomer(protocol) = &mut process.stage else {
             return None;
         };
-        protocol.looked(known);
+        protocol.record_read(known);
         Some((process.id, protocol))
     }
 
