@@ -25,16 +25,16 @@ pub(super) struct Application {
     window: usize,
     /// Messages that it has yet to send.
     left: u32,
-    /// Time from a message to the next.
+    /// Time from one message to the next.
     gap_ns: u64,
     /// Time at which it is ready for the next message.
     pub(super) ready_at: u64,
     /// Indices of its messages that are not released.
     in_flight: VecDeque<u64>,
-    /// Time since which it has found no room.
+    /// When it began to wait for room.
     waiting_since: Option<u64>,
     pub(super) waited_ns: u64,
-    /// Whether a turn of it is scheduled.
+    /// Whether its next turn is scheduled.
     pub(super) has_turn: bool,
 }
 
