@@ -147,7 +147,8 @@ impl ReaderCore {
         self.base.is_deleted() || self.base.is_enabled() && self.side.port.has(masks)
     }
 
-    /// Steps the engine once, after a read found nothing. Returns whether there was something to do.
+    /// Steps the engine once for a read that has found nothing. Returns whether there was something
+    /// to do.
     pub(crate) fn step_once(&self) -> bool {
         self.status_flags()
             .data_waiter()

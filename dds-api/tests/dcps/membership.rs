@@ -168,7 +168,8 @@ const KILLED_CHILD: &str = "SPINDLE_TEST_KILLED_CHILD_DIRECTORY";
 const STOPPED_CHILD: &str = "SPINDLE_TEST_STOPPED_CHILD_DIRECTORY";
 const CHILD: &str = "SPINDLE_TEST_CHILD_DIRECTORY";
 
-/// Not a test by itself: the process that dies in `a_crashed_member_is_expelled_and_the_others_continue`.
+/// Not a test by itself: the process that dies in
+/// `a_crashed_member_is_expelled_and_the_others_continue`.
 #[test]
 fn child_that_dies() {
     let Some(directory) = std::env::var_os(CHILD) else {
@@ -355,7 +356,8 @@ fn a_group_that_leaves_like_the_one_before_has_left() {
     }
 }
 
-/// Not a test by itself: the process that is stopped in `a_process_that_is_stopped_too_long_is_expelled`.
+/// Not a test by itself: the process that is stopped in
+/// `a_process_that_is_stopped_too_long_is_expelled`.
 #[test]
 fn child_that_is_stopped() {
     let Some(directory) = std::env::var_os(STOPPED_CHILD) else {

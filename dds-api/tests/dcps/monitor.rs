@@ -24,7 +24,7 @@ fn observe(monitor: &mut Monitor) -> Vec<ParticipantFigures> {
 
 /// The participants' figures by their ranks, which all agree on.
 fn ranked(monitor: &mut Monitor) -> Vec<ParticipantFigures> {
-    let mut all = look(monitor);
+    let mut all = observe(monitor);
     let rank = |figures: &ParticipantFigures| {
         let mut members = figures.members.iter();
         members.position(|member| member.member == figures.member)
@@ -76,7 +76,7 @@ fn a_monitor_receives_the_figures_of_each_participant() {
     for participant in participants {
         participant.close().expect("it leaves");
     }
-    assert!(look(&mut monitor).is_empty(), "no participant is left");
+    assert!(observe(&mut monitor).is_empty(), "no participant is left");
 }
 
 /// A writer waits for a reader that does not take: the figures name it, and why.

@@ -75,7 +75,8 @@ fn ask(station: &Station, me: &Member, sponsor: u128) -> View {
     }
 }
 
-/// A newcomer may have to ask again: the member that admitted it may have crashed before it replied.
+/// A newcomer may have to ask again: the member that admitted it may have crashed before it
+/// replied.
 #[test]
 fn a_newcomer_that_repeats_its_request_gets_the_same_view() {
     let (_parent, directory) = directory();

@@ -1,4 +1,4 @@
-//! A3, total order: of what two members deliver with ordered delivery, one is a prefix of the other.
+//! A3, total order: of two members, the ordered deliveries of one are a prefix of the other's.
 
 use std::collections::BTreeMap;
 
