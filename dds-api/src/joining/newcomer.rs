@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{HostId, Member, MemberId, View};
-use spindle_dds_transport::hybrid::{HybridError, Station, StationOptions, sockets_of};
+use spindle_dds_transport::hybrid::{
+    CallFailureCause, HybridError, Station, StationOptions, sockets_of,
+};
 use spindle_dds_transport::shm::{
     self, DomainRegistry, DomainState, DoorbellChoice, EnterOutcome, MemberEntry, StationEvent,
     host_id,
@@ -251,7 +253,7 @@ impl Newcomer {
                     // The record may not name it any more the next time.
                     self.station.drop_peer(id);
                 }
-                let has_other_secret = error.is_for_secret();
+                let has_other_secret = error.call_failure() == CallFailureCause::Secret;
                 let said = match error {
                     HybridError::Unreachable { reason, .. } => reason,
                     HybridError::Refused { reason, .. } => {
@@ -358,7 +360,7 @@ impl Newcomer {
                 let why = "it is in no group yet".to_owned();
                 self.send(from, &Packet::Refused(why));
             }
-            Ok(Packet::Refused(_) | Packet::Told { .. }) => {}
+            Ok(Packet::Refused(_) | Packet::Status { .. }) => {}
             Err(reason) => self.send(from, &Packet::Refused(reason)),
         }
         Ok(None)

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use spindle_dds_transport::hybrid::{
-    HybridError, NetworkOptions, PeerPath, Station, StationOptions,
+    CallFailureCause, HybridError, NetworkOptions, PeerPath, Station, StationOptions,
 };
 use spindle_dds_transport::shm;
 
@@ -33,7 +33,25 @@ pub(super) struct ContactCheck {
     /// The path, if it answers.
     pub(super) path: Option<ContactPath>,
     /// The problem, if it does not.
-    pub(super) problem: Option<String>,
+    pub(super) problem: Option<ContactProblem>,
+}
+
+/// Why a contact does not answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub(super) struct ContactProblem {
+    pub(super) text: String,
+    #[serde(skip)]
+    pub(super) cause: ProblemCause,
+}
+
+/// The cause of a problem with a contact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ProblemCause {
+    /// Its name has no address.
+    Unresolved,
+    /// The call failed.
+    Call(CallFailureCause),
 }
 
 /// Calls contacts.
@@ -103,7 +121,7 @@ impl ContactChecker {
         station.map_err(|error| error.to_string())
     }
 
-    fn ask(&self, station: &Station, at: SocketAddr) -> Result<ContactPath, String> {
+    fn ask(&self, station: &Station, at: SocketAddr) -> Result<ContactPath, ContactProblem> {
         let deadline = Instant::now() + self.patience;
         match station.call(at, deadline) {
             Ok(id) => {
@@ -113,22 +131,36 @@ impl ContactChecker {
                     PeerPath::Rdma(_) => ContactPath::Rdma,
                 });
                 station.drop_peer(id);
-                path.ok_or_else(|| "it answered, then disconnected".to_owned())
+                path.ok_or_else(|| ContactProblem {
+                    text: "it answered, then disconnected".to_owned(),
+                    cause: ProblemCause::Call(CallFailureCause::Other),
+                })
             }
-            Err(HybridError::Refused { reason, .. }) => Err(format!("refuses: {reason}")),
-            Err(HybridError::Unreachable { reason, .. }) => Err(reason),
-            Err(error) => Err(error.to_string()),
+            Err(error) => {
+                let cause = ProblemCause::Call(error.call_failure());
+                let text = match error {
+                    HybridError::Refused { reason, .. } => format!("refuses: {reason}"),
+                    HybridError::Unreachable { reason, .. } => reason,
+                    error => error.to_string(),
+                };
+                Err(ContactProblem { text, cause })
+            }
         }
     }
 
     /// Prefers an address of the family from which it calls.
-    fn resolve(&self, contact: &str) -> Result<SocketAddr, String> {
+    fn resolve(&self, contact: &str) -> Result<SocketAddr, ContactProblem> {
+        let unresolved = |text: String| ContactProblem {
+            text,
+            cause: ProblemCause::Unresolved,
+        };
         let found = contact.to_socket_addrs();
-        let found = found.map_err(|error| format!("cannot be resolved: {error}"))?;
+        let found = found.map_err(|error| unresolved(format!("cannot be resolved: {error}")))?;
         let found: Vec<SocketAddr> = found.collect();
         let fits = |at: &&SocketAddr| self.listen.is_none_or(|it| it.is_ipv4() == at.is_ipv4());
         let at = found.iter().find(fits).or_else(|| found.first());
-        at.copied().ok_or_else(|| "has no address".to_owned())
+        at.copied()
+            .ok_or_else(|| unresolved("has no address".to_owned()))
     }
 }
 
@@ -140,7 +172,7 @@ fn private() -> Result<tempfile::TempDir, String> {
 }
 
 /// The unspecified address of the contacts' family.
-fn any(contacts: &[Result<SocketAddr, String>]) -> IpAddr {
+fn any(contacts: &[Result<SocketAddr, ContactProblem>]) -> IpAddr {
     match contacts.iter().flatten().next() {
         Some(SocketAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
         _ => Ipv4Addr::UNSPECIFIED.into(),

@@ -3,7 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-use super::contacts::{ContactCheck, ContactPath};
+use spindle_dds_transport::hybrid::CallFailureCause;
+
+use super::contacts::{ContactCheck, ContactPath, ContactProblem, ProblemCause};
 use super::domain::Domain;
 use super::findings::{Found, Mark};
 use super::machine::{HugePages, Limit, Limits, Machine};
@@ -203,18 +205,34 @@ fn contacts_that_answer_and_some_that_do_not() {
         path: Some(path),
         problem: None,
     };
-    let silent = |contact: &str, problem: &str| ContactCheck {
+    let silent = |contact: &str, text: &str, cause| ContactCheck {
         contact: contact.to_owned(),
         path: None,
-        problem: Some(problem.to_owned()),
+        problem: Some(ContactProblem {
+            text: text.to_owned(),
+            cause,
+        }),
     };
+    let call = ProblemCause::Call;
     let contacts = vec![
         answers("here:7400", ContactPath::Shm),
         answers("10.0.0.2:7400", ContactPath::Tcp),
         answers("10.0.0.5:7400", ContactPath::Rdma),
-        silent("10.0.0.3:7400", "refuses: the caller has another secret"),
-        silent("10.0.0.4:7400", "it did not answer in time"),
-        silent("nowhere:7400", "cannot be resolved: unknown"),
+        silent(
+            "10.0.0.3:7400",
+            "refuses: the caller has another secret",
+            call(CallFailureCause::Secret),
+        ),
+        silent(
+            "10.0.0.4:7400",
+            "it did not answer in time",
+            call(CallFailureCause::Other),
+        ),
+        silent(
+            "nowhere:7400",
+            "cannot be resolved: unknown",
+            ProblemCause::Unresolved,
+        ),
     ];
     let lenient = report(plain(), contacts.clone(), &[]);
     assert!(lenient.fit);

@@ -299,7 +299,10 @@ fn rates_are_of_the_time_between() {
     assert_eq!(json["topics"][0]["topic"], "Square");
     assert_eq!(json["blocked"][0]["what"], "room");
     // A participant that started meanwhile counts from its start.
-    let anew = Scene::of(&snapshot(2, vec![]), &snapshot(4, vec![self::figures(0, 4)]));
+    let anew = Scene::of(
+        &snapshot(2, vec![]),
+        &snapshot(4, vec![self::figures(0, 4)]),
+    );
     let json = serde_json::to_value(anew).expect("JSON");
     assert_eq!(json["participants"][0]["figures"]["sent_per_s"], 1000.0);
     assert_eq!(
