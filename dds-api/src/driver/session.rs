@@ -324,8 +324,8 @@ impl Session {
     /// After a failure, listeners are still called until the application leaves. Called after each
     /// of the two events, so the later call stops.
     pub(crate) fn stop_if_over(&self) {
-        let told = self.group_status.is_closed() || self.group_status.failure().is_none();
-        if told && self.control_queue.has_ended() {
+        let is_known = self.group_status.is_closed() || self.group_status.failure().is_none();
+        if is_known && self.control_queue.has_ended() {
             self.stop();
         }
     }

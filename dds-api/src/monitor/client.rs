@@ -200,7 +200,7 @@ impl Answer {
             return;
         };
         let figures = match Packet::read(bytes) {
-            Ok(Packet::Told { last, part }) if parts.len() + part.len() <= ANSWER_LEN_MAX => {
+            Ok(Packet::Status { last, part }) if parts.len() + part.len() <= ANSWER_LEN_MAX => {
                 parts.extend(part);
                 if !last {
                     return;
@@ -231,10 +231,13 @@ mod tests {
         };
         check(&[b"".to_vec()], "makes no sense");
         check(&[Packet::StatusRequest.write()], "its answer is invalid");
-        check(&Packet::told(b"{}"), "its figures are invalid");
-        check(&Packet::told(b"{\"version\":1}"), "its figures are invalid");
+        check(&Packet::status(b"{}"), "its figures are invalid");
+        check(
+            &Packet::status(b"{\"version\":1}"),
+            "its figures are invalid",
+        );
         check(&[Packet::Refused("no".to_owned()).write()], "no");
-        let part = Packet::Told {
+        let part = Packet::Status {
             last: false,
             part: vec![b' '; 1 << 20],
         };

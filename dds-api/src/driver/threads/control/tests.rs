@@ -100,7 +100,7 @@ fn a_newcomer_that_repeats_its_request_gets_the_same_view() {
     let control = SegmentRequest {
         key: SegmentKey {
             epoch: view.id,
-            index: CONTROL_LANE,
+            index: CONTROL_INDEX,
         },
         members: vec![sponsor, 7],
         me: Rank(1),
