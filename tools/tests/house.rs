@@ -11,6 +11,8 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 const FLOORS: &[(&str, u32)] = &[
     // What generated code and the compiler of types both need.
     ("spindle-dds-idl-runtime", 0),
+    // Knows of processes alone.
+    ("spindle-dds-children", 0),
     ("spindle-dds-transport", 1),
     ("spindle-dds-xtypes", 1),
     ("spindle-dds-qos", 1),
@@ -37,6 +39,7 @@ const SAFE: &[&str] = &[
     "spindle-dds-xtypes",
     "spindle-dds-qos",
     "spindle-dds-sim",
+    "spindle-dds-children",
     "spindle-dds-processes",
     "spindle-dds",
     "spindle-dds-examples",

@@ -13,7 +13,6 @@
 //! and the exit code.
 #![forbid(unsafe_code)]
 
-mod children;
 mod churn;
 mod clock;
 mod flight;
@@ -23,7 +22,6 @@ mod leaks;
 mod resources;
 mod workers;
 
-use std::fmt::Display;
 use std::process::ExitCode;
 
 spindle_dds::include_idl!("exchange");
@@ -65,6 +63,8 @@ enum Failure {
     Io(#[from] std::io::Error),
     #[error(transparent)]
     Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Workers(#[from] spindle_dds_children::WorkersError),
     #[error("{0}")]
     Run(String),
     #[error("a sample came out of order: {found} of writer {writer}, not {expected}")]
@@ -73,27 +73,6 @@ enum Failure {
         found: u64,
         expected: u64,
     },
-}
-
-impl Failure {
-    /// The failures of several processes out of `all`: one line for each error, with the
-    /// processes that report it unless all do.
-    fn of_processes<R: Display>(failures: &[(R, String)], all: usize) -> Self {
-        let mut errors: Vec<(&str, Vec<String>)> = Vec::new();
-        for (process, error) in failures {
-            match errors.iter_mut().find(|(known, _)| known == error) {
-                Some((_, processes)) => processes.push(process.to_string()),
-                None => errors.push((error, vec![process.to_string()])),
-            }
-        }
-        let lines = errors
-            .iter()
-            .map(|(error, processes)| match processes.len() == all {
-                true => (*error).to_owned(),
-                false => format!("{}: {error}", processes.join(", ")),
-            });
-        Self::Run(lines.collect::<Vec<_>>().join("\n"))
-    }
 }
 
 /// Runs a command to its end.

@@ -44,7 +44,7 @@ fn assert_sound(plans: &[LifePlan]) {
 fn some_of(lives: u64) -> u64 {
     match std::env::var_os("SPINDLE_EXHAUSTIVE") {
         Some(_) => lives,
-        None => lives / 3,
+        None => lives / 6,
     }
 }
 

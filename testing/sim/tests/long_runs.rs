@@ -91,7 +91,7 @@ fn send_some(node: &Node, writer_seq: &mut u64) -> bool {
     let mut any = false;
     loop {
         let len = ((*writer_seq + 1) % 7) as u32;
-        let claim = match subgroup.claim(DeliveryClass::Ordered, len) {
+        let mut claim = match subgroup.claim(DeliveryClass::Ordered, len) {
             Ok(claim) => claim,
             Err(ClaimError::NoRoom | ClaimError::Stopped) => return any,
             Err(error) => panic!("{error}"),
@@ -137,10 +137,16 @@ fn run(network: &SimNetwork, nodes: &[Node], positions: u64) {
 #[test]
 fn members_agree_at_every_checkpoint() {
     let (network, nodes) = group(&[EngineConfig::SPINDLE; 2]);
-    run(&network, &nodes, 3 * limits::DIGEST_EVERY);
+    // Takes seconds for each checkpoint.
+    let checkpoints = match std::env::var_os("SPINDLE_EXHAUSTIVE") {
+        Some(_) => 3,
+        None => 2,
+    };
+    run(&network, &nodes, checkpoints * limits::DIGEST_EVERY);
+    let expected = (checkpoints - 1) * limits::DIGEST_EVERY;
     for node in &nodes {
         assert_eq!(node.with_sink(|sink| sink.stopped.clone()), Some(None));
-        assert!(node.with_sink(|sink| sink.delivered) > Some(2 * limits::DIGEST_EVERY));
+        assert!(node.with_sink(|sink| sink.delivered) > Some(expected));
     }
 }
 

@@ -83,14 +83,6 @@ impl std::fmt::Display for Role {
     }
 }
 
-/// The line that a worker prints.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Answer {
-    Done(Box<Report>),
-    Failed { error: String },
-}
-
 /// The figures of a worker.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Report {

@@ -1,10 +1,9 @@
 //! `spindle perf`: measurements with a process for each participant.
 //!
 //! The parent starts the workers, passes each its [`Job`](job::Job) on the command line, and
-//! reads one line of JSON from it, its [`Answer`](job::Answer).
+//! reads one line of JSON from it, its [`Answer`](spindle_dds_children::Answer).
 
 mod bystander;
-mod children;
 mod clock;
 mod figures;
 mod fleet;
@@ -60,6 +59,8 @@ enum Failure {
     Json(#[from] serde_json::Error),
     #[error(transparent)]
     Histogram(#[from] hdrhistogram::CreationError),
+    #[error(transparent)]
+    Fleet(#[from] spindle_dds_children::WorkersError),
     #[error("{0}")]
     Workers(String),
     #[error("out of order: sample {found} of writer {writer}, expected {wanted}")]

@@ -96,7 +96,7 @@ impl Application {
             true => self.subgroup.claim(self.class, STAND_IN),
             false => Err(ClaimError::NoRoom),
         };
-        let claim = match claim {
+        let mut claim = match claim {
             Ok(claim) => claim,
             Err(ClaimError::NoRoom) => {
                 self.waiting_since.get_or_insert(at);
@@ -114,10 +114,8 @@ impl Application {
             key_hash: [0; 16],
             skipped: 0,
         };
-        let committed = claim
-            .commit(STAND_IN, &meta)
-            .map_err(|refused| refused.error)?;
-        self.in_flight.push_back(committed.index);
+        let index = claim.commit(STAND_IN, &meta)?;
+        self.in_flight.push_back(index);
         self.waited_ns += self.waiting_since.take().map_or(0, |since| at - since);
         self.left -= 1;
         self.ready_at = at + self.gap_ns;

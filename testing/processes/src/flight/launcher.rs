@@ -1,13 +1,14 @@
 //! Starts the processes of a run, follows them, and judges what they report.
 
 use std::collections::BTreeMap;
-use std::fs::Permissions;
 use std::io::{self, IsTerminal, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::process::Signal;
+use spindle_dds_children::{
+    ChildEvent, Children, describe_failure, group_by_error, private_directory, this_program,
+};
 use tempfile::TempDir;
 
 use super::fault::Fault;
@@ -20,7 +21,6 @@ use super::report::{
 };
 use super::verdict::{Evidence, Presence, Verdict, Verdicts};
 use crate::Failure;
-use crate::children::{Children, Event, describe_failure};
 use crate::hosts::Host;
 
 /// Runs as often as asked. True if every run kept what its profile promises.
@@ -107,10 +107,7 @@ impl<'a> Run<'a> {
         frames: &[Frame],
         fault: Option<Fault>,
     ) -> Result<Self, Failure> {
-        let directory = tempfile::Builder::new()
-            .prefix("flight-")
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir()?;
+        let directory = private_directory("flight-")?;
         let hosts = Host::all(&options.hosts, &options.devices, directory.path())?;
         let displays = (0..options.displays).map(Role::Display);
         let roles: Vec<Role> = displays.chain((0..options.feeds).map(Role::Feed)).collect();
@@ -122,7 +119,7 @@ impl<'a> Run<'a> {
             reports: Vec::new(),
             frames: Vec::new(),
             roles: Vec::new(),
-            children: Children::new(),
+            children: Children::default(),
             failures: Vec::new(),
             open: 0,
             deadline: Instant::now() + time_limit(options.rate, frames),
@@ -139,7 +136,7 @@ impl<'a> Run<'a> {
         let host = self.roles.len() % self.hosts.len().max(1);
         let host = self.hosts.get(host);
         let arguments = self.options.arguments(role, self.directory.path(), host);
-        self.children.start(arguments)?;
+        self.children.start_with_input(this_program(arguments)?)?;
         self.roles.push(role);
         self.reports.push(None);
         self.frames.push(0);
@@ -151,8 +148,8 @@ impl<'a> Run<'a> {
     fn finish(mut self) -> Result<EndedRun, Failure> {
         while self.open > 0 {
             match self.children.next_event(self.deadline) {
-                Some((number, Event::Line(line))) => self.handle_line(number, &line),
-                Some((number, Event::Closed)) => {
+                Some((number, ChildEvent::Line(line))) => self.handle_line(number, &line),
+                Some((number, ChildEvent::Closed)) => {
                     self.open -= 1;
                     self.handle_end(number)?;
                 }
@@ -167,7 +164,8 @@ impl<'a> Run<'a> {
         }
         self.progress.finish_and_clear();
         if !self.failures.is_empty() {
-            return Err(Failure::of_processes(&self.failures, self.roles.len()));
+            let errors = group_by_error(&self.failures, self.roles.len());
+            return Err(Failure::Run(errors));
         }
         let mut ended = EndedRun {
             fed: BTreeMap::new(),

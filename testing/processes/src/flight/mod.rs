@@ -32,13 +32,13 @@ mod verdict;
 use std::process::ExitCode;
 
 use spindle_dds::DomainParticipant;
+use spindle_dds_children::die_with_parent;
 
 pub(crate) use self::options::Options;
 use self::options::Role;
 pub(crate) use self::recording::RecordingError;
 use self::report::Line;
 use crate::Failure;
-use crate::children::die_with_parent;
 
 /// Is the launcher, or one process of a run.
 pub(crate) fn run(options: &Options) -> ExitCode {

@@ -1,4 +1,4 @@
-//! What a worker is told, and what it answers.
+//! What a worker is told.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -122,16 +122,6 @@ impl fmt::Display for Role {
             Self::Leaks(role) => write!(f, "{role:?}"),
         }
     }
-}
-
-/// The one line that a worker prints.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Answer<F> {
-    /// What it found.
-    Done(F),
-    /// Why it gave up.
-    Failed { error: String },
 }
 
 const RING_BYTES: u64 = 1 << 20;

@@ -7,48 +7,27 @@ mod fleet;
 mod job;
 pub(crate) mod participant;
 
-use std::io::Write;
 use std::process::ExitCode;
 
-use serde::Serialize;
+use spindle_dds_children::{Answer, die_with_parent};
 
 pub(crate) use self::fleet::run;
-use self::job::Answer;
 pub(crate) use self::job::{Job, Role, Wait};
-use crate::children::die_with_parent;
-use crate::{Failure, churn, isolation, leaks};
+use crate::{churn, isolation, leaks};
 
 /// Is a worker: does its job, and prints the answer.
 pub(crate) fn work(job: &str) -> ExitCode {
     let job: Job = match serde_json::from_str(job) {
         Ok(job) => job,
-        Err(error) => return answer::<()>(Err(error.into())),
+        Err(error) => return Answer::of(Err::<(), _>(error)).print(),
     };
     if !die_with_parent(job.parent) {
         let text = "a worker is started by `processes` only";
-        return answer::<()>(Err(Failure::Run(text.to_owned())));
+        return Answer::of(Err::<(), _>(text)).print();
     }
     match job.role {
-        Role::Isolation(role) => answer(isolation::work(&job, role)),
-        Role::Churn(role) => answer(churn::work(&job, role)),
-        Role::Leaks(role) => answer(leaks::work(&job, role)),
+        Role::Isolation(role) => Answer::of(isolation::work(&job, role)).print(),
+        Role::Churn(role) => Answer::of(churn::work(&job, role)).print(),
+        Role::Leaks(role) => Answer::of(leaks::work(&job, role)).print(),
     }
-}
-
-fn answer<F: Serialize>(findings: Result<F, Failure>) -> ExitCode {
-    let (answer, code) = match findings {
-        Ok(findings) => (Answer::Done(findings), ExitCode::SUCCESS),
-        Err(failure) => {
-            let error = failure.to_string();
-            (Answer::Failed { error }, ExitCode::FAILURE)
-        }
-    };
-    match serde_json::to_string(&answer) {
-        Ok(line) => {
-            // Without a reader of its output a worker is about to be killed: no failure of its own.
-            let _ = writeln!(std::io::stdout(), "{line}");
-        }
-        Err(error) => eprintln!("{error}"),
-    }
-    code
 }

@@ -256,7 +256,7 @@ impl Member {
         let publishes = rng.chance(0.5);
         let index = match publishes {
             true => self.engine.send(&mut claim, len, &meta),
-            false => claim.finish(len, &meta),
+            false => claim.commit(len, &meta),
         };
         match index {
             Ok(index) => {
