@@ -22,9 +22,7 @@ const HEADER_LEN: usize = spindle_dds_core::limits::HEADER_LEN;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Broken {
     /// The experiment is invalid.
-    #[error(
-        "needed: 2 to 16 members, at least one active subgroup, 1 to {MESSAGES_MAX} messages"
-    )]
+    #[error("needed: 2 to 16 members, at least one active subgroup, 1 to {MESSAGES_MAX} messages")]
     Experiment,
     /// A subgroup is invalid.
     #[error(transparent)]
