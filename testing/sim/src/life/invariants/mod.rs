@@ -88,7 +88,7 @@ pub(super) mod made {
         Fact::Committed {
             by,
             epoch: EPOCH,
-            ring: DeliveryClass::Ordered,
+            class: DeliveryClass::Ordered,
             sent: Sent { token, len: 8 },
         }
     }
@@ -96,7 +96,7 @@ pub(super) mod made {
     pub(in crate::life) fn message(sender: MemberId, token: u64, position: u64) -> Delivered {
         Delivered {
             epoch: EPOCH,
-            ring: DeliveryClass::Ordered,
+            class: DeliveryClass::Ordered,
             sender,
             position,
             sent: Sent { token, len: 8 },
