@@ -114,7 +114,10 @@ impl<F: Fabric> Membership<F> {
         // What was announced and prepared, or what needs no preparation. Other requests wait for
         // the next view.
         let mut proposal = match (level, &self.announced) {
-            (Level::Some, Some(announced)) => (*announced.preparation.proposal).clone(),
+            (Level::Some, Some(announced)) => Proposal {
+                preparation: self.announcer.prepared_by_all,
+                ..(*announced.preparation.proposal).clone()
+            },
             _ => match self.merge_requests(Scope::Removals) {
                 Ok(proposal) => proposal,
                 Err(rank) => {
@@ -201,8 +204,12 @@ impl<F: Fabric> Membership<F> {
             }
             return same;
         }
-        // All members have prepared it, this one too, or the leader may not propose it.
-        if proposal.additions().next().is_some() && self.prepared_for(&proposal).is_none() {
+        // A leader may add only what all members have prepared, this one too.
+        let is_prepared = match proposal.preparation {
+            0 => proposal.additions().next().is_none(),
+            number => self.prepared_for(&proposal) == Some(number),
+        };
+        if !is_prepared {
             self.suspect(from, "it proposes what was not prepared", subgroups);
             return false;
         }
@@ -326,7 +333,6 @@ impl<F: Fabric> Membership<F> {
         self.settle_requests(&proposal, &next);
         let touched = proposal.touched(&self.view);
         Some(Action::Finish(Finish {
-            preparation: self.prepared_for(&proposal),
             proposal,
             touched,
             next,

@@ -11,7 +11,8 @@
 //! Nothing is wedged meanwhile, and messages flow. A member that cannot prepare an intent says
 //! why. The leader then announces half as many additions, down to a single one, and refuses that
 //! with the member's reason: so only what really cannot be had is refused, and the view goes on.
-//! Departures are never refused: what they need is tried again when the view is installed.
+//! Departures are never refused: if a member cannot prepare one, all make what the next view needs
+//! once it is agreed.
 //!
 //! Invariants:
 //!
@@ -42,7 +43,7 @@ pub(super) struct Announced {
     answer: Option<Result<(), String>>,
     is_answer_published: bool,
     /// Whether all members are to end the view by it.
-    pub(super) is_prepared_by_all: bool,
+    pub(super) ends_view: bool,
 }
 
 /// What a leader has announced in its view.
@@ -56,6 +57,8 @@ pub(super) struct Announcer {
     is_judged: bool,
     /// All refusals so far.
     pub(super) refusals: Vec<Refusal>,
+    /// Number of the intent that all members have prepared; 0 if there is none.
+    pub(super) prepared_by_all: u64,
     /// Most additions in the next intent.
     additions_max: usize,
     /// Length of all members' requests when they were last merged.
@@ -71,6 +74,7 @@ impl Default for Announcer {
             intent: None,
             is_judged: true,
             refusals: Vec::new(),
+            prepared_by_all: 0,
             additions_max: usize::MAX,
             requests_len: 0,
             waiting_since_ns: 0,
@@ -102,8 +106,8 @@ impl Intent {
 }
 
 /// The label of an intent: its number, and whether all are to end the view by it.
-fn label(number: u64, is_prepared_by_all: bool) -> u64 {
-    number << 1 | u64::from(is_prepared_by_all)
+fn label(number: u64, ends_view: bool) -> u64 {
+    number << 1 | u64::from(ends_view)
 }
 
 impl<F: Fabric> Membership<F> {
@@ -150,7 +154,7 @@ impl<F: Fabric> Membership<F> {
         }
         let leader = self.leader();
         let label = self.rows.label(leader, Text::Intent);
-        let (number, is_prepared_by_all) = (label >> 1, label & 1 == 1);
+        let (number, ends_view) = (label >> 1, label & 1 == 1);
         let action = if number > self.intent_read {
             let Some(intent) = self.copy_intent(leader) else {
                 self.suspect(leader, "its intent violates the protocol", subgroups);
@@ -161,7 +165,7 @@ impl<F: Fabric> Membership<F> {
         } else {
             None
         };
-        if is_prepared_by_all
+        if ends_view
             && number == self.intent_read
             && let Some(announced) = &mut self.announced
         {
@@ -169,7 +173,7 @@ impl<F: Fabric> Membership<F> {
                 self.suspect(leader, "it does not wait for answers", subgroups);
                 return None;
             }
-            announced.is_prepared_by_all = true;
+            announced.ends_view = true;
         }
         action
     }
@@ -179,7 +183,7 @@ impl<F: Fabric> Membership<F> {
         let bytes = text.ok().flatten()?;
         let (head, bytes) = postcard::take_from_bytes::<IntentHead>(&bytes).ok()?;
         let (proposal, next) = Proposal::read_untrimmed(bytes, &self.view)?;
-        let is_sound = proposal.trims.is_empty();
+        let is_sound = proposal.trims.is_empty() && proposal.preparation == 0;
         is_sound.then(|| (head.is_called_off, proposal, Arc::new(next)))
     }
 
@@ -204,7 +208,7 @@ impl<F: Fabric> Membership<F> {
             preparation: preparation.clone(),
             answer: None,
             is_answer_published: false,
-            is_prepared_by_all: false,
+            ends_view: false,
         });
         Some(Action::Prepare(preparation))
     }
@@ -278,6 +282,9 @@ impl<F: Fabric> Membership<F> {
             .iter()
             .flat_map(|intent| intent.proposal.additions())
             .collect();
+        if lacks.is_empty() {
+            self.announcer.prepared_by_all = self.announcer.number;
+        }
         match (lacks.into_iter().next(), &additions[..]) {
             (None, _) | (_, []) => {
                 let label = label(self.announcer.number, true);

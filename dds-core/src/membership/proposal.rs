@@ -168,6 +168,9 @@ pub struct Proposal {
     pub refusals: Vec<Refusal>,
     /// Trims of the touched subgroups.
     pub trims: Vec<Trim>,
+    /// Number of the preparation that all members have made for it; 0 if it is not prepared by
+    /// all.
+    pub preparation: u64,
 }
 
 /// Subgroups whose epochs end with a view.
@@ -227,6 +230,7 @@ impl Proposal {
             updates: Vec::new(),
             refusals: Vec::new(),
             trims: Vec::new(),
+            preparation: 0,
         }
     }
 
@@ -246,7 +250,7 @@ impl Proposal {
         joins.chain(updates)
     }
 
-    /// Whether it is the same but for the trims.
+    /// Whether it changes the same, whatever its trims are and whether it is prepared or not.
     pub fn is_same_change(&self, other: &Self) -> bool {
         self.view == other.view
             && self.removals == other.removals

@@ -85,14 +85,13 @@ pub struct Decision {
 /// How a view ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
-    /// The proposal that was agreed.
+    /// The proposal that was agreed. If its preparation has a number, all members have made what
+    /// the next view needs; else they make it now.
     pub proposal: Arc<Proposal>,
     /// The subgroups whose epochs end.
     pub touched: Touched,
     /// The view that it makes.
     pub next: Arc<View>,
-    /// Number of the preparation that this member has made for it, if it has.
-    pub preparation: Option<u64>,
 }
 
 /// Why a member is out of its group.
@@ -440,7 +439,7 @@ impl<F: Fabric> Membership<F> {
     }
 
     pub(super) fn level(&self) -> Level {
-        let is_prepared = |announced: &Announced| announced.is_prepared_by_all;
+        let is_prepared = |announced: &Announced| announced.ends_view;
         match self.suspected.is_empty() {
             false => Level::All,
             true if self.announced.as_ref().is_some_and(is_prepared) => Level::Some,

@@ -454,7 +454,7 @@ impl World {
             return self.stop(at, OutReason::Left);
         };
         let adds = finish.proposal.additions().next().is_some();
-        if adds && finish.preparation.is_none() {
+        if adds && finish.proposal.preparation == 0 {
             return Err(format!("view {} was not prepared", finish.next.id));
         }
         let next = finish.next.clone();

@@ -148,6 +148,7 @@ pub(super) mod made {
             updates: Vec::new(),
             refusals: Vec::new(),
             trims: Vec::new(),
+            preparation: 0,
         }
     }
 

@@ -1,5 +1,5 @@
-//! J9: what a view needs was prepared by all its members before it was agreed, unless nothing is
-//! added.
+//! J9: what a view needs was prepared by all members of the view before it, before it was agreed,
+//! unless nothing is added and the proposal says so.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ impl Invariant for PreparedFirst {
             }
             Fact::ViewEnded {
                 branch, proposal, ..
-            } if proposal.additions().next().is_some() => {
+            } if proposal.preparation != 0 || proposal.additions().next().is_some() => {
                 let ends = (proposal.view, branch);
                 let prepared = self.prepared.get(&ends).map_or(&[][..], Vec::as_slice);
                 let has_prepared = |id: &MemberId| {

@@ -212,9 +212,9 @@ impl World<'_> {
                 self.end(at);
                 return Ok(());
             }
-            let delay = match finish.preparation {
-                Some(_) => self.rng.below(20) as u64,
-                None => self.long_preparation(),
+            let delay = match finish.proposal.preparation {
+                0 => self.long_preparation(),
+                _ => self.rng.below(20) as u64,
             };
             self.members[at].answering = None;
             self.members[at].preparing = Some((finish.next.clone(), self.now + delay));
