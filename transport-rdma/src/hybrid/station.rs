@@ -214,9 +214,10 @@ impl Station {
         if let Some(network) = &self.network {
             let all = requests.iter().flat_map(SegmentRequest::peers);
             let away = all.map(|(_, id)| id).filter(|&id| network.has(id));
-            network
-                .streams
-                .wait_for(&away.collect::<Vec<_>>(), deadline)?;
+            let away = away.collect::<Vec<_>>();
+            for request in requests {
+                network.streams.wait_for(&away, request.key, deadline)?;
+            }
         }
         let whole = requests.iter().zip(&away).zip(made);
         let segments = whole.map(|((request, away), part)| self.join(request, away, part));
@@ -305,6 +306,15 @@ impl Station {
             if let Some(rdma) = &network.rdma {
                 rdma.core().forget(key);
             }
+        }
+    }
+
+    /// Ends waiting for segments of epochs before this one, now and later: making them fails.
+    /// Segments that are made stay. Any thread; takes short locks.
+    pub fn end_exchanges_before(&self, epoch: u64) {
+        self.host.end_exchanges_before(epoch);
+        if let Some(network) = &self.network {
+            network.streams.end_exchanges_before(epoch);
         }
     }
 

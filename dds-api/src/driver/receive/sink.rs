@@ -194,8 +194,7 @@ impl spindle_dds_core::Sink<Wire> for Sink {
             EngineEvent::Prepare(preparation) => {
                 self.control_queue.put(ControlEvent::Prepare(preparation));
             }
-            // Nothing is prepared before a view is agreed.
-            EngineEvent::CallOff => {}
+            EngineEvent::CallOff => self.control_queue.put(ControlEvent::CallOff),
             EngineEvent::Decide(decision) => self.control_queue.put(ControlEvent::Decide(decision)),
             EngineEvent::Refused { request, why } => self
                 .control_queue
@@ -205,6 +204,7 @@ impl spindle_dds_core::Sink<Wire> for Sink {
                 let expelled = self.matcher.view_ended(&finish, old);
                 self.control_queue.put(ControlEvent::Ended {
                     digest: finish.proposal.digest(&finish.next),
+                    preparation: finish.proposal.preparation,
                     next: finish.next,
                     expelled,
                 });

@@ -1,9 +1,10 @@
 //! The control thread: installs views, and admits newcomers.
 //!
 //! ```text
-//!   engine --Decide--> record of the domain --> Engine::decided
-//!          --Ended---> record, segments with the peers --> Engine::install
-//!   station --Ask--> Engine::request(Join) ... next view --> Welcome
+//!   engine --Prepare-> segments with the peers and newcomers --> Engine::prepared
+//!          --Decide--> record of the domain --> Engine::decided
+//!          --Ended---> record, segments if they are not prepared --> Engine::install
+//!   station --Ask--> Engine::request(Join) ... Prepare --> Prepared ... next view --> Welcome
 //!           --StatusRequest--> figures --> Status
 //!   local_endpoints --updates--> Engine::request(Update)
 //!   engine --Refused--> a refusal to the newcomer, or a warning about an endpoint
@@ -14,15 +15,12 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::membership::{self, CONTROL_ROW_LEN, Member, MemberId, Request, View};
-use spindle_dds_core::{PreparedView, SegmentLayout, SubgroupId};
-use spindle_dds_transport::hybrid::{HybridError, Station};
+use spindle_dds_core::PreparedView;
+use spindle_dds_core::membership::{self, Member, MemberId, Preparation, Request, View};
+use spindle_dds_transport::hybrid::Station;
 use spindle_dds_transport::shm::{self, DomainRegistry, MemberEntry, StationEvent};
-use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest};
 
 use crate::discovery::{self, ParticipantInfo, Types};
 use crate::driver::endpoints::announced_matches::AnnouncementReader;
@@ -30,15 +28,10 @@ use crate::driver::endpoints::local_endpoints::LocalEndpoints;
 use crate::driver::session::Session;
 use crate::driver::threads::control_queue::ControlEvent;
 use crate::driver::threads::figures;
+use crate::driver::threads::preparation::{self, ViewSegments};
 use crate::driver::threads::reachability;
 use crate::error::{Error, Result};
 use crate::joining::Packet;
-use crate::wire::Wire;
-
-/// The index of the control segment among the segments of a view.
-const CONTROL_INDEX: u32 = u32::MAX;
-/// How long to wait for newcomers before checking whether they live.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// What the control thread works with.
 pub(crate) struct ControlThread {
@@ -58,6 +51,10 @@ pub(crate) struct ControlThread {
     pub(crate) asked: BTreeSet<u128>,
     /// Members of the view whose connection is lost.
     pub(crate) lost: BTreeSet<u128>,
+    /// Number of the preparation of the view; 0 if it was agreed without one.
+    pub(crate) preparation: u64,
+    /// What is prepared for the next view.
+    pub(crate) ready: Option<ViewSegments>,
     /// Events that came while a view was prepared.
     pub(crate) later: VecDeque<StationEvent>,
 }
@@ -73,8 +70,11 @@ impl ControlThread {
             }
             flow = match session.control_queue().take() {
                 Some(ControlEvent::Prepare(preparation)) => {
-                    // What the view needs is made when it has been agreed.
-                    session.engine().prepared(preparation.number, Ok(()));
+                    self.prepare_ahead(session, &preparation);
+                    ControlFlow::Continue(())
+                }
+                Some(ControlEvent::CallOff) => {
+                    self.ready = None;
                     ControlFlow::Continue(())
                 }
                 Some(ControlEvent::Decide(decision)) => {
@@ -88,8 +88,10 @@ impl ControlThread {
                 Some(ControlEvent::Ended {
                     next,
                     digest,
+                    preparation,
                     expelled,
                 }) => {
+                    self.preparation = preparation;
                     self.say_expelled(&expelled);
                     let flow = self.go_on(session, &next, digest);
                     self.drop_gone(&expelled);
@@ -140,12 +142,9 @@ impl ControlThread {
         decided.map_err(|error| error.to_string())
     }
 
-    /// Prepares the next view with its members, and begins it.
+    /// Begins the next view.
     fn go_on(&mut self, session: &Session, next: &Arc<View>, digest: u64) -> ControlFlow<()> {
-        let before = std::mem::replace(&mut self.view, next.clone());
-        let is_new = |member: &Member| before.rank(member.id).is_none();
-        // The first view has no view before it.
-        let anybody_new = before.id == next.id || next.members.iter().any(is_new);
+        self.view = next.clone();
         self.digest = digest;
         let newcomers: Vec<u128> = next.members.iter().map(|it| it.id.0).collect();
         for id in newcomers.iter().filter(|id| self.asked.contains(id)) {
@@ -161,13 +160,14 @@ impl ControlThread {
             let noted = self.register.record(&recorded);
             noted.map_err(|error| Error::Error(error.to_string()))
         });
-        let prepared = noted.and_then(|()| match anybody_new {
-            true => self.prepare_and_welcome(next),
-            false => self.prepare(next),
-        });
-        let installed = prepared.and_then(|prepared| {
+        let segments = noted.and_then(|()| self.segments(next, self.preparation));
+        let installed = segments.and_then(|segments| {
             session.prepare(self.announcements.read(next, &self.local_endpoints));
-            let installed = session.engine().install(prepared);
+            let installed = session.engine().install(PreparedView {
+                view: next.clone(),
+                control: segments.control,
+                subgroups: segments.subgroups,
+            });
             installed.map_err(|error| Error::Error(error.to_string()))
         });
         if let Err(error) = installed {
@@ -180,122 +180,99 @@ impl ControlThread {
         ControlFlow::Continue(())
     }
 
-    /// Prepares a view with newcomers. A newcomer that asks meanwhile is welcomed: its sponsor may
-    /// have failed before it could say so. A newcomer of this host that has died or closed without
-    /// connecting is given up.
-    fn prepare_and_welcome(&mut self, next: &Arc<View>) -> Result<PreparedView<Wire>> {
-        let is_over = AtomicBool::new(false);
-        let (prepared, later) = thread::scope(|scope| {
-            let this = &*self;
-            let welcomes = thread::Builder::new()
-                .name("spindle-welcome".to_owned())
-                .spawn_scoped(scope, || this.welcome_until(&is_over))
-                .map_err(|error| Error::OutOfResources(format!("starting a thread: {error}")))?;
-            let prepared = this.prepare(next);
-            is_over.store(true, Ordering::Release);
-            this.station.interrupt();
-            let later = welcomes.join().unwrap_or_default();
-            prepared.map(|prepared| (prepared, later))
-        })?;
-        self.later.extend(later);
-        Ok(prepared)
-    }
-
-    /// Returns the other events that came.
-    fn welcome_until(&self, is_over: &AtomicBool) -> Vec<StationEvent> {
-        let mut later = Vec::new();
-        while !is_over.load(Ordering::Acquire) {
-            let Some(event) = self.station.next_event(LOOK_AGAIN_AFTER) else {
-                self.give_up_gone();
-                continue;
-            };
-            if let StationEvent::Message { from, bytes } = &event
-                && let Ok(Packet::Ask(ask)) = Packet::read(bytes)
-                && ask.member.id.0 == *from
-                && self.view.rank(ask.member.id).is_some()
-            {
-                self.welcome(*from);
-                continue;
-            }
-            later.push(event);
+    /// Makes what a view needs before it is agreed, and answers.
+    fn prepare_ahead(&mut self, session: &Session, preparation: &Preparation) {
+        // An earlier preparation is not needed any more.
+        self.ready = None;
+        let answer = match preparation.next.rank(self.me) {
+            Some(_) => self.make_ahead(session, preparation),
+            // Leaving needs nothing.
+            None => Ok(()),
+        };
+        if let Err(error) = &answer {
+            tracing::warn!(view = preparation.next.id, %error, "a view cannot be prepared");
         }
-        later
+        let answer = answer.map_err(|error| format!("process {}: {error}", std::process::id()));
+        session.engine().prepared(preparation.number, answer);
     }
 
-    /// Gives up members of this host that have died or closed before they were connected.
-    fn give_up_gone(&self) {
-        let entries = self.view.members.iter().filter_map(|it| entry(it).ok());
-        for member in entries {
-            if self.register.is_known_dead(&member) {
-                self.station.give_up(member.id, "its process ended");
-            } else if self.station.has_closed(&member.address) {
-                self.station.give_up(member.id, "it has closed");
-            }
-        }
-    }
-
-    fn prepare(&self, next: &Arc<View>) -> Result<PreparedView<Wire>> {
+    fn make_ahead(&mut self, session: &Session, preparation: &Preparation) -> Result<()> {
+        let (next, number) = (&*preparation.next, preparation.number);
         let deadline = Instant::now() + self.limit;
-        let me = next.rank(self.me).unwrap_or(Rank(0));
-        // A member that is not reached is not waited for: the view will suspect it.
-        let unreached = |member: &Member, error: &HybridError| {
-            tracing::warn!(%error, "a member cannot be reached");
-            self.station.give_up(member.id.0, &error.to_string());
-        };
-        for member in next.members.iter().filter(|member| member.id != self.me) {
-            if let Err(error) = self.station.expect_peer(&member.address) {
-                unreached(member, &error);
+        let joins = preparation.proposal.joins.iter();
+        let mine = joins.filter(|newcomer| self.asked.contains(&newcomer.id.0));
+        let mine: Vec<Member> = mine.cloned().collect();
+        for newcomer in &mine {
+            for packet in Packet::prepare(next, number) {
+                let sent = self.station.send(newcomer.id.0, &packet);
+                sent.map_err(|error| Error::Error(error.to_string()))?;
             }
         }
-        // Of two members, the one that joined later connects.
-        for member in &next.members[..me.index()] {
-            if let Err(error) = self.station.connect(&member.address, deadline) {
-                unreached(member, &error);
-            }
+        let segments = preparation::make(&self.station, self.me, next, number, self.limit)?;
+        for newcomer in &mine {
+            self.wait_for_newcomer(session, newcomer, (next.id, number), deadline)?;
         }
-        let ids = |ranks: &[Rank]| {
-            let ids = ranks.iter().map(|rank| next.members[rank.index()].id.0);
-            ids.collect::<Vec<_>>()
+        self.ready = Some(segments);
+        Ok(())
+    }
+
+    /// Waits until a newcomer has prepared the view. Other events are handled later.
+    fn wait_for_newcomer(
+        &mut self,
+        session: &Session,
+        newcomer: &Member,
+        preparation: (u64, u64),
+        deadline: Instant,
+    ) -> Result<()> {
+        let id = newcomer.id.0;
+        let fail = |what: &str| {
+            let name = preparation::name(newcomer);
+            Err(Error::Error(format!("{name}, which joins, {what}")))
         };
-        let all: Vec<Rank> = (0..next.members.len() as u16).map(Rank).collect();
-        let mut requests = vec![SegmentRequest {
-            key: SegmentKey {
-                epoch: next.id,
-                index: CONTROL_INDEX,
-            },
-            members: ids(&all),
-            me,
-            row_lens: vec![CONTROL_ROW_LEN; all.len()],
-            control: true,
-        }];
-        // A newcomer enters only subgroup epochs that begin with this view.
-        for spec in next.subgroups.iter().filter(|spec| spec.epoch == next.id) {
-            let Some(place) = spec.members.iter().position(|rank| *rank == me) else {
+        loop {
+            if session.control_queue().is_agreed(preparation.0) {
+                return fail("is not waited for: the view ends without it");
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return fail("does not answer in time");
+            }
+            let Some(event) = self.station.next_event(left) else {
                 continue;
             };
-            let layout =
-                SegmentLayout::new(spec).map_err(|error| Error::Error(error.to_string()))?;
-            requests.push(SegmentRequest {
-                key: SegmentKey {
-                    epoch: next.id,
-                    index: spec.subgroup.0,
-                },
-                members: ids(&spec.members),
-                me: Rank(place as u16),
-                row_lens: layout.row_lens(),
-                control: false,
-            });
+            let answer = match &event {
+                StationEvent::Message { from, bytes } if *from == id => Packet::read(bytes).ok(),
+                StationEvent::Closed { id: lost, cause } if *lost == id => {
+                    let lost = fail(&format!("is lost: {cause}"));
+                    self.later.push_back(event);
+                    return lost;
+                }
+                _ => None,
+            };
+            match answer {
+                Some(Packet::Prepared { view, number, lack }) => {
+                    if (view, number) == preparation {
+                        return match lack {
+                            None => Ok(()),
+                            Some(lack) => fail(&format!("lacks something: {lack}")),
+                        };
+                    }
+                }
+                _ => self.later.push_back(event),
+            }
         }
-        let segments = self.station.segments(&requests, deadline);
-        let segments = segments.map_err(|error| Error::Error(error.to_string()))?;
-        let mut segments = segments.into_iter();
-        let control = segments.next();
-        let subgroups = requests[1..].iter().map(|it| SubgroupId(it.key.index));
-        Ok(PreparedView {
-            view: next.clone(),
-            control: control.ok_or_else(|| Error::Error("no control segment".to_owned()))?,
-            subgroups: subgroups.zip(segments).collect(),
-        })
+    }
+
+    /// The segments of a view that is agreed.
+    fn segments(&mut self, next: &View, preparation: u64) -> Result<ViewSegments> {
+        let ready = self.ready.take();
+        if preparation == 0 {
+            drop(ready);
+            return preparation::make(&self.station, self.me, next, 0, self.limit);
+        }
+        let is_it = |it: &ViewSegments| (it.view, it.preparation) == (next.id, preparation);
+        let lost = || Error::Error("what was prepared for it is gone".to_owned());
+        ready.filter(is_it).ok_or_else(lost)
     }
 
     // Peers.
@@ -337,7 +314,9 @@ impl ControlThread {
                 Ok(Packet::StatusRequest) => self.tell(session, from),
                 // Late answers to what was asked before this participant was in a view.
                 Ok(
-                    Packet::Welcome { .. }
+                    Packet::Prepare { .. }
+                    | Packet::Prepared { .. }
+                    | Packet::Welcome { .. }
                     | Packet::Refused(_)
                     | Packet::NotYet(_)
                     | Packet::Status { .. },
@@ -413,7 +392,7 @@ impl ControlThread {
     }
 
     fn welcome(&self, id: u128) {
-        for packet in Packet::welcome(&self.view, self.digest) {
+        for packet in Packet::welcome(&self.view, self.digest, self.preparation) {
             self.send(id, &packet);
         }
     }

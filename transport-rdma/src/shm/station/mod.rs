@@ -192,6 +192,15 @@ impl Station {
         self.shared.forget(key);
     }
 
+    /// Ends waiting for segments of epochs before this one, now and later: making them fails.
+    /// Segments that are made stay. Any thread; takes a short lock.
+    pub fn end_exchanges_before(&self, epoch: u64) {
+        let mut state = self.shared.state();
+        state.exchanges_from = state.exchanges_from.max(epoch);
+        drop(state);
+        self.shared.notify();
+    }
+
     /// Declares that a member that is not connected will not come. Until
     /// [`drop_peer`](Self::drop_peer), no segment waits for it, and control segments report
     /// it with this reason. No effect on a connected peer.

@@ -107,6 +107,11 @@ impl<'a> RowExchange<'a> {
             if state.stopped {
                 return Err(StationError::Closed);
             }
+            let from = state.exchanges_from;
+            let mut keys = self.pending.iter().map(|segment| segment.request.key);
+            if let Some(key) = keys.find(|key| key.epoch < from) {
+                return Err(StationError::segment(key, "it is not needed any more"));
+            }
             let (waits, sends) = self.advance(&mut state);
             if sends {
                 shared.kick();

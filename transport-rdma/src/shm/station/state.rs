@@ -152,6 +152,8 @@ pub(super) struct State {
     pub(super) answers: BTreeMap<u128, CallFailure>,
     pub(super) events: Arc<EventQueue>,
     pub(super) controls: Vec<Control>,
+    /// No segment of an earlier epoch is waited for.
+    pub(super) exchanges_from: u64,
     /// Segments that were requested here and not forgotten.
     pub(super) asked: BTreeSet<SegmentKey>,
     /// Doorbells of my row that are in use. The first is my own.
@@ -171,6 +173,7 @@ impl State {
             answers: BTreeMap::new(),
             events: Arc::default(),
             controls: Vec::new(),
+            exchanges_from: 0,
             asked: BTreeSet::new(),
             doorbells_taken,
             stopped: false,

@@ -1,6 +1,8 @@
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use spindle_dds_core::membership::HostId;
+use spindle_dds_transport::Rank;
 use spindle_dds_transport::hybrid::StationOptions;
 use spindle_dds_transport::shm::DomainState;
 
@@ -55,8 +57,9 @@ fn member(directory: &Path, id: u128) -> (Station, Member) {
     (station, member)
 }
 
-/// Asks to be let in, and returns the view that it is welcomed with.
-fn ask(station: &Station, me: &Member, sponsor: u128) -> View {
+/// Asks to be let in, prepares what it is asked to prepare, and returns the view that it is welcomed
+/// with. It keeps what it has prepared.
+fn ask(station: &Station, me: &Member, sponsor: u128, ready: &mut Option<ViewSegments>) -> View {
     let ask = Packet::Ask(Ask {
         member: me.clone(),
         founds: false,
@@ -65,12 +68,24 @@ fn ask(station: &Station, me: &Member, sponsor: u128) -> View {
     station.send(sponsor, &ask.write()).unwrap();
     loop {
         let event = station.next_event(PATIENCE).expect("it is answered");
-        if let StationEvent::Message { bytes, .. } = event {
-            let Ok(Packet::Welcome { last, part, .. }) = Packet::read(&bytes) else {
-                panic!("it is not welcomed");
-            };
-            assert!(last);
-            return View::from_bytes(&part).unwrap();
+        let StationEvent::Message { bytes, .. } = event else {
+            continue;
+        };
+        match Packet::read(&bytes) {
+            Ok(Packet::Prepare { number, last, part }) => {
+                assert!(last);
+                let view = View::from_bytes(&part).unwrap();
+                let made = preparation::make(station, me.id, &view, number, PATIENCE);
+                *ready = Some(made.unwrap());
+                let (view, lack) = (view.id, None);
+                let prepared = Packet::Prepared { view, number, lack };
+                station.send(sponsor, &prepared.write()).unwrap();
+            }
+            Ok(Packet::Welcome { last, part, .. }) => {
+                assert!(last);
+                return View::from_bytes(&part).unwrap();
+            }
+            other => panic!("it is not welcomed: {other:?}"),
         }
     }
 }
@@ -93,26 +108,15 @@ fn a_newcomer_that_repeats_its_request_gets_the_same_view() {
         panic!("no member replied");
     };
     let sponsor = station.connect(&members[0].address, soon()).unwrap();
-    let view = ask(&station, &me, sponsor);
+    let mut ready = None;
+    let view = ask(&station, &me, sponsor, &mut ready);
     assert_eq!((view.id, view.rank(me.id)), (2, Some(Rank(1))));
-    // While the view is prepared: the sponsor waits for this one's row.
-    assert_eq!(ask(&station, &me, sponsor), view);
-    let control = SegmentRequest {
-        key: SegmentKey {
-            epoch: view.id,
-            index: CONTROL_INDEX,
-        },
-        members: vec![sponsor, 7],
-        me: Rank(1),
-        row_lens: vec![CONTROL_ROW_LEN; 2],
-        control: true,
-    };
-    let _row = station.segment(&control, soon()).unwrap();
+    assert!(ready.is_some());
     while founder.discovered_participants().unwrap().is_empty() {
         thread::yield_now();
     }
     // In that view.
-    assert_eq!(ask(&station, &me, sponsor), view);
+    assert_eq!(ask(&station, &me, sponsor, &mut ready), view);
 }
 
 /// A peer whose connection is lost is forgotten with the first view that is without it.
@@ -139,6 +143,8 @@ fn a_lost_peer_is_remembered_until_a_view_excludes_it() {
         limit: PATIENCE,
         view: both,
         digest: 0,
+        preparation: 0,
+        ready: None,
         asked: BTreeSet::new(),
         lost: BTreeSet::new(),
         later: VecDeque::new(),
