@@ -11,6 +11,7 @@
 //! Between the end of a view and the installation of the next one, subgroups that are not touched
 //! go on; the epochs of the touched ones have ended.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
@@ -225,10 +226,10 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let me = membership.view().members[membership.me().index()].id;
         let going_on = finish.next.rank(me).is_some();
         let mut subgroups = Subgroups::new(participant, self);
+        let trims = finish.proposal.trims.iter();
+        let trims: BTreeMap<SubgroupId, &Trim> = trims.map(|it| (it.subgroup, it)).collect();
         for subgroup in subgroups.touched(&finish.touched) {
-            let mut trims = finish.proposal.trims.iter();
-            let trim = trims.find(|trim| trim.subgroup == subgroup);
-            let counts = trim.map_or(&[][..], |trim| &trim.counts);
+            let counts = trims.get(&subgroup).map_or(&[][..], |trim| &trim.counts);
             if subgroups.finish(subgroup, counts).is_err() {
                 // It would deliver less than the others.
                 let reason = OutReason::Behind { subgroup };

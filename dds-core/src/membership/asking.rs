@@ -8,11 +8,12 @@
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{Fabric, Rank};
 
+use super::merge::{Asked, Merge};
 use super::proposal::{
-    Added, Notes, Proposal, ReadRequest, Refusal, RemovalReason, Request, RequestId, Update,
+    Notes, Proposal, ReadRequest, Refusal, RemovalReason, Request, RequestId, Update,
 };
 use super::protocol::Membership;
-use super::row::{ProtocolViolation, Text};
+use super::row::Text;
 use crate::limits::REQUEST_LEN_MAX;
 
 /// Cause of suspicion: a request that cannot be read.
@@ -100,36 +101,33 @@ impl<F: Fabric> Membership<F> {
             Scope::Announced { additions_max } => additions_max,
             Scope::Removals => 0,
         };
-        let mut proposal = Proposal::empty(self.view.id);
+        let mut merge = Merge::new(&self.view);
         for rank in self.suspected.iter() {
             let cause = self
                 .suspicion_causes
                 .get(&rank)
                 .cloned()
                 .unwrap_or_default();
-            proposal.remove(rank, RemovalReason::Failed(cause));
+            merge.remove(rank, RemovalReason::Failed(cause));
         }
+        let mut all: Vec<Asked> = Vec::new();
         for rank in self.trusted().iter() {
             let text = self.rows.text(rank, Text::Request).map_err(|_| rank)?;
-            let mut waits = false;
-            for asking in read(&text.unwrap_or_default()).ok_or(rank)? {
-                let asking = self.with_refusal(asking);
-                let has_room = !asking.adds() || proposal.additions().count() < additions_max;
-                waits |= !has_room;
-                // A member that leaves waits for none of its requests.
-                if waits && asking != ReadRequest::Whole(Request::Leave) {
-                    continue;
-                }
-                let before = proposal.clone();
-                let added = proposal.add(&self.view, rank, &asking);
-                if !fits(&proposal) {
-                    // The rest waits for the next view.
-                    return Ok(before);
-                }
-                waits |= added.map_err(|ProtocolViolation| rank)? == Added::Waits;
-            }
+            let requests = read(&text.unwrap_or_default()).ok_or(rank)?;
+            all.extend(requests.into_iter().map(|it| (rank, self.with_refusal(it))));
         }
-        Ok(proposal)
+        if additions_max == usize::MAX {
+            merge.add(&all)?;
+            return Ok(merge.into_proposal());
+        }
+        for (rank, asking) in all {
+            let is_room = || merge.proposal().additions().count() < additions_max;
+            if asking.adds() && !is_room() {
+                merge.wait(rank);
+            }
+            merge.add(&[(rank, asking)])?;
+        }
+        Ok(merge.into_proposal())
     }
 
     /// A request as this member treats it: refused if it has refused it in this view already.
@@ -187,10 +185,4 @@ fn read(mut said: &[u8]) -> Option<Vec<ReadRequest>> {
         said = rest;
     }
     Some(all)
-}
-
-/// Whether a proposal fits into a row with its trims.
-fn fits(proposal: &Proposal) -> bool {
-    // Half of the area is for the trims.
-    proposal.to_bytes().len() <= Text::Proposal.len_max() / 2
 }

@@ -1,6 +1,7 @@
 //! The end of a view, once it is prepared or a member is suspected: wedge, report, propose, echo,
 //! commit; takeover by a new leader.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
@@ -10,6 +11,7 @@ use super::proposal::{Proposal, RemovalReason, Request, Touched, Trim};
 use super::protocol::{Action, Decision, Finish, Membership, OutReason, SubgroupEnds};
 use super::row::{Level, ProtocolViolation, Text};
 use super::view::View;
+use crate::ids::SubgroupId;
 use crate::spec::SubgroupSpec;
 
 impl<F: Fabric> Membership<F> {
@@ -146,10 +148,11 @@ impl<F: Fabric> Membership<F> {
         let report: Vec<Trim> = postcard::from_bytes(&bytes).map_err(|_| ProtocolViolation)?;
         // A report must cover all touched subgroups that its member is in: the trims rest on it.
         let touched = self.touched();
+        let reported: BTreeSet<SubgroupId> = report.iter().map(|trim| trim.subgroup).collect();
         let mut subgroups = self.view.subgroups.iter();
         let whole = subgroups.all(|subgroup| {
             let is_in = touched.contains(subgroup.subgroup) && subgroup.members.contains(&rank);
-            !is_in || report.iter().any(|trim| trim.subgroup == subgroup.subgroup)
+            !is_in || reported.contains(&subgroup.subgroup)
         });
         let sound = whole
             && report.iter().all(|trim| {
@@ -168,19 +171,20 @@ impl<F: Fabric> Membership<F> {
     /// The trim of each touched subgroup: the least count that any reporting member has of each
     /// sender.
     fn trims(&self, touched: &Touched, reports: &[(Rank, Vec<Trim>)]) -> Vec<Trim> {
+        let mut least: BTreeMap<SubgroupId, Vec<u64>> = BTreeMap::new();
+        for trim in reports.iter().flat_map(|(_, report)| report) {
+            let counts = least.entry(trim.subgroup);
+            let counts = counts.or_insert_with(|| trim.counts.clone());
+            for (least, count) in counts.iter_mut().zip(&trim.counts) {
+                *least = (*least).min(*count);
+            }
+        }
         let groups = self.view.subgroups.iter();
         let replaced = groups.filter(|group| touched.contains(group.subgroup));
         let trim = |group: &SubgroupSpec| {
-            let counts = reports.iter().filter_map(|(_, report)| {
-                let trim = report.iter().find(|trim| trim.subgroup == group.subgroup)?;
-                Some(trim.counts.clone())
-            });
-            let least =
-                |a: Vec<u64>, b: Vec<u64>| a.iter().zip(&b).map(|(a, b)| *a.min(b)).collect();
-            let counts = counts.reduce(least)?;
             Some(Trim {
                 subgroup: group.subgroup,
-                counts,
+                counts: least.remove(&group.subgroup)?,
             })
         };
         replaced.filter_map(trim).collect()

@@ -26,6 +26,7 @@
 mod asking;
 mod detector;
 mod ending;
+mod merge;
 mod preparing;
 mod proposal;
 mod protocol;

@@ -5,10 +5,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
-use super::row::ProtocolViolation;
 use super::view::{Endpoint, Member, MemberId, Note, View};
 use crate::ids::SubgroupId;
-use crate::limits::REQUEST_LEN_MAX;
 use crate::spec::SubgroupSpec;
 
 /// A request to the leader. It stays open until a view fulfils or refuses it.
@@ -88,15 +86,6 @@ impl ReadRequest {
             Self::Whole(Request::Leave) | Self::TooLong(_) | Self::Refused(_) => false,
         }
     }
-}
-
-/// What a proposal does with a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Added {
-    /// It is fulfilled, or refused, or was already.
-    Settled,
-    /// It waits, and so do later requests of the same member.
-    Waits,
 }
 
 /// A change of a member's endpoints and notes.
@@ -259,83 +248,6 @@ impl Proposal {
             && self.refusals == other.refusals
     }
 
-    /// Adds a request of the member at `rank`, or its refusal if no view can fulfil it together
-    /// with what is already in.
-    pub(super) fn add(
-        &mut self,
-        view: &View,
-        rank: Rank,
-        asking: &ReadRequest,
-    ) -> Result<Added, ProtocolViolation> {
-        let asked = asking.id();
-        if let Some(asked) = asked
-            && self.is_settled(view, rank, asked)?
-        {
-            return Ok(Added::Settled);
-        }
-        let before = self.clone();
-        let refusal = match asking {
-            ReadRequest::TooLong(_) => Some(format!("it takes more than {REQUEST_LEN_MAX} bytes")),
-            ReadRequest::Refused(refusal) => Some(refusal.reason.clone()),
-            ReadRequest::Whole(request) => {
-                match request {
-                    Request::Leave => self.remove(rank, RemovalReason::Left),
-                    Request::Update(update) => self.updates.push(update.clone()),
-                    Request::Join(member) => self.joins.push(member.clone()),
-                }
-                // Trims do not affect whether a view is valid.
-                view.next(self).err().map(|error| error.to_string())
-            }
-        };
-        if refusal.is_some() {
-            *self = before;
-        }
-        Ok(match (refusal, asked) {
-            (Some(why), Some(asked)) => {
-                self.refusals.push(Refusal {
-                    request: asked,
-                    reason: why,
-                });
-                Added::Settled
-            }
-            // Only the last member's leaving is invalid: it ends its view alone.
-            (Some(_), None) => Added::Waits,
-            (None, _) => Added::Settled,
-        })
-    }
-
-    /// Whether a request of the member at `rank` is already fulfilled or refused. Fails if it is
-    /// not one that this member can make.
-    fn is_settled(
-        &self,
-        view: &View,
-        rank: Rank,
-        asked: RequestId,
-    ) -> Result<bool, ProtocolViolation> {
-        match asked {
-            RequestId::Update { member, number } => {
-                let next = self.next_update(view, rank);
-                if member != view.members[rank.index()].id || number > next {
-                    return Err(ProtocolViolation);
-                }
-                Ok(number < next)
-            }
-            RequestId::Join(id) => {
-                let comes = self.joins.iter().any(|other| other.id == id);
-                Ok(view.rank(id).is_some() || comes || self.refuses(asked).is_some())
-            }
-        }
-    }
-
-    /// The number of the member's next update.
-    fn next_update(&self, view: &View, rank: Rank) -> u64 {
-        let member = &view.members[rank.index()];
-        let more = self.updates.iter().filter(|it| it.member == member.id);
-        let refused = |refusal: &&Refusal| matches!(refusal.request, RequestId::Update { member: whose, .. } if whose == member.id);
-        let refused = self.refusals.iter().filter(refused);
-        member.updates + 1 + (more.count() + refused.count()) as u64
-    }
-
     pub(super) fn refuses(&self, asked: RequestId) -> Option<&Refusal> {
         self.refusals
             .iter()
@@ -421,12 +333,10 @@ impl Proposal {
             .iter()
             .filter(|group| touched.contains(group.subgroup) && !group.senders.is_empty());
         let gone = |rank: &Rank| proposal.removals.iter().any(|gone| gone.rank == rank.0);
+        let trimmed = proposal.trims.iter().map(|trim| trim.subgroup);
+        let trimmed: BTreeSet<SubgroupId> = trimmed.collect();
         let told = |group: &SubgroupSpec| {
-            let trims = proposal.trims.iter();
-            group.members.iter().all(gone)
-                || trims
-                    .into_iter()
-                    .any(|trim| trim.subgroup == group.subgroup)
+            group.members.iter().all(gone) || trimmed.contains(&group.subgroup)
         };
         replaced.into_iter().all(told).then_some((proposal, next))
     }
