@@ -208,22 +208,36 @@ impl ControlThread {
                 sent.map_err(|error| Error::Error(error.to_string()))?;
             }
         }
-        let segments = preparation::make(&self.station, self.me, next, number, self.limit)?;
+        let made = preparation::make(&self.station, self.me, next, number, self.limit);
         for newcomer in &mine {
-            self.wait_for_newcomer(session, newcomer, (next.id, number), deadline)?;
+            let until = match &made {
+                Ok(_) => deadline,
+                // What a newcomer lacks is why it was not reached.
+                Err(_) => Instant::now(),
+            };
+            let answer = self.wait_for_newcomer(session, newcomer, (next.id, number), until);
+            match (answer, &made) {
+                (Ok(None), _) | (Err(_), Err(_)) => {}
+                (Ok(Some(lack)), _) => {
+                    let name = preparation::name(newcomer);
+                    return Err(Error::Error(format!("{name} cannot join: {lack}")));
+                }
+                (Err(error), Ok(_)) => return Err(error),
+            }
         }
-        self.ready = Some(segments);
+        self.ready = Some(made?);
         Ok(())
     }
 
-    /// Waits until a newcomer has prepared the view. Other events are handled later.
+    /// Waits until a newcomer has prepared the view, or has said what it lacks, which is returned.
+    /// Other events are handled later.
     fn wait_for_newcomer(
         &mut self,
         session: &Session,
         newcomer: &Member,
         preparation: (u64, u64),
         deadline: Instant,
-    ) -> Result<()> {
+    ) -> Result<Option<String>> {
         let id = newcomer.id.0;
         let fail = |what: &str| {
             let name = preparation::name(newcomer);
@@ -234,11 +248,10 @@ impl ControlThread {
                 return fail("is not waited for: the view ends without it");
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return fail("does not answer in time");
-            }
-            let Some(event) = self.station.next_event(left) else {
-                continue;
+            let event = match self.station.next_event(left) {
+                Some(event) => event,
+                None if left.is_zero() => return fail("does not answer in time"),
+                None => continue,
             };
             let answer = match &event {
                 StationEvent::Message { from, bytes } if *from == id => Packet::read(bytes).ok(),
@@ -252,10 +265,7 @@ impl ControlThread {
             match answer {
                 Some(Packet::Prepared { view, number, lack }) => {
                     if (view, number) == preparation {
-                        return match lack {
-                            None => Ok(()),
-                            Some(lack) => fail(&format!("lacks something: {lack}")),
-                        };
+                        return Ok(lack);
                     }
                 }
                 _ => self.later.push_back(event),
