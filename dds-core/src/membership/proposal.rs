@@ -35,7 +35,7 @@ impl Request {
 }
 
 /// Identity of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum RequestId {
     /// An update.
     Update {
