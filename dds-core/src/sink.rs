@@ -5,7 +5,7 @@ use std::sync::Arc;
 use spindle_dds_transport::Fabric;
 
 use crate::ids::SubgroupId;
-use crate::membership::{Decision, Finish, OutReason, Preparation, Request, View};
+use crate::membership::{Decision, Finish, OutReason, Preparation, Refusal, Request, View};
 use crate::subgroup::MessageRun;
 use crate::subgroup::held::Delivery;
 
@@ -71,8 +71,8 @@ pub enum EngineEvent {
     Refused {
         /// The request.
         request: Request,
-        /// Why it cannot be fulfilled, for people.
-        why: String,
+        /// Why it cannot be fulfilled.
+        refusal: Refusal,
     },
     /// A view has ended, and all of it has been delivered. The driver prepares the
     /// next one for [`Engine::install`](crate::Engine::install), if this participant is in it.

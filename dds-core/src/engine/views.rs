@@ -21,8 +21,8 @@ use crate::engine::subgroups::Subgroups;
 use crate::engine::{Engine, State, StepScope};
 use crate::ids::SubgroupId;
 use crate::membership::{
-    Action, Finish, MemberId, Membership, OpenRequest, OutReason, Request, Rules, SubgroupEnds,
-    Touched, Trim, View,
+    Action, Finish, MemberId, Membership, OpenRequest, OutReason, Refusal, Request, Rules,
+    SubgroupEnds, Touched, Trim, View,
 };
 use crate::sink::{EngineEvent, Sink};
 use crate::spec::SpecError;
@@ -257,9 +257,10 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         }
     }
 
-    fn refuse(&mut self, refused: Vec<(Request, String)>) {
-        for (request, why) in refused {
-            self.sink().event(EngineEvent::Refused { request, why });
+    fn refuse(&mut self, refused: Vec<(Request, Refusal)>) {
+        for (request, refusal) in refused {
+            let refused = EngineEvent::Refused { request, refusal };
+            self.sink().event(refused);
         }
     }
 

@@ -24,7 +24,7 @@ pub(super) const INVALID_REQUEST: &str = "its request violates the protocol";
 pub struct OpenRequest {
     pub(super) request: Request,
     /// Why it is refused, if it is; its member has been told.
-    pub(super) refusal: Option<String>,
+    pub(super) refusal: Option<Refusal>,
 }
 
 impl From<Request> for OpenRequest {
@@ -53,9 +53,8 @@ impl<F: Fabric> Membership<F> {
             if open.refusal.is_none()
                 && let Some(refusal) = self.refusals.iter().find(known)
             {
-                let reason = refusal.reason.clone();
-                open.refusal = Some(reason.clone());
-                self.refused.push((open.request.clone(), reason));
+                open.refusal = Some(refusal.clone());
+                self.refused.push((open.request.clone(), refusal.clone()));
                 self.requests_published += 1;
                 continue;
             }
@@ -80,9 +79,8 @@ impl<F: Fabric> Membership<F> {
             };
             let refusal = refusals.iter().find(|refusal| refusal.request == asked);
             if let (Some(refusal), None) = (refusal, &open.refusal) {
-                let reason = refusal.reason.clone();
-                open.refusal = Some(reason.clone());
-                self.refused.push((open.request.clone(), reason));
+                open.refusal = Some(refusal.clone());
+                self.refused.push((open.request.clone(), refusal.clone()));
             }
         }
         self.refusals = refusals.to_vec();
@@ -154,8 +152,8 @@ fn written(open: &OpenRequest) -> Vec<u8> {
     let request = &open.request;
     // Encoding into memory does not fail.
     let bytes = |said| postcard::to_allocvec(&said).unwrap_or_default();
-    if let (Some(request), Some(reason)) = (request.id(), open.refusal.clone()) {
-        return bytes(EncodedRequest::Refused(Refusal { request, reason }));
+    if let Some(refusal) = &open.refusal {
+        return bytes(EncodedRequest::Refused(refusal.clone()));
     }
     let whole = bytes(match request {
         Request::Update(update) if update.notes != Notes::default() => {

@@ -351,8 +351,7 @@ impl<F: Fabric> Membership<F> {
             let refusal = open.request.id().and_then(|asked| proposal.refuses(asked));
             if let Some(refusal) = refusal {
                 if open.refusal.is_none() {
-                    let reason = refusal.reason.clone();
-                    self.refused.push((open.request, reason));
+                    self.refused.push((open.request, refusal.clone()));
                 }
                 continue;
             }

@@ -102,7 +102,7 @@ impl<'a> Merge<'a> {
             (Some(_), None) => self.wait(*rank),
             (Some(error), Some(request)) => {
                 let reason = error.to_string();
-                self.refuse(*rank, Refusal { request, reason });
+                self.refuse(*rank, Refusal::invalid(request, reason));
                 if !fits(&self.proposal) {
                     self.return_to(&mark);
                     self.is_full = true;
@@ -137,7 +137,7 @@ impl<'a> Merge<'a> {
             ReadRequest::TooLong(request) => {
                 let reason = format!("it takes more than {REQUEST_LEN_MAX} bytes");
                 let request = *request;
-                self.refuse(rank, Refusal { request, reason });
+                self.refuse(rank, Refusal::invalid(request, reason));
             }
             ReadRequest::Refused(refusal) => self.refuse(rank, refusal.clone()),
         }

@@ -292,7 +292,11 @@ impl<F: Fabric> Membership<F> {
                 return true;
             }
             (Some(reason), &[request]) => {
-                let refusal = Refusal { request, reason };
+                let refusal = Refusal {
+                    request,
+                    reason,
+                    is_lack: true,
+                };
                 self.announcer.refusals.push(refusal);
             }
             (Some(_), several) => self.announcer.additions_max = several.len() / 2,

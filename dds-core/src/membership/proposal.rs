@@ -56,6 +56,19 @@ pub struct Refusal {
     pub request: RequestId,
     /// The reason, in words.
     pub reason: String,
+    /// Whether a member lacks something for it, which it may have another time.
+    pub is_lack: bool,
+}
+
+impl Refusal {
+    /// No view can fulfil the request.
+    pub(super) fn invalid(request: RequestId, reason: String) -> Self {
+        Self {
+            request,
+            reason,
+            is_lack: false,
+        }
+    }
 }
 
 /// A request, read from a row.

@@ -50,7 +50,7 @@ pub enum Action {
     /// What was prepared is not needed any more.
     CallOff,
     /// Requests of this member are refused, with the reasons. The view goes on.
-    Refused(Vec<(Request, String)>),
+    Refused(Vec<(Request, Refusal)>),
     /// Decide on this host whether the domain goes on with this view. The answer goes to
     /// [`Membership::decided`]. Asked once in a view.
     Decide(Decision),
@@ -154,7 +154,7 @@ pub struct Membership<F> {
     /// The requests in this member's row.
     pub(super) request_text: Vec<u8>,
     /// Refused requests that the driver has not been told of, with the reasons.
-    pub(super) refused: Vec<(Request, String)>,
+    pub(super) refused: Vec<(Request, Refusal)>,
     /// All refusals that the leader has announced.
     pub(super) refusals: Vec<Refusal>,
     /// Number of the last intent that this member has read.
@@ -281,7 +281,7 @@ impl<F: Fabric> Membership<F> {
     }
 
     /// Takes the requests that the end of the view refuses, with the reasons, in their order.
-    pub fn take_refused(&mut self) -> Vec<(Request, String)> {
+    pub fn take_refused(&mut self) -> Vec<(Request, Refusal)> {
         core::mem::take(&mut self.refused)
     }
 

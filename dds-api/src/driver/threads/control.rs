@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::PreparedView;
-use spindle_dds_core::membership::{self, Member, MemberId, Preparation, Request, View};
+use spindle_dds_core::membership::{self, Member, MemberId, Preparation, Refusal, Request, View};
 use spindle_dds_transport::hybrid::Station;
 use spindle_dds_transport::shm::{self, DomainRegistry, MemberEntry, StationEvent};
 
@@ -81,8 +81,8 @@ impl ControlThread {
                     session.engine().decided(self.decide(&decision));
                     ControlFlow::Continue(())
                 }
-                Some(ControlEvent::Refused { request, why }) => {
-                    self.refused(&request, &why);
+                Some(ControlEvent::Refused { request, refusal }) => {
+                    self.refused(&request, refusal);
                     ControlFlow::Continue(())
                 }
                 Some(ControlEvent::Ended {
@@ -389,12 +389,16 @@ impl ControlThread {
     }
 
     /// The group has refused a request for good.
-    fn refused(&mut self, request: &Request, why: &str) {
+    fn refused(&mut self, request: &Request, refusal: Refusal) {
+        let why = match refusal.is_lack {
+            true => Error::OutOfResources(refusal.reason),
+            false => Error::Error(refusal.reason),
+        };
         match request {
-            Request::Update(update) => self.local_endpoints.refused(update, why),
+            Request::Update(update) => self.local_endpoints.refused(update, &why),
             Request::Join(newcomer) => {
                 self.asked.remove(&newcomer.id.0);
-                self.refuse(newcomer.id.0, why);
+                self.refuse(newcomer.id.0, &why.to_string());
             }
             // A leave is never refused.
             Request::Leave => {}

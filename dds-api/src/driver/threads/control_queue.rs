@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::membership::{Decision, MemberId, Preparation, Request, View};
+use spindle_dds_core::membership::{Decision, MemberId, Preparation, Refusal, Request, View};
 use spindle_dds_transport::hybrid::{PeerPath, Station};
 
 use crate::driver::threads::preparation::first_epoch_afterwards;
@@ -21,7 +21,7 @@ pub(crate) enum ControlEvent {
     /// To be decided in the domain's record.
     Decide(Decision),
     /// The group cannot do what was requested.
-    Refused { request: Request, why: String },
+    Refused { request: Request, refusal: Refusal },
     /// A view has ended.
     Ended {
         next: Arc<View>,

@@ -407,12 +407,12 @@ impl World {
     }
 
     /// A newcomer that is refused does not ask again.
-    fn refused(&mut self, refused: Vec<(Request, String)>) -> Check {
-        for (request, why) in refused {
+    fn refused(&mut self, refused: Vec<(Request, Refusal)>) -> Check {
+        for (request, Refusal { reason, .. }) in refused {
             match request {
                 Request::Join(newcomer) => drop(self.joining.remove(&newcomer.id)),
                 Request::Update(_) => {}
-                Request::Leave => return Err(format!("a member may not leave: {why}")),
+                Request::Leave => return Err(format!("a member may not leave: {reason}")),
             }
         }
         Ok(())

@@ -208,7 +208,9 @@ impl Sink<SimFabric> for Recorder {
             EngineEvent::Prepare(preparation) => SinkEvent::Prepare(preparation),
             EngineEvent::CallOff => SinkEvent::CallOff,
             EngineEvent::Decide(decision) => SinkEvent::Decide(decision),
-            EngineEvent::Refused { request, why } => SinkEvent::Refused(request, why),
+            EngineEvent::Refused { request, refusal } => {
+                SinkEvent::Refused(request, refusal.reason)
+            }
             EngineEvent::ViewEnded(finish) => SinkEvent::ViewEnded(finish),
             EngineEvent::ViewBegun(view) => {
                 self.begin(&view);
