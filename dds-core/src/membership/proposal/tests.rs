@@ -151,18 +151,18 @@ fn more_notes_than_a_newcomer_can_be_told_are_refused() {
     let view = View::first(member(1, &[])).expect("a view");
     // Four notes of the largest size, one of them twice.
     let quarter = |number: u8| vec![number; NOTES_LEN_MAX / 4];
-    let mut view = view;
-    let mut note = |number: u64, note: &[u8]| {
-        let full = merge(&view, &[noted(number, &[(number, note)], &[])]);
-        view = view.next(&full).expect("a view");
-        full
-    };
-    for number in [1, 2, 3, 4] {
-        assert_eq!(reasons(&note(u64::from(number), &quarter(number))), [""; 0]);
+    let mut full = Proposal::empty(1);
+    for (number, note) in [(1, 1), (2, 2), (3, 3), (4, 4), (5, 2)] {
+        let ReadRequest::Whole(Request::Update(update)) =
+            noted(number, &[(number, &quarter(note))], &[])
+        else {
+            unreachable!("it is an update");
+        };
+        full.updates.push(update);
     }
-    assert_eq!(reasons(&note(5, &quarter(2))), [""; 0]);
+    let view = view.next(&full).expect("a view");
     assert_eq!(
-        reasons(&note(6, b"")),
+        reasons(&merge(&view, &[noted(6, &[(6, b"")], &[])])),
         ["the notes of all members together take more than 8388608 bytes"]
     );
 }
