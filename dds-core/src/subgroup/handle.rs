@@ -236,6 +236,12 @@ impl<F: Fabric> SubgroupHandle<F> {
         }
     }
 
+    /// Position in the total order below which all members have received every message. All that
+    /// this participant has delivered is below it.
+    pub fn stable_position(&self) -> u64 {
+        self.base + self.stable.load(Ordering::Acquire)
+    }
+
     /// The last message of this class that this participant committed, or a null after it; `None`
     /// before the first.
     pub fn last_committed(&self, class: DeliveryClass) -> Option<Committed> {
@@ -305,6 +311,16 @@ impl<F: Fabric> SubgroupHandle<F> {
     /// The segment of the epoch's rows.
     pub fn fabric(&self) -> &F {
         &self.fabric
+    }
+
+    /// The result of a commit that was left to the next step: an error if the group has stopped, so
+    /// that there may be no such step. The commit has left the gate: if the status is not seen here,
+    /// the thread that set it sees the header, and publishes it (SeqCst on both sides, see [`Gate`]).
+    pub(crate) fn check_published(&self, index: u64) -> Result<u64, ClaimError> {
+        match self.gate.is_closed_by(STOPPED) {
+            true => Err(ClaimError::Stopped),
+            false => Ok(index),
+        }
     }
 
     /// Takes claims again if the epoch is wedged.
