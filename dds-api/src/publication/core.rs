@@ -205,6 +205,7 @@ impl WriterCore {
 
     pub(crate) fn wait_for_acknowledgments(&self, deadline: Deadline) -> Result<()> {
         let port = self.port()?;
+        port.check()?;
         match port.last_committed() {
             Some(last) if self.side.class == DeliveryClass::Ordered => {
                 port.wait_stable(&last, deadline)

@@ -3,6 +3,7 @@
 
 mod conditions;
 mod discovered;
+mod ended;
 mod endings;
 mod errors;
 mod evolution;

@@ -156,6 +156,38 @@ impl<F: Fabric> ReaderEpoch<F> {
         }
     }
 
+    /// What comes after this epoch when the group has failed: no messages, and of the writers those
+    /// that stay.
+    pub(crate) fn follow_without_group(&self, stays: impl Fn(InstanceHandle) -> bool) -> Self {
+        let old = &self.matched;
+        let own = |handles: &[InstanceHandle]| {
+            let own = handles.iter().copied();
+            own.filter(|handle| stays(*handle)).collect()
+        };
+        let is_left = |it: &&EpochWriter| !it.has_departed() && stays(it.writer.handle);
+        let writers = old.writers.iter().filter(is_left).map(|it| EpochWriter {
+            writer: it.writer,
+            timestamp: AtomicI64::new(it.timestamp.load(Ordering::Relaxed)),
+            departed: AtomicBool::new(false),
+        });
+        let matched = MatchedWriters {
+            number: old.number + 1,
+            epoch: None,
+            handle: Weak::new(),
+            writers: writers.collect(),
+            departed: own(&old.departed),
+            refusals: Vec::new(),
+            refused: own(&old.refused),
+            ring_max: 0,
+            rekeys: old.rekeys,
+        };
+        Self {
+            arrivals: ArrayQueue::new(1),
+            matched: Arc::new(matched),
+            next: OnceLock::new(),
+        }
+    }
+
     /// Nothing is pushed here any more: arrivals go to `next`.
     pub(crate) fn set_next(&self, next: Arc<Self>) {
         let _ = self.next.set(next);
