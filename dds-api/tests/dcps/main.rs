@@ -19,6 +19,7 @@ mod lifecycle;
 mod limits;
 mod listeners;
 mod liveliness;
+mod long_keys;
 mod matching;
 mod meeting;
 mod membership;

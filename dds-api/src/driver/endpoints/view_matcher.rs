@@ -217,7 +217,11 @@ impl ViewMatcher {
         if old.epoch() == Some(spec.epoch) {
             return;
         }
-        let (matched, refused) = beginning.matched_writers(entry, matches);
+        let (mut matched, refused) = beginning.matched_writers(entry, matches);
+        if reader.side.port.keys().is_some() {
+            let all = matched.iter_mut();
+            all.for_each(|writer| writer.is_rekeyed = true);
+        }
         let stays: BTreeSet<_> = matched.iter().map(|writer| writer.handle).collect();
         let sizes = ring_sizes(&matched, spec);
         let departure = |writer: &MatchedWriter| {

@@ -49,7 +49,7 @@ pub(crate) struct MatchedWriters<F: Fabric> {
     refused: Vec<InstanceHandle>,
     /// Most messages that one ring holds.
     pub(crate) ring_max: usize,
-    /// Whether the key hashes of any writer are made anew.
+    /// Whether the key hashes of any writer are replaced.
     pub(crate) rekeys: bool,
 }
 
@@ -65,7 +65,8 @@ pub(crate) struct MatchedWriter {
     pub(crate) handle: InstanceHandle,
     /// Whether its instances are disposed when it leaves with its member.
     pub(crate) autodispose: bool,
-    /// Whether its type hashes keys in another way than the reader's type.
+    /// Whether the key hashes of its messages are replaced: its type hashes keys in another way than
+    /// the reader's, or key hashes are digests.
     pub(crate) is_rekeyed: bool,
 }
 
@@ -240,7 +241,7 @@ impl<F: Fabric> ReaderEpoch<F> {
         Some((index as u32, &self.matched.writers[index]))
     }
 
-    /// Whether the key hashes of the writer of this index are made anew.
+    /// Whether the key hashes of the writer of this index are replaced.
     pub(crate) fn rekeys(&self, index: u32) -> bool {
         let found = self.matched.writers.get(index as usize);
         found.is_some_and(|it| it.writer.is_rekeyed)
