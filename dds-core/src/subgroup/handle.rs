@@ -390,11 +390,6 @@ impl<F> SubgroupHandle<F> {
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
-
-    /// Position in the total order at which the epoch begins.
-    pub fn base(&self) -> u64 {
-        self.base
-    }
 }
 
 impl<F> fmt::Debug for SubgroupHandle<F> {

@@ -491,6 +491,17 @@ impl Order {
         }
         pushes.flush(&subgroup.fabric);
     }
+
+    /// Polls the idle epoch.
+    fn poll(&mut self) -> PollResult {
+        let mut pushes = Pushes::new(self.subgroup.shared.clone());
+        self.group.poll(&Context {
+            config: &EngineConfig::SPINDLE,
+            pushes: &mut pushes,
+            seqs: &mut WriterSeqs::default(),
+            sink: &mut Log::default(),
+        })
+    }
 }
 
 /// Independent of the order in which pushes become visible, a checkpoint is never taken for the
@@ -541,6 +552,72 @@ fn different_orders_are_detected_by_their_digests() {
     assert!(cause.starts_with(&begins), "{cause}");
 }
 
+/// A word that the next pass compares ends the idle state: here another member's next checkpoint.
+#[test]
+fn a_checkpoint_of_another_member_ends_the_idle_state() {
+    let spec = spec(2);
+    let (network, _controls) = network(2, 1, SimOptions::default());
+    let segment = open(&network, &spec);
+    let [mut one, mut other] =
+        [Rank(0), Rank(1)].map(|place| Order::new(&spec, network.fabric(segment, place)));
+    one.take_checkpoints(1);
+    network.settle();
+    one.group.enter_idle();
+    assert_eq!(one.poll(), PollResult::Unchanged);
+    other.take_checkpoints(1);
+    network.settle();
+    assert_eq!(one.poll(), PollResult::Changed);
+}
+
+/// Messages of two senders that are released together are released each at its own sender.
+#[test]
+fn messages_of_many_senders_are_released_together() {
+    let world = World::new(3, EngineConfig::SPINDLE);
+    for node in &world.nodes {
+        log(node, |log| log.holds = true);
+    }
+    let ring = RING_MESSAGES as usize;
+    for round in 0..3 {
+        for _ in 0..ring {
+            send(&world.nodes[0], 1);
+            send(&world.nodes[1], 1);
+            send(&world.nodes[2], 1);
+            world.run(&[0, 1, 2]);
+        }
+        for node in &world.nodes {
+            let mut held = log(node, |log| std::mem::take(&mut log.held));
+            assert_eq!(held.len(), 3 * ring, "round {round}");
+            // Runs of one sender, and of two in turn.
+            held[ring..].sort_by_key(Held::sender);
+            Held::release_all(held);
+        }
+        world.run(&[0, 1, 2]);
+        let counters = world.nodes[0].handle().counters();
+        let delivered = (round + 1) * 3 * ring as u64;
+        assert_eq!(
+            (counters.delivered, counters.delivered_bytes),
+            (delivered, 16 * delivered)
+        );
+    }
+}
+
+/// The tickets that were taken at once, and those of each message, are all given back.
+#[test]
+fn the_memory_of_an_epoch_goes_with_its_engine_and_its_messages() {
+    let world = World::new(2, EngineConfig::SPINDLE);
+    let handle = |node: &Node| node.handle().subgroup(SUBGROUP).expect("a subgroup");
+    let epoch = Arc::downgrade(&handle(&world.nodes[1]));
+    log(&world.nodes[1], |log| log.holds = true);
+    send(&world.nodes[0], 2);
+    world.run(&[0, 1]);
+    let held = log(&world.nodes[1], |log| std::mem::take(&mut log.held));
+    assert_eq!(held.len(), 2);
+    drop(world);
+    assert!(epoch.upgrade().is_some(), "messages are held");
+    drop(held);
+    assert!(epoch.upgrade().is_none());
+}
+
 fn subgroups<R>(node: &Node, change: impl FnOnce(&mut Subgroups<'_, SimFabric, Log>) -> R) -> R {
     change(&mut Subgroups::new(node.participant(), &mut node.state()))
 }
@@ -589,15 +666,14 @@ fn an_epoch_ends_the_same_at_all_that_go_on_without_an_expelled_member() {
     open.bytes().fill(7);
     fence(&world.nodes[0], 2);
 
-    // In a wedged epoch, commits are refused and give the claim back.
+    // In a wedged epoch, commits are refused and leave the claim open.
     for at in [0, 1] {
         let node = &world.nodes[at];
         let frozen = subgroups(node, |subgroups| subgroups.freeze(&this()));
         assert_eq!(frozen, Ok(vec![]), "not wedged yet");
         assert!(wedge(node) && wedge(node));
     }
-    let refused = open.commit(16, &META).expect_err("wedged");
-    assert_eq!(refused.error, ClaimError::Wedged);
+    assert_eq!(open.commit(16, &META), Err(ClaimError::Wedged));
     assert_eq!(
         old.claim(DeliveryClass::Ordered, 1).expect_err("wedged"),
         ClaimError::Wedged
@@ -641,10 +717,9 @@ fn an_epoch_ends_the_same_at_all_that_go_on_without_an_expelled_member() {
         subgroup.is_acknowledged(&receipt),
         "it knows of its predecessors"
     );
-    let mut built = refused.claim;
     let mut claim = subgroup.claim(DeliveryClass::Ordered, 16).expect("room");
-    claim.bytes().copy_from_slice(built.bytes());
-    drop(built);
+    claim.bytes().copy_from_slice(open.bytes());
+    drop(open);
     let sent = world.nodes[1].send(&mut claim, 16, &META);
     let receipt = claim.committed(sent.expect("a commit"));
     world.run(&[0, 1]);
