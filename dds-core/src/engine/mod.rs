@@ -187,7 +187,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         let Some(mut state) = self.try_state() else {
             let index = claim.commit(used, meta)?;
             self.leave_commit(claim.subgroup());
-            return claim.subgroup().check_published(index);
+            return Ok(index);
         };
         let (index, want) = state.send(&self.participant, claim, used, meta)?;
         if want == WakeInterest::DataAndAcks {
@@ -451,9 +451,9 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     }
 
     /// Tells that the group has stopped, unless a commit is under way. Before that, it publishes the
-    /// last messages: the commits have ended with success, and no step follows. (A commit under way
-    /// may have taken its position without having written its header, and holds back those after
-    /// it.) A commit that ends after this is refused, see [`SubgroupHandle::check_published`].
+    /// last messages, as no step follows: each commit that succeeds is published. (A commit under
+    /// way may have taken its position without having written its header, and holds back those
+    /// after it.)
     #[cold]
     pub(crate) fn tell_stop(&mut self) {
         let is_busy = |it: &SubgroupState<F>| it.handle.gate.is_busy();

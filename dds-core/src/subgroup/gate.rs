@@ -34,13 +34,6 @@ impl Gate {
         self.status.load(Ordering::Acquire)
     }
 
-    /// Whether the status is this one. SeqCst: after a commit has left, either the status is seen
-    /// here, or the thread that sets it and then calls [`is_busy`](Self::is_busy) sees the commit.
-    pub(crate) fn is_closed_by(&self, status: u32) -> bool {
-        order_seq_cst();
-        self.status.load(Ordering::SeqCst) == status
-    }
-
     /// Enters, and returns the status at that time. The caller drops the result if the status does
     /// not allow to be inside.
     pub(crate) fn enter(&self) -> (u32, Inside<'_>) {

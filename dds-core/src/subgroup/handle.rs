@@ -313,16 +313,6 @@ impl<F: Fabric> SubgroupHandle<F> {
         &self.fabric
     }
 
-    /// The result of a commit that was left to the next step: an error if the group has stopped, so
-    /// that there may be no such step. The commit has left the gate: if the status is not seen here,
-    /// the thread that set it sees the header, and publishes it (SeqCst on both sides, see [`Gate`]).
-    pub(crate) fn check_published(&self, index: u64) -> Result<u64, ClaimError> {
-        match self.gate.is_closed_by(STOPPED) {
-            true => Err(ClaimError::Stopped),
-            false => Ok(index),
-        }
-    }
-
     /// Takes claims again if the epoch is wedged.
     pub(crate) fn reopen(&self) {
         if self.gate.reopen(WEDGED) {

@@ -7,7 +7,7 @@ use super::*;
 use crate::engine::Engine;
 use crate::engine::subgroups::{SubgroupError, Subgroups};
 use crate::limits::{DIGEST_EVERY, DIGESTS_KEPT, HEADER_LEN, MESSAGE_INDEX_MAX};
-use crate::membership::{CONTROL_ROW_LEN, SubgroupEnds, Touched};
+use crate::membership::{CONTROL_ROW_LEN, OutReason, SubgroupEnds, Touched};
 use crate::sink::EngineEvent;
 use crate::spec::{RingSpec, SenderSpec};
 use crate::subgroup::claim::{ClaimError, CommitMeta, Committed};
@@ -17,6 +17,7 @@ use crate::subgroup::shared::Shared;
 
 use Lie::{Message, Nulls};
 
+mod stop;
 mod switches;
 #[path = "../../tests/view/mod.rs"]
 mod view;
@@ -31,6 +32,8 @@ struct Log {
     order: Vec<(Rank, u64)>,
     /// Position and digest at the end of the epoch.
     ended: Option<(u64, u64)>,
+    /// Why the group has stopped, each time that is told.
+    stopped: Vec<OutReason>,
     /// Whether each delivered message is held.
     holds: bool,
     /// Whether each message is skipped as unread.
@@ -68,8 +71,10 @@ impl Sink<SimFabric> for Log {
     }
 
     fn event(&mut self, event: EngineEvent) {
-        if let EngineEvent::EpochEnded { end, digest, .. } = event {
-            self.ended = Some((end, digest));
+        match event {
+            EngineEvent::EpochEnded { end, digest, .. } => self.ended = Some((end, digest)),
+            EngineEvent::Stopped(reason) => self.stopped.push(reason),
+            _ => {}
         }
     }
 
