@@ -601,6 +601,22 @@ fn messages_of_many_senders_are_released_together() {
     }
 }
 
+/// Positions count from where the epoch begins in the subgroup's order.
+#[test]
+fn positions_go_on_from_the_base_of_the_epoch() {
+    let spec = SubgroupSpec {
+        base: 100,
+        ..spec(2)
+    };
+    let world = World::of(&spec, EngineConfig::SPINDLE);
+    send(&world.nodes[0], 1);
+    world.run(&[0, 1]);
+    for node in &world.nodes {
+        let position = node.position(SUBGROUP).expect("a member");
+        assert_eq!((position.stable, position.delivered_num), (101, 101));
+    }
+}
+
 /// Each writer of a member has sequence numbers of its own, and the numbers that it skips.
 #[test]
 fn sequence_numbers_are_of_one_writer() {
