@@ -606,6 +606,44 @@ fn messages_of_many_senders_are_released_together() {
     }
 }
 
+/// Positions count from where the epoch begins in the subgroup's order.
+#[test]
+fn positions_go_on_from_the_base_of_the_epoch() {
+    let spec = SubgroupSpec {
+        base: 100,
+        ..spec(2)
+    };
+    let world = World::of(&spec, EngineConfig::SPINDLE);
+    send(&world.nodes[0], 1);
+    world.run(&[0, 1]);
+    for node in &world.nodes {
+        let position = node.position(SUBGROUP).expect("a member");
+        assert_eq!((position.stable, position.delivered_num), (101, 101));
+    }
+}
+
+/// Each writer of a member has sequence numbers of its own, and the numbers that it skips.
+#[test]
+fn sequence_numbers_are_of_one_writer() {
+    let world = World::new(2, EngineConfig::SPINDLE);
+    let node = &world.nodes[0];
+    let subgroup = node.handle().subgroup(SUBGROUP).expect("a subgroup");
+    for (writer, skipped) in [(5, 0), (9, 0), (9, 2), (5, 0)] {
+        let claim = || subgroup.claim(DeliveryClass::Ordered, 16).expect("room");
+        let meta = CommitMeta {
+            writer,
+            skipped,
+            ..META
+        };
+        node.send(&mut claim(), 16, &meta).expect("a commit");
+        world.run(&[0, 1]);
+    }
+    let numbers = log(&world.nodes[1], |log| log.order.clone());
+    let numbers: Vec<u64> = numbers.into_iter().map(|(_, number)| number).collect();
+    let first = numbers[0];
+    assert_eq!(numbers, [0, 0, 3, 1].map(|after| first + after));
+}
+
 /// The tickets that were taken at once, and those of each message, are all given back.
 #[test]
 fn the_memory_of_an_epoch_goes_with_its_engine_and_its_messages() {
