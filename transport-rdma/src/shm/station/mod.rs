@@ -195,9 +195,7 @@ impl Station {
     /// Ends waiting for segments of epochs before this one, now and later: making them fails.
     /// Segments that are made stay. Any thread; takes a short lock.
     pub fn end_exchanges_before(&self, epoch: u64) {
-        let mut state = self.shared.state();
-        state.exchanges_from = state.exchanges_from.max(epoch);
-        drop(state);
+        self.shared.state().end_exchanges_before(epoch);
         self.shared.notify();
     }
 

@@ -234,11 +234,22 @@ impl State {
 
     /// Keeps a row until it is requested.
     pub(super) fn keep_early_row(&mut self, from: u128, key: SegmentKey, row: EarlyRow) {
+        if key.epoch < self.exchanges_from {
+            return;
+        }
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
         };
         if let Some((oldest, _)) = keep(&mut peer.rows, key, row, EARLY_ROWS_MAX) {
             tracing::warn!(from, ?oldest, "an unrequested row is discarded");
+        }
+    }
+
+    /// No segment of an earlier epoch is waited for any more: rows for them are discarded.
+    pub(super) fn end_exchanges_before(&mut self, epoch: u64) {
+        self.exchanges_from = self.exchanges_from.max(epoch);
+        for peer in self.peers.values_mut() {
+            peer.rows.retain(|key, _| key.epoch >= epoch);
         }
     }
 
