@@ -26,7 +26,7 @@ mod network;
 mod newcomer;
 mod packet;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Instant;
@@ -106,6 +106,7 @@ pub(crate) fn join(participant: &ParticipantCore, cancel: &CancelToken) -> Resul
         digest,
         preparation,
         ready,
+        gave_up: BTreeMap::new(),
         asked: BTreeSet::new(),
         lost: BTreeSet::new(),
         later: VecDeque::new(),

@@ -405,7 +405,12 @@ impl Newcomer {
                 let why = "it is in no group yet".to_owned();
                 self.send(from, &Packet::Refused(why));
             }
-            Ok(Packet::Prepared { .. } | Packet::Refused(_) | Packet::Status { .. }) => {}
+            Ok(
+                Packet::GivesUp(_)
+                | Packet::Prepared { .. }
+                | Packet::Refused(_)
+                | Packet::Status { .. },
+            ) => {}
             Err(reason) => self.send(from, &Packet::Refused(reason)),
         }
         Ok(None)

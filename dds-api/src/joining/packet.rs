@@ -45,6 +45,8 @@ pub(crate) enum Packet {
     Refused(String),
     /// The participant that was asked is in no group either.
     NotYet(Answer),
+    /// A member leaves the group, as it lacks something for the view, and why.
+    GivesUp(String),
     /// A monitor asks for the participant's figures.
     StatusRequest,
     /// A part of the answer: [`ParticipantFigures`](crate::monitor::ParticipantFigures).
@@ -123,6 +125,10 @@ impl Packet {
                 out.push(3);
                 out.extend(reason.as_bytes());
             }
+            Self::GivesUp(reason) => {
+                out.push(9);
+                out.extend(reason.as_bytes());
+            }
             Self::NotYet(answer) => {
                 out.push(4);
                 out.push(u8::from(answer.promises) | u8::from(answer.is_out) << 1);
@@ -184,6 +190,7 @@ impl Packet {
             3 => Some(Self::Refused(String::from_utf8_lossy(rest).into_owned())),
             4 => read_answer(rest).map(Self::NotYet),
             5 => rest.is_empty().then_some(Self::StatusRequest),
+            9 => Some(Self::GivesUp(String::from_utf8_lossy(rest).into_owned())),
             7 => read_prepare(rest),
             8 => read_prepared(rest),
             6 => read_told(rest),
@@ -298,7 +305,7 @@ mod tests {
     use super::*;
     use spindle_dds_core::membership::{HostId, MemberId};
 
-    fn examples() -> [Packet; 9] {
+    fn examples() -> [Packet; 10] {
         let member = Member {
             id: MemberId(7),
             host: HostId(1 << 100),
@@ -343,6 +350,7 @@ mod tests {
                 part: vec![1, 2, 3],
             },
             Packet::Refused("no room".to_owned()),
+            Packet::GivesUp("no memory".to_owned()),
             Packet::NotYet(Answer {
                 promises: true,
                 is_out: false,

@@ -12,7 +12,7 @@
 //!
 //! It may wait for peers, the domain's record or a resolver: messages go on meanwhile.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,6 +55,8 @@ pub(crate) struct ControlThread {
     pub(crate) preparation: u64,
     /// What is prepared for the next view.
     pub(crate) ready: Option<ViewSegments>,
+    /// Why members of the view leave the group, as they have said.
+    pub(crate) gave_up: BTreeMap<u128, String>,
     /// Events that came while a view was prepared.
     pub(crate) later: VecDeque<StationEvent>,
 }
@@ -172,11 +174,21 @@ impl ControlThread {
         });
         if let Err(error) = installed {
             let text = format!("view {} of the group cannot be entered: {error}", next.id);
+            self.give_up(next, &text);
             session.fail(&text);
             return ControlFlow::Break(());
         }
         session.send_waiters().wake_all();
         ControlFlow::Continue(())
+    }
+
+    /// Tells the members why this one is about to leave the group. They would only see it go.
+    fn give_up(&self, view: &View, reason: &str) {
+        let packet = Packet::GivesUp(reason.to_owned()).write();
+        for member in view.members.iter().filter(|member| member.id != self.me) {
+            // A member that is not reached sees this one go.
+            let _ = self.station.send(member.id.0, &packet);
+        }
     }
 
     /// Makes what a view needs before it is agreed, and answers.
@@ -286,9 +298,12 @@ impl ControlThread {
 
     // Peers.
 
-    /// Logs the members that the view that has ended expelled.
-    fn say_expelled(&self, expelled: &[(MemberId, String)]) {
+    /// Logs the members that the view that has ended expelled, with the reasons that they gave, or
+    /// that the others had.
+    fn say_expelled(&mut self, expelled: &[(MemberId, String)]) {
         for (id, reason) in expelled {
+            let own = self.gave_up.remove(&id.0);
+            let reason = own.as_ref().unwrap_or(reason);
             let members = &self.view.members;
             let member = members.iter().find(|member| member.id == *id);
             let info = member.and_then(|member| ParticipantInfo::of(member).ok());
@@ -300,6 +315,9 @@ impl ControlThread {
     /// Drops peers that are lost and not in the view any more, or were expelled. A member that has
     /// left closes its station by itself.
     fn drop_gone(&mut self, expelled: &[(MemberId, String)]) {
+        let view = &self.view;
+        self.gave_up
+            .retain(|id, _| view.rank(MemberId(*id)).is_some());
         let lost = std::mem::take(&mut self.lost);
         for id in lost {
             match self.view.rank(MemberId(id)) {
@@ -320,6 +338,7 @@ impl ControlThread {
                 Ok(Packet::Ask(ask)) if ask.member.id.0 == from => {
                     self.asked_by(session, ask.member);
                 }
+                Ok(Packet::GivesUp(reason)) => drop(self.gave_up.insert(from, reason)),
                 Ok(Packet::StatusRequest) => self.tell(session, from),
                 // Late answers to what was asked before this participant was in a view.
                 Ok(

@@ -227,6 +227,7 @@ fn a_lost_peer_is_remembered_until_a_view_excludes_it() {
         digest: 0,
         preparation: 0,
         ready: None,
+        gave_up: BTreeMap::new(),
         asked: BTreeSet::new(),
         lost: BTreeSet::new(),
         later: VecDeque::new(),
