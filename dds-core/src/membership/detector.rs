@@ -7,7 +7,7 @@ use spindle_dds_transport::Rank;
 pub struct Detection {
     /// Heartbeat timeout: a member whose heartbeat has not changed for longer is suspected.
     pub timeout_ns: u64,
-    /// Time that a member may take to prepare a view. Its heartbeat begins with the view, so
+    /// Time that a member may take to prepare a view that is agreed. Its heartbeat begins with the view, so
     /// its first heartbeat may be late by this much more.
     pub preparation_ns: u64,
 }

@@ -339,8 +339,8 @@ impl<F: Fabric> Membership<F> {
         self.rows.publish_labelled(Text::Intent, &bytes, label);
     }
 
-    /// Gives up waiting for answers after the time that a preparation, and a failure to answer,
-    /// may take. A driver of this member that does not answer counts as one that cannot prepare.
+    /// Gives up waiting for answers after twice the time that a preparation may take, as nothing
+    /// else waits for it, and the heartbeat timeout. A driver of this member that does not answer counts as one that cannot prepare.
     fn wait_for_answers(&mut self, now: u64, subgroups: &mut impl SubgroupEnds) {
         let number = self.announcer.number;
         let silent = |rank: &Rank| self.rows.label(*rank, Text::Answer) < number;
@@ -351,9 +351,8 @@ impl<F: Fabric> Membership<F> {
             self.announcer.waiting_since_ns = now;
         }
         let detection = self.rules.detection;
-        let patience = detection
-            .timeout_ns
-            .saturating_add(detection.preparation_ns);
+        let preparation_ns = detection.preparation_ns.saturating_mul(2);
+        let patience = detection.timeout_ns.saturating_add(preparation_ns);
         if now.saturating_sub(self.announcer.waiting_since_ns) <= patience {
             return;
         }
