@@ -209,7 +209,7 @@ impl ControlThread {
 
     fn make_ahead(&mut self, session: &Session, preparation: &Preparation) -> Result<()> {
         let (next, number) = (&*preparation.next, preparation.number);
-        let deadline = Instant::now() + self.limit;
+        let deadline = Instant::now() + preparation::time_limit(number, self.limit);
         let joins = preparation.proposal.joins.iter();
         let mine = joins.filter(|newcomer| self.asked.contains(&newcomer.id.0));
         let mine: Vec<Member> = mine.cloned().collect();

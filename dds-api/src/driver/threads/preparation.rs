@@ -53,8 +53,17 @@ pub(crate) fn first_epoch_afterwards(view: u64) -> u64 {
     key_epoch(view, 0)
 }
 
-/// Makes the segments of a view. Blocks until all members have taken part, at most for `limit`.
-/// With a number of a preparation, fails if a member is not reached.
+/// How long the segments of a view may take with this limit of failure detection: longer before
+/// it is agreed, as messages flow meanwhile.
+pub(crate) fn time_limit(preparation: u64, limit: Duration) -> Duration {
+    match preparation {
+        0 => limit,
+        _ => 2 * limit,
+    }
+}
+
+/// Makes the segments of a view. Blocks until all members have taken part, within the
+/// [`time_limit`]. With a number of a preparation, fails if a member is not reached.
 pub(crate) fn make(
     station: &Station,
     me: MemberId,
@@ -62,7 +71,7 @@ pub(crate) fn make(
     preparation: u64,
     limit: Duration,
 ) -> Result<ViewSegments> {
-    let deadline = Instant::now() + limit;
+    let deadline = Instant::now() + time_limit(preparation, limit);
     let rank = view.rank(me).unwrap_or(Rank(0));
     connect(station, view, rank, preparation, deadline)?;
     let requests = requests(view, rank, key_epoch(view.id, preparation))?;
