@@ -441,7 +441,8 @@ impl Newcomer {
             return None;
         }
         self.ready = None;
-        let made = preparation::make(&self.station, self.me.id, view, number, self.limit);
+        let (station, limit) = (&self.station, self.limit);
+        let made = preparation::make(station, self.me.id, view, number, limit, &mut || {});
         match made {
             Ok(ready) => {
                 (self.ready, self.lack) = (Some(ready), None);

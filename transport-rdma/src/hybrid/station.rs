@@ -201,6 +201,17 @@ impl Station {
         requests: &[SegmentRequest],
         deadline: Instant,
     ) -> Result<Vec<HybridSegment>, HybridError> {
+        self.segments_watching(requests, deadline, &mut || {})
+    }
+
+    /// [`segments`](Self::segments), which calls `watch` every 10 ms while it waits for members on
+    /// this host: it may [give up](Self::give_up) members.
+    pub fn segments_watching(
+        &self,
+        requests: &[SegmentRequest],
+        deadline: Instant,
+        watch: &mut dyn FnMut(),
+    ) -> Result<Vec<HybridSegment>, HybridError> {
         for request in requests {
             if let Some(problem) = tcp::problem(request, self.id()) {
                 return Err(StationError::segment(request.key, problem).into());
@@ -210,7 +221,7 @@ impl Station {
         let away: Vec<PeerSet> = away.collect();
         let parts = requests.iter().zip(&away);
         let parts: Vec<_> = parts.map(|(whole, away)| on_host(whole, away)).collect();
-        let made = self.host.segments(&parts, deadline)?;
+        let made = self.host.segments_watching(&parts, deadline, watch)?;
         if let Some(network) = &self.network {
             let all = requests.iter().flat_map(SegmentRequest::peers);
             let away = all.map(|(_, id)| id).filter(|&id| network.has(id));

@@ -195,11 +195,7 @@ impl ControlThread {
     fn prepare_ahead(&mut self, session: &Session, preparation: &Preparation) {
         // An earlier preparation is not needed any more.
         self.ready = None;
-        let answer = match preparation.next.rank(self.me) {
-            Some(_) => self.make_ahead(session, preparation),
-            // Leaving needs nothing.
-            None => Ok(()),
-        };
+        let answer = self.make_ahead(session, preparation);
         if let Err(error) = &answer {
             tracing::warn!(view = preparation.next.id, %error, "a view cannot be prepared");
         }
@@ -219,7 +215,14 @@ impl ControlThread {
                 sent.map_err(|error| Error::Error(error.to_string()))?;
             }
         }
-        let made = preparation::make(&self.station, self.me, next, number, self.limit);
+        // Leaving needs nothing.
+        let stays = next.rank(self.me).is_some();
+        let made = stays.then(|| {
+            let mut watch = || self.give_up_gone(&preparation.proposal.joins);
+            watch();
+            preparation::make(&self.station, self.me, next, number, self.limit, &mut watch)
+        });
+        let made = made.transpose();
         for newcomer in &mine {
             let until = match &made {
                 Ok(_) => deadline,
@@ -236,8 +239,19 @@ impl ControlThread {
                 (Err(error), Ok(_)) => return Err(error),
             }
         }
-        self.ready = Some(made?);
+        self.ready = made?;
         Ok(())
+    }
+
+    /// Gives up newcomers of this host that have died or closed before they were connected.
+    fn give_up_gone(&self, newcomers: &[Member]) {
+        for newcomer in newcomers.iter().filter_map(|it| entry(it).ok()) {
+            if self.register.is_known_dead(&newcomer) {
+                self.station.give_up(newcomer.id, "its process ended");
+            } else if self.station.has_closed(&newcomer.address) {
+                self.station.give_up(newcomer.id, "it has closed");
+            }
+        }
     }
 
     /// Waits until a newcomer has prepared the view, or has said what it lacks, which is returned.
@@ -289,7 +303,8 @@ impl ControlThread {
         let ready = self.ready.take();
         if preparation == 0 {
             drop(ready);
-            return preparation::make(&self.station, self.me, next, 0, self.limit);
+            let (station, limit) = (&self.station, self.limit);
+            return preparation::make(station, self.me, next, 0, limit, &mut || {});
         }
         let is_it = |it: &ViewSegments| (it.view, it.preparation) == (next.id, preparation);
         let lost = || Error::Error("what was prepared for it is gone".to_owned());

@@ -63,19 +63,20 @@ pub(crate) fn time_limit(preparation: u64, limit: Duration) -> Duration {
 }
 
 /// Makes the segments of a view. Blocks until all members have taken part, within the
-/// [`time_limit`]. With a number of a preparation, fails if a member is not reached.
+/// [`time_limit`]; `watch` is called meanwhile, and may give up members. With a number of a preparation, fails if a member is not reached.
 pub(crate) fn make(
     station: &Station,
     me: MemberId,
     view: &View,
     preparation: u64,
     limit: Duration,
+    watch: &mut dyn FnMut(),
 ) -> Result<ViewSegments> {
     let deadline = Instant::now() + time_limit(preparation, limit);
     let rank = view.rank(me).unwrap_or(Rank(0));
     connect(station, view, rank, preparation, deadline)?;
     let requests = requests(view, rank, key_epoch(view.id, preparation))?;
-    let segments = station.segments(&requests, deadline);
+    let segments = station.segments_watching(&requests, deadline, watch);
     let segments = segments.map_err(unmade)?;
     let mut segments = segments.into_iter();
     let control = segments.next();

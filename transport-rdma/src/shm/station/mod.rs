@@ -183,7 +183,18 @@ impl Station {
         requests: &[SegmentRequest],
         deadline: Instant,
     ) -> Result<Vec<ShmSegment>, StationError> {
-        row_exchange::segments(&self.shared, requests, deadline)
+        self.segments_watching(requests, deadline, &mut || {})
+    }
+
+    /// [`segments`](Self::segments), which calls `watch` every 10 ms while it waits: it may
+    /// [give up](Self::give_up) members.
+    pub fn segments_watching(
+        &self,
+        requests: &[SegmentRequest],
+        deadline: Instant,
+        watch: &mut dyn FnMut(),
+    ) -> Result<Vec<ShmSegment>, StationError> {
+        row_exchange::segments(&self.shared, requests, deadline, watch)
     }
 
     /// Discards what peers have handed over for a segment that will not be made here. A

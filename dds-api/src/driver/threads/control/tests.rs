@@ -126,7 +126,7 @@ fn a_newcomer_that_repeats_its_request_gets_the_same_view() {
     let sponsor = connect(&station, &me, &directory);
     let mut ready = None;
     let mut prepare = |view: &View, number| {
-        let made = preparation::make(&station, me.id, view, number, PATIENCE);
+        let made = preparation::make(&station, me.id, view, number, PATIENCE, &mut || {});
         ready = Some(made.unwrap());
         Some(Ok(()))
     };
@@ -146,7 +146,7 @@ fn assert_lets_in_another(directory: &Path, founder: &DomainParticipant) {
     let sponsor = connect(&station, &me, directory);
     let mut ready = None;
     let view = ask(&station, &me, sponsor, |view, number| {
-        let made = preparation::make(&station, me.id, view, number, PATIENCE);
+        let made = preparation::make(&station, me.id, view, number, PATIENCE, &mut || {});
         ready = Some(made.unwrap());
         Some(Ok(()))
     });
