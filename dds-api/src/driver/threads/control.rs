@@ -223,21 +223,14 @@ impl ControlThread {
             preparation::make(&self.station, self.me, next, number, self.limit, &mut watch)
         });
         let made = made.transpose();
-        for newcomer in &mine {
-            let until = match &made {
-                Ok(_) => deadline,
-                // What a newcomer lacks is why it was not reached.
-                Err(_) => Instant::now(),
-            };
-            let answer = self.wait_for_newcomer(session, newcomer, (next.id, number), until);
-            match (answer, &made) {
-                (Ok(None), _) | (Err(_), Err(_)) => {}
-                (Ok(Some(lack)), _) => {
-                    let name = preparation::name(newcomer);
-                    return Err(Error::Error(format!("{name} cannot join: {lack}")));
-                }
-                (Err(error), Ok(_)) => return Err(error),
-            }
+        let until = match &made {
+            Ok(_) => deadline,
+            // What a newcomer lacks is why it was not reached.
+            Err(_) => Instant::now(),
+        };
+        let lack = self.wait_for_newcomers(session, &mine, (next.id, number), until);
+        if let (Ok(Some(lack)), _) | (Err(lack), Ok(_)) = (lack, &made) {
+            return Err(Error::Error(lack));
         }
         self.ready = made?;
         Ok(())
@@ -254,48 +247,64 @@ impl ControlThread {
         }
     }
 
-    /// Waits until a newcomer has prepared the view, or has said what it lacks, which is returned.
-    /// Other events are handled later.
-    fn wait_for_newcomer(
+    /// Waits until newcomers have prepared the view, or one of them has said what it lacks, which
+    /// is returned. Fails if one of them does not answer. Other events are handled later.
+    fn wait_for_newcomers(
         &mut self,
         session: &Session,
-        newcomer: &Member,
+        newcomers: &[Member],
         preparation: (u64, u64),
         deadline: Instant,
-    ) -> Result<Option<String>> {
-        let id = newcomer.id.0;
-        let fail = |what: &str| {
+    ) -> std::result::Result<Option<String>, String> {
+        let mut waiting: BTreeMap<u128, &Member> =
+            newcomers.iter().map(|it| (it.id.0, it)).collect();
+        let text = |newcomer: &Member, what: &str| {
             let name = preparation::name(newcomer);
-            Err(Error::Error(format!("{name}, which joins, {what}")))
+            format!("{name}, which joins, {what}")
         };
-        loop {
+        while let Some((_, newcomer)) = waiting.first_key_value() {
             if session.control_queue().is_agreed(preparation.0) {
-                return fail("is not waited for: the view ends without it");
+                return Err("the view ends without this change".to_owned());
             }
             let left = deadline.saturating_duration_since(Instant::now());
             let event = match self.station.next_event(left) {
                 Some(event) => event,
-                None if left.is_zero() => return fail("does not answer in time"),
+                None if left.is_zero() => return Err(text(newcomer, "does not answer in time")),
                 None => continue,
             };
-            let answer = match &event {
-                StationEvent::Message { from, bytes } if *from == id => Packet::read(bytes).ok(),
-                StationEvent::Closed { id: lost, cause } if *lost == id => {
-                    let lost = fail(&format!("is lost: {cause}"));
-                    self.later.push_back(event);
-                    return lost;
-                }
-                _ => None,
+            let (from, answer) = match &event {
+                StationEvent::Message { from, bytes } => (*from, Packet::read(bytes).ok()),
+                StationEvent::Closed { id, .. } | StationEvent::Connected { id } => (*id, None),
+            };
+            let Some(newcomer) = waiting.get(&from) else {
+                self.later.push_back(event);
+                continue;
             };
             match answer {
                 Some(Packet::Prepared { view, number, lack }) => {
+                    // Otherwise it is late, for an earlier preparation.
                     if (view, number) == preparation {
-                        return Ok(lack);
+                        if let Some(lack) = lack {
+                            return Ok(Some(text(newcomer, &format!("cannot: {lack}"))));
+                        }
+                        waiting.remove(&from);
                     }
                 }
-                _ => self.later.push_back(event),
+                _ => {
+                    let lost = match &event {
+                        StationEvent::Closed { cause, .. } => {
+                            Some(text(newcomer, &format!("is lost: {cause}")))
+                        }
+                        _ => None,
+                    };
+                    self.later.push_back(event);
+                    if let Some(lost) = lost {
+                        return Err(lost);
+                    }
+                }
             }
         }
+        Ok(None)
     }
 
     /// The segments of a view that is agreed.
