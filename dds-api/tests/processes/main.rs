@@ -1,11 +1,15 @@
 //! Groups of processes under attack: unknown processes that connect, dead processes that leave
-//! sockets or records, and a member that overwrites its own row.
+//! sockets or records, and a member that overwrites its own row. And processes that fork or handle
+//! signals.
 
 #[path = "../../../transport-rdma/tests/fork/mod.rs"]
 mod fork;
+mod forked;
 mod ghosts;
 mod hostile;
 mod member;
+mod scene;
+mod signals;
 mod strangers;
 #[path = "../warnings/mod.rs"]
 mod warnings;

@@ -2,13 +2,15 @@
 
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
 use super::error::RdmaError;
 use super::shared::Shared;
+use crate::fork::OwnerProcess;
+use crate::library_thread::LibraryThread;
 use crate::sleep::eventfd::signal_eventfd;
 
 /// Handle of the thread, which ends when this is dropped.
@@ -17,7 +19,7 @@ pub(super) struct CompletionThread {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// A child of a fork has this value, but not the thread.
-    process: u32,
+    owner: OwnerProcess,
 }
 
 impl CompletionThread {
@@ -31,7 +33,7 @@ impl CompletionThread {
                 }
             }
         };
-        let thread = thread::Builder::new().name("spindle-verbs".into());
+        let thread = LibraryThread::named("spindle-verbs");
         let thread = thread.spawn(serve).map_err(|source| RdmaError::System {
             what: "starting the thread that serves queue pairs",
             source,
@@ -39,12 +41,12 @@ impl CompletionThread {
         Ok(Self {
             shared: Arc::clone(shared),
             thread: Mutex::new(Some(thread)),
-            process: std::process::id(),
+            owner: OwnerProcess::this(),
         })
     }
 
     fn stop(&self) {
-        if self.process != std::process::id() {
+        if self.owner.is_inherited() {
             return;
         }
         let thread = self.thread.lock();

@@ -3,7 +3,9 @@
 use std::io;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Weak};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
+
+use spindle_dds_transport::library_thread::LibraryThread;
 
 use super::control::ControlThread;
 use super::dispatch::Dispatcher;
@@ -33,11 +35,11 @@ impl Threads {
                 "spindle-dispatch",
                 "spindle-wake",
             ]
-            .map(named),
+            .map(LibraryThread::named),
         )
     }
 
-    fn of<const N: usize>(builders: [thread::Builder; N]) -> Result<Self> {
+    fn of<const N: usize>(builders: [LibraryThread; N]) -> Result<Self> {
         let started: io::Result<Vec<_>> = builders.into_iter().map(start).collect();
         started
             .map(Self)
@@ -77,11 +79,7 @@ impl Threads {
     }
 }
 
-fn named(name: &str) -> thread::Builder {
-    thread::Builder::new().name(name.to_owned())
-}
-
-fn start(builder: thread::Builder) -> io::Result<(Sender<Task>, JoinHandle<()>)> {
+fn start(builder: LibraryThread) -> io::Result<(Sender<Task>, JoinHandle<()>)> {
     let (sender, tasks) = mpsc::channel::<Task>();
     let thread = builder.spawn(move || {
         if let Ok(task) = tasks.recv() {
@@ -101,8 +99,8 @@ mod tests {
     #[test]
     fn a_thread_that_fails_to_start_starts_nothing() {
         // The last one cannot be started: no machine has so much memory.
-        let impossible = named("spindle-test").stack_size(usize::MAX / 4);
-        let failed = Threads::of([named("spindle-test"), impossible]);
+        let impossible = LibraryThread::named("spindle-test").stack_size(usize::MAX / 4);
+        let failed = Threads::of([LibraryThread::named("spindle-test"), impossible]);
         assert!(
             matches!(&failed, Err(Error::OutOfResources(text)) if text.contains("thread")),
             "{failed:?}"
@@ -113,11 +111,11 @@ mod tests {
     fn each_thread_does_its_task_or_ends_without_one() {
         let done = Arc::new(AtomicBool::new(false));
         let task = done.clone();
-        let threads = Threads::of([named("spindle-test")]).unwrap();
+        let threads = Threads::of([LibraryThread::named("spindle-test")]).unwrap();
         let threads = threads.run([Box::new(move || task.store(true, Ordering::SeqCst))]);
         join(threads, Duration::MAX);
         assert!(done.load(Ordering::SeqCst));
-        let (sender, thread) = start(named("spindle-test")).unwrap();
+        let (sender, thread) = start(LibraryThread::named("spindle-test")).unwrap();
         drop(sender);
         thread.join().unwrap();
     }

@@ -1,0 +1,79 @@
+//! A test in a process of its own: this test binary, which runs one of its tests. What it forks
+//! has one thread, and shares no lock with other tests.
+
+use std::process::{Command, Stdio};
+
+const SCENE: &str = "SPINDLE_TEST_SCENE";
+
+/// Runs a test of this binary, which calls [`current`], in a process of its own.
+pub(crate) fn play(test: &str, scene: &str) {
+    let output = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", test, "--nocapture"])
+        .env(SCENE, scene)
+        .stdin(Stdio::null())
+        .output()
+        .expect("a process");
+    let [out, error] =
+        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert!(
+        output.status.success() && out.contains("1 passed"),
+        "{scene}: {:?}\n{out}\n{error}",
+        output.status
+    );
+}
+
+/// The scene that this process is to play, if it was started for one.
+pub(crate) fn current() -> Option<String> {
+    std::env::var(SCENE).ok()
+}
+
+/// A process ends by a signal after this many seconds, and its test fails.
+const LIVES_FOR: u32 = 120;
+
+/// A child of this process, which runs no other program.
+pub(crate) struct Child(i32);
+
+impl Child {
+    /// Forks this process: the child runs this, and ends. It succeeds if this returns `Ok`.
+    pub(crate) fn fork(run: impl FnOnce() -> Result<(), String>) -> Self {
+        // SAFETY: only this thread continues in the child, which ends here.
+        let child = unsafe { libc::fork() };
+        if child != 0 {
+            assert!(child > 0, "it cannot fork");
+            return Self(child);
+        }
+        // SAFETY: touches no memory.
+        unsafe { libc::alarm(LIVES_FOR) };
+        let status = match run() {
+            Ok(()) => 0,
+            Err(what) => {
+                eprintln!("in the child: {what}");
+                1
+            }
+        };
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(status) }
+    }
+
+    /// Whether it has ended; it must have succeeded then.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.wait(libc::WNOHANG)
+    }
+
+    /// Waits until it has ended, and checks that it has succeeded.
+    pub(crate) fn join(self) {
+        assert!(self.wait(0));
+    }
+
+    fn wait(&self, options: i32) -> bool {
+        let mut status = 0;
+        // SAFETY: writes the status, which lives during the call.
+        let waited = unsafe { libc::waitpid(self.0, &raw mut status, options) };
+        assert!(waited >= 0, "it is no child");
+        assert!(
+            waited == 0 || status == 0,
+            "the child ended with {status:#x}"
+        );
+        waited != 0
+    }
+}
