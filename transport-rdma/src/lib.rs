@@ -47,6 +47,7 @@ pub mod sim;
 pub mod sleep;
 mod station;
 pub mod tcp;
+pub mod thread_settings;
 pub mod ticks;
 #[cfg(feature = "verbs")]
 mod verbs;

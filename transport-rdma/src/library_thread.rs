@@ -10,7 +10,10 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle, Scope, ScopedJoinHandle};
+
+use crate::thread_settings::ThreadSettings;
 
 /// Signals that a thread raises itself.
 const SYNCHRONOUS: [libc::c_int; 7] = [
@@ -49,6 +52,40 @@ impl LibraryThread {
         run: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<JoinHandle<T>> {
         with_signals_blocked(|| self.0.spawn(run))
+    }
+
+    /// Starts it with settings, which it has before it runs `run`.
+    ///
+    /// # Errors
+    /// As for [`spawn`](Self::spawn); or the system refuses the settings. Then the thread has ended
+    /// without calling `run`.
+    pub fn spawn_with(
+        self,
+        settings: &ThreadSettings,
+        run: impl FnOnce() + Send + 'static,
+    ) -> io::Result<JoinHandle<()>> {
+        if settings.is_empty() {
+            return self.spawn(run);
+        }
+        let (settings, (sender, applied)) = (*settings, mpsc::channel());
+        let thread = self.spawn(move || {
+            let result = settings.apply();
+            let is_applied = result.is_ok();
+            // The starter waits for it.
+            let _ = sender.send(result);
+            if is_applied {
+                run();
+            }
+        })?;
+        let ended = |_| Err(io::Error::other("it has ended"));
+        match applied.recv().unwrap_or_else(ended) {
+            Ok(()) => Ok(thread),
+            Err(error) => {
+                // A panic was reported by its hook.
+                let _ = thread.join();
+                Err(error)
+            }
+        }
     }
 
     /// Starts it in a scope, which it does not outlive.

@@ -11,6 +11,7 @@ mod member;
 mod scene;
 mod signals;
 mod strangers;
+mod threads;
 #[path = "../warnings/mod.rs"]
 mod warnings;
 

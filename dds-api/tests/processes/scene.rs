@@ -1,6 +1,7 @@
 //! A test in a process of its own: this test binary, which runs one of its tests. What it forks
 //! has one thread, and shares no lock with other tests.
 
+use std::fs;
 use std::process::{Command, Stdio};
 
 const SCENE: &str = "SPINDLE_TEST_SCENE";
@@ -76,4 +77,57 @@ impl Child {
         );
         waited != 0
     }
+}
+
+/// A thread of this process.
+#[derive(Debug)]
+pub(crate) struct ThreadStatus {
+    /// As Linux shows it: 15 bytes.
+    name: String,
+    /// What `/proc` says of it.
+    status: String,
+    stat: String,
+}
+
+impl ThreadStatus {
+    /// Whether it is the library's thread of this name.
+    pub(crate) fn is(&self, name: &str) -> bool {
+        let name: String = format!("spindle-{name}").chars().take(15).collect();
+        self.name == name
+    }
+
+    /// A field of its status.
+    pub(crate) fn status(&self, field: &str) -> String {
+        let line = self
+            .status
+            .lines()
+            .find_map(|line| line.strip_prefix(field));
+        let value = line.and_then(|line| line.strip_prefix(':'));
+        value.expect("a field").trim().to_owned()
+    }
+
+    /// Its nice value.
+    pub(crate) fn nice(&self) -> i32 {
+        let (_, fields) = self.stat.rsplit_once(')').expect("a name");
+        // The 19th field of proc_pid_stat(5); the state is the 3rd.
+        let nice = fields.split_ascii_whitespace().nth(16).expect("a field");
+        nice.parse().expect("a number")
+    }
+}
+
+/// The library's threads in this process.
+pub(crate) fn library_threads() -> Vec<ThreadStatus> {
+    let tasks = fs::read_dir("/proc/self/task").expect("threads").flatten();
+    let read = |entry: fs::DirEntry| {
+        // A thread may end meanwhile.
+        let file = |name| fs::read_to_string(entry.path().join(name)).ok();
+        Some(ThreadStatus {
+            name: file("comm")?.trim_end().to_owned(),
+            status: file("status")?,
+            stat: file("stat")?,
+        })
+    };
+    let all = tasks.filter_map(read);
+    all.filter(|thread| thread.name.starts_with("spindle-"))
+        .collect()
 }

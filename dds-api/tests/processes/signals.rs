@@ -1,10 +1,10 @@
 //! Signals: they are the application's, whatever thread of the process could take them.
 
-use std::fs;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use spindle_dds::DomainParticipant;
 
 use crate::scene::{self, Child};
@@ -51,25 +51,8 @@ fn change_mask(how: i32, signals: &[i32]) {
     unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) };
 }
 
-fn send_to_myself(signal: i32) {
-    // SAFETY: touches no memory.
-    unsafe { libc::kill(libc::getpid(), signal) };
-}
-
-/// The threads of this process: id, name, and the mask of blocked signals.
-fn threads() -> Vec<(i32, String, u64)> {
-    let tasks = fs::read_dir("/proc/self/task").expect("threads").flatten();
-    let thread = |entry: fs::DirEntry| {
-        let status = fs::read_to_string(entry.path().join("status")).ok()?;
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.map(str::trim)
-        };
-        let blocked = u64::from_str_radix(field("SigBlk:")?, 16).ok()?;
-        let id = entry.file_name().to_str()?.parse().ok()?;
-        Some((id, field("Name:")?.to_owned(), blocked))
-    };
-    tasks.filter_map(thread).collect()
+fn send_to_myself(signal: Signal) {
+    rustix::process::kill_process(rustix::process::getpid(), signal).expect("sent");
 }
 
 fn program() -> Result<(), String> {
@@ -91,16 +74,11 @@ fn program() -> Result<(), String> {
     change_mask(libc::SIG_BLOCK, &[libc::SIGTERM, libc::SIGUSR1]);
     // SAFETY: the handler is async-signal-safe.
     unsafe { libc::signal(libc::SIGUSR1, handle as *const () as usize) };
-    let ours: Vec<_> = threads()
-        .into_iter()
-        .filter(|(_, name, _)| name.starts_with("spindle-"))
-        .collect();
+    let ours = scene::library_threads();
     for name in [
         "poll", "control", "dispatch", "wake", "station", "tcp", "accept",
     ] {
-        // Linux keeps 15 bytes of a name.
-        let name: String = format!("spindle-{name}").chars().take(15).collect();
-        if !ours.iter().any(|(_, found, _)| *found == name) {
+        if !ours.iter().any(|thread| thread.is(name)) {
             return Err(format!("there is no {name} in {ours:?}"));
         }
     }
@@ -118,17 +96,19 @@ fn program() -> Result<(), String> {
         libc::SIGFPE,
         libc::SIGABRT,
     ];
-    for (_, name, blocked) in &ours {
+    for thread in &ours {
+        let blocked = u64::from_str_radix(&thread.status("SigBlk"), 16);
+        let blocked = blocked.map_err(|error| error.to_string())?;
         let is_blocked = |signal: &i32| blocked >> (signal - 1) & 1 == 1;
         if !asynchronous.iter().all(is_blocked) || synchronous.iter().any(is_blocked) {
-            return Err(format!("{name} blocks {blocked:x}"));
+            return Err(format!("{blocked:x} of {thread:?}"));
         }
     }
-    (0..3).for_each(|_| send_to_myself(libc::SIGUSR1));
+    (0..3).for_each(|_| send_to_myself(Signal::USR1));
     let set = set_of(&[libc::SIGTERM]);
     // SAFETY: the set lives during the call.
     let signals = unsafe { libc::signalfd(-1, &raw const set, 0) };
-    send_to_myself(libc::SIGTERM);
+    send_to_myself(Signal::TERM);
     let mut poll = libc::pollfd {
         fd: signals,
         events: libc::POLLIN,

@@ -14,6 +14,7 @@ use crate::library_thread::LibraryThread;
 use crate::shm::error::SetupError;
 use crate::sleep::eventfd::create_eventfd;
 use crate::tcp;
+use crate::thread_settings::ThreadSettings;
 
 /// Handle of the listeners and their thread.
 #[derive(Debug)]
@@ -30,6 +31,7 @@ impl Acceptor {
         listening: Listeners,
         streams: Arc<tcp::StreamTransport>,
         rdma: Option<Arc<StationRdma>>,
+        settings: &ThreadSettings,
     ) -> Result<Self, SetupError> {
         let shared = Arc::new(Shared {
             me,
@@ -53,7 +55,7 @@ impl Acceptor {
         }
         let handshake_thread = HandshakeThread::new(Arc::clone(&shared), listening);
         let thread = LibraryThread::named("spindle-accept")
-            .spawn(move || handshake_thread.run())
+            .spawn_with(settings, move || handshake_thread.run())
             .map_err(SetupError::system("starting the thread that listens"))?;
         Ok(Self {
             shared,

@@ -15,6 +15,7 @@ use crate::fork::OwnerProcess;
 use crate::library_thread::LibraryThread;
 use crate::shm::error::SetupError;
 use crate::station::error::StationError;
+use crate::thread_settings::ThreadSettings;
 
 /// Most bytes that are read from one stream before the next one is served.
 const BUFFER_LEN: usize = 1 << 18;
@@ -31,7 +32,10 @@ pub(super) struct IoThread {
 }
 
 impl IoThread {
-    pub(super) fn start(shared: &Arc<Shared>) -> Result<Self, StationError> {
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        settings: &ThreadSettings,
+    ) -> Result<Self, StationError> {
         let served = Arc::clone(shared);
         let serve = move || {
             if let Err(errno) = serve(&served) {
@@ -40,12 +44,11 @@ impl IoThread {
                 links.iter().for_each(|link| served.fail(link, &fault));
             }
         };
-        let thread =
-            LibraryThread::named("spindle-tcp")
-                .spawn(serve)
-                .map_err(SetupError::system(
-                    "starting the thread that serves the streams",
-                ))?;
+        let thread = LibraryThread::named("spindle-tcp")
+            .spawn_with(settings, serve)
+            .map_err(SetupError::system(
+                "starting the thread that serves the streams",
+            ))?;
         Ok(Self {
             shared: Arc::clone(shared),
             thread: Mutex::new(Some(thread)),

@@ -12,6 +12,7 @@ use super::shared::Shared;
 use crate::fork::OwnerProcess;
 use crate::library_thread::LibraryThread;
 use crate::sleep::eventfd::signal_eventfd;
+use crate::thread_settings::ThreadSettings;
 
 /// Handle of the thread, which ends when this is dropped.
 #[derive(Debug)]
@@ -23,7 +24,10 @@ pub(super) struct CompletionThread {
 }
 
 impl CompletionThread {
-    pub(super) fn start(shared: &Arc<Shared>) -> Result<Self, RdmaError> {
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        settings: &ThreadSettings,
+    ) -> Result<Self, RdmaError> {
         let served = Arc::clone(shared);
         let serve = move || {
             if let Err(errno) = serve(&served) {
@@ -34,10 +38,12 @@ impl CompletionThread {
             }
         };
         let thread = LibraryThread::named("spindle-verbs");
-        let thread = thread.spawn(serve).map_err(|source| RdmaError::System {
-            what: "starting the thread that serves queue pairs",
-            source,
-        })?;
+        let thread = thread
+            .spawn_with(settings, serve)
+            .map_err(|source| RdmaError::System {
+                what: "starting the thread that serves queue pairs",
+                source,
+            })?;
         Ok(Self {
             shared: Arc::clone(shared),
             thread: Mutex::new(Some(thread)),

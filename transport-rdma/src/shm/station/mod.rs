@@ -91,7 +91,7 @@ impl Station {
         };
         let io_thread = IoThread::new(Arc::clone(&shared), listener);
         let thread = LibraryThread::named("spindle-station")
-            .spawn(move || io_thread.run())
+            .spawn_with(&options.io, move || io_thread.run())
             .map_err(SetupError::system("starting the thread of a station"))
             .inspect_err(|_| shared.domain.remove(&shared.address.file()))?;
         *station.thread() = Some(thread);
