@@ -118,14 +118,16 @@ impl WaitSet {
     /// child of `fork` that has inherited the set, or the entity of a condition.
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<Vec<Condition>> {
         self.not_inherited()?;
-        if self.conditions().iter().any(Condition::is_inherited) {
-            return Err(inherited("the entity of a condition"));
-        }
         let timeout = timeout.into();
         let deadline = timeout
             .as_std()
             .and_then(|span| Instant::now().checked_add(span));
-        let data_waiter = self.conditions().iter().find_map(Condition::data_waiter);
+        let conditions = self.conditions();
+        if conditions.iter().any(Condition::is_inherited) {
+            return Err(inherited("the entity of a condition"));
+        }
+        let data_waiter = conditions.iter().find_map(Condition::data_waiter);
+        drop(conditions);
         if !self.signal.begin(data_waiter.clone()) {
             let text = "another thread waits on this wait-set; give each thread its own";
             return Err(Error::PreconditionNotMet(text.to_owned()));

@@ -145,7 +145,8 @@ impl ReaderCore {
 
     pub(crate) fn has_samples(&self, masks: &StateMasks) -> bool {
         // An inherited reader: a read says so.
-        self.base.alive().is_err() || self.base.is_enabled() && self.side.port.has(masks)
+        let is_over = self.base.is_deleted() || self.base.is_inherited();
+        is_over || self.base.is_enabled() && self.side.port.has(masks)
     }
 
     /// Steps the engine once, after a read found nothing. Whether anything has arrived.
