@@ -1,6 +1,6 @@
 //! A commit in steps, for a harness that stops a thread in the middle of it.
 //!
-//! [`Claim::finish`] takes the same steps in one call. Between two steps a thread may be
+//! [`Claim::commit`] takes the same steps in one call. Between two steps a thread may be
 //! preempted, while the engine goes on and a view ends:
 //!
 //! ```text
@@ -49,7 +49,7 @@ impl<F: Fabric> CommitSteps<F> {
     /// Takes the next index. Refused if the subgroup was not open when the thread entered the
     /// gate; the error gives back the commit, with the claim still open.
     pub fn take_index(mut self) -> Result<IndexTaken<F>, Box<(ClaimError, Self)>> {
-        match self.claim.take_place(self.status, self.used) {
+        match self.claim.begin_commit(self.status, self.used) {
             Ok(place) => Ok(IndexTaken { steps: self, place }),
             Err(error) => Err(Box::new((error, self))),
         }

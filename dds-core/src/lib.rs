@@ -55,7 +55,7 @@ pub use engine::{Engine, StepOutcome};
 pub use ids::{DeliveryClass, SubgroupId, TopicKey};
 pub use sink::{EngineEvent, Sink};
 pub use spec::{RingSpec, SenderSpec, SpecError, SubgroupSpec};
-pub use subgroup::claim::{Claim, ClaimError, CommitMeta, Committed, RefusedCommit};
+pub use subgroup::claim::{Claim, ClaimError, CommitMeta, Committed};
 pub use subgroup::handle::SubgroupHandle;
 pub use subgroup::header::{Header, MessageKind};
 pub use subgroup::held::{Delivery, Held};

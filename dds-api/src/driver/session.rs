@@ -199,7 +199,8 @@ impl Session {
         self.clock.linger();
     }
 
-    /// The same, where each member may have a processor (why: see [`glance`](crate::driver::waiting::empty_reads)).
+    /// The same, where each member may have a processor (why: see
+    /// [`poll_on_read`](crate::driver::waiting::poll_on_read)).
     pub(crate) fn linger_if_roomy(&self) {
         if !self.is_crowded() {
             self.linger();
@@ -232,17 +233,19 @@ impl Session {
         self.engine.with_sink(|sink| sink.relieve())
     }
 
-    /// If a ring is nearly full of samples that are to stay there: how often their readers have
-    /// asked for samples. `None` while another thread steps.
-    pub(crate) fn tight(&self) -> Option<Option<u64>> {
-        self.engine.with_sink(|sink| sink.tight())
+    /// How often readers have asked for samples whose samples stay in a ring that is nearly full;
+    /// the inner `None` if there is no such ring. The outer `None` while another thread steps.
+    pub(crate) fn selects_if_nearly_full(&self) -> Option<Option<u64>> {
+        self.engine.with_sink(|sink| sink.selects_if_nearly_full())
     }
 
-    /// After a sleep that no doorbell ended: copies samples out if their readers have not asked for
-    /// any since `tight`.
-    pub(crate) fn neglect(&self, rung: bool, tight: Option<u64>) {
-        if let (false, Some(before)) = (rung, tight) {
-            let _ = self.engine.with_sink(|sink| sink.neglect(before));
+    /// After a sleep that no doorbell ended: copies samples out of rings that are nearly full if
+    /// their readers have not asked for any since `selects_if_nearly_full` returned `before`.
+    pub(crate) fn copy_out_neglected(&self, woken: bool, before: Option<u64>) {
+        if let (false, Some(before)) = (woken, before) {
+            let _ = self
+                .engine
+                .with_sink(|sink| sink.copy_out_neglected(before));
         }
     }
 
@@ -256,7 +259,7 @@ impl Session {
         self.step_briefly_at(self.now())
     }
 
-    /// One step of a thread that steps again and again. If it has just woken, the step looks at all
+    /// One step of a thread that steps again and again. If it has just woken, the step polls all
     /// subgroups: any of them may have woken it.
     pub(crate) fn step_repeatedly(&self, has_woken: bool) -> Option<StepOutcome> {
         match has_woken {
@@ -329,8 +332,8 @@ impl Session {
     /// After a failure, listeners are still called until the application leaves. Called after each
     /// of the two events, so the later call stops.
     pub(crate) fn stop_if_over(&self) {
-        let told = self.group_status.is_closed() || self.group_status.failure().is_none();
-        if told && self.control_queue.has_ended() {
+        let is_known = self.group_status.is_closed() || self.group_status.failure().is_none();
+        if is_known && self.control_queue.has_ended() {
             self.stop();
         }
     }

@@ -149,11 +149,12 @@ impl ReaderCore {
         is_over || self.base.is_enabled() && self.side.port.has(masks)
     }
 
-    /// Steps the engine once, after a read found nothing. Whether anything has arrived.
-    pub(crate) fn glance(&self) -> bool {
+    /// Steps the engine once for a read that has found nothing. Returns whether there was something
+    /// to do.
+    pub(crate) fn step_once(&self) -> bool {
         self.status_flags()
             .data_waiter()
-            .is_some_and(|data_waiter| data_waiter.glance())
+            .is_some_and(|data_waiter| data_waiter.step_once())
     }
 
     /// Clears the statuses that announce data.

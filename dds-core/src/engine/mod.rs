@@ -179,7 +179,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         meta: &CommitMeta,
     ) -> Result<u64, ClaimError> {
         let Some(mut state) = self.try_state() else {
-            let index = claim.finish(used, meta)?;
+            let index = claim.commit(used, meta)?;
             self.leave_commit(claim.subgroup());
             return Ok(index);
         };
@@ -406,7 +406,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         meta: &CommitMeta,
     ) -> Result<(u64, WakeInterest), ClaimError> {
         let Some(at) = self.activate(claim.subgroup()) else {
-            return Ok((claim.finish(used, meta)?, WakeInterest::Data));
+            return Ok((claim.commit(used, meta)?, WakeInterest::Data));
         };
         let (subgroups, mut context) = self.split();
         let subgroup = &mut subgroups[at];

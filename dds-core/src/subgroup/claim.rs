@@ -84,23 +84,6 @@ pub struct Committed {
     pub index: u64,
 }
 
-/// A commit that was refused, with the claim and the message built in it.
-pub struct RefusedCommit<F: Fabric> {
-    /// The reason.
-    pub error: ClaimError,
-    /// Source for a copy into a claim of the subgroup's next epoch, when this one is wedged. If
-    /// dropped, it is withdrawn.
-    pub claim: Claim<F>,
-}
-
-impl<F: Fabric> fmt::Debug for RefusedCommit<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RefusedCommit")
-            .field("error", &self.error)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Room in this participant's ring, in which one message is built.
 ///
 /// [`Claim::commit`] ends it. If dropped, it is withdrawn and leaves no trace.
@@ -206,20 +189,14 @@ impl<F: Fabric> Claim<F> {
     }
 
     /// Takes the next position in the order of this participant's messages for the first `used`
-    /// bytes. After this returns, the message will be sent; others see it once the engine has
-    /// published it. Lock-free.
+    /// bytes, and writes the header. After this returns, the message will be sent; others see it
+    /// once the engine has published it. Lock-free. Returns the message's index, for
+    /// [`committed`](Self::committed).
     ///
-    /// A wedged epoch gives the claim back, see [`RefusedCommit`].
-    pub fn commit(mut self, used: u32, meta: &CommitMeta) -> Result<Committed, RefusedCommit<F>> {
-        match self.finish(used, meta) {
-            Ok(index) => Ok(self.committed(index)),
-            Err(error) => Err(RefusedCommit { error, claim: self }),
-        }
-    }
-
-    /// Like [`commit`](Self::commit), but keeps the claim, for a further [`renew`](Self::renew) or
-    /// for [`committed`](Self::committed). Returns the message's index.
-    pub fn finish(&mut self, used: u32, meta: &CommitMeta) -> Result<u64, ClaimError> {
+    /// # Errors
+    /// The claim of a wedged epoch stays open, so that the message can be copied into a claim of the
+    /// subgroup's next epoch.
+    pub fn commit(&mut self, used: u32, meta: &CommitMeta) -> Result<u64, ClaimError> {
         let (status, inside) = self.subgroup.gate.enter();
         let place = self.place(status, used)?;
         if let Some(place) = place {
@@ -230,17 +207,12 @@ impl<F: Fabric> Claim<F> {
         Ok(place.ok_or(ClaimError::Stopped)?.index)
     }
 
-    /// First part of a commit by the owner of the engine lock: no other thread can wedge the epoch
-    /// in between and take the committed messages for complete. The caller then writes or publishes
-    /// the [`header`](Self::header).
+    /// The first half of a [`commit`](Self::commit), for the owner of the engine lock, which
+    /// publishes the [`header`](Self::header) or [writes](Self::write) it, and for a thread that
+    /// has entered the gate before. Until then the epoch must not be wedged: the thread that wedges
+    /// it takes the committed messages for complete.
     #[inline]
-    pub(crate) fn finish_owned(&mut self, used: u32) -> Result<RingPosition, ClaimError> {
-        self.take_place(self.subgroup.gate.status(), used)
-    }
-
-    /// Takes the next position in the order if this status allows it; the claim is no longer open.
-    #[inline(always)]
-    pub(crate) fn take_place(
+    pub(crate) fn begin_commit(
         &mut self,
         status: u32,
         used: u32,
@@ -303,7 +275,7 @@ impl<F: Fabric> Claim<F> {
         }
     }
 
-    /// Identifies the message that the claim was finished with; `index` is what that returned.
+    /// Identifies the message that was committed; `index` is what that returned.
     #[inline]
     pub fn committed(&self, index: u64) -> Committed {
         Committed {

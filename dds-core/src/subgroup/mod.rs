@@ -365,7 +365,10 @@ impl<F: Fabric> SubgroupState<F> {
         (used, meta): (u32, &CommitMeta),
         context: &mut Context<'_, S>,
     ) -> Result<u64, ClaimError> {
-        let place = claim.finish_owned(used)?;
+        // The gate need not be entered: no other thread can wedge the epoch before the header is
+        // published or written.
+        let status = claim.subgroup().gate.status();
+        let place = claim.begin_commit(status, used)?;
         let (handle, class) = (claim.subgroup(), claim.class().index());
         match &mut self.outgoing[class] {
             // A receiver that waits for nulls behind this message gets them in the same flush.

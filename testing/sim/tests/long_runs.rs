@@ -91,7 +91,7 @@ fn send_some(node: &Node, writer_seq: &mut u64) -> bool {
     let mut any = false;
     loop {
         let len = ((*writer_seq + 1) % 7) as u32;
-        let claim = match subgroup.claim(DeliveryClass::Ordered, len) {
+        let mut claim = match subgroup.claim(DeliveryClass::Ordered, len) {
             Ok(claim) => claim,
             Err(ClaimError::NoRoom | ClaimError::Stopped) => return any,
             Err(error) => panic!("{error}"),

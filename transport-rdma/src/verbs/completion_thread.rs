@@ -86,7 +86,7 @@ fn serve(shared: &Shared) -> Result<(), Errno> {
             }
         }
         if device {
-            shared.look_at_device();
+            shared.handle_device_events();
         }
     }
 }

@@ -254,7 +254,7 @@ impl Beginning<'_> {
                         rank,
                         number: writer.number,
                         member: name.0,
-                        class: writer.ring(),
+                        class: writer.class(),
                         handle,
                         autodispose: lifecycle.autodispose_unregistered_instances,
                         is_rekeyed: writer.endpoint.hashes_keys_unlike(&reader.endpoint),
@@ -278,10 +278,10 @@ fn subgroup_rank(spec: &SubgroupSpec, view: &View, member: MemberId) -> Option<R
 fn ring_sizes(writers: &[MatchedWriter], spec: &SubgroupSpec) -> Vec<usize> {
     let rings: BTreeSet<(Rank, DeliveryClass)> =
         writers.iter().map(|it| (it.rank, it.class)).collect();
-    let size = |(place, ring): (Rank, DeliveryClass)| {
+    let size = |(rank, class): (Rank, DeliveryClass)| {
         let mut senders = spec.senders.iter();
-        let sender = senders.find(|sender| sender.rank == place)?;
-        Some(sender.rings[ring.index()]?.messages as usize)
+        let sender = senders.find(|sender| sender.rank == rank)?;
+        Some(sender.rings[class.index()]?.messages as usize)
     };
     rings.into_iter().filter_map(size).collect()
 }

@@ -67,7 +67,7 @@ pub(crate) struct ReaderPort<F: Fabric> {
     refused: OnceLock<String>,
     /// Samples received, and the bytes of their payload. Written by the thread that steps.
     received: [AtomicU64; 2],
-    /// How often samples were asked for, or handed back. Written under the lock.
+    /// How often samples were asked for, or returned. Written under the lock.
     selects: AtomicU64,
     /// Samples are to stay in the ring, but the application does not take them: until it does, they
     /// are copied out like those of any reader.
@@ -329,7 +329,7 @@ impl<F: Fabric> ReaderPort<F> {
     }
 
     /// Takes back a collection that [`select`](Self::select) returned.
-    pub(crate) fn hand_back(&self, mut items: Vec<Item<F>>) {
+    pub(crate) fn return_loan(&self, mut items: Vec<Item<F>>) {
         // All at once, and without the lock: a writer may have to be woken.
         Held::release_all(items.iter_mut().filter_map(|(_, payload)| in_ring(payload)));
         let Some(state) = self.try_state().or_else(|| self.wait_for_state()) else {
@@ -338,7 +338,7 @@ impl<F: Fabric> ReaderPort<F> {
         };
         self.with_locked(state, |state| {
             self.note_select();
-            state.hand_back(items);
+            state.return_loan(items);
         });
     }
 

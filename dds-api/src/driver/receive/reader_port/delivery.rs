@@ -139,21 +139,21 @@ impl<F: Fabric> ReaderPort<F> {
         more
     }
 
-    /// If samples of this reader stay in a ring that is nearly full of them: how often samples were
-    /// asked for.
-    pub(crate) fn selects_if_tight(&self, epoch: &ReaderEpoch<F>) -> Option<u64> {
+    /// How often the application has asked for samples, if samples of this reader stay in a ring
+    /// that is nearly full of them.
+    pub(crate) fn selects_if_nearly_full(&self, epoch: &ReaderEpoch<F>) -> Option<u64> {
         if self.config.storage != Storage::Ring {
             return None;
         }
         let handle = epoch.matched.handle()?;
         let held = |writer: &MatchedWriter| handle.held_parts(writer.class, writer.rank);
         let mut writers = epoch.matched.writers();
-        let is_tight = writers.any(|writer| held(writer) > SPAN_MAX_RING);
-        is_tight.then(|| self.selects.load(Ordering::Relaxed))
+        let is_nearly_full = writers.any(|writer| held(writer) > SPAN_MAX_RING);
+        is_nearly_full.then(|| self.selects.load(Ordering::Relaxed))
     }
 
-    /// The application has not asked for samples for a while, and their writer waits: copies them
-    /// out.
+    /// Copies the samples out of the rings: the application has not asked for any for a while, and
+    /// their writer may wait for room.
     pub(crate) fn copy_out_neglected(&self) {
         self.is_neglected.store(true, Ordering::Relaxed);
         self.relieve_to(SPAN_MAX_RING);
