@@ -35,13 +35,7 @@ impl RdmaTransport {
         _: Duration,
         hooks: Hooks,
     ) -> Result<Self, RdmaError> {
-        let Hooks {
-            wake,
-            failed,
-            proved,
-            io: _,
-        } = hooks;
-        drop((wake, failed, proved));
+        drop((hooks.wake, hooks.failed, hooks.proved, hooks.io));
         Err(RdmaError::NotBuilt)
     }
 

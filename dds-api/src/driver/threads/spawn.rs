@@ -133,7 +133,7 @@ mod tests {
         let threads = threads.run([Box::new(move || task.store(true, Ordering::SeqCst))]);
         join(threads, Duration::MAX);
         assert!(done.load(Ordering::SeqCst));
-        let (sender, thread) = start(self::thread(), &ThreadSettings::default()).unwrap();
+        let (sender, thread) = start(thread(), &ThreadSettings::default()).unwrap();
         drop(sender);
         thread.join().unwrap();
     }
