@@ -226,6 +226,27 @@ impl Drop for WritableRange {
     }
 }
 
+/// The status with which a child ends that runs this. It may only do what a signal handler may.
+#[cfg(test)]
+pub(crate) fn in_a_child(run: impl FnOnce() -> bool) -> i32 {
+    // SAFETY: the child calls only `run`, and ends.
+    match unsafe { libc::fork() } {
+        0 => {
+            let status = i32::from(!run());
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(status) }
+        }
+        child => {
+            assert!(child > 0, "it cannot fork");
+            let mut status = 0;
+            // SAFETY: writes the status, which lives during the call.
+            let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+            assert_eq!(waited, child);
+            status
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -238,26 +259,6 @@ mod tests {
         let file = rustix::fs::memfd_create("row", flags).expect("a file");
         rustix::fs::ftruncate(&file, 4096).expect("it grows");
         Arc::new(Mapping::new(&file, 4096, true).expect("its mapping"))
-    }
-
-    /// The status with which a child ends that runs this. It may only do what a signal handler may.
-    fn in_a_child(run: impl FnOnce() -> bool) -> i32 {
-        // SAFETY: the child calls only `run`, and ends.
-        match unsafe { libc::fork() } {
-            0 => {
-                let status = i32::from(!run());
-                // SAFETY: ends the process.
-                unsafe { libc::_exit(status) }
-            }
-            child => {
-                assert!(child > 0, "it cannot fork");
-                let mut status = 0;
-                // SAFETY: writes the status, which lives during the call.
-                let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
-                assert_eq!(waited, child);
-                status
-            }
-        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 const SCENE: &str = "SPINDLE_TEST_SCENE";
 
@@ -80,22 +81,15 @@ impl Child {
 }
 
 /// A thread of this process.
-#[derive(Debug)]
 pub(crate) struct ThreadStatus {
     /// As Linux shows it: 15 bytes.
-    name: String,
+    pub(crate) name: String,
     /// What `/proc` says of it.
     status: String,
     stat: String,
 }
 
 impl ThreadStatus {
-    /// Whether it is the library's thread of this name.
-    pub(crate) fn is(&self, name: &str) -> bool {
-        let name: String = format!("spindle-{name}").chars().take(15).collect();
-        self.name == name
-    }
-
     /// A field of its status.
     pub(crate) fn status(&self, field: &str) -> String {
         let line = self
@@ -115,8 +109,10 @@ impl ThreadStatus {
     }
 }
 
-/// The library's threads in this process.
-pub(crate) fn library_threads() -> Vec<ThreadStatus> {
+/// The other threads of this process, which are the library's where a program has one of its own.
+/// A thread that has just begun may not have its name yet.
+pub(crate) fn other_threads() -> Vec<ThreadStatus> {
+    let me = rustix::thread::gettid().as_raw_nonzero().to_string();
     let tasks = fs::read_dir("/proc/self/task").expect("threads").flatten();
     let read = |entry: fs::DirEntry| {
         // A thread may end meanwhile.
@@ -127,7 +123,29 @@ pub(crate) fn library_threads() -> Vec<ThreadStatus> {
             stat: file("stat")?,
         })
     };
-    let all = tasks.filter_map(read);
-    all.filter(|thread| thread.name.starts_with("spindle-"))
-        .collect()
+    let others = tasks.filter(|entry| *entry.file_name() != *me);
+    others.filter_map(read).collect()
+}
+
+/// The library's threads with these names, in this order, as soon as all are there.
+pub(crate) fn library_threads(names: &[&str]) -> Result<Vec<ThreadStatus>, String> {
+    let deadline = Instant::now() + Duration::from_secs(u64::from(LIVES_FOR)) / 2;
+    loop {
+        let mut all = other_threads();
+        let mut take = |name: &&str| {
+            let name: String = format!("spindle-{name}").chars().take(15).collect();
+            let at = all.iter().position(|thread| thread.name == name)?;
+            Some(all.swap_remove(at))
+        };
+        let found: Option<Vec<_>> = names.iter().map(&mut take).collect();
+        match found {
+            Some(found) => return Ok(found),
+            None if Instant::now() > deadline => {
+                let all = other_threads();
+                let names: Vec<_> = all.iter().map(|thread| &thread.name).collect();
+                return Err(format!("there are only {names:?}"));
+            }
+            None => std::thread::yield_now(),
+        }
+    }
 }

@@ -74,14 +74,10 @@ fn program() -> Result<(), String> {
     change_mask(libc::SIG_BLOCK, &[libc::SIGTERM, libc::SIGUSR1]);
     // SAFETY: the handler is async-signal-safe.
     unsafe { libc::signal(libc::SIGUSR1, handle as *const () as usize) };
-    let ours = scene::library_threads();
-    for name in [
+    scene::library_threads(&[
         "poll", "control", "dispatch", "wake", "station", "tcp", "accept",
-    ] {
-        if !ours.iter().any(|thread| thread.is(name)) {
-            return Err(format!("there is no {name} in {ours:?}"));
-        }
-    }
+    ])?;
+    let ours = scene::other_threads();
     let asynchronous = [
         libc::SIGTERM,
         libc::SIGINT,
@@ -101,7 +97,7 @@ fn program() -> Result<(), String> {
         let blocked = blocked.map_err(|error| error.to_string())?;
         let is_blocked = |signal: &i32| blocked >> (signal - 1) & 1 == 1;
         if !asynchronous.iter().all(is_blocked) || synchronous.iter().any(is_blocked) {
-            return Err(format!("{blocked:x} of {thread:?}"));
+            return Err(format!("{} blocks {blocked:x}", thread.name));
         }
     }
     (0..3).for_each(|_| send_to_myself(Signal::USR1));
@@ -121,7 +117,7 @@ fn program() -> Result<(), String> {
     }
     let handled = HANDLED_BY.load(Ordering::SeqCst);
     if handled != 0 {
-        return Err(format!("the handler ran on {handled} of {ours:?}"));
+        return Err(format!("the handler ran on thread {handled}"));
     }
     change_mask(libc::SIG_UNBLOCK, &[libc::SIGUSR1]);
     let deadline = Instant::now() + PATIENCE;

@@ -71,13 +71,10 @@ fn settings() -> Outcome {
         ("dispatch.priority", "18"),
     ];
     let participant = create(&directory.path().join("domains"), &properties).map_err(text)?;
-    let found: Vec<_> = ["poll", "station", "dispatch", "control"]
-        .into_iter()
-        .filter_map(|name| {
-            let threads = scene::library_threads();
-            let thread = threads.iter().find(|thread| thread.is(name))?;
-            Some((thread.status("Cpus_allowed_list"), thread.nice()))
-        })
+    let found = scene::library_threads(&["poll", "station", "dispatch", "control"])?;
+    let found: Vec<_> = found
+        .iter()
+        .map(|thread| (thread.status("Cpus_allowed_list"), thread.nice()))
         .collect();
     let nice = rustix::process::getpriority_process(None).map_err(text)?;
     let [first, all] = [first, allowed].map(str::to_owned);
@@ -135,9 +132,9 @@ fn refused(property: (&str, &str), others: &[(&str, &str)], wanted: &[&str]) -> 
         Ok(_) => return Err(format!("{property:?} is taken")),
     }
     let deadline = Instant::now() + PATIENCE;
-    while !scene::library_threads().is_empty() {
+    while !scene::other_threads().is_empty() {
         if Instant::now() > deadline {
-            return Err(format!("{:?}", scene::library_threads()));
+            return Err(format!("{property:?}: its threads are left"));
         }
         thread::yield_now();
     }
