@@ -40,8 +40,11 @@ impl Here {
         let (taken, order) = (Ordering::Acquire, Ordering::Relaxed);
         let is_free = holder != me;
         let took = is_free && HERE.compare_exchange(holder, me, taken, order).is_ok();
-        // Made only then: its drop frees it.
-        took.then(|| Self(()))
+        match took {
+            true => Some(Self(())),
+            // None is made: its drop would free what another thread has.
+            false => None,
+        }
     }
 }
 
