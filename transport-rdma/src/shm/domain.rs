@@ -4,8 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread;
 use std::time::Duration;
 
@@ -16,7 +15,6 @@ use sha2::{Digest, Sha256};
 use super::error::SetupError;
 use super::process;
 use super::socket::Deadline;
-use crate::fork;
 
 /// Most bytes of a record that are read: more than the largest group with the longest
 /// addresses has.
@@ -25,34 +23,8 @@ const RECORD_LEN_MAX: u64 = 1 << 20;
 /// Pause between two attempts to get the lock.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
 
-/// The number of the process of which a thread has the lock of some domain; 0: none. In a child of
-/// `fork`, it may be that of the parent, whose threads are not there.
-static HERE: AtomicU32 = AtomicU32::new(0);
-
 /// Held by the thread of this process that has the lock of some domain.
-#[derive(Debug)]
-struct Here(());
-
-impl Here {
-    fn try_take() -> Option<Self> {
-        let (holder, me) = (HERE.load(Ordering::Relaxed), fork::number());
-        // Acquire: pairs with the release of the thread that had it before.
-        let (taken, order) = (Ordering::Acquire, Ordering::Relaxed);
-        let is_free = holder != me;
-        let took = is_free && HERE.compare_exchange(holder, me, taken, order).is_ok();
-        match took {
-            true => Some(Self(())),
-            // None is made: its drop would free what another thread has.
-            false => None,
-        }
-    }
-}
-
-impl Drop for Here {
-    fn drop(&mut self) {
-        HERE.store(0, Ordering::Release);
-    }
-}
+static HERE: Mutex<()> = Mutex::new(());
 
 /// The files of one domain in the domain directory.
 #[derive(Debug)]
@@ -97,8 +69,10 @@ impl Domain {
     /// process-owned locks do not exclude threads of one process, and closing any
     /// descriptor of the file releases them; so `HERE` is locked before the file is opened.
     fn try_lock(self: &Arc<Self>) -> Result<Option<Locked>, SetupError> {
-        let Some(here) = Here::try_take() else {
-            return Ok(None);
+        let here = match HERE.try_lock() {
+            Ok(here) => here,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(None),
         };
         let file = self.open_file("lock", OFlags::RDWR | OFlags::CREATE)?;
         match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -243,7 +217,7 @@ pub(super) struct Locked {
     domain: Arc<Domain>,
     /// Closing it releases the kernel's lock. Dropped before `_here`.
     _file: OwnedFd,
-    _here: Here,
+    _here: MutexGuard<'static, ()>,
 }
 
 impl Locked {
@@ -310,6 +284,7 @@ impl Locked {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
 
@@ -332,17 +307,6 @@ mod tests {
         let again = domain.lock(Deadline::after(Duration::ZERO));
         assert!(again.is_ok(), "{again:?}");
         drop(childs);
-    }
-
-    #[test]
-    fn a_child_does_not_wait_for_a_thread_of_its_parent() {
-        let (_parent, domain) = domain();
-        // The handler that counts processes is there.
-        fork::OwnerProcess::this();
-        let locked = domain.lock(soon()).unwrap();
-        let status = fork::in_a_child(|| (0..2).all(|_| Here::try_take().is_some()));
-        drop(locked);
-        assert_eq!(status, 0);
     }
 
     #[test]
