@@ -34,10 +34,8 @@ pub(super) struct Detector {
     heartbeat_sent_at_ns: Option<u64>,
     /// Time of the last [`poll`](Self::poll).
     polled_at_ns: Option<u64>,
-<<<<<<< HEAD
     /// Whether this member was not stepped for long before that.
     was_paused: bool,
-=======
     /// Longest time between two polls of late.
     own_gap_ns: u64,
     /// Timeout under the present load; at least that of `detection`.
@@ -78,7 +76,6 @@ const GAPS_KEPT: u64 = 8;
 /// The longest gap of late: a new one, or the longest so far less what is forgotten of it.
 fn longest(before_ns: u64, gap_ns: u64) -> u64 {
     gap_ns.max(before_ns.saturating_sub(gap_ns / GAPS_KEPT))
->>>>>>> main
 }
 
 impl Detector {
@@ -88,13 +85,10 @@ impl Detector {
             heartbeats: vec![Heartbeat::default(); members],
             heartbeat_sent_at_ns: None,
             polled_at_ns: None,
-<<<<<<< HEAD
             was_paused: false,
-=======
             own_gap_ns: 0,
             allowed_ns: detection.timeout_ns,
             gaps: Vec::with_capacity(members),
->>>>>>> main
         }
     }
 
@@ -105,16 +99,9 @@ impl Detector {
     pub(super) fn poll(&mut self, now: u64) -> bool {
         let gap_ns = self.polled_at_ns.map(|polled| now.saturating_sub(polled));
         self.polled_at_ns = Some(now);
-<<<<<<< HEAD
-        self.was_paused = was_paused;
-        if was_paused {
-            self.last_heartbeats
-                .iter_mut()
-                .for_each(|(_, new_at)| *new_at = now);
-=======
-        if gap_ns.is_none_or(|gap_ns| gap_ns > self.detection.timeout_ns / 2) {
+        self.was_paused = gap_ns.is_none_or(|gap_ns| gap_ns > self.detection.timeout_ns / 2);
+        if self.was_paused {
             self.heartbeats.iter_mut().for_each(|it| it.new_at_ns = now);
->>>>>>> main
         }
         self.own_gap_ns = longest(self.own_gap_ns, gap_ns.unwrap_or(0));
         let is_due = self
@@ -127,14 +114,16 @@ impl Detector {
         is_due
     }
 
-<<<<<<< HEAD
     /// Whether this member was not stepped for long before the last poll.
     pub(super) fn was_paused(&self) -> bool {
         self.was_paused
     }
 
-    /// Records a member's heartbeat. True if it has not changed for too long.
-=======
+    /// The timeout under the present load.
+    pub(super) fn timeout_ns(&self) -> u64 {
+        self.allowed_ns
+    }
+
     /// Adapts the timeout to the lateness of the group.
     fn adapt(&mut self) {
         self.gaps.clear();
@@ -154,7 +143,6 @@ impl Detector {
     }
 
     /// Records a member's heartbeat, and tells how late it is.
->>>>>>> main
     ///
     /// A member without a first heartbeat may still be preparing the view, and wait there for
     /// another member that never comes. Members that hear earlier of that member's failure

@@ -350,9 +350,8 @@ impl<F: Fabric> Membership<F> {
         if silent.iter().any(begins) || self.detector.was_paused() {
             self.announcer.waiting_since_ns = now;
         }
-        let detection = self.rules.detection;
-        let preparation_ns = detection.preparation_ns.saturating_mul(2);
-        let patience = detection.timeout_ns.saturating_add(preparation_ns);
+        let preparation_ns = self.rules.detection.preparation_ns.saturating_mul(2);
+        let patience = self.detector.timeout_ns().saturating_add(preparation_ns);
         if now.saturating_sub(self.announcer.waiting_since_ns) <= patience {
             return;
         }

@@ -5,15 +5,10 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, FailureCause, PeerSet, Rank};
 
-<<<<<<< HEAD
 use super::asking::OpenRequest;
-use super::detector::{Detection, Detector};
+use super::detector::{Detection, Detector, Lateness, is_load};
 use super::preparing::{Announced, Announcer};
 use super::proposal::{Proposal, Refusal, Request, Touched, Trim};
-=======
-use super::detector::{Detection, Detector, Lateness, is_load};
-use super::proposal::{Proposal, Request, Touched, Trim};
->>>>>>> main
 use super::row::{Level, Rows};
 use super::view::View;
 use crate::ids::SubgroupId;

@@ -17,16 +17,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-<<<<<<< HEAD
 use spindle_dds_core::PreparedView;
 use spindle_dds_core::membership::{self, Member, MemberId, Preparation, Refusal, Request, View};
 use spindle_dds_transport::hybrid::Station;
-=======
-use spindle_dds_core::membership::{self, CONTROL_ROW_LEN, Member, MemberId, Request, View};
-use spindle_dds_core::{PreparedView, SegmentLayout, SubgroupId};
-use spindle_dds_transport::hybrid::{HybridError, Station};
-use spindle_dds_transport::library_thread::LibraryThread;
->>>>>>> main
 use spindle_dds_transport::shm::{self, DomainRegistry, MemberEntry, StationEvent};
 
 use crate::discovery::{self, ParticipantInfo, Types};
@@ -189,7 +182,6 @@ impl ControlThread {
         ControlFlow::Continue(())
     }
 
-<<<<<<< HEAD
     /// Tells the members why this one is about to leave the group. They would only see it go.
     fn give_up(&self, view: &View, reason: &str) {
         let packet = Packet::GivesUp(reason.to_owned()).write();
@@ -197,26 +189,6 @@ impl ControlThread {
             // A member that is not reached sees this one go.
             let _ = self.station.send(member.id.0, &packet);
         }
-=======
-    /// Prepares a view with newcomers. A newcomer that asks meanwhile is welcomed: its sponsor may
-    /// have failed before it could say so. A newcomer of this host that has died or closed without
-    /// connecting is given up.
-    fn prepare_and_welcome(&mut self, next: &Arc<View>) -> Result<PreparedView<Wire>> {
-        let is_over = AtomicBool::new(false);
-        let (prepared, later) = thread::scope(|scope| {
-            let this = &*self;
-            let welcomes = LibraryThread::named("spindle-welcome")
-                .spawn_scoped(scope, || this.welcome_until(&is_over))
-                .map_err(|error| Error::OutOfResources(format!("starting a thread: {error}")))?;
-            let prepared = this.prepare(next);
-            is_over.store(true, Ordering::Release);
-            this.station.interrupt();
-            let later = welcomes.join().unwrap_or_default();
-            prepared.map(|prepared| (prepared, later))
-        })?;
-        self.later.extend(later);
-        Ok(prepared)
->>>>>>> main
     }
 
     /// Makes what a view needs before it is agreed, and answers.
