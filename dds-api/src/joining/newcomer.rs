@@ -28,6 +28,8 @@ use crate::wire::Wire;
 
 /// How long to wait for an event before checking whether the join is cancelled.
 const LISTEN_FOR: Duration = Duration::from_millis(20);
+/// How often to look for members that are gone while a view is prepared.
+const WATCH_EVERY: Duration = Duration::from_millis(50);
 /// How long an attempt to connect may take.
 const CALL_WITHIN: Duration = Duration::from_secs(1);
 
@@ -443,7 +445,17 @@ impl Newcomer {
         }
         self.ready = None;
         let (station, limit) = (&self.station, self.limit);
-        let made = preparation::make(station, self.me.id, view, number, limit, &mut || {});
+        let others = view.members.iter().filter(|it| it.id != self.me.id);
+        let others: Vec<Member> = others.cloned().collect();
+        let mut watched_at = Instant::now();
+        // Another newcomer may be gone.
+        let mut watch = || {
+            if watched_at.elapsed() > WATCH_EVERY {
+                watched_at = Instant::now();
+                preparation::give_up_gone(station, &self.register, &others);
+            }
+        };
+        let made = preparation::make(station, self.me.id, view, number, limit, &mut watch);
         match made {
             Ok(ready) => {
                 (self.ready, self.lack) = (Some(ready), None);

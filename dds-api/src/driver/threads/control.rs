@@ -218,7 +218,8 @@ impl ControlThread {
         // Leaving needs nothing.
         let stays = next.rank(self.me).is_some();
         let made = stays.then(|| {
-            let mut watch = || self.give_up_gone(&preparation.proposal.joins);
+            let newcomers = &preparation.proposal.joins;
+            let mut watch = || preparation::give_up_gone(&self.station, &self.register, newcomers);
             watch();
             preparation::make(&self.station, self.me, next, number, self.limit, &mut watch)
         });
@@ -234,17 +235,6 @@ impl ControlThread {
         }
         self.ready = made?;
         Ok(())
-    }
-
-    /// Gives up newcomers of this host that have died or closed before they were connected.
-    fn give_up_gone(&self, newcomers: &[Member]) {
-        for newcomer in newcomers.iter().filter_map(|it| entry(it).ok()) {
-            if self.register.is_known_dead(&newcomer) {
-                self.station.give_up(newcomer.id, "its process ended");
-            } else if self.station.has_closed(&newcomer.address) {
-                self.station.give_up(newcomer.id, "it has closed");
-            }
-        }
     }
 
     /// Waits until newcomers have prepared the view, or one of them has said what it lacks, which
@@ -489,7 +479,7 @@ fn recorded(view: &View, digest: u64) -> Result<shm::ViewDecision> {
 }
 
 /// A member for the domain's record.
-fn entry(member: &Member) -> Result<MemberEntry> {
+pub(crate) fn entry(member: &Member) -> Result<MemberEntry> {
     let info = ParticipantInfo::of(member)?;
     Ok(MemberEntry {
         id: member.id.0,

@@ -13,9 +13,11 @@ use std::time::{Duration, Instant};
 use spindle_dds_core::membership::{CONTROL_ROW_LEN, Member, MemberId, View};
 use spindle_dds_core::{SegmentLayout, SubgroupId};
 use spindle_dds_transport::hybrid::Station;
+use spindle_dds_transport::shm::DomainRegistry;
 use spindle_dds_transport::{Fabric, Rank, SegmentKey, SegmentRequest};
 
 use crate::discovery::ParticipantInfo;
+use crate::driver::threads::control::entry;
 use crate::error::{Error, Result};
 use crate::joining::unmade;
 use crate::wire::Wire;
@@ -63,7 +65,8 @@ pub(crate) fn time_limit(preparation: u64, limit: Duration) -> Duration {
 }
 
 /// Makes the segments of a view. Blocks until all members have taken part, within the
-/// [`time_limit`]; `watch` is called meanwhile, and may give up members. With a number of a preparation, fails if a member is not reached.
+/// [`time_limit`]; `watch` is called meanwhile, and may give up members. With a number of a
+/// preparation, fails if a member is not reached.
 pub(crate) fn make(
     station: &Station,
     me: MemberId,
@@ -74,9 +77,16 @@ pub(crate) fn make(
 ) -> Result<ViewSegments> {
     let deadline = Instant::now() + time_limit(preparation, limit);
     let rank = view.rank(me).unwrap_or(Rank(0));
-    connect(station, view, rank, preparation, deadline)?;
+    let missing = connect(station, view, rank, deadline);
     let requests = requests(view, rank, key_epoch(view.id, preparation))?;
     let segments = station.segments_watching(&requests, deadline, watch);
+    if preparation != 0 && !missing.is_empty() {
+        // They may come another time.
+        missing.iter().for_each(|(id, _)| station.drop_peer(*id));
+        if let Some((_, error)) = missing.into_iter().next() {
+            return Err(error);
+        }
+    }
     let segments = segments.map_err(unmade)?;
     let mut segments = segments.into_iter();
     let control = segments.next();
@@ -96,14 +106,21 @@ pub(crate) fn make(
     })
 }
 
-/// Connects to the members: of two members, the one that joined later connects.
-fn connect(
-    station: &Station,
-    view: &View,
-    me: Rank,
-    preparation: u64,
-    deadline: Instant,
-) -> Result<()> {
+/// Gives up members of this host that have died or closed before they were connected.
+pub(crate) fn give_up_gone(station: &Station, register: &DomainRegistry, members: &[Member]) {
+    for member in members.iter().filter_map(|it| entry(it).ok()) {
+        if register.is_known_dead(&member) {
+            station.give_up(member.id, "its process ended");
+        } else if station.has_closed(&member.address) {
+            station.give_up(member.id, "it has closed");
+        }
+    }
+}
+
+/// Connects to the members: of two members, the one that joined later connects. Returns those that
+/// are not reached, which are given up.
+fn connect(station: &Station, view: &View, me: Rank, deadline: Instant) -> Vec<(u128, Error)> {
+    let mut missing = Vec::new();
     for (rank, member) in (0..).map(Rank).zip(&view.members) {
         let reached = match rank {
             rank if rank == me => continue,
@@ -115,14 +132,13 @@ fn connect(
                 }),
         };
         if let Err(error) = reached {
-            if preparation != 0 {
-                return Err(unreached(member, &error.to_string()));
-            }
             tracing::warn!(%error, "a member cannot be reached");
+            // Not waited for; the others get the rows of this one, and need not wait for it.
             station.give_up(member.id.0, &error.to_string());
+            missing.push((member.id.0, unreached(member, &error.to_string())));
         }
     }
-    Ok(())
+    missing
 }
 
 /// The segments that this member is in and that begin with the view, its control segment first.
