@@ -63,7 +63,7 @@ pub(crate) struct SessionStart {
 /// How long `close` waits for the view without this member, beyond the heartbeat timeout: that
 /// view may have to exclude a member that has failed, too.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
-/// How often [`Session::prepare`] yields before it sleeps between tries: the thread that steps may
+/// How often [`repeat_until`] yields before it sleeps between tries: the thread that steps may
 /// need the processor, and have too low a priority to get it by a yield.
 const YIELDS_MAX: u32 = 100;
 const PREPARE_NAP: Duration = Duration::from_micros(20);
@@ -208,15 +208,22 @@ impl Session {
     pub(super) fn prepare(&self, announced: AnnouncedMatches) {
         let mut announced = Some(announced);
         let mut hand_over = |sink: &mut Sink| announced.take().map(|it| sink.prepare(it));
-        let mut yields = 0;
-        while self.engine.with_sink(&mut hand_over).is_none() {
-            if yields < YIELDS_MAX {
-                yields += 1;
-                thread::yield_now();
-            } else {
-                thread::sleep(PREPARE_NAP);
-            }
-        }
+        repeat_until(|| self.engine.with_sink(&mut hand_over).is_some());
+    }
+
+    /// The participant cannot go on in its group, for this reason. Waits for commits that are under
+    /// way.
+    pub(crate) fn fail(&self, why: &str) {
+        repeat_until(|| self.engine.stop(why.to_owned()));
+    }
+
+    /// A subgroup takes nothing any more, as the group has stopped. Waits until it is told why.
+    pub(super) fn wait_for_reason(&self) {
+        repeat_until(|| {
+            // Wakes no waiting thread: the calling thread may be one, and hold their lock.
+            let _ = self.engine.step_briefly(self.now());
+            self.group_status.check().is_err()
+        });
     }
 
     /// Work before a thread sleeps. Returns whether there is more; `None` while another thread
@@ -339,5 +346,18 @@ impl Session {
         self.control_queue.wake();
         self.notifier.dispatching.notify();
         self.notifier.waking.notify();
+    }
+}
+
+/// Repeats what soon succeeds: other threads have to go on first.
+fn repeat_until(mut attempt: impl FnMut() -> bool) {
+    let mut yields = 0;
+    while !attempt() {
+        if yields < YIELDS_MAX {
+            yields += 1;
+            thread::yield_now();
+        } else {
+            thread::sleep(PREPARE_NAP);
+        }
     }
 }

@@ -17,6 +17,7 @@ use crate::endpoint::{EndpointCore, Side};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
+use crate::keys::KnownKeys;
 use crate::listener::{DomainParticipantListener, SubscriberListener};
 use crate::participant::{Defaults, Entities, ParticipantCore};
 use crate::profiles::QosProfile;
@@ -62,7 +63,7 @@ impl ReaderSide {
         let port = ReaderPort::new(
             cache,
             config,
-            rekey::<T>,
+            (rekey::<T>, KnownKeys::of::<T>(participant.keys())),
             status_flags,
             streams.clone(),
             group_status,

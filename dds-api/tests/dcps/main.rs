@@ -3,6 +3,7 @@
 
 mod conditions;
 mod discovered;
+mod ended;
 mod endings;
 mod errors;
 mod evolution;
@@ -17,6 +18,7 @@ mod lifecycle;
 mod limits;
 mod listeners;
 mod liveliness;
+mod long_keys;
 mod matching;
 mod meeting;
 mod membership;

@@ -106,6 +106,9 @@ pub enum OutReason {
     /// The record of the domain on this host has a view without this member.
     #[error("the domain has gone on without this member: {0}")]
     Refused(String),
+    /// Its driver cannot go on with it, for this reason.
+    #[error("{0}")]
+    Driver(String),
 }
 
 /// A member's part in one view.

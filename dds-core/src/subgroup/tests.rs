@@ -7,7 +7,7 @@ use super::*;
 use crate::engine::Engine;
 use crate::engine::subgroups::{SubgroupError, Subgroups};
 use crate::limits::{DIGEST_EVERY, DIGESTS_KEPT, HEADER_LEN, MESSAGE_INDEX_MAX};
-use crate::membership::{CONTROL_ROW_LEN, SubgroupEnds, Touched};
+use crate::membership::{CONTROL_ROW_LEN, OutReason, SubgroupEnds, Touched};
 use crate::sink::EngineEvent;
 use crate::spec::{RingSpec, SenderSpec};
 use crate::subgroup::claim::{ClaimError, CommitMeta, Committed};
@@ -17,6 +17,7 @@ use crate::subgroup::shared::Shared;
 
 use Lie::{Message, Nulls};
 
+mod stop;
 mod switches;
 #[path = "../../tests/view/mod.rs"]
 mod view;
@@ -31,6 +32,8 @@ struct Log {
     order: Vec<(Rank, u64)>,
     /// Position and digest at the end of the epoch.
     ended: Option<(u64, u64)>,
+    /// Why the group has stopped, each time that is told.
+    stopped: Vec<OutReason>,
     /// Whether each delivered message is held.
     holds: bool,
     /// Whether each message is skipped as unread.
@@ -68,8 +71,10 @@ impl Sink<SimFabric> for Log {
     }
 
     fn event(&mut self, event: EngineEvent) {
-        if let EngineEvent::EpochEnded { end, digest, .. } = event {
-            self.ended = Some((end, digest));
+        match event {
+            EngineEvent::EpochEnded { end, digest, .. } => self.ended = Some((end, digest)),
+            EngineEvent::Stopped(reason) => self.stopped.push(reason),
+            _ => {}
         }
     }
 
@@ -599,6 +604,44 @@ fn messages_of_many_senders_are_released_together() {
             (delivered, 16 * delivered)
         );
     }
+}
+
+/// Positions count from where the epoch begins in the subgroup's order.
+#[test]
+fn positions_go_on_from_the_base_of_the_epoch() {
+    let spec = SubgroupSpec {
+        base: 100,
+        ..spec(2)
+    };
+    let world = World::of(&spec, EngineConfig::SPINDLE);
+    send(&world.nodes[0], 1);
+    world.run(&[0, 1]);
+    for node in &world.nodes {
+        let position = node.position(SUBGROUP).expect("a member");
+        assert_eq!((position.stable, position.delivered_num), (101, 101));
+    }
+}
+
+/// Each writer of a member has sequence numbers of its own, and the numbers that it skips.
+#[test]
+fn sequence_numbers_are_of_one_writer() {
+    let world = World::new(2, EngineConfig::SPINDLE);
+    let node = &world.nodes[0];
+    let subgroup = node.handle().subgroup(SUBGROUP).expect("a subgroup");
+    for (writer, skipped) in [(5, 0), (9, 0), (9, 2), (5, 0)] {
+        let claim = || subgroup.claim(DeliveryClass::Ordered, 16).expect("room");
+        let meta = CommitMeta {
+            writer,
+            skipped,
+            ..META
+        };
+        node.send(&mut claim(), 16, &meta).expect("a commit");
+        world.run(&[0, 1]);
+    }
+    let numbers = log(&world.nodes[1], |log| log.order.clone());
+    let numbers: Vec<u64> = numbers.into_iter().map(|(_, number)| number).collect();
+    let first = numbers[0];
+    assert_eq!(numbers, [0, 0, 3, 1].map(|after| first + after));
 }
 
 /// The tickets that were taken at once, and those of each message, are all given back.

@@ -167,10 +167,20 @@ impl LocalEndpoints {
             }
             own.enable(&self.config, session);
         }
+        let reader = match &own {
+            LocalEndpoint::Reader(reader) => Some(reader.clone()),
+            LocalEndpoint::Writer(_) => None,
+        };
         state.own.insert(number, own);
         drop(state);
         self.changed();
         if let Some(session) = session {
+            // A group that fails from now on finds the reader here.
+            if let Some(reader) = reader
+                && session.group_status().failure().is_some()
+            {
+                reader.side.port.group_failed();
+            }
             session.control_queue().wake();
             session.notifier().dispatching.notify();
             session.notifier().waking.notify();

@@ -34,6 +34,7 @@ use crate::condition::{StateMasks, Subject};
 use crate::driver::group_status::GroupStatus;
 use crate::driver::waiting::stream_wakers::StreamWakers;
 use crate::error::Error;
+use crate::keys::KnownKeys;
 use crate::properties::{ReaderConfig, Storage};
 use crate::status::{StatusFlags, StatusMask};
 use crate::subscription::SampleInfo;
@@ -43,6 +44,8 @@ pub(crate) struct ReaderPort<F: Fabric> {
     config: ReaderConfig,
     /// Hashes keys as the reader's type does.
     rekey: Rekey,
+    /// The keys of the instances, if their hashes are digests.
+    keys: Option<KnownKeys>,
     reader: Arc<StatusFlags>,
     subscriber: Arc<StatusFlags>,
     streams: Arc<StreamWakers>,
@@ -91,7 +94,7 @@ impl<F: Fabric> ReaderPort<F> {
     pub(crate) fn new(
         cache: Cache<Payload<F>>,
         config: ReaderConfig,
-        rekey: Rekey,
+        (rekey, keys): (Rekey, Option<KnownKeys>),
         [reader, subscriber]: [Arc<StatusFlags>; 2],
         streams: Arc<StreamWakers>,
         group_status: Arc<GroupStatus>,
@@ -99,6 +102,7 @@ impl<F: Fabric> ReaderPort<F> {
         Self {
             config,
             rekey,
+            keys,
             reader,
             subscriber,
             streams,
@@ -327,6 +331,11 @@ impl<F: Fabric> ReaderPort<F> {
 
     pub(crate) fn has(&self, masks: &StateMasks) -> bool {
         self.with(|state| state.cache().has(masks)) || self.has_failed()
+    }
+
+    /// The keys of the instances, if their hashes are digests.
+    pub(crate) fn keys(&self) -> Option<&KnownKeys> {
+        self.keys.as_ref()
     }
 
     pub(crate) fn knows(&self, key: KeyHash) -> bool {

@@ -219,7 +219,7 @@ impl<F: Fabric> ReaderState<F> {
     }
 
     /// Whether anything comes before a new batch.
-    fn has_arrivals(&self) -> bool {
+    pub(crate) fn has_arrivals(&self) -> bool {
         self.waiting.is_some() || self.cursor.has_any()
     }
 

@@ -133,16 +133,16 @@ impl Sink {
     }
 
     fn stopped(&mut self, reason: OutReason) {
-        let failed = reason != OutReason::Left;
-        if failed {
+        if reason == OutReason::Left {
+            self.group_status.close();
+            let routes = self.routes.all();
+            routes.for_each(|route| route.port.group_failed());
+        } else {
+            // First: threads that are woken by what follows look for the reason.
             let text = format!("the group has stopped: {reason}");
             self.group_status.fail(text);
-        } else {
-            self.group_status.close();
+            self.matcher.group_failed();
         }
-        self.routes
-            .all()
-            .for_each(|route| route.port.group_failed());
         self.notifier.dispatching.notify();
         self.control_queue.put(ControlEvent::Stopped);
     }

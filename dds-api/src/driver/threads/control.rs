@@ -167,8 +167,7 @@ impl ControlThread {
         });
         if let Err(error) = installed {
             let text = format!("view {} of the group cannot be entered: {error}", next.id);
-            session.group_status().fail(text);
-            session.notifier().dispatching.notify();
+            session.fail(&text);
             return ControlFlow::Break(());
         }
         session.send_waiters().wake_all();

@@ -6,8 +6,10 @@ use spindle_dds_core::{Delivery, MessageKind, MessageRun};
 use spindle_dds_transport::Fabric;
 
 use super::super::arrival::{Arrival, ArrivalBatch, DeliveryPoint};
+use super::super::payload::Payload;
 use super::super::reader_epoch::{MatchedWriter, ReaderEpoch};
 use super::{ReaderPort, SPAN_MAX_RING};
+use crate::cache::Arrived;
 use crate::driver::send::writer_port::{DISPOSES, WRITER_DELETED};
 use crate::properties::Storage;
 use crate::status::StatusMask;
@@ -35,9 +37,35 @@ impl<F: Fabric> ReaderPort<F> {
             }
         } else if let Some(mut message) = epoch.receive(delivery, batch) {
             if epoch.rekeys(message.origin.writer) {
-                message.rekey(self.rekey);
+                self.rekey(&mut message, batch);
             }
             batch.push(Arrival::Message(message));
+        }
+    }
+
+    /// Replaces the key hash of a message by that of the reader's type, or by the name of its key. A
+    /// message that cannot be read keeps the hash it has: it is counted as lost when the application
+    /// reads it.
+    #[cold]
+    fn rekey(&self, message: &mut Arrived<Payload<F>>, batch: &ArrivalBatch<F>) {
+        let (kind, encapsulation) = (message.kind, message.origin.encapsulation);
+        let bytes = message.payload.bytes();
+        let key = match &self.keys {
+            None => (self.rekey)(kind, bytes, encapsulation),
+            Some(keys) => {
+                // Names of messages that are not in the cache yet must not be forgotten.
+                if keys.has_many()
+                    && batch.is_empty()
+                    && let Some(state) = self.try_state()
+                    && !state.has_arrivals()
+                {
+                    keys.forget(|name| state.cache().instance(name).is_some());
+                }
+                keys.name(kind, bytes, encapsulation)
+            }
+        };
+        if let Ok(key) = key {
+            message.key = key;
         }
     }
 
