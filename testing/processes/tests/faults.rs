@@ -28,7 +28,7 @@ fn a_joining_participant_without_descriptors_is_refused_and_says_so() {
 
 #[test]
 fn a_signal_disturbs_no_participant() {
-    let (passed, outcome, stderr) = faults("--call poll --errno EINTR --first 1 --phase change");
+    let (passed, outcome, stderr) = faults("--call ppoll --errno EINTR --first 1 --phase change");
     assert!(passed, "{stderr} {outcome}");
     let total = &outcome["total"];
     assert!(total["runs"].as_u64() > Some(0), "{outcome}");

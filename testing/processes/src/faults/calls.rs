@@ -4,6 +4,10 @@ use libc::c_long;
 
 use super::seccomp::Condition;
 
+macro_rules! errnos {
+    ($($name:ident)+) => { &[$(Errno { name: stringify!($name), code: libc::$name }),+] };
+}
+
 /// A kind of call. Its positions are counted from the beginning of a phase.
 #[derive(Debug)]
 pub(super) struct Call {
@@ -34,6 +38,9 @@ pub(super) enum Object {
     File,
     Socket,
     Event,
+    /// Whether a file is opened or created.
+    Open,
+    Create,
     /// A command of fcntl.
     Lock,
     Duplicate,
@@ -60,6 +67,13 @@ impl Errno {
 }
 
 impl Call {
+    /// Whether a text names this errno as the cause. For all that a thread needs, the C library
+    /// reports EAGAIN.
+    pub(super) fn is_cause_in(&self, errno: Errno, text: &str) -> bool {
+        let of_thread = matches!(self.number, libc::SYS_mmap | libc::SYS_mprotect);
+        errno.is_named_in(text) || (of_thread && errnos![EAGAIN][0].is_named_in(text))
+    }
+
     /// By its name.
     pub(super) fn named(name: &str) -> Option<&'static Self> {
         CALLS.iter().find(|call| call.name == name)
@@ -77,6 +91,10 @@ impl Call {
             return Some(first);
         }
         let object = match number {
+            libc::SYS_openat => match arguments[2] & libc::O_CREAT as u64 {
+                0 => Object::Open,
+                _ => Object::Create,
+            },
             libc::SYS_fcntl => match arguments[1] as i32 {
                 libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => Object::Duplicate,
                 libc::F_SETLK | libc::F_SETLKW | libc::F_OFD_SETLK | libc::F_OFD_SETLKW => {
@@ -134,10 +152,6 @@ const ON_DESCRIPTORS: &[c_long] = &[
     libc::SYS_fcntl,
 ];
 
-macro_rules! errnos {
-    ($($name:ident)+) => { &[$(Errno { name: stringify!($name), code: libc::$name }),+] };
-}
-
 macro_rules! calls {
     ($($(#[$attribute:meta])* $number:ident $name:literal $object:ident $max:ident
        [$($errno:ident)+] $why:literal)+) => {
@@ -157,7 +171,9 @@ const ALL: usize = 24;
 const FEW: usize = 3;
 
 calls! {
-    SYS_openat "openat" Any ALL [EMFILE ENFILE EACCES ENOSPC EROFS EIO]
+    SYS_openat "openat" Open ALL [EMFILE ENFILE EACCES EIO]
+        "limits of process and system; rights; a broken file system"
+    SYS_openat "openat(create)" Create ALL [EMFILE ENFILE EACCES ENOSPC EROFS EIO]
         "limits of process and system; rights; a full, read-only or broken file system"
     SYS_mkdirat "mkdirat" Any ALL [EACCES ENOSPC EROFS]
         "rights; a full or read-only file system"
@@ -198,8 +214,8 @@ calls! {
         "a full or broken file system; a quota; a signal"
     SYS_write "write(socket)" Socket FEW [EPIPE ECONNRESET EAGAIN EINTR]
         "a network that cuts the connection; a full buffer; a signal"
-    SYS_write "write(event)" Event FEW [EAGAIN EINTR]
-        "a full counter; a signal"
+    SYS_write "write(event)" Event FEW [EINTR]
+        "a signal (no counter is ever full)"
     SYS_pwrite64 "pwrite" Any ALL [ENOSPC EIO EDQUOT EINTR]
         "a full or broken file system; a quota; a signal"
     SYS_writev "writev" Any FEW [EPIPE ECONNRESET EAGAIN EINTR]
@@ -339,6 +355,13 @@ mod tests {
         );
         check(libc::SYS_mmap, [0, 0, 0, 0, 7, 0], "", Some("mmap(file)"));
         check(libc::SYS_socket, [1; 6], "", Some("socket"));
+        let create = (libc::O_CREAT | libc::O_RDWR) as u64;
+        check(
+            libc::SYS_openat,
+            [0, 0, create, 0, 0, 0],
+            "",
+            Some("openat(create)"),
+        );
         check(libc::SYS_getpid, [0; 6], "", None);
     }
 

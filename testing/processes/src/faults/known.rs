@@ -3,6 +3,8 @@
 //! Each line of `known.txt` has fabric, role, phase, call, errno and symptom, or `*` for any;
 //! `a|b` is one of both, where threads that take turns decide. What follows `#` is the cause.
 
+use std::path::Path;
+
 use super::plan::{Point, name_of};
 use super::script::Finding;
 use crate::Failure;
@@ -32,9 +34,12 @@ pub(super) fn fields(point: &Point, finding: &Finding) -> [String; 6] {
     ]
 }
 
-/// The lines of `known.txt`.
-pub(super) fn all() -> Result<Vec<Known>, Failure> {
-    parse(include_str!("known.txt"))
+/// The lines of `known.txt`, or of another file.
+pub(super) fn all(file: Option<&Path>) -> Result<Vec<Known>, Failure> {
+    match file {
+        Some(file) => parse(&std::fs::read_to_string(file)?),
+        None => parse(include_str!("known.txt")),
+    }
 }
 
 fn parse(text: &str) -> Result<Vec<Known>, Failure> {
@@ -86,6 +91,6 @@ mod tests {
         check("shm A join openat EIO stops:B", false);
         check("tcp A join openat EIO stops:A", false);
         assert!(parse("shm A").is_err());
-        assert!(all().is_ok());
+        assert!(all(None).is_ok());
     }
 }

@@ -32,6 +32,9 @@ pub struct Options {
     /// Only so many runs, drawn from all with this seed.
     #[arg(long, num_args = 2, value_names = ["COUNT", "SEED"])]
     pub(super) sample: Option<Vec<u64>>,
+    /// Failures that are known, instead of those in `known.txt` when this was built.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(super) known: Option<std::path::PathBuf>,
     /// Runs at a time.
     #[arg(long, default_value_t = 2)]
     pub(super) jobs: usize,

@@ -223,7 +223,9 @@ impl Entities {
             builder = builder
                 .property("spindle.listen", &host.listen)
                 .property("spindle.contacts", &host.contact)
-                .property("spindle.rdma", "off");
+                .property("spindle.rdma", "off")
+                // A run ends with groups of two, of which one is no majority.
+                .property("spindle.prefer_availability", "true");
         }
         let participant = builder.disabled().create()?;
         let entities = Self::complete(participant.clone(), with_writer);

@@ -58,7 +58,7 @@ impl Report {
         points: &[Point],
         ended: &[Ended],
     ) -> Result<Self, Failure> {
-        let mut known = known::all()?;
+        let mut known = known::all(options.known.as_deref())?;
         let mut report = Self {
             fabric: name_of(options.fabric),
             total: Row::default(),

@@ -344,11 +344,12 @@ impl Script {
         }
     }
 
+    /// A and B, as far as they are there, hold no more descriptors than before C joined.
     fn check_descriptors(&mut self) -> Step {
         let deadline = Instant::now() + SETTLE_WITHIN;
-        for role in [Role::A, Role::B] {
+        for role in self.members() {
             let before = &self.descriptors[role as usize];
-            while self.joined[role as usize] {
+            loop {
                 let mut now = self.processes[role as usize].descriptors()?;
                 if now.len() <= before.len() {
                     break;
@@ -400,8 +401,8 @@ impl Script {
     fn judge_error(&mut self, role: Role, request: Request, text: String) -> Step {
         let failed = self.injected().is_some_and(|it| it.failed().is_some());
         let with_fault = failed && self.target.is_some_and(|(of, _)| of == role);
-        let errno = self.target.map(|(_, target)| target.errno);
-        let named = failed && errno.is_some_and(|errno| errno.is_named_in(&text));
+        let is_cause = |(_, target): (Role, Target)| target.call.is_cause_in(target.errno, &text);
+        let named = failed && self.target.is_some_and(is_cause);
         let may_be_refused = matches!(
             request,
             Request::Join { .. } | Request::CreateWriter | Request::DeleteWriter
