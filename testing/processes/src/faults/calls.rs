@@ -155,7 +155,9 @@ const ON_DESCRIPTORS: &[c_long] = &[
 macro_rules! calls {
     ($($(#[$attribute:meta])* $number:ident $name:literal $object:ident $max:ident
        [$($errno:ident)+] $why:literal)+) => {
-        /// Calls of one number stand together.
+        /// Calls of one number stand together. No connection is reset: between processes of one
+        /// host that is the peer's end, between hosts a network that is cut, which is no fault of
+        /// one participant.
         pub(super) const CALLS: &[Call] = &[$($(#[$attribute])* Call {
             number: libc::$number,
             name: $name,
@@ -202,24 +204,24 @@ calls! {
         "memory limit; a kernel without this advice"
     SYS_read "read(file)" File ALL [EIO EINTR]
         "a broken file system; a signal"
-    SYS_read "read(socket)" Socket FEW [ECONNRESET EINTR EAGAIN]
-        "a network that cuts the connection; a signal; nothing there after all"
+    SYS_read "read(socket)" Socket FEW [EINTR EAGAIN]
+        "a signal; nothing there after all"
     SYS_read "read(event)" Event FEW [EINTR EAGAIN]
         "a signal; nothing there after all"
     SYS_pread64 "pread" Any ALL [EIO EINTR]
         "a broken file system; a signal"
-    SYS_readv "readv" Any FEW [ECONNRESET EINTR EAGAIN]
-        "a network that cuts the connection; a signal; nothing there after all"
+    SYS_readv "readv" Any FEW [EINTR EAGAIN]
+        "a signal; nothing there after all"
     SYS_write "write(file)" File ALL [ENOSPC EIO EDQUOT EINTR]
         "a full or broken file system; a quota; a signal"
-    SYS_write "write(socket)" Socket FEW [EPIPE ECONNRESET EAGAIN EINTR]
-        "a network that cuts the connection; a full buffer; a signal"
+    SYS_write "write(socket)" Socket FEW [EAGAIN EINTR]
+        "a full buffer; a signal"
     SYS_write "write(event)" Event FEW [EINTR]
         "a signal (no counter is ever full)"
     SYS_pwrite64 "pwrite" Any ALL [ENOSPC EIO EDQUOT EINTR]
         "a full or broken file system; a quota; a signal"
-    SYS_writev "writev" Any FEW [EPIPE ECONNRESET EAGAIN EINTR]
-        "a network that cuts the connection; a full buffer; a signal"
+    SYS_writev "writev" Any FEW [EAGAIN EINTR]
+        "a full buffer; a signal"
     SYS_renameat "renameat" Any ALL [ENOSPC EROFS EACCES EIO]
         "a full, read-only or broken file system; rights"
     SYS_renameat2 "renameat2" Any ALL [ENOSPC EROFS EACCES EIO]
@@ -262,13 +264,13 @@ calls! {
     SYS_accept4 "accept4" Any ALL [EMFILE ENFILE ECONNABORTED ENOMEM EINTR]
         "limits of process and system; a peer that has ended; memory; a signal"
     SYS_sendmsg "sendmsg" Any ALL [EAGAIN ENOBUFS ETOOMANYREFS EINTR]
-        "a full buffer; memory; descriptors on their way; a signal (a Unix socket: no network)"
-    SYS_sendto "sendto" Any FEW [EAGAIN EPIPE ECONNRESET ENOBUFS EINTR]
-        "a full buffer; the peer's end; memory; a signal"
+        "a full buffer; memory; descriptors on their way; a signal"
+    SYS_sendto "sendto" Any FEW [EAGAIN ENOBUFS EINTR]
+        "a full buffer; memory; a signal"
     SYS_recvmsg "recvmsg" Any ALL [EAGAIN ENOMEM EINTR]
-        "nothing there after all; memory; a signal (a Unix socket: no network)"
-    SYS_recvfrom "recvfrom" Any FEW [EAGAIN ECONNRESET ETIMEDOUT EINTR]
-        "nothing there after all; the peer's end, or the network's; a signal"
+        "nothing there after all; memory; a signal"
+    SYS_recvfrom "recvfrom" Any FEW [EAGAIN EINTR]
+        "nothing there after all; a signal"
     SYS_getsockopt "getsockopt" Any FEW [ENOBUFS]
         "memory"
     SYS_setsockopt "setsockopt" Any FEW [ENOBUFS]
