@@ -210,8 +210,8 @@ calls! {
         "a signal; nothing there after all"
     SYS_pread64 "pread" Any ALL [EIO EINTR]
         "a broken file system; a signal"
-    SYS_readv "readv" Any FEW [EINTR EAGAIN]
-        "a signal; nothing there after all"
+    SYS_readv "readv" Any FEW [EINTR]
+        "a signal"
     SYS_write "write(file)" File ALL [ENOSPC EIO EDQUOT EINTR]
         "a full or broken file system; a quota; a signal"
     SYS_write "write(socket)" Socket FEW [EAGAIN EINTR]
@@ -220,8 +220,8 @@ calls! {
         "a signal (no counter is ever full)"
     SYS_pwrite64 "pwrite" Any ALL [ENOSPC EIO EDQUOT EINTR]
         "a full or broken file system; a quota; a signal"
-    SYS_writev "writev" Any FEW [EAGAIN EINTR]
-        "a full buffer; a signal"
+    SYS_writev "writev" Any FEW [EINTR]
+        "a signal"
     SYS_renameat "renameat" Any ALL [ENOSPC EROFS EACCES EIO]
         "a full, read-only or broken file system; rights"
     SYS_renameat2 "renameat2" Any ALL [ENOSPC EROFS EACCES EIO]
@@ -265,12 +265,12 @@ calls! {
         "limits of process and system; a peer that has ended; memory; a signal"
     SYS_sendmsg "sendmsg" Any ALL [EAGAIN ENOBUFS ETOOMANYREFS EINTR]
         "a full buffer; memory; descriptors on their way; a signal"
-    SYS_sendto "sendto" Any FEW [EAGAIN ENOBUFS EINTR]
-        "a full buffer; memory; a signal"
+    SYS_sendto "sendto" Any FEW [ENOBUFS EINTR]
+        "memory; a signal (an event follows EAGAIN, which no injector makes)"
     SYS_recvmsg "recvmsg" Any ALL [EAGAIN ENOMEM EINTR]
         "nothing there after all; memory; a signal"
-    SYS_recvfrom "recvfrom" Any FEW [EAGAIN EINTR]
-        "nothing there after all; a signal"
+    SYS_recvfrom "recvfrom" Any FEW [EINTR]
+        "a signal"
     SYS_getsockopt "getsockopt" Any FEW [ENOBUFS]
         "memory"
     SYS_setsockopt "setsockopt" Any FEW [ENOBUFS]
