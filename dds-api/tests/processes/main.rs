@@ -1,12 +1,17 @@
 //! Groups of processes under attack: unknown processes that connect, dead processes that leave
-//! sockets or records, and a member that overwrites its own row.
+//! sockets or records, and a member that overwrites its own row. And processes that fork or handle
+//! signals.
 
 #[path = "../../../transport-rdma/tests/fork/mod.rs"]
 mod fork;
+mod forked;
 mod ghosts;
 mod hostile;
 mod member;
+mod scene;
+mod signals;
 mod strangers;
+mod threads;
 #[path = "../warnings/mod.rs"]
 mod warnings;
 

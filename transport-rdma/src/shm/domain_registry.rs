@@ -17,6 +17,7 @@ use super::socket::Deadline;
 use super::station::sweep_sockets;
 use super::view_record::{ADDRESS_LEN_MAX, MemberEntry, ViewDecision, ViewRecord};
 use crate::fabric::peers::MEMBERS_MAX;
+use crate::fork::OwnerProcess;
 
 /// How long to wait for the lock, which is held only for moments unless its holder is
 /// stopped.
@@ -94,7 +95,7 @@ pub struct DomainRegistry {
     me: MemberEntry,
     left: AtomicBool,
     /// A forked child has a copy of this value and must not act on it.
-    process: u32,
+    owner: OwnerProcess,
 }
 
 impl DomainRegistry {
@@ -109,7 +110,7 @@ impl DomainRegistry {
             domain: Arc::new(Domain::open(domain, directory)?),
             me,
             left: AtomicBool::new(false),
-            process: std::process::id(),
+            owner: OwnerProcess::this(),
         })
     }
 
@@ -260,7 +261,7 @@ impl DomainRegistry {
     /// A record without members stays: of two members that leave at the same time, one may
     /// record the common decision after the other has recorded it and left.
     pub fn leave(&self) -> Result<(), SetupError> {
-        if self.process != std::process::id() || self.left.swap(true, Ordering::Relaxed) {
+        if self.owner.is_inherited() || self.left.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
         let locked = self.lock()?;
