@@ -54,7 +54,7 @@ pub enum Command {
     /// A participant of `faults`.
     #[command(hide = true)]
     Participant {
-        /// Who it is, as JSON.
+        /// What it is told, as JSON.
         job: String,
     },
     /// A participant of `churn` or `isolation`.

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! One of them has one call that fails: the n-th of its kind since the phase began. Then the two
-//! others go on to the end, and whatever is written among them arrives once and in order; the one
+//! others go on to the end, and all that is written among them arrives once and in order; the one
 //! with the fault goes on too, or is refused or stops with an error that names the errno. What
 //! was refused for the fault is asked for once more, and succeeds. No process holds more
 //! descriptors afterwards. A run without a fault counts the calls.

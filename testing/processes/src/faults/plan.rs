@@ -10,7 +10,7 @@ use super::options::Options;
 use super::script::{Over, ROLES, Role};
 use crate::Failure;
 
-/// A run: who fails, and at which call.
+/// A run: the participant with the fault, and its call that fails.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Point {
     pub(super) over: Over,

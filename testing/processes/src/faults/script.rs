@@ -467,7 +467,7 @@ fn describe(situations: &[(Role, Situation)]) -> String {
 
 const SAMPLES: u64 = 3;
 const POLL_EVERY: Duration = Duration::from_millis(2);
-/// Whatever has not happened by then does not happen: longer than a join may take, and than it
+/// What has not happened by then does not happen: longer than a join may take, and than it
 /// takes until a member is suspected.
 const RUN_WITHIN: Duration = Duration::from_secs(15);
 /// Descriptors are closed by threads of the product, some time after a view has begun.
