@@ -1,7 +1,7 @@
 //! The segments of a view, made with its members.
 //!
 //! Usually they are made before the view is agreed, by all members of the present view and the
-//! newcomers: whoever lacks something says so, and nothing has changed. A view that is agreed
+//! newcomers: one that lacks something says so, and nothing has changed. A view that is agreed
 //! without that, as a member has failed, has no newcomers; its segments are made afterwards, and a
 //! member that is not reached is not waited for: the view will suspect it.
 //!
