@@ -13,8 +13,10 @@ impl World<'_> {
     pub(super) fn inject_faults(&mut self, at: usize) {
         let plan = self.plan;
         let member = &mut self.members[at];
-        let changing = member.preparing.is_some()
-            || member.answering.is_some()
+        // Else nearly all faults would come while members prepare, and few views would be wedged.
+        let answering = member.answering.is_some() && plan.lacking > 0.0;
+        let changing = answering
+            || member.preparing.is_some()
             || self.branches.is_changing(member.view.as_deref());
         let fault_bias = if changing { plan.fault_bias } else { 1.0 };
         if !member.is_up() {
