@@ -13,10 +13,8 @@ impl World<'_> {
     pub(super) fn inject_faults(&mut self, at: usize) {
         let plan = self.plan;
         let member = &mut self.members[at];
-        // Else nearly all faults would come while members prepare, and few views would be wedged.
-        let answering = member.answering.is_some() && plan.lacking > 0.0;
-        let changing = answering
-            || member.preparing.is_some()
+        let changing = member.preparing.is_some()
+            || member.answering.is_some()
             || self.branches.is_changing(member.view.as_deref());
         let fault_bias = if changing { plan.fault_bias } else { 1.0 };
         if !member.is_up() {
