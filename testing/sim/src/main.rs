@@ -116,6 +116,7 @@ impl Arguments {
 fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
     let (mut forged, mut expelled) = (0, BTreeMap::new());
     let [mut acknowledged, mut unsent, mut unknown] = [0; 3];
+    let mut crashes = [0; 6];
     let (mut violations, mut views, mut gone, mut refused, mut delivered) = (0_u64, 0, 0, 0, 0);
     for seed in seeds.clone() {
         match live(&arguments.plan(seed)) {
@@ -125,6 +126,9 @@ fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
                     *expelled.entry(cause).or_insert(0) += times;
                 }
                 views += report.views;
+                for (sum, count) in crashes.iter_mut().zip(report.crashes) {
+                    *sum += count;
+                }
                 gone += report.gone;
                 refused += report.refused;
                 delivered += report.delivered;
@@ -146,6 +150,10 @@ fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
     println!(
         "{count} lives, {violations} violations, {views} views, {gone} members gone, {refused} \
          requests refused, {delivered} deliveries"
+    );
+    println!(
+        "crashes while views change, by phase (prepare, wedge, report, echo, install, begin): \
+         {crashes:?}"
     );
     println!(
         "of what applications sent: {acknowledged} acknowledged, {unsent} refused, {unknown} unknown"
