@@ -8,7 +8,6 @@ use spindle_dds_core::membership::{HostId, Member, MemberId, View};
 use spindle_dds_transport::hybrid::{HybridError, Station, StationOptions, sockets_of};
 use spindle_dds_transport::shm::{
     self, DomainRegistry, DomainState, DoorbellChoice, EnterOutcome, MemberEntry, StationEvent,
-    host_id,
 };
 
 use super::join_protocol::{JoinProtocol, JoinTimeouts, Known, Next, NotYet, Reached, Target};
@@ -55,7 +54,6 @@ impl Newcomer {
     pub(super) fn new(participant: &ParticipantCore) -> Result<Self> {
         let config = &participant.config;
         let id = MemberId(random_id());
-        let host = HostId(host_id(config.directory.as_deref()).map_err(refused)?);
         let mut on_host = shm::HostOptions::new(participant.domain_id, id.0);
         on_host.directory = config.directory.clone();
         on_host.prefault = config.prefault;
@@ -72,6 +70,7 @@ impl Newcomer {
             network: network.transpose()?,
         });
         let station = station.map_err(unmade)?;
+        let host = HostId(station.host_id());
         let entry = MemberEntry::here(id.0, host.0, station.address()).map_err(refused)?;
         let info = ParticipantInfo {
             guid: participant.base.guid(),

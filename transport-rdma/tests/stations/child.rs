@@ -44,8 +44,19 @@ pub(crate) struct Process {
 impl Process {
     /// Its number decides how it sleeps: odd ones on an event descriptor.
     pub(crate) fn start(directory: &Path, id: u128) -> Self {
-        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        Self::start_by(&[], directory, id)
+    }
+
+    /// Started by a program that runs it with the arguments that follow.
+    pub(crate) fn start_by(starter: &[&str], directory: &Path, id: u128) -> Self {
+        let this = std::env::current_exe().expect("this program");
+        let mut words = starter
+            .iter()
+            .map(std::ffi::OsStr::new)
+            .chain([this.as_os_str()]);
+        let mut command = Command::new(words.next().expect("a program"));
         command
+            .args(words)
             .args(["--exact", "child::process", "--nocapture"])
             .env(DIRECTORY, directory)
             .env(ID, id.to_string())
@@ -113,6 +124,16 @@ impl Process {
     pub(crate) fn descriptors(&self) -> usize {
         let directory = format!("/proc/{}/fd", self.child.id());
         std::fs::read_dir(directory).expect("it runs").count()
+    }
+
+    /// From now on it cannot write to files.
+    pub(crate) fn forbid_writing(&self) {
+        let pid = Some(Pid::from_child(&self.child));
+        let none = rustix::process::Rlimit {
+            current: Some(0),
+            maximum: None,
+        };
+        rustix::process::prlimit(pid, rustix::process::Resource::Fsize, none).expect("limited");
     }
 
     /// Stops it, and returns once it is stopped.

@@ -4,8 +4,10 @@
 mod child;
 mod connections;
 mod deaths;
+mod files;
 #[path = "../fork/mod.rs"]
 mod fork;
+mod namespaces;
 mod record;
 mod segments;
 mod strangers;

@@ -67,7 +67,7 @@ pub(super) fn connect(
 fn call(shared: &Arc<Shared>, state: &mut State, target: &Address) -> Result<bool, StationError> {
     let id = target.id;
     let unreachable = |reason: String| StationError::Unreachable { id, reason };
-    let socket = match socket::connect(&shared.domain.file_path(&target.file())) {
+    let socket = match socket::connect(&shared.domain.file_path(&target.file()).path) {
         Ok(socket) => socket,
         Err(Errno::AGAIN) => return Ok(false),
         Err(errno) => {

@@ -1,0 +1,78 @@
+//! The names of stations' sockets in the domain's directory: each names its process, so that
+//! the processes that have ended can be told, also in other pid namespaces.
+
+use std::fmt;
+
+use super::error::SetupError;
+use super::process;
+
+/// End of the name of a station's socket.
+pub(super) const SUFFIX: &str = ".station";
+
+/// Pid namespace, pid and start time of a process, and a random number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StationName {
+    pub(super) namespace: u64,
+    pub(super) pid: u32,
+    pub(super) start: u64,
+    nonce: u64,
+}
+
+impl StationName {
+    /// A new name in this process.
+    pub(super) fn here() -> Result<Self, SetupError> {
+        Ok(Self {
+            namespace: process::namespace()?,
+            pid: std::process::id(),
+            start: process::own_start_time()?,
+            nonce: process::random_word()?,
+        })
+    }
+
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let fields: Vec<_> = text.split('-').collect();
+        let [namespace, pid, start, nonce] = fields.try_into().ok()?;
+        Some(Self {
+            namespace: namespace.parse().ok()?,
+            pid: pid.parse().ok()?,
+            start: start.parse().ok()?,
+            nonce: u64::from_str_radix(nonce, 16).ok()?,
+        })
+    }
+
+    /// Whether its process is alive; `None` if it is of another pid namespace than `here`.
+    pub(super) fn lives(&self, here: u64) -> Option<bool> {
+        (self.namespace == here).then(|| process::start_time(self.pid) == Some(self.start))
+    }
+}
+
+impl fmt::Display for StationName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            namespace,
+            pid,
+            start,
+            nonce,
+        } = self;
+        write!(f, "{namespace}-{pid}-{start}-{nonce:016x}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_whether_its_process_is_alive() {
+        let mine = StationName::here().expect("a name");
+        assert_eq!(StationName::read(&mine.to_string()), Some(mine));
+        let here = mine.namespace;
+        assert_eq!(mine.lives(here), Some(true));
+        assert_eq!(mine.lives(here + 1), None);
+        let ended = StationName { start: 1, ..mine };
+        assert_eq!(ended.lives(here), Some(false));
+        for text in ["", "what", "1-2-3", "1-2-3-4-5", "1-x-3-4", "1-2-3-"] {
+            assert_eq!(StationName::read(text), None, "{text}");
+        }
+    }
+}
