@@ -1,12 +1,16 @@
 //! Groups of processes under attack: unknown processes that connect, dead processes that leave
-//! sockets or records, and a member that overwrites its own row.
+//! sockets or records, a member that overwrites its own row, and surroundings that fail: full
+//! file systems, removed directories, killed containers.
 
 #[path = "../../../transport-rdma/tests/fork/mod.rs"]
 mod fork;
 mod ghosts;
 mod hostile;
+#[path = "../../../transport-rdma/tests/inside/mod.rs"]
+mod inside;
 mod member;
 mod strangers;
+mod surroundings;
 #[path = "../warnings/mod.rs"]
 mod warnings;
 

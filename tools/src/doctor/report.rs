@@ -46,7 +46,7 @@ pub(super) fn ways(rdma: &Result<Choice, Obstacle>) -> Vec<PeerPath> {
     let same = PeerPath {
         peer: "on this host",
         fabric: "shm",
-        why: "the same boot, pid namespace and directory".to_owned(),
+        why: "the same boot and directory".to_owned(),
     };
     vec![same, other]
 }

@@ -39,10 +39,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::FlockOperation;
-
-use super::domain_files::{DomainFiles, FilePath, HERE, name};
+use super::default_directory::default_domain_directory;
+use super::domain_files::{DomainFiles, FilePath, name};
 use super::error::SetupError;
+use super::file_lock::{FileLock, SecondLock, TRY_AGAIN_AFTER};
 use super::presence;
 use super::process;
 use super::record_file::{Content, Head, VERSION};
@@ -52,9 +52,6 @@ use super::view_record::ViewRecord;
 /// How long to wait for the lock, which is held only for moments unless its holder is
 /// stopped.
 pub(super) const LOCK_WITHIN: Duration = Duration::from_secs(5);
-
-/// Pause between two attempts to get the lock.
-const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
 
 /// Time between two looks whether the domain's files are still there.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(3);
@@ -198,12 +195,17 @@ impl Domain {
         loop {
             let files = self.files();
             let lock = FileLock::wait(&files, &self.path, deadline)?;
+            let content = files.record().read();
+            let content = content.map_err(|error| {
+                SetupError::record(&self.path, &self.file_name("record"), "read", error)
+            })?;
             let mut locked = Locked {
                 lock,
+                content,
                 replaced: Vec::new(),
                 domain: Arc::clone(self),
             };
-            if locked.content()? == Content::Moved {
+            if locked.content == Content::Moved {
                 drop(locked);
                 // Without the lock: files are opened, and closed again.
                 if !self.follow(&files) {
@@ -383,89 +385,12 @@ pub fn host_id(domain: u32, directory: Option<&Path>) -> Result<u128, SetupError
     Ok(Domain::open(domain, directory)?.host_id())
 }
 
-/// Largest id of a system user, to which logins and their ends mean nothing (systemd).
-const SYSTEM_USER_MAX: u32 = 999;
-
-/// The default directory in which domains are recorded: `$SPINDLE_DDS_DIR`, else
-/// `/dev/shm/spindle-dds-UID` for root and the system's users (UID up to 999), and
-/// `/tmp/spindle-dds-UID` for all others, whose files in `/dev/shm` and whose
-/// `$XDG_RUNTIME_DIR` the system removes when they log out. It depends on nothing else, so
-/// that services and logins of a user have the same one. Creates nothing.
-pub fn default_domain_directory() -> PathBuf {
-    if let Some(path) = std::env::var_os("SPINDLE_DDS_DIR").filter(|value| !value.is_empty()) {
-        return path.into();
-    }
-    directory_of(rustix::process::geteuid().as_raw()).into()
-}
-
-fn directory_of(user: u32) -> String {
-    match user <= SYSTEM_USER_MAX {
-        true => format!("/dev/shm/spindle-dds-{user}"),
-        false => format!("/tmp/spindle-dds-{user}"),
-    }
-}
-
-/// The kernel's lock of a record.
-///
-/// It is a process-owned lock (`fcntl`). A lock of an open file (`flock`) would be inherited
-/// by a forked child and kept for as long as that lives. But process-owned locks do not
-/// exclude threads of one process, and closing any descriptor of the file releases them; so
-/// `HERE` is locked first, and records are closed under `HERE` only.
-#[derive(Debug)]
-struct FileLock {
-    files: Arc<DomainFiles>,
-    /// `None` while this is dropped.
-    here: Option<MutexGuard<'static, ()>>,
-}
-
-impl FileLock {
-    fn wait(files: &Arc<DomainFiles>, path: &Path, deadline: Deadline) -> Result<Self, SetupError> {
-        loop {
-            let problem = match Self::attempt(files) {
-                Ok(lock) => return Ok(lock),
-                Err(problem) => problem,
-            };
-            if deadline.is_over() {
-                let file = name(files.domain, "record");
-                return Err(SetupError::record(path, &file, "locked", problem));
-            }
-            thread::sleep(TRY_AGAIN_AFTER);
-        }
-    }
-
-    fn attempt(files: &Arc<DomainFiles>) -> std::io::Result<Self> {
-        let busy = || std::io::Error::other("another process or thread holds the lock");
-        let here = match HERE.try_lock() {
-            Ok(here) => here,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err(busy()),
-        };
-        let operation = FlockOperation::NonBlockingLockExclusive;
-        match rustix::fs::fcntl_lock(files.record().fd(), operation) {
-            Ok(()) => Ok(Self {
-                files: Arc::clone(files),
-                here: Some(here),
-            }),
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => Err(busy()),
-            Err(errno) => Err(errno.into()),
-        }
-    }
-}
-
-impl Drop for FileLock {
-    fn drop(&mut self) {
-        let operation = FlockOperation::NonBlockingUnlock;
-        // Nothing to do about a failure: the next lock of this process takes it over.
-        let _ = rustix::fs::fcntl_lock(self.files.record().fd(), operation);
-        // Before the files, which may be closed now.
-        self.here = None;
-    }
-}
-
 /// The locked record; unlocked when this is dropped.
 #[derive(Debug)]
 pub(super) struct Locked {
     lock: FileLock,
+    /// What the record said when it was locked.
+    content: Content,
     /// Files in whose place others were put, or that were looked at: closed after `lock` is
     /// dropped.
     replaced: Vec<Arc<DomainFiles>>,
@@ -473,13 +398,9 @@ pub(super) struct Locked {
 }
 
 impl Locked {
-    fn content(&self) -> Result<Content, SetupError> {
-        self.lock.files.record().read().map_err(self.failed("read"))
-    }
-
-    /// The text of the record, if it exists.
-    pub(super) fn read(&self) -> Result<Option<String>, SetupError> {
-        match self.content()? {
+    /// The text of the record when it was locked, if it exists.
+    pub(super) fn read(&self) -> Result<Option<&str>, SetupError> {
+        match &self.content {
             Content::Nothing => Ok(None),
             Content::Text(text) => Ok(Some(text)),
             Content::Moved | Content::Damaged => Err(self.invalid_record()),
@@ -497,14 +418,14 @@ impl Locked {
 
     /// Writes the record. After an error it is what it was before.
     pub(super) fn write(&self, text: &str) -> Result<(), SetupError> {
-        let record = self.lock.files.record();
+        let record = self.lock.files().record();
         record.write(text).map_err(self.failed("written"))
     }
 
     /// Allocates room for a text of `len` bytes and what the stations of this domain on this
     /// host may add, `each` bytes a station.
     pub(super) fn reserve(&self, len: usize, each: usize) -> Result<(), SetupError> {
-        let files = &self.lock.files;
+        let files = self.lock.files();
         let stations = files.stations().len().max(1);
         let room = files.record().reserve(len + stations * each);
         room.map_err(self.failed("given room"))
@@ -512,12 +433,12 @@ impl Locked {
 
     /// Removes the sockets of processes that have ended.
     pub(super) fn sweep_stations(&self) -> Result<(), SetupError> {
-        self.lock.files.sweep_stations()
+        self.lock.files().sweep_stations()
     }
 
     /// The files that are locked.
     pub(super) fn files(&self) -> &Arc<DomainFiles> {
-        &self.lock.files
+        self.lock.files()
     }
 
     fn failed(&self, what: &'static str) -> impl FnOnce(std::io::Error) -> SetupError + use<'_> {
@@ -564,24 +485,23 @@ impl Locked {
     fn try_restore(&mut self) -> Result<Option<(Arc<DomainFiles>, bool)>, String> {
         let domain = Arc::clone(&self.domain);
         let text = self.read().map_err(|error| error.to_string())?;
+        let text = text.map(str::to_owned);
         let next = DomainFiles::open(&domain.path, domain.id, true);
         let next = Arc::new(next.map_err(|error| error.to_string())?);
         // Closed after the lock is released, whatever happens.
         self.replaced.push(Arc::clone(&next));
-        if next.is_same(&self.lock.files) {
+        if next.is_same(self.lock.files()) {
             return Ok(None);
         }
-        let operation = FlockOperation::NonBlockingLockExclusive;
-        let other_lock = rustix::fs::fcntl_lock(next.record().fd(), operation);
-        other_lock.map_err(|errno| format!("another process holds the new one: {errno}"))?;
-        let _unlock = UnlockOnDrop(&next);
+        let _second = SecondLock::attempt(&next)
+            .map_err(|errno| format!("another process holds the new one: {errno}"))?;
         let found = next.record().read().map_err(|error| error.to_string())?;
         if let Content::Text(other) = &found
             && lives(&next, other)
         {
             return match text
                 .as_deref()
-                .is_some_and(|text| lives(&self.lock.files, text))
+                .is_some_and(|text| lives(self.lock.files(), text))
             {
                 true => Err("other members are recorded there: two groups of one domain".into()),
                 // The members of this record have ended: it is the other one that counts.
@@ -596,7 +516,7 @@ impl Locked {
             if let Some(text) = &text {
                 record.write(text)?;
             }
-            self.lock.files.record().mark_moved()
+            self.lock.files().record().mark_moved()
         };
         if let Err(error) = write() {
             // No newcomer may find members there that go on elsewhere.
@@ -604,16 +524,6 @@ impl Locked {
             return Err(error.to_string());
         }
         Ok(Some((Arc::clone(&next), text.is_some())))
-    }
-}
-
-/// Releases the lock of a second record.
-struct UnlockOnDrop<'a>(&'a Arc<DomainFiles>);
-
-impl Drop for UnlockOnDrop<'_> {
-    fn drop(&mut self) {
-        let operation = FlockOperation::NonBlockingUnlock;
-        let _ = rustix::fs::fcntl_lock(self.0.record().fd(), operation);
     }
 }
 

@@ -309,7 +309,7 @@ impl DomainRegistry {
         let Some(text) = locked.read()? else {
             return Ok(None);
         };
-        let record = ViewRecord::read(&text).ok_or_else(|| locked.invalid_record())?;
+        let record = ViewRecord::read(text).ok_or_else(|| locked.invalid_record())?;
         Ok(Some(record))
     }
 }

@@ -18,7 +18,8 @@
 //! `view_record`) holds the decisions about a domain that must be unique.
 //!
 //! Below them are rows (`memory`), the domain's lock and what happens when its files fail or
-//! are removed (`domain`), the files (`domain_files`, `record_file`, `station_name`), a sign
+//! are removed (`domain`), the files (`domain_files`, `record_file`, `station_name`,
+//! `file_lock`, `default_directory`), a sign
 //! of life beside them (`presence`), packets (`socket`), descriptors (`descriptor`), facts
 //! about processes (`process`), and the kinds of doorbells (`doorbell`).
 //!
@@ -29,12 +30,14 @@
 //! not connected with is alive by connecting to its socket. A process that forks keeps its membership; the child has none, and must use
 //! neither station nor fabric.
 
+mod default_directory;
 mod descriptor;
 mod domain;
 mod domain_files;
 mod domain_registry;
 mod doorbell;
 pub(crate) mod error;
+mod file_lock;
 mod memory;
 mod presence;
 mod process;
@@ -46,7 +49,8 @@ mod view_record;
 
 pub use crate::station::error::StationError;
 pub use crate::station::event::{MESSAGE_LEN_MAX, StationEvent};
-pub use domain::{default_domain_directory, host_id};
+pub use default_directory::default_domain_directory;
+pub use domain::host_id;
 pub use domain_registry::{DecisionRefused, DomainRegistry, DomainState, EnterOutcome};
 pub use doorbell::DoorbellChoice;
 pub use error::SetupError;

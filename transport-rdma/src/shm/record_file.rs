@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   page 0     "spindle-dds-domain 4", boot id, host id     written once
-//!   page 1     slot A, first page     header: number, length, kind, digest; then text
+//!   page 1     slot A, first page     header: number, length, kind, checksum; then text
 //!   page 2     slot B, first page
 //!   page 3     slot A, second page    ...
 //! ```
 //! Invariants:
 //! - Writing takes the slot that is not current, so the current one stays whole: a slot whose
-//!   digest does not match was not written to its end, and the other one counts.
+//!   checksum does not match was not written to its end, and the other one counts.
 //! - [`reserve`](RecordFile::reserve) allocates the pages of both slots before they are
 //!   needed: writing a text that fits allocates nothing. The slots alternate page by page, so
 //!   both grow without moving.
@@ -21,12 +21,11 @@ use std::time::Duration;
 
 use rustix::fs::{FallocateFlags, IFlags};
 use rustix::io::Errno;
-use sha2::{Digest, Sha256};
 
 const PAGE: usize = 4096;
 
 /// Length of a slot's header.
-const SLOT_HEADER_LEN: usize = 48;
+const SLOT_HEADER_LEN: usize = 24;
 
 /// Longest text: more than the largest group with the longest addresses has.
 pub(super) const TEXT_LEN_MAX: usize = 1 << 20;
@@ -71,11 +70,14 @@ pub(super) struct RecordFile {
     file: OwnedFd,
 }
 
-/// A slot, as it was read.
-enum Slot {
-    Unused,
-    Torn,
-    Valid { number: u64, content: Content },
+/// The header of a slot.
+#[derive(Debug, Clone, Copy)]
+struct SlotHeader {
+    /// The later text has the higher number; 0 if the slot was never written.
+    number: u64,
+    len: u32,
+    kind: u32,
+    checksum: u64,
 }
 
 impl RecordFile {
@@ -109,26 +111,25 @@ impl RecordFile {
     }
 
     pub(super) fn read(&self) -> io::Result<Content> {
-        let [a, b] = self.slots()?;
-        Ok(match (a, b) {
-            (
-                Slot::Valid { number: a, content },
-                Slot::Valid {
-                    number: b,
-                    content: other,
-                },
-            ) => {
-                if a > b {
-                    content
-                } else {
-                    other
-                }
+        Ok(self.current()?.1)
+    }
+
+    /// The number of the slot that counts, which slot that is, and what it says.
+    fn current(&self) -> io::Result<((u64, usize), Content)> {
+        let slots = self.slots()?;
+        let headers = [0, 1].map(|slot| SlotHeader::read(&slots[slot]));
+        let later = usize::from(headers[1].number > headers[0].number);
+        for slot in [later, 1 - later] {
+            if let Some(content) = headers[slot].content(&slots[slot]) {
+                return Ok(((headers[slot].number, slot), content));
             }
-            (Slot::Valid { content, .. }, _) | (_, Slot::Valid { content, .. }) => content,
-            (Slot::Torn, Slot::Torn) => Content::Damaged,
-            // The first text was not written to its end: nothing was decided.
-            _ => Content::Nothing,
-        })
+        }
+        // The first text was not written to its end: nothing was decided.
+        let content = match headers.iter().any(|header| header.number == 0) {
+            true => Content::Nothing,
+            false => Content::Damaged,
+        };
+        Ok(((0, 1), content))
     }
 
     /// Writes a text. After an error the record is what it was before.
@@ -157,20 +158,16 @@ impl RecordFile {
     }
 
     fn try_put(&self, kind: u32, text: &[u8]) -> io::Result<()> {
-        let [a, b] = self.slots()?;
-        let number = |slot: &Slot| match slot {
-            Slot::Valid { number, .. } => *number,
-            Slot::Unused | Slot::Torn => 0,
+        let ((number, current), _) = self.current()?;
+        let slot = 1 - current;
+        let mut header = SlotHeader {
+            number: number + 1,
+            len: text.len() as u32,
+            kind,
+            checksum: 0,
         };
-        let (a, b) = (number(&a), number(&b));
-        let slot = usize::from(a > b);
-        let number = a.max(b) + 1;
-        let mut bytes = Vec::with_capacity(SLOT_HEADER_LEN + text.len());
-        bytes.extend(number.to_le_bytes());
-        bytes.extend((text.len() as u32).to_le_bytes());
-        bytes.extend(kind.to_le_bytes());
-        bytes.extend(digest(&bytes, text));
-        bytes.extend(text);
+        header.checksum = header.checksum(text);
+        let bytes = [&header.write()[..], text].concat();
         for (index, chunk) in bytes.chunks(PAGE).enumerate() {
             write_at(&self.file, chunk, offset(slot, index))?;
         }
@@ -203,22 +200,17 @@ impl RecordFile {
         }
     }
 
-    fn slots(&self) -> io::Result<[Slot; 2]> {
+    /// The bytes of both slots.
+    fn slots(&self) -> io::Result<[Vec<u8>; 2]> {
         let size = rustix::fs::fstat(&self.file)?.st_size as u64;
         let most = offset(0, (SLOT_HEADER_LEN + TEXT_LEN_MAX).div_ceil(PAGE) + 1);
         let mut bytes = vec![0; size.min(most) as usize];
         let len = read_at(&self.file, &mut bytes, 0)?;
         bytes.truncate(len);
-        Ok([0, 1].map(|slot| {
-            let pages = (0..).map(|index| offset(slot, index) as usize);
-            let pages = pages.map_while(|at| bytes.get(at..bytes.len().min(at + PAGE)));
-            read_slot(
-                &pages
-                    .take_while(|page| !page.is_empty())
-                    .collect::<Vec<_>>()
-                    .concat(),
-            )
-        }))
+        let mut slots = [Vec::new(), Vec::new()];
+        let pages = bytes.chunks(PAGE).skip(1).enumerate();
+        pages.for_each(|(index, page)| slots[index % 2].extend(page));
+        Ok(slots)
     }
 
     fn retry(&self, mut attempt: impl FnMut() -> io::Result<()>) -> io::Result<()> {
@@ -245,11 +237,6 @@ fn offset(slot: usize, page: usize) -> u64 {
     (PAGE * (1 + 2 * page + slot)) as u64
 }
 
-fn digest(header: &[u8], text: &[u8]) -> [u8; 32] {
-    let digest = Sha256::new().chain_update(header).chain_update(text);
-    digest.finalize().into()
-}
-
 fn read_head(page: &[u8]) -> Option<Head> {
     let end = page.iter().position(|byte| *byte == b'\n')?;
     let (first, rest) = page.split_at(end);
@@ -266,31 +253,64 @@ fn read_head(page: &[u8]) -> Option<Head> {
     })
 }
 
-fn read_slot(bytes: &[u8]) -> Slot {
-    let Some((header, rest)) = bytes.split_at_checked(SLOT_HEADER_LEN) else {
-        return Slot::Unused;
-    };
-    if header.iter().all(|byte| *byte == 0) {
-        return Slot::Unused;
+impl SlotHeader {
+    /// From the bytes of a slot; a slot that is too short was never written.
+    fn read(slot: &[u8]) -> Self {
+        let word = |at| {
+            slot.get(at..at + 8)?
+                .first_chunk()
+                .copied()
+                .map(u64::from_le_bytes)
+        };
+        let sizes = word(8).unwrap_or_default();
+        Self {
+            number: word(0).unwrap_or_default(),
+            len: sizes as u32,
+            kind: (sizes >> 32) as u32,
+            checksum: word(16).unwrap_or_default(),
+        }
     }
-    parse_slot(header, rest).unwrap_or(Slot::Torn)
-}
 
-fn parse_slot(header: &[u8], rest: &[u8]) -> Option<Slot> {
-    let (number, after) = header.split_first_chunk()?;
-    let (len, after) = after.split_first_chunk()?;
-    let (kind, sum) = after.split_first_chunk()?;
-    let text = rest.get(..u32::from_le_bytes(*len) as usize)?;
-    if digest(&header[..SLOT_HEADER_LEN - 32], text) != sum {
-        return None;
+    fn write(self) -> [u8; SLOT_HEADER_LEN] {
+        let words = [self.number, self.sizes(), self.checksum].map(u64::to_le_bytes);
+        let mut bytes = [0; SLOT_HEADER_LEN];
+        bytes.copy_from_slice(words.as_flattened());
+        bytes
     }
-    let content = match u32::from_le_bytes(*kind) {
-        1 => Content::Text(str::from_utf8(text).ok()?.to_owned()),
-        2 => Content::Moved,
-        _ => return None,
-    };
-    let number = u64::from_le_bytes(*number);
-    Some(Slot::Valid { number, content })
+
+    fn sizes(self) -> u64 {
+        u64::from(self.kind) << 32 | u64::from(self.len)
+    }
+
+    /// What the slot says; `None` if it was not written to its end.
+    fn content(self, slot: &[u8]) -> Option<Content> {
+        let text = slot.get(SLOT_HEADER_LEN..)?.get(..self.len as usize)?;
+        if self.number == 0 || self.checksum != self.checksum(text) {
+            return None;
+        }
+        match self.kind {
+            1 => Some(Content::Text(str::from_utf8(text).ok()?.to_owned())),
+            2 => Some(Content::Moved),
+            _ => None,
+        }
+    }
+
+    /// Of all but the checksum, and the text. It tells a torn slot, not a forged one, and is
+    /// cheap: newcomers read the record again and again.
+    fn checksum(self, text: &[u8]) -> u64 {
+        let mix = |sum: u64, word: u64| {
+            let mixed = (sum ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            mixed ^ mixed >> 29
+        };
+        let (words, rest) = text.as_chunks::<8>();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        let words = words
+            .iter()
+            .chain([&last])
+            .map(|word| u64::from_le_bytes(*word));
+        words.fold(mix(mix(!0, self.number), self.sizes()), mix)
+    }
 }
 
 /// Reads until the buffer is full or the file ends.
@@ -348,7 +368,7 @@ mod tests {
             Head::Present { boot: 1, host: 2 }
         );
         assert_eq!(record.read().expect("read"), Content::Nothing);
-        for len in [0, 1, 4047, 4048, 4049, 100_000, 5, TEXT_LEN_MAX] {
+        for len in [0, 1, 4071, 4072, 4073, 100_000, 5, TEXT_LEN_MAX] {
             let long = "x".repeat(len);
             record.reserve(len).expect("room");
             record.write(&long).expect("written");

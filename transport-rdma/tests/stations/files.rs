@@ -11,7 +11,7 @@ use spindle_dds_transport::shm::{DomainRegistry, HostOptions, MemberEntry, Stati
 
 use crate::child::{DOMAIN, Process, ask_all};
 use crate::directory;
-use crate::namespaces::in_namespaces;
+use crate::inside::in_own_mounts;
 
 /// Two members in view 2, and their entries.
 fn two_members(directory: &Path) -> (Vec<Process>, String) {
@@ -179,10 +179,7 @@ fn long_entry(id: u128) -> MemberEntry {
 
 #[test]
 fn on_a_full_file_system_members_go_on_and_newcomers_are_refused() {
-    if !in_namespaces(
-        &["-m"],
-        "files::on_a_full_file_system_members_go_on_and_newcomers_are_refused",
-    ) {
+    if !in_own_mounts("files::on_a_full_file_system_members_go_on_and_newcomers_are_refused") {
         return;
     }
     let directory = small_file_system("size=64k");
@@ -213,10 +210,7 @@ fn on_a_full_file_system_members_go_on_and_newcomers_are_refused() {
 
 #[test]
 fn without_inodes_members_go_on_and_newcomers_are_refused() {
-    if !in_namespaces(
-        &["-m"],
-        "files::without_inodes_members_go_on_and_newcomers_are_refused",
-    ) {
+    if !in_own_mounts("files::without_inodes_members_go_on_and_newcomers_are_refused") {
         return;
     }
     let directory = small_file_system("size=64k,nr_inodes=12");
@@ -238,10 +232,8 @@ fn without_inodes_members_go_on_and_newcomers_are_refused() {
 
 #[test]
 fn a_file_system_is_not_made_read_only_under_its_members_or_they_go_on() {
-    if !in_namespaces(
-        &["-m"],
-        "files::a_file_system_is_not_made_read_only_under_its_members_or_they_go_on",
-    ) {
+    if !in_own_mounts("files::a_file_system_is_not_made_read_only_under_its_members_or_they_go_on")
+    {
         return;
     }
     let directory = small_file_system("size=64k");

@@ -7,6 +7,8 @@ mod deaths;
 mod files;
 #[path = "../fork/mod.rs"]
 mod fork;
+#[path = "../inside/mod.rs"]
+mod inside;
 mod namespaces;
 mod record;
 mod segments;

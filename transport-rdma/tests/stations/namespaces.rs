@@ -1,41 +1,8 @@
 //! Members in different pid namespaces that share a directory, as containers do.
 
-use std::os::unix::fs::MetadataExt;
-use std::process::Command;
-
 use crate::child::{DOMAIN, Process, ask_all};
 use crate::directory;
-
-/// Set in a test that runs in namespaces of its own.
-const INSIDE: &str = "SPINDLE_TEST_INSIDE";
-
-/// Starts a program as the first process of a new pid namespace, which ends with the starter.
-const NEW_PIDS: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
-
-fn is_root() -> bool {
-    let root = std::fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0);
-    if !root {
-        eprintln!("skipped: only root makes namespaces");
-    }
-    root
-}
-
-/// Runs test `name` again in new namespaces (options of unshare(1)) and returns false; true if
-/// this is that run.
-pub(crate) fn in_namespaces(kinds: &[&str], name: &str) -> bool {
-    if std::env::var_os(INSIDE).is_some() {
-        return true;
-    }
-    if is_root() {
-        let this = std::env::current_exe().expect("this program");
-        let mut inside = Command::new("unshare");
-        inside.args(kinds).arg(this).env(INSIDE, "1");
-        inside.args(["--exact", name, "--nocapture"]);
-        let done = inside.status().expect("unshare (util-linux) runs");
-        assert!(done.success(), "{name} in namespaces {kinds:?}");
-    }
-    false
-}
+use crate::inside::{NEW_PIDS, is_root};
 
 fn enter(process: &mut Process) -> String {
     process.ask(&format!("enter {DOMAIN} 0"))
