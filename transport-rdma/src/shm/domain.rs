@@ -47,7 +47,8 @@ use super::presence;
 use super::process;
 use super::record_file::{Content, Head, VERSION};
 use super::socket::Deadline;
-use super::view_record::ViewRecord;
+use super::view_record::{MemberEntry, ViewRecord};
+use crate::sleep::eventfd::signal_eventfd;
 
 /// How long to wait for the lock, which is held only for moments unless its holder is
 /// stopped.
@@ -82,8 +83,20 @@ pub(super) struct Domain {
     host: u128,
     files: Mutex<Arc<DomainFiles>>,
     shown: Mutex<Shown>,
+    stations: Mutex<Vec<Weak<StationSocket>>>,
     /// That the record cannot be written anew was logged.
     is_damage_logged: AtomicBool,
+}
+
+/// The socket of a station of this process, which makes it anew when it is removed.
+#[derive(Debug)]
+pub(super) struct StationSocket {
+    /// The name of its file within the domain.
+    pub(super) file: String,
+    /// Wakes its I/O thread.
+    pub(super) kick: OwnedFd,
+    /// The file was found missing.
+    pub(super) is_missing: AtomicBool,
 }
 
 /// The sign that members live here.
@@ -148,6 +161,7 @@ impl Domain {
                         host,
                         files: Mutex::new(files),
                         shown: Mutex::default(),
+                        stations: Mutex::default(),
                         is_damage_logged: AtomicBool::new(false),
                     });
                 }
@@ -215,6 +229,7 @@ impl Domain {
                     thread::sleep(TRY_AGAIN_AFTER);
                 }
             } else if files.is_at(&self.path) || !locked.restore() {
+                self.check_stations();
                 return Ok(locked);
             }
         }
@@ -252,9 +267,36 @@ impl Domain {
         }
     }
 
-    /// Whether a process of this host is alive: see [`DomainFiles::has_living_process`].
-    pub(super) fn has_living_process(&self, pid: u32, start: u64) -> bool {
-        self.files().has_living_process(pid, start)
+    /// From now on, the socket is looked for whenever the record is locked.
+    pub(super) fn watch(&self, socket: &Arc<StationSocket>) {
+        let mut stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
+        stations.retain(|it| it.strong_count() > 0);
+        stations.push(Arc::downgrade(socket));
+    }
+
+    /// Wakes the stations whose sockets are missing: a newcomer calls all members of its first
+    /// view, and each of them has recorded that view, which locks the record.
+    fn check_stations(&self) {
+        let stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
+        for station in stations.iter().filter_map(Weak::upgrade) {
+            if !self.has_at_path(&station.file) {
+                station.is_missing.store(true, Ordering::Release);
+                // A full event descriptor is readable already.
+                let _ = signal_eventfd(&station.kick);
+            }
+        }
+    }
+
+    /// Whether the process of a member of this host is alive: see [`DomainFiles::lives`].
+    pub(super) fn lives(&self, member: &MemberEntry) -> bool {
+        self.files().lives(member, |file| self.is_own(file))
+    }
+
+    /// Whether this is the socket of a station of this process.
+    fn is_own(&self, file: &str) -> bool {
+        let stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stations = stations.iter().filter_map(Weak::upgrade);
+        stations.any(|it| it.file == file)
     }
 
     /// Whether a file of this domain is known not to exist: not if the directory was removed.
@@ -436,6 +478,12 @@ impl Locked {
         self.lock.files().sweep_stations()
     }
 
+    /// Whether the process of a member of this host is alive: see [`DomainFiles::lives`].
+    pub(super) fn lives(&self, member: &MemberEntry) -> bool {
+        let files = self.lock.files();
+        files.lives(member, |file| self.domain.is_own(file))
+    }
+
     /// The files that are locked.
     pub(super) fn files(&self) -> &Arc<DomainFiles> {
         self.lock.files()
@@ -497,11 +545,11 @@ impl Locked {
             .map_err(|errno| format!("another process holds the new one: {errno}"))?;
         let found = next.record().read().map_err(|error| error.to_string())?;
         if let Content::Text(other) = &found
-            && lives(&next, other)
+            && lives(&next, &domain, other)
         {
             return match text
                 .as_deref()
-                .is_some_and(|text| lives(self.lock.files(), text))
+                .is_some_and(|text| lives(self.lock.files(), &domain, text))
             {
                 true => Err("other members are recorded there: two groups of one domain".into()),
                 // The members of this record have ended: it is the other one that counts.
@@ -528,13 +576,13 @@ impl Locked {
 }
 
 /// Whether a record in these files names a member of this host that is alive.
-fn lives(files: &DomainFiles, text: &str) -> bool {
+fn lives(files: &DomainFiles, domain: &Domain, text: &str) -> bool {
     let Ok(boot) = process::boot() else {
         return true;
     };
     // What is not understood may be of living members.
     ViewRecord::read(text).is_none_or(|record| {
-        let lives = |pid, start| files.has_living_process(pid, start);
-        record.lives_here_besides(0, boot, &lives)
+        let lives = |member: &MemberEntry| files.lives(member, |file| domain.is_own(file));
+        record.lives_here_besides(0, boot, lives)
     })
 }

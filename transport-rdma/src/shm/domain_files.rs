@@ -14,6 +14,7 @@ use super::process;
 use super::record_file::RecordFile;
 use super::socket::{self, Deadline};
 use super::station_name::{SUFFIX, StationName};
+use super::view_record::MemberEntry;
 
 /// Held by the thread of this process that has the lock of some domain, or closes a record.
 pub(super) static HERE: Mutex<()> = Mutex::new(());
@@ -147,18 +148,30 @@ impl DomainFiles {
         Ok(stations.any(|(name, what)| name.lives(here).unwrap_or_else(|| self.answers(&what))))
     }
 
-    /// Whether a process is alive. Processes of other pid namespaces are asked by their
-    /// stations' sockets.
-    pub(super) fn has_living_process(&self, pid: u32, start: u64) -> bool {
-        if process::start_time(pid) == Some(start) {
-            return true;
-        }
+    /// Whether the process of a member of this host is alive. Processes of other pid
+    /// namespaces are asked by their stations' sockets. `is_own` tells the sockets of this
+    /// process.
+    pub(super) fn lives(&self, member: &MemberEntry, is_own: impl Fn(&str) -> bool) -> bool {
+        let Some(name) = StationName::in_address(&member.address, member.id) else {
+            return process::start_time(member.pid) == Some(member.start);
+        };
         let Ok(here) = process::visible_namespace() else {
             return true;
         };
-        let stations = self.stations().into_iter();
-        let mut its = stations.filter(|(name, _)| (name.pid, name.start) == (pid, start));
-        its.any(|(name, what)| name.lives(here).unwrap_or_else(|| self.answers(&what)))
+        let file = name.file();
+        match name.lives(here) {
+            // A process of a namespace that has ended may have had the pid, the start time (to
+            // 10 ms) and the namespace's number of this one.
+            Some(true) if name.pid == std::process::id() => is_own(&file) || !self.refuses(&file),
+            Some(lives) => lives,
+            None => self.answers(&file),
+        }
+    }
+
+    /// Whether it is certain that a socket has no station any more.
+    fn refuses(&self, what: &str) -> bool {
+        let connected = socket::connect(&self.path_of(what));
+        connected.is_err_and(|errno| errno == Errno::CONNREFUSED)
     }
 
     /// Asks a station whether its process is alive: by connecting, which the kernel answers

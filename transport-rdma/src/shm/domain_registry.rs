@@ -228,7 +228,7 @@ impl DomainRegistry {
 
     /// Whether this host can tell that the process of a member has ended.
     pub fn is_known_dead(&self, member: &MemberEntry) -> bool {
-        member.host == self.me.host && !self.domain.has_living_process(member.pid, member.start)
+        member.host == self.me.host && !self.domain.lives(member)
     }
 
     /// Records a view that others have decided and that has this member. The record never
@@ -324,13 +324,13 @@ impl Drop for DomainRegistry {
 }
 
 fn lives_here_besides(locked: &Locked, record: &ViewRecord, me: u128) -> Result<bool, SetupError> {
-    let lives = |pid, start| locked.files().has_living_process(pid, start);
+    let lives = |member: &MemberEntry| locked.lives(member);
     Ok(record.lives_here_besides(me, process::boot()?, lives))
 }
 
 fn living(locked: &Locked, record: Option<&ViewRecord>) -> Result<DomainState, SetupError> {
     let boot = process::boot()?;
-    let lives = |pid, start| locked.files().has_living_process(pid, start);
+    let lives = |member: &MemberEntry| locked.lives(member);
     let living = record.map_or_else(Vec::new, |record| record.living(boot, lives));
     Ok(if living.is_empty() {
         DomainState::Empty

@@ -1,6 +1,7 @@
 //! Facts about processes from the kernel: whether one is alive, and its identity.
 
 use std::io;
+use std::sync::OnceLock;
 
 use super::error::SetupError;
 
@@ -42,8 +43,16 @@ pub(super) fn namespace() -> Result<u64, SetupError> {
 /// The pid namespace whose processes can be looked up here: that of this process, or 0, which
 /// is none, where `/proc` shows another one.
 pub(super) fn visible_namespace() -> Result<u64, SetupError> {
-    let is_own = start_time(std::process::id()) == Some(own_start_time()?);
-    if is_own { namespace() } else { Ok(0) }
+    static KNOWN: OnceLock<(u32, u64)> = OnceLock::new();
+    let pid = std::process::id();
+    // A forked child may be in another namespace.
+    if let Some((_, known)) = KNOWN.get().filter(|known| known.0 == pid) {
+        return Ok(*known);
+    }
+    let is_own = start_time(pid) == Some(own_start_time()?);
+    let visible = if is_own { namespace()? } else { 0 };
+    let _ = KNOWN.set((pid, visible));
+    Ok(visible)
 }
 
 /// The mount namespace of this process.

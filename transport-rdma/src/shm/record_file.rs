@@ -178,7 +178,7 @@ impl RecordFile {
     pub(super) fn reserve(&self, len: usize) -> io::Result<()> {
         let len = len.min(TEXT_LEN_MAX);
         let pages = (SLOT_HEADER_LEN + len).div_ceil(PAGE);
-        let wanted = offset(0, pages) as u64;
+        let wanted = offset(0, pages);
         let size = rustix::fs::fstat(&self.file)?.st_size as u64;
         if size >= wanted {
             return Ok(());

@@ -6,6 +6,9 @@ use std::fmt;
 use super::error::SetupError;
 use super::process;
 
+/// Begins the address of a station on its host.
+pub(super) const MAGIC: &[u8] = b"shm1";
+
 /// End of the name of a station's socket.
 pub(super) const SUFFIX: &str = ".station";
 
@@ -40,6 +43,22 @@ impl StationName {
         })
     }
 
+    /// The name in a member's address, which contains that of its station: `shm1`, the id, and
+    /// the name.
+    pub(super) fn in_address(address: &[u8], id: u128) -> Option<Self> {
+        let start = [MAGIC, &id.to_le_bytes()].concat();
+        let at = address.windows(start.len()).position(|it| it == start)?;
+        let rest = &address[at + start.len()..];
+        let is_in_name = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'-';
+        let end = rest.iter().position(|byte| !is_in_name(byte));
+        Self::read(str::from_utf8(&rest[..end.unwrap_or(rest.len())]).ok()?)
+    }
+
+    /// The name of the socket's file within its domain.
+    pub(super) fn file(&self) -> String {
+        format!("{self}{SUFFIX}")
+    }
+
     /// Whether its process is alive; `None` if it is of another pid namespace than `here`.
     pub(super) fn lives(&self, here: u64) -> Option<bool> {
         (self.namespace == here).then(|| process::start_time(self.pid) == Some(self.start))
@@ -71,6 +90,17 @@ mod tests {
         assert_eq!(mine.lives(here + 1), None);
         let ended = StationName { start: 1, ..mine };
         assert_eq!(ended.lives(here), Some(false));
+        let address = [
+            b"net1",
+            MAGIC,
+            &[7; 16],
+            mine.to_string().as_bytes(),
+            b"\x04\x7f",
+        ]
+        .concat();
+        let id = u128::from_le_bytes([7; 16]);
+        assert_eq!(StationName::in_address(&address, id), Some(mine));
+        assert_eq!(StationName::in_address(&address, id + 1), None);
         for text in ["", "what", "1-2-3", "1-2-3-4-5", "1-x-3-4", "1-2-3-"] {
             assert_eq!(StationName::read(text), None, "{text}");
         }

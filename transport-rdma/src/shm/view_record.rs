@@ -113,11 +113,14 @@ impl ViewRecord {
     }
 
     /// The members that are alive, as far as this host can tell. `boot` is the current one;
-    /// `lives` tells of a process of this host, by pid and start time.
-    pub(super) fn living(&self, boot: u128, lives: impl Fn(u32, u64) -> bool) -> Vec<MemberEntry> {
-        let is_living = |entry: &&MemberEntry| {
-            entry.host != self.host || self.boot == boot && lives(entry.pid, entry.start)
-        };
+    /// `lives` tells of a member of this host.
+    pub(super) fn living(
+        &self,
+        boot: u128,
+        lives: impl Fn(&MemberEntry) -> bool,
+    ) -> Vec<MemberEntry> {
+        let is_living =
+            |entry: &&MemberEntry| entry.host != self.host || self.boot == boot && lives(entry);
         let members = self.decision.members.iter();
         members.filter(is_living).cloned().collect()
     }
@@ -127,11 +130,11 @@ impl ViewRecord {
         &self,
         me: u128,
         boot: u128,
-        lives: impl Fn(u32, u64) -> bool,
+        lives: impl Fn(&MemberEntry) -> bool,
     ) -> bool {
         let members = self.decision.members.iter();
         let mut others = members.filter(|entry| entry.host == self.host && entry.id != me);
-        self.boot == boot && others.any(|entry| lives(entry.pid, entry.start))
+        self.boot == boot && others.any(lives)
     }
 
     /// Room that the text of a record needs for members that take `members` bytes.
@@ -310,7 +313,7 @@ mod tests {
     fn members_of_other_hosts_count_as_alive_and_of_an_earlier_boot_as_dead() {
         let mut record = record(3);
         let boot = record.boot;
-        let lives = |pid, _| pid != 7;
+        let lives = |member: &MemberEntry| member.pid != 7;
         assert_eq!(record.living(boot, lives).len(), 3, "of another host");
         assert!(!record.lives_here_besides(9, boot, lives));
         record.host = 1 << 100;

@@ -363,16 +363,16 @@ impl Participant {
         format!("{before:?} {:?}", Some(spare()))
     }
 
-    /// Entries are written as `id:pid:start`; the host of all is 1.
+    /// Entries are written as `id:pid:start:address`; the host of all is 1.
     fn record(&mut self, words: &[&str]) -> String {
         let id = self.station.id();
         match words {
             ["entry"] => {
-                let me = MemberEntry::here(id, 1, vec![]).expect("a process");
-                format!("{}:{}:{}", me.id, me.pid, me.start)
+                let me = MemberEntry::here(id, 1, self.station.address()).expect("a process");
+                format!("{}:{}:{}:{}", me.id, me.pid, me.start, hex(&me.address))
             }
             ["enter", domain, at_ns] => {
-                let me = MemberEntry::here(id, 1, vec![1, 2]).expect("a process");
+                let me = MemberEntry::here(id, 1, self.station.address()).expect("a process");
                 let register = DomainRegistry::open(number(domain), Some(&self.directory), me);
                 let register = register.expect("a register");
                 wait_until(number(at_ns));
@@ -415,7 +415,7 @@ fn entry(text: &str) -> MemberEntry {
         host: 1,
         pid: number(fields[1]),
         start: number(fields[2]),
-        address: vec![],
+        address: unhex(fields[3]),
     }
 }
 

@@ -2,9 +2,9 @@
 //! process, so that sockets of processes that have ended can be recognized and removed.
 
 use crate::shm::error::SetupError;
-use crate::shm::station_name::{SUFFIX, StationName};
+use crate::shm::process;
+use crate::shm::station_name::{MAGIC, SUFFIX, StationName};
 
-const MAGIC: &[u8] = b"shm1";
 const NAME_LEN_MAX: usize = 80;
 
 /// An address on this host, valid for all that use the same domain directory.
@@ -35,6 +35,13 @@ impl Address {
             id: u128::from_le_bytes(*id),
             name: String::from_utf8_lossy(name).into_owned(),
         })
+    }
+
+    /// Whether its process may be alive.
+    pub(super) fn may_live(&self) -> Result<bool, SetupError> {
+        let here = process::visible_namespace()?;
+        let name = StationName::read(&self.name);
+        Ok(name.is_some_and(|name| name.lives(here) != Some(false)))
     }
 
     /// The name of the socket file within its domain.

@@ -23,6 +23,9 @@ const HELLO_WITHIN: Duration = Duration::from_secs(2);
 /// Most connections that have not said hello yet; beyond that the oldest is closed.
 const STRANGERS_MAX: usize = 64;
 
+/// Pause before a missing socket is made anew, when that has failed.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
 /// Pause in accepting after the system ran out of descriptors.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -85,7 +88,7 @@ impl IoThread {
             self.expire_deadlines(&mut state);
             drop(state);
             shared.notify();
-            if Instant::now() >= self.look_at {
+            if shared.is_socket_missing() || Instant::now() >= self.look_at {
                 self.look();
             }
         }
@@ -213,6 +216,7 @@ impl IoThread {
     /// Looks whether the domain's record and this station's socket are still at their paths.
     fn look(&mut self) {
         self.shared.domain.look();
+        self.look_at = Instant::now() + LOOK_EVERY;
         match self.shared.listen_again() {
             Ok(Some(listener)) => {
                 // Calls that have come to the one before are taken first.
@@ -222,10 +226,12 @@ impl IoThread {
                 tracing::warn!(file, "the socket of a station was removed: it is made anew");
             }
             Ok(None) => {}
-            // The domain has logged that its directory is not there.
-            Err(error) => tracing::debug!(%error, "the socket of a station is not made anew"),
+            // The lock is held, or the directory is not there, which the domain has logged.
+            Err(error) => {
+                tracing::debug!(%error, "the socket of a station is not made anew");
+                self.look_at = Instant::now() + LOOK_AGAIN_AFTER;
+            }
         }
-        self.look_at = Instant::now() + LOOK_EVERY;
     }
 
     fn expire_deadlines(&mut self, state: &mut State) {

@@ -1,5 +1,6 @@
 //! State shared by a station's handle, its I/O thread and its segments.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use super::state::State;
 use crate::fabric::peers::Rank;
 use crate::memory::mapping::{Mapping, Populated};
 use crate::shm::descriptor;
-use crate::shm::domain::{Domain, LOCK_WITHIN};
+use crate::shm::domain::{Domain, LOCK_WITHIN, StationSocket};
 use crate::shm::error::SetupError;
 use crate::shm::memory;
 use crate::shm::socket::{self, Deadline};
@@ -33,7 +34,7 @@ pub(super) struct Shared {
     pub(super) domain: Arc<Domain>,
     pub(super) sleep: SleepState,
     /// Wakes the I/O thread.
-    kick: OwnedFd,
+    socket: Arc<StationSocket>,
     /// Rows are prefaulted.
     prefault: bool,
     /// Sent with a hello: my doorbell row, my event descriptor, a pidfd.
@@ -88,12 +89,18 @@ impl Shared {
         let pidfd = Arc::new(descriptor::own_pidfd()?);
         let address = Address::here(options.id)?;
         let listener = listen(&domain, &address, Deadline::after(LOCK_WITHIN))?;
+        let socket = Arc::new(StationSocket {
+            file: address.file(),
+            kick,
+            is_missing: AtomicBool::new(false),
+        });
+        domain.watch(&socket);
         let state = State::new();
         let shared = Self {
             address,
             domain,
             sleep: SleepState::new(own.region(), Arc::clone(&event), futexes),
-            kick,
+            socket,
             prefault: options.prefault,
             row: Arc::new(row),
             event,
@@ -137,11 +144,16 @@ impl Shared {
     /// Wakes the I/O thread.
     pub(super) fn kick(&self) {
         // A full event descriptor is readable already.
-        let _ = signal_eventfd(&self.kick);
+        let _ = signal_eventfd(&self.socket.kick);
     }
 
     pub(super) fn kicked(&self) -> &OwnedFd {
-        &self.kick
+        &self.socket.kick
+    }
+
+    /// Whether the station's socket was found missing since the last call.
+    pub(super) fn is_socket_missing(&self) -> bool {
+        self.socket.is_missing.swap(false, Ordering::AcqRel)
     }
 
     /// Wakes threads that wait for a change of the state.
