@@ -55,8 +55,9 @@ pub(crate) enum EntityKind {
 }
 
 /// Names an instance of a topic, or an entity (the standard's `InstanceHandle_t`). Two handles
-/// are equal if they name the same thing, wherever they come from. They have a total order, in
-/// which `take_next_instance` visits instances.
+/// are equal if they name the same thing, wherever they come from, except for instances of which
+/// only the digests of the keys are equal: their handles differ, and are of one participant. They
+/// have a total order, in which `take_next_instance` visits instances.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct InstanceHandle {
     kind: HandleKind,
@@ -100,7 +101,8 @@ impl InstanceHandle {
         }
     }
 
-    /// The key hash of the instance it names, if it names one.
+    /// The key hash of the instance it names, if it names one. Of the instances of which the key
+    /// hashes are digests and equal, all but one have another value in its place.
     pub const fn key_hash(&self) -> Option<KeyHash> {
         match self.kind {
             HandleKind::Instance => Some(KeyHash(self.value)),

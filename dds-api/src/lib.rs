@@ -28,6 +28,7 @@ mod entity;
 mod error;
 mod handle;
 mod joining;
+mod keys;
 mod lease;
 mod listener;
 pub mod monitor;

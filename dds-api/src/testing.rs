@@ -51,6 +51,15 @@ pub fn join_requests(participant: &DomainParticipant) -> Result<u64> {
     Ok(participant.core.ready()?.control_queue().join_requests())
 }
 
+/// Fails the participant, as if its driver could not enter the next view, for this reason.
+///
+/// # Errors
+/// NOT_ENABLED, ALREADY_DELETED.
+pub fn fail(participant: &DomainParticipant, why: &str) -> Result<()> {
+    participant.core.ready()?.fail(why);
+    Ok(())
+}
+
 /// Threads that wait for room in the rings of the participant, or within RESOURCE_LIMITS of
 /// its writers.
 ///

@@ -467,13 +467,13 @@ impl Counted {
     }
 
     fn give(&self, tickets: u64) {
-        self.look();
+        self.assert_not_freed();
         if self.tickets.give(tickets) {
             self.drop_one();
         }
     }
 
-    fn look(&self) {
+    fn assert_not_freed(&self) {
         // SAFETY: a ticket or a count keeps the memory; loom checks it.
         self.memory.with(|freed| assert!(!unsafe { *freed }));
     }

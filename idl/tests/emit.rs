@@ -64,6 +64,16 @@ fn owned_types_derive_serde_when_asked() {
     assert!(!generate(idl, &bare()).contains("serde"));
 }
 
+/// Derives repeat the paths of fields without the lints that the type allows, so these must not
+/// trigger `unused_qualifications`.
+#[test]
+fn paths_outside_of_modules_are_as_short_as_possible() {
+    let idl = "module a { struct S { long x; }; }; struct T { a::S s; };";
+    let text = generate(idl, &EmitOptions::default());
+    assert!(text.contains("pub s: a::S"), "{text}");
+    assert!(!text.contains("self::"), "{text}");
+}
+
 /// Types that few members have: the lines of the structure, and its members as types.
 #[test]
 fn member_types() {

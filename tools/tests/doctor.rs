@@ -72,7 +72,7 @@ fn write_secret(path: &Path, text: &str) {
 }
 
 #[test]
-fn who_is_called_is_not_disturbed() {
+fn a_check_does_not_disturb_the_participant_that_it_calls() {
     let home = Home::new();
     let here = home.directory.path().to_str().expect("text");
     let secret = home.secret.to_str().expect("text");
@@ -184,7 +184,7 @@ fn json_says_the_same() {
     let report: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(report["fit"], serde_json::Value::Bool(code == 0));
     assert!(report["machine"]["rdma"]["devices"].is_array());
-    assert_eq!(report["ways"][0]["fabric"], "shm");
+    assert_eq!(report["fabrics"][0]["fabric"], "shm");
 }
 
 #[test]

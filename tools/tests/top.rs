@@ -188,7 +188,7 @@ fn seen(scene: &Value, [writer, reader]: [u32; 2]) -> Option<()> {
 }
 
 #[test]
-fn who_publishes_is_seen_and_who_does_not_take_is_named() {
+fn rates_of_writers_and_readers_that_block_them_are_shown() {
     let home = tempfile::tempdir().expect("a directory");
     let directory = home.path().join("domains");
     let parts = ["writer", "reader"].map(|part| Part::start(part, &directory));

@@ -1,7 +1,7 @@
 /* Corosync's closed process groups: every member delivers the same messages in the same
- * order (CPG_TYPE_AGREED). Runs in a cell of its own, with a daemon: see `corosync-cell`.
+ * order (CPG_TYPE_AGREED). Runs in namespaces of its own, with a daemon: see `corosync-cell`.
  *
- * A sender is a member too, and has to take what is delivered to it, or it is stopped. */
+ * A sender is a member too: it must take the messages delivered to it, or flow control stops it. */
 #define _GNU_SOURCE
 #include <corosync/cpg.h>
 #include <poll.h>
@@ -83,7 +83,7 @@ static int members(struct group *it) {
     return count;
 }
 
-/* Whatever is there; sleeps for it, if that is wanted. */
+/* Delivers all pending messages; with `block`, sleeps until there is one. Returns their number. */
 static int dispatch(struct group *it, int block) {
     uint64_t before = it->echoes;
     struct pollfd one = {it->descriptor, POLLIN, 0};
@@ -120,7 +120,7 @@ static void publish(unsigned char *bytes) {
         send_one(&group, stamp, bytes, with->size);
     }
     schedule_report(&schedule);
-    /* A member that does not take blocks the others. */
+    /* A member that takes no messages blocks the others. */
     for (int i = 0; i < 3000 && members(&group) > 1; i++) {
         dispatch(&group, 0);
         sleep_ns(1000000);
@@ -173,7 +173,7 @@ static void pong(unsigned char *bytes) {
     while (!meter.complete) {
         int came = dispatch(&in, with->block);
         if (!go_on(&patience, with, came, meter.samples)) misused("no ping");
-        /* One ping at a time is under way. */
+        /* One ping at a time is in flight. */
         if (came) send_one(&out, in.last, bytes, with->size);
         dispatch(&out, 0);
     }
@@ -182,7 +182,7 @@ static void pong(unsigned char *bytes) {
 int main(int argc, char **argv) {
     static struct arguments arguments;
     arguments = parse(argc, argv);
-    if (arguments.copy) misused("--read copy: it has been copied already");
+    if (arguments.copy) misused("--read copy: the middleware has copied the sample already");
     if (arguments.readers >= MEMBERS_MAX) misused("--readers");
     unsigned char *bytes = calloc(1, arguments.size ? arguments.size : 1);
     if (!bytes) fail("calloc");

@@ -1,9 +1,8 @@
-// Fast DDS 2.9 as Debian has it: reliable, keep-all, through its shared-memory transport.
+// Fast DDS 2.9 of Debian: reliable, keep-all, over its shared-memory transport.
 //
-// Tuned as found to be fastest without losing samples: history of 300, a heartbeat each
-// millisecond, a reader that answers it at once (by default after 5 ms, which alone caps
-// the rate at about 97,000 samples a second), a segment of 16 MiB. Data sharing is off: it
-// was seen to lose samples.
+// These settings were the fastest found that lose no samples: a history of 300, a heartbeat per
+// millisecond, a reader that answers it at once (the default of 5 ms limits the rate to about
+// 97,000 samples per second), a segment of 16 MiB. Data sharing is off: it lost samples.
 #include <chrono>
 #include <memory>
 #include <string>
@@ -37,7 +36,7 @@ namespace {
 constexpr int HISTORY = 300;
 constexpr uint32_t SEGMENT_BYTES = 16u << 20;
 constexpr int DOMAIN = 48;
-// The encapsulation that each payload begins with.
+// Bytes of the encapsulation header of each payload.
 constexpr uint32_t ENCAPSULATION = 4;
 
 struct Probe {
@@ -45,7 +44,7 @@ struct Probe {
     std::vector<unsigned char> bytes;
 };
 
-// By hand, what fastddsgen would make of a struct with a sequence of octets.
+// Written by hand as fastddsgen would generate it for a struct with a sequence of octets.
 class ProbeType : public TopicDataType {
 public:
     explicit ProbeType(size_t size) {
@@ -159,7 +158,7 @@ int readers_of(DataWriter *writer) {
 
 void wait_for_readers(DataWriter *writer, int readers) {
     while (readers_of(writer) < readers) sleep_ns(1000000);
-    // Some are matched in one direction before they are in the other.
+    // Endpoints may be matched in one direction before the other.
     sleep_ns(100000000);
 }
 
@@ -261,7 +260,7 @@ void pong(Peer &peer, const arguments &with) {
 
 int main(int argc, char **argv) {
     arguments with = parse(argc, argv);
-    if (with.copy) misused("--read copy: it has been copied already");
+    if (with.copy) misused("--read copy: the middleware has copied the sample already");
     Peer peer(with);
     switch (with.role) {
     case PUBLISHER: publish(peer, with); break;

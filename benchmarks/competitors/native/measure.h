@@ -1,6 +1,6 @@
-/* What the programs for peers in C and C++ have in common: the command line, the clock,
- * what a reader notes, and the line that each process prints. The same as the crate
- * `measure`, for which see. */
+/* The common part of the programs in C and C++: the command line, the clock, the measurements
+ * of a reader, and the line that each process prints. The crate `measure` is the same for Rust
+ * and explains it. */
 #ifndef SPINDLE_PEER_MEASURE_H
 #define SPINDLE_PEER_MEASURE_H
 
@@ -19,24 +19,24 @@ struct arguments {
     enum role role;
     size_t size;
     double seconds;
-    uint64_t samples; /* 0: by seconds */
-    double rate;      /* 0: as fast as there is room */
+    uint64_t samples; /* 0: `seconds` is the limit */
+    double rate;      /* samples per second; 0: as fast as there is room */
     int readers;
-    int sum;   /* all bytes are written and summed, not the first and the last */
-    int copy;  /* the reader copies a sample out before it looks at it */
-    int block; /* the reader sleeps until something comes */
+    int sum;   /* all bytes are written and summed, not only the first and the last */
+    int copy;  /* the reader copies a sample out before it reads its bytes */
+    int block; /* the reader sleeps until a sample arrives */
     const char *session;
 };
 
-/* What travels in front of the payload. */
+/* Sent in front of the payload. */
 struct stamp {
-    uint64_t number; /* its highest bit: no other follows */
+    uint64_t number; /* the highest bit is set in the last sample */
     uint64_t sent_at_ns;
 };
 
 #define LAST_BIT (UINT64_C(1) << 63)
 #define IDLE_LIMIT_NS UINT64_C(2000000000)
-#define LOOK_EVERY 1024
+#define READ_CLOCK_EVERY 1024
 #define SPINS 200
 
 static inline void fail(const char *what) {
@@ -45,7 +45,7 @@ static inline void fail(const char *what) {
 }
 
 static inline void misused(const char *what) {
-    fprintf(stderr, "%s: not an argument, or without a value that makes sense\n", what);
+    fprintf(stderr, "%s: not an argument, or its value is invalid\n", what);
     exit(2);
 }
 
@@ -84,7 +84,7 @@ static inline struct arguments parse(int argc, char **argv) {
         else if (!strcmp(name, "--session")) it.session = value;
         else misused(name);
     }
-    /* However the runner ends, nothing of it stays behind. */
+    /* The process ends with its runner, even if the runner is killed. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     return it;
 }
@@ -110,8 +110,8 @@ static inline void spin_once(void) {
 #endif
 }
 
-/* Sleeps until shortly before, then spins: a timer alone is late by more than what is to be
- * measured. */
+/* Sleeps until shortly before `due_at_ns`, then spins: the delay of a timer exceeds the latencies
+ * that are measured. */
 static inline void wait_until(uint64_t due_at_ns) {
     for (;;) {
         uint64_t now = monotonic_ns();
@@ -121,7 +121,7 @@ static inline void wait_until(uint64_t due_at_ns) {
     }
 }
 
-/* When which sample is sent. */
+/* Decides when each sample is sent. */
 struct schedule {
     uint64_t started_ns, started_cpu_ns, ends_at_ns, next;
     int over;
@@ -133,7 +133,7 @@ static inline struct schedule begin(const struct arguments *with) {
     return it;
 }
 
-/* The stamp of the next sample, when it is due; 0 if there is none. */
+/* Waits until the next sample is due, and writes its stamp. Returns 0 after the last one. */
 static inline int next_stamp(struct schedule *it, const struct arguments *with,
                              struct stamp *stamp) {
     if (it->over) return 0;
@@ -143,9 +143,9 @@ static inline int next_stamp(struct schedule *it, const struct arguments *with,
         wait_until(it->started_ns + (uint64_t)((double)number * (1e9 / with->rate)));
         stamp->sent_at_ns = monotonic_ns();
     }
-    int look = with->rate > 0 || number % 64 == 0;
+    int read_clock = with->rate > 0 || number % 64 == 0;
     it->over = (with->samples && number + 1 >= with->samples) ||
-               (look && monotonic_ns() >= it->ends_at_ns);
+               (read_clock && monotonic_ns() >= it->ends_at_ns);
     stamp->number = number | (it->over ? LAST_BIT : 0);
     return 1;
 }
@@ -161,7 +161,7 @@ static inline void write_payload(unsigned char *bytes, size_t size, uint64_t num
 
 #define BUCKETS (64 * 64)
 
-/* What a reader notes. */
+/* The measurements of a reader. */
 struct meter {
     const char *role, *kind;
     int sum_all, complete;
@@ -180,7 +180,7 @@ static inline void meter_begin(struct meter *it, const struct arguments *with,
     it->warm_up = samples / 10;
 }
 
-/* Latencies are counted in 64 classes a power of two: 1.6 % wide. */
+/* Latencies are counted in 64 buckets for each power of two: 1.6 % wide. */
 static inline unsigned bucket_of(uint64_t ns) {
     if (ns < 64) return (unsigned)ns;
     unsigned power = 63 - (unsigned)__builtin_clzll(ns);
@@ -192,7 +192,8 @@ static inline uint64_t value_of(unsigned bucket) {
     return (UINT64_C(64) | (bucket & 63)) << (power - 6);
 }
 
-/* The sum of all bytes, in blocks whose sum fits into 16 bits, so that many are added at once. */
+/* The sum of all bytes, in blocks whose sum fits into 16 bits, so that the compiler can use vector
+ * additions. */
 static inline uint64_t sum_of(const unsigned char *bytes, size_t size) {
     uint64_t sum = 0;
     for (size_t at = 0; at < size; at += 256) {
@@ -217,7 +218,7 @@ static inline void meter_sample(struct meter *it, struct stamp stamp,
         it->next = number + 1;
     }
     int last = (stamp.number & LAST_BIT) != 0;
-    if (stamp.sent_at_ns || last || it->samples % LOOK_EVERY == 0) {
+    if (stamp.sent_at_ns || last || it->samples % READ_CLOCK_EVERY == 0) {
         uint64_t now = monotonic_ns();
         if (it->samples == 0) {
             it->started_ns = now;
@@ -270,13 +271,13 @@ static inline void schedule_report(const struct schedule *it) {
            cpu_ns() - it->started_cpu_ns, NULL);
 }
 
-/* What a reader does while nothing comes. */
+/* How a reader waits while no sample arrives. */
 struct patience {
     unsigned idle;
     uint64_t since_ns;
 };
 
-/* 0 when nothing has come for too long after something had. */
+/* Returns 0 if no sample has arrived for IDLE_LIMIT_NS after the first one. */
 static inline int go_on(struct patience *it, const struct arguments *with, int came,
                         uint64_t samples) {
     if (came) {

@@ -1,8 +1,8 @@
-/* A limit: one ring in memory that two processes share, and memcpy. Nothing can hand bytes
- * from one process to another by copying them and be faster. What is not copied can.
+/* A limit: a ring in memory that two processes share, and memcpy. A middleware that copies samples
+ * cannot be faster; one that does not copy them can.
  *
- * The writer copies each sample in, from memory of its own; the reader looks at it in place,
- * or copies it out first (--read copy). */
+ * The writer copies each sample into the ring; the reader reads it in place, or copies it out
+ * first (--read copy). */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -20,7 +20,8 @@ struct counter {
     char apart[LINE - sizeof(uint64_t)];
 };
 
-/* Counts only rise: slot i is the writer's until `sent` is above i, and again once `taken` is. */
+/* Counts only increase: slot i belongs to the writer until `sent` exceeds i, and again once `taken`
+ * does. */
 struct ring {
     struct counter sent, taken, readers;
 };
@@ -40,7 +41,7 @@ static uint64_t slots_of(size_t size) {
     return slots < 2 ? 2 : slots > SLOTS_MAX ? SLOTS_MAX : slots;
 }
 
-/* Both processes open it, in whatever order. */
+/* Called by both processes, in any order. */
 static struct end open_ring(const struct arguments *with, const char *name) {
     char path[256];
     snprintf(path, sizeof path, "/spindle-bench-%s-%s", with->session, name);
@@ -78,7 +79,7 @@ static unsigned char *slot(struct end *it) {
 
 static void send_one(struct end *it, struct stamp stamp, const unsigned char *bytes, size_t size) {
     for (unsigned idle = 0; it->mine - it->theirs == it->slot_count; idle++) {
-        /* Pairs with the reader's release: it is done with the slot. */
+        /* Pairs with the reader's release of `taken`: the slot is free. */
         it->theirs = atomic_load_explicit(&it->ring->taken.count, memory_order_acquire);
         if (idle > SPINS) sched_yield();
         else if (idle) spin_once();
@@ -88,10 +89,10 @@ static void send_one(struct end *it, struct stamp stamp, const unsigned char *by
     atomic_store_explicit(&it->ring->sent.count, ++it->mine, memory_order_release);
 }
 
-/* Notes all that is there; how many that were. */
+/* Receives all samples in the ring. Returns their number. */
 static int receive(struct end *it, const struct arguments *with, struct meter *meter,
                    unsigned char *copy, struct stamp *last) {
-    /* Pairs with the writer's release: what is below has been written. */
+    /* Pairs with the writer's release of `sent`: the slots below it are written. */
     it->theirs = atomic_load_explicit(&it->ring->sent.count, memory_order_acquire);
     int came = 0;
     while (it->mine < it->theirs) {

@@ -1,5 +1,5 @@
-/* A limit: bare datagrams over the loopback interface, 64 a system call. Nothing that uses
- * UDP without packing samples together can be faster. What finds no room is lost, and
+/* A limit: plain datagrams over the loopback interface, 64 per system call. A middleware that uses
+ * UDP cannot be faster unless it packs samples together. Datagrams without room are lost, and
  * counted. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -16,10 +16,10 @@
 #define DATAGRAM_MAX 65000
 #define PORT_FIRST 7411
 #define BUFFER_BYTES (64 << 20)
-/* A stamp that means: are you there? */
+/* The number in the stamp of a greeting. */
 #define HELLO UINT64_MAX
 
-/* Each session has an address of its own: all of 127.0.0.0/8 is this host. */
+/* Each session has its own address: all of 127.0.0.0/8 is this host. */
 static struct sockaddr_in address_of(const struct arguments *with, int end) {
     uint32_t hash = 2166136261u;
     for (const char *it = with->session; *it; it++) hash = (hash ^ (unsigned char)*it) * 16777619u;
@@ -31,7 +31,7 @@ static struct sockaddr_in address_of(const struct arguments *with, int end) {
     return it;
 }
 
-/* The one end or the other, connected with each other. */
+/* Opens an end, 0 or 1, that is connected to the other end. */
 static int open_end(const struct arguments *with, int end) {
     int it = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in mine = address_of(with, end), theirs = address_of(with, !end);
@@ -41,7 +41,7 @@ static int open_end(const struct arguments *with, int end) {
     if (bind(it, (struct sockaddr *)&mine, sizeof mine)) fail("bind");
     if (connect(it, (struct sockaddr *)&theirs, sizeof theirs)) fail("connect");
     if (setsockopt(it, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit)) fail("SO_RCVTIMEO");
-    /* As much as one may have: root more than others. */
+    /* Only root may exceed the limit of the system. */
     if (setsockopt(it, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) &&
         setsockopt(it, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes))
         fail("SO_RCVBUF");
@@ -88,7 +88,7 @@ static int receive_batch(int socket, struct batch *batch, int block) {
     return came < 0 ? 0 : came;
 }
 
-/* Until the other end has answered. */
+/* Sends greetings until the other end answers. */
 static void greet(int socket) {
     struct stamp stamp = {HELLO, 0};
     do {
@@ -117,7 +117,7 @@ static void publish(const struct arguments *with) {
         }
     }
     schedule_report(&schedule);
-    /* The end must come through, where all else may be lost. */
+    /* Repeats the last sample: the reader must receive it, while others may be lost. */
     batch->messages[0] = batch->messages[count - 1];
     for (int again = 0; again < 20; again++) {
         sleep_ns(5000000);
@@ -195,7 +195,7 @@ int main(int argc, char **argv) {
     struct arguments with = parse(argc, argv);
     if (with.size > DATAGRAM_MAX) misused("--size: more than a datagram holds");
     if (with.readers != 1) misused("--readers: a datagram has one reader");
-    if (with.copy) misused("--read copy: the system has copied already");
+    if (with.copy) misused("--read copy: the kernel has copied the sample already");
     switch (with.role) {
     case PUBLISHER: publish(&with); break;
     case SUBSCRIBER: subscribe(&with); break;

@@ -1,4 +1,4 @@
-//! Runs the experiments that the options ask for.
+//! Runs the experiments that the options select.
 
 use crate::Failure;
 use crate::model::constants;
@@ -88,7 +88,7 @@ fn add(figures: &mut [Figure], subject: Subject, part: Part) {
     }
 }
 
-/// Without anything yet.
+/// An empty figure.
 fn figure(subject: Subject) -> Figure {
     let title = match subject {
         Subject::Figure(number) => figures::plan(number, Scale { quick: true }).title,

@@ -1,14 +1,14 @@
 //! The experiments of the Spindle paper, run again in virtual time and with real processes.
 //!
 //! ```text
-//!   network      a fabric in virtual time: what work requests cost, how long writes take
+//!   network      a fabric in virtual time: the costs of work requests and the times of writes
 //!   model        the real engines over it, with the paper's costs
-//!   simulated    the figures in virtual time: what is run for each, and each claim's verdict
+//!   simulated    the figures in virtual time: their runs, and the verdict on each claim
 //!   real         the same with real processes, by `spindle perf throughput`
-//!   experiments  runs what the options ask for
+//!   experiments  runs the experiments that the options select
 //!   report       figures, series, tables, claims: the result
 //!   page         the report as one page, with plots
-//!   toll         what a thread that only sleeps costs others on this machine
+//!   toll         the cost of a thread that only sleeps for others on this machine
 //! ```
 
 #![forbid(unsafe_code)]
@@ -37,7 +37,7 @@ use clap::Parser;
 use options::Options;
 use report::{Figure, Verdict};
 
-/// Why there is no report, or none that is whole.
+/// Why there is no report, or why it is incomplete.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -53,8 +53,7 @@ enum Failure {
 }
 
 fn main() -> ExitCode {
-    // Real processes are started by this program too: what it runs is the code of the `spindle`
-    // command, built with it.
+    // This program also starts the real processes: it contains the code of the `spindle` command.
     if env::args()
         .nth(1)
         .is_some_and(|first| first == real::COMMAND)
@@ -90,7 +89,7 @@ fn write(options: &Options) -> Result<(), Failure> {
     }
 }
 
-/// A line for each source, and the tables.
+/// Prints a line for each source, and the tables.
 fn print(figure: &Figure) {
     for part in &figure.parts {
         let count = |verdict| figure.count(part.source, verdict);
@@ -101,7 +100,7 @@ fn print(figure: &Figure) {
             count(Verdict::Holds),
             count(Verdict::Shape),
             count(Verdict::Differs),
-            count(Verdict::Untold),
+            count(Verdict::NotRun),
             figure.title
         );
         for table in &part.tables {

@@ -8,8 +8,8 @@ use crate::real;
 use crate::report::Subject;
 use crate::simulated::figures;
 
-/// Runs the Spindle paper's experiments again, in virtual time and with real processes of this
-/// machine, and writes a report of them.
+/// Runs the Spindle paper's experiments again, in virtual time and with real processes on this
+/// machine, and writes a report.
 #[derive(Debug, Parser)]
 #[command(name = "paper", version)]
 pub(crate) struct Options {
@@ -23,8 +23,7 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with = "simulated",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: Option<u32>,
-    /// Run this figure of the paper only, or `upcalls`: its section III-D. May be given more than
-    /// once.
+    /// Run only this figure of the paper, or `upcalls` for its section III-D. May be repeated.
     #[arg(long, value_name = "N", value_parser = subject)]
     pub(crate) figure: Vec<Subject>,
     /// Run few points with few messages: seconds instead of minutes.
@@ -54,7 +53,7 @@ impl Options {
         all.filter(|it| self.figure.is_empty() || self.figure.contains(it))
     }
 
-    /// The command that has these options.
+    /// The command line with these options.
     pub(crate) fn command(&self) -> String {
         let source = match (self.has_simulated(), self.real_rounds()) {
             (_, None) => " --simulated".to_owned(),

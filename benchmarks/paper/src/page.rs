@@ -15,7 +15,7 @@ table{border-collapse:collapse;margin:.8em 0;width:100%}
 th,td{text-align:left;vertical-align:top;padding:.3em .6em;border-bottom:1px solid #e4e4e4;\
 font-size:.92em}
 th{background:#f5f5f5}td.name{white-space:nowrap}td.v{white-space:nowrap;font-weight:bold}
-.holds{color:#00684a}.shape{color:#8a6100}.differs{color:#b3300e}.untold{color:#6b6b6b}
+.holds{color:#00684a}.shape{color:#8a6100}.differs{color:#b3300e}.not-run{color:#6b6b6b}
 .panels{display:flex;flex-wrap:wrap;gap:10px;align-items:flex-start}.panels svg{max-width:100%;height:auto}
 .why{color:#444;font-size:.95em}code{background:#f3f3f3;padding:0 .25em}
 .note{max-width:60em}
@@ -26,23 +26,22 @@ pub(super) fn page(report: &Report) -> String {
     let mut out = String::new();
     let _ = write!(
         out,
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <title>spindle bench</title><style>{STYLE}</style></head><body>\
-         <h1>The Spindle paper's experiments, run again</h1>\
-         <p class=\"note\"><code>{}</code>{}. The paper's curves are images, so only what its text \
-         says is compared; nothing is read off them.</p>",
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>spindle \
+         bench</title><style>{STYLE}</style></head><body><h1>The Spindle paper's experiments, run \
+         again</h1><p class=\"note\"><code>{}</code>{}. The paper's curves are images, so only the \
+         statements of its text are compared.</p>",
         escape(&report.command),
         if report.quick {
-            ", so <b>quick</b>: few points, few messages"
+            ", with <b>quick</b>: few points, few messages"
         } else {
             ""
         }
     );
     if !report.constants.is_empty() {
         out.push_str(
-            "<p class=\"note\"><b>Simulated</b> runs are in virtual time: the engines are the \
-             product's, the network and the processors take the time that the constants below say. \
-             So they are the same on every machine.</p>",
+            "<p class=\"note\"><b>Simulated</b> runs are in virtual time: the engines are those of \
+             the product, and the network and the processors take the times of the constants \
+             below. So the results are the same on every machine.</p>",
         );
     }
     if let Some(machine) = &report.machine {
@@ -64,41 +63,42 @@ fn describe(machine: &Machine, out: &mut String) {
     let foreign = machine.foreign.map_or_else(String::new, |foreign| {
         let [median, most] = [foreign.median, foreign.max].map(|part| part * 100.0);
         format!(
-            " Others used {median:.0} % of the processors during a run (median), {most:.0} % at most."
+            " Other processes used {median:.0} % of the processors during a run (median; at most \
+             {most:.0} %)."
         )
     });
     let sleeper = machine.kept_beside_a_sleeper.map_or_else(String::new, |kept| {
         let Spread { median, min, max } = kept;
         format!(
             " Beside a thread that sleeps for 100 µs at a time, threads that only count, one for \
-             each core, keep {median:.2} [{min:.2} .. {max:.2}] of their rate: that is what its timer \
-             takes here, and a delayed sender's that sleeps."
+             each core, keep {median:.2} [{min:.2} .. {max:.2}] of their rate: the rest is the \
+             cost of its timer, and of the timer of a delayed sender that sleeps."
         )
     });
     let rounds = match machine.rounds {
         1 => "each run once".to_owned(),
         rounds => format!(
-            "medians of {rounds} rounds, in which those of a figure take turns; of what is compared, \
-             medians of how it stood in each round"
+            "medians of {rounds} rounds, in which the runs of a figure take turns; ratios are \
+             medians of the ratios of each round"
         ),
     };
     let rows = match machine.rows {
         [0, _] => String::new(),
         [kept, unlike] => format!(
-            " Each row of a table stands between two runs of the first row, and is compared with \
-             these. Most are run again if these differ by more than a tenth, or a cache line was \
-             slower between processors in one than in another, but not for ever: of {kept} rows \
-             that were kept, {unlike} are of such a moment."
+            " Each row of a table is run between two runs of the first row, and is compared with \
+             them. It is run again, a limited number of times, if they differ by more than a \
+             tenth, or if the time of a cache line between processors changed: of {kept} rows, \
+             {unlike} were kept in spite of that."
         ),
     };
     let _ = write!(
         out,
-        "<p class=\"note\"><b>Real</b> runs (dotted lines) are processes of this machine over shared \
-         memory, each a command of <code>spindle perf throughput</code> that stands in runs.jsonl; \
-         {rounds}.{rows} The machine: {}, so {} cores \
-         for 2 to 4 members and all that polls. Load average before: {before}; after: {after}.\
-         {foreign}{sleeper} The paper had a machine of 16 cores for each member: its numbers are no measure \
-         here, and trends only where so few processors can show them.</p>",
+        "<p class=\"note\"><b>Real</b> runs (dotted lines) are processes of this machine over \
+         shared memory, each a command of <code>spindle perf throughput</code>, listed in \
+         runs.jsonl; {rounds}.{rows} The machine: {}, so {} cores for 2 to 4 members and their \
+         polling threads. Load average before: {before}; after: {after}.{foreign}{sleeper} The \
+         paper had a machine of 16 cores for each member: its numbers cannot be compared here, and \
+         its trends only where so few processors can show them.</p>",
         escape(&machine.description),
         machine.cores,
     );
@@ -144,10 +144,10 @@ fn overview(report: &Report, out: &mut String) {
     }
     out.push_str(
         "</table><p class=\"note\">A claim <b>holds</b> if our number is within a fifth of the \
-         paper's, or the statement is true of our runs. Its <b>shape holds</b> if the direction is \
-         the paper's and the number is not. Else it <b>differs</b>. The reasons given then were \
-         written after full runs, from their batches and waiting times: readings, that no \
-         experiment has tested, and of another run perhaps not the cause.</p>",
+         paper's, or if the statement is true of our runs. Its <b>shape holds</b> if the trend \
+         agrees with the paper's and the number does not. Otherwise it <b>differs</b>. The reasons \
+         were written after full runs, from their batches and waiting times. They are \
+         interpretations that no experiment has tested, and may not apply to another run.</p>",
     );
 }
 
@@ -241,17 +241,16 @@ fn class(verdict: Verdict) -> &'static str {
         Verdict::Holds => "holds",
         Verdict::Shape => "shape",
         Verdict::Differs => "differs",
-        Verdict::Untold => "untold",
+        Verdict::NotRun => "not-run",
     }
 }
 
 fn constants(report: &Report, out: &mut String) {
     out.push_str(
-        "<h2>Constants of the simulated runs</h2><p class=\"note\">What sending costs, the halves of \
-         a message's cost and what a copy costs were settled after trial runs, and so was how the \
-         paper's lock is modelled; the others before. They are not all independent of what is \
-         compared: see the notes of the figures.</p><table><tr><th>what</th><th>how much</th>\
-         <th>where from</th></tr>",
+        "<h2>Constants of the simulated runs</h2><p class=\"note\">The cost of sending, the halves \
+         of a message's cost, the cost of a copy, and the model of the paper's lock were chosen \
+         after trial runs, the other constants before. Some are not independent of the claims: see \
+         the notes of the figures.</p><table><tr><th>cost</th><th>value</th><th>source</th></tr>",
     );
     for constant in &report.constants {
         let _ = write!(

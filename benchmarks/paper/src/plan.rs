@@ -1,4 +1,4 @@
-//! What a figure consists of, before and after its runs.
+//! The parts of a figure, before and after its runs.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub(super) struct Plan {
     pub(super) title: &'static str,
     pub(super) notes: Vec<&'static str>,
     pub(super) panels: Vec<PanelPlan>,
-    /// What the paper says of it, and what was found.
+    /// Compares the paper's statements with the results.
     pub(super) claims: fn(&Found) -> Vec<Claim>,
 }
 
@@ -22,11 +22,11 @@ pub(super) struct PanelPlan<W: Work = Experiment> {
     pub(super) x: Axis,
     pub(super) y: Axis,
     pub(super) lines: Vec<Line<W>>,
-    /// Series without runs of a group.
+    /// Series that need no run.
     pub(super) given: fn() -> Vec<Series>,
 }
 
-/// A line of it: at each x, a run.
+/// A line of a plot: a run at each x.
 pub(super) struct Line<W: Work = Experiment> {
     pub(super) name: String,
     pub(super) system: System,
@@ -34,9 +34,9 @@ pub(super) struct Line<W: Work = Experiment> {
     pub(super) runs: Vec<(f64, W)>,
 }
 
-/// What is run.
+/// A run.
 pub(super) trait Work {
-    /// What comes of it.
+    /// The result of the run.
     type Outcome;
 }
 
@@ -44,11 +44,11 @@ impl Work for Experiment {
     type Outcome = Measured;
 }
 
-/// What is plotted of a run.
+/// The value of a run that is plotted.
 pub(super) enum Reading<M> {
     /// One value.
     Value(fn(&M) -> f64),
-    /// A histogram: parts of all batches, by size. The line has one run.
+    /// A histogram: shares of all batches, by size. The line has one run.
     Batches(fn(&M) -> &Batches),
 }
 
@@ -79,7 +79,7 @@ fn parts(batches: &Batches) -> Vec<(f64, f64)> {
     buckets.map(part).collect()
 }
 
-/// What was found, by panel, name of the line, and x.
+/// The results, by panel, name of the line, and x.
 #[derive(Debug)]
 pub(super) struct Found<M = Measured>(BTreeMap<(usize, String), Vec<(f64, M)>>);
 
@@ -108,7 +108,7 @@ impl<M> Found<M> {
             .map(|(_, found)| found)
     }
 
-    /// At each x that two lines have in common: how the second stands to the first.
+    /// The ratio of the second line to the first, at each x that both have.
     pub(super) fn ratios(
         &self,
         (panel, line): (usize, &str),
@@ -122,7 +122,7 @@ impl<M> Found<M> {
     }
 }
 
-/// The mean of the second members.
+/// The mean of the y values.
 pub(super) fn mean(points: &[(f64, f64)]) -> Option<f64> {
     let sum: f64 = points.iter().map(|(_, y)| y).sum();
     (!points.is_empty()).then(|| sum / points.len() as f64)
@@ -133,7 +133,7 @@ pub(super) fn peak(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     points.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// ... with the smallest.
+/// The point with the smallest y.
 pub(super) fn trough(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     points.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1))
 }
@@ -148,7 +148,7 @@ pub(super) fn near(ours: f64, papers: f64) -> bool {
     (ours / papers - 1.0).abs() <= 0.2
 }
 
-/// Whether the number is there, and else the direction.
+/// The verdict, from whether the number agrees and whether the trend does.
 pub(super) fn verdict(number: bool, shape: bool) -> Verdict {
     match (number, shape) {
         (true, _) => Verdict::Holds,
@@ -163,14 +163,14 @@ pub(super) struct Saying {
     pub(super) section: &'static str,
     pub(super) text: &'static str,
     pub(super) paper: &'static str,
-    /// To be told where the number is not the paper's.
+    /// The reason to give where the number differs from the paper's.
     pub(super) why: &'static str,
 }
 
 impl Saying {
-    /// With what was found: `None` where this report has no runs for it.
+    /// The claim with our result; `None` where this report has no runs for it.
     pub(super) fn with(self, ours: Option<(String, Verdict)>) -> Claim {
-        let (ours, verdict) = ours.unwrap_or_else(|| ("–".to_owned(), Verdict::Untold));
+        let (ours, verdict) = ours.unwrap_or_else(|| ("–".to_owned(), Verdict::NotRun));
         let explains = matches!(verdict, Verdict::Shape | Verdict::Differs) && !self.why.is_empty();
         Claim {
             section: self.section,
@@ -183,7 +183,7 @@ impl Saying {
     }
 }
 
-/// Axes that figures share.
+/// Axes that several figures share.
 pub(super) const MEMBERS: Axis = Axis {
     label: "members",
     log: false,

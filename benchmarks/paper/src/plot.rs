@@ -12,7 +12,7 @@ const PLOT_HEIGHT: f64 = 250.0;
 const BELOW: f64 = 44.0;
 const LEGEND_ROW: f64 = 17.0;
 
-/// Colours that are told apart by everybody (Okabe and Ito).
+/// Colours that are distinct for colour-blind readers too (Okabe and Ito).
 const COLOURS: [&str; 7] = [
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#8A7500",
 ];
@@ -53,7 +53,7 @@ fn colour(series: &Series, at: usize) -> &'static str {
     }
 }
 
-/// Dashes say where a line is from, and whether it is a baseline's.
+/// Dashes show the source of a line, and whether it is a baseline.
 fn dashes(series: &Series) -> &'static str {
     match (series.source, series.system) {
         (Source::Real, _) => "2 3",
@@ -77,8 +77,8 @@ fn marker(at: usize, x: f64, y: f64, colour: &str) -> String {
     }
 }
 
-/// `over`: how many are drawn over it. It is the wider for each, so that it is seen where they
-/// are the same.
+/// `over` is the number of lines that are drawn over it: each makes it wider, so that it stays
+/// visible where the lines coincide.
 fn draw_series(series: &Series, (at, over): (usize, usize), scales: &Scales, out: &mut String) {
     let colour = colour(series, at);
     let places: Vec<(f64, f64)> = series
@@ -120,7 +120,7 @@ fn draw_legend(series: &Series, at: usize, out: &mut String) {
     );
 }
 
-/// Where values stand on an axis.
+/// Maps values to positions on an axis.
 struct Scale {
     low: f64,
     high: f64,
@@ -218,7 +218,7 @@ impl Scale {
     }
 }
 
-/// The values themselves, as few of them as can be read.
+/// Ticks at the values themselves, as many as fit.
 fn distinct(values: &[f64]) -> Vec<f64> {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);
@@ -227,7 +227,7 @@ fn distinct(values: &[f64]) -> Vec<f64> {
     values.into_iter().step_by(step).collect()
 }
 
-/// From 0, with round steps.
+/// Ticks from 0, with round steps.
 fn linear(high: f64) -> (f64, f64, Vec<f64>) {
     let rough = high / 5.0;
     let power = 10_f64.powf(rough.log10().floor());
@@ -241,7 +241,7 @@ fn linear(high: f64) -> (f64, f64, Vec<f64>) {
     (0.0, count * step, ticks)
 }
 
-/// Powers of ten; with few of them, halves and fifths too.
+/// Ticks at powers of ten; if these are few, at halves and fifths too.
 fn logarithmic(low: f64, high: f64) -> (f64, f64, Vec<f64>) {
     let low = low.max(high / 1e9);
     let (from, to) = (low.log10().floor() as i32, high.log10().ceil() as i32);
@@ -265,7 +265,7 @@ fn logarithmic(low: f64, high: f64) -> (f64, f64, Vec<f64>) {
     (floor, ceiling, all.into_iter().filter(inside).collect())
 }
 
-/// A number as short as it can be told.
+/// A number in its shortest form.
 pub(super) fn number(value: f64) -> String {
     let suffix = [(1e9, "G"), (1e6, "M"), (1e4, "k")];
     let found = suffix.iter().find(|(from, _)| value.abs() >= *from);
@@ -289,7 +289,7 @@ pub(super) fn number(value: f64) -> String {
     format!("{text}{suffix}")
 }
 
-/// Text inside of HTML or SVG.
+/// Escapes text for HTML or SVG.
 pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

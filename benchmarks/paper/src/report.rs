@@ -1,5 +1,5 @@
-//! What a report holds: figures, what the paper says of each, and what we have. Runs in
-//! virtual time and runs of real processes stand side by side in it.
+//! The content of a report: figures, the paper's statements on each, and our results, in virtual
+//! time and with real processes.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use serde::{Serialize, Serializer};
 
 use spindle_dds_tools::harness::spread::Spread;
 
-/// What is run again.
+/// A subject of the paper that is run again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// A figure, by its number in the paper.
     Figure(u32),
-    /// What the paper's section III-D says of upcalls that take their time.
+    /// The paper's section III-D on slow upcalls.
     Upcalls,
 }
 
 impl Subject {
-    /// As on the command line.
+    /// Its name on the command line.
     pub(crate) fn id(self) -> String {
         match self {
             Self::Figure(number) => number.to_string(),
@@ -54,11 +54,11 @@ pub(crate) struct Figure {
     pub(crate) parts: Vec<Part>,
 }
 
-/// What is known of it from one source.
+/// The results of a figure from one source.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Part {
     pub(crate) source: Source,
-    /// What is to be known to read it.
+    /// Remarks for the reader.
     pub(crate) notes: Vec<String>,
     pub(crate) panels: Vec<Panel>,
     pub(crate) tables: Vec<Table>,
@@ -67,11 +67,11 @@ pub(crate) struct Part {
     pub(crate) failures: Vec<String>,
 }
 
-/// Numbers that are no plot.
+/// Numbers that are not plotted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Table {
     pub(crate) title: String,
-    /// What stands above each column, with its unit.
+    /// The title of each column, with its unit.
     pub(crate) head: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
 }
@@ -85,7 +85,7 @@ pub(crate) struct Panel {
     pub(crate) series: Vec<Series>,
 }
 
-/// An axis: what, and in which unit.
+/// An axis: its quantity and unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Axis {
     pub(crate) label: &'static str,
@@ -125,30 +125,30 @@ pub(crate) enum Source {
     Real,
 }
 
-/// A statement of the paper, and what we have.
+/// A statement of the paper, and our result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Claim {
-    /// Where it stands.
+    /// Where the paper makes it.
     pub(crate) section: &'static str,
     pub(crate) text: &'static str,
     pub(crate) paper: &'static str,
     pub(crate) ours: String,
     pub(crate) verdict: Verdict,
-    /// Why it does not hold, where it does not: written after full runs, see the page.
+    /// The reason if it does not hold: written after full runs, see the page.
     pub(crate) why: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
-    /// The number is near the paper's: within a fifth, if nothing else is said.
+    /// The number is near the paper's: within a fifth, unless stated otherwise.
     Holds,
-    /// The trend is the paper's, the number is not.
+    /// The trend agrees with the paper's, the number does not.
     Shape,
-    /// Neither.
+    /// Neither agrees.
     Differs,
-    /// The runs of this report do not tell.
-    Untold,
+    /// This report has no runs for it.
+    NotRun,
 }
 
 impl Source {
@@ -174,46 +174,45 @@ impl Figure {
 }
 
 impl Verdict {
-    pub(crate) const ALL: [Self; 4] = [Self::Holds, Self::Shape, Self::Differs, Self::Untold];
+    pub(crate) const ALL: [Self; 4] = [Self::Holds, Self::Shape, Self::Differs, Self::NotRun];
 
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Holds => "holds",
             Self::Shape => "shape holds",
             Self::Differs => "differs",
-            Self::Untold => "not run",
+            Self::NotRun => "not run",
         }
     }
 }
 
-/// Where real processes ran, and what else it did meanwhile.
+/// The machine on which real processes ran, and its other load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Machine {
     /// Processors, their model, the kernel.
     pub(crate) description: String,
     pub(crate) cores: usize,
-    /// How often each run was done.
+    /// Number of rounds of each run.
     pub(crate) rounds: usize,
-    /// Processes that ran or wanted to, on average over 1, 5 and 15 minutes, before the first
-    /// run and after the last.
+    /// Load average over 1, 5 and 15 minutes, before the first run and after the last.
     pub(crate) load_average: [String; 2],
-    /// Share of all processors that others used, over all runs.
+    /// Share of all processors that other processes used, over all runs.
     pub(crate) foreign: Option<Spread>,
-    /// Rows of tables that were kept, in all rounds, and how many of them though the machine was
-    /// another one before them than after.
+    /// Rows of tables that were kept, in all rounds, and the number of them that were kept although
+    /// the machine's speed changed around them.
     pub(crate) rows: [usize; 2],
-    /// The part of their rate that threads keep which only count, one for each processor,
-    /// beside one that sleeps for 100 µs at a time.
+    /// The share of their rate that counting threads, one per processor, keep beside a thread that
+    /// sleeps for 100 µs at a time.
     pub(crate) kept_beside_a_sleeper: Option<Spread>,
 }
 
-/// All of it.
+/// The whole report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Report {
-    /// How it was made.
+    /// The command that made it.
     pub(crate) command: String,
     pub(crate) quick: bool,
-    /// Of the runs of real processes, if there were any.
+    /// The machine, if real processes ran.
     pub(crate) machine: Option<Machine>,
     pub(crate) constants: Vec<Constant>,
     pub(crate) figures: Vec<Figure>,

@@ -6,14 +6,14 @@ use spindle_dds_core::{EngineConfig, SWITCHES};
 use super::plan::{Line, PanelPlan, Reading, Work};
 use super::report::{Axis, System};
 
-/// Deliveries at a member in a run of what delivers message by message.
+/// Deliveries at a member in a run without batching.
 const DELIVERIES_SLOW: u32 = 16_000;
-/// ... in batches.
+/// Deliveries at a member in a run with batching.
 const DELIVERIES_FAST: u32 = 64_000;
-/// Windows of a sender that a run lasts at least.
+/// The fewest windows that a sender sends in a run.
 const WINDOWS: u32 = 10;
 
-/// Stages of the paper, each on top of the ones before.
+/// Stages of the paper; each includes the previous ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Baseline,
@@ -26,7 +26,7 @@ pub(super) enum Stage {
     Late,
     /// The same with our rings, and no lock.
     Spindle,
-    /// All switches on, also the one that the paper does not have: our engine as it is.
+    /// All switches on, including the one that the paper does not have: our engine as it is.
     Bounded,
 }
 
@@ -59,8 +59,8 @@ impl Stage {
         known.any(|known| known.is_on(&config))
     }
 
-    /// Switches of the engine. Where the paper's stages post earlier, or hold a lock meanwhile, the
-    /// model has it as a cost: see [`Lock`].
+    /// Switches of the engine. Stages of the paper that post earlier, or hold a lock while they
+    /// post, are modelled as costs: see [`Lock`].
     fn config(self) -> EngineConfig {
         let has = |stage: Self| self as u32 >= stage as u32;
         EngineConfig {
@@ -106,7 +106,7 @@ impl Scale {
         }
     }
 
-    /// For what takes longest.
+    /// For the experiments that take longest.
     pub(super) fn few_members(self) -> &'static [usize] {
         match self.quick {
             true => &[2, 4],
@@ -121,13 +121,13 @@ impl Scale {
         }
     }
 
-    /// The paper's usual experiment, run for long enough.
+    /// The paper's usual experiment, with enough messages.
     pub(super) fn experiment(self, members: usize, stage: Stage) -> Experiment {
         let experiment = Experiment::new(members, stage.config(), stage.slots(), stage.lock());
         self.long_enough(experiment)
     }
 
-    /// As many messages as a run of this kind takes.
+    /// Sets the number of messages for this kind of run.
     pub(super) fn long_enough(self, experiment: Experiment) -> Experiment {
         let config = experiment.config;
         let fast = config.delivery_batching && config.receive_batching;
@@ -141,7 +141,7 @@ impl Scale {
         } else {
             deliveries
         };
-        // Subgroups that are only looked at take time as well.
+        // Polling inactive subgroups takes time too.
         let idle = (experiment.subgroups - experiment.active) as u32;
         let deliveries = deliveries / (1 + idle / 8) / experiment.active as u32;
         let windows = if self.quick { 2 } else { WINDOWS };

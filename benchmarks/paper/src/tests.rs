@@ -1,5 +1,5 @@
-//! The report of a quick figure in virtual time: its raw numbers, and its page. Real processes
-//! run in `tests/real_processes.rs`.
+//! The report of a quick figure in virtual time: its raw numbers, and its page.
+//! `tests/real_processes.rs` has the tests with real processes.
 
 use clap::Parser;
 
@@ -18,7 +18,7 @@ fn quick(figure: &[u32]) -> (Report, Vec<String>) {
     experiments::run(&options).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// Runs of a figure, with few digits: the figures of the model, and what it says of claims.
+/// Runs of a figure, with few digits: the results of the model, and its claims.
 #[test]
 fn raw_numbers_of_a_quick_figure() {
     let (_, lines) = quick(&[12]);
@@ -76,7 +76,7 @@ fn the_page_needs_nothing_from_outside() {
     assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
 }
 
-/// Each figure has points and is judged; reasons are told only where something differs.
+/// Each figure has points and verdicts; reasons are given only where a result differs.
 #[test]
 fn all_figures_are_run_and_judged() {
     let (report, _) = quick(&figures::NUMBERS);
@@ -92,13 +92,13 @@ fn all_figures_are_run_and_judged() {
                 series.name
             );
         }
-        // The text says nothing of figure 14 that could be compared.
+        // The paper's text has no number for figure 14.
         let claims = |figure: &Figure| {
             let claims = figure.parts.iter().flat_map(|part| &part.claims);
             claims.cloned().collect::<Vec<_>>()
         };
         let told = claims(figure);
-        let told = told.iter().any(|claim| claim.verdict != Verdict::Untold);
+        let told = told.iter().any(|claim| claim.verdict != Verdict::NotRun);
         let silent = [7, 14].map(Subject::Figure);
         assert!(
             told || silent.contains(&figure.subject),
@@ -112,9 +112,9 @@ fn all_figures_are_run_and_judged() {
     }
 }
 
-/// Each subject of the paper has runs of real processes, or at least something of this
-/// machine; no curve's run is longer than the paper's experiments are to be, and rows of tables
-/// are ninety times as long at most: a second or two, at what this engine does.
+/// Each subject of the paper has runs of real processes, except figure 14, which measures the
+/// machine. Runs of curves are limited to the paper's number of messages, and rows of tables to
+/// ninety times that: a second or two with this engine.
 #[test]
 fn all_figures_have_real_runs() {
     for scale in [true, false].map(|quick| real::Scale { quick }) {

@@ -1,5 +1,5 @@
-//! What a thread that only sleeps costs the others: its timer and its wake-ups take processor
-//! time too, and in a virtual machine much of it.
+//! The cost of a thread that only sleeps for other threads: its timer and its wake-ups take
+//! processor time, in a virtual machine much of it.
 
 use std::hint::black_box;
 use std::io;
@@ -14,8 +14,8 @@ use spindle_dds_tools::harness::spread::Spread;
 const ROUNDS: usize = 7;
 const SPAN: Duration = Duration::from_millis(60);
 
-/// The share of their rate that counting threads keep, one for each processor, beside a thread
-/// that sleeps for `pause` again and again. Takes a second.
+/// The share of their rate that counting threads, one per processor, keep beside a thread that
+/// repeatedly sleeps for `pause`. Takes a second.
 pub(crate) fn kept_beside_a_sleeper(pause: Duration) -> io::Result<Option<Spread>> {
     let round = |_| {
         let alone = count();
@@ -29,7 +29,7 @@ fn beside_a_sleeper<R>(pause: Duration, work: impl FnOnce() -> R) -> io::Result<
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let sleeper = scope.spawn(|| {
-            // The kernel may not put its wake-ups together with others'.
+            // So that the kernel does not combine its wake-ups with others.
             set_current_timer_slack(NonZeroU64::new(1))?;
             while !is_over.load(Ordering::Relaxed) {
                 thread::sleep(pause);
@@ -45,7 +45,7 @@ fn beside_a_sleeper<R>(pause: Duration, work: impl FnOnce() -> R) -> io::Result<
     })
 }
 
-/// Steps a second of one thread a processor, all together.
+/// Steps per second of one thread per processor, in total.
 fn count() -> f64 {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let is_over = AtomicBool::new(false);
@@ -60,7 +60,7 @@ fn count() -> f64 {
     counted as f64 / begin.elapsed().as_secs_f64()
 }
 
-/// Some work. True if it is over.
+/// Some work. Returns true when the time is over.
 fn counts_on(is_over: &AtomicBool) -> bool {
     (0..100).for_each(|step| {
         black_box(step);

@@ -1,4 +1,4 @@
-//! The paper's experiments with real processes, in short: the report is complete, and names the
+//! Short runs of the paper's experiments with real processes: the report is complete, and names the
 //! runs that fail.
 
 use std::path::Path;
@@ -25,7 +25,7 @@ fn page(out: &Path) -> String {
     std::fs::read_to_string(out.join("report.html")).expect("a page")
 }
 
-/// Virtual time and real processes stand side by side.
+/// A report has both virtual time and real processes.
 #[test]
 fn simulated_and_real_runs_are_in_one_report() {
     let out = tempfile::tempdir().expect("a directory");
@@ -58,7 +58,7 @@ fn simulated_and_real_runs_are_in_one_report() {
         assert!(!batches.is_empty(), "{line}");
     }
     let machine = lines.iter().find(|line| line["kind"] == "machine");
-    let machine = &machine.expect("what machine")["machine"];
+    let machine = &machine.expect("a machine")["machine"];
     assert!(machine["cores"].as_u64() > Some(0), "{machine}");
     assert!(
         machine["foreign"]["median"].as_f64() >= Some(0.0),
@@ -69,7 +69,7 @@ fn simulated_and_real_runs_are_in_one_report() {
         "Simulated",
         "Real processes",
         "Load average before",
-        "this machine's",
+        "this machine",
     ] {
         assert!(page.contains(word), "{word}");
     }

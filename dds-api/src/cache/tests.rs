@@ -390,10 +390,10 @@ fn writers_that_are_gone_leave_their_places_to_others() {
     assert!(fixture.cache.writers.len() <= 4);
 }
 
-/// The straight ways in and out, and those on which everything is decided: whatever happens,
-/// the same comes out.
+/// The direct operations of the cache, which handle the common case, have the same results as the
+/// general ones.
 #[test]
-fn the_straight_way_leads_where_the_others_do() {
+fn direct_and_general_operations_have_the_same_results() {
     let histories = [
         History::keep_all(),
         History::keep_last(3),

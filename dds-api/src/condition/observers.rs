@@ -88,8 +88,9 @@ pub(crate) trait DataWaiter: Send + Sync + fmt::Debug {
     /// Wakes the thread that sleeps there. Never waits.
     fn rouse(&self);
 
-    /// Steps the engine once. Whether anything has arrived. Never waits.
-    fn glance(&self) -> bool;
+    /// One step for a read that has found nothing. Returns whether there was something to do. Never
+    /// waits.
+    fn step_once(&self) -> bool;
 }
 
 /// Wakes one waiting thread.

@@ -75,7 +75,7 @@ pub(crate) struct ReaderEntry {
 }
 
 impl WriterEntry {
-    pub(crate) fn ring(&self) -> DeliveryClass {
+    pub(crate) fn class(&self) -> DeliveryClass {
         if self.is_ordered {
             DeliveryClass::Ordered
         } else {
@@ -183,7 +183,7 @@ impl Entry {
             entry.endpoint_mut().ty = Some(types.read(ty, notes)?);
         }
         let class = match &entry {
-            Self::Writer(writer) => Some(writer.ring()),
+            Self::Writer(writer) => Some(writer.class()),
             Self::Reader(_) => None,
         };
         let announced = entry.endpoint();

@@ -87,7 +87,7 @@ pub fn announce(
 
 fn ring(entry: &Entry) -> Option<(DeliveryClass, RingSpec)> {
     match entry {
-        Entry::Writer(writer) => Some((writer.ring(), RingSpec::at_least(2, 128))),
+        Entry::Writer(writer) => Some((writer.class(), RingSpec::at_least(2, 128))),
         Entry::Reader(_) => None,
     }
 }

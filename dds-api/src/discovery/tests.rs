@@ -130,7 +130,7 @@ fn reader(
 fn announce(entry: &Entry) -> (GroupEndpoint, BTreeMap<u64, Note>) {
     let ring = match entry {
         Entry::Writer(writer) => {
-            Some((writer.ring(), spindle_dds_core::RingSpec::at_least(2, 128)))
+            Some((writer.class(), spindle_dds_core::RingSpec::at_least(2, 128)))
         }
         Entry::Reader(_) => None,
     };

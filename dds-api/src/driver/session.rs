@@ -63,7 +63,7 @@ pub(crate) struct SessionStart {
 /// How long `close` waits for the view without this member, beyond the heartbeat timeout: that
 /// view may have to exclude a member that has failed, too.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
-/// How often [`Session::prepare`] yields before it sleeps between tries: the thread that steps may
+/// How often [`repeat_until`] yields before it sleeps between tries: the thread that steps may
 /// need the processor, and have too low a priority to get it by a yield.
 const YIELDS_MAX: u32 = 100;
 const PREPARE_NAP: Duration = Duration::from_micros(20);
@@ -191,7 +191,8 @@ impl Session {
         self.clock.linger();
     }
 
-    /// The same, where each member may have a processor (why: see [`glance`](crate::driver::waiting::empty_reads)).
+    /// The same, where each member may have a processor (why: see
+    /// [`poll_on_read`](crate::driver::waiting::poll_on_read)).
     pub(crate) fn linger_if_roomy(&self) {
         if !self.is_crowded() {
             self.linger();
@@ -207,15 +208,22 @@ impl Session {
     pub(super) fn prepare(&self, announced: AnnouncedMatches) {
         let mut announced = Some(announced);
         let mut hand_over = |sink: &mut Sink| announced.take().map(|it| sink.prepare(it));
-        let mut yields = 0;
-        while self.engine.with_sink(&mut hand_over).is_none() {
-            if yields < YIELDS_MAX {
-                yields += 1;
-                thread::yield_now();
-            } else {
-                thread::sleep(PREPARE_NAP);
-            }
-        }
+        repeat_until(|| self.engine.with_sink(&mut hand_over).is_some());
+    }
+
+    /// The participant cannot go on in its group, for this reason. Waits for commits that are under
+    /// way.
+    pub(crate) fn fail(&self, why: &str) {
+        repeat_until(|| self.engine.stop(why.to_owned()));
+    }
+
+    /// A subgroup takes nothing any more, as the group has stopped. Waits until it is told why.
+    pub(super) fn wait_for_reason(&self) {
+        repeat_until(|| {
+            // Wakes no waiting thread: the calling thread may be one, and hold their lock.
+            let _ = self.engine.step_briefly(self.now());
+            self.group_status.check().is_err()
+        });
     }
 
     /// Work before a thread sleeps. Returns whether there is more; `None` while another thread
@@ -224,17 +232,19 @@ impl Session {
         self.engine.with_sink(|sink| sink.relieve())
     }
 
-    /// If a ring is nearly full of samples that are to stay there: how often their readers have
-    /// asked for samples. `None` while another thread steps.
-    pub(crate) fn tight(&self) -> Option<Option<u64>> {
-        self.engine.with_sink(|sink| sink.tight())
+    /// How often readers have asked for samples whose samples stay in a ring that is nearly full;
+    /// the inner `None` if there is no such ring. The outer `None` while another thread steps.
+    pub(crate) fn selects_if_nearly_full(&self) -> Option<Option<u64>> {
+        self.engine.with_sink(|sink| sink.selects_if_nearly_full())
     }
 
-    /// After a sleep that no doorbell ended: copies samples out if their readers have not asked for
-    /// any since `tight`.
-    pub(crate) fn neglect(&self, rung: bool, tight: Option<u64>) {
-        if let (false, Some(before)) = (rung, tight) {
-            let _ = self.engine.with_sink(|sink| sink.neglect(before));
+    /// After a sleep that no doorbell ended: copies samples out of rings that are nearly full if
+    /// their readers have not asked for any since `selects_if_nearly_full` returned `before`.
+    pub(crate) fn copy_out_neglected(&self, woken: bool, before: Option<u64>) {
+        if let (false, Some(before)) = (woken, before) {
+            let _ = self
+                .engine
+                .with_sink(|sink| sink.copy_out_neglected(before));
         }
     }
 
@@ -248,7 +258,7 @@ impl Session {
         self.step_briefly_at(self.now())
     }
 
-    /// One step of a thread that steps again and again. If it has just woken, the step looks at all
+    /// One step of a thread that steps again and again. If it has just woken, the step polls all
     /// subgroups: any of them may have woken it.
     pub(crate) fn step_repeatedly(&self, has_woken: bool) -> Option<StepOutcome> {
         match has_woken {
@@ -321,8 +331,8 @@ impl Session {
     /// After a failure, listeners are still called until the application leaves. Called after each
     /// of the two events, so the later call stops.
     pub(crate) fn stop_if_over(&self) {
-        let told = self.group_status.is_closed() || self.group_status.failure().is_none();
-        if told && self.control_queue.has_ended() {
+        let is_known = self.group_status.is_closed() || self.group_status.failure().is_none();
+        if is_known && self.control_queue.has_ended() {
             self.stop();
         }
     }
@@ -336,5 +346,18 @@ impl Session {
         self.control_queue.wake();
         self.notifier.dispatching.notify();
         self.notifier.waking.notify();
+    }
+}
+
+/// Repeats what soon succeeds: other threads have to go on first.
+fn repeat_until(mut attempt: impl FnMut() -> bool) {
+    let mut yields = 0;
+    while !attempt() {
+        if yields < YIELDS_MAX {
+            yields += 1;
+            thread::yield_now();
+        } else {
+            thread::sleep(PREPARE_NAP);
+        }
     }
 }

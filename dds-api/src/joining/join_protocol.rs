@@ -168,7 +168,7 @@ impl JoinProtocol {
     // What happened.
 
     /// The record of this host names these members as possibly living.
-    pub(super) fn looked(&mut self, known: Vec<Known>) {
+    pub(super) fn record_read(&mut self, known: Vec<Known>) {
         self.known = known;
         let ids: BTreeSet<u128> = self.known.iter().map(|it| it.id).collect();
         self.dead.retain(|id| ids.contains(id));
@@ -204,8 +204,8 @@ impl JoinProtocol {
         None
     }
 
-    /// Another newcomer asks to be let in, or, as the first contact, to found. `looked` has been
-    /// called with the present record before.
+    /// Another newcomer asks to be let in, or, as the first contact, to found. `record_read` has
+    /// been called with the present record before.
     pub(super) fn asked(&mut self, now: Duration, from: u128, founds: bool) -> NotYet {
         // While an answer is awaited, this newcomer may be in a view already.
         let is_out = self.asking.is_none_or(|it| it.id == from);
@@ -255,8 +255,8 @@ impl JoinProtocol {
         }
     }
 
-    /// A participant that was asked is in no group either. It knows that these members of other hosts
-    /// are dead.
+    /// A participant that was asked is in no group either. It knows that these members of other
+    /// hosts are dead.
     pub(super) fn not_yet(&mut self, now: Duration, from: u128, said: NotYet, dead: &[u128]) {
         let elsewhere = self.known.iter().filter(|it| !it.here);
         let dead = elsewhere.map(|it| it.id).filter(|id| dead.contains(id));
@@ -438,8 +438,8 @@ impl JoinProtocol {
         recorded(false).chain(contacts).collect()
     }
 
-    /// Whether all of these, except this newcomer itself, have another secret: joining cannot succeed
-    /// until a user changes something.
+    /// Whether all of these, except this newcomer itself, have another secret: joining cannot
+    /// succeed until a user changes something.
     fn is_hopeless(&self, targets: &[Target]) -> bool {
         let tried = || targets.iter().map(|target| self.tried.get(target));
         let founds_alone = self.is_first && self.timeouts.majority.is_some();

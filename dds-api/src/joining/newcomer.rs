@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{HostId, Member, MemberId, View};
-use spindle_dds_transport::hybrid::{HybridError, Station, StationOptions, sockets_of};
+use spindle_dds_transport::hybrid::{
+    CallFailureCause, HybridError, Station, StationOptions, sockets_of,
+};
 use spindle_dds_transport::shm::{
     self, DomainRegistry, DomainState, DoorbellChoice, EnterOutcome, MemberEntry, StationEvent,
 };
@@ -115,7 +117,7 @@ impl Newcomer {
         let since = Instant::now();
         loop {
             self.go_on(deadline, cancel, &protocol)?;
-            self.look(&mut protocol)?;
+            self.read_record(&mut protocol)?;
             let now = since.elapsed();
             let wait = match protocol.next(now) {
                 Next::Found => {
@@ -210,7 +212,7 @@ impl Newcomer {
     }
 
     /// Reads the record of this host.
-    fn look(&mut self, protocol: &mut JoinProtocol) -> Result<()> {
+    fn read_record(&mut self, protocol: &mut JoinProtocol) -> Result<()> {
         self.present = match self.register.living_members().map_err(refused)? {
             DomainState::Empty => Vec::new(),
             DomainState::Present(entries) => entries,
@@ -223,7 +225,7 @@ impl Newcomer {
             here: entry.host == host,
             label: label(entry, host),
         });
-        protocol.looked(known.collect());
+        protocol.record_read(known.collect());
         Ok(())
     }
 
@@ -250,7 +252,7 @@ impl Newcomer {
                     // The record may not name it any more the next time.
                     self.station.drop_peer(id);
                 }
-                let has_other_secret = error.is_for_secret();
+                let has_other_secret = error.call_failure() == CallFailureCause::Secret;
                 let said = match error {
                     HybridError::Unreachable { reason, .. } => reason,
                     HybridError::Refused { reason, .. } => {
@@ -325,7 +327,7 @@ impl Newcomer {
         };
         match Packet::read(&bytes) {
             Ok(Packet::Ask(ask)) => {
-                self.look(protocol)?;
+                self.read_record(protocol)?;
                 let said = protocol.asked(now, from, ask.founds);
                 self.send(from, &Packet::NotYet(self.answer(said, &ask.missing)));
             }
@@ -357,7 +359,7 @@ impl Newcomer {
                 let why = "it is in no group yet".to_owned();
                 self.send(from, &Packet::Refused(why));
             }
-            Ok(Packet::Refused(_) | Packet::Told { .. }) => {}
+            Ok(Packet::Refused(_) | Packet::Status { .. }) => {}
             Err(reason) => self.send(from, &Packet::Refused(reason)),
         }
         Ok(None)

@@ -30,7 +30,7 @@ pub(crate) enum Packet {
     /// A monitor asks for the participant's figures.
     StatusRequest,
     /// A part of the answer: [`ParticipantFigures`](crate::monitor::ParticipantFigures).
-    Told { last: bool, part: Vec<u8> },
+    Status { last: bool, part: Vec<u8> },
 }
 
 /// A newcomer's question.
@@ -95,7 +95,7 @@ impl Packet {
                 out.extend(answer.reason.as_bytes());
             }
             Self::StatusRequest => out.push(5),
-            Self::Told { last, part } => {
+            Self::Status { last, part } => {
                 out.extend([6, u8::from(*last)]);
                 out.extend(part);
             }
@@ -104,12 +104,12 @@ impl Packet {
     }
 
     /// Figures in as many packets as they take.
-    pub(crate) fn told(bytes: &[u8]) -> Vec<Vec<u8>> {
+    pub(crate) fn status(bytes: &[u8]) -> Vec<Vec<u8>> {
         let count = bytes.len().div_ceil(PART_LEN);
         let parts = bytes.chunks(PART_LEN).zip(1..);
         let packet = |(part, at): (&[u8], usize)| {
             let (last, part) = (at == count, part.to_vec());
-            Self::Told { last, part }.write()
+            Self::Status { last, part }.write()
         };
         parts.map(packet).collect()
     }
@@ -154,7 +154,7 @@ impl Packet {
 fn read_told(mut rest: &[u8]) -> Option<Packet> {
     let last = take_flags(&mut rest, 1)? == 1;
     let part = rest.to_vec();
-    Some(Packet::Told { last, part })
+    Some(Packet::Status { last, part })
 }
 
 fn read_ask(mut rest: &[u8]) -> Option<Ask> {
@@ -260,7 +260,7 @@ mod tests {
                 reason: "it waits".to_owned(),
             }),
             Packet::StatusRequest,
-            Packet::Told {
+            Packet::Status {
                 last: false,
                 part: b"{}".to_vec(),
             },

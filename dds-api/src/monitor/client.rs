@@ -62,7 +62,7 @@ impl Monitor {
     ///
     /// # Errors
     /// ERROR when the domain's directory or record cannot be used.
-    pub fn look(&mut self, patience: Duration) -> Result<Vec<ObservedMember>> {
+    pub fn observe(&mut self, patience: Duration) -> Result<Vec<ObservedMember>> {
         let deadline = Instant::now() + patience;
         let entries = self.living_members()?;
         if entries.is_empty() {
@@ -200,7 +200,7 @@ impl Answer {
             return;
         };
         let figures = match Packet::read(bytes) {
-            Ok(Packet::Told { last, part }) if parts.len() + part.len() <= ANSWER_LEN_MAX => {
+            Ok(Packet::Status { last, part }) if parts.len() + part.len() <= ANSWER_LEN_MAX => {
                 parts.extend(part);
                 if !last {
                     return;
@@ -231,10 +231,13 @@ mod tests {
         };
         check(&[b"".to_vec()], "makes no sense");
         check(&[Packet::StatusRequest.write()], "its answer is invalid");
-        check(&Packet::told(b"{}"), "its figures are invalid");
-        check(&Packet::told(b"{\"version\":1}"), "its figures are invalid");
+        check(&Packet::status(b"{}"), "its figures are invalid");
+        check(
+            &Packet::status(b"{\"version\":1}"),
+            "its figures are invalid",
+        );
         check(&[Packet::Refused("no".to_owned()).write()], "no");
-        let part = Packet::Told {
+        let part = Packet::Status {
             last: false,
             part: vec![b' '; 1 << 20],
         };
@@ -246,7 +249,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let missing = directory.path().join("domains");
         let mut monitor = Monitor::new(3, Some(&missing));
-        assert!(monitor.look(Duration::ZERO).unwrap().is_empty());
+        assert!(monitor.observe(Duration::ZERO).unwrap().is_empty());
         assert!(!missing.exists());
     }
 }

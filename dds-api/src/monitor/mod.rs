@@ -4,7 +4,7 @@
 //!   Monitor                                a participant
 //!   reads the domain's record of this host
 //!   connects to its station, StatusRequest --------> control thread: collects the counters
-//!   ParticipantFigures <------------------ Told
+//!   ParticipantFigures <------------------ Status
 //! ```
 //!
 //! A monitor is not a member: it changes nothing, and no participant waits for it. Each counter

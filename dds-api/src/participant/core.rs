@@ -10,6 +10,7 @@ use crate::driver::{GroupStatus, LocalEndpoints, Notifier, Session};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::{EntityKind, Guid};
+use crate::keys::KeyTable;
 use crate::listener::{DomainParticipantListener, ListenerSlot};
 use crate::profiles::Profiles;
 use crate::properties::ParticipantConfig;
@@ -27,6 +28,8 @@ pub(crate) struct ParticipantCore {
     pub(super) qos: Mutex<DomainParticipantQos>,
     profiles: Profiles,
     defaults: Mutex<Defaults>,
+    /// Names of the keys whose hashes are digests.
+    keys: Arc<KeyTable>,
     notifier: Arc<Notifier>,
     pub(crate) group_status: Arc<GroupStatus>,
     pub(crate) local_endpoints: Arc<LocalEndpoints>,
@@ -92,6 +95,7 @@ impl ParticipantCore {
             profiles,
             defaults: Mutex::default(),
             notifier,
+            keys: Arc::default(),
             entities: Mutex::default(),
             next_number: AtomicU32::new(1),
             lifecycle: Lifecycle::new(),
@@ -109,6 +113,10 @@ impl ParticipantCore {
 
     pub(crate) fn entities(&self) -> MutexGuard<'_, Entities> {
         self.entities.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn keys(&self) -> &Arc<KeyTable> {
+        &self.keys
     }
 
     pub(crate) fn notifier(&self) -> &Arc<Notifier> {

@@ -373,7 +373,7 @@ impl DomainParticipant {
         let members = view.iter().flat_map(|view| &view.members);
         let peer = |member| {
             let guid = ParticipantInfo::of(member).ok()?.guid;
-            let path = session.control_queue().way(member.id)?;
+            let path = session.control_queue().path_to(member.id)?;
             Some(Peer { guid, path })
         };
         Ok(members.filter_map(peer).collect())

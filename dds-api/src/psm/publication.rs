@@ -123,11 +123,10 @@ impl<T: TopicType> DataWriter<T> {
         handle: InstanceHandle,
         operation: impl FnOnce() -> Result<R>,
     ) -> ReturnCode {
-        let own = InstanceHandle::of_instance(instance.key_hash());
         if handle.key_hash().is_none() && !handle.is_nil() {
             return ReturnCode::BadParameter;
         }
-        if !handle.is_nil() && handle != own {
+        if !handle.is_nil() && Some(handle) != self.0.handle_of(instance) {
             return Error::PreconditionNotMet(String::new()).return_code();
         }
         ReturnCode::of(&operation())

@@ -21,10 +21,11 @@ use crate::driver::WriterPort;
 use crate::endpoint::{EndpointCore, Side};
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
+use crate::keys::KnownKeys;
 use crate::listener::{DomainParticipantListener, PublisherListener};
-use crate::participant::{Defaults, Entities};
+use crate::participant::{Defaults, Entities, ParticipantCore};
 use crate::profiles::QosProfile;
-use crate::properties::{ParticipantConfig, RingSize};
+use crate::properties::RingSize;
 use crate::time::Deadline;
 use crate::wire::Wire;
 
@@ -40,6 +41,8 @@ pub(crate) struct WriterSide {
     /// Set when its participant is enabled.
     port: OnceLock<WriterPort>,
     pub(super) pool: LoanPool,
+    /// The keys that are registered or count against limits, if key hashes are digests.
+    pub(super) keys: Option<KnownKeys>,
     /// `None` if RESOURCE_LIMITS limit nothing.
     pub(super) limits: Option<Limits>,
     /// Samples dropped for want of room (BEST_EFFORT).
@@ -59,9 +62,10 @@ impl fmt::Debug for WriterSide {
 
 impl WriterSide {
     pub(super) fn new<T: TopicType>(
-        config: &ParticipantConfig,
+        participant: &ParticipantCore,
         qos: &DataWriterQos,
     ) -> Result<Self> {
+        let config = &participant.config;
         let ring_size = config.ring_of(&qos.property)?;
         let representation = match qos.representation.written() {
             DataRepresentationId::Xcdr1 => Representation::Xcdr1,
@@ -83,6 +87,7 @@ impl WriterSide {
             statuses: Mutex::default(),
             port: OnceLock::new(),
             pool: LoanPool::new(),
+            keys: KnownKeys::of::<T>(participant.keys()),
             limits: Limits::of(qos.resource_limits, in_flight_max),
             dropped: AtomicU64::new(0),
             unannounced: AtomicU64::new(0),
@@ -205,6 +210,7 @@ impl WriterCore {
 
     pub(crate) fn wait_for_acknowledgments(&self, deadline: Deadline) -> Result<()> {
         let port = self.port()?;
+        port.check()?;
         match port.last_committed() {
             Some(last) if self.side.class == DeliveryClass::Ordered => {
                 port.wait_stable(&last, deadline)

@@ -12,10 +12,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use spindle_dds_idl_runtime::KeyHash;
+use spindle_dds_core::MessageKind;
+use spindle_dds_idl_runtime::{CdrError, Encapsulation, KeyHash};
 use spindle_dds_qos::{Length, ResourceLimits};
 
 use crate::driver::SendPosition;
+use crate::keys::{KnownKeys, OnItsWay};
 
 /// Which limit has been reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,6 +160,24 @@ impl Limits {
         state.alive += u64::from(!instance.is_alive());
         instance.building += 1;
         Ok(())
+    }
+
+    /// The name of the key of a message that is built, and of which the key hash is a digest.
+    ///
+    /// # Errors
+    /// The message is invalid.
+    pub(super) fn name_key<'k>(
+        &self,
+        keys: &'k KnownKeys,
+        kind: MessageKind,
+        built: &[u8],
+        encapsulation: Encapsulation,
+    ) -> Result<OnItsWay<'k>, CdrError> {
+        if keys.has_many() {
+            let state = self.state();
+            keys.forget(|name| state.instances.contains_key(&name));
+        }
+        keys.name_on_its_way(kind, built, encapsulation)
     }
 
     /// The sample is not sent.

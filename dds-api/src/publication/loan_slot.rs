@@ -86,6 +86,8 @@ impl LoanSlot {
         let port = writer.port()?;
         let mut left = None;
         if let (Some(limits), Purpose::Sample(key)) = (&writer.side.limits, purpose) {
+            // A digest does not identify an instance: its key does, once the sample is built.
+            let key = key.filter(|_| writer.side.keys.is_none());
             let mut patience = writer.patience();
             self.permit = writer.admit(limits, key, &mut patience)?;
             if self.permit.is_none() {
@@ -123,17 +125,29 @@ impl LoanSlot {
         let writer = self.writer.as_deref().ok_or_else(no_writer)?;
         let claim = match &mut self.claim {
             Some(claim) if !self.is_dropped => claim,
-            _ => return Ok(writer.drop_sample()),
+            _ => return writer.drop_sample(),
         };
         let limited = match &writer.side.limits {
             None => None,
-            Some(limits) => match self.permit.take() {
-                None => Some((limits, None)),
-                Some(permit) => match writer.name_instance(limits, permit, key)? {
-                    None => return Ok(writer.drop_sample()),
-                    permit => Some((limits, permit)),
-                },
-            },
+            Some(limits) => {
+                let (name, on_its_way) = match &writer.side.keys {
+                    None => (key, None),
+                    Some(keys) => {
+                        let built = claim.bytes().get(..used).unwrap_or_default();
+                        let named =
+                            limits.name_key(keys, kind, built, writer.side.encapsulation)?;
+                        (named.name, Some(named))
+                    }
+                };
+                let permit = match self.permit.take() {
+                    None => None,
+                    Some(permit) => match writer.name_instance(limits, permit, name)? {
+                        None => return writer.drop_sample(),
+                        permit => permit,
+                    },
+                };
+                Some((limits, permit, name, on_its_way))
+            }
         };
         let port = writer.port()?;
         let meta = CommitMeta {
@@ -149,11 +163,11 @@ impl LoanSlot {
         let Some(index) = port.commit(claim, used, &meta, || writer.patience())? else {
             let unannounced = &writer.side.unannounced;
             unannounced.fetch_add(meta.skipped.into(), Ordering::Relaxed);
-            return Ok(writer.drop_sample());
+            return writer.drop_sample();
         };
         let committed = claim.committed(index);
-        if let Some((limits, permit)) = limited {
-            settle(limits, permit, kind, key, SendPosition::of(&committed));
+        if let Some((limits, permit, name, _on_its_way)) = limited {
+            settle(limits, permit, kind, name, SendPosition::of(&committed));
         }
         Ok(writer.receipt(Some(committed)))
     }
@@ -197,10 +211,15 @@ impl WriterCore {
     }
 
     /// Counts a BEST_EFFORT sample that finds no room.
-    fn drop_sample(&self) -> Receipt {
+    ///
+    /// # Errors
+    /// What ended the group: no room is a matter of writers that can send.
+    #[cold]
+    fn drop_sample(&self) -> Result<Receipt> {
+        self.port()?.check()?;
         self.side.dropped.fetch_add(1, Ordering::Relaxed);
         self.side.unannounced.fetch_add(1, Ordering::Relaxed);
-        self.receipt(None)
+        Ok(self.receipt(None))
     }
 
     /// How many samples were dropped since the last one that was sent.

@@ -100,9 +100,10 @@ impl WriterCore {
     /// Registers an instance.
     ///
     /// # Errors
-    /// OUT_OF_RESOURCES for an instance too many; NOT_ENABLED, ALREADY_DELETED.
+    /// OUT_OF_RESOURCES for an instance too many; NOT_ENABLED, ALREADY_DELETED; what ended the
+    /// group.
     pub(super) fn register(&self, key: KeyHash) -> Result<()> {
-        self.base.ready()?;
+        self.port()?.check()?;
         let Some(limits) = &self.side.limits else {
             return Ok(());
         };

@@ -66,6 +66,23 @@ impl WriterCore {
         }
     }
 
+    /// The group has failed: the readers of other participants are gone.
+    pub(crate) fn group_failed(&self) {
+        let own = self.base.guid().participant();
+        let is_own = |reader: &InstanceHandle| {
+            let reader = reader.guid();
+            reader.is_some_and(|reader| reader.participant() == own)
+        };
+        let (mut readers, mut refused) = {
+            let statuses = self.statuses();
+            (statuses.readers.clone(), statuses.refused.clone())
+        };
+        readers.retain(is_own);
+        refused.retain(is_own);
+        let refused = refused.into_iter().map(|reader| (reader, Vec::new()));
+        self.meet(readers, refused.collect());
+    }
+
     /// The announcement of a matched reader.
     pub(crate) fn reader_data(
         &self,

@@ -226,11 +226,32 @@ impl<T: TopicType> DataWriter<T> {
     ///
     /// # Errors
     /// OUT_OF_RESOURCES when it would exceed max_instances of RESOURCE_LIMITS; NOT_ENABLED,
-    /// ALREADY_DELETED.
+    /// ALREADY_DELETED; ERROR when the group failed.
     pub fn register_instance(&self, key: &T) -> Result<InstanceHandle> {
-        let key = key.key_hash();
-        self.core.register(key)?;
-        Ok(InstanceHandle::of_instance(key))
+        let Some(keys) = &self.core.side.keys else {
+            let key = key.key_hash();
+            self.core.register(key)?;
+            return Ok(InstanceHandle::of_instance(key));
+        };
+        self.core.port()?.check()?;
+        let name = keys.register(key);
+        match self.core.register(name) {
+            Ok(()) => Ok(InstanceHandle::of_instance(name)),
+            Err(error) => {
+                keys.unregister(key);
+                Err(error)
+            }
+        }
+    }
+
+    /// The handle of the instance of `key`; `None` if no endpoint of the participant knows it and
+    /// only its digest is known.
+    pub(crate) fn handle_of(&self, key: &T) -> Option<InstanceHandle> {
+        let name = match &self.core.side.keys {
+            Some(keys) => keys.find(key),
+            None => Some(key.key_hash()),
+        };
+        name.map(InstanceHandle::of_instance)
     }
 
     /// Unregisters the instance of `key`, of which only the key members count, and disposes of
@@ -253,7 +274,11 @@ impl<T: TopicType> DataWriter<T> {
         } else {
             MessageKind::Unregister
         };
-        self.write_key(key, kind, timestamp)
+        let receipt = self.write_key(key, kind, timestamp)?;
+        if let Some(keys) = &self.core.side.keys {
+            keys.unregister(key);
+        }
+        Ok(receipt)
     }
 
     /// Disposes of the instance of `key`, of which only the key members count.

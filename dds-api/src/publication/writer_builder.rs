@@ -57,7 +57,7 @@ impl<'a, T: TopicType> DataWriterBuilder<'a, T> {
     /// unknown profile or property.
     pub fn create(self) -> Result<DataWriter<T>> {
         let Publisher { core, participant } = self.publisher;
-        let side = |_: &_, qos: &_| WriterSide::new::<T>(&participant.config, qos);
+        let side = |_: &_, qos: &_| WriterSide::new::<T>(participant, qos);
         let core =
             WriterCore::create(core, participant, self.topic, self.qos, self.listener, side)?;
         Ok(DataWriter::new(core, participant.clone()))

@@ -17,6 +17,7 @@ use crate::endpoint::{EndpointCore, Side};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
+use crate::keys::KnownKeys;
 use crate::listener::{DomainParticipantListener, SubscriberListener};
 use crate::participant::{Defaults, Entities, ParticipantCore};
 use crate::profiles::QosProfile;
@@ -62,7 +63,7 @@ impl ReaderSide {
         let port = ReaderPort::new(
             cache,
             config,
-            rekey::<T>,
+            (rekey::<T>, KnownKeys::of::<T>(participant.keys())),
             status_flags,
             streams.clone(),
             group_status,
@@ -147,11 +148,12 @@ impl ReaderCore {
         self.base.is_deleted() || self.base.is_enabled() && self.side.port.has(masks)
     }
 
-    /// Steps the engine once, after a read found nothing. Whether anything has arrived.
-    pub(crate) fn glance(&self) -> bool {
+    /// Steps the engine once for a read that has found nothing. Returns whether there was something
+    /// to do.
+    pub(crate) fn step_once(&self) -> bool {
         self.status_flags()
             .data_waiter()
-            .is_some_and(|data_waiter| data_waiter.glance())
+            .is_some_and(|data_waiter| data_waiter.step_once())
     }
 
     /// Clears the statuses that announce data.

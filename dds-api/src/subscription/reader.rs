@@ -186,8 +186,12 @@ impl<T: TopicType> DataReader<T> {
     /// NOT_ENABLED, ALREADY_DELETED.
     pub fn lookup_instance(&self, key: &T) -> Result<Option<InstanceHandle>> {
         self.core.base.ready()?;
-        let key = key.key_hash();
-        let known = self.core.side.port.knows(key);
-        Ok(known.then(|| InstanceHandle::of_instance(key)))
+        let port = &self.core.side.port;
+        let name = match port.keys() {
+            Some(keys) => keys.find(key),
+            None => Some(key.key_hash()),
+        };
+        let known = name.filter(|name| port.knows(*name));
+        Ok(known.map(InstanceHandle::of_instance))
     }
 }

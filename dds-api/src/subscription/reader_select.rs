@@ -206,13 +206,13 @@ impl<T: TopicType> DataReader<T> {
             ));
         }
         let query = Query { max, masks, whose };
-        let mut has_glanced = false;
+        let mut has_stepped = false;
         loop {
             // Before the selection: what arrives after it raises the statuses again.
             self.core.clear_data_available();
             let mut items = self.core.side.port.select(access, &query);
             if items.is_empty() {
-                if !std::mem::replace(&mut has_glanced, true) && self.core.glance() {
+                if !std::mem::replace(&mut has_stepped, true) && self.core.step_once() {
                     continue;
                 }
                 return Err(self.core.side.port.nothing());
@@ -229,7 +229,7 @@ impl<T: TopicType> DataReader<T> {
             if !items.is_empty() {
                 return Ok(Samples::new(items, self.core.clone()));
             }
-            self.core.side.port.hand_back(items);
+            self.core.side.port.return_loan(items);
         }
     }
 }

@@ -62,7 +62,7 @@ impl<T> Drop for Samples<T> {
         self.reader
             .side
             .port
-            .hand_back(std::mem::take(&mut self.items));
+            .return_loan(std::mem::take(&mut self.items));
     }
 }
 

@@ -11,7 +11,7 @@ use crate::meeting::{
 };
 
 #[test]
-fn who_is_there_and_whom_one_is_matched_with_is_known() {
+fn participants_topics_and_matched_endpoints_can_be_listed() {
     let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let written = writer(&participants[0], "State");

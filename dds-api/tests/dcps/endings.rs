@@ -93,7 +93,7 @@ fn a_deleted_writer_gives_up_its_instances_the_same_everywhere() {
 }
 
 #[test]
-fn who_leaves_without_room_for_farewells_is_heard_all_the_same() {
+fn a_writer_that_leaves_with_a_full_ring_changes_its_instances() {
     for (autodispose, expected) in [
         (true, InstanceState::NotAliveDisposed),
         (false, InstanceState::NotAliveNoWriters),

@@ -181,7 +181,7 @@ fn only_the_first_contact_founds_a_domain() {
 }
 
 #[test]
-fn who_prefers_availability_founds_without_a_majority() {
+fn with_prefer_availability_a_group_is_founded_without_a_majority() {
     let hosts = Hosts::new(2);
     let builder = hosts.builder(0, 2);
     let first = builder
@@ -195,7 +195,7 @@ fn who_prefers_availability_founds_without_a_majority() {
 }
 
 #[test]
-fn who_has_not_the_secret_is_refused() {
+fn a_participant_without_the_secret_is_refused() {
     let hosts = Hosts::new(3);
     let secrets = tempfile::tempdir().expect("a directory");
     let secret = |name: &str, text: &str| {
@@ -246,7 +246,7 @@ fn who_has_not_the_secret_is_refused() {
 }
 
 #[test]
-fn who_does_not_go_together_with_the_others_is_refused() {
+fn a_participant_with_incompatible_settings_is_refused() {
     let hosts = Hosts::new(2);
     let first = hosts.participant(0, 1);
     first.enable().expect("it founds the group");
@@ -263,7 +263,7 @@ fn who_does_not_go_together_with_the_others_is_refused() {
 }
 
 #[test]
-fn who_comes_back_finds_those_whom_its_host_knew() {
+fn a_returning_participant_finds_the_members_that_its_host_recorded() {
     let hosts = Hosts::new(3);
     let [first, stays, goes] = [0, 1, 2].map(|at| hosts.participant(at, 1));
     first.enable().expect("it founds the group");

@@ -265,7 +265,7 @@ fn a_condition_wakes_its_waiter_and_a_failed_wait_says_so() {
 }
 
 #[test]
-fn who_waits_finds_out_when_the_participant_closes() {
+fn waiting_threads_are_woken_when_the_participant_closes() {
     let meeting = Meeting::new();
     let participant = meeting.participant();
     let reader = reader(&participant, "State");

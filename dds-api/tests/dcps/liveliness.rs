@@ -117,7 +117,7 @@ impl DataReaderListener<State> for Told {
 }
 
 #[test]
-fn who_leaves_is_counted_no_more_and_who_fails_is_not_alive() {
+fn a_writer_that_left_is_not_counted_and_one_that_failed_is_not_alive() {
     let meeting = Meeting::new();
     let participants: [_; 3] = meeting.participants();
     let heard = reader(&participants[0], "State");

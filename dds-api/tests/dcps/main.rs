@@ -3,11 +3,11 @@
 
 mod conditions;
 mod discovered;
+mod ended;
 mod endings;
 mod errors;
 mod evolution;
 mod flow;
-mod glances;
 mod hosts;
 mod idle;
 mod instances;
@@ -18,6 +18,7 @@ mod lifecycle;
 mod limits;
 mod listeners;
 mod liveliness;
+mod long_keys;
 mod matching;
 mod meeting;
 mod membership;
@@ -25,6 +26,7 @@ mod monitor;
 mod nested;
 mod order;
 mod places;
+mod polling_readers;
 mod psm;
 mod refused;
 mod rekeyed;

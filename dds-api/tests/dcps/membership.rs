@@ -13,7 +13,7 @@ use crate::meeting::{
 };
 
 #[test]
-fn who_leaves_is_heard_through_its_last_message() {
+fn all_messages_of_a_leaving_member_are_delivered() {
     let meeting = Meeting::new();
     let participants: [_; 3] = meeting.participants();
     let leaver = writer(&participants[0], "State");
@@ -121,7 +121,7 @@ fn there_is_one_group_of_a_domain() {
 }
 
 #[test]
-fn who_comes_at_the_same_moment_is_in_the_same_group() {
+fn participants_that_start_at_once_form_one_group() {
     for _ in 0..100 {
         let meeting = Meeting::new();
         let participants: [_; 2] = meeting.participants();
@@ -168,7 +168,8 @@ const KILLED_CHILD: &str = "SPINDLE_TEST_KILLED_CHILD_DIRECTORY";
 const STOPPED_CHILD: &str = "SPINDLE_TEST_STOPPED_CHILD_DIRECTORY";
 const CHILD: &str = "SPINDLE_TEST_CHILD_DIRECTORY";
 
-/// Not a test by itself: the process that dies in `who_dies_is_expelled`.
+/// Not a test by itself: the process that dies in
+/// `a_crashed_member_is_expelled_and_the_others_continue`.
 #[test]
 fn child_that_dies() {
     let Some(directory) = std::env::var_os(CHILD) else {
@@ -196,7 +197,7 @@ fn child_that_dies() {
 }
 
 #[test]
-fn who_dies_is_expelled_and_the_others_go_on() {
+fn a_crashed_member_is_expelled_and_the_others_continue() {
     let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let readers = participants.each_ref().map(|it| reader(it, "State"));
@@ -260,7 +261,7 @@ fn child_that_is_killed() {
 }
 
 #[test]
-fn who_is_killed_in_mid_sentence_is_heard_the_same_by_all() {
+fn all_readers_receive_the_same_messages_of_a_killed_member() {
     const SAMPLES: u32 = 2_000;
     for round in 0..5 {
         let meeting = Meeting::new();
@@ -314,7 +315,7 @@ impl DomainParticipantListener for Reasons {
 }
 
 #[test]
-fn those_who_leave_at_one_moment_have_all_left() {
+fn members_that_leave_at_once_have_all_left() {
     let meeting = Meeting::new();
     for _ in 0..40 {
         let participants: [_; 4] = meeting.participants();
@@ -355,7 +356,8 @@ fn a_group_that_leaves_like_the_one_before_has_left() {
     }
 }
 
-/// Not a test by itself: the process that is stopped in `a_process_that_is_stopped_too_long_is_expelled`.
+/// Not a test by itself: the process that is stopped in
+/// `a_process_that_is_stopped_too_long_is_expelled`.
 #[test]
 fn child_that_is_stopped() {
     let Some(directory) = std::env::var_os(STOPPED_CHILD) else {
@@ -492,7 +494,7 @@ fn best_effort_never_meets_a_reliable_reader_nor_its_samples() {
 /// Samples that lie in the rings of others stay readable: what is sent later goes into
 /// other memory.
 #[test]
-fn who_holds_samples_in_rings_may_leave() {
+fn a_member_that_holds_samples_in_rings_may_leave() {
     let meeting = Meeting::new();
     let participant = meeting.participant();
     let writer = writer(&participant, "State");

@@ -15,8 +15,8 @@ use crate::meeting::{
 
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
-fn look(monitor: &mut Monitor) -> Vec<ParticipantFigures> {
-    let seen = monitor.look(PATIENCE).expect("a domain");
+fn observe(monitor: &mut Monitor) -> Vec<ParticipantFigures> {
+    let seen = monitor.observe(PATIENCE).expect("a domain");
     seen.into_iter()
         .map(|seen| seen.figures.expect("it tells"))
         .collect()
@@ -24,7 +24,7 @@ fn look(monitor: &mut Monitor) -> Vec<ParticipantFigures> {
 
 /// The participants' figures by their ranks, which all agree on.
 fn ranked(monitor: &mut Monitor) -> Vec<ParticipantFigures> {
-    let mut all = look(monitor);
+    let mut all = observe(monitor);
     let rank = |figures: &ParticipantFigures| {
         let mut members = figures.members.iter();
         members.position(|member| member.member == figures.member)
@@ -34,7 +34,7 @@ fn ranked(monitor: &mut Monitor) -> Vec<ParticipantFigures> {
 }
 
 #[test]
-fn who_is_asked_tells_what_it_did() {
+fn a_monitor_receives_the_figures_of_each_participant() {
     let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();
     let writer = writer(&participants[0], "Told");
@@ -42,7 +42,7 @@ fn who_is_asked_tells_what_it_did() {
     enable(&participants);
     let mut monitor = Monitor::new(0, Some(Path::new(&meeting.directory())));
     // From now on deliveries are timed.
-    look(&mut monitor);
+    observe(&mut monitor);
     let views = |participants: &[DomainParticipant]| {
         let view = |it: &DomainParticipant| it.counters().expect("enabled").view;
         participants.iter().map(view).collect::<Vec<_>>()
@@ -52,7 +52,7 @@ fn who_is_asked_tells_what_it_did() {
         writer.write(&state(1, number)).expect("room");
     }
     take(&reader, 100, |_| ());
-    let told = look(&mut monitor);
+    let told = observe(&mut monitor);
     assert_eq!(views(&participants), before, "an observer is no member");
     assert_eq!(told.len(), 2);
     let wrote = |told: &&ParticipantFigures| told.topics[0].writers == 1;
@@ -76,7 +76,7 @@ fn who_is_asked_tells_what_it_did() {
     for participant in participants {
         participant.close().expect("it leaves");
     }
-    assert!(look(&mut monitor).is_empty(), "no participant is left");
+    assert!(observe(&mut monitor).is_empty(), "no participant is left");
 }
 
 /// A writer waits for a reader that does not take: the figures name it, and why.
@@ -138,7 +138,7 @@ fn the_member_that_holds_a_writer_up_is_named() {
         writing.join().expect("it ends").expect("room");
         holder.join().expect("it ends");
     });
-    let told = look(&mut monitor);
+    let told = observe(&mut monitor);
     let waits: Vec<_> = told.iter().flat_map(|it| &it.waits).collect();
     assert!(waits.iter().all(|it| it.waiting == 0) && waits.iter().any(|it| it.ns > 0));
 }

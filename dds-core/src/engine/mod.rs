@@ -87,6 +87,10 @@ pub(crate) struct State<F, S> {
     /// Counts of each writer, across epochs.
     pub(crate) seqs: WriterSeqs,
     /// Once true, no step changes or delivers anything.
+    is_closed: bool,
+    /// Why it is closed, until that is told.
+    closed_for: Option<OutReason>,
+    /// True once it is told that the group has stopped.
     stopped: bool,
     /// `None` until [`Engine::enter`], and while a step of the membership borrows the state.
     pub(crate) views: Option<Views<F>>,
@@ -104,6 +108,8 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
             pushes: Pushes::new(participant.shared.clone()),
             seqs: WriterSeqs::default(),
             config,
+            is_closed: false,
+            closed_for: None,
             stopped: false,
             views: None,
         };
@@ -224,11 +230,14 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     fn step(&mut self, participant: &Participant<F>, now: u64, scope: StepScope) -> StepOutcome {
         let mut progress = Progress::default();
         let mut due = 0;
-        if !self.stopped {
+        if !self.is_closed {
             self.step_subgroups(participant, scope, &mut progress);
             let (changed, when) = self.step_views(participant, now, scope);
             progress.any |= changed;
             due = when;
+        } else if !self.stopped {
+            self.tell_stop();
+            progress.any = true;
         }
         StepOutcome {
             progress: progress.is_any(),
@@ -374,7 +383,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     /// Makes a subgroup active for a publication, which has to be delivered here too. Returns
     /// its index, or `None` if nothing can be published in it any more.
     fn activate(&mut self, subgroup: &Arc<SubgroupHandle<F>>) -> Option<usize> {
-        if self.stopped {
+        if self.is_closed {
             return None;
         }
         let at = self.find(subgroup)?;
@@ -419,11 +428,47 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         &mut self.sink
     }
 
+    /// Whether no step changes or delivers anything any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Whether it has been told that the group has stopped.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Closes the gates of all subgroups for good. Once no commit is under way, it is told that the
+    /// group has stopped, here or by a later step.
     pub(crate) fn stop(&mut self, participant: &Participant<F>, reason: OutReason) {
-        self.stopped = true;
+        if self.is_closed {
+            return;
+        }
+        self.is_closed = true;
         participant.close(STOPPED);
-        self.end_batches();
-        self.sink.event(EngineEvent::Stopped(reason));
+        self.closed_for = Some(reason);
+        self.tell_stop();
+    }
+
+    /// Tells that the group has stopped, unless a commit is under way. Before that, it publishes the
+    /// last messages, as no step follows: each commit that succeeds is published. (A commit under
+    /// way may have taken its position without having written its header, and holds back those
+    /// after it.)
+    #[cold]
+    pub(crate) fn tell_stop(&mut self) {
+        let is_busy = |it: &SubgroupState<F>| it.handle.gate.is_busy();
+        if self.closed_for.is_none() || self.subgroups.iter().any(is_busy) {
+            return;
+        }
+        let (subgroups, mut context) = self.split();
+        for subgroup in subgroups {
+            subgroup.publish(&subgroup.handle.clone(), &mut context);
+        }
+        if let Some(reason) = self.closed_for.take() {
+            self.stopped = true;
+            self.end_batches();
+            self.sink.event(EngineEvent::Stopped(reason));
+        }
     }
 
     /// Ends all open batches, as no step follows.

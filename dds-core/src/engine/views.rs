@@ -130,6 +130,22 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         self.participant().own.nudge();
     }
 
+    /// Takes this participant out of its group, because the driver cannot go on with it: no claim
+    /// or commit succeeds from now on. [`EngineEvent::Stopped`] tells the reason, unless it has
+    /// told another one before. Waits for a step that is under way. Returns false if a commit is
+    /// under way: then a later step, or call of this, tells it.
+    pub fn stop(&self, why: String) -> bool {
+        let mut state = self.state();
+        match state.is_closed() {
+            true => state.tell_stop(),
+            false => state.go_out(self.participant(), OutReason::Driver(why)),
+        }
+        let is_told = state.is_stopped();
+        drop(state);
+        self.participant().own.nudge();
+        is_told
+    }
+
     /// The members that this one suspects in its view, and why.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn suspects(&self) -> Vec<(Rank, String)> {

@@ -20,24 +20,72 @@ impl Detection {
 }
 
 /// Heartbeats of the other members, as this member has seen them.
+///
+/// A group that shares few processors may be late as a whole: that is load, and no failure. So the
+/// timeout is that of the configuration times the group's lateness: how much longer than the interval
+/// the heartbeats of at least half of the group, this member included, have taken of late. And where
+/// more than half of the others are late at once, they get some times as much.
 #[derive(Debug)]
 pub(super) struct Detector {
     detection: Detection,
-    /// By rank: the last value seen, and the time in ns at which it was new.
-    last_heartbeats: Vec<(u64, u64)>,
+    /// By rank.
+    heartbeats: Vec<Heartbeat>,
     /// Time of this member's last heartbeat.
     heartbeat_sent_at_ns: Option<u64>,
     /// Time of the last [`poll`](Self::poll).
     polled_at_ns: Option<u64>,
+    /// Longest time between two polls of late.
+    own_gap_ns: u64,
+    /// Timeout under the present load; at least that of `detection`.
+    allowed_ns: u64,
+    /// Gaps, to find their median; kept, so that it allocates once.
+    gaps: Vec<u64>,
+}
+
+/// A member's heartbeat, as it was seen last.
+#[derive(Debug, Clone, Copy, Default)]
+struct Heartbeat {
+    value: u64,
+    /// Time at which the value was new.
+    new_at_ns: u64,
+    /// Longest time between two values of late; 0 before the second.
+    gap_ns: u64,
+}
+
+/// How late a member's heartbeat is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lateness {
+    /// Within the timeout.
+    None,
+    /// Beyond the timeout.
+    Late,
+    /// Beyond some times the timeout: late even if the group is, too.
+    VeryLate,
+}
+
+/// Most times the timeout that a group under load is granted.
+const LOAD_MAX: u64 = 8;
+/// Times the timeout that members are granted of which more than half are late at once. A part of the
+/// group that has lost more than half of the others has no majority: this only delays its stop.
+const SUDDEN_LOAD_MAX: u64 = 4;
+/// A long gap is forgotten after this many times its length.
+const GAPS_KEPT: u64 = 8;
+
+/// The longest gap of late: a new one, or the longest so far less what is forgotten of it.
+fn longest(before_ns: u64, gap_ns: u64) -> u64 {
+    gap_ns.max(before_ns.saturating_sub(gap_ns / GAPS_KEPT))
 }
 
 impl Detector {
     pub(super) fn new(detection: Detection, members: usize) -> Self {
         Self {
             detection,
-            last_heartbeats: vec![(0, 0); members],
+            heartbeats: vec![Heartbeat::default(); members],
             heartbeat_sent_at_ns: None,
             polled_at_ns: None,
+            own_gap_ns: 0,
+            allowed_ns: detection.timeout_ns,
+            gaps: Vec::with_capacity(members),
         }
     }
 
@@ -46,43 +94,65 @@ impl Detector {
     /// A member that was itself not stepped for long cannot tell whether others sent
     /// heartbeats meanwhile: it grants all of them the whole timeout again.
     pub(super) fn poll(&mut self, now: u64) -> bool {
-        let was_paused = self
-            .polled_at_ns
-            .is_none_or(|polled| now.saturating_sub(polled) > self.detection.timeout_ns / 2);
+        let gap_ns = self.polled_at_ns.map(|polled| now.saturating_sub(polled));
         self.polled_at_ns = Some(now);
-        if was_paused {
-            self.last_heartbeats
-                .iter_mut()
-                .for_each(|(_, new_at)| *new_at = now);
+        if gap_ns.is_none_or(|gap_ns| gap_ns > self.detection.timeout_ns / 2) {
+            self.heartbeats.iter_mut().for_each(|it| it.new_at_ns = now);
         }
+        self.own_gap_ns = longest(self.own_gap_ns, gap_ns.unwrap_or(0));
         let is_due = self
             .heartbeat_sent_at_ns
             .is_none_or(|sent| now.saturating_sub(sent) >= self.detection.interval_ns());
         if is_due {
             self.heartbeat_sent_at_ns = Some(now);
+            self.adapt();
         }
         is_due
     }
 
-    /// Records a member's heartbeat. True if it has not changed for too long.
+    /// Adapts the timeout to the lateness of the group.
+    fn adapt(&mut self) {
+        self.gaps.clear();
+        self.gaps.push(self.own_gap_ns);
+        let known = self.heartbeats.iter().map(|it| it.gap_ns);
+        self.gaps.extend(known.filter(|gap_ns| *gap_ns > 0));
+        // Of two, the shorter: one member that is late is not the group.
+        let middle = (self.gaps.len() - 1) / 2;
+        let (_, median, _) = self.gaps.select_nth_unstable(middle);
+        let timeout_ns = u128::from(self.detection.timeout_ns);
+        let interval_ns = u128::from(self.detection.interval_ns().max(1));
+        let allowed_ns = timeout_ns * u128::from(*median) / interval_ns;
+        let most_ns = timeout_ns * u128::from(LOAD_MAX);
+        // Between the timeout and some times as much: it fits.
+        let allowed_ns = allowed_ns.clamp(timeout_ns, most_ns);
+        self.allowed_ns = u64::try_from(allowed_ns).unwrap_or(u64::MAX);
+    }
+
+    /// Records a member's heartbeat, and tells how late it is.
     ///
     /// A member without a first heartbeat may still be preparing the view, and wait there for
     /// another member that never comes. Members that hear earlier of that member's failure
     /// begin the view earlier, by up to the whole preparation time.
-    pub(super) fn is_late(&mut self, rank: Rank, heartbeat: u64, now: u64) -> bool {
-        let (last, new_at) = &mut self.last_heartbeats[rank.index()];
-        if heartbeat != *last {
-            (*last, *new_at) = (heartbeat, now);
+    pub(super) fn lateness(&mut self, rank: Rank, value: u64, now: u64) -> Lateness {
+        let heartbeat = &mut self.heartbeats[rank.index()];
+        let since_ns = now.saturating_sub(heartbeat.new_at_ns);
+        if value != heartbeat.value {
+            if heartbeat.value != 0 {
+                heartbeat.gap_ns = longest(heartbeat.gap_ns, since_ns);
+            }
+            (heartbeat.value, heartbeat.new_at_ns) = (value, now);
+            return Lateness::None;
         }
-        let Detection {
-            timeout_ns,
-            preparation_ns,
-        } = self.detection;
-        let allowed = match *last {
-            0 => timeout_ns.saturating_add(preparation_ns),
-            _ => timeout_ns,
+        let preparation_ns = match value {
+            0 => self.detection.preparation_ns,
+            _ => 0,
         };
-        now.saturating_sub(*new_at) > allowed
+        let allowed_ns = self.allowed_ns.saturating_add(preparation_ns);
+        match since_ns {
+            _ if since_ns <= allowed_ns => Lateness::None,
+            _ if since_ns <= allowed_ns.saturating_mul(SUDDEN_LOAD_MAX) => Lateness::Late,
+            _ => Lateness::VeryLate,
+        }
     }
 
     /// Time of the next heartbeat: the latest time for the next step.
@@ -90,6 +160,11 @@ impl Detector {
         self.heartbeat_sent_at_ns
             .map_or(0, |sent| sent + self.detection.interval_ns())
     }
+}
+
+/// Whether so many of the other members are late at once that it is load.
+pub(super) fn is_load(late: usize, others: usize) -> bool {
+    others >= 3 && late * 2 > others
 }
 
 #[cfg(all(test, not(loom)))]
@@ -109,7 +184,7 @@ mod tests {
         let mut polls = (0..10 * TIMEOUT_NS).step_by(30);
         polls.find(|&now| {
             detector.poll(now);
-            detector.is_late(OTHER, heartbeat(now), now)
+            detector.lateness(OTHER, heartbeat(now), now) != Lateness::None
         })
     }
 
@@ -134,5 +209,58 @@ mod tests {
     fn a_member_whose_heartbeat_stops_is_late_after_the_timeout() {
         let stops = |now: u64| 1 + now.min(450) / 100;
         assert_eq!(late_at(TIMEOUT_NS, stops), Some(420 + TIMEOUT_NS + 30));
+    }
+
+    /// A group of `members` whose heartbeats come ever later, up to `gap_ns` after each other. Then
+    /// that of member 1 stops: after how long it is late.
+    fn late_after(members: u16, gap_ns: u64) -> u64 {
+        let detection = Detection {
+            timeout_ns: TIMEOUT_NS,
+            preparation_ns: 0,
+        };
+        let mut detector = Detector::new(detection, members.into());
+        let (mut beats, mut gap, mut next) = (1, detection.interval_ns(), 0);
+        let mut stopped = None;
+        for now in (0..).step_by(10) {
+            detector.poll(now);
+            if now >= next && stopped.is_none() {
+                (beats, next) = (beats + 1, now + gap);
+                gap = gap_ns.min(gap + gap / 2);
+                stopped = (beats > 40).then_some((now, beats));
+            }
+            for rank in (1..members).map(Rank) {
+                // The others go on.
+                let others = stopped.map_or(beats, |(at, beats)| beats + (now - at) / gap_ns);
+                let value = if rank == OTHER { beats } else { others };
+                let lateness = detector.lateness(rank, value, now);
+                if let (Some((at, _)), true) = (stopped, lateness != Lateness::None) {
+                    assert_eq!(rank, OTHER);
+                    return now - at;
+                }
+                assert_eq!(lateness, Lateness::None, "at {now}");
+            }
+        }
+        unreachable!("it is late at some time")
+    }
+
+    #[test]
+    fn a_group_that_is_late_as_a_whole_gets_more_time() {
+        let interval = TIMEOUT_NS / 3;
+        assert_eq!(late_after(5, interval), TIMEOUT_NS + 10);
+        // Each heartbeat takes as long as the timeout: three times the interval.
+        assert_eq!(late_after(5, TIMEOUT_NS), 3 * TIMEOUT_NS + 10);
+        assert_eq!(late_after(5, 7 * TIMEOUT_NS), LOAD_MAX * TIMEOUT_NS + 10);
+    }
+
+    #[test]
+    fn one_late_member_of_a_pair_gets_no_more_time() {
+        assert_eq!(late_after(2, TIMEOUT_NS - 10), TIMEOUT_NS + 10);
+    }
+
+    #[test]
+    fn more_than_half_of_the_others_at_once_is_load() {
+        assert!(is_load(2, 3) && is_load(51, 100));
+        assert!(!is_load(1, 3) && !is_load(50, 100));
+        assert!(!is_load(1, 1) && !is_load(2, 2));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, FailureCause, PeerSet, Rank};
 
-use super::detector::{Detection, Detector};
+use super::detector::{Detection, Detector, Lateness, is_load};
 use super::proposal::{Proposal, Request, Touched, Trim};
 use super::row::{Level, Rows};
 use super::view::View;
@@ -107,6 +107,9 @@ pub enum OutReason {
     /// has a view without this member, or cannot be written.
     #[error("this member cannot record the next view: {0}")]
     Refused(String),
+    /// Its driver cannot go on with it, for this reason.
+    #[error("{0}")]
+    Driver(String),
 }
 
 /// A member's part in one view.
@@ -417,9 +420,33 @@ impl<F: Fabric> Membership<F> {
             }
         }
         let others = self.rows.others.without(&self.suspected);
+        let mut late = PeerSet::EMPTY;
         for rank in others.iter() {
+            let lateness = self.detector.lateness(rank, self.rows.heartbeat(rank), now);
+            if lateness != Lateness::None && !self.rows.is_committed(rank) {
+                late.insert(rank);
+            }
+        }
+        if !late.is_empty() {
+            self.suspect_late(now, &late, others.len(), subgroups);
+        }
+    }
+
+    /// Suspects members that are late; where these are most of the `others`, only those that are too
+    /// late for a group under load.
+    #[cold]
+    fn suspect_late(
+        &mut self,
+        now: u64,
+        late: &PeerSet,
+        others: usize,
+        subgroups: &mut impl SubgroupEnds,
+    ) {
+        let is_load = is_load(late.len(), others);
+        for rank in late.iter() {
             let heartbeat = self.rows.heartbeat(rank);
-            if self.detector.is_late(rank, heartbeat, now) && !self.rows.is_committed(rank) {
+            let lateness = self.detector.lateness(rank, heartbeat, now);
+            if lateness == Lateness::VeryLate || lateness == Lateness::Late && !is_load {
                 let cause = match heartbeat {
                     0 => "it has not begun the view in time",
                     _ => "its heartbeat has stopped",

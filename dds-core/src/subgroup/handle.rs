@@ -236,6 +236,12 @@ impl<F: Fabric> SubgroupHandle<F> {
         }
     }
 
+    /// Position in the total order below which all members have received every message. All that
+    /// this participant has delivered is below it.
+    pub fn stable_position(&self) -> u64 {
+        self.base + self.stable.load(Ordering::Acquire)
+    }
+
     /// The last message of this class that this participant committed, or a null after it; `None`
     /// before the first.
     pub fn last_committed(&self, class: DeliveryClass) -> Option<Committed> {
@@ -373,11 +379,6 @@ impl<F> SubgroupHandle<F> {
     /// Id of the view that formed the epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
-    }
-
-    /// Position in the total order at which the epoch begins.
-    pub fn base(&self) -> u64 {
-        self.base
     }
 }
 

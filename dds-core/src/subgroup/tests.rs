@@ -7,7 +7,7 @@ use super::*;
 use crate::engine::Engine;
 use crate::engine::subgroups::{SubgroupError, Subgroups};
 use crate::limits::{DIGEST_EVERY, DIGESTS_KEPT, HEADER_LEN, MESSAGE_INDEX_MAX};
-use crate::membership::{CONTROL_ROW_LEN, SubgroupEnds, Touched};
+use crate::membership::{CONTROL_ROW_LEN, OutReason, SubgroupEnds, Touched};
 use crate::sink::EngineEvent;
 use crate::spec::{RingSpec, SenderSpec};
 use crate::subgroup::claim::{ClaimError, CommitMeta, Committed};
@@ -17,6 +17,7 @@ use crate::subgroup::shared::Shared;
 
 use Lie::{Message, Nulls};
 
+mod stop;
 mod switches;
 #[path = "../../tests/view/mod.rs"]
 mod view;
@@ -31,6 +32,8 @@ struct Log {
     order: Vec<(Rank, u64)>,
     /// Position and digest at the end of the epoch.
     ended: Option<(u64, u64)>,
+    /// Why the group has stopped, each time that is told.
+    stopped: Vec<OutReason>,
     /// Whether each delivered message is held.
     holds: bool,
     /// Whether each message is skipped as unread.
@@ -68,8 +71,10 @@ impl Sink<SimFabric> for Log {
     }
 
     fn event(&mut self, event: EngineEvent) {
-        if let EngineEvent::EpochEnded { end, digest, .. } = event {
-            self.ended = Some((end, digest));
+        match event {
+            EngineEvent::EpochEnded { end, digest, .. } => self.ended = Some((end, digest)),
+            EngineEvent::Stopped(reason) => self.stopped.push(reason),
+            _ => {}
         }
     }
 
@@ -491,6 +496,17 @@ impl Order {
         }
         pushes.flush(&subgroup.fabric);
     }
+
+    /// Polls the idle epoch.
+    fn poll(&mut self) -> PollResult {
+        let mut pushes = Pushes::new(self.subgroup.shared.clone());
+        self.group.poll(&Context {
+            config: &EngineConfig::SPINDLE,
+            pushes: &mut pushes,
+            seqs: &mut WriterSeqs::default(),
+            sink: &mut Log::default(),
+        })
+    }
 }
 
 /// Independent of the order in which pushes become visible, a checkpoint is never taken for the
@@ -539,6 +555,110 @@ fn different_orders_are_detected_by_their_digests() {
     let cause = crate::engine::views::describe(trouble.what);
     let begins = format!("its order up to position {DIGEST_EVERY} has digest");
     assert!(cause.starts_with(&begins), "{cause}");
+}
+
+/// A word that the next pass compares ends the idle state: here another member's next checkpoint.
+#[test]
+fn a_checkpoint_of_another_member_ends_the_idle_state() {
+    let spec = spec(2);
+    let (network, _controls) = network(2, 1, SimOptions::default());
+    let segment = open(&network, &spec);
+    let [mut one, mut other] =
+        [Rank(0), Rank(1)].map(|place| Order::new(&spec, network.fabric(segment, place)));
+    one.take_checkpoints(1);
+    network.settle();
+    one.group.enter_idle();
+    assert_eq!(one.poll(), PollResult::Unchanged);
+    other.take_checkpoints(1);
+    network.settle();
+    assert_eq!(one.poll(), PollResult::Changed);
+}
+
+/// Messages of two senders that are released together are released each at its own sender.
+#[test]
+fn messages_of_many_senders_are_released_together() {
+    let world = World::new(3, EngineConfig::SPINDLE);
+    for node in &world.nodes {
+        log(node, |log| log.holds = true);
+    }
+    let ring = RING_MESSAGES as usize;
+    for round in 0..3 {
+        for _ in 0..ring {
+            send(&world.nodes[0], 1);
+            send(&world.nodes[1], 1);
+            send(&world.nodes[2], 1);
+            world.run(&[0, 1, 2]);
+        }
+        for node in &world.nodes {
+            let mut held = log(node, |log| std::mem::take(&mut log.held));
+            assert_eq!(held.len(), 3 * ring, "round {round}");
+            // Runs of one sender, and of two in turn.
+            held[ring..].sort_by_key(Held::sender);
+            Held::release_all(held);
+        }
+        world.run(&[0, 1, 2]);
+        let counters = world.nodes[0].handle().counters();
+        let delivered = (round + 1) * 3 * ring as u64;
+        assert_eq!(
+            (counters.delivered, counters.delivered_bytes),
+            (delivered, 16 * delivered)
+        );
+    }
+}
+
+/// Positions count from where the epoch begins in the subgroup's order.
+#[test]
+fn positions_go_on_from_the_base_of_the_epoch() {
+    let spec = SubgroupSpec {
+        base: 100,
+        ..spec(2)
+    };
+    let world = World::of(&spec, EngineConfig::SPINDLE);
+    send(&world.nodes[0], 1);
+    world.run(&[0, 1]);
+    for node in &world.nodes {
+        let position = node.position(SUBGROUP).expect("a member");
+        assert_eq!((position.stable, position.delivered_num), (101, 101));
+    }
+}
+
+/// Each writer of a member has sequence numbers of its own, and the numbers that it skips.
+#[test]
+fn sequence_numbers_are_of_one_writer() {
+    let world = World::new(2, EngineConfig::SPINDLE);
+    let node = &world.nodes[0];
+    let subgroup = node.handle().subgroup(SUBGROUP).expect("a subgroup");
+    for (writer, skipped) in [(5, 0), (9, 0), (9, 2), (5, 0)] {
+        let claim = || subgroup.claim(DeliveryClass::Ordered, 16).expect("room");
+        let meta = CommitMeta {
+            writer,
+            skipped,
+            ..META
+        };
+        node.send(&mut claim(), 16, &meta).expect("a commit");
+        world.run(&[0, 1]);
+    }
+    let numbers = log(&world.nodes[1], |log| log.order.clone());
+    let numbers: Vec<u64> = numbers.into_iter().map(|(_, number)| number).collect();
+    let first = numbers[0];
+    assert_eq!(numbers, [0, 0, 3, 1].map(|after| first + after));
+}
+
+/// The tickets that were taken at once, and those of each message, are all given back.
+#[test]
+fn the_memory_of_an_epoch_goes_with_its_engine_and_its_messages() {
+    let world = World::new(2, EngineConfig::SPINDLE);
+    let handle = |node: &Node| node.handle().subgroup(SUBGROUP).expect("a subgroup");
+    let epoch = Arc::downgrade(&handle(&world.nodes[1]));
+    log(&world.nodes[1], |log| log.holds = true);
+    send(&world.nodes[0], 2);
+    world.run(&[0, 1]);
+    let held = log(&world.nodes[1], |log| std::mem::take(&mut log.held));
+    assert_eq!(held.len(), 2);
+    drop(world);
+    assert!(epoch.upgrade().is_some(), "messages are held");
+    drop(held);
+    assert!(epoch.upgrade().is_none());
 }
 
 fn subgroups<R>(node: &Node, change: impl FnOnce(&mut Subgroups<'_, SimFabric, Log>) -> R) -> R {

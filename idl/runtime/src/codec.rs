@@ -3,7 +3,7 @@
 use crate::encapsulation::{Encapsulation, Representation};
 use crate::encode::{AllMembers, Counter, Encoder, KeyMembers, Members, Selection, Writer};
 use crate::error::CdrError;
-use crate::key::{KeyHash, KeyHasher};
+use crate::key::{KeyBytes, KeyHash, KeyHasher};
 use crate::measure::Measure;
 use crate::reader::{Reader, Untrusted};
 use crate::topic::TopicType;
@@ -119,4 +119,33 @@ pub fn hash<T: TopicType>(
 /// For [`TopicType::key_hash`]: a value that cannot be encoded has no hash.
 pub fn key_hash<T: TopicType>(sample: &T) -> KeyHash {
     hash::<T>(|hasher| T::write(sample, hasher)).unwrap_or(KeyHash::NONE)
+}
+
+/// Whether key hashes of the type are digests, as its keys may exceed 16 bytes: then two keys may
+/// have one hash.
+pub fn digests_keys<T: TopicType>() -> bool {
+    let key_bytes_max = Measure::of::<T>(Representation::Xcdr2, Members::KeyHash);
+    T::HAS_KEY && !matches!(key_bytes_max, Some(0..=16))
+}
+
+/// Writes the key of a value.
+///
+/// # Errors
+/// The value is invalid.
+pub fn key_bytes<T: TopicType>(sample: &T, key: &mut KeyBytes) -> Result<(), CdrError> {
+    key.clear();
+    T::write(sample, key)
+}
+
+/// Writes the key of an encoded sample, without building the sample.
+///
+/// # Errors
+/// The bytes are invalid.
+pub fn key_bytes_of_sample<T: TopicType>(
+    bytes: &[u8],
+    encapsulation: Encapsulation,
+    key: &mut KeyBytes,
+) -> Result<(), CdrError> {
+    key.clear();
+    T::transcribe_key(&mut reader::<T>(bytes, encapsulation, Members::All)?, key)
 }

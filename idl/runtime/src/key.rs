@@ -16,6 +16,12 @@ pub struct KeyHash(pub [u8; 16]);
 impl KeyHash {
     /// The hash of every sample of a type without a key.
     pub const NONE: Self = Self([0; 16]);
+
+    /// The hash of a key whose type has keys of more than 16 bytes; `key` is what [`KeyBytes`] has
+    /// of it.
+    pub fn of_long_key(key: &[u8]) -> Self {
+        Self(Md5::digest(key).into())
+    }
 }
 
 impl fmt::Debug for KeyHash {
@@ -126,6 +132,75 @@ impl Encoder for KeyHasher {
     }
 
     /// Never called: keys have no headers, and digested bytes cannot be replaced.
+    fn patch<P: Primitive>(&mut self, _at: usize, _value: P) {}
+
+    fn insert(&mut self, _at: usize, _count: usize) -> Result<(), CdrError> {
+        Ok(())
+    }
+}
+
+/// An encoder of the key members of a value in big endian XCDR2 that keeps the bytes: what a
+/// [`KeyHasher`] makes the hash of. Of values of one type, the bytes are equal if and only if the
+/// keys are, whereas the digests of two keys may be equal.
+#[derive(Debug, Default)]
+pub struct KeyBytes {
+    bytes: Vec<u8>,
+    origin: usize,
+    depth: u8,
+}
+
+impl KeyBytes {
+    /// Begins anew, in the same memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        (self.origin, self.depth) = (0, 0);
+    }
+
+    /// The bytes written.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Encoder for KeyBytes {
+    type Selection = HashMembers;
+    const PATCHES: bool = false;
+
+    fn representation(&self) -> Representation {
+        Representation::Xcdr2
+    }
+
+    fn position(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn origin_mut(&mut self) -> &mut usize {
+        &mut self.origin
+    }
+
+    fn depth_mut(&mut self) -> &mut u8 {
+        &mut self.depth
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> Result<(), CdrError> {
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn zeros(&mut self, count: usize) -> Result<(), CdrError> {
+        self.bytes(&[0; 8][..count.min(8)])
+    }
+
+    fn primitives<P: Primitive>(&mut self, values: &[P]) -> Result<(), CdrError> {
+        let mut buffer = [0; 16];
+        for value in values {
+            value.store(ByteOrder::Big, &mut buffer[..P::SIZE]);
+            self.bytes(&buffer[..P::SIZE])?;
+        }
+        Ok(())
+    }
+
+    /// Never called: keys have no headers.
     fn patch<P: Primitive>(&mut self, _at: usize, _value: P) {}
 
     fn insert(&mut self, _at: usize, _count: usize) -> Result<(), CdrError> {

@@ -33,7 +33,7 @@ pub use encapsulation::{ByteOrder, Encapsulation, Extensibility, Representation}
 pub use error::{CdrError, SamplePosition};
 pub use fixed::{Fixed, FixedError};
 pub use in_place::{Elements, Entries, InPlace, List, Part, Room, SeqMut, Site};
-pub use key::{KeyHash, KeyHasher};
+pub use key::{KeyBytes, KeyHash, KeyHasher};
 pub use long_double::{LongDouble, ParseLongDoubleError};
 pub use map_view::{MapIter, MapView};
 pub use measure::{Measure, end_of_elements};

@@ -253,8 +253,8 @@ impl Names {
         let shared = from.iter().zip(scope).take_while(|(a, b)| a == b).count();
         let up = from[shared..].iter().map(|_| quote!(super::));
         let down = (shared..scope.len()).map(|last| self.module(&scope[..=last]));
-        let here = (from.len() == shared).then(|| quote!(self::));
-        quote!(#here #(#up)* #(#down::)* #item)
+        // Without `self::`: derives repeat paths outside of the lints that the item allows.
+        quote!(#(#up)* #(#down::)* #item)
     }
 }
 

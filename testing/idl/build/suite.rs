@@ -77,10 +77,9 @@ impl Suite {
             self.out.join(format!("{stem}_exercise.rs")),
             code.implementations,
         )?;
-        // Derives for types outside of any IDL module repeat paths that begin with `self::`.
         writeln!(
             self.modules,
-            "/// {called}.\n#[allow(unused_qualifications)]\npub mod {name} {{\n    \
+            "/// {called}.\npub mod {name} {{\n    \
              spindle_dds_idl_runtime::include_idl!(\"{stem}\");\n}}\n\
              #[allow(clippy::all, clippy::nursery, unused)]\nmod {name}_exercise {{\n    \
              include!(concat!(env!(\"OUT_DIR\"), \"/{stem}_exercise.rs\"));\n}}"

@@ -294,6 +294,24 @@ fn partitioned_hosts_go_on_apart_if_configured() {
     assert!(branches > 15, "{branches}");
 }
 
+/// Two members of six are left, and each tells of the deaths on its own host. If they are on two
+/// hosts, they know that all others are dead, and go on; on one host, they may be the minority.
+#[test]
+fn known_deaths_on_another_host_do_not_count_against_the_majority() {
+    let mut went_on = 0;
+    for seed in 0..40 {
+        let mut plan = LifePlan::quiet(seed, 6, 2);
+        plan.hosts = 2;
+        plan.script = [2, 3, 4, 5]
+            .map(|member| (BEGINS, Action::Crash(member)))
+            .to_vec();
+        let report = live(&plan).unwrap_or_else(|violation| panic!("{violation}"));
+        went_on += usize::from(report.gone == 4);
+    }
+    // 19 with these seeds, and 5 if members knew only of the deaths on the leader's host.
+    assert!(went_on > 10, "{went_on}");
+}
+
 /// Forged rows: no member fails by reading them, their member is expelled, and the others go on
 /// and agree.
 #[test]

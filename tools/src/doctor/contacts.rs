@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use spindle_dds_transport::hybrid::{
-    HybridError, NetworkOptions, PeerPath, Station, StationOptions,
+    CallFailureCause, HybridError, NetworkOptions, PeerPath, Station, StationOptions,
 };
 use spindle_dds_transport::shm;
 
-/// The fabric to a contact.
+/// The path to a contact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Way {
+pub(super) enum ContactPath {
     /// Shared memory: the contact is on this host.
     Shm,
     /// TCP.
@@ -30,10 +30,28 @@ pub(super) enum Way {
 pub(super) struct ContactCheck {
     /// The contact as the user wrote it.
     pub(super) contact: String,
-    /// The fabric, if it answers.
-    pub(super) way: Option<Way>,
+    /// The path, if it answers.
+    pub(super) path: Option<ContactPath>,
     /// The problem, if it does not.
-    pub(super) problem: Option<String>,
+    pub(super) problem: Option<ContactProblem>,
+}
+
+/// Why a contact does not answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub(super) struct ContactProblem {
+    pub(super) text: String,
+    #[serde(skip)]
+    pub(super) cause: ProblemCause,
+}
+
+/// The cause of a problem with a contact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ProblemCause {
+    /// Its name has no address.
+    Unresolved,
+    /// The call failed.
+    Call(CallFailureCause),
 }
 
 /// Calls contacts.
@@ -79,13 +97,13 @@ impl ContactChecker {
         let station = self.open(directory, Some(network))?;
         let contacts = contacts.iter().zip(resolved).map(|(contact, at)| {
             let answer = at.and_then(|at| self.ask(&station, at));
-            let (way, problem) = match answer {
-                Ok(way) => (Some(way), None),
+            let (path, problem) = match answer {
+                Ok(path) => (Some(path), None),
                 Err(problem) => (None, Some(problem)),
             };
             ContactCheck {
                 contact: contact.clone(),
-                way,
+                path,
                 problem,
             }
         });
@@ -103,32 +121,46 @@ impl ContactChecker {
         station.map_err(|error| error.to_string())
     }
 
-    fn ask(&self, station: &Station, at: SocketAddr) -> Result<Way, String> {
+    fn ask(&self, station: &Station, at: SocketAddr) -> Result<ContactPath, ContactProblem> {
         let deadline = Instant::now() + self.patience;
         match station.call(at, deadline) {
             Ok(id) => {
-                let way = station.path(id).map(|way| match way {
-                    PeerPath::SharedMemory => Way::Shm,
-                    PeerPath::Stream => Way::Tcp,
-                    PeerPath::Rdma(_) => Way::Rdma,
+                let path = station.path(id).map(|path| match path {
+                    PeerPath::SharedMemory => ContactPath::Shm,
+                    PeerPath::Stream => ContactPath::Tcp,
+                    PeerPath::Rdma(_) => ContactPath::Rdma,
                 });
                 station.drop_peer(id);
-                way.ok_or_else(|| "it answered, then disconnected".to_owned())
+                path.ok_or_else(|| ContactProblem {
+                    text: "it answered, then disconnected".to_owned(),
+                    cause: ProblemCause::Call(CallFailureCause::Other),
+                })
             }
-            Err(HybridError::Refused { reason, .. }) => Err(format!("refuses: {reason}")),
-            Err(HybridError::Unreachable { reason, .. }) => Err(reason),
-            Err(error) => Err(error.to_string()),
+            Err(error) => {
+                let cause = ProblemCause::Call(error.call_failure());
+                let text = match error {
+                    HybridError::Refused { reason, .. } => format!("refuses: {reason}"),
+                    HybridError::Unreachable { reason, .. } => reason,
+                    error => error.to_string(),
+                };
+                Err(ContactProblem { text, cause })
+            }
         }
     }
 
     /// Prefers an address of the family from which it calls.
-    fn resolve(&self, contact: &str) -> Result<SocketAddr, String> {
+    fn resolve(&self, contact: &str) -> Result<SocketAddr, ContactProblem> {
+        let unresolved = |text: String| ContactProblem {
+            text,
+            cause: ProblemCause::Unresolved,
+        };
         let found = contact.to_socket_addrs();
-        let found = found.map_err(|error| format!("cannot be resolved: {error}"))?;
+        let found = found.map_err(|error| unresolved(format!("cannot be resolved: {error}")))?;
         let found: Vec<SocketAddr> = found.collect();
         let fits = |at: &&SocketAddr| self.listen.is_none_or(|it| it.is_ipv4() == at.is_ipv4());
         let at = found.iter().find(fits).or_else(|| found.first());
-        at.copied().ok_or_else(|| "has no address".to_owned())
+        at.copied()
+            .ok_or_else(|| unresolved("has no address".to_owned()))
     }
 }
 
@@ -140,7 +172,7 @@ fn private() -> Result<tempfile::TempDir, String> {
 }
 
 /// The unspecified address of the contacts' family.
-fn any(contacts: &[Result<SocketAddr, String>]) -> IpAddr {
+fn any(contacts: &[Result<SocketAddr, ContactProblem>]) -> IpAddr {
     match contacts.iter().flatten().next() {
         Some(SocketAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
         _ => Ipv4Addr::UNSPECIFIED.into(),

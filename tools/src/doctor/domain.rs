@@ -21,7 +21,7 @@ pub(super) enum Domain {
 }
 
 impl Domain {
-    pub(super) fn look(domain: u32, directory: &Path) -> Self {
+    pub(super) fn read(domain: u32, directory: &Path) -> Self {
         let unusable =
             |problem: String| Self::Unusable(format!("{} {problem}", directory.display()));
         let found = match std::fs::symlink_metadata(directory) {
@@ -72,9 +72,9 @@ fn living(domain: u32, directory: &Path) -> Result<usize, String> {
         start: 0,
         address: Vec::new(),
     };
-    let looked = DomainRegistry::open(domain, Some(directory), me)
+    let state = DomainRegistry::open(domain, Some(directory), me)
         .and_then(|register| register.living_members());
-    match looked {
+    match state {
         Ok(DomainState::Empty) => Ok(0),
         Ok(DomainState::Present(members)) => Ok(members.len()),
         Err(error) => Err(error.to_string()),

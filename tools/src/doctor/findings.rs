@@ -1,8 +1,9 @@
 //! Findings, computed from the facts alone.
 
 use serde::Serialize;
+use spindle_dds_transport::hybrid::CallFailureCause;
 
-use super::contacts::{ContactCheck, Way};
+use super::contacts::{ContactCheck, ContactPath, ContactProblem, ProblemCause};
 use super::domain::Domain;
 use super::machine::Machine;
 use super::options::Requirement;
@@ -304,23 +305,23 @@ impl Found<'_> {
         };
         let findings = contacts.iter().map(|check| {
             let contact = &check.contact;
-            match (check.way, &check.problem) {
-                (Some(Way::Shm), _) => ok(
+            match (check.path, &check.problem) {
+                (Some(ContactPath::Shm), _) => ok(
                     subject,
                     format!("{contact} answers from this host, over shared memory"),
                 ),
-                (Some(Way::Tcp), _) => ok(
+                (Some(ContactPath::Tcp), _) => ok(
                     subject,
                     format!("{contact} answers from another host, over TCP"),
                 ),
-                (Some(Way::Rdma), _) => ok(
+                (Some(ContactPath::Rdma), _) => ok(
                     subject,
                     format!("{contact} answers from another host, over RDMA"),
                 ),
-                (None, problem) => {
-                    let problem = problem.as_deref().unwrap_or("unknown");
-                    fail(format!("{contact}: {problem}"), advice_for(problem))
+                (None, Some(ContactProblem { text, cause })) => {
+                    fail(format!("{contact}: {text}"), advice_for(*cause))
                 }
+                (None, None) => fail(format!("{contact}: unknown"), ADVICE_OTHER),
             }
         });
         findings.collect()
@@ -328,24 +329,28 @@ impl Found<'_> {
 }
 
 /// Advice for a problem with a contact.
-fn advice_for(problem: &str) -> &'static str {
-    let has = |word| problem.contains(word);
-    match () {
-        () if has("secret") => "give all participants of a domain the same spindle.secret_file",
-        () if has("version") => "run one version of Spindle DDS on all hosts",
-        () if has("is of domain") => {
+fn advice_for(cause: ProblemCause) -> &'static str {
+    let ProblemCause::Call(cause) = cause else {
+        return "check the name, /etc/hosts and the resolver";
+    };
+    match cause {
+        CallFailureCause::Secret => {
+            "give all participants of a domain the same spindle.secret_file"
+        }
+        CallFailureCause::Version => "run one version of Spindle DDS on all hosts",
+        CallFailureCause::Domain => {
             "a participant of another domain listens there: use another port"
         }
-        () if has("resolved") => "check the name, /etc/hosts and the resolver",
-        () if has("unreachable") || has("route") => "check the network: there is no route to it",
-        () if has("refused") => {
+        CallFailureCause::NoRoute => "check the network: there is no route to it",
+        CallFailureCause::NotListening => {
             "no program listens there: is the participant running, with this spindle.listen?"
         }
-        () => {
-            "is the participant running, with this spindle.listen, and does a firewall allow TCP?"
-        }
+        _ => ADVICE_OTHER,
     }
 }
+
+const ADVICE_OTHER: &str =
+    "is the participant running, with this spindle.listen, and does a firewall allow TCP?";
 
 fn describe(port: &Port) -> String {
     let mtu = port.mtu.map_or(String::new(), |mtu| format!(", MTU {mtu}"));

@@ -63,7 +63,7 @@ fn examine(options: &DoctorOptions, machine: Machine) -> Report {
         .directory
         .clone()
         .unwrap_or_else(default_domain_directory);
-    let domain = Domain::look(options.domain, &directory);
+    let domain = Domain::read(options.domain, &directory);
     let secret = options.secret_file.as_deref().map(read_secret).transpose();
     let (secret, no_secret) = match secret {
         Ok(secret) => (secret, None),
@@ -95,7 +95,7 @@ fn examine(options: &DoctorOptions, machine: Machine) -> Report {
     let findings = found.findings();
     Report {
         fit: findings.iter().all(|finding| finding.mark != Mark::Unfit),
-        ways: report::ways(&rdma),
+        fabrics: report::fabrics(&rdma),
         findings,
         machine,
         domain,

@@ -14,7 +14,7 @@ use super::rdma::{Choice, Obstacle};
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) fit: bool,
-    pub(super) ways: Vec<PeerPath>,
+    pub(super) fabrics: Vec<PeerFabric>,
     pub(super) findings: Vec<Finding>,
     pub(super) machine: Machine,
     pub(super) domain: Domain,
@@ -23,15 +23,15 @@ pub(super) struct Report {
 
 /// The fabric to a kind of peer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct PeerPath {
+pub(super) struct PeerFabric {
     pub(super) peer: &'static str,
     pub(super) fabric: &'static str,
     pub(super) why: String,
 }
 
 /// The fabrics to peers that are like this machine. Each pair of participants decides by itself.
-pub(super) fn ways(rdma: &Result<Choice, Obstacle>) -> Vec<PeerPath> {
-    let other = |fabric, why| PeerPath {
+pub(super) fn fabrics(rdma: &Result<Choice, Obstacle>) -> Vec<PeerFabric> {
+    let other = |fabric, why| PeerFabric {
         peer: "on another host",
         fabric,
         why,
@@ -43,7 +43,7 @@ pub(super) fn ways(rdma: &Result<Choice, Obstacle>) -> Vec<PeerPath> {
         ),
         Err(obstacle) => other("tcp", obstacle.what.clone()),
     };
-    let same = PeerPath {
+    let same = PeerFabric {
         peer: "on this host",
         fabric: "shm",
         why: "the same boot and directory".to_owned(),
@@ -76,8 +76,8 @@ impl fmt::Display for Report {
             }
         }
         writeln!(f)?;
-        for way in &self.ways {
-            writeln!(f, "a peer {:<15} {:<6} {}", way.peer, way.fabric, way.why)?;
+        for one in &self.fabrics {
+            writeln!(f, "a peer {:<15} {:<6} {}", one.peer, one.fabric, one.why)?;
         }
         let verdict = match self.fit {
             true => "This machine is fit.",

@@ -3,13 +3,15 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-use super::contacts::{ContactCheck, Way};
+use spindle_dds_transport::hybrid::CallFailureCause;
+
+use super::contacts::{ContactCheck, ContactPath, ContactProblem, ProblemCause};
 use super::domain::Domain;
 use super::findings::{Found, Mark};
 use super::machine::{HugePages, Limit, Limits, Machine};
 use super::options::Requirement;
 use super::rdma::Rdma;
-use super::report::{Report, ways};
+use super::report::{Report, fabrics};
 
 const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
@@ -140,7 +142,7 @@ fn report(machine: Machine, contacts: Vec<ContactCheck>, require: &[Requirement]
     let findings = found.findings();
     Report {
         fit: findings.iter().all(|finding| finding.mark != Mark::Unfit),
-        ways: ways(&rdma),
+        fabrics: fabrics(&rdma),
         findings,
         machine,
         domain,
@@ -198,23 +200,39 @@ fn a_machine_as_bad_as_can_be() {
 
 #[test]
 fn contacts_that_answer_and_some_that_do_not() {
-    let answers = |contact: &str, way| ContactCheck {
+    let answers = |contact: &str, path| ContactCheck {
         contact: contact.to_owned(),
-        way: Some(way),
+        path: Some(path),
         problem: None,
     };
-    let silent = |contact: &str, problem: &str| ContactCheck {
+    let silent = |contact: &str, text: &str, cause| ContactCheck {
         contact: contact.to_owned(),
-        way: None,
-        problem: Some(problem.to_owned()),
+        path: None,
+        problem: Some(ContactProblem {
+            text: text.to_owned(),
+            cause,
+        }),
     };
+    let call = ProblemCause::Call;
     let contacts = vec![
-        answers("here:7400", Way::Shm),
-        answers("10.0.0.2:7400", Way::Tcp),
-        answers("10.0.0.5:7400", Way::Rdma),
-        silent("10.0.0.3:7400", "refuses: the caller has another secret"),
-        silent("10.0.0.4:7400", "it did not answer in time"),
-        silent("nowhere:7400", "cannot be resolved: unknown"),
+        answers("here:7400", ContactPath::Shm),
+        answers("10.0.0.2:7400", ContactPath::Tcp),
+        answers("10.0.0.5:7400", ContactPath::Rdma),
+        silent(
+            "10.0.0.3:7400",
+            "refuses: the caller has another secret",
+            call(CallFailureCause::Secret),
+        ),
+        silent(
+            "10.0.0.4:7400",
+            "it did not answer in time",
+            call(CallFailureCause::Other),
+        ),
+        silent(
+            "nowhere:7400",
+            "cannot be resolved: unknown",
+            ProblemCause::Unresolved,
+        ),
     ];
     let lenient = report(plain(), contacts.clone(), &[]);
     assert!(lenient.fit);

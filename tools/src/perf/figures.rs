@@ -31,8 +31,8 @@ pub(super) struct Counts {
     /// Announcements that it sleeps.
     pub(super) sleeps: u64,
     pub(super) wake_ups: u64,
-    /// Doorbells sent to sleeping participants.
-    pub(super) rings: u64,
+    /// Wake-ups sent to sleeping participants.
+    pub(super) peer_wakes: u64,
     pub(super) pushes: u64,
     /// Pushed bytes of payload, headers and guards.
     pub(super) data_bytes_pushed: u64,
@@ -69,7 +69,7 @@ impl From<&ParticipantCounters> for Counts {
             idle_steps: engine.idle_steps,
             sleeps: fabric.sleeps,
             wake_ups: counters.wake_ups,
-            rings: fabric.peer_wakes,
+            peer_wakes: fabric.peer_wakes,
             pushes: fabric.pushes + fabric.word_pushes,
             data_bytes_pushed: engine.data.bytes,
             ack_bytes_pushed: engine.acks.bytes,

@@ -56,8 +56,8 @@ impl Traffic {
             subgroup_pushes: Counts::from(&participant.counters()?).pushes,
             ..Self::default()
         };
-        for way in participant::ways(participant)? {
-            if let PeerPath::Rdma(counters) = way {
+        for path in participant::peer_paths(participant)? {
+            if let PeerPath::Rdma(counters) = path {
                 all.work_requests += counters.work_requests;
                 all.sleep_words += counters.sleep_words;
                 all.doorbells += counters.doorbells_sent;

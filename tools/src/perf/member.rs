@@ -47,7 +47,7 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     // A member that has received all samples may leave: the others receive them without it.
     member.wait(&readers)?;
     written.counts = Counts::from(&participant.counters()?);
-    written.peers = participant::ways(&participant)?;
+    written.peers = participant::peer_paths(&participant)?;
     let mut report = member.log().report();
     report.cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
     report.switches = clock::voluntary_switches()?.saturating_sub(switches);

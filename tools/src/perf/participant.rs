@@ -169,7 +169,7 @@ pub(super) fn enable(job: &Job, participant: &DomainParticipant) -> Result<(), F
 }
 
 /// The path to each peer.
-pub(super) fn ways(participant: &DomainParticipant) -> Result<Vec<PeerPath>, Failure> {
+pub(super) fn peer_paths(participant: &DomainParticipant) -> Result<Vec<PeerPath>, Failure> {
     let peers = participant.peers()?;
     Ok(peers.into_iter().map(|peer| peer.path).collect())
 }

@@ -381,7 +381,7 @@ impl Outcome {
                 counts.receive_batch.p50,
                 counts.delivery_batch.p50,
                 counts.wake_ups,
-                counts.rings
+                counts.peer_wakes
             )?;
         }
         self.print_work_requests(out)?;
@@ -451,7 +451,7 @@ impl Outcome {
         let mut head = Some(["1", "2", "3", "4", "5", "more", "sleep words", "doorbells"]);
         for (index, writer) in self.per_writer.iter().enumerate() {
             let (mut batches, mut sleep_words, mut doorbells) = ([0; RDMA_BATCH_CLASSES], 0, 0);
-            let by_rdma = writer.peers.iter().filter_map(|way| match way {
+            let by_rdma = writer.peers.iter().filter_map(|path| match path {
                 PeerPath::Rdma(counters) => Some(counters),
                 _ => None,
             });

@@ -24,7 +24,7 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     report.cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
     report.switches = clock::voluntary_switches()?.saturating_sub(switches);
     report.counts = Counts::from(&participant.counters()?);
-    report.peers = participant::ways(&participant)?;
+    report.peers = participant::peer_paths(&participant)?;
     participant.close()?;
     Ok(report)
 }

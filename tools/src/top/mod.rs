@@ -59,10 +59,10 @@ pub(crate) fn run(options: &TopOptions) -> ExitCode {
 /// Prints a scene, or a line of JSON, after each interval; only one if `once`.
 fn print(options: &TopOptions) -> Result<(), Failure> {
     let mut sampler = Sampler::new(options);
-    let mut before = sampler.look()?;
+    let mut before = sampler.sample()?;
     loop {
         std::thread::sleep(options.interval());
-        let now = sampler.look()?;
+        let now = sampler.sample()?;
         let scene = Scene::of(&before, &now);
         let text = match options.json {
             true => serde_json::to_string(&scene)? + "\n",
@@ -96,7 +96,7 @@ fn page(scene: &Scene) -> String {
 fn live(options: &TopOptions) -> Result<(), Failure> {
     // Before the terminal is taken over, so that an error is readable.
     let mut sampler = Sampler::new(options);
-    let first = sampler.look()?;
+    let first = sampler.sample()?;
     let mut terminal = ratatui::try_init().map_err(Failure::Terminal)?;
     let shown = show(options, &mut sampler, first, &mut terminal);
     ratatui::restore();
@@ -120,7 +120,7 @@ fn show(
             return Ok(());
         }
         if Instant::now() >= next {
-            let now = sampler.look()?;
+            let now = sampler.sample()?;
             scene = Scene::of(&before, &now);
             before = now;
             next = Instant::now() + options.interval();

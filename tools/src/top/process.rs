@@ -17,12 +17,12 @@ const TICK_NS: u64 = 10_000_000;
 
 impl Process {
     /// `None` once it has ended.
-    pub(super) fn look(pid: u32) -> Option<Self> {
-        Self::read(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    pub(super) fn read(pid: u32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
     /// Reads a line of proc_pid_stat(5).
-    fn read(stat: &str) -> Option<Self> {
+    fn parse(stat: &str) -> Option<Self> {
         // The name may contain anything, so fields are counted from the last bracket, which is
         // before the 3rd: user and system time are the 14th and 15th.
         let (before, fields) = stat.rsplit_once(')')?;
@@ -45,12 +45,12 @@ mod tests {
     #[test]
     fn a_line_of_proc_pid_stat_is_parsed() {
         let line = "7 (a) b\n) S 1 7 7 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 5 0 99 1 2";
-        let read = Process::read(line).expect("a process");
+        let read = Process::parse(line).expect("a process");
         assert_eq!((&*read.command, read.cpu_ns), ("a) b?", 3_000_000_000));
-        assert_eq!(Process::read("7 (a) S 1 7"), None);
-        assert_eq!(Process::read(""), None);
-        let own = Process::look(std::process::id());
+        assert_eq!(Process::parse("7 (a) S 1 7"), None);
+        assert_eq!(Process::parse(""), None);
+        let own = Process::read(std::process::id());
         assert!(own.is_some_and(|own| !own.command.is_empty()));
-        assert_eq!(Process::look(u32::MAX), None);
+        assert_eq!(Process::read(u32::MAX), None);
     }
 }

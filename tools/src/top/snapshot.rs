@@ -39,10 +39,10 @@ impl Sampler {
         }
     }
 
-    pub(super) fn look(&mut self) -> Result<Snapshot, Failure> {
-        let seen = self.monitor.look(self.patience)?;
+    pub(super) fn sample(&mut self) -> Result<Snapshot, Failure> {
+        let seen = self.monitor.observe(self.patience)?;
         let here = seen.iter().filter(|seen| seen.is_here);
-        let processes = here.filter_map(|seen| Some((seen.pid, Process::look(seen.pid)?)));
+        let processes = here.filter_map(|seen| Some((seen.pid, Process::read(seen.pid)?)));
         Ok(Snapshot {
             domain: self.domain,
             at: self.since.elapsed(),

@@ -110,7 +110,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
     }
 }
 
-fn look(seconds: u64, all: Vec<ParticipantFigures>) -> Snapshot {
+fn snapshot(seconds: u64, all: Vec<ParticipantFigures>) -> Snapshot {
     let process = |it: &ParticipantFigures| {
         let process = Process {
             command: ["writer", "display", "recorder"][it.pid as usize % 100 % 3].to_owned(),
@@ -139,7 +139,7 @@ fn scene(alter: impl Fn(u64, &mut [ParticipantFigures])) -> Scene {
     let at = |seconds: u64| {
         let mut all: Vec<_> = (0..3).map(|rank| figures(rank, seconds)).collect();
         alter(seconds, &mut all);
-        look(seconds, all)
+        snapshot(seconds, all)
     };
     Scene::of(&at(2), &at(4))
 }
@@ -194,7 +194,7 @@ fn a_page_has_what_a_frame_has() {
 /// what fits.
 #[test]
 fn a_frame_of_participants_that_do_not_answer() {
-    let mut now = look(4, vec![figures(0, 4)]);
+    let mut now = snapshot(4, vec![figures(0, 4)]);
     let silent = |rank: usize, is_here: bool, why: &str| ObservedMember {
         member: member(rank),
         pid: 100 + rank as u32,
@@ -203,7 +203,7 @@ fn a_frame_of_participants_that_do_not_answer() {
     };
     now.seen.push(silent(1, true, "it does not answer in time"));
     now.seen.push(silent(2, false, "it is on another host"));
-    let before = look(2, vec![]);
+    let before = snapshot(2, vec![]);
     let scene = Scene::of(&before, &now);
     insta::assert_snapshot!(page(&scene));
     for (width, height) in [(1, 1), (20, 5), (80, 24), (300, 80)] {
@@ -212,7 +212,7 @@ fn a_frame_of_participants_that_do_not_answer() {
             .draw(|frame| screen::draw(&scene, frame.area(), frame.buffer_mut()))
             .expect("a frame");
     }
-    insta::assert_snapshot!(page(&Scene::of(&look(1, vec![]), &look(2, vec![]))));
+    insta::assert_snapshot!(page(&Scene::of(&snapshot(1, vec![]), &snapshot(2, vec![]))));
 }
 
 #[test]
@@ -299,7 +299,10 @@ fn rates_are_of_the_time_between() {
     assert_eq!(json["topics"][0]["topic"], "Square");
     assert_eq!(json["blocked"][0]["what"], "room");
     // A participant that started meanwhile counts from its start.
-    let anew = Scene::of(&look(2, vec![]), &look(4, vec![self::figures(0, 4)]));
+    let anew = Scene::of(
+        &snapshot(2, vec![]),
+        &snapshot(4, vec![self::figures(0, 4)]),
+    );
     let json = serde_json::to_value(anew).expect("JSON");
     assert_eq!(json["participants"][0]["figures"]["sent_per_s"], 1000.0);
     assert_eq!(

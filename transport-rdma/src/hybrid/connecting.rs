@@ -12,7 +12,7 @@ use super::acceptor::Acceptor;
 use super::address::Address;
 use super::handshake::{self, Handshake};
 use super::path_state::PathSelection;
-use super::pending::{CallOutcome, PendingConnection, Phase, Role, no_answer};
+use super::pending::{CallOutcome, NoStation, PendingConnection, Phase, Role, no_answer};
 use crate::shm::error::SetupError;
 
 /// Pause between two calls of a station that is busy or is calling this one.
@@ -38,7 +38,7 @@ pub(super) enum ConnectError {
     Myself,
     Refused(String),
     /// No station is there, or it was too slow.
-    Not(String),
+    Not(NoStation),
     System(SetupError),
 }
 
@@ -52,27 +52,27 @@ impl Acceptor {
         expected: Option<u128>,
         deadline: Instant,
     ) -> Result<ConnectOutcome, ConnectError> {
-        let mut excuse = "it has no address in the network".to_owned();
+        let mut failure = NoStation::from("it has no address in the network".to_owned());
         loop {
             let mut again = false;
             for (at, &socket) in sockets.iter().enumerate() {
                 let left = deadline.saturating_duration_since(Instant::now());
                 let share = left / (sockets.len() - at) as u32;
                 let answer = self.ask(socket, expected, Instant::now() + share)?;
-                excuse = match answer {
+                failure = match answer {
                     CallOutcome::Connected(id) => return Ok(ConnectOutcome::Peer(id)),
                     CallOutcome::OnHost(address) => return Ok(ConnectOutcome::OnHost(address)),
                     CallOutcome::Myself => return Err(ConnectError::Myself),
                     CallOutcome::Refused(reason) => return Err(ConnectError::Refused(reason)),
-                    CallOutcome::NotThere(reason) => reason,
+                    CallOutcome::NotThere(failure) => failure,
                     CallOutcome::Already(reason) | CallOutcome::Lost(reason) => {
                         again = true;
-                        reason
+                        reason.into()
                     }
                 };
             }
             if !again || Instant::now() >= deadline {
-                return Err(ConnectError::Not(excuse));
+                return Err(ConnectError::Not(failure));
             }
             let next = deadline.min(Instant::now() + CALL_AGAIN_AFTER);
             let mut state = self.shared.state();
@@ -94,12 +94,12 @@ impl Acceptor {
         {
             return match fate {
                 None => Ok(CallOutcome::Connected(id)),
-                Some(cause) => Err(ConnectError::Not(cause.to_string())),
+                Some(cause) => Err(ConnectError::Not(cause.to_string().into())),
             };
         }
         let stream = match begin(socket) {
             Ok(stream) => Arc::new(stream),
-            Err(errno) => return Ok(CallOutcome::NotThere(no_answer(errno.into()))),
+            Err(errno) => return Ok(CallOutcome::NotThere(no_answer(&errno.into()))),
         };
         let handshake = Handshake::new(&self.shared.me, handshake::Role::Caller);
         let connection = PendingConnection {
@@ -130,7 +130,8 @@ impl Acceptor {
                     continue;
                 }
                 state.connections.remove(&number);
-                return Ok(CallOutcome::NotThere("it did not answer in time".into()));
+                let late = "it did not answer in time".to_owned();
+                return Ok(CallOutcome::NotThere(late.into()));
             }
             state = self.shared.wait(state, until);
         }

@@ -1,5 +1,6 @@
 //! Errors of a station's operations.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 
 use crate::shm::error::SetupError;
@@ -38,6 +39,8 @@ pub enum HybridError {
         contact: SocketAddr,
         /// The reason.
         reason: String,
+        /// The kind of the system's error, if the connection failed with one.
+        kind: Option<ErrorKind>,
     },
     /// The station at a contact address refuses the connection, or this side does.
     #[error("{contact} refuses the connection: {reason}")]
@@ -50,9 +53,50 @@ pub enum HybridError {
 }
 
 impl HybridError {
-    /// Whether a contact refuses because the two do not have the same secret, or only one of
-    /// them has one. Recognized by the text of the refusal, which is the same in all versions.
-    pub fn is_for_secret(&self) -> bool {
-        matches!(self, Self::Refused { reason, .. } if reason.contains(" secret"))
+    /// Why a call of a contact failed. The cause of a refusal is recognized by its text, which is
+    /// the same in all versions.
+    pub fn call_failure(&self) -> CallFailureCause {
+        match self {
+            Self::Refused { reason, .. } => CallFailureCause::of_refusal(reason),
+            Self::Unreachable { kind, .. } => match kind {
+                Some(ErrorKind::ConnectionRefused) => CallFailureCause::NotListening,
+                Some(ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable) => {
+                    CallFailureCause::NoRoute
+                }
+                _ => CallFailureCause::Other,
+            },
+            _ => CallFailureCause::Other,
+        }
+    }
+}
+
+/// Why a call of a contact failed, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallFailureCause {
+    /// The two stations do not have the same secret, or only one of them has one.
+    Secret,
+    /// The two stations are of different domains.
+    Domain,
+    /// The two stations have different versions of the protocol.
+    Version,
+    /// No program listens at the address.
+    NotListening,
+    /// The network has no route to the address.
+    NoRoute,
+    /// Another cause, for example no answer in time.
+    Other,
+}
+
+impl CallFailureCause {
+    /// The cause of a refusal with this reason, which the handshake of either side wrote.
+    fn of_refusal(reason: &str) -> Self {
+        let causes = [
+            (" secret", Self::Secret),
+            (" of domain ", Self::Domain),
+            (" version ", Self::Version),
+        ];
+        let mut causes = causes.iter().filter(|(words, _)| reason.contains(words));
+        causes.next().map_or(Self::Other, |(_, cause)| *cause)
     }
 }

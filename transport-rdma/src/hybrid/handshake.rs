@@ -335,7 +335,7 @@ impl Handshake {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hybrid::HybridError;
+    use crate::hybrid::{CallFailureCause, HybridError};
 
     fn me(domain: u32, id: u128, secret: Option<&str>) -> LocalIdentity {
         let address = Address {
@@ -389,9 +389,14 @@ mod tests {
         let refused = |caller: LocalIdentity, called: LocalIdentity, words: &str| {
             let reason = meet(&caller, &called).expect_err("refused");
             assert_eq!(reason, words);
+            let cause = match () {
+                () if caller.secret != called.secret => CallFailureCause::Secret,
+                () if caller.domain != called.domain => CallFailureCause::Domain,
+                () => CallFailureCause::Other,
+            };
             let contact = ([127, 0, 0, 1], 7400).into();
             let error = HybridError::Refused { contact, reason };
-            assert_eq!(error.is_for_secret(), caller.secret != called.secret);
+            assert_eq!(error.call_failure(), cause);
         };
         let words = "the caller is of domain 3, the one called of 4";
         refused(me(3, 1, None), me(4, 2, None), words);

@@ -92,7 +92,7 @@ impl HandshakeThread {
                     Source::Connection(number) => handle_connection(&shared, &mut state, number),
                 }
             }
-            look(&shared, &mut state);
+            check_queue_pairs(&shared, &mut state);
             let now = Instant::now();
             self.admit_after = self.admit_after.filter(|&after| now < after);
             self.listening.try_again(now);
@@ -214,14 +214,14 @@ fn handle_connection(shared: &Arc<Shared>, state: &mut State, number: u64) {
 }
 
 /// Checks all connections for progress of their queue pairs.
-fn look(shared: &Shared, state: &mut State) {
+fn check_queue_pairs(shared: &Shared, state: &mut State) {
     let numbers: Vec<u64> = state.connections.keys().copied().collect();
     for number in numbers {
-        let looked = match state.connections.get_mut(&number) {
-            Some(connection) => path_selection::look(shared, connection),
+        let advanced = match state.connections.get_mut(&number) {
+            Some(connection) => path_selection::advance(shared, connection),
             None => continue,
         };
-        if let Err(end) = looked.and_then(|()| settle(shared, state, number)) {
+        if let Err(end) = advanced.and_then(|()| settle(shared, state, number)) {
             stop(state, number, end);
         }
     }
@@ -269,7 +269,7 @@ fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End
             let is_itself = stream.local_addr().ok() == stream.peer_addr().ok();
             let failed = failed.or_else(|| is_itself.then(|| Errno::CONNREFUSED.into()));
             if let Some(error) = failed {
-                return Err(Ending::Quiet(CallOutcome::NotThere(no_answer(error))));
+                return Err(Ending::Quiet(CallOutcome::NotThere(no_answer(&error))));
             }
             send_frame(connection, connection.handshake.hello())?;
             connection.phase = Phase::Hello;
@@ -373,7 +373,7 @@ fn handle_hello(
     let id = hello.id;
     if let Some(expected) = expected.filter(|&expected| expected != id) {
         let mismatch = format!("member {id:032x} answers where member {expected:032x} was called");
-        return Err(Ending::Quiet(CallOutcome::NotThere(mismatch)));
+        return Err(Ending::Quiet(CallOutcome::NotThere(mismatch.into())));
     }
     if id == me.id {
         return Err(Ending::Quiet(CallOutcome::Myself));
@@ -392,7 +392,7 @@ fn handle_hello(
         Some(None) => Err(Ending::Quiet(CallOutcome::Connected(id))),
         Some(Some(cause)) => {
             let lost = format!("member {id:032x} was connected, and is lost: {cause}");
-            Err(Ending::Quiet(CallOutcome::NotThere(lost)))
+            Err(Ending::Quiet(CallOutcome::NotThere(lost.into())))
         }
     }
 }

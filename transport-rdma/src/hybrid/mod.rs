@@ -66,7 +66,7 @@ mod segment;
 mod station;
 
 pub use address::{host_of, sockets_of};
-pub use error::HybridError;
+pub use error::{CallFailureCause, HybridError};
 pub use options::{NetworkOptions, RdmaUse, StationOptions};
 pub use secret::{SecretError, read_secret};
 pub use segment::HybridSegment;

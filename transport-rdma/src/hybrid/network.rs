@@ -13,6 +13,7 @@ use super::handshake::LocalIdentity;
 use super::interfaces;
 use super::listeners::Listeners;
 use super::options::NetworkOptions;
+use super::pending::NoStation;
 use super::rdma::StationRdma;
 use crate::shm;
 use crate::station::error::StationError;
@@ -129,7 +130,11 @@ impl Network {
             ConnectError::Closed => StationError::Closed.into(),
             ConnectError::Myself => HybridError::ThisStation,
             ConnectError::Refused(reason) => HybridError::Refused { contact, reason },
-            ConnectError::Not(reason) => HybridError::Unreachable { contact, reason },
+            ConnectError::Not(NoStation { reason, kind }) => HybridError::Unreachable {
+                contact,
+                reason,
+                kind,
+            },
             ConnectError::System(error) => error.into(),
         })
     }
@@ -144,7 +149,7 @@ impl Network {
             Err(ConnectError::Closed) => StationError::Closed,
             Err(ConnectError::Myself) => return Err(HybridError::ThisStation),
             Err(ConnectError::Refused(reason)) => StationError::Refused { id, reason },
-            Err(ConnectError::Not(reason)) => unreachable(reason),
+            Err(ConnectError::Not(failure)) => unreachable(failure.reason),
             Err(ConnectError::System(error)) => error.into(),
         };
         Err(error.into())

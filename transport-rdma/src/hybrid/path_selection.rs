@@ -113,7 +113,7 @@ fn work(
 
 /// Continues with the result of a step, or with a queue pair that works by now or is out of
 /// time.
-pub(super) fn look(shared: &Shared, connection: &mut PendingConnection) -> Result<(), Ending> {
+pub(super) fn advance(shared: &Shared, connection: &mut PendingConnection) -> Result<(), Ending> {
     match connection.path.done.take() {
         Some(PairResult::Offered(Ok(mine))) => offer(shared, connection, mine),
         Some(PairResult::Offered(Err(reason))) => {

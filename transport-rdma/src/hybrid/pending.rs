@@ -1,7 +1,7 @@
 //! Connections that are not peers' yet: incoming ones, and calls of this station.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -81,10 +81,23 @@ pub(super) enum CallOutcome {
     /// The two are connected, or about to be.
     Already(String),
     Refused(String),
-    /// No suitable station is there.
-    NotThere(String),
+    NotThere(NoStation),
     /// The connection was lost, or the peer was too busy.
     Lost(String),
+}
+
+/// No suitable station is at an address.
+#[derive(Debug)]
+pub(super) struct NoStation {
+    pub(super) reason: String,
+    /// The kind of the system's error, if the connection failed with one.
+    pub(super) kind: Option<ErrorKind>,
+}
+
+impl From<String> for NoStation {
+    fn from(reason: String) -> Self {
+        Self { reason, kind: None }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -195,6 +208,10 @@ pub(super) fn send_frame(connection: &PendingConnection, bytes: &[u8]) -> Result
     }
 }
 
-pub(super) fn no_answer(error: std::io::Error) -> String {
-    format!("no station answers: {error}")
+/// The connection failed with an error of the system.
+pub(super) fn no_answer(error: &std::io::Error) -> NoStation {
+    NoStation {
+        reason: format!("no station answers: {error}"),
+        kind: Some(error.kind()),
+    }
 }

@@ -23,7 +23,7 @@ struct RdmaPeers {
     /// The transport that reports failures of peers.
     streams: OnceLock<Weak<tcp::StreamTransport>>,
     /// Has the handshake thread check trials again.
-    look: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    recheck: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl RdmaPeers {
@@ -35,9 +35,9 @@ impl RdmaPeers {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look(&self) {
-        if let Some(look) = self.look.get() {
-            look();
+    fn recheck(&self) {
+        if let Some(recheck) = self.recheck.get() {
+            recheck();
         }
     }
 
@@ -46,7 +46,7 @@ impl RdmaPeers {
         if let Some(failure) = trials.get_mut(&peer) {
             failure.get_or_insert(reason);
             drop(trials);
-            return self.look();
+            return self.recheck();
         }
         drop(trials);
         self.fail(peer, reason);
@@ -95,7 +95,7 @@ impl StationRdma {
         let hooks = Hooks {
             wake,
             failed: Box::new(move |peer, reason| tells.failed(peer, reason)),
-            proved: Box::new(move |_| proves.look()),
+            proved: Box::new(move |_| proves.recheck()),
         };
         match RdmaTransport::open(options, listen, patience, hooks) {
             Ok(core) => {
@@ -126,9 +126,9 @@ impl StationRdma {
     }
 
     /// Sets what is called when a trial has made progress. Called once.
-    pub(super) fn on_proof(&self, look: impl Fn() + Send + Sync + 'static) {
+    pub(super) fn on_proof(&self, recheck: impl Fn() + Send + Sync + 'static) {
         // As in `serve`.
-        let _ = self.peers.look.set(Box::new(look));
+        let _ = self.peers.recheck.set(Box::new(recheck));
     }
 
     pub(super) fn core(&self) -> &RdmaTransport {

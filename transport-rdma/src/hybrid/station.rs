@@ -116,8 +116,11 @@ impl Station {
     /// turns out to be on this host is connected by shared memory.
     pub fn call(&self, contact: SocketAddr, deadline: Instant) -> Result<u128, HybridError> {
         let Some(network) = &self.network else {
-            let reason = "this station is open for its own host only".to_owned();
-            return Err(HybridError::Unreachable { contact, reason });
+            return Err(HybridError::Unreachable {
+                contact,
+                reason: "this station is open for its own host only".to_owned(),
+                kind: None,
+            });
         };
         match network.call(contact, deadline)? {
             ConnectOutcome::Peer(id) => Ok(id),

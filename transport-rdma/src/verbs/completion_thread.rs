@@ -78,7 +78,7 @@ fn serve(shared: &Shared) -> Result<(), Errno> {
             }
         }
         if device {
-            shared.look_at_device();
+            shared.handle_device_events();
         }
     }
 }

@@ -344,8 +344,8 @@ impl Shared {
         link.outgoing.send(self.is_asleep())
     }
 
-    /// Called by the completion thread: the device has an event.
-    pub(super) fn look_at_device(&self) {
+    /// Called by the completion thread when the device has events.
+    pub(super) fn handle_device_events(&self) {
         while let Some(event) = self.device.context.next_event() {
             let device = self.device.context.name();
             tracing::debug!(device, event = event.text, "an RDMA event");

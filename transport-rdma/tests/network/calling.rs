@@ -5,7 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::hybrid::{HybridError, NetworkOptions, Station, host_of};
+use spindle_dds_transport::hybrid::{
+    CallFailureCause, HybridError, NetworkOptions, Station, host_of,
+};
 use spindle_dds_transport::{StationError, StationEvent, shm};
 
 use super::group::{DOMAIN, LONG, alone, apart, event, host, loss, network, options, soon, until};
@@ -226,13 +228,15 @@ fn other_versions_are_refused_in_both_directions() {
         scope.spawn(|| {
             let (mut stream, _) = listener.accept().expect("called");
             read_frame(&mut stream).expect("a hello");
-            let later = [&[0][..], b"too old"].concat();
+            let reason = b"that is version 2 of the protocol, here it is 9";
+            let later = [&[0][..], reason].concat();
             stream
                 .write_all(&frame(9, raw::REFUSED, &later))
                 .expect("sent");
         });
         let called = station.call(contact, soon()).expect_err("refused");
-        assert!(called.to_string().contains("too old"), "{called}");
+        assert!(called.to_string().contains("here it is 9"), "{called}");
+        assert_eq!(called.call_failure(), CallFailureCause::Version);
     });
 }
 
@@ -370,11 +374,16 @@ fn calls_end_in_time_with_a_reason() {
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
     let contact = closed.local_addr().expect("bound");
     let called = station.call(contact, Instant::now() + Duration::from_millis(50));
-    let error = called.expect_err("silent").to_string();
-    assert!(error.contains("did not answer in time"), "{error}");
+    let error = called.expect_err("silent");
+    assert_eq!(error.call_failure(), CallFailureCause::Other);
+    assert!(
+        error.to_string().contains("did not answer in time"),
+        "{error}"
+    );
     drop(closed);
-    let error = station.call(contact, soon()).expect_err("gone").to_string();
-    assert!(error.contains("no station answers"), "{error}");
+    let error = station.call(contact, soon()).expect_err("gone");
+    assert_eq!(error.call_failure(), CallFailureCause::NotListening);
+    assert!(error.to_string().contains("no station answers"), "{error}");
     let elsewhere = alone(2, network()).address();
     let error = station.connect(&elsewhere, soon()).expect_err("gone");
     assert!(error.to_string().contains("no station answers"), "{error}");

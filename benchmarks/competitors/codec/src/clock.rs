@@ -1,13 +1,14 @@
-//! Medians of two that take turns, so that whatever else the machine does meets both.
+//! Median times of two functions that run in turns, so that other load on the machine affects both
+//! equally.
 
 use std::time::Instant;
 
-/// Turns of each.
+/// Turns of each function.
 const ROUNDS: usize = 201;
-/// About as long a turn takes.
+/// Approximate duration of a turn.
 const TURN_NS: u128 = 20_000;
 
-/// Median nanoseconds of each.
+/// Median nanoseconds per call of each function.
 pub(crate) fn in_turns(one: &mut dyn FnMut(), other: &mut dyn FnMut()) -> [f64; 2] {
     let repeats = [repeat(one), repeat(other)];
     let mut times = [Vec::with_capacity(ROUNDS), Vec::with_capacity(ROUNDS)];
@@ -18,13 +19,13 @@ pub(crate) fn in_turns(one: &mut dyn FnMut(), other: &mut dyn FnMut()) -> [f64; 
     times.map(|mut times| median(&mut times))
 }
 
-/// The one in the middle; they are put in order.
+/// The median. Sorts `times`.
 pub(crate) fn median(times: &mut [f64]) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
 }
 
-/// How often it is done in a turn.
+/// How many calls take one turn.
 fn repeat(run: &mut dyn FnMut()) -> u32 {
     let start = Instant::now();
     let mut count = 0_u32;
@@ -36,7 +37,7 @@ fn repeat(run: &mut dyn FnMut()) -> u32 {
     u32::try_from(TURN_NS / each.max(1)).unwrap_or(1).max(1)
 }
 
-/// Nanoseconds of one.
+/// Nanoseconds per call.
 fn turn(run: &mut dyn FnMut(), repeat: u32) -> f64 {
     let start = Instant::now();
     for _ in 0..repeat {

@@ -1,5 +1,5 @@
-//! The types of `bench.idl` as dust_dds has them. Enumerations of its derive macros are of
-//! one byte if they have few literals, so that of the IDL is its number here.
+//! The types of `bench.idl` for dust_dds. Its derive macros encode an enumeration with few literals
+//! in one byte, so the enumeration of the IDL is an `i32` here.
 
 use dust_dds::xtypes::bytes::ByteBuf;
 use dust_dds::xtypes::deserialize::XTypesDeserialize;
@@ -48,7 +48,7 @@ pub(crate) struct Track {
 #[dust_dds(extensibility = "Appendable")]
 pub(crate) struct Image {
     number: u32,
-    // As a whole, which is their fastest way.
+    // Encoded as a whole, which is the fastest in dust_dds.
     bytes: ByteBuf,
 }
 

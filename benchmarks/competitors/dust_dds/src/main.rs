@@ -1,9 +1,9 @@
 //! Dust DDS: reliable, over UDP on the loopback interface.
 //!
-//! History keeps the last 32: with KEEP_ALL and a limit its writer ends with
-//! OUT_OF_RESOURCES, and without one it grows for ever. A sample that is replaced before it
-//! was received counts as lost. A sample goes in one datagram: in fragments of the default
-//! size 10 KB came at a few hundred a second, where they now come at ten thousand.
+//! The history keeps the last 32: with KEEP_ALL and a limit the writer fails with
+//! OUT_OF_RESOURCES, and without a limit its memory grows for ever. A sample that is replaced
+//! before it is received counts as lost. Each sample is one datagram: fragments of the default
+//! size reduce the rate of 10 KB samples from ten thousand to a few hundred per second.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -212,14 +212,14 @@ fn history() -> HistoryQosPolicy {
     }
 }
 
-/// Its errors are no `std::error::Error`.
+/// `DdsError` does not implement `std::error::Error`.
 fn failure(error: DdsError) -> Failure {
     error.to_string().into()
 }
 
 const DOMAIN: i32 = 47;
 const DEPTH: u32 = 32;
-/// A sample in one datagram; the loopback interface takes these whole.
+/// Large enough for a sample in one datagram; the loopback interface does not fragment these.
 const FRAGMENT_BYTES: usize = 60_000;
 const RECEIVE_BYTES: usize = 4 << 20;
 const TAKE_MAX: i32 = 256;

@@ -1,7 +1,7 @@
-//! iceoryx2: samples are built where they are read, and no reader misses one.
+//! iceoryx2: samples are built and read in place, and no reader misses one.
 //!
-//! A reader that blocks is woken by an event after each sample, as in iceoryx2's own
-//! example of event-based communication: it has no other way to sleep.
+//! A blocking reader is woken by an event after each sample, as in iceoryx2's own example of
+//! event-based communication: it cannot sleep otherwise.
 
 use core::time::Duration;
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ struct Iceoryx2 {
     arguments: Arguments,
 }
 
-/// What goes with a sample.
+/// The user header of a sample: its stamp.
 #[derive(Debug, Default, Clone, Copy, ZeroCopySend)]
 #[repr(C)]
 struct Header {
@@ -76,7 +76,7 @@ impl Iceoryx2 {
     }
 
     /// As many samples as a writer of Spindle has in flight, within a limit of memory: each reader
-    /// may hold as many.
+    /// may hold that many.
     fn buffer_samples(&self) -> usize {
         let room = BYTES_MAX / self.arguments.size.max(1) / self.readers().max(1);
         room.clamp(2, BUFFER_SAMPLES)
@@ -112,7 +112,7 @@ impl Peer for Iceoryx2 {
     }
 
     fn inlet(&mut self, topic: &str) -> Result<Reader, Failure> {
-        // The listener first: a publisher that sees the subscriber may send and notify at once.
+        // The listener first: a publisher may send and notify as soon as it sees the subscriber.
         let listener = match self.blocks() {
             true => Some(self.events(topic)?.listener_builder().create()?),
             false => None,
@@ -137,8 +137,8 @@ struct Writer {
 impl Outlet for Writer {
     fn readers(&mut self) -> Result<usize, Failure> {
         let readers = self.service.dynamic_config().number_of_subscribers();
-        // A subscriber connects when it polls. Before that a publisher does not wait for its room,
-        // and drops samples. So sleeping subscribers are notified.
+        // A subscriber connects when it polls. Until then a publisher does not wait for room in its
+        // buffer, and drops samples. So sleeping subscribers are notified.
         if let Some(notifier) = &self.notifier {
             notifier.notify()?;
         }
@@ -147,8 +147,8 @@ impl Outlet for Writer {
 
     fn send(&mut self, stamp: Stamp, write: impl Fn(&mut [u8])) -> Result<(), Failure> {
         let sample = self.publisher.loan_slice_uninit(self.size)?;
-        // SAFETY: the bytes are of a shared mapping of this process, made of zeroed pages:
-        // whatever is not written here has a value, and every value is a `u8`.
+        // SAFETY: the bytes lie in a shared mapping of this process whose pages were zeroed, so
+        // every byte is initialized, and any value is a valid `u8`.
         let mut sample = unsafe { sample.assume_init() };
         sample.user_header_mut().words = stamp.words();
         write(sample.payload_mut());
@@ -204,5 +204,5 @@ impl Reader {
 
 const BUFFER_SAMPLES: usize = 1024;
 const BYTES_MAX: usize = 1 << 30;
-/// Between looks at whether it is over.
+/// Most samples taken before the caller checks for the end.
 const TAKE_MAX: usize = 256;

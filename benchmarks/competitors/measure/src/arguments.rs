@@ -2,16 +2,16 @@
 
 use clap::{Parser, ValueEnum};
 
-/// The arguments of a program, as `spindle bench --peers` gives them. One process for each role.
+/// The arguments that `spindle bench --peers` passes. Each role is a process.
 #[derive(Debug, Clone, Parser)]
 pub struct Arguments {
-    /// What this process does.
+    /// The role of this process.
     #[arg(value_enum)]
     pub role: Role,
     /// Bytes of payload in a sample.
     #[arg(long, default_value_t = 128)]
     pub size: usize,
-    /// Seconds for which samples are sent.
+    /// How long samples are sent, in seconds.
     #[arg(long, default_value_t = 1.0)]
     pub seconds: f64,
     /// Number of samples to send, instead of --seconds.
@@ -34,16 +34,16 @@ pub struct Arguments {
     pub session: String,
 }
 
-/// What a process does.
+/// The role of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Role {
-    /// Sends.
+    /// Sends samples.
     Publisher,
-    /// Receives.
+    /// Receives samples.
     Subscriber,
-    /// Sends and waits for each echo.
+    /// Sends samples, and waits for the echo of each.
     Ping,
-    /// Echoes.
+    /// Sends each sample back.
     Pong,
 }
 
@@ -59,7 +59,7 @@ pub enum Read {
 /// How a reader waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Wait {
-    /// It polls, and yields after a while.
+    /// It polls; it spins first, then yields.
     Poll,
     /// It sleeps until woken.
     Block,

@@ -1,4 +1,4 @@
-//! The clock that all processes of a host share, and this process's own.
+//! Clocks: the one that all processes of a host share, and the processor time of this process.
 
 use std::time::Duration;
 
@@ -14,8 +14,8 @@ pub(crate) fn process_cpu_ns() -> u64 {
     nanoseconds(ClockId::ProcessCPUTime)
 }
 
-/// Sleeps until shortly before `due_at_ns`, then spins: a timer alone is late by more
-/// than what is to be measured.
+/// Sleeps until shortly before `due_at_ns`, then spins: the delay of a timer exceeds the latencies
+/// that are measured.
 pub(crate) fn wait_until(due_at_ns: u64) {
     loop {
         let left_ns = due_at_ns.saturating_sub(monotonic_ns());

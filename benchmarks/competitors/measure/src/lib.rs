@@ -1,9 +1,8 @@
 //! The common part of the programs for other middleware: the command line, the loops of the four
 //! roles, and the line that each prints.
 //!
-//! A program implements [`Outlet`] and [`Inlet`] for its middleware and calls [`run`]. So
-//! all of them send, count and measure in the same way, and `spindle bench --peers` compares the
-//! middleware and not the loops around it.
+//! A program implements [`Peer`], [`Outlet`] and [`Inlet`] for its middleware and calls [`run`].
+//! Since all programs share the loops, `spindle bench --peers` compares only the middleware.
 #![forbid(unsafe_code)]
 
 mod arguments;

@@ -1,4 +1,4 @@
-//! What a reader notes of what it receives.
+//! The measurements of a reader.
 
 use hdrhistogram::Histogram;
 
@@ -6,13 +6,13 @@ use crate::clock::{monotonic_ns, process_cpu_ns};
 use crate::report::{Latency, Report};
 use crate::{Arguments, Failure, Read, Stamp};
 
-/// Counts samples, times them, and looks at their bytes.
+/// Counts samples, measures their latencies, and reads their bytes.
 #[derive(Debug)]
 pub(crate) struct Meter {
     role: &'static str,
     kind: &'static str,
     read: Read,
-    /// Samples of the beginning that are not timed.
+    /// The first samples, which are not timed.
     warm_up: u64,
     samples: u64,
     lost: u64,
@@ -52,7 +52,7 @@ impl Meter {
         })
     }
 
-    /// A sample has come.
+    /// Records a received sample.
     pub(crate) fn sample(&mut self, stamp: Stamp, payload: &[u8]) {
         self.sum = self.sum.wrapping_add(match self.read {
             Read::Sum => sum_all(payload),
@@ -72,15 +72,14 @@ impl Meter {
             self.next = stamp.number + 1;
         }
         let timed = stamp.sent_at_ns > 0;
-        let look = timed || stamp.last || self.samples.is_multiple_of(LOOK_EVERY);
-        if look {
-            self.look(stamp);
+        if timed || stamp.last || self.samples.is_multiple_of(READ_CLOCK_EVERY) {
+            self.read_clock(stamp);
         }
         self.samples += 1;
         self.complete |= stamp.last;
     }
 
-    fn look(&mut self, stamp: Stamp) {
+    fn read_clock(&mut self, stamp: Stamp) {
         let now_ns = monotonic_ns();
         if self.samples == 0 {
             self.started_ns = now_ns;
@@ -102,7 +101,7 @@ impl Meter {
     }
 
     pub(crate) fn report(&self) -> Report {
-        // So that looking at the bytes is not optimised away.
+        // Otherwise the compiler may remove the reads of the payload.
         std::hint::black_box(self.sum);
         let latency = (!self.latency.is_empty()).then(|| Latency {
             kind: self.kind,
@@ -126,8 +125,8 @@ impl Meter {
     }
 }
 
-/// The sum of all bytes, in blocks whose sum fits into 16 bits, so that many bytes are added at
-/// once. Byte by byte a processor adds 7 GB/s or so, which would be most of what is measured.
+/// The sum of all bytes, in blocks whose sum fits into 16 bits, so that the compiler can use vector
+/// additions. Adding byte by byte is limited to about 7 GB/s, which would dominate the measurement.
 fn sum_all(payload: &[u8]) -> u64 {
     let blocks = payload.chunks(256);
     let sums = blocks.map(|block| block.iter().map(|byte| u16::from(*byte)).sum::<u16>());
@@ -135,8 +134,8 @@ fn sum_all(payload: &[u8]) -> u64 {
 }
 
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
-/// The clock costs as much as a sample of the fastest peers.
-const LOOK_EVERY: u64 = 1024;
+/// Reading the clock costs as much as a sample of the fastest middleware.
+const READ_CLOCK_EVERY: u64 = 1024;
 
 #[cfg(test)]
 mod tests {

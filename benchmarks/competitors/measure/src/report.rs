@@ -2,19 +2,19 @@
 
 use serde::Serialize;
 
-/// What a process did. One line of JSON on its standard output.
+/// The result of a process: one line of JSON on its standard output.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) role: &'static str,
-    /// Sent, or received.
+    /// Samples sent or received.
     pub(crate) samples: u64,
-    /// From the first of them to the last.
+    /// Time from the first of them to the last.
     pub(crate) seconds: f64,
-    /// Numbers that never came.
+    /// Sample numbers that never arrived.
     pub(crate) lost: u64,
-    /// Samples that came after a later one.
+    /// Samples that arrived after one with a higher number.
     pub(crate) late: u64,
-    /// Whether the last one came.
+    /// Whether the last sample arrived.
     pub(crate) complete: bool,
     /// Processor time of this process, from the first sample to the last.
     pub(crate) cpu_seconds: f64,
@@ -22,7 +22,7 @@ pub(crate) struct Report {
     pub(crate) latency: Option<Latency>,
 }
 
-/// How long it took.
+/// Quantiles of the latency.
 #[derive(Debug, Serialize)]
 pub(crate) struct Latency {
     /// `one_way` or `round_trip`.

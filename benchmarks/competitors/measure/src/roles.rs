@@ -15,14 +15,14 @@ use crate::{Arguments, Failure, Read, Role, Stamp, Wait};
 
 /// A middleware.
 pub trait Peer {
-    /// Its writers.
+    /// The writer type.
     type Outlet: Outlet;
-    /// Its readers.
+    /// The reader type.
     type Inlet: Inlet;
 
-    /// A writer of this topic.
+    /// Creates a writer of this topic.
     fn outlet(&mut self, topic: &str) -> Result<Self::Outlet, Failure>;
-    /// A reader of this topic.
+    /// Creates a reader of this topic.
     fn inlet(&mut self, topic: &str) -> Result<Self::Inlet, Failure>;
 }
 
@@ -31,19 +31,19 @@ pub trait Outlet {
     /// How many readers are connected.
     fn readers(&mut self) -> Result<usize, Failure>;
 
-    /// Sends a sample whose payload `write` writes. Blocks while there is no room.
+    /// Sends a sample; `write` fills in its payload. Blocks while there is no room.
     fn send(&mut self, stamp: Stamp, write: impl Fn(&mut [u8])) -> Result<(), Failure>;
 }
 
 /// A reader.
 pub trait Inlet {
-    /// Whether all whose samples it wants are connected, so far as it can know.
+    /// Whether its writers are connected, as far as the middleware can tell.
     fn is_ready(&mut self) -> Result<bool, Failure> {
         Ok(true)
     }
 
-    /// Gives what is there to `each`; how many that were. With [`Wait::Block`] it sleeps
-    /// until something is there, for `limit` at most.
+    /// Passes the samples that have arrived to `each`, and returns their number. With
+    /// [`Wait::Block`] it sleeps until one arrives, at most for `limit`.
     fn receive(
         &mut self,
         limit: Duration,
@@ -51,7 +51,7 @@ pub trait Inlet {
     ) -> Result<usize, Failure>;
 }
 
-/// Does what the command line says, over the middleware that `open` opens.
+/// Runs the role that the command line names, over the middleware that `open` opens.
 pub fn run<P: Peer>(open: impl FnOnce(&Arguments) -> Result<P, Failure>) -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = end_with_the_runner()
@@ -71,7 +71,7 @@ pub fn run<P: Peer>(open: impl FnOnce(&Arguments) -> Result<P, Failure>) -> Exit
     }
 }
 
-/// However the runner ends, nothing of it stays behind.
+/// Ends this process with its runner, even if the runner is killed.
 fn end_with_the_runner() -> Result<(), Failure> {
     Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }
@@ -105,7 +105,7 @@ fn subscribe(peer: &mut impl Peer, arguments: &Arguments) -> Result<(), Failure>
     let mut meter = Meter::new("subscriber", "one_way", arguments)?;
     let mut patience = Patience::new(arguments.wait);
     while !meter.is_complete() {
-        let came = inlet.receive(LOOK_AGAIN_AFTER, &mut |stamp, payload| {
+        let came = inlet.receive(RECEIVE_LIMIT, &mut |stamp, payload| {
             meter.sample(stamp, payload);
         })?;
         if !patience.go_on(came, meter.samples()) {
@@ -120,7 +120,7 @@ fn ping(peer: &mut impl Peer, arguments: &Arguments) -> Result<(), Failure> {
     let mut outlet = peer.outlet("ping")?;
     wait_for_readers(&mut outlet, 1)?;
     while !inlet.is_ready()? {
-        std::thread::sleep(LOOK_FOR_READERS_AFTER);
+        std::thread::sleep(POLL_INTERVAL);
     }
     let mut meter = Meter::new("ping", "round_trip", arguments)?;
     let mut patience = Patience::new(arguments.wait);
@@ -132,7 +132,7 @@ fn ping(peer: &mut impl Peer, arguments: &Arguments) -> Result<(), Failure> {
         outlet.send(stamp, writer_of(stamp, arguments.read))?;
         let echoed = meter.samples();
         while meter.samples() == echoed {
-            let came = inlet.receive(LOOK_AGAIN_AFTER, &mut |stamp, payload| {
+            let came = inlet.receive(RECEIVE_LIMIT, &mut |stamp, payload| {
                 meter.sample(stamp, payload);
             })?;
             if !patience.go_on(came, meter.samples()) {
@@ -151,7 +151,7 @@ fn pong(peer: &mut impl Peer, arguments: &Arguments) -> Result<(), Failure> {
     let mut pings = Vec::new();
     loop {
         pings.clear();
-        let came = inlet.receive(LOOK_AGAIN_AFTER, &mut |stamp, _| pings.push(stamp))?;
+        let came = inlet.receive(RECEIVE_LIMIT, &mut |stamp, _| pings.push(stamp))?;
         for stamp in &pings {
             outlet.send(*stamp, writer_of(*stamp, arguments.read))?;
         }
@@ -160,7 +160,7 @@ fn pong(peer: &mut impl Peer, arguments: &Arguments) -> Result<(), Failure> {
             return wait_for_their_end(&mut outlet);
         }
         if !patience.go_on(came, samples) {
-            return Err("no ping comes any more".into());
+            return Err("no further ping arrives".into());
         }
     }
 }
@@ -183,18 +183,18 @@ fn writer_of(stamp: Stamp, read: Read) -> impl Fn(&mut [u8]) {
 
 fn wait_for_readers(outlet: &mut impl Outlet, readers: u32) -> Result<(), Failure> {
     while outlet.readers()? < readers as usize {
-        std::thread::sleep(LOOK_FOR_READERS_AFTER);
+        std::thread::sleep(POLL_INTERVAL);
     }
-    // Some are connected in one direction before they are in the other.
+    // Endpoints may be connected in one direction before the other.
     std::thread::sleep(SETTLE);
     Ok(())
 }
 
-/// Samples that are not received yet are lost when the publisher ends.
+/// Waits until the readers disconnect: samples in flight are lost when the publisher ends.
 fn wait_for_their_end(outlet: &mut impl Outlet) -> Result<(), Failure> {
     let deadline = Instant::now() + LINGER;
     while outlet.readers()? > 0 && Instant::now() < deadline {
-        std::thread::sleep(LOOK_FOR_READERS_AFTER);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
@@ -204,7 +204,7 @@ fn print(report: &Report) -> Result<(), Failure> {
     Ok(writeln!(std::io::stdout(), "{line}")?)
 }
 
-/// What a reader does while nothing comes, and for how long.
+/// How a reader waits while no sample arrives, and for how long.
 struct Patience {
     wait: Wait,
     idle: u32,
@@ -220,8 +220,8 @@ impl Patience {
         }
     }
 
-    /// False when nothing has come for too long after something had. Before that the
-    /// runner is patient for us.
+    /// False if no sample has arrived for [`IDLE_LIMIT`] after the first one. The runner limits the
+    /// time until the first.
     fn go_on(&mut self, came: usize, samples: u64) -> bool {
         if came > 0 {
             self.idle = 0;
@@ -241,10 +241,10 @@ impl Patience {
     }
 }
 
-/// There may be more readers than processors.
+/// Few, since there may be more readers than processors.
 const SPINS: u32 = 200;
 const IDLE_LIMIT: Duration = Duration::from_secs(2);
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
-const LOOK_FOR_READERS_AFTER: Duration = Duration::from_millis(1);
+const RECEIVE_LIMIT: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 const SETTLE: Duration = Duration::from_millis(100);
 const LINGER: Duration = Duration::from_secs(3);

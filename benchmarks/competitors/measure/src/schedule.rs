@@ -1,16 +1,16 @@
-//! When which sample is sent.
+//! When each sample is sent.
 
 use crate::Arguments;
 use crate::clock::{monotonic_ns, wait_until};
 
-/// What travels with a sample.
+/// Number and time of a sample, sent with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
-    /// From 0, one more each.
+    /// Counts from 0.
     pub number: u64,
-    /// Whether no other follows.
+    /// Whether this is the last sample.
     pub last: bool,
-    /// When it was sent, if that is of interest.
+    /// When it was sent, by CLOCK_MONOTONIC; 0 if it is not timed.
     pub sent_at_ns: u64,
 }
 
@@ -21,7 +21,7 @@ impl Stamp {
         [self.number | last, self.sent_at_ns]
     }
 
-    /// The other way.
+    /// Decodes [`words`](Self::words).
     pub fn of_words([number, sent_at_ns]: [u64; 2]) -> Self {
         Self {
             number: number & !LAST,
@@ -31,7 +31,7 @@ impl Stamp {
     }
 }
 
-/// The stamps of what is to be sent, each given out when it is due.
+/// Yields the stamps of the samples; each call of `next` waits until its sample is due.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     started_ns: u64,
@@ -76,9 +76,9 @@ impl Iterator for Schedule {
             wait_until(self.started_ns + (number as f64 * period_ns) as u64);
             sent_at_ns = monotonic_ns();
         }
-        // Looking at the clock for each sample would cost as much as some peers do.
-        let look = self.period_ns.is_some() || number.is_multiple_of(LOOK_EVERY);
-        self.over = number + 1 >= self.samples || (look && monotonic_ns() >= self.ends_at_ns);
+        // Reading the clock for each sample would cost as much as a sample of some middleware.
+        let read_clock = self.period_ns.is_some() || number.is_multiple_of(READ_CLOCK_EVERY);
+        self.over = number + 1 >= self.samples || (read_clock && monotonic_ns() >= self.ends_at_ns);
         self.next += 1;
         Some(Stamp {
             number,
@@ -89,7 +89,7 @@ impl Iterator for Schedule {
 }
 
 const LAST: u64 = 1 << 63;
-const LOOK_EVERY: u64 = 64;
+const READ_CLOCK_EVERY: u64 = 64;
 
 #[cfg(test)]
 mod tests {

@@ -21,20 +21,20 @@ pub(super) enum Tried {
 
 pub(super) struct Application {
     subgroup: Arc<SubgroupHandle<TimedFabric>>,
-    ring: DeliveryClass,
+    class: DeliveryClass,
     window: usize,
     /// Messages that it has yet to send.
     left: u32,
-    /// Time from a message to the next.
+    /// Time from one message to the next.
     gap_ns: u64,
     /// Time at which it is ready for the next message.
     pub(super) ready_at: u64,
     /// Indices of its messages that are not released.
     in_flight: VecDeque<u64>,
-    /// Time since which it has found no room.
+    /// When it began to wait for room.
     waiting_since: Option<u64>,
     pub(super) waited_ns: u64,
-    /// Whether a turn of it is scheduled.
+    /// Whether its next turn is scheduled.
     pub(super) has_turn: bool,
 }
 
@@ -50,7 +50,7 @@ impl Application {
         let endless = experiment.delay.is_some();
         Self {
             subgroup,
-            ring: experiment.ring(),
+            class: experiment.class(),
             window: experiment.window as usize,
             left: if endless {
                 u32::MAX
@@ -79,7 +79,7 @@ impl Application {
     }
 
     pub(super) fn has_room(&mut self) -> bool {
-        let released = self.subgroup.released(self.ring);
+        let released = self.subgroup.released(self.class);
         while self
             .in_flight
             .front()
@@ -93,7 +93,7 @@ impl Application {
     /// Sends a message at `at`, if there is room.
     pub(super) fn try_send(&mut self, at: u64) -> Result<Tried, ClaimError> {
         let claim = match self.has_room() {
-            true => self.subgroup.claim(self.ring, STAND_IN),
+            true => self.subgroup.claim(self.class, STAND_IN),
             false => Err(ClaimError::NoRoom),
         };
         let mut claim = match claim {

@@ -1,9 +1,9 @@
-//! The costs: from the paper where it states them, else as measured here.
+//! The costs: from the paper where it states them, otherwise as measured here.
 //!
-//! Where a constant is computed from numbers of a figure, that figure's claim is no
-//! independent one, and the report says so. The cost of sending, the halves of a message's
-//! cost and that of a copy were settled after trial runs: sending had been given the 100 ns
-//! of our own claim and commit, until the paper's batches of §IV-A.3 were seen to tell its own.
+//! If a constant is computed from numbers of a figure, the claim of that figure is not independent
+//! of it, and the report says so. The cost of sending, the halves of a message's cost, and the cost
+//! of a copy were chosen after trial runs: the cost of sending was first the 100 ns of our own
+//! claim and commit, and is now computed from the paper's batches of §IV-A.3.
 
 use crate::network::Costs;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use serde::Serialize;
 /// A constant, and its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Constant {
-    /// What it is the cost of.
+    /// The name of the cost.
     pub(crate) name: &'static str,
     /// The amount.
     pub(crate) value: u64,
@@ -47,17 +47,17 @@ pub(crate) const LATENCY: Constant = Constant {
     source: "§III-A, figure 1: 1.73 µs",
 };
 
-/// What a byte adds to it.
+/// Latency that each byte adds.
 pub(crate) const SLOPE: Constant = Constant {
-    name: "more for each byte, up to 4 KB",
+    name: "latency that each byte adds, up to 4 KB",
     value: 178,
     unit: "ps",
-    source: "§III-A, figure 1: 2.46 µs for 4 KB; behind that the link's rate",
+    source: "§III-A, figure 1: 2.46 µs for 4 KB; beyond that the link's rate",
 };
 
-/// The rate of a link, as time.
+/// Time of a byte on a link.
 pub(crate) const WIRE: Constant = Constant {
-    name: "a byte on a link, each way",
+    name: "a byte on a link, in each direction",
     value: 80,
     unit: "ps",
     source: "§IV: 12.5 GB/s (100 Gbps)",
@@ -65,12 +65,12 @@ pub(crate) const WIRE: Constant = Constant {
 
 /// Reading another member's row.
 pub(crate) const LOOK: Constant = Constant {
-    name: "a look at another member's row",
+    name: "reading another member's row",
     value: 66,
     unit: "ns",
-    source: "§IV-A.3, 16 nodes, 10 subgroups: sends of 21.67 messages take the link 266 µs at \
-             least, a tenth of the time goes to 9 inactive subgroups: 2.96 µs each, which are 45 \
-             looks of our engine",
+    source: "§IV-A.3, 16 nodes, 10 subgroups: sends of 21.67 messages take at least 266 µs on the \
+             link, and a tenth of the time goes to 9 inactive subgroups: 2.96 µs each, or 45 reads \
+             of our engine",
 };
 
 /// The receive predicate, for a message.
@@ -78,9 +78,9 @@ pub(crate) const RECEIVE: Constant = Constant {
     name: "receiving a message, or a null",
     value: 315,
     unit: "ns",
-    source: "figure 3, peak of batching alone: 8.03 GB/s are 1.275 µs a message of 10 KB, less \
-             posting (4.29 s for 16 M messages), looks and the lock (once in 22.18 messages): \
-             0.63 µs for receiving and delivering it, of which this is half",
+    source: "figure 3, peak of batching alone: 8.03 GB/s are 1.275 µs per message of 10 KB, less \
+             posting (4.29 s for 16 M messages), reads and the lock (once in 22.18 messages): \
+             0.63 µs for receiving and delivering it; this is half of it",
 };
 
 /// The delivery predicate, for a message.
@@ -88,7 +88,7 @@ pub(crate) const DELIVER: Constant = Constant {
     name: "delivering a message",
     value: 315,
     unit: "ns",
-    source: "the other half",
+    source: "the other half of the cost of receiving",
 };
 
 /// Handing the lock over.
@@ -96,8 +96,9 @@ pub(crate) const LOCK: Constant = Constant {
     name: "handing a contended lock over",
     value: 1460,
     unit: "ns",
-    source: "§III-D, baseline: upcalls of 1 and 100 µs cost 9 and 90 %, so a message takes 10.2 µs, \
-             less 30 % of posting (§III-A), looks and the message itself; three predicates",
+    source: "§III-D, baseline: upcalls of 1 and 100 µs cost 9 and 90 %, so a message takes 10.2 \
+             µs; less 30 % for posting (§III-A), reads and the message itself; for three \
+             predicates",
 };
 
 /// Claiming and committing.
@@ -105,8 +106,8 @@ pub(crate) const SEND: Constant = Constant {
     name: "sending a message, for an application",
     value: 1340,
     unit: "ns",
-    source: "§IV-A.3, 16 nodes: with 9 inactive subgroups more, a send has 21.67 messages in place \
-             of 1.72; these take 2.96 µs each to look at, in which applications send",
+    source: "§IV-A.3, 16 nodes: with 9 more inactive subgroups, a send has 21.67 messages instead \
+             of 1.72; polling them takes 2.96 µs each, in which applications send",
 };
 
 /// A byte copied.
@@ -114,16 +115,16 @@ pub(crate) const COPY: Constant = Constant {
     name: "copying a byte of a message",
     value: 36,
     unit: "ps",
-    source: "ours, blocks of 10 KB out of a ring of 16 MB: 367 ns at best (the paper has figure 14, \
-             which is an image)",
+    source: "measured here, blocks of 10 KB from a ring of 16 MB: 367 ns at best (the paper's \
+             figure 14 is an image)",
 };
 
-/// All of them.
+/// All constants.
 pub(crate) const ALL: [Constant; 11] = [
     POST_FIRST, POST_NEXT, LATENCY, SLOPE, WIRE, LOOK, RECEIVE, DELIVER, LOCK, SEND, COPY,
 ];
 
-/// Those of the network.
+/// The costs of the network.
 pub(crate) const COSTS: Costs = Costs {
     post_first_ns: POST_FIRST.value,
     post_next_ns: POST_NEXT.value,
@@ -134,7 +135,7 @@ pub(crate) const COSTS: Costs = Costs {
     wire_ps: WIRE.value,
 };
 
-/// Copying a message.
+/// Time of copying a message.
 pub(super) const fn copy_ns(bytes: u32) -> u64 {
     bytes as u64 * COPY.value / 1000
 }

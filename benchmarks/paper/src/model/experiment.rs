@@ -1,4 +1,4 @@
-//! What is run.
+//! A run of the model.
 
 use serde::Serialize;
 use spindle_dds_core::{
@@ -25,7 +25,7 @@ pub(crate) enum Senders {
 }
 
 impl Senders {
-    /// Of so many members.
+    /// The number of senders among `members`.
     pub(crate) fn of(self, members: usize) -> usize {
         match self {
             Self::All => members,
@@ -35,26 +35,26 @@ impl Senders {
     }
 }
 
-/// How messages leave.
+/// How messages are pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Slots {
-    /// The paper's slots of the size of the largest message, their counters in them: a write
-    /// for the slots, one for the guard.
+    /// The paper's slots of the size of the largest message, which contain their counters: one
+    /// write for the slots, one for the guard.
     Fixed,
-    /// Our rings: a write for the payload, one for the headers, one for the guard.
+    /// Our rings: one write for the payload, one for the headers, one for the guard.
     Rings,
 }
 
-/// What an application that sends has to have.
+/// The lock that an application needs to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Lock {
-    /// The paper's lock, which the polling thread holds over a predicate and its posts.
+    /// The paper's lock, which the polling thread holds during a predicate and its posts.
     OverPosts,
-    /// The paper's lock, which it gives back before it posts (§III-C).
+    /// The paper's lock, which the polling thread releases before it posts (§III-C).
     BeforePosts,
-    /// Nothing: our claims and commits.
+    /// None: our claims and commits.
     Free,
 }
 
@@ -71,9 +71,9 @@ pub(crate) enum Delayed {
 /// Senders that wait after each message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub(crate) struct Delay {
-    /// Which.
-    pub(crate) who: Delayed,
-    /// For how long; for ever if none.
+    /// The delayed senders.
+    pub(crate) senders: Delayed,
+    /// The delay; `None` for ever.
     pub(crate) ns: Option<u64>,
 }
 
@@ -92,27 +92,28 @@ pub(crate) struct Experiment {
     pub(crate) messages: u32,
     /// Subgroups.
     pub(crate) subgroups: usize,
-    /// Of these, those in which anything is sent; by a thread for each.
+    /// The number of subgroups in which messages are sent, each by its own thread.
     pub(crate) active: usize,
     /// Switches of the engine.
     #[serde(serialize_with = "switches")]
     pub(crate) config: EngineConfig,
-    /// How messages leave.
+    /// How messages are pushed.
     pub(crate) slots: Slots,
-    /// What applications contend for.
+    /// The lock that applications need.
     pub(crate) lock: Lock,
-    /// Senders that wait.
+    /// The delayed senders, if any.
     pub(crate) delay: Option<Delay>,
-    /// Time that an upcall takes: for each message, or for each batch of them.
+    /// Duration of an upcall, for each message or for each batch.
     pub(crate) upcall_ns: u64,
     /// Messages are copied into the ring, and out of it.
     pub(crate) copies: bool,
-    /// Delivered on receipt.
+    /// Messages are delivered on receipt.
     pub(crate) unordered: bool,
 }
 
 impl Experiment {
-    /// The paper's usual one: one subgroup, all send messages of 10 KB, a window of 100.
+    /// The paper's usual experiment: one subgroup, all members send messages of 10 KB, a window of
+    /// 100.
     pub(crate) const fn new(
         members: usize,
         config: EngineConfig,
@@ -137,7 +138,7 @@ impl Experiment {
         }
     }
 
-    pub(super) fn ring(&self) -> DeliveryClass {
+    pub(super) fn class(&self) -> DeliveryClass {
         match self.unordered {
             true => DeliveryClass::Unordered,
             false => DeliveryClass::Ordered,
@@ -154,7 +155,7 @@ impl Experiment {
     pub(super) fn subgroup(&self, subgroup: usize) -> SubgroupSpec {
         let places = || (0..self.members as u16).map(Rank);
         let mut rings = [None; 2];
-        rings[self.ring().index()] = Some(self.ring_spec());
+        rings[self.class().index()] = Some(self.ring_spec());
         let senders = places().take(self.senders.of(self.members));
         SubgroupSpec {
             subgroup: SubgroupId(subgroup as u32),
@@ -175,8 +176,8 @@ impl Experiment {
         }
     }
 
-    /// Messages of a subgroup after which the run is over: with delays, as many as the others
-    /// send in it.
+    /// Deliveries in a subgroup after which the run is over: with delays, the messages of the
+    /// senders that are not delayed.
     pub(super) fn deliveries(&self) -> u64 {
         let senders = self.senders.of(self.members);
         let delayed = self.delay.map_or(0, |delay| delay.count(senders));
@@ -186,7 +187,7 @@ impl Experiment {
 
 impl Delay {
     fn count(self, senders: usize) -> usize {
-        match self.who {
+        match self.senders {
             Delayed::One => 1,
             Delayed::Half => senders / 2,
         }

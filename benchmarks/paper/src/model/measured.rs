@@ -1,22 +1,22 @@
-//! What a run comes to.
+//! The results of a run.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use spindle_dds_core::BatchHistogram;
 
-/// A run's figures. Times are virtual; what members have in common is their mean.
+/// The results of a run. Times are virtual; values of members are averaged.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Measured {
     /// From the start until the last delivery.
     pub(crate) seconds: f64,
     /// Application bytes delivered at a member in that time, GB/s (the paper's throughput).
     pub(crate) gb_per_s: f64,
-    /// Messages delivered at a member a second.
+    /// Messages delivered at a member per second.
     pub(crate) messages_per_s: f64,
     /// From claiming a message to its delivery at its sender: mean, µs.
     pub(crate) latency_mean_us: f64,
-    /// ... median.
+    /// The median of that latency, µs.
     pub(crate) latency_median_us: f64,
     /// Pushes posted by a member. A push to several peers counts once.
     pub(crate) requests: f64,
@@ -24,30 +24,30 @@ pub(crate) struct Measured {
     pub(crate) writes: f64,
     /// Bytes that a member's NIC sent.
     pub(crate) wire_bytes: f64,
-    /// Time for posting, as a part of all.
+    /// Time for posting, as a share of the run.
     pub(crate) posting_share: f64,
     /// Time for posting, s.
     pub(crate) posting_seconds: f64,
-    /// Time for the predicates of the active subgroups, as a part of all.
+    /// Time for the predicates of the active subgroups, as a share of the run.
     pub(crate) active_share: f64,
-    /// Time that a sender waited for room, as a part of all.
+    /// Time that a sender waited for room, as a share of the run.
     pub(crate) waiting_share: f64,
-    /// Nulls sent by a sender.
+    /// Nulls that a sender sent.
     pub(crate) nulls: f64,
-    /// Messages a publication covered.
+    /// Messages per send batch.
     pub(crate) send: Batches,
-    /// Messages a receive batch took, over all senders.
+    /// Messages per receive batch, over all senders.
     pub(crate) receive: Batches,
-    /// Messages a delivery batch covered.
+    /// Messages per delivery batch.
     pub(crate) delivery: Batches,
 }
 
 /// Sizes of batches at all members.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct Batches {
-    /// Messages a batch.
+    /// Messages per batch.
     pub(crate) mean: f64,
-    /// Smallest size of a bucket, and how many batches fell into it.
+    /// The smallest size of each bucket, and the number of batches in it.
     pub(crate) buckets: Vec<(u64, u64)>,
 }
 

@@ -21,31 +21,31 @@ pub(super) struct Member {
     network: TimedNetwork,
     pub(super) engine: Engine<TimedFabric, Receiver>,
     pub(super) subgroups: Vec<Arc<SubgroupHandle<TimedFabric>>>,
-    /// What had been spent on each when the experiment began.
+    /// Costs of each subgroup before the experiment began.
     spent_before: Vec<Spent>,
     pub(super) applications: Vec<Application>,
     lock: Lock,
-    /// Subgroups in which anything is sent.
+    /// Subgroups in which messages are sent.
     active: usize,
-    ring: DeliveryClass,
-    /// The step that found something ends then.
+    class: DeliveryClass,
+    /// End of the last step with progress.
     pub(super) busy_until: u64,
-    /// Steps that find nothing follow each other since then.
+    /// Set while steps make no progress.
     idle: Option<Idle>,
-    /// Time in such steps.
+    /// Time in steps without progress.
     pub(super) idle_ns: u64,
     /// Time lost by handing the lock over.
     pub(super) lock_ns: u64,
 }
 
-/// Steps that find nothing all take the same time, and leave no trace.
+/// Steps without progress: all take the same time, and change nothing, so they are not simulated.
 #[derive(Debug, Clone, Copy)]
 struct Idle {
     since: u64,
     period: u64,
 }
 
-/// What happens next at a member, and when.
+/// The next events of a member, with their times.
 #[derive(Debug, Default)]
 pub(super) struct Next {
     /// A step.
@@ -86,7 +86,7 @@ impl Member {
             applications,
             lock: experiment.lock,
             active: experiment.active,
-            ring: experiment.ring(),
+            class: experiment.class(),
             busy_until: 0,
             idle: None,
             idle_ns: 0,
@@ -94,7 +94,7 @@ impl Member {
         })
     }
 
-    /// The experiment begins.
+    /// Begins the experiment.
     pub(super) fn begin(&mut self, at: u64) {
         self.network.wait_until(self.node, at);
         self.spent_before = self
@@ -104,7 +104,7 @@ impl Member {
             .collect();
     }
 
-    /// What the experiment has spent on a subgroup.
+    /// Costs of a subgroup in the experiment.
     pub(super) fn spent(&self, subgroup: usize) -> Spent {
         let (now, before) = (
             self.subgroups[subgroup].fabric().spent(),
@@ -152,8 +152,8 @@ impl Member {
         })
     }
 
-    /// Time in which the polling thread has not held the lock, of all so far: it looked at
-    /// subgroups without senders, or posted when that needs no lock.
+    /// Total time in which the polling thread has not held the lock so far: it polled inactive
+    /// subgroups, or posted without the lock.
     fn free_ns(&self) -> u64 {
         let spent = |subgroup: &Arc<SubgroupHandle<TimedFabric>>| subgroup.fabric().spent();
         let (active, inactive) = self.subgroups.split_at(self.active);
@@ -176,8 +176,8 @@ impl Member {
         }
     }
 
-    /// After each predicate of a step, an application that waits for the lock sends once. Returns how
-    /// long it took to hand it over.
+    /// After each predicate of a step, an application that waits for the lock sends once. Returns
+    /// the time that the handovers took.
     fn hand_over_lock(&mut self, begin: u64, end: u64) -> Result<u64, Broken> {
         let mut handing_over = 0;
         for nth in 1..=PREDICATES {
@@ -195,7 +195,7 @@ impl Member {
         Ok(handing_over)
     }
 
-    /// What applications send while the lock is free.
+    /// Applications send while the lock is free.
     fn go_while_free(&mut self, from: u64, to: u64) -> Result<(), Broken> {
         for which in 0..self.applications.len() {
             loop {
@@ -210,7 +210,7 @@ impl Member {
         Ok(())
     }
 
-    /// Turns of those that are not served in the next step.
+    /// Turns of the applications that the next step does not serve.
     fn turns_after(&mut self, end: u64) -> Vec<(u64, usize)> {
         let locks = self.lock != Lock::Free;
         let mut turns = Vec::new();
@@ -246,7 +246,7 @@ impl Member {
             return Ok(next);
         }
         if self.lock != Lock::Free && self.busy_until > at {
-            // It is served with the lock, or when that is free.
+            // The step serves it, or it sends when the lock is free.
             self.applications[which].has_turn = true;
             next.turns.push((self.busy_until, which));
             return Ok(next);
@@ -262,8 +262,8 @@ impl Member {
         Ok(next)
     }
 
-    /// Something is there to be found since `at`. When the step begins that finds it, if the
-    /// polling thread finds nothing now.
+    /// There is new work since `at`. Returns when the step begins that finds it, if the polling
+    /// thread is idle.
     pub(super) fn wake(&mut self, at: u64) -> Option<u64> {
         let Idle { since, period } = self.idle.take()?;
         let passes = at.saturating_sub(since).div_ceil(period);
@@ -272,9 +272,9 @@ impl Member {
         Some(begin)
     }
 
-    /// My order of a subgroup.
+    /// Whether its messages are delivered in total order.
     pub(super) fn is_ordered(&self) -> bool {
-        self.ring == DeliveryClass::Ordered
+        self.class == DeliveryClass::Ordered
     }
 
     pub(super) fn position(&self, subgroup: usize) -> u64 {

@@ -8,12 +8,12 @@
 //!                   others' rows, its posts and its upcalls
 //!             application:    claims and commits as fast as it can, or with a delay
 //!             TimedNetwork:   posts are serial, links are shared, writes land later
-//!        -> Measured: throughput, latency, requests, batches, and where the time went
+//!        -> Measured: throughput, latency, requests, batches, and shares of the time
 //! ```
 //!
-//! All costs are in [`constants`], each with its source in the paper. The engine is the product's,
-//! and so is everything that it reads and writes, except that 16 bytes represent a payload of the
-//! experiment's size, and are charged as that many bytes.
+//! All costs are in [`constants`], each with its source in the paper. The engine and its shared
+//! memory are those of the product, except that 16 bytes represent a payload of the experiment's
+//! size, and are charged as that many bytes.
 //!
 //! # The lock of the paper
 //!

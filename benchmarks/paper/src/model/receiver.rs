@@ -1,4 +1,4 @@
-//! What is delivered to a member: it takes time, and is counted.
+//! The sink of a member: deliveries take time, and are counted.
 
 use std::collections::VecDeque;
 
@@ -14,30 +14,31 @@ pub(super) struct Receiver {
     network: TimedNetwork,
     node: usize,
     deliver_ns: u64,
-    /// Receipts of all are told, and charged, but of one's own, and of what is not ordered.
+    /// Whether delivery is unordered. Receipts are charged when a received count rises; own and
+    /// unordered messages raise none, and are charged on delivery.
     unordered: bool,
     upcall_ns: u64,
     /// Deliveries of a subgroup after which it is done.
     enough: u64,
     /// Subgroups that are not done.
     open: usize,
-    /// An upcall is due for what was delivered.
+    /// An upcall for the last deliveries is due.
     due: bool,
     pub(super) subgroups: Vec<Stream>,
-    /// When all was delivered that there is to be.
+    /// When the last message of the run was delivered.
     pub(super) done_at: Option<u64>,
     /// From claim to delivery of my own messages.
     pub(super) latencies: Vec<u64>,
     pub(super) stopped: Option<OutReason>,
 }
 
-/// What came of one subgroup.
+/// The deliveries of one subgroup.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     delivered: u64,
-    /// Of the order up to the end of the run.
+    /// Digest of the delivery order up to the end of the run.
     pub(super) digest: u64,
-    /// When my messages were claimed that are not delivered yet.
+    /// Claim times of this member's messages that are not delivered yet.
     pub(super) claimed: VecDeque<u64>,
     /// Time for deliveries.
     pub(super) spent_ns: u64,

@@ -1,5 +1,5 @@
-//! The model: its own arithmetic, and the trends that the paper states. All times are
-//! virtual, so whatever holds once holds always.
+//! The model: its arithmetic, and the trends that the paper states. All times are virtual, so each
+//! run has the same result.
 
 use spindle_dds_core::EngineConfig;
 
@@ -44,8 +44,8 @@ fn a_message_takes_what_its_parts_take() {
         ..spindle(2)
     };
     let found = measured(&experiment);
-    // Payload, headers, guard; what is received; what is released by who delivers first: as
-    // soon as the other one has delivered, it is over.
+    // Payload, headers and guard; the received count; the release of the member that delivers
+    // first. The run is over when the other one has delivered.
     assert_eq!(found.requests * 2.0, (3 + 1 + 1) as f64);
     assert_eq!(found.writes, found.requests, "each has one peer");
     assert_eq!(found.wire_bytes * 2.0, (10_240 + 64 + 8 + 16 + 32) as f64);
@@ -54,7 +54,7 @@ fn a_message_takes_what_its_parts_take() {
     let least = (way + back) as f64 / 1000.0;
     assert!(
         (least..least + 5.0).contains(&found.latency_mean_us),
-        "{} and not {least} and some looks",
+        "{} and not {least} and some reads",
         found.latency_mean_us
     );
 }
@@ -75,7 +75,7 @@ fn one_sender_is_as_fast_as_its_link() {
     }
 }
 
-/// What is planted: a network whose writes take no time does not slow anything down.
+/// The network's rate limits a single sender.
 #[test]
 fn a_slower_network_is_noticed() {
     let slow = crate::network::Costs {
@@ -100,7 +100,7 @@ fn batches_save_requests() {
     assert!(after * 10.0 < before, "{after} of {before} a message");
 }
 
-/// §IV-A, figure 5: each stage is worth its while.
+/// §IV-A, figure 5: batching improves throughput and latency.
 #[test]
 fn batching_improves_throughput_and_latency() {
     let batching = EngineConfig {
@@ -133,8 +133,8 @@ fn inactive_subgroups_cost_the_baseline_most() {
     assert!(after < before * 0.8, "{after} of {before}");
 }
 
-/// §IV-B: without nulls, all go at the pace of the one that is delayed; with one that is
-/// silent, nothing is delivered at all.
+/// §IV-B: without nulls, a delayed sender slows down all others, and a silent one stops all
+/// deliveries.
 #[test]
 fn nulls_keep_the_others_going() {
     let run_delayed = |null_sends, ns| {
@@ -142,10 +142,10 @@ fn nulls_keep_the_others_going() {
             null_sends,
             ..SPINDLE
         };
-        let who = Delayed::One;
+        let senders = Delayed::One;
         run(&Experiment {
             config,
-            delay: Some(Delay { who, ns }),
+            delay: Some(Delay { senders, ns }),
             ..spindle(4)
         })
     };
@@ -155,12 +155,12 @@ fn nulls_keep_the_others_going() {
     assert!(run_delayed(true, None).is_ok());
     let stalled = run_delayed(false, None).expect_err("no null fills the gap");
     assert!(
-        stalled.to_string().contains("nothing happens any more"),
+        stalled.to_string().contains("no event follows"),
         "{stalled}"
     );
 }
 
-/// §III-D: upcalls stand in the way of everything.
+/// §III-D: a slow upcall delays everything else.
 #[test]
 fn slow_upcalls_bring_one_message_a_delay() {
     let found = measured(&Experiment {

@@ -1,4 +1,4 @@
-//! Lets time pass: what is due first happens first.
+//! Advances virtual time: events happen in the order of their times.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,31 +15,29 @@ use super::measured::{Batches, Measured};
 use super::member::{Member, Next};
 use super::view::view_of;
 
-/// Bytes of a message header, as [`SegmentLayout`] has them.
+/// Bytes of a message header in a [`SegmentLayout`].
 const HEADER_LEN: usize = spindle_dds_core::limits::HEADER_LEN;
 
 /// Why a run has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Broken {
-    /// It is not one that can be run.
-    #[error(
-        "2 to 16 members, of whose subgroups one at least is active; 1 to {MESSAGES_MAX} messages"
-    )]
+    /// The experiment is invalid.
+    #[error("needed: 2 to 16 members, at least one active subgroup, 1 to {MESSAGES_MAX} messages")]
     Experiment,
-    /// An epoch cannot be.
+    /// A subgroup is invalid.
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// A claim or commit was refused.
     #[error(transparent)]
     Claim(#[from] ClaimError),
-    /// An engine was stepped while it was stepped.
-    #[error("an engine is stepped by two")]
+    /// An engine was stepped during a step.
+    #[error("an engine is already in a step")]
     Owned,
     /// An engine stopped.
     #[error(transparent)]
     Stopped(#[from] OutReason),
-    /// Nothing is under way, and not all is delivered.
-    #[error("after {at} ns nothing happens any more; member {member} has delivered {delivered}")]
+    /// Nothing is in flight, and not all messages are delivered.
+    #[error("no event follows after {at} ns; member {member} has delivered {delivered}")]
     Stalled {
         /// When.
         at: u64,
@@ -67,19 +65,19 @@ enum Task {
 struct World {
     network: TimedNetwork,
     members: Vec<Member>,
-    /// When, which call, whose, what.
+    /// Time, number, member, task.
     tasks: BinaryHeap<Reverse<(u64, u64, usize, Task)>>,
     number: u64,
     began_ns: u64,
     now: u64,
 }
 
-/// Runs an experiment. The same one has the same result, always.
+/// Runs an experiment. Its result is always the same.
 pub(crate) fn run(experiment: &Experiment) -> Result<Measured, Broken> {
     run_with(experiment, &COSTS)
 }
 
-/// Runs it over another network than the paper's.
+/// Runs an experiment with these costs of the network.
 pub(super) fn run_with(experiment: &Experiment, costs: &Costs) -> Result<Measured, Broken> {
     let Experiment {
         members,
@@ -155,7 +153,7 @@ impl World {
         Ok(world)
     }
 
-    /// All members say that they are ready for messages. The experiment begins when all know it.
+    /// Steps until every member knows that all are ready for messages; then the experiment begins.
     fn begin(&mut self, free: &TimedNetwork) -> Result<(), Broken> {
         let is_ready = |member: &Member| {
             let subgroups = member.engine.figures().subgroups;
@@ -194,7 +192,7 @@ impl World {
         }
     }
 
-    /// Until everybody has delivered all.
+    /// Runs until all members have delivered all messages.
     fn pass(&mut self) -> Result<(), Broken> {
         let mut open = self.members.len();
         for member in 0..self.members.len() {
@@ -222,7 +220,7 @@ impl World {
         Ok(())
     }
 
-    /// The next task. Whether its member is done with it.
+    /// Performs the next task. Returns whether its member is done after it.
     fn perform(&mut self) -> Result<bool, Broken> {
         let Some(Reverse((at, _, index, task))) = self.tasks.pop() else {
             return Ok(false);
@@ -253,7 +251,7 @@ impl World {
         }
     }
 
-    /// All members have delivered the same in the same order.
+    /// Checks that all members have delivered the same messages in the same order.
     fn compare(&self, experiment: &Experiment) -> Result<(), Broken> {
         let digests = |member: &Member| {
             let digests = |sink: &mut super::receiver::Receiver| {
@@ -343,13 +341,13 @@ impl World {
     }
 }
 
-/// One member's part in the figures.
+/// One member's share of the results.
 struct Part {
     seconds: f64,
     spent: Spent,
     active_ns: u64,
     sends: bool,
-    /// By an application, on average.
+    /// Mean over the applications.
     waited_ns: u64,
     latencies: Vec<u64>,
 }
@@ -371,7 +369,7 @@ impl Part {
             spent.fold(Spent::default(), add)
         };
         let active = spent(experiment.active);
-        // Passes that found nothing looked at all subgroups alike.
+        // Passes without progress polled all subgroups equally.
         let idle = member.idle_ns * experiment.active as u64 / experiment.subgroups as u64;
         let waited: u64 = member.applications.iter().map(|one| one.waited_ns).sum();
         Self {

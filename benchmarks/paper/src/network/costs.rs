@@ -2,7 +2,7 @@
 
 use spindle_dds_transport::Rank;
 
-/// Costs of a network: of its NICs and links, and of looking at what they wrote.
+/// Costs of a network: of its NICs and links, and of reading rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Costs {
     /// Posting the work request of a push to its first peer.
@@ -15,14 +15,14 @@ pub(crate) struct Costs {
     pub(crate) latency_ns: u64,
     /// Latency that each byte adds, up to [`slope_bytes`](Self::slope_bytes) of them.
     pub(crate) slope_ps: u64,
-    /// Bytes of a write from which on only the link's rate counts.
+    /// Bytes of a write beyond which only the link's rate counts.
     pub(crate) slope_bytes: u64,
     /// Time of a byte on a link, in each direction.
     pub(crate) wire_ps: u64,
 }
 
 impl Costs {
-    /// Latency of a write that meets no other.
+    /// Latency of a write without other traffic.
     pub(crate) fn latency(&self, bytes: u64) -> u64 {
         let steep = bytes.min(self.slope_bytes);
         self.latency_ns + (steep * self.slope_ps + (bytes - steep) * self.wire_ps) / 1000
@@ -43,16 +43,16 @@ impl Costs {
     }
 }
 
-/// What a push of a range is charged for.
+/// The charge for a push of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Charge {
-    /// A write of so many bytes to each peer: those pushed, or those that they represent.
+    /// A write of this many bytes to each peer: the pushed bytes, or those that they represent.
     Write(u64),
-    /// Part of the write before it: no work request, and no bytes of its own.
+    /// Part of the previous write: no work request, and no additional bytes.
     Rides,
 }
 
-/// The charges for what the owner of a row does to it.
+/// The charges for the owner's operations on a row.
 pub(crate) trait Measure: Send + Sync {
     /// The charge for a push of `len` bytes at `at`.
     fn push(&self, owner: Rank, at: usize, len: usize) -> Charge;

@@ -10,8 +10,8 @@ use spindle_dds_transport::{
     FABRIC_AREA, Fabric, FabricCounters, PeerFailure, PeerSet, Rank, Region, WakeInterest,
 };
 
-/// A [`Fabric`] over a segment of a [`TimedNetwork`]: a push takes time of its node, and
-/// lands later.
+/// A [`Fabric`] over a segment of a [`TimedNetwork`]: a push takes time of its node, and lands
+/// later.
 pub(crate) struct TimedFabric {
     network: TimedNetwork,
     segment: usize,
@@ -32,9 +32,9 @@ pub(crate) struct TimedFabric {
 /// The costs of a node for a segment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
-    /// Posted pushes. A push to several peers counts once.
+    /// Posted pushes; a push to several peers counts once.
     pub(crate) requests: u64,
-    /// Posted writes: a push to several peers counts once for each.
+    /// Posted writes; a push counts for each of its peers.
     pub(crate) writes: u64,
     /// Bytes of these writes on the link.
     pub(crate) wire_bytes: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Spent {
     pub(crate) posting_ns: u64,
     /// Time of reading rows of others.
     pub(crate) looking_ns: u64,
-    /// Time of the work that raised words stand for.
+    /// Time of the work that raised words represent.
     pub(crate) rising_ns: u64,
 }
 
@@ -90,12 +90,12 @@ impl TimedFabric {
     }
 
     fn post(&self, at: usize, bytes: Arc<[u8]>, to: &PeerSet) {
-        let seat = (self.segment, self.me);
+        let end = (self.segment, self.me);
         let Posted {
             writes,
             wire_bytes,
             posting_ns,
-        } = self.network.post(seat, at, bytes, to);
+        } = self.network.post(end, at, bytes, to);
         add(&self.requests, u64::from(writes > 0));
         add(&self.writes, writes);
         add(&self.wire_bytes, wire_bytes);

@@ -1,4 +1,4 @@
-//! Times of writes, one by one; and the order that the contract promises.
+//! Times of single writes, and the order that the contract guarantees.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn to(ranks: &[u16]) -> PeerSet {
     ranks.iter().copied().map(Rank).collect()
 }
 
-/// When each write lands, and where, until nothing is under way.
+/// Times and nodes of all writes in flight, in the order in which they land.
 fn landings(network: &TimedNetwork) -> Vec<(u64, usize)> {
     let mut landings = Vec::new();
     while network.due().is_some() {
@@ -105,14 +105,14 @@ fn pairs_keep_their_order() {
     let seen = |at| row().load(at);
     while network.due().is_some() {
         network.land();
-        assert!(seen(AT + 40_000) <= seen(AT), "the guard came first");
+        assert!(seen(AT + 40_000) <= seen(AT), "the guard landed first");
     }
-    // Fetched at the call, and carrying the value of the call.
+    // Pushes carry the values of the time of the call.
     assert_eq!((seen(AT), seen(AT + 40_000)), (1, 1));
 }
 
 #[test]
-fn what_rides_costs_nothing_and_lands_with_the_write_before() {
+fn a_riding_push_is_free_and_lands_with_the_write_before() {
     let measure = Arc::new(|_: Rank, at: usize, len: usize| match at {
         AT => Charge::Write(100 * len as u64),
         _ => Charge::Rides,
@@ -132,7 +132,7 @@ fn what_rides_costs_nothing_and_lands_with_the_write_before() {
 }
 
 #[test]
-fn looks_and_work_take_time() {
+fn reads_and_work_take_time() {
     let (network, fabrics) = group(3, as_pushed());
     for rank in [0, 1, 2, 1].map(Rank) {
         let _ = fabrics[0].row(rank);
@@ -147,7 +147,7 @@ fn looks_and_work_take_time() {
 }
 
 #[test]
-fn nothing_lands_behind_a_fence() {
+fn no_write_lands_after_a_fence() {
     let (network, fabrics) = group(2, as_pushed());
     fabrics[0].push_word(AT, 3, &to(&[1]));
     fabrics[1].fence(Rank(0));
@@ -156,7 +156,7 @@ fn nothing_lands_behind_a_fence() {
 }
 
 #[test]
-fn work_behind_words_takes_time() {
+fn work_that_words_represent_takes_time() {
     struct Tenfold;
     impl Measure for Tenfold {
         fn push(&self, _: Rank, _: usize, len: usize) -> Charge {

@@ -1,4 +1,4 @@
-//! Nodes, links, and the writes that are under way.
+//! Nodes, links, and the writes in flight.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,12 +11,12 @@ use super::fabric::TimedFabric;
 use spindle_dds_transport::Region;
 use spindle_dds_transport::{PeerSet, Rank};
 
-/// A network in virtual time. Cheap to clone. For use by one thread, which decides the order of
-/// all events.
+/// A network in virtual time. Cheap to clone. Used by one thread, which decides the order of all
+/// events.
 #[derive(Clone)]
 pub(crate) struct TimedNetwork {
     costs: Costs,
-    /// Reads of others' rows, by node. Outside of the mutex, as they are many.
+    /// Reads of others' rows, by node. Outside of the mutex, as they are frequent.
     looks: Arc<[AtomicU64]>,
     state: Arc<Mutex<State>>,
 }
@@ -24,9 +24,9 @@ pub(crate) struct TimedNetwork {
 /// A write that has landed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Landed {
-    /// When.
+    /// The time.
     pub(crate) at: u64,
-    /// At which node.
+    /// The node.
     pub(crate) node: usize,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct State {
 }
 
 struct Node {
-    /// Its time, without reads that are not counted yet.
+    /// Its time, without the reads that are not counted yet.
     now: u64,
     counted_looks: u64,
     /// Times at which its links are free.
@@ -53,7 +53,7 @@ struct Segment {
     measure: Arc<dyn Measure>,
     /// Rows by reader, then by owner.
     rows: Vec<Vec<Region>>,
-    /// Whether the owner's writes no longer land at the reader, by reader and owner.
+    /// Whether the reader has fenced the owner, by reader and owner.
     fenced: Vec<Vec<bool>>,
 }
 
@@ -105,7 +105,7 @@ pub(super) struct Posted {
 }
 
 impl TimedNetwork {
-    /// A network of so many nodes, at time 0.
+    /// A network of `nodes` nodes, at time 0.
     pub(crate) fn new(nodes: usize, costs: Costs) -> Self {
         let node = |_| Node {
             now: 0,
@@ -126,8 +126,8 @@ impl TimedNetwork {
         }
     }
 
-    /// A segment of all nodes: a fabric for each, whose rank is the node. Rows have the
-    /// lengths given; `measure` says what is spent on them.
+    /// A segment of all nodes: a fabric for each, whose rank is the node. `row_lens` are the
+    /// lengths of the rows; `measure` returns the charges for them.
     pub(crate) fn segment(
         &self,
         row_lens: &[usize],
@@ -165,7 +165,7 @@ impl TimedNetwork {
     }
 
     pub(super) fn look(&self, node: usize) {
-        // One thread: no locked instruction.
+        // Only one thread: no atomic read-modify-write is needed.
         let looks = &self.looks[node];
         looks.store(looks.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
@@ -175,7 +175,7 @@ impl TimedNetwork {
         self.spend(node, 0)
     }
 
-    /// A node's processor is busy for so long. Returns the time after it.
+    /// A node's processor is busy for `ns`. Returns the time after that.
     pub(crate) fn spend(&self, node: usize, ns: u64) -> u64 {
         let mut state = self.state();
         let node = self.count_looks(&mut state, node);
@@ -183,7 +183,7 @@ impl TimedNetwork {
         node.now
     }
 
-    /// A node has nothing to do until then; its time never goes back.
+    /// A node is idle until `at`; its time never goes back.
     pub(crate) fn wait_until(&self, node: usize, at: u64) {
         let mut state = self.state();
         let node = self.count_looks(&mut state, node);
@@ -198,17 +198,17 @@ impl TimedNetwork {
         node
     }
 
-    /// When something happens next: `land` then.
+    /// The time of the next event, for which [`land`](Self::land) is called.
     pub(crate) fn due(&self) -> Option<u64> {
         self.state().flights.peek().map(|next| next.0.at)
     }
 
-    /// Lets happen what happens next: a write arrives at a link, or lands. Where it landed.
+    /// Performs the next event: a write arrives at a link, or lands. Returns where it landed.
     pub(crate) fn land(&self) -> Option<Landed> {
         self.state().land()
     }
 
-    /// Posts a write to each peer: the bytes as they are now, from `offset` of my row on.
+    /// Posts a write of `bytes` at `offset` of the own row to each peer.
     pub(super) fn post(
         &self,
         (segment, me): (usize, usize),
@@ -258,8 +258,8 @@ impl TimedNetwork {
 }
 
 impl Node {
-    /// The NIC is given a write after `cost`. When it arrives at the peer's link, and for
-    /// how long it occupies one.
+    /// Hands a write to the NIC after `cost`. Returns when it arrives at the peer's link, and how
+    /// long it occupies a link.
     fn take_up(&mut self, peer: usize, cost: u64, len: u64, costs: &Costs) -> (u64, u64) {
         self.now += cost;
         let (begin, wire_ns) = (self.now.max(self.out_free), costs.wire(len));
@@ -281,7 +281,7 @@ impl State {
     fn land(&mut self) -> Option<Landed> {
         let Reverse(mut flight) = self.flights.pop()?;
         if !flight.arrived {
-            // Its bytes have come while it arrived, unless others held the link up.
+            // It lands on arrival, unless other writes occupy the link.
             let node = &mut self.nodes[flight.to];
             let landing = flight.at.max(node.in_free + flight.wire_ns);
             node.in_free = landing;

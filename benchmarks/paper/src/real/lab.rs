@@ -1,7 +1,7 @@
-//! Runs what figures need, each run once a round, those of a figure in turns: what else the
-//! machine does hits all of them. Each row of a table stands between two runs of the first row,
-//! with which it is compared, and is run again where the machine was another one before than after.
-//! Keeps a line of JSON for each.
+//! Runs the plans of the figures: each run once per round, the runs of a figure in turns, so that
+//! other load affects all of them. Each row of a table is run between two runs of the first row,
+//! with which it is compared, and is run again if the speed of the machine changed between them.
+//! Keeps a line of JSON for each run.
 
 use std::io;
 use std::ops::Range;
@@ -20,12 +20,12 @@ use spindle_dds_tools::harness::cache_line::are_alike;
 use spindle_dds_tools::harness::load;
 use spindle_dds_tools::harness::spread::Spread;
 
-/// Of the senders that the paper delays.
+/// The delay of the paper's delayed senders.
 const DELAY: Duration = Duration::from_micros(100);
 
 /// A line of the raw numbers.
 #[derive(Debug, Serialize)]
-struct Told<'a> {
+struct RunLine<'a> {
     kind: &'static str,
     figure: Subject,
     panel: &'a str,
@@ -37,7 +37,7 @@ struct Told<'a> {
     rounds: &'a Rounds,
 }
 
-/// A run, and what has come of it so far.
+/// A run, and its results so far.
 struct Known {
     run: Run,
     /// See [`Asked`].
@@ -52,13 +52,13 @@ impl Known {
     }
 }
 
-/// Of those that are known, the rows of a table that are run for it.
+/// The rows of a table, as indices of the known runs.
 struct Rows {
     first: usize,
-    /// No other table of the figure, or of one before, has the same first row.
+    /// Whether outcomes of the first row are kept: no earlier table has the same first row.
     keeps_first: bool,
     others: Range<usize>,
-    /// How often one of them may still be run again.
+    /// How many repeats are left for all rows.
     repeats: usize,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// For all these figures.
+    /// A lab for these figures.
     pub(crate) fn new(plans: &[Plan], rounds: usize) -> Self {
         let mut different: Vec<Asked<'_>> = Vec::new();
         for asked in plans.iter().flat_map(Plan::asked) {
@@ -134,7 +134,7 @@ impl Lab {
         })
     }
 
-    /// Round by round, what has not been run for another figure. A run that fails is not repeated.
+    /// Runs all rounds of the runs that no other figure has had. A run that fails is not repeated.
     fn run_all(&mut self, plan: &Plan) {
         let points = self.begin(plan.of_panels());
         let mut tables: Vec<Rows> = Vec::new();
@@ -170,7 +170,7 @@ impl Lab {
         })
     }
 
-    /// Those of these runs that have not been run for another figure, or line, or row.
+    /// Adds the runs that are not known yet. Returns their indices.
     fn begin<'p>(&mut self, all: impl IntoIterator<Item = Asked<'p>>) -> Range<usize> {
         let begin = self.known.len();
         for asked in all {
@@ -186,7 +186,7 @@ impl Lab {
         begin..self.known.len()
     }
 
-    /// A round of a table: each row between two runs of the first.
+    /// A round of a table: runs each row between two runs of the first row.
     fn round_of(&mut self, rows: &mut Rows, once: impl Fn(&Run) -> Result<Outcome, String>) {
         let Some(mut before) = self.one(rows.first, &once) else {
             return;
@@ -221,7 +221,7 @@ impl Lab {
         self.progress.inc(1);
     }
 
-    /// Nothing, if it fails, or has failed.
+    /// Runs it once. `None` if it fails, or has failed before.
     fn one(
         &mut self,
         at: usize,
@@ -245,7 +245,7 @@ impl Lab {
         self.known.iter().find(|known| known.is(asked))
     }
 
-    /// Nothing, if one of its rounds has failed.
+    /// Its rounds; `None` if one of them has failed.
     fn rounds(&self, asked: Asked<'_>) -> Option<Rounds> {
         let known = self.of(asked).filter(|known| known.failure.is_none())?;
         Rounds::of(&known.rounds)
@@ -303,7 +303,7 @@ impl Lab {
             let Some(rounds) = self.rounds(Asked::alone(run)) else {
                 continue;
             };
-            self.lines.push(serde_json::to_string(&Told {
+            self.lines.push(serde_json::to_string(&RunLine {
                 kind: "run",
                 figure: subject,
                 panel,
@@ -331,7 +331,7 @@ impl Lab {
             let mut row = vec![name.clone()];
             match self.rounds(asked) {
                 Some(rounds) => {
-                    self.lines.push(serde_json::to_string(&Told {
+                    self.lines.push(serde_json::to_string(&RunLine {
                         kind: "run",
                         figure: plan.subject,
                         panel: table.title,
@@ -357,7 +357,7 @@ impl Lab {
         })
     }
 
-    /// Where it ran; the last that is asked.
+    /// Ends the runs, and describes the machine.
     pub(crate) fn finish(&self) -> io::Result<Machine> {
         self.progress.finish_and_clear();
         let outcomes = self.known.iter().flat_map(|known| &known.rounds);
@@ -373,8 +373,8 @@ impl Lab {
     }
 }
 
-/// Whether a row and the runs of the first before and after it were of the same machine: as far
-/// as is known.
+/// Whether the machine's speed did not change between a row and the runs of the first row before
+/// and after it, as far as these show.
 fn is_steady([before, row, after]: [&Outcome; 3]) -> bool {
     let lines = [before, row, after].into_iter();
     let (slow, fast) = (
@@ -384,10 +384,10 @@ fn is_steady([before, row, after]: [&Outcome; 3]) -> bool {
     fast <= slow * ALIKE && are_alike(lines.filter_map(|outcome| outcome.line_ns))
 }
 
-/// How often a row may be run again in each round, on average.
+/// Mean number of repeats of a row in each round.
 const REPEATS: usize = 4;
 
-/// The most that the first row may be faster after another than before, or slower.
+/// The largest ratio of the rates of the first row before and after another row.
 const ALIKE: f64 = 1.1;
 
 #[cfg(test)]
@@ -409,7 +409,7 @@ mod tests {
         }
     }
 
-    /// A table with two rows, of which the other may be run again once.
+    /// A table with two rows, of which the second may be repeated once.
     fn table() -> (Lab, Rows) {
         let mut lab = Lab::new(&[], 1);
         let rows = lab.rows(&plan(&[2, 3])).expect("a first row");
@@ -433,7 +433,7 @@ mod tests {
         let once = |_: &Run| Ok(outcome(rates[asked.replace(asked.get() + 1)], 31.0));
         lab.round_of(&mut rows, once);
         assert_eq!((asked.get(), lab.rows), (5, [1, 0]));
-        // It may not be run again any more.
+        // No repeat is left.
         lab.round_of(&mut rows, once);
         assert_eq!((asked.get(), lab.rows), (8, [2, 1]));
         let kept = lab.known.iter().map(|known| {
@@ -456,15 +456,15 @@ mod tests {
         };
         assert_eq!(rows(&mut lab, &[2, 3, 4]), (0, 1..3));
         assert_eq!(rows(&mut lab, &[3, 4]), (3, 4..5));
-        // The same table once more, for another figure.
+        // The same table again, for another figure.
         assert_eq!(rows(&mut lab, &[2, 3, 4]), (0, 5..5));
-        // A point of a curve is no row.
+        // A point of a curve is not a row.
         let point = Run::new(3, Stage::Bounded, 1);
         assert_eq!(lab.begin([Asked::alone(&point)]), 5..6);
     }
 
     #[test]
-    fn it_is_steady_if_the_first_row_and_lines_are_alike() {
+    fn a_row_is_steady_if_the_first_row_and_cache_lines_are_alike() {
         let check = |rates: [f64; 3], lines: [f64; 3], steady| {
             let runs = [0, 1, 2].map(|at| outcome(rates[at], lines[at]));
             assert_eq!(is_steady(runs.each_ref()), steady, "{rates:?} {lines:?}");
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_is_not_run_again() {
+    fn a_failed_system_is_not_run_again() {
         let check = |fails_at: usize, asked_in_all, rounds: [usize; 2]| {
             let (mut lab, mut rows) = table();
             let fails = lab.known[fails_at].run.clone();
@@ -501,7 +501,7 @@ mod tests {
             assert_eq!([0, 1].map(|at| lab.known[at].rounds.len()), rounds);
         };
         check(1, 3, [2, 0]);
-        // Nothing is compared with it.
+        // Without the first row, the table has nothing to compare with.
         check(0, 1, [0, 0]);
     }
 }

@@ -3,11 +3,11 @@
 //!
 //! ```text
 //!   run        one run: a command of `spindle perf`
-//!   outcome    what it prints, and how busy the machine was; rounds of it, and their medians
-//!   plan       a figure's runs: panels, tables, and what the paper says of them
-//!   scale      how many members and messages
-//!   figures    the plan of each
-//!   lab        runs them, in turns
+//!   outcome    its output, and the load of the machine; rounds, and their medians
+//!   plan       the runs of a figure: panels, tables, and the paper's statements
+//!   scale      numbers of members and messages
+//!   figures    the plan of each figure
+//!   lab        runs the plans, in turns
 //! ```
 
 mod figures;
@@ -18,7 +18,7 @@ mod run;
 mod scale;
 
 pub(super) use figures::{SUBJECTS, plan};
-/// The command of `spindle` that runs a group of processes; this program has it too.
+/// The subcommand of `spindle` that runs a group of processes; this program has it too.
 pub(super) const COMMAND: &str = "perf";
 pub(super) use lab::Lab;
 pub(super) use plan::Plan;

@@ -1,4 +1,4 @@
-//! What a run prints, and how busy the machine was; rounds of it, and their medians.
+//! The output of a run, and the load of the machine; rounds, and their medians.
 
 use std::collections::BTreeMap;
 
@@ -9,40 +9,41 @@ use spindle_dds_tools::harness::cache_line::Around;
 use spindle_dds_tools::harness::load::Load;
 use spindle_dds_tools::harness::spread::Spread;
 
-/// What a run comes to.
+/// The results of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Outcome {
-    /// At the slowest reader.
+    /// Messages per second at the slowest reader.
     pub(super) messages_per_s: f64,
-    /// At the slowest reader: payload.
+    /// Payload at the slowest reader, GB/s.
     pub(super) gb_per_s: f64,
-    /// From before claiming a message until it is taken, over all readers: if that was asked.
+    /// From before claiming a message until it is taken, over all readers; only if messages are
+    /// stamped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) latency_mean_us: Option<f64>,
-    /// Of the last that sends, until the slowest reader has what is measured.
+    /// Messages per second of the last sender, until the slowest reader has all measured messages.
     pub(super) last_messages_per_s: f64,
-    /// Processor time of all participants for each message that a reader took.
+    /// Processor time of all participants per message that a reader took.
     pub(super) cpu_us: f64,
-    /// Of all participants.
+    /// Nulls of all participants.
     pub(super) nulls: u64,
     /// Pushes of all participants in subgroups.
     pub(super) pushes: u64,
-    /// ... for each message that a reader took.
+    /// The same per message that a reader took.
     pub(super) pushes_a_message: f64,
-    /// Pushes while they stayed, if they did.
+    /// Pushes while the participants stayed idle afterwards, if they did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) still_pushes: Option<u64>,
-    /// Messages that readers took for each time that they were told.
+    /// Messages delivered per upcall.
     pub(super) messages_an_upcall: f64,
     pub(super) send: Batches,
     pub(super) receive: Batches,
     pub(super) delivery: Batches,
-    /// Share of all processors that others used.
+    /// Share of all processors that other processes used.
     pub(super) foreign: f64,
-    /// Nanoseconds that a cache line took between processors just before, and just after.
+    /// Nanoseconds of a cache line between processors, just before and just after the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line_ns: Option<Around>,
-    /// Messages a second of the first row of its table, just before and just after.
+    /// Messages per second of the first row of its table, just before and just after the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) first_row: Option<(f64, f64)>,
 }
@@ -50,13 +51,13 @@ pub(super) struct Outcome {
 impl Outcome {
     /// From the line that `spindle perf throughput --json` prints.
     pub(super) fn of(line: &str, load: Load, line_ns: Option<Around>) -> Result<Self, String> {
-        let told: Told = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let told: Printed = serde_json::from_str(line).map_err(|error| error.to_string())?;
         if told.lost > 0 {
             return Err(format!("{} samples were lost", told.lost));
         }
         let taken: u64 = told.per_reader.iter().map(|it| it.samples).sum();
         let readers = told.per_reader.iter().map(|it| &it.counters);
-        // Members are in both.
+        // A member's reader and writer share its counters.
         let writers = told.per_writer.iter().filter(|_| told.members.is_none());
         let all: Vec<&Counters> = readers.chain(writers.map(|it| &it.counters)).collect();
         let sum = |of: fn(&Counters) -> u64| all.iter().map(|it| of(it)).sum::<u64>();
@@ -94,7 +95,7 @@ impl Outcome {
         self.messages_per_s
     }
 
-    /// Of a run that is stamped.
+    /// The mean latency of a stamped run.
     pub(super) fn latency(&self) -> f64 {
         self.latency_mean_us.unwrap_or(f64::NAN)
     }
@@ -112,7 +113,7 @@ fn merged<'a>(messages: u64, of: impl Iterator<Item = &'a [(u64, u64)]>) -> Batc
     }
 }
 
-/// The same run, several times. There is one at least.
+/// Several rounds of the same run, at least one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Rounds {
     pub(super) each: Vec<Outcome>,
@@ -123,10 +124,10 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Nothing, if there are none.
+    /// `None` if there are none.
     pub(super) fn of(each: &[Outcome]) -> Option<Self> {
         let batches = |of: fn(&Outcome) -> &Batches| {
-            // In each, as many messages as there are.
+            // The number of messages of each round.
             let messages = each.iter().map(|it| {
                 let batches = of(it).buckets.iter().map(|(_, count)| count).sum::<u64>();
                 of(it).mean * batches as f64
@@ -151,8 +152,8 @@ impl Rounds {
         self.spread(of).median
     }
 
-    /// How its rate stands to that of the first row of its table: the median of how it stood to
-    /// the mean of what that was just before and just after. The first row is what it is.
+    /// Its rate relative to the first row of its table: the median over the rounds of the ratio to
+    /// the mean rate of the first row just before and just after. 1 for the first row itself.
     pub(super) fn of_first(&self) -> f64 {
         let ratio = |one: &Outcome| {
             let (before, after) = one.first_row?;
@@ -162,8 +163,8 @@ impl Rounds {
         Spread::of(ratios).map_or(1.0, |ratios| ratios.median)
     }
 
-    /// How it stands to another that it has taken turns with: the median of how it stood in
-    /// each round. A machine that is slow for minutes is slow for both in most of them.
+    /// The ratio to another run that took turns with it: the median over the rounds. A machine that
+    /// is slow for minutes is slow for both in most rounds.
     pub(super) fn over(&self, other: &Self, of: fn(&Outcome) -> f64) -> f64 {
         let rounds = self.each.iter().zip(&other.each);
         let ratios = rounds.map(|(one, other)| of(one) / of(other)).collect();
@@ -179,14 +180,14 @@ pub(super) fn rate(rounds: &Rounds) -> f64 {
     rounds.median(Outcome::rate)
 }
 
-/// Of runs that are stamped.
+/// The latency of stamped runs.
 pub(super) fn latency(rounds: &Rounds) -> f64 {
     rounds.median(Outcome::latency)
 }
 
-/// Of what `spindle perf throughput --json` prints.
+/// A part of the output of `spindle perf throughput --json`.
 #[derive(Deserialize)]
-struct Told {
+struct Printed {
     members: Option<u32>,
     seconds: f64,
     samples_per_s: f64,
@@ -235,7 +236,7 @@ struct Sizes {
 
 #[cfg(test)]
 impl Outcome {
-    /// Of a run in which nothing happened.
+    /// The outcome of a run without messages.
     pub(super) fn test() -> Self {
         let no_batches = || Batches {
             mean: 0.0,
@@ -275,15 +276,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_slow_for_both_says_nothing_of_how_they_stand() {
+    fn a_round_that_is_slow_for_both_does_not_change_their_ratio() {
         let (one, other) = (rounds([50.0, 10.0, 50.0]), rounds([100.0, 20.0, 20.0]));
         assert_eq!(one.over(&other, Outcome::rate), 0.5);
-        // By their medians, it would be the other way round.
+        // The ratio of the medians is wrong.
         assert_eq!(rate(&one) / rate(&other), 2.5);
     }
 
     #[test]
-    fn a_row_stands_to_the_first_as_that_was_before_and_after_it() {
+    fn a_row_is_compared_with_the_first_row_before_and_after_it() {
         let mut row = rounds([90.0, 45.0, 80.0]);
         let first = [(90.0, 110.0), (40.0, 60.0), (100.0, 100.0)];
         for (one, first_row) in row.each.iter_mut().zip(first) {

@@ -1,4 +1,4 @@
-//! A figure's runs: panels, tables, and what the paper says of them.
+//! The runs of a figure: panels, tables, and the paper's statements on them.
 
 use super::outcome::Rounds;
 use super::run::Run;
@@ -8,24 +8,23 @@ use crate::report::{Claim, Subject};
 /// The real part of a figure, still to be run.
 pub(crate) struct Plan {
     pub(crate) subject: Subject,
-    /// What cannot be compared here, among others.
+    /// Remarks, such as what cannot be compared here.
     pub(super) notes: Vec<&'static str>,
     pub(super) panels: Vec<PanelPlan<Run>>,
     pub(super) tables: Vec<TablePlan>,
     pub(super) claims: fn(&Found<Rounds>) -> Vec<Claim>,
 }
 
-/// A table that is still to be run: each row is a run, and the first is what others are compared
-/// with. It stands in what was found behind the
-/// panels, each row as a line with a run at 0.
+/// A table that is still to be run: each row is a run, and is compared with the first row. In the
+/// results it follows the panels, and each row is a line with a run at 0.
 pub(super) struct TablePlan {
     pub(super) title: &'static str,
     pub(super) head: Vec<&'static str>,
     pub(super) rows: Vec<(String, Run)>,
-    /// What stands in a row behind its name.
+    /// The cells of a row after its name.
     pub(super) cells: fn(&Rounds) -> Vec<String>,
-    /// Whether a row is run again where the first row was faster after it than before, or slower:
-    /// not where a row takes seconds, or none is compared closely.
+    /// Whether a row is run again if the rate of the first row changed around it. False for tables
+    /// whose rows take seconds, or are not compared closely.
     pub(super) repeats: bool,
 }
 
@@ -49,7 +48,7 @@ impl Plan {
         ]
     }
 
-    /// All that is run for it.
+    /// All its runs.
     pub(super) fn asked(&self) -> impl Iterator<Item = Asked<'_>> {
         self.of_panels().chain(self.of_tables())
     }
@@ -65,7 +64,7 @@ impl Plan {
 }
 
 impl TablePlan {
-    /// Of each row.
+    /// The run of each row.
     pub(super) fn asked(&self) -> impl Iterator<Item = Asked<'_>> {
         let first = self.rows.first().map(|(_, run)| run);
         self.rows.iter().map(move |(_, run)| Asked { run, first })
@@ -80,7 +79,7 @@ pub(super) struct Asked<'p> {
 }
 
 impl<'p> Asked<'p> {
-    /// It is no row.
+    /// A run that is not a row.
     pub(super) fn alone(run: &'p Run) -> Self {
         Self { run, first: None }
     }

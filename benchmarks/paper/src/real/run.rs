@@ -19,7 +19,7 @@ pub(super) struct Run {
     pub(super) participants: Participants,
     /// Bytes of payload in a message.
     pub(super) size: u32,
-    /// Messages in flight of a sender at most.
+    /// Most messages in flight of a sender.
     pub(super) window: u32,
     /// Messages that each sender sends.
     pub(super) messages: u32,
@@ -27,10 +27,10 @@ pub(super) struct Run {
     pub(super) off: Vec<&'static str>,
     /// Topics in which each member sends.
     pub(super) topics: usize,
-    /// Idle topics beside them.
+    /// Additional idle topics.
     pub(super) idle_topics: usize,
     pub(super) last: Last,
-    /// Length of each sleep of a thread that only sleeps, if there is one.
+    /// Length of each sleep of an additional thread that only sleeps, if there is one.
     pub(super) beside: Option<&'static str>,
     pub(super) copies: bool,
     pub(super) unordered: bool,
@@ -52,7 +52,7 @@ pub(super) enum Participants {
     Pair,
 }
 
-/// What the last sender does.
+/// The behaviour of the last sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
     Prompt,
@@ -64,23 +64,23 @@ pub(super) enum Last {
     Silent(&'static str),
 }
 
-/// Time that listeners take.
+/// Duration of the listener's calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Upcall {
     No,
-    /// For each message.
+    /// This time for each message.
     Each(&'static str),
-    /// For each call.
+    /// This time for each call.
     Once(&'static str),
 }
 
 impl Run {
-    /// The paper's usual one: all send messages of 10 KB, a window of 100.
+    /// The paper's usual experiment: all members send messages of 10 KB, a window of about 100.
     pub(super) fn new(members: usize, stage: Stage, messages: u32) -> Self {
         Self {
             participants: Participants::Members(members, members),
             size: 10_240,
-            // A power of two: what rings are made of.
+            // Rings have a power of two of messages.
             window: 128,
             messages,
             off: off(stage),
@@ -104,8 +104,8 @@ impl Run {
         self
     }
 
-    /// Beside so many subgroups in which nothing is sent: there is more to set up, and, without
-    /// summary polling, to look at for each message, of which fewer are sent then.
+    /// Adds idle subgroups. The setup takes longer, and without summary polling so does each
+    /// message, so fewer are sent.
     pub(super) fn idle_topics(self, idle_topics: usize) -> Self {
         let part = match self.off.contains(&"summary_polling") {
             true => 1 + idle_topics as u32 / 8,
@@ -123,7 +123,7 @@ impl Run {
         }
     }
 
-    /// Without one more switch.
+    /// Switches off one more optimisation.
     pub(super) fn without(mut self, switch: &'static str) -> Self {
         if !self.off.contains(&switch) {
             self.off.push(switch);
@@ -248,12 +248,13 @@ mod tests {
         check(
             run.senders(Senders::Half).without("null_sends"),
             "spindle perf throughput --members 3 --senders 1 --size 10240 --ring-messages 128 \
-             --samples 1000 --settle 200ms --without null_sends --delay-one 100us --still 5s --copy",
+             --samples 1000 --settle 200ms --without null_sends --delay-one 100us --still 5s \
+             --copy",
         );
     }
 
     #[test]
-    fn stages_switch_off_what_they_have_not() {
+    fn switches_that_a_stage_lacks_are_off() {
         let mut of_baseline = off(Stage::Baseline);
         of_baseline.sort_unstable();
         let named = [

@@ -1,4 +1,4 @@
-//! How many members and messages.
+//! Numbers of members and messages.
 
 use crate::model::MESSAGES_MAX;
 
@@ -10,7 +10,7 @@ use crate::systems::Stage;
 /// Messages of a sender in a table's rows.
 pub(crate) const TABLE_MESSAGES_MAX: u32 = 10 * MESSAGES_MAX;
 
-/// How much is run.
+/// The amount of work of the runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Scale {
     /// Few points, few messages.
@@ -32,19 +32,19 @@ impl Scale {
         }
     }
 
-    /// Of what takes longer: so much less.
+    /// A fraction of the messages, for runs that take longer.
     pub(super) fn messages_by(self, part: u32) -> u32 {
         (self.messages() / part).max(100)
     }
 
     pub(super) fn run(self, members: usize, stage: Stage) -> Run {
-        // Message by message takes longer.
+        // Without batching a message takes longer.
         let part = if stage.has("send_batching") { 1 } else { 4 };
         Run::new(members, stage, self.messages_by(part))
     }
 
-    /// For a row whose rate is compared with another's: in a fifth of a second or more it does
-    /// not depend on how a run begins. As many messages as the paper's curves have last 15 ms.
+    /// For a row that is compared with another: it lasts at least a fifth of a second, so that the
+    /// start of the run does not matter. The messages of a curve last only 15 ms.
     pub(super) fn long_run(self, members: usize, stage: Stage) -> Run {
         let part = if self.quick {
             1
@@ -80,7 +80,7 @@ impl Scale {
         }
     }
 
-    /// The same between a writer and a reader with a listener.
+    /// A run with a writer and a reader that has a listener.
     pub(super) fn pair(self, messages: u32) -> Run {
         Run {
             participants: Participants::Pair,

@@ -1,4 +1,5 @@
-//! Runs what figures need in virtual time, each run once; keeps a line of JSON for each.
+//! Runs the experiments of the figures in virtual time, each once, and keeps a line of JSON for
+//! each.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,14 +27,14 @@ struct Run<'a> {
 
 pub(crate) struct Lab {
     known: BTreeMap<String, Measured>,
-    /// Of the figure that is being run.
+    /// Failures of the current figure.
     failures: Vec<String>,
     pub(crate) lines: Vec<String>,
     progress: ProgressBar,
 }
 
 impl Lab {
-    /// For all these figures.
+    /// A lab for these figures.
     pub(crate) fn new(plans: &[Plan]) -> Self {
         let lines = plans.iter().flat_map(|plan| &plan.panels);
         let runs = lines

@@ -1,4 +1,4 @@
-//! The paper's figures in virtual time: the model's runs, and what they say of each claim.
+//! The paper's figures in virtual time: the runs of the model, and the verdicts on the claims.
 
 pub(crate) mod figures;
 mod lab;

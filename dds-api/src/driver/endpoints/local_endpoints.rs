@@ -38,7 +38,7 @@ pub(crate) struct LocalEndpoints {
 struct State {
     own: BTreeMap<u64, LocalEndpoint>,
     /// Endpoints that the group knows, or has been asked to add.
-    told: BTreeSet<u64>,
+    announced: BTreeSet<u64>,
     /// Updates that the group has not been asked for yet.
     updates: Vec<Update>,
     /// Number of the last update.
@@ -105,9 +105,9 @@ impl LocalEndpoint {
             Self::Writer(writer) => {
                 let topic = &writer.topic.name;
                 let subgroup = SubgroupId(config.subgroup_of(topic));
-                let ring = writer.side.class;
+                let class = writer.side.class;
                 let topic = TopicKey::of_name(topic);
-                writer.connect(WriterPort::new(session.clone(), subgroup, ring, topic));
+                writer.connect(WriterPort::new(session.clone(), subgroup, class, topic));
             }
             Self::Reader(reader) => reader.base.set_enabled(),
         }
@@ -167,10 +167,20 @@ impl LocalEndpoints {
             }
             own.enable(&self.config, session);
         }
+        let reader = match &own {
+            LocalEndpoint::Reader(reader) => Some(reader.clone()),
+            LocalEndpoint::Writer(_) => None,
+        };
         state.own.insert(number, own);
         drop(state);
         self.changed();
         if let Some(session) = session {
+            // A group that fails from now on finds the reader here.
+            if let Some(reader) = reader
+                && session.group_status().failure().is_some()
+            {
+                reader.side.port.group_failed();
+            }
             session.control_queue().wake();
             session.notifier().dispatching.notify();
             session.notifier().waking.notify();
@@ -217,7 +227,7 @@ impl LocalEndpoints {
             }
             first.insert(*number, endpoint);
         }
-        state.told = first.keys().copied().collect();
+        state.announced = first.keys().copied().collect();
         Ok(first)
     }
 
@@ -226,10 +236,16 @@ impl LocalEndpoints {
     pub(crate) fn enter(&self, me: MemberId, session: &Arc<Session>) -> Result<()> {
         let mut state = self.state();
         state.group = Some((me, Arc::downgrade(session)));
-        let gone = state.told.iter().filter(|it| !state.own.contains_key(it));
+        let gone = state
+            .announced
+            .iter()
+            .filter(|it| !state.own.contains_key(it));
         let gone: Vec<u64> = gone.copied().collect();
         gone.into_iter().for_each(|number| state.remove(number));
-        let new = state.own.iter().filter(|(it, _)| !state.told.contains(it));
+        let new = state
+            .own
+            .iter()
+            .filter(|(it, _)| !state.announced.contains(it));
         let new: Vec<(u64, LocalEndpoint)> = new.map(|(it, own)| (*it, own.clone())).collect();
         for (number, own) in new {
             if let Some((entry, ring)) = own.announce(&self.config) {

@@ -18,7 +18,7 @@ use crate::driver::receive::arrival::Departure;
 use crate::driver::receive::reader_epoch::{MatchedWriter, ReaderEpoch};
 use crate::driver::receive::reader_port::ReaderPort;
 use crate::driver::receive::routes::{Route, Routes};
-use crate::handle::InstanceHandle;
+use crate::handle::{Guid, InstanceHandle};
 use crate::publication::WriterCore;
 use crate::subscription::ReaderCore;
 use crate::wire::Wire;
@@ -161,6 +161,44 @@ impl ViewMatcher {
         self.routes()
     }
 
+    /// The group has failed: the endpoints of the other participants are gone, as by a view without
+    /// them.
+    pub(crate) fn group_failed(&mut self) {
+        for (number, endpoint) in self.local_endpoints.numbered() {
+            match endpoint {
+                LocalEndpoint::Writer(writer) => writer.group_failed(),
+                LocalEndpoint::Reader(reader) => {
+                    if let Some(known) = self.readers.remove(&number) {
+                        let own = reader.base.guid().participant();
+                        self.lose_other_writers(&known, own);
+                    }
+                    reader.side.port.group_failed();
+                }
+            }
+        }
+    }
+
+    fn lose_other_writers(&self, reader: &ViewReader, own: Guid) {
+        let stays = |handle: InstanceHandle| {
+            let writer = handle.guid();
+            writer.is_some_and(|writer| writer.participant() == own)
+        };
+        let end = self.ends.get(&reader.subgroup).copied().or_else(|| {
+            let handle = self.handle.as_ref()?.subgroup(reader.subgroup)?;
+            Some(handle.stable_position())
+        });
+        let departure = |writer: &MatchedWriter| match self.left.contains(&writer.member) {
+            true => Departure::Left {
+                disposes: writer.autodispose,
+            },
+            false => Departure::Failed,
+        };
+        reader.epoch.end(end, stays, departure);
+        let next = reader.epoch.follow_without_group(stays);
+        reader.epoch.set_next(Arc::new(next));
+        reader.port.enter_next_epoch();
+    }
+
     fn match_reader(
         &mut self,
         number: u64,
@@ -179,7 +217,11 @@ impl ViewMatcher {
         if old.epoch() == Some(spec.epoch) {
             return;
         }
-        let (matched, refused) = beginning.matched_writers(entry, matches);
+        let (mut matched, refused) = beginning.matched_writers(entry, matches);
+        if reader.side.port.keys().is_some() {
+            let all = matched.iter_mut();
+            all.for_each(|writer| writer.is_rekeyed = true);
+        }
         let stays: BTreeSet<_> = matched.iter().map(|writer| writer.handle).collect();
         let sizes = ring_sizes(&matched, spec);
         let departure = |writer: &MatchedWriter| {
@@ -254,7 +296,7 @@ impl Beginning<'_> {
                         rank,
                         number: writer.number,
                         member: name.0,
-                        class: writer.ring(),
+                        class: writer.class(),
                         handle,
                         autodispose: lifecycle.autodispose_unregistered_instances,
                         is_rekeyed: writer.endpoint.hashes_keys_unlike(&reader.endpoint),
@@ -278,10 +320,10 @@ fn subgroup_rank(spec: &SubgroupSpec, view: &View, member: MemberId) -> Option<R
 fn ring_sizes(writers: &[MatchedWriter], spec: &SubgroupSpec) -> Vec<usize> {
     let rings: BTreeSet<(Rank, DeliveryClass)> =
         writers.iter().map(|it| (it.rank, it.class)).collect();
-    let size = |(place, ring): (Rank, DeliveryClass)| {
+    let size = |(rank, class): (Rank, DeliveryClass)| {
         let mut senders = spec.senders.iter();
-        let sender = senders.find(|sender| sender.rank == place)?;
-        Some(sender.rings[ring.index()]?.messages as usize)
+        let sender = senders.find(|sender| sender.rank == rank)?;
+        Some(sender.rings[class.index()]?.messages as usize)
     };
     rings.into_iter().filter_map(size).collect()
 }

@@ -7,7 +7,6 @@ use spindle_dds_idl_runtime::Encapsulation;
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::payload::Payload;
-use super::rekey::Rekey;
 use crate::cache::{Arrived, Origin};
 use crate::status::StatusMask;
 
@@ -120,17 +119,6 @@ pub(crate) struct DeliveryPoint {
     pub(crate) position: u64,
     /// Nanoseconds since the Unix epoch.
     pub(crate) timestamp: i64,
-}
-
-impl<F: Fabric> Arrived<Payload<F>> {
-    /// Replaces its key hash by that of the reader's type. A message that cannot be read keeps the
-    /// hash it has: it is counted as lost when the application reads it.
-    pub(crate) fn rekey(&mut self, rekey: Rekey) {
-        let bytes = self.payload.bytes();
-        if let Ok(key) = rekey(self.kind, bytes, self.origin.encapsulation) {
-            self.key = key;
-        }
-    }
 }
 
 impl Origin {

@@ -14,7 +14,7 @@ use crate::driver::receive::reader_epoch::MatchedWriters;
 struct InRing<F: Fabric> {
     subgroup: Arc<SubgroupHandle<F>>,
     sender: Rank,
-    ring: DeliveryClass,
+    class: DeliveryClass,
     entries: Entries,
 }
 
@@ -101,13 +101,13 @@ impl Entries {
     }
 }
 
-/// Those of all rings.
+/// The samples of all rings.
 #[derive(Debug)]
 pub(crate) struct InRings<F: Fabric> {
     rings: Vec<InRing<F>>,
-    /// Which of these the last sample was of: the next one is often of the same.
+    /// The ring of the last sample: the next one is often in the same.
     last: usize,
-    /// There was more to copy, or samples of epochs that have ended were left.
+    /// There was more to copy, or samples of ended epochs are left.
     linger: bool,
 }
 
@@ -126,8 +126,8 @@ impl<F: Fabric> Default for InRings<F> {
 
 impl<F: Fabric> InRing<F> {
     #[inline]
-    fn is(&self, (subgroup, sender, ring): (&SubgroupHandle<F>, Rank, DeliveryClass)) -> bool {
-        self.sender == sender && self.ring == ring && std::ptr::eq(&*self.subgroup, subgroup)
+    fn is(&self, (subgroup, sender, class): (&SubgroupHandle<F>, Rank, DeliveryClass)) -> bool {
+        self.sender == sender && self.class == class && std::ptr::eq(&*self.subgroup, subgroup)
     }
 
     #[cold]
@@ -149,39 +149,39 @@ impl<F: Fabric> InRing<F> {
 }
 
 impl<F: Fabric> InRings<F> {
-    /// Samples may come by this ring, which holds so many at most.
+    /// Samples may arrive in the ring of `sender` for `class`, which holds `len_max` at most.
     pub(crate) fn add(
         &mut self,
         subgroup: &Arc<SubgroupHandle<F>>,
         sender: Rank,
-        ring: DeliveryClass,
+        class: DeliveryClass,
         len_max: usize,
     ) {
         let is_here = |it: &InRing<F>| {
-            let same = it.sender == sender && it.ring == ring;
+            let same = it.sender == sender && it.class == class;
             same && Arc::ptr_eq(&it.subgroup, subgroup)
         };
         if !self.rings.iter().any(is_here) {
             self.rings.push(InRing {
                 subgroup: subgroup.clone(),
                 sender,
-                ring,
+                class,
                 entries: Entries::new(len_max),
             });
         }
     }
 
-    /// The next samples to be kept come by this ring.
+    /// The next samples that are kept arrive in this ring.
     #[inline]
-    pub(crate) fn come_to(&mut self, whose: (&SubgroupHandle<F>, Rank, DeliveryClass)) {
-        let is_same = |it: &InRing<F>| it.is(whose);
+    pub(crate) fn select(&mut self, ring: (&SubgroupHandle<F>, Rank, DeliveryClass)) {
+        let is_same = |it: &InRing<F>| it.is(ring);
         if !self.rings.get(self.last).is_some_and(is_same) {
             self.last = self.rings.iter().position(is_same).unwrap_or(usize::MAX);
         }
     }
 
-    /// Where samples are noted that the cache keeps from now on, one at least: `None` if they
-    /// come by no ring that is known here.
+    /// Where samples are noted that the cache keeps from now on, with room for one at least.
+    /// `None` if the selected ring is unknown.
     #[inline]
     pub(crate) fn kept(&mut self, cache: &mut Cache<Payload<F>>) -> Option<&mut Entries> {
         let ring = self.rings.get_mut(self.last)?;
@@ -209,15 +209,15 @@ impl<F: Fabric> InRings<F> {
         self.linger = false;
     }
 
-    /// Whether it is to be relieved, whatever arrives.
+    /// Whether `relieve` is needed even if nothing arrives.
     pub(crate) fn linger(&self) -> bool {
         self.linger
     }
 
-    /// Copies the oldest samples out of rings of which more than `span_max`
-    /// parts of 256 are held here, and all out of those of epochs that have ended; a few
-    /// megabytes at most: the lock is not held for long. Returns whether there is more
-    /// to copy. `now` is whose samples go into the cache, `last` the epoch that goes on.
+    /// Copies the oldest samples out of rings of which more than `span_max` parts of 256 are held
+    /// here, and all samples out of the rings of ended epochs. Copies a few megabytes at most, as
+    /// the lock is held meanwhile. Returns whether there is more to copy. `now` is the epoch whose
+    /// samples enter the cache, `last` the newest epoch, which goes on.
     pub(crate) fn relieve(
         &mut self,
         cache: &mut Cache<Payload<F>>,
@@ -227,18 +227,18 @@ impl<F: Fabric> InRings<F> {
     ) -> bool {
         let mut budget = RELIEVE_BYTES_MAX;
         let mut any_ended = false;
-        for of_ring in &mut self.rings {
-            of_ring.pass_taken(cache);
+        for in_ring in &mut self.rings {
+            in_ring.pass_taken(cache);
             let InRing {
                 subgroup,
                 sender,
-                ring,
+                class,
                 entries,
-            } = of_ring;
+            } = in_ring;
             let ended = !last.is_of(subgroup);
             any_ended |= ended;
-            // Of a ring, all is 256 parts.
-            let is_above = || span_max < 256 && subgroup.held_parts(*ring, *sender) > span_max;
+            // 256 parts are the whole ring.
+            let is_above = || span_max < 256 && subgroup.held_parts(*class, *sender) > span_max;
             while !entries.is_empty() && (ended || is_above()) {
                 if budget == 0 {
                     self.linger = true;
@@ -249,7 +249,7 @@ impl<F: Fabric> InRings<F> {
                 };
                 if let Some(payload) = cache.payload_mut(oldest) {
                     budget = budget.saturating_sub(payload.bytes().len());
-                    // At once: the next look at the ring counts it.
+                    // Dropped at once: `is_above` counts it.
                     drop(pool.copy_out(payload));
                 }
             }

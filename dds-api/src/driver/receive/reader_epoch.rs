@@ -49,7 +49,7 @@ pub(crate) struct MatchedWriters<F: Fabric> {
     refused: Vec<InstanceHandle>,
     /// Most messages that one ring holds.
     pub(crate) ring_max: usize,
-    /// Whether the key hashes of any writer are made anew.
+    /// Whether the key hashes of any writer are replaced.
     pub(crate) rekeys: bool,
 }
 
@@ -65,7 +65,8 @@ pub(crate) struct MatchedWriter {
     pub(crate) handle: InstanceHandle,
     /// Whether its instances are disposed when it leaves with its member.
     pub(crate) autodispose: bool,
-    /// Whether its type hashes keys in another way than the reader's type.
+    /// Whether the key hashes of its messages are replaced: its type hashes keys in another way than
+    /// the reader's, or key hashes are digests.
     pub(crate) is_rekeyed: bool,
 }
 
@@ -156,6 +157,38 @@ impl<F: Fabric> ReaderEpoch<F> {
         }
     }
 
+    /// What comes after this epoch when the group has failed: no messages, and of the writers those
+    /// that stay.
+    pub(crate) fn follow_without_group(&self, stays: impl Fn(InstanceHandle) -> bool) -> Self {
+        let old = &self.matched;
+        let own = |handles: &[InstanceHandle]| {
+            let own = handles.iter().copied();
+            own.filter(|handle| stays(*handle)).collect()
+        };
+        let is_left = |it: &&EpochWriter| !it.has_departed() && stays(it.writer.handle);
+        let writers = old.writers.iter().filter(is_left).map(|it| EpochWriter {
+            writer: it.writer,
+            timestamp: AtomicI64::new(it.timestamp.load(Ordering::Relaxed)),
+            departed: AtomicBool::new(false),
+        });
+        let matched = MatchedWriters {
+            number: old.number + 1,
+            epoch: None,
+            handle: Weak::new(),
+            writers: writers.collect(),
+            departed: own(&old.departed),
+            refusals: Vec::new(),
+            refused: own(&old.refused),
+            ring_max: 0,
+            rekeys: old.rekeys,
+        };
+        Self {
+            arrivals: ArrayQueue::new(1),
+            matched: Arc::new(matched),
+            next: OnceLock::new(),
+        }
+    }
+
     /// Nothing is pushed here any more: arrivals go to `next`.
     pub(crate) fn set_next(&self, next: Arc<Self>) {
         let _ = self.next.set(next);
@@ -208,7 +241,7 @@ impl<F: Fabric> ReaderEpoch<F> {
         Some((index as u32, &self.matched.writers[index]))
     }
 
-    /// Whether the key hashes of the writer of this index are made anew.
+    /// Whether the key hashes of the writer of this index are replaced.
     pub(crate) fn rekeys(&self, index: u32) -> bool {
         let found = self.matched.writers.get(index as usize);
         found.is_some_and(|it| it.writer.is_rekeyed)

@@ -34,6 +34,7 @@ use crate::condition::{StateMasks, Subject};
 use crate::driver::group_status::GroupStatus;
 use crate::driver::waiting::stream_wakers::StreamWakers;
 use crate::error::Error;
+use crate::keys::KnownKeys;
 use crate::properties::{ReaderConfig, Storage};
 use crate::status::{StatusFlags, StatusMask};
 use crate::subscription::SampleInfo;
@@ -43,6 +44,8 @@ pub(crate) struct ReaderPort<F: Fabric> {
     config: ReaderConfig,
     /// Hashes keys as the reader's type does.
     rekey: Rekey,
+    /// The keys of the instances, if their hashes are digests.
+    keys: Option<KnownKeys>,
     reader: Arc<StatusFlags>,
     subscriber: Arc<StatusFlags>,
     streams: Arc<StreamWakers>,
@@ -67,7 +70,7 @@ pub(crate) struct ReaderPort<F: Fabric> {
     refused: OnceLock<String>,
     /// Samples received, and the bytes of their payload. Written by the thread that steps.
     received: [AtomicU64; 2],
-    /// How often samples were asked for, or handed back. Written under the lock.
+    /// How often samples were asked for, or returned. Written under the lock.
     selects: AtomicU64,
     /// Samples are to stay in the ring, but the application does not take them: until it does, they
     /// are copied out like those of any reader.
@@ -91,7 +94,7 @@ impl<F: Fabric> ReaderPort<F> {
     pub(crate) fn new(
         cache: Cache<Payload<F>>,
         config: ReaderConfig,
-        rekey: Rekey,
+        (rekey, keys): (Rekey, Option<KnownKeys>),
         [reader, subscriber]: [Arc<StatusFlags>; 2],
         streams: Arc<StreamWakers>,
         group_status: Arc<GroupStatus>,
@@ -99,6 +102,7 @@ impl<F: Fabric> ReaderPort<F> {
         Self {
             config,
             rekey,
+            keys,
             reader,
             subscriber,
             streams,
@@ -316,17 +320,22 @@ impl<F: Fabric> ReaderPort<F> {
     }
 
     /// Takes back a collection that [`select`](Self::select) returned.
-    pub(crate) fn hand_back(&self, mut items: Vec<Item<F>>) {
+    pub(crate) fn return_loan(&self, mut items: Vec<Item<F>>) {
         // All at once, and without the lock: a writer may have to be woken.
         Held::release_all(items.iter_mut().filter_map(|(_, payload)| in_ring(payload)));
         self.with(|state| {
             self.note_select();
-            state.hand_back(items);
+            state.return_loan(items);
         });
     }
 
     pub(crate) fn has(&self, masks: &StateMasks) -> bool {
         self.with(|state| state.cache().has(masks)) || self.has_failed()
+    }
+
+    /// The keys of the instances, if their hashes are digests.
+    pub(crate) fn keys(&self) -> Option<&KnownKeys> {
+        self.keys.as_ref()
     }
 
     pub(crate) fn knows(&self, key: KeyHash) -> bool {

@@ -219,7 +219,7 @@ impl<F: Fabric> ReaderState<F> {
     }
 
     /// Whether anything comes before a new batch.
-    fn has_arrivals(&self) -> bool {
+    pub(crate) fn has_arrivals(&self) -> bool {
         self.waiting.is_some() || self.cursor.has_any()
     }
 
@@ -253,7 +253,7 @@ impl<F: Fabric> ReaderState<F> {
         } = message;
         if let Payload::Ring(held) = &message.payload {
             let ring = (held.subgroup(), held.sender(), held.class());
-            self.in_rings.come_to(ring);
+            self.in_rings.select(ring);
         }
         let Self {
             cache,
@@ -412,7 +412,7 @@ impl<F: Fabric> ReaderState<F> {
     }
 
     /// Takes back a collection that `select` returned.
-    pub(crate) fn hand_back(&mut self, mut items: Vec<Item<F>>) {
+    pub(crate) fn return_loan(&mut self, mut items: Vec<Item<F>>) {
         self.loans -= 1;
         for (_, payload) in items.drain(..) {
             if let Some(payload) = payload {

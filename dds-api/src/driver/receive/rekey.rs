@@ -1,10 +1,12 @@
-//! Key hashes of writers whose type hashes keys in another way than the reader's.
+//! Instances of messages whose headers do not identify them: key hashes of writers whose type
+//! hashes keys in another way than the reader's, and digests, which two keys may share.
 //!
 //! A key hash is the key itself where no key of the type can exceed 16 bytes, and else a
 //! digest of it (XTypes 1.3 §7.6.8.4). A reader's key may be longer than the writer's
 //! (§7.2.4.4.8), so of one and the same key the writer may send itself, and the reader's
 //! type make a digest. The reader knows instances by the hash of its own type: it makes that
-//! of the key that is in every message.
+//! of the key that is in every message. If that is a digest, it knows them by the name of the key
+//! (see [`keys`](crate::keys)).
 
 use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::{CdrError, Encapsulation, KeyHash, TopicType};

@@ -73,20 +73,21 @@ impl Sink {
         self.routes.all().any(|route| route.port.relieve())
     }
 
-    /// If a ring is nearly full of samples that its readers want to stay there: how often those
-    /// readers have asked for samples.
-    pub(crate) fn tight(&self) -> Option<u64> {
+    /// How often readers have asked for samples whose samples stay in a ring that is nearly full;
+    /// `None` if there is no such ring.
+    pub(crate) fn selects_if_nearly_full(&self) -> Option<u64> {
         let routes = self.routes.all();
-        let tight = routes.filter_map(|route| route.port.selects_if_tight(&route.epoch));
-        tight.reduce(u64::wrapping_add)
+        let selects = routes.filter_map(|route| route.port.selects_if_nearly_full(&route.epoch));
+        selects.reduce(u64::wrapping_add)
     }
 
-    /// Copies samples out if their readers have not asked for any since `tight` returned `before`.
-    pub(crate) fn neglect(&self, before: u64) {
-        if self.tight() == Some(before) {
+    /// Copies samples out of rings that are nearly full if their readers have not asked for any
+    /// since `selects_if_nearly_full` returned `before`.
+    pub(crate) fn copy_out_neglected(&self, before: u64) {
+        if self.selects_if_nearly_full() == Some(before) {
             let routes = self.routes.all();
-            let tight = routes.filter(|it| it.port.selects_if_tight(&it.epoch).is_some());
-            tight.for_each(|route| route.port.copy_out_neglected());
+            let full = routes.filter(|it| it.port.selects_if_nearly_full(&it.epoch).is_some());
+            full.for_each(|route| route.port.copy_out_neglected());
         }
     }
 
@@ -132,16 +133,16 @@ impl Sink {
     }
 
     fn stopped(&mut self, reason: OutReason) {
-        let failed = reason != OutReason::Left;
-        if failed {
+        if reason == OutReason::Left {
+            self.group_status.close();
+            let routes = self.routes.all();
+            routes.for_each(|route| route.port.group_failed());
+        } else {
+            // First: threads that are woken by what follows look for the reason.
             let text = format!("the group has stopped: {reason}");
             self.group_status.fail(text);
-        } else {
-            self.group_status.close();
+            self.matcher.group_failed();
         }
-        self.routes
-            .all()
-            .for_each(|route| route.port.group_failed());
         self.notifier.dispatching.notify();
         self.control_queue.put(ControlEvent::Stopped);
     }

@@ -240,6 +240,12 @@ impl WriterPort {
         }
     }
 
+    /// # Errors
+    /// Why no epoch will ever take messages of the writer again.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.ended().map_or(Ok(()), Err)
+    }
+
     /// Why no epoch will ever take messages of the writer again, if that is so.
     fn ended(&self) -> Option<Error> {
         if self.is_closed.load(Ordering::SeqCst) {
@@ -497,9 +503,14 @@ impl WriterPort {
             ClaimError::TooLarge { len, max } => too_large(len, max),
             ClaimError::NoRoom => Error::Timeout(error.to_string()),
             ClaimError::NotASender => Error::Error(error.to_string()),
-            ClaimError::Wedged | ClaimError::Stopped => self
-                .ended()
-                .unwrap_or_else(|| Error::Error(error.to_string())),
+            ClaimError::Wedged | ClaimError::Stopped => {
+                if error == ClaimError::Stopped {
+                    // The thread that stops the engine closes the rings first, then tells why.
+                    self.session.wait_for_reason();
+                }
+                self.ended()
+                    .unwrap_or_else(|| Error::Error(error.to_string()))
+            }
         }
     }
 }

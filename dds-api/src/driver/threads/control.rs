@@ -1,12 +1,12 @@
-//! The control thread: goes from view to view, and lets newcomers in.
+//! The control thread: installs views, and admits newcomers.
 //!
 //! ```text
 //!   engine --Decide--> record of the domain --> Engine::decided
 //!          --Ended---> record, segments with the peers --> Engine::install
 //!   station --Ask--> Engine::request(Join) ... next view --> Welcome
-//!           --StatusRequest--> how this participant stands --> Told
+//!           --StatusRequest--> figures --> Status
 //!   local_endpoints --updates--> Engine::request(Update)
-//!   engine --Refused--> a newcomer is told, an endpoint is warned of
+//!   engine --Refused--> a refusal to the newcomer, or a warning about an endpoint
 //! ```
 //!
 //! It may wait for peers, the domain's record or a resolver: messages go on meanwhile.
@@ -37,8 +37,8 @@ use crate::error::{Error, Result};
 use crate::joining::Packet;
 use crate::wire::Wire;
 
-/// The control segment's number among those of a view.
-const CONTROL_LANE: u32 = u32::MAX;
+/// The index of the control segment among the segments of a view.
+const CONTROL_INDEX: u32 = u32::MAX;
 /// How long to wait for newcomers before checking whether they live.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
@@ -172,8 +172,7 @@ impl ControlThread {
         });
         if let Err(error) = installed {
             let text = format!("view {} of the group cannot be entered: {error}", next.id);
-            session.group_status().fail(text);
-            session.notifier().dispatching.notify();
+            session.fail(&text);
             return ControlFlow::Break(());
         }
         session.send_waiters().wake_all();
@@ -274,7 +273,7 @@ impl ControlThread {
         let mut requests = vec![SegmentRequest {
             key: SegmentKey {
                 epoch: next.id,
-                index: CONTROL_LANE,
+                index: CONTROL_INDEX,
             },
             members: ids(&all),
             me,
@@ -353,7 +352,7 @@ impl ControlThread {
                     Packet::Welcome { .. }
                     | Packet::Refused(_)
                     | Packet::NotYet(_)
-                    | Packet::Told { .. },
+                    | Packet::Status { .. },
                 ) => {}
                 Ok(Packet::Ask(_)) => self.refuse(from, "it asks on behalf of another participant"),
                 Err(reason) => self.refuse(from, &reason),
@@ -447,7 +446,7 @@ impl ControlThread {
         let figures = figures::of(session, &self.local_endpoints, self.me);
         match serde_json::to_vec(&figures) {
             Ok(bytes) => {
-                for packet in Packet::told(&bytes) {
+                for packet in Packet::status(&bytes) {
                     // The monitor may have gone meanwhile.
                     let _ = self.station.send(to, &packet);
                 }

@@ -33,8 +33,8 @@ pub(crate) enum ControlEvent {
 /// The queue of the control thread, and the stage that the group has reached. Its locks are held
 /// for moments.
 pub(crate) struct ControlQueue {
-    news: Mutex<VecDeque<ControlEvent>>,
-    /// Whose wait for events is interrupted by news; `None` when it is closed.
+    events: Mutex<VecDeque<ControlEvent>>,
+    /// The station whose wait is interrupted by an event; `None` when it is closed.
     station: RwLock<Option<Arc<Station>>>,
     stage: Mutex<Stage>,
     changed: Condvar,
@@ -65,7 +65,7 @@ impl fmt::Debug for ControlQueue {
 impl ControlQueue {
     pub(crate) fn new(station: Arc<Station>) -> Self {
         Self {
-            news: Mutex::default(),
+            events: Mutex::default(),
             station: RwLock::new(Some(station)),
             stage: Mutex::default(),
             changed: Condvar::new(),
@@ -77,7 +77,7 @@ impl ControlQueue {
 
     /// The path of pushes to another member; `None` if there is no such member, or the station is
     /// closed.
-    pub(crate) fn way(&self, member: MemberId) -> Option<PeerPath> {
+    pub(crate) fn path_to(&self, member: MemberId) -> Option<PeerPath> {
         let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
         station.as_ref()?.path(member.0)
     }
@@ -86,17 +86,17 @@ impl ControlQueue {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn put(&self, news: ControlEvent) {
-        let queue = self.news.lock();
+    pub(crate) fn put(&self, event: ControlEvent) {
+        let queue = self.events.lock();
         queue
             .unwrap_or_else(PoisonError::into_inner)
-            .push_back(news);
+            .push_back(event);
         self.subgroups.store(true, Ordering::Release);
         self.wake();
     }
 
     pub(crate) fn take(&self) -> Option<ControlEvent> {
-        let queue = self.news.lock();
+        let queue = self.events.lock();
         queue.unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 

@@ -49,7 +49,7 @@ fn member(session: &Session, member: &Member) -> MemberFigures {
         member: name(member.id),
         pid: info.map_or(0, |info| info.pid),
         host: format!("{:032x}", member.host.0),
-        path: session.control_queue().way(member.id),
+        path: session.control_queue().path_to(member.id),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The polling thread: steps the engine, steps again a few times, yielding, then sleeps.
 //!
-//! It has the poller role of the participant. While a follower has the role, it sleeps on and looks
-//! now and then (see [`waiting`](crate::driver::waiting)).
+//! It has the poller role of the participant. While a follower has the role, it sleeps on and
+//! checks on the follower from time to time (see [`waiting`](crate::driver::waiting)).
 
 use std::mem;
 use std::thread;
@@ -15,7 +15,7 @@ use crate::driver::session::Session;
 use crate::driver::waiting::backoff::{Backoff, BackoffLimits};
 use crate::driver::waiting::followers::{NEGLECTED_AFTER, UPKEEP_WITHIN, covers};
 
-/// How long the polling thread looks often after a follower had the role.
+/// How long the polling thread checks on followers often after one of them had the role.
 const FOLLOWERS_EXPECTED: Duration = Duration::from_secs(1);
 
 /// Steps until the participant leaves or the group stops.
@@ -58,13 +58,13 @@ fn sleep(session: &Session, sleeping: &mut SleepingPoller<'_>, outcome: StepOutc
         .filter(|again| !again.progress && !again.stopped && covers(outcome.want, again.want));
     if let Some(again) = asleep
         && !session.is_stopping()
-        && let Some(tight) = session.tight()
+        && let Some(selects) = session.selects_if_nearly_full()
     {
         sleeping.due = again.due;
         session.followers().role.poller_sleeps();
-        let rung = sleeping.sleep(tight.map(|_| NEGLECTED_AFTER));
+        let woken = sleeping.sleep(selects.map(|_| NEGLECTED_AFTER));
         sleeping.wait_for_role();
-        session.neglect(rung, tight);
+        session.copy_out_neglected(woken, selects);
     }
     fabric.announce_awake();
 }
@@ -74,16 +74,16 @@ struct SleepingPoller<'a> {
     session: &'a Session,
     /// When the engine is due, in ns of its time; 0: not by itself.
     due: u64,
-    /// Terms of followers when it looked last.
+    /// Terms of followers at the last check.
     terms: u32,
     /// When a follower had the role last, in ns of the engine's time.
     followed_at: Option<u64>,
-    /// How often the role had been leased when it looked last.
+    /// How often the role had been leased at the last check.
     leases: u32,
     /// The term whose lease it has seen.
     leased_term: Option<u32>,
     /// The last upkeep while a follower had the role: when, in ns of the engine's time, and what
-    /// `Session::tight` returned.
+    /// `Session::selects_if_nearly_full` returned.
     upkeep: (u64, Option<u64>),
 }
 
@@ -153,15 +153,15 @@ impl<'a> SleepingPoller<'a> {
     /// Does now and then what a thread does before it sleeps: a follower may never sleep.
     fn do_upkeep(&mut self) {
         let now = self.session.now();
-        let (before, tight) = self.upkeep;
+        let (before, selects) = self.upkeep;
         if u128::from(now.saturating_sub(before)) < NEGLECTED_AFTER.as_nanos() {
             return;
         }
-        self.session.neglect(false, tight);
+        self.session.copy_out_neglected(false, selects);
         if self.session.upkeep().is_some()
-            && let Some(tight) = self.session.tight()
+            && let Some(selects) = self.session.selects_if_nearly_full()
         {
-            self.upkeep = (now, tight);
+            self.upkeep = (now, selects);
         }
     }
 
@@ -175,10 +175,10 @@ impl<'a> SleepingPoller<'a> {
         let timeouts = [due, at_most, self.follower_timeout(now)];
         let timeout = timeouts.into_iter().flatten().min();
         let until = timeout.map_or(u64::MAX, |timeout| now + timeout.as_nanos() as u64);
-        self.session.followers().looks_at(until);
-        let rung = self.session.handle().fabric().park(timeout);
+        self.session.followers().set_poller_wakes_at(until);
+        let woken = self.session.handle().fabric().park(timeout);
         self.session.woke_up();
-        rung
+        woken
     }
 
     /// How soon to check on followers, if there were any of late.

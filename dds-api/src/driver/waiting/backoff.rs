@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::properties::WaitPolicy;
 
-/// How often a thread looks again before it sleeps: waking it often costs the waker more than the
+/// How often a thread polls again before it sleeps: waking it often costs the waker more than the
 /// event that it waits for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BackoffLimits {
@@ -31,7 +31,7 @@ impl BackoffLimits {
 /// A yield lasts for as long as other threads want the processor; yielding ends after this time.
 const YIELDS_FOR: Duration = Duration::from_millis(5);
 
-/// Looks in vain, one after the other.
+/// Polls without progress, one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     vain: u32,
@@ -39,7 +39,7 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// One more look was in vain: spins or yields. False if it is time to sleep.
+    /// One more poll made no progress: spins or yields. False if it is time to sleep.
     pub(crate) fn again(&mut self, limits: BackoffLimits) -> bool {
         self.vain += 1;
         if self.vain <= limits.spins {

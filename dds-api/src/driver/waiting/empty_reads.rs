@@ -18,11 +18,11 @@ const HELD_UP_MAX: u32 = 8;
 pub(crate) struct EmptyReads {
     /// When the last one was, in ns of the engine's time.
     last: AtomicU64,
-    /// Those before it that followed each other closely.
+    /// How many before it followed each other closely.
     close: AtomicU32,
-    /// Those since a thread has waited for data.
+    /// How many since a thread has waited for data.
     unbroken: AtomicU32,
-    /// Those in a row that found messages waiting for other readers.
+    /// How many in a row found messages waiting for other readers.
     held_up: AtomicU32,
     /// When the lease was renewed last, in ns of the engine's time.
     renewed_at: AtomicU64,
@@ -72,7 +72,7 @@ impl EmptyReads {
         held_up > HELD_UP_MAX
     }
 
-    /// Whether the thread spins for a moment before it looks, to find more at a time.
+    /// Whether the thread spins for a moment before it steps, to receive more at a time.
     pub(crate) fn lingers(&self, is_crowded: bool) -> bool {
         !is_crowded && self.flows.load(Ordering::Relaxed)
     }

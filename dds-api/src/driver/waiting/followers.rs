@@ -21,8 +21,8 @@ pub(crate) struct Followers {
     pub(crate) role: PollerRole,
     /// Threads that wait for the poller role while the polling thread is awake.
     pub(crate) waiting: AtomicU32,
-    /// When the sleeping polling thread looks by itself at the latest, in ns of the engine's time.
-    pub(crate) looks_at: AtomicU64,
+    /// When the sleep of the polling thread times out, in ns of the engine's time.
+    pub(crate) poller_wakes_at: AtomicU64,
     /// How often a follower has leased the role.
     pub(crate) leases: AtomicU32,
     /// How soon the polling thread checks whether the follower is back, in ns.
@@ -44,7 +44,7 @@ pub(crate) struct Followers {
 pub(crate) const BACK_WITHIN: Duration = Duration::from_millis(1);
 /// How soon the polling thread does its upkeep after a follower has left.
 pub(crate) const UPKEEP_WITHIN: Duration = NEGLECTED_AFTER;
-/// A follower that stays lease_for for longer is late: about as long as a few wake-ups take.
+/// A follower that stays away for longer is late: about as long as a few wake-ups take.
 const TRUSTED_FOR: Duration = Duration::from_micros(100);
 /// Waits without a lease after a follower was late.
 const DISTRUST: u32 = 64;
@@ -56,7 +56,7 @@ impl Followers {
         Self {
             role: PollerRole::new(),
             waiting: AtomicU32::new(0),
-            looks_at: AtomicU64::new(u64::MAX),
+            poller_wakes_at: AtomicU64::new(u64::MAX),
             leases: AtomicU32::new(0),
             back_within: AtomicU64::new(BACK_WITHIN.as_nanos() as u64),
             went_at: AtomicU64::new(0),
@@ -77,9 +77,9 @@ impl Followers {
         self.waiting.load(Ordering::Relaxed) != 0
     }
 
-    /// The polling thread sleeps until then, in ns of the engine's time.
-    pub(crate) fn looks_at(&self, then: u64) {
-        self.looks_at.store(then, Ordering::Relaxed);
+    /// The polling thread sleeps until `then`, in ns of the engine's time.
+    pub(crate) fn set_poller_wakes_at(&self, then: u64) {
+        self.poller_wakes_at.store(then, Ordering::Relaxed);
     }
 
     /// How often a follower has leased the role.

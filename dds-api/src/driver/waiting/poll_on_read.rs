@@ -1,25 +1,26 @@
 //! A thread that polls with `take` or `read` steps the engine itself.
 //!
-//! If `take` or `read` finds nothing, the engine steps once, and the reader is asked again: a
-//! thread that asks again and again does not wait for the polling thread, which would have to be
-//! woken for each sample, or would spin beside it.
+//! If `take` or `read` finds nothing, the engine steps once, and the reader is asked again. So a
+//! thread that polls does not wait for the polling thread, which would have to be woken for each
+//! sample, or would spin beside it.
 //!
-//! Any thread may step at any time. A push after the polling thread's last look wakes that thread
-//! if it sleeps: nothing is lost, but it is woken in vain. So a thread that asks often takes the
+//! Any thread may step at any time. A push after the polling thread's last step wakes that thread
+//! if it sleeps: nothing is lost, but the wake-up is useless. So a thread that polls takes the
 //! poller role (see [`poller_role`](spindle_dds_transport::poller_role)) as a thread that waits
 //! does, and leases it at once: doorbells wake no thread, the polling thread sleeps on, and checks
 //! each millisecond whether there was another read (each two milliseconds if there are more members
 //! than processors). If there was none, it reclaims the role. A polling thread that is awake goes
-//! to sleep for it, whatever its wait policy.
+//! to sleep for such a thread, whatever its wait policy.
 //!
-//! If what has come waits for other readers, the calling thread yields its processor to them. It
-//! also does so after each look in vain where there are more members than processors.
+//! If the messages that have arrived wait for other readers, the calling thread yields its
+//! processor to them. Where there are more members than processors, it also yields after each step
+//! without progress.
 //!
-//! A thread that keeps finding something spins for a moment before its next look, if each member
-//! can have a processor: then it finds more at a time. Between two looks of a reader that is close
-//! behind it, a sender fetches the cache lines of its guard and of its next messages back; fewer
-//! looks make both sides faster. A thread that has found nothing looks at once: a single sample is
-//! not found later.
+//! A thread whose steps make progress spins for a moment before its next step, if each member can
+//! have a processor: then it receives more messages at a time. Between two steps of a reader that
+//! is close behind it, a sender fetches the cache lines of its guard and of its next messages back;
+//! fewer steps make both sides faster. A thread whose last step made no progress steps at once, so
+//! that the latency of a single sample does not increase.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -40,7 +41,7 @@ thread_local! {
 }
 
 /// The calling thread calls listeners or wakers: their reads do not step the engine. They are
-/// called for what has come already, and others wait for their turn.
+/// called for what has arrived already, and other listeners wait for their turn.
 pub(crate) fn this_thread_calls_back() {
     CALLS_BACK.set(true);
 }
@@ -54,7 +55,7 @@ impl Session {
         let (followers, now) = (self.followers(), self.now());
         let close = self.polls_within() / CLOSE_PART;
         let polls = followers.empty_reads.count(now, close);
-        // A thread that does not ask again is to see all that has come.
+        // A full step: a thread that does not read again receives all that has arrived.
         if !polls {
             return self.step_at(now).is_some_and(|outcome| outcome.progress);
         }

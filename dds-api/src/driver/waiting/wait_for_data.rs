@@ -68,7 +68,7 @@ impl DataWaiter for Session {
         self.handle().fabric().nudge();
     }
 
-    fn glance(&self) -> bool {
+    fn step_once(&self) -> bool {
         self.step_for_read()
     }
 }
@@ -213,13 +213,13 @@ impl Session {
         if asleep
             && !signal.is_raised()
             && !self.is_stopping()
-            && let Some(tight) = self.tight()
+            && let Some(selects) = self.selects_if_nearly_full()
         {
             let left = deadline.map(|it| it.saturating_duration_since(Instant::now()));
-            let timeout = [left, tight.map(|_| NEGLECTED_AFTER)];
-            let rung = fabric.park_follower(timeout.into_iter().flatten().min());
+            let timeout = [left, selects.map(|_| NEGLECTED_AFTER)];
+            let woken = fabric.park_follower(timeout.into_iter().flatten().min());
             self.woke_up();
-            self.neglect(rung, tight);
+            self.copy_out_neglected(woken, selects);
         }
         fabric.announce_awake();
         true
@@ -240,23 +240,23 @@ impl Session {
 
     /// Leases the role: this thread is expected back within that time.
     pub(crate) fn leave_on_lease(&self, within: Duration) {
-        let (seat, fabric) = (self.followers(), self.handle().fabric());
+        let (followers, fabric) = (self.followers(), self.handle().fabric());
         fabric.announce_leased();
         // A commit found the engine locked, and no thread asleep.
         if self.handle().has_left_commits() {
             self.step();
         }
-        seat.leases.fetch_add(1, Ordering::Relaxed);
+        followers.leases.fetch_add(1, Ordering::Relaxed);
         let nanos = within.as_nanos() as u64;
-        seat.back_within.store(nanos, Ordering::Relaxed);
-        seat.role.lease();
-        self.have_poller_look(within);
+        followers.back_within.store(nanos, Ordering::Relaxed);
+        followers.role.lease();
+        self.limit_poller_sleep(within);
     }
 
-    /// Hands the role back for longer: doorbells wake the polling thread from now on.
+    /// Gives the role back to the polling thread: doorbells wake that thread from now on.
     fn hand_back(&self, mut want: WakeInterest, mut wakes: bool) {
-        let (seat, fabric) = (self.followers(), self.handle().fabric());
-        seat.role.begin_hand_back();
+        let (followers, fabric) = (self.followers(), self.handle().fabric());
+        followers.role.begin_hand_back();
         for steps in 1.. {
             if !fabric.announce_poller(want) {
                 wakes = true;
@@ -274,27 +274,27 @@ impl Session {
             wakes = steps == LAST_STEPS_MAX;
             want = again.map_or(want, |again| again.want);
         }
-        if seat.role.hand_back() || wakes {
+        if followers.role.hand_back() || wakes {
             fabric.wake_poller();
         } else {
-            self.have_poller_look(UPKEEP_WITHIN);
+            self.limit_poller_sleep(UPKEEP_WITHIN);
         }
     }
 
     /// The polling thread does what is due, but may sleep beyond that: wakes it then.
     fn note_due(&self, due: u64) {
-        if due != 0 && due < self.followers().looks_at.load(Ordering::Relaxed) {
-            self.followers().looks_at(due);
+        if due != 0 && due < self.followers().poller_wakes_at.load(Ordering::Relaxed) {
+            self.followers().set_poller_wakes_at(due);
             self.handle().fabric().wake_poller();
         }
     }
 
-    /// Makes sure that the polling thread looks within twice that time.
-    fn have_poller_look(&self, within: Duration) {
+    /// Makes sure that the polling thread wakes within twice that time.
+    fn limit_poller_sleep(&self, within: Duration) {
         let within = within.as_nanos() as u64;
         let soon = self.now() + within;
-        if self.followers().looks_at.load(Ordering::Relaxed) > soon + within {
-            self.followers().looks_at(soon);
+        if self.followers().poller_wakes_at.load(Ordering::Relaxed) > soon + within {
+            self.followers().set_poller_wakes_at(soon);
             self.handle().fabric().wake_poller();
         }
     }

@@ -58,16 +58,16 @@ fn first_contact(contacts: usize, promises: &[bool]) -> JoinProtocol {
 fn without_contacts_it_founds_if_no_member_is_alive() {
     let mut protocol = newcomer(0);
     assert_eq!(protocol.next(NOW), Next::Found);
-    protocol.looked(vec![member(1, true)]);
+    protocol.record_read(vec![member(1, true)]);
     assert_eq!(protocol.next(NOW), Next::Connect(Target::Recorded(1)));
-    protocol.looked(vec![member(2, false)]);
+    protocol.record_read(vec![member(2, false)]);
     assert_eq!(protocol.next(NOW), Next::Connect(Target::Recorded(2)));
 }
 
 #[test]
 fn with_members_on_its_host_it_asks_only_them() {
     let mut protocol = newcomer(2);
-    protocol.looked(vec![member(1, false), member(2, true)]);
+    protocol.record_read(vec![member(1, false), member(2, true)]);
     let target = Target::Recorded(2);
     assert_eq!(protocol.next(NOW), Next::Connect(target));
     protocol.reached(NOW, target, Reached::Unreachable("gone".into()));
@@ -170,7 +170,7 @@ fn a_newcomer_that_may_have_a_group_does_not_promise() {
     assert!(protocol.asked(NOW, 9, true).promises);
     for here in [true, false] {
         let mut protocol = newcomer(1);
-        protocol.looked(vec![member(3, here)]);
+        protocol.record_read(vec![member(3, here)]);
         assert!(!protocol.asked(NOW, 7, true).promises, "{here}");
     }
     assert!(
@@ -183,7 +183,7 @@ fn a_newcomer_that_may_have_a_group_does_not_promise() {
 fn a_process_of_another_host_certifies_the_death_of_its_members() {
     let mut protocol = newcomer(0);
     let known = vec![member(1, false), member(2, false)];
-    protocol.looked(known.clone());
+    protocol.record_read(known.clone());
     for id in [1, 2] {
         let target = Target::Recorded(id);
         assert_eq!(protocol.next(NOW), Next::Connect(target));
@@ -201,7 +201,7 @@ fn a_process_of_another_host_certifies_the_death_of_its_members() {
     }
     assert_eq!(protocol.next(NOW), Next::Found);
     assert_eq!(*protocol.dead(), [1, 2].into());
-    protocol.looked(known);
+    protocol.record_read(known);
     assert_eq!(protocol.next(NOW), Next::Found, "they stay dead");
 }
 
@@ -255,12 +255,12 @@ fn it_gives_up_when_all_contacts_have_another_secret() {
 fn it_gives_up_only_if_recorded_members_refuse_too() {
     for here in [true, false] {
         let mut protocol = newcomer(1);
-        protocol.looked(vec![member(3, here)]);
+        protocol.record_read(vec![member(3, here)]);
         protocol.reached(NOW, Target::Contact(0), other_secret());
         assert_eq!(protocol.next(NOW), Next::Connect(Target::Recorded(3)));
     }
     let mut protocol = newcomer(1);
-    protocol.looked(vec![member(3, false)]);
+    protocol.record_read(vec![member(3, false)]);
     protocol.reached(NOW, Target::Recorded(3), other_secret());
     assert_eq!(protocol.next(NOW), Next::Connect(Target::Contact(0)));
     protocol.reached(NOW, Target::Contact(0), other_secret());
@@ -336,7 +336,7 @@ fn processes_that_share_a_contact_form_one_group() {
 #[test]
 fn a_process_in_a_view_that_it_does_not_know_is_out_once_it_says_so() {
     let mut asks = newcomer(0);
-    asks.looked(vec![member(5, false)]);
+    asks.record_read(vec![member(5, false)]);
     asks.reached(NOW, Target::Recorded(5), Reached::Peer(5));
     let mut listed = newcomer(1);
     listed.reached(NOW, Target::Contact(0), Reached::Peer(6));

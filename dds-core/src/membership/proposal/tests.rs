@@ -164,7 +164,7 @@ fn more_notes_than_a_newcomer_can_be_told_are_refused() {
 fn a_view_with_notes_of_unknown_members_is_invalid() {
     let (_, next) = ask_all(&[noted(1, &[(1, b"one")], &[])]);
     let bytes = next.to_bytes();
-    let [rank, _, place] = bytes.last_chunk().copied().expect("who noted what");
+    let [rank, _, place] = bytes.last_chunk().copied().expect("a note");
     assert_eq!((rank, place), (0, 0));
     for at in [bytes.len() - 3, bytes.len() - 1] {
         let mut altered = bytes.clone();

@@ -380,7 +380,7 @@ impl World {
             OutReason::Expelled { .. } | OutReason::Refused(_) => {
                 self.divides_at.is_some() || self.nodes.iter().any(|node| node.disturbed)
             }
-            OutReason::Behind { .. } => false,
+            OutReason::Behind { .. } | OutReason::Driver(_) => false,
             OutReason::NoMajority { .. } => self.divides_at.is_some() && !self.availability,
         };
         self.crash(at);

@@ -17,7 +17,7 @@ pub(crate) struct Sent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Delivered {
     pub(crate) epoch: EpochKey,
-    pub(crate) ring: DeliveryClass,
+    pub(crate) class: DeliveryClass,
     pub(crate) sender: MemberId,
     pub(crate) position: u64,
     pub(crate) sent: Sent,
@@ -33,14 +33,14 @@ pub(crate) enum Fact<'a> {
     Called {
         by: MemberId,
         subgroup: SubgroupId,
-        ring: DeliveryClass,
+        class: DeliveryClass,
         token: u64,
     },
     /// The message was committed: the call returns.
     Committed {
         by: MemberId,
         epoch: EpochKey,
-        ring: DeliveryClass,
+        class: DeliveryClass,
         sent: Sent,
     },
     /// The message was refused: the call returns.
@@ -105,7 +105,7 @@ pub(crate) enum Fact<'a> {
     RingAtRest {
         of: MemberId,
         epoch: EpochKey,
-        ring: DeliveryClass,
+        class: DeliveryClass,
         count: u64,
         released: u64,
     },

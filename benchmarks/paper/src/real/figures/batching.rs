@@ -24,8 +24,9 @@ pub(super) fn figure_3(scale: Scale) -> Plan {
     Plan {
         notes: vec![
             "Messages of 10 KB, a window of 128. There is no link, so there is no utilisation: \
-             messages stay where they were built, and GB/s is what members were handed. Scaling \
-             with the number of senders is not judged: more of them share the same processors.",
+             messages stay where they were built, and GB/s counts the bytes delivered at members. \
+             There is no claim on scaling with the number of senders: they share the same \
+             processors.",
         ],
         panels: panels.into(),
         claims: claims_3,
@@ -60,12 +61,12 @@ fn claims_3(found: &Found<Rounds>) -> Vec<Claim> {
     ]
 }
 
-const WHY_3: &str = "The paper's averages are of 2 to 16 members, and a push is a work request of 1 µs \
-                     there; it is a store to shared memory here.";
+const WHY_3: &str = "The paper's averages are of 2 to 16 members, and a push there is a work \
+                     request of 1 µs; here it is a store to shared memory.";
 
 pub(super) fn figure_4(scale: Scale) -> Plan {
     let messages = Axis {
-        label: "messages delivered at a member a second",
+        label: "messages delivered at a member per second",
         log: false,
     };
     let panels = SENDERS.map(|(senders, title)| {
@@ -121,8 +122,9 @@ pub(super) fn figure_5(scale: Scale) -> Plan {
     };
     Plan {
         notes: vec![
-            "Latency is from before claiming a message, at a sender that never pauses, to its being \
-             taken, over all readers: most of it is waiting behind the window's other messages.",
+            "Latency is measured from before claiming a message, at a sender that never pauses, \
+             until it is taken, over all readers: most of it is waiting behind the other messages \
+             of the window.",
         ],
         panels: vec![
             panel(
@@ -184,10 +186,10 @@ fn claims_5(found: &Found<Rounds>) -> Vec<Claim> {
     ]
 }
 
-const WHY_5: &str = "Where the next stage is still message by message, it is the limit, and batches \
-                     before it bring nothing.";
+const WHY_5: &str =
+    "A next stage without batching is the limit, and batches before it do not help.";
 
-/// Of other figures.
+/// The senders of other figures.
 pub(super) const ALL_AND_ONE: [(Senders, &str); 2] = [
     (Senders::All, "all members send"),
     (Senders::One, "one member sends"),

@@ -1,4 +1,4 @@
-//! Figures 14 and 15: what copying a message costs.
+//! Figures 14 and 15: the cost of copying a message.
 
 use super::batching::ALL_AND_ONE;
 use super::times;
@@ -15,7 +15,7 @@ pub(super) fn figure_14() -> Plan {
     let mut plot = panel("memcpy, this machine", COPY_AXES, Vec::new());
     plot.given = || vec![measured()];
     Plan {
-        notes: vec!["The fastest of several rounds, out of a ring of 16 MB."],
+        notes: vec!["The fastest of several rounds, from a ring of 16 MB."],
         panels: vec![plot],
         ..Plan::new(Subject::Figure(14))
     }
@@ -36,7 +36,7 @@ pub(super) fn figure_15(scale: Scale) -> Plan {
     });
     let small = [false, true].map(|copies| line(copies, rate, &|run| Run { size: 1, ..run }));
     let messages = Axis {
-        label: "messages delivered at a member a second",
+        label: "messages delivered at a member per second",
         log: false,
     };
     let small = panel(
@@ -46,9 +46,9 @@ pub(super) fn figure_15(scale: Scale) -> Plan {
     );
     Plan {
         notes: vec![
-            "Copied: a message is written into the ring from memory of the sender's, and readers \
-             have storage of their own (spindle.reader.storage is copy). \
-             In place: built and read in the sender's ring; its first and last byte are touched.",
+            "Copied: a message is copied from the sender's memory into the ring, and readers copy \
+             it into their own storage (spindle.reader.storage is copy). In place: a message is \
+             built and read in the sender's ring; its first and last byte are touched.",
         ],
         panels: panels.into_iter().chain([small]).collect(),
         claims: claims_15,
@@ -59,7 +59,7 @@ pub(super) fn figure_15(scale: Scale) -> Plan {
 fn claims_15(found: &Found<Rounds>) -> Vec<Claim> {
     let kept = |panel, of, least| {
         let ours = times(found, (panel, IN_PLACE), (panel, COPIED), of)?;
-        let told = format!("{ours:.2} of what it was");
+        let told = format!("{ours:.2} of the rate without copies");
         Some((told, verdict(ours > least && ours < 1.05, ours > 0.5)))
     };
     let says = |text, paper| Saying {
@@ -83,5 +83,6 @@ fn claims_15(found: &Found<Rounds>) -> Vec<Claim> {
     ]
 }
 
-const WHY_15: &str = "Nothing is moved in place here, not even by a network card, so that each copy comes \
-                      on top; and storage of a reader's own is allocated for each sample.";
+const WHY_15: &str = "In place, nothing moves the payload here, not even a network card, so each \
+                      copy is an additional cost; and the reader's storage is allocated for each \
+                      sample.";

@@ -1,5 +1,5 @@
-//! What is run with real processes for each figure, and what of it can be compared with the
-//! paper: trends. Its numbers are of 2 to 16 machines with 16 processors each.
+//! The runs with real processes for each figure. Only trends can be compared with the paper, whose
+//! numbers are of 2 to 16 machines with 16 processors each.
 
 mod batching;
 mod copies;
@@ -16,7 +16,7 @@ use crate::plan::{Found, mean, verdict};
 use crate::report::{Subject, Verdict};
 use crate::simulated::figures::NUMBERS;
 
-/// All that there are.
+/// All subjects.
 pub(crate) const SUBJECTS: [Subject; NUMBERS.len() + 1] = {
     let mut all = [Subject::Upcalls; NUMBERS.len() + 1];
     let mut at = 0;
@@ -27,7 +27,7 @@ pub(crate) const SUBJECTS: [Subject; NUMBERS.len() + 1] = {
     all
 };
 
-/// One of [`SUBJECTS`].
+/// The plan of a subject of [`SUBJECTS`].
 pub(crate) fn plan(subject: Subject, scale: Scale) -> Plan {
     match subject {
         Subject::Figure(3) => batching::figure_3(scale),
@@ -53,7 +53,7 @@ pub(crate) fn plan(subject: Subject, scale: Scale) -> Plan {
 /// A line of a panel.
 type Place<'a> = (usize, &'a str);
 
-/// On average, how a line stands to another.
+/// The ratio of line `to` to line `from`, on average.
 fn times(
     found: &Found<Rounds>,
     from: Place<'_>,
@@ -67,12 +67,12 @@ fn times(
     mean(&points)
 }
 
-/// How a row of a table stands to its first.
+/// The rate of a row relative to the first row of its table.
 fn kept(found: &Found<Rounds>, (table, row): Place<'_>) -> Option<f64> {
     Some(found.at(table, row, 0.0)?.of_first())
 }
 
-/// Told, and judged: whether it is more than `least`. That is a trend, never the number.
+/// The text and verdict of a ratio that should exceed `least`: only a trend, never the number.
 fn more_than(ratio: Option<f64>, least: f64) -> Option<(String, Verdict)> {
     let ratio = ratio?;
     Some((
@@ -81,12 +81,12 @@ fn more_than(ratio: Option<f64>, least: f64) -> Option<(String, Verdict)> {
     ))
 }
 
-/// How a row stands to the first, as it stands in tables.
+/// The ratio of a row to the first row, for tables.
 fn ratio(rounds: &Rounds) -> String {
     format!("{:.3}", rounds.of_first())
 }
 
-/// Messages a second, in thousands: median, least and most.
+/// Thousand messages per second: median, minimum and maximum.
 fn thousands(rounds: &Rounds) -> String {
     let rates = rounds.spread(|it| it.messages_per_s / 1e3);
     format!("{:.1} [{:.1} .. {:.1}]", rates.median, rates.min, rates.max)

@@ -22,23 +22,23 @@ const CASES: [(&str, Last); 4] = [
 const WITH: &str = "100 µs, with nulls";
 const WITHOUT: &str = "100 µs, without nulls";
 
-/// The default ring of a participant: it has room while members wait for a processor. The paper's
-/// members, with a window of 100, have processors of their own.
+/// The default ring of a participant: it is not full while members wait for a processor. The
+/// paper's members have a window of 100, and their own processors.
 const WINDOW: u32 = 4096;
 /// Bytes of a small message: a ring holds `WINDOW` of them in its default memory.
 const SMALL: u32 = 1024;
-/// Factor on the messages of other tables. Those last an eighth of a second with such a ring, and
-/// depend on the start of a run: a delayed sender needs at least as long for its first lap of the
-/// ring, in which each message touches new memory, at the sender and at all readers.
+/// Factor on the messages of other tables. With such a ring those last an eighth of a second, and
+/// depend on the start of the run: a delayed sender needs at least as long for the first pass
+/// through its ring, in which each message touches new memory, at the sender and at all readers.
 const LONGER: u32 = 9;
 
 const ALONE: &str = "2 senders; the third member only reads";
-const BESIDE: &str = "the same, beside a thread that sleeps for 100 µs at a time, and nothing else";
+const BESIDE: &str = "the same, beside a thread that only sleeps, 100 µs at a time";
 const SILENT_BESIDE: &str = "silent, beside such a thread";
 const DELAYED: &str =
-    "the third sends, delayed by 100 µs a message: it looks at the clock and yields";
+    "the third sends, delayed by 100 µs per message: it polls the clock and yields";
 const SLEEPS: &str = "the same, but it sleeps";
-const SILENT: &str = "the third could send, and does not";
+const SILENT: &str = "the third is a sender, and sends nothing";
 const DELAYED_STILL: &str = "delayed, and idle afterwards";
 const SILENT_STILL: &str = "silent, and idle afterwards";
 const DELAYED_NO_NULLS: &str = "delayed, without null_sends";
@@ -59,21 +59,20 @@ pub(super) fn figure_10(scale: Scale) -> Plan {
     };
     Plan {
         notes: vec![
-            "The last sender waits after each message as the paper's do, in a loop until the time has \
-             passed; but these have a processor each, and here it yields each time that it looks, so \
-             that it is delayed until its turn comes then. For 1 µs it does not yield. For ever: it \
-             sends nothing, and deletes its writer when it has all messages of the others, or after \
-             2 s. Throughput is of the messages of the others: so without a delay it is of one sender \
-             more. That it increases cannot be expected where there is no link that the others could \
-             use better. Half of the senders is one of 2 or 3: the same.",
-            "In the tables rings hold 4096 messages, as a participant's do if nothing is said (with \
-             10 KB, if they are given the memory), and not about 100 as the paper's: where members \
-             share processors, each way that an acknowledgement takes lasts for a turn of all, and \
-             the others would wait for room in so small a ring. In the second table they have 1 KB.",
-            "A sender that sleeps instead is woken by a timer up to 10,000 times a second, on \
-             processors that all members share. A thread outside of the group that sleeps as often \
-             costs the others as much, and it also costs threads that share nothing (see the \
-             machine at the top).",
+            "As in the paper, the last sender waits after each message in a loop until the time \
+             has passed. The paper's senders have a processor each; here the loop yields the \
+             processor, which adds to the delay. For 1 µs it does not yield. For ever: it sends \
+             nothing, and deletes its writer when it has all messages of the others, or after 2 s. \
+             Throughput counts the messages of the other senders; without a delay it counts one \
+             sender more. An increase is not expected here, since there is no link that the others \
+             could use better. Half of 2 or 3 senders is one, the same case.",
+            "In the tables rings hold 4096 messages, the default of a participant (messages of 10 \
+             KB need more memory than the default), and not about 100 as in the paper: where \
+             members share processors, an acknowledgement takes a turn of all members, and senders \
+             would wait for room in so small a ring. In the second table messages have 1 KB.",
+            "A sender that sleeps is woken by a timer up to 10,000 times per second, on processors \
+             that all members share. A thread outside of the group that sleeps as often costs the \
+             members as much, and also slows down unrelated threads (see the machine at the top).",
         ],
         panels: vec![
             panel("one sender is delayed", [MEMBERS, THROUGHPUT], cases.into()),
@@ -86,15 +85,19 @@ pub(super) fn figure_10(scale: Scale) -> Plan {
                 ],
             ),
         ],
-        tables: vec![drill(scale, 10_240), drill(scale, SMALL), controls(scale)],
+        tables: vec![
+            third_member(scale, 10_240),
+            third_member(scale, SMALL),
+            controls(scale),
+        ],
         claims: claims_10,
         ..Plan::new(Subject::Figure(10))
     }
 }
 
-/// Three members. How fast are the messages of two, whatever the third does?
-fn drill(scale: Scale, size: u32) -> TablePlan {
-    // What wakes as often as a delayed sender, and sends nothing.
+/// Three members: the rate of two senders for each behaviour of the third.
+fn third_member(scale: Scale, size: u32) -> TablePlan {
+    // A thread that wakes as often as a delayed sender, and sends nothing.
     let beside = |run: Run| Run {
         beside: Some("100us"),
         ..run
@@ -112,15 +115,15 @@ fn drill(scale: Scale, size: u32) -> TablePlan {
     TablePlan {
         title: match size {
             SMALL => "Three members: the same with messages of 1 KB",
-            _ => "Three members: the messages of two senders, whatever the third does",
+            _ => "Three members: the messages of two senders, for each behaviour of the third",
         },
         head: vec![
             "",
-            "thousand messages a second [least .. most]",
+            "thousand messages per second [min .. max]",
             "of the first row",
-            "thousand of the last sender's",
+            "thousand per second of the last sender",
             "nulls",
-            "ns of a cache line between processors [least .. most]",
+            "ns of a cache line between processors [min .. max]",
         ],
         rows: rows.map(sized).into(),
         cells: |rounds| {
@@ -136,14 +139,14 @@ fn drill(scale: Scale, size: u32) -> TablePlan {
     }
 }
 
-/// The same without null-sends, which is slow, and what is pushed when all is over, which takes
-/// seconds: so neither stands between rows that are compared.
+/// Runs without null-sends, which are slow, and the pushes of idle members after a run, which take
+/// seconds. They have their own table, so that they do not run between rows that are compared.
 fn controls(scale: Scale) -> TablePlan {
     let still = |last| Run {
         still: (!scale.quick).then_some("5s"),
         ..third(scale, last)
     };
-    // One that is stopped for 2 s is that slow, however many messages there are.
+    // Without nulls a silent sender stops the others for 2 s, with any number of messages.
     let stopped = |last| {
         let run = Run {
             messages: scale.messages_by(4),
@@ -155,10 +158,10 @@ fn controls(scale: Scale) -> TablePlan {
         title: "Three members: idling afterwards, and without null-sends",
         head: vec![
             "",
-            "thousand messages a second [least .. most]",
+            "thousand messages per second [min .. max]",
             "of the first row",
             "nulls",
-            "pushes in subgroups in 5 s of idling afterwards",
+            "pushes in subgroups during 5 s of idling afterwards",
         ],
         rows: vec![
             (ALONE.to_owned(), alone(scale)),
@@ -169,7 +172,7 @@ fn controls(scale: Scale) -> TablePlan {
         ],
         cells: |rounds| {
             let pushes = rounds.each.iter().map(|it| it.still_pushes);
-            // The most of all rounds: one that pushes is one too many.
+            // The maximum over all rounds, which should be 0.
             let pushes = pushes.max().flatten();
             vec![
                 thousands(rounds),
@@ -199,7 +202,7 @@ fn alone(scale: Scale) -> Run {
     }
 }
 
-/// Nanoseconds that a cache line took between processors, around these runs.
+/// Nanoseconds of a cache line between processors, around these runs.
 fn lines(rounds: &Rounds) -> String {
     let around = rounds.each.iter().filter_map(|it| it.line_ns);
     let lines = Spread::of(
@@ -225,7 +228,7 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
         );
         let least = delayed.min(silent);
         Some((
-            format!("{delayed:.2} of one that is delayed, {silent:.2} of one that is silent"),
+            format!("{delayed:.2} if it is delayed, {silent:.2} if it is silent"),
             verdict(least >= 0.9, least > 0.5),
         ))
     };
@@ -236,8 +239,8 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
         let silent = kept(found, (table, SILENT_BESIDE))?;
         Some((
             format!(
-                "{woken:.2}; a thread that only sleeps as long leaves {slept:.2} if the third only \
-                 reads, of which that is {of_slept:.2}, and {silent:.2} if the third is silent"
+                "{woken:.2}; beside a thread that only sleeps as long, {slept:.2} if the third \
+                 only reads (ratio {of_slept:.2}), and {silent:.2} if the third is silent"
             ),
             verdict(woken >= 0.9, woken > 0.5),
         ))
@@ -246,7 +249,7 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
         let delayed = kept(found, (4, DELAYED_NO_NULLS))?;
         let silent = kept(found, (4, SILENT_NO_NULLS))?;
         Some((
-            format!("{delayed:.3} with a delay, {silent:.3} of one that is silent"),
+            format!("{delayed:.3} if it is delayed, {silent:.3} if it is silent"),
             verdict(delayed < 0.5 && silent < 0.5, false),
         ))
     };
@@ -269,15 +272,15 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
     vec![
         Saying {
             section: "§IV-B.3",
-            text: "With nulls, the other senders run at full speed whatever one of three does: at \
-                   least 0.9 of their rate without it",
+            text: "With nulls, the other senders run at full speed for each behaviour of one of \
+                   three: at least 0.9 of their rate without it",
             paper: "full speed",
             why: WHY_LATE,
         }
         .with(full(2)),
         Saying {
             section: "§IV-B.3",
-            text: "... where it sleeps, and a timer wakes it, on the processors of all others",
+            text: "... if it sleeps, and a timer wakes it on the shared processors",
             paper: "full speed",
             why: WHY_WOKEN,
         }
@@ -291,7 +294,7 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
         .with(full(3)),
         Saying {
             section: "§IV-B.3",
-            text: "... where it sleeps, and a timer wakes it",
+            text: "... if it sleeps, and a timer wakes it",
             paper: "full speed",
             why: WHY_WOKEN,
         }
@@ -320,10 +323,12 @@ fn claims_10(found: &Found<Rounds>) -> Vec<Claim> {
     ]
 }
 
-const WHY_LATE: &str = "A message is delivered when all have received what is before it, nulls too: each \
-                        round waits until the third has had a processor, and after it the others.";
-const WHY_WOKEN: &str = "It is woken up to 10,000 times a second. A thread that sleeps as long, and has no part in the \
-                         group, takes about as much of the others; so the group could hardly give it back.";
+const WHY_LATE: &str = "A message is delivered when all members have received all earlier messages \
+                        and nulls: each round waits until the third member, and then the others, \
+                        have had a processor.";
+const WHY_WOKEN: &str = "It is woken up to 10,000 times per second. A thread outside of the group \
+                         that sleeps as long costs the members about as much, so the group cannot \
+                         avoid this cost.";
 
 pub(super) fn figure_11(scale: Scale) -> Plan {
     let panels = SENDERS.map(|(senders, title)| {
@@ -339,8 +344,8 @@ pub(super) fn figure_11(scale: Scale) -> Plan {
     });
     Plan {
         notes: vec![
-            "Whether nulls slow down or speed up senders that never pause depends on the scheduling of \
-             the processors, so it is not judged for all and half of the senders.",
+            "Whether nulls slow down or speed up senders that never pause depends on the \
+             scheduling of the processors, so there is no claim for all and half of the senders.",
         ],
         panels: panels.into(),
         claims: |found| {
@@ -364,7 +369,7 @@ pub(super) fn figure_11(scale: Scale) -> Plan {
                 section: "§IV-B.2",
                 text: "One sender: no nulls, no overhead",
                 paper: "none",
-                why: "There are no nulls; the rates are of different moments on a busy machine.",
+                why: "There are no nulls; the rates are of different times on a busy machine.",
             };
             vec![saying.with(none())]
         },

@@ -23,10 +23,10 @@ pub(super) fn figure_12(scale: Scale) -> Plan {
     ];
     Plan {
         notes: vec![
-            "Late pushes have no series here: they release the paper's lock before posting, and our \
-             engine has no lock between its senders and the polling thread, and always pushes at \
-             the end of a step. Spindle has batched upcalls and summary polling on top of batching \
-             and nulls.",
+            "Late pushes have no series here: in the paper they release a lock before posting. Our \
+             engine has no lock between senders and the polling thread, and always pushes at the \
+             end of a step. Spindle adds batched upcalls and summary polling to batching and \
+             nulls.",
         ],
         panels: vec![panel("one subgroup", [MEMBERS, THROUGHPUT], lines)],
         ..Plan::new(Subject::Figure(12))
@@ -65,8 +65,8 @@ pub(super) fn figure_16(scale: Scale) -> Plan {
     let run = |senders| scale.long_run(members, Stage::Bounded).senders(senders);
     Plan {
         notes: vec![
-            "There is no network, so utilisation is not compared, and GB/s are of messages \
-             that are not copied.",
+            "There is no network, so utilisation is not compared, and GB/s counts messages that \
+             are not copied.",
         ],
         panels: by_senders(scale, [MEMBERS, THROUGHPUT], throughput, false),
         tables: vec![TablePlan {
@@ -76,10 +76,10 @@ pub(super) fn figure_16(scale: Scale) -> Plan {
             },
             head: vec![
                 "",
-                "thousand messages a second at each member [least .. most]",
+                "thousand messages per second at each member [min .. max]",
                 "of one sender",
-                "processor time of all members for each message taken, µs",
-                "pushes a thousand messages taken",
+                "processor time of all members per message taken, µs",
+                "pushes per thousand messages taken",
             ],
             rows: vec![
                 (ONE.to_owned(), run(Senders::One)),
@@ -118,7 +118,7 @@ fn claims_16(found: &Found<Rounds>) -> Vec<Claim> {
     let all = || {
         let ours = kept(found, (3, ALL))?;
         Some((
-            format!("{ours:.2} of it"),
+            format!("{ours:.2} of that rate"),
             verdict(ours >= 1.0, ours >= 0.8),
         ))
     };
@@ -134,7 +134,7 @@ fn claims_16(found: &Found<Rounds>) -> Vec<Claim> {
             section: "ours",
             text: "All members send: throughput at least that of one sender",
             paper: "–",
-            why: "With fewer processors than members, each further message to receive and \
+            why: "With fewer processors than members, each additional message to receive and \
                   acknowledge, and each null, takes processor time from other members.",
         }
         .with(all()),
@@ -144,8 +144,9 @@ fn claims_16(found: &Found<Rounds>) -> Vec<Claim> {
 pub(super) fn figure_17(scale: Scale) -> Plan {
     Plan {
         notes: vec![
-            "From before claiming a message to its being taken, over all readers, while all send as \
-             fast as they can: it includes waiting behind the window's other messages.",
+            "From before claiming a message until it is taken, over all readers, while all members \
+             send as fast as they can: this includes waiting behind the other messages of the \
+             window.",
         ],
         panels: by_senders(scale, [MEMBERS, LATENCY], latency, true),
         claims: |found| {
@@ -162,8 +163,8 @@ pub(super) fn figure_17(scale: Scale) -> Plan {
                 section: "abstract",
                 text: "Latency dropped by nearly two orders of magnitude",
                 paper: "nearly 100×",
-                why: "With senders that never pause, the window is full before and after, and \
-                      latency falls as the rate rises, by no more.",
+                why: "With senders that never pause, the window is always full, and latency \
+                      falls by the factor by which the rate rises.",
             };
             vec![saying.with(lower())]
         },
@@ -175,7 +176,7 @@ const LEVELS: [(bool, &str); 2] = [(true, "Unordered"), (false, "Atomic")];
 
 pub(super) fn figure_18(scale: Scale) -> Plan {
     let subscribers = Axis {
-        label: "subscribers beside the publisher, which is one too",
+        label: "subscribers besides the publisher, which subscribes too",
         log: false,
     };
     let mut lines: Vec<Line<Run>> = Vec::new();
@@ -193,8 +194,8 @@ pub(super) fn figure_18(scale: Scale) -> Plan {
     }
     Plan {
         notes: vec![
-            "The levels that there are: Unordered and Atomic. An Unordered sender that finds no room \
-             tries again.",
+            "The levels of the engine: Unordered and Atomic. An Unordered sender that finds no \
+             room tries again.",
         ],
         panels: vec![panel("throughput", [subscribers, THROUGHPUT], lines)],
         claims: claims_18,

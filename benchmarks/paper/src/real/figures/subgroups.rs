@@ -38,13 +38,13 @@ pub(super) fn figure_8(scale: Scale) -> Plan {
             let falls = || {
                 let ten = times(found, (0, &name(1)), (0, &name(10)), Outcome::throughput)?;
                 let fifty = times(found, (0, &name(1)), (0, &name(50)), Outcome::throughput)?;
-                let told = format!("{ten:.2} with 10, {fifty:.2} with 50 of what it was");
+                let told = format!("{ten:.2} of the rate with 10, {fifty:.2} with 50");
                 Some((told, verdict(ten < 1.0 && fifty < ten, false)))
             };
             let saying = Saying {
                 section: "§IV-A.3",
                 text: "Performance decreases consistently with the number of subgroups",
-                paper: "0.1 is left with 50",
+                paper: "0.1 of the rate with 50",
                 why: "",
             };
             vec![saying.with(falls())]
@@ -67,7 +67,7 @@ pub(super) fn figure_9(scale: Scale) -> Plan {
         notes: vec![
             NOTE,
             "Batching has no summary polling, Spindle has. Time for the active subgroup's \
-             predicates is not measured: members look at no clock.",
+             predicates is not measured, as members do not read a clock.",
         ],
         panels: vec![
             panel(
@@ -85,7 +85,7 @@ pub(super) fn figure_9(scale: Scale) -> Plan {
             title: "One active subgroup, all members send",
             head: vec![
                 "",
-                "thousand messages a second [least .. most]",
+                "thousand messages per second [min .. max]",
                 "of 1 subgroup",
             ],
             rows: vec![
@@ -105,7 +105,7 @@ fn claims_9(found: &Found<Rounds>) -> Vec<Claim> {
     let graceful = || {
         let ours = times(found, (0, &name(1)), (0, &name(50)), Outcome::throughput)?;
         Some((
-            format!("{ours:.2} is left with 50"),
+            format!("{ours:.2} of the rate with 50"),
             verdict(ours > 0.2, ours > 0.1),
         ))
     };
@@ -113,15 +113,15 @@ fn claims_9(found: &Found<Rounds>) -> Vec<Claim> {
         let on = kept(found, (2, FIFTY))?;
         let off = kept(found, (2, UNPOLLED))?;
         Some((
-            format!("{on:.2} is left with 50, {off:.2} without summary polling"),
+            format!("{on:.2} of the rate with 50, {off:.2} without summary polling"),
             verdict(on >= 0.9, on > off),
         ))
     };
     vec![
         Saying {
             section: "§IV-A.3",
-            text: "Batching: even with 50 subgroups, performance declines more gracefully than the \
-                   baseline's (0.1)",
+            text: "Batching: even with 50 subgroups, performance declines more gracefully than \
+                   that of the baseline (0.1)",
             paper: "more gracefully",
             why: "",
         }
@@ -150,7 +150,7 @@ pub(super) fn figure_13(scale: Scale) -> Plan {
         counts.iter().map(line).collect()
     };
     Plan {
-        notes: vec!["Each member sends in each subgroup, by a thread for each."],
+        notes: vec!["Each member sends in each subgroup, with a thread for each."],
         panels: vec![
             panel("baseline", [MEMBERS, THROUGHPUT], lines(Stage::Baseline)),
             panel("Spindle", [MEMBERS, THROUGHPUT], lines(Stage::Spindle)),

@@ -1,4 +1,4 @@
-//! Section III-D: upcalls that take their time.
+//! Section III-D: slow upcalls.
 
 use super::{kept, ratio, thousands, times};
 use crate::plan::{Found, Saying, verdict};
@@ -8,7 +8,7 @@ use crate::real::plan::{Plan, TablePlan};
 use crate::real::run::{Run, Upcall};
 use crate::report::{Claim, Subject};
 
-/// How long an upcall takes, and by how much fewer messages are sent then.
+/// Durations of an upcall, and the factors by which fewer messages are sent.
 const TIMES: [(&str, &str, u32); 3] = [
     ("1us", "1 µs", 1),
     ("100us", "100 µs", 10),
@@ -19,16 +19,16 @@ const AT_ONCE: &str = "no time";
 pub(super) fn plan(scale: Scale) -> Plan {
     Plan {
         notes: vec![
-            "A writer, and a reader whose listener keeps a processor busy for so long for each \
-             message, or for each call that takes all there is. The paper's upcalls are made by the \
-             thread that receives, and stop it meanwhile; ours by a thread of their own, over a ring \
-             of 128 messages: so upcalls that take longer than messages come are the limit, and \
-             shorter ones are not added to what receiving takes. Without batched_upcalls that thread \
-             is told of each message apart.",
+            "A writer, and a reader whose listener keeps a processor busy for this time, either \
+             for each message or for each call that takes all messages. In the paper the receiving \
+             thread makes the upcalls; here a separate thread does, with a ring of 128 messages in \
+             between. So only upcalls that take longer than the interval of messages limit the \
+             rate; shorter ones are not added to the time of receiving. Without batched_upcalls \
+             that thread is notified of each message separately.",
         ],
         tables: [
-            ("Upcalls that take their time, batched_upcalls on", true),
-            ("Upcalls that take their time, batched_upcalls off", false),
+            ("Slow upcalls, batched_upcalls on", true),
+            ("Slow upcalls, batched_upcalls off", false),
         ]
         .map(|(title, batched)| table(scale, title, batched))
         .into(),
@@ -38,11 +38,11 @@ pub(super) fn plan(scale: Scale) -> Plan {
 }
 
 fn each(time: &str) -> String {
-    format!("{time} a message")
+    format!("{time} per message")
 }
 
 fn once(time: &str) -> String {
-    format!("{time} a call")
+    format!("{time} per call")
 }
 
 fn table(scale: Scale, title: &'static str, batched: bool) -> TablePlan {
@@ -63,9 +63,9 @@ fn table(scale: Scale, title: &'static str, batched: bool) -> TablePlan {
         title,
         head: vec![
             "an upcall takes",
-            "thousand messages a second [least .. most]",
-            "of no time",
-            "messages that the engine delivered each time it told of them",
+            "thousand messages per second [min .. max]",
+            "of the first row",
+            "messages per notification of the engine",
         ],
         rows,
         cells: |rounds| {
@@ -95,7 +95,7 @@ fn claims(found: &Found<Rounds>) -> Vec<Claim> {
         let (hundred, thousand) = (rate("100 µs")?, rate("1 ms")?);
         let near = |ours: f64, paper: f64| (ours / paper - 1.0).abs() <= 0.2;
         Some((
-            format!("{hundred:.0} and {thousand:.0} a second"),
+            format!("{hundred:.0} and {thousand:.0} per second"),
             verdict(near(hundred, 10_000.0) && near(thousand, 1000.0), false),
         ))
     };
@@ -139,5 +139,5 @@ fn claims(found: &Found<Rounds>) -> Vec<Claim> {
     ]
 }
 
-const WHY: &str = "Without a delay a message takes less than 1 µs here, and the paper's several: so 1 µs \
-                   for each is a larger part.";
+const WHY: &str = "Without a delay a message takes less than 1 µs here, and several µs in the \
+                   paper, so an upcall of 1 µs is a larger share.";

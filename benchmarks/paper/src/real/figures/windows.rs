@@ -12,7 +12,7 @@ use crate::report::{Claim, Subject, System};
 use crate::simulated::figures::windows::BATCH_AXES;
 use crate::systems::{Stage, panel};
 
-/// Rings are powers of two.
+/// Rings have a power of two of messages.
 const WINDOWS: [(u32, &str); 6] = [
     (8, "window 8"),
     (16, "window 16"),
@@ -30,9 +30,8 @@ pub(super) fn figure_6(scale: Scale) -> Plan {
     }));
     Plan {
         notes: vec![
-            "Rings hold a power of two of messages: the next one above the paper's window, or the \
-             one above that. The baseline has 128. The decline of large windows after 10 members is \
-             not judged.",
+            "Rings hold a power of two of messages, somewhat above the paper's window. The \
+             baseline has 128. There is no claim on the decline of large windows after 10 members.",
         ],
         panels: vec![panel("throughput", [MEMBERS, THROUGHPUT], lines)],
         claims: claims_6,
@@ -80,8 +79,8 @@ fn claims_6(found: &Found<Rounds>) -> Vec<Claim> {
     ]
 }
 
-const WHY_6: &str = "With fewer processors than threads, a small window is used up within a turn on the \
-                     processor: what is left of it is waiting for the others' turns.";
+const WHY_6: &str = "With fewer processors than threads, a sender uses up a small window within \
+                     its time slice, and then waits for the others.";
 
 pub(super) fn figure_7(scale: Scale) -> Plan {
     let members = *scale.members().last().unwrap_or(&2);
@@ -99,9 +98,9 @@ pub(super) fn figure_7(scale: Scale) -> Plan {
     ];
     Plan {
         notes: vec![
-            "Batches of all members and rounds. A batch is what has gathered since the thread had \
-             its last turn on a processor: with fewer processors than threads these are large, and \
-             their means are not compared.",
+            "Batches of all members and rounds. A batch contains the messages since the thread \
+             last had a processor: with fewer processors than threads batches are large, and their \
+             means are not compared.",
         ],
         panels: vec![panel(format!("{members} members"), BATCH_AXES, lines)],
         claims: |found| {
@@ -120,7 +119,7 @@ pub(super) fn figure_7(scale: Scale) -> Plan {
                 text: "Batches grow from stage to stage: sends, receives, deliveries",
                 paper: "1.72, 22.18, 35.19 (16 members)",
                 why: "With 2 to 4 members a receive batch has messages of 1 to 3 others, and a \
-                      sender that has the processor commits many at once.",
+                      sender that has a processor commits many at once.",
             };
             vec![saying.with(means)]
         },

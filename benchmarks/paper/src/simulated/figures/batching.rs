@@ -33,9 +33,9 @@ pub(super) fn figure_3(scale: Scale) -> Plan {
         title: "one subgroup, opportunistic batching",
         notes: vec![
             "Messages of 10 KB, a window of 100. Batching of sends, receives and deliveries; no \
-             nulls; posts inside of the paper's lock.",
-            "What a message costs the processor is computed from this figure's peak, so that claim \
-             is no independent one.",
+             nulls; posts under the paper's lock.",
+            "The processor time of a message is computed from this figure's peak, so the claim on \
+             the peak is not independent.",
         ],
         panels: panels.into(),
         claims: claims_3,
@@ -91,9 +91,9 @@ fn claims_3(found: &Found) -> Vec<Claim> {
             section: "figure 3",
             text: "Performance improves by up to 16×, with 16 senders",
             paper: "16×",
-            why: "The paper's baseline is at 0.5 GB/s at most with 16 members (8.03 GB/s are the peak \
-                  of the other); its own times of posting and of looking do not account for it, so \
-                  it is not in the model.",
+            why: "The paper's baseline reaches at most 0.5 GB/s with 16 members (8.03 GB/s is the \
+                  peak with batching). The paper's times of posting and reading do not explain \
+                  that, so the model does not show it.",
         }
         .with(best()),
         Saying {
@@ -114,14 +114,14 @@ fn claims_3(found: &Found) -> Vec<Claim> {
             section: "§IV-A.1",
             text: "One sender: faster than the baseline on average",
             paper: "3×",
-            why: "A single sender gets the lock three times a pass at most, so its batches have \
-                  three messages; and from 8 members on its link is the limit, of 12.5 GB/s for \
-                  a copy to each of the others.",
+            why: "A single sender gets the lock at most three times per pass, so its batches have \
+                  three messages. From 8 members on its link of 12.5 GB/s is the limit, which \
+                  carries a copy for each other member.",
         }
         .with(times(2, 3.0)),
         Saying {
             section: "§IV-A.1",
-            text: "Peak bandwidth with batching alone, and its part of 12.5 GB/s",
+            text: "Peak bandwidth with batching alone, and its share of 12.5 GB/s",
             paper: "8.03 GB/s, 64.2 %, at 11 members",
             why: "",
         }
@@ -143,8 +143,8 @@ fn claims_3(found: &Found) -> Vec<Claim> {
     ]
 }
 
-const WHY_AVERAGES: &str = "The averages are over the sizes that were run, and follow from the \
-                            baseline's: see the claim of 16×.";
+const WHY_AVERAGES: &str = "The averages are over the sizes that were run, and depend on those of \
+                            the baseline: see the claim of 16×.";
 
 pub(crate) const SIZES: [(u32, &str); 4] = [
     (1, "1 B"),
@@ -155,7 +155,7 @@ pub(crate) const SIZES: [(u32, &str); 4] = [
 
 pub(super) fn figure_4(scale: Scale) -> Plan {
     let rate = Axis {
-        label: "messages delivered at a member a second",
+        label: "messages delivered at a member per second",
         log: false,
     };
     let panels = SENDERS.map(|(senders, title)| {
@@ -211,8 +211,9 @@ pub(super) fn figure_4(scale: Scale) -> Plan {
     }
 }
 
-const WHY_SIZES: &str = "Where few send to many, the sender's link is the limit at 10 KB: it carries \
-                         a copy to each of the others. At 1 B only the processors are.";
+const WHY_SIZES: &str = "Where few members send to many, the sender's link is the limit at 10 KB: \
+                         it carries a copy for each other member. At 1 B the processors are the \
+                         limit.";
 
 pub(crate) const STAGES: [Stage; 4] = [
     Stage::Baseline,
@@ -229,11 +230,11 @@ pub(super) fn figure_5(scale: Scale) -> Plan {
     };
     Plan {
         number: 5,
-        title: "batching of one more stage at a time, all senders",
+        title: "batching added stage by stage, all senders",
         notes: vec![
-            "A request is a push, to any number of peers; writes count for each peer (runs.jsonl has \
-             both). The paper's 18.2 M can only be the former: 16 M deliveries were acknowledged one by \
-             one.",
+            "A request is a push to any number of peers; writes count for each peer (runs.jsonl \
+             has both). The paper's 18.2 M must be requests, because 16 M deliveries were \
+             acknowledged one by one.",
         ],
         panels: vec![
             panel("throughput", [MEMBERS, THROUGHPUT], lines(throughput)),
@@ -261,7 +262,7 @@ fn claims_5(found: &Found) -> Vec<Claim> {
     };
     let a_message = |of: fn(&Measured) -> f64| {
         let (before, after) = pair()?;
-        // Runs differ in length: for each message delivered.
+        // Per delivered message, as runs differ in length.
         let each = |found: &Measured| of(found) / (found.messages_per_s * found.seconds);
         Some((each(before), each(after)))
     };
@@ -319,14 +320,14 @@ fn claims_5(found: &Found) -> Vec<Claim> {
             section: "§IV-A.1",
             text: "Time that a sender waits for a free buffer, 16 senders",
             paper: "97.6 % to 52.7 %",
-            why: "With batching, a sender of the model gets the lock three times a pass, and finds \
-                  room nearly always: what it waits for then is the lock. The baseline's part is \
-                  the lower by the time that it waits for the lock.",
+            why: "With batching, a sender of the model gets the lock three times per pass, and \
+                  nearly always finds room: it waits for the lock instead. The baseline's share is \
+                  lower by the time that its senders wait for the lock.",
         }
         .with(waiting()),
         Saying {
             section: "§III-A",
-            text: "The baseline spends more than so much of its time posting",
+            text: "The share of its time that the baseline spends posting is more than",
             paper: "30 %",
             why: "",
         }
@@ -344,9 +345,10 @@ fn share(found: &Found) -> Option<(String, Verdict)> {
     ))
 }
 
-const WHY_REQUESTS: &str = "With batching the numbers are the paper's. The baseline's are larger: the \
-                            model's receives 1.2 messages in a pass, each with an acknowledgement, \
-                            where 18.2 M leave room for 7 (16 M of them acknowledge deliveries).";
+const WHY_REQUESTS: &str = "With batching the numbers agree with the paper's. Those of the \
+                            baseline are larger: in the model it receives 1.2 messages per pass \
+                            and acknowledges each, while 18.2 M requests allow for 7 messages per \
+                            pass (16 M requests acknowledge deliveries).";
 
-const WHY_STAGES: &str = "Where the next stage is still message by message, it is the limit, and \
-                          batches before it bring nothing.";
+const WHY_STAGES: &str = "A next stage without batching is the limit, and batches before it do not \
+                          help.";

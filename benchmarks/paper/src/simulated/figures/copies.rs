@@ -1,4 +1,4 @@
-//! Figures 14 and 15: what copying a message costs.
+//! Figures 14 and 15: the cost of copying a message.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -28,7 +28,7 @@ pub(super) fn figure_14() -> Plan {
     plot.given = || {
         let copy = |size: usize| (size as f64, size as f64 * COPY.value as f64 / 1000.0);
         vec![Series {
-            name: "the model's".to_owned(),
+            name: "model".to_owned(),
             system: System::Machine,
             source: Source::Simulated,
             points: sizes().map(copy).collect(),
@@ -38,18 +38,18 @@ pub(super) fn figure_14() -> Plan {
         number: 14,
         title: "memcpy",
         notes: vec![
-            "The paper's figure is an image, and its text has no number: the model copies at the \
-             rate of the constant below.",
+            "The paper's figure is an image, and its text has no number: the model uses the \
+             constant below.",
         ],
         panels: vec![plot],
         claims: |_| Vec::new(),
     }
 }
 
-/// What copies take here.
+/// Times of copies on this machine.
 pub(crate) fn measured() -> Series {
     Series {
-        name: "this machine's".to_owned(),
+        name: "this machine".to_owned(),
         system: System::Machine,
         source: Source::Real,
         points: sizes().map(|size| (size as f64, copy_ns(size))).collect(),
@@ -60,8 +60,8 @@ fn sizes() -> impl Iterator<Item = usize> {
     (4..=20).map(|power| 1 << power)
 }
 
-/// Time of a copy on this machine, out of a ring of 16 MB; the best of several rounds, as
-/// others are at work here.
+/// Time of a copy on this machine, from a ring of 16 MB: the best of several rounds, as other
+/// processes run too.
 fn copy_ns(size: usize) -> f64 {
     const RING: usize = 16 << 20;
     let (ring, mut to) = (vec![1_u8; RING], vec![0_u8; size]);
@@ -98,7 +98,7 @@ pub(super) fn figure_15(scale: Scale) -> Plan {
         })
         .into();
     let rate = Axis {
-        label: "messages delivered at a member a second",
+        label: "messages delivered at a member per second",
         log: false,
     };
     let small = [(false, FEW), (true, BYTES)].map(|(copies, name)| {
@@ -133,14 +133,14 @@ fn claims_15(found: &Found) -> Vec<Claim> {
         let ours = mean(&values(found.line(0, WITH), throughput))?;
         let kept = kept(0)?;
         Some((
-            format!("{ours:.2} GB/s on average, {kept:.2} of what it was"),
+            format!("{ours:.2} GB/s on average, {kept:.2} of the rate without copies"),
             verdict(near(ours, 7.5), kept < 1.0),
         ))
     };
     let slight = |panel, least| {
         let ours = kept(panel)?;
         Some((
-            format!("{ours:.2} of what it was"),
+            format!("{ours:.2} of the rate without copies"),
             verdict(ours > least, ours > 0.5),
         ))
     };
@@ -148,7 +148,7 @@ fn claims_15(found: &Found) -> Vec<Claim> {
         let ratios = found.ratios((3, FEW), (3, BYTES), throughput);
         let ours = mean(&ratios)?;
         Some((
-            format!("{ours:.3} of what it was"),
+            format!("{ours:.3} of the rate without copies"),
             verdict(ours > 0.98, false),
         ))
     };
@@ -184,5 +184,5 @@ fn claims_15(found: &Found) -> Vec<Claim> {
     ]
 }
 
-const WHY_COPIES: &str = "A copy costs the polling thread as much again as the delivery. Where links are \
-                          the limit it costs nothing; in small groups the processors are.";
+const WHY_COPIES: &str = "A copy takes the polling thread as long as the delivery. It costs \
+                          nothing where links are the limit; in small groups the processors are.";

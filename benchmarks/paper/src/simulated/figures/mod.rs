@@ -1,4 +1,4 @@
-//! The paper's figures: what is run for each, and what the paper says of it.
+//! The paper's figures: the runs of each, and the paper's statements on it.
 
 pub(crate) mod batching;
 pub(crate) mod copies;
@@ -11,10 +11,10 @@ pub(crate) mod windows;
 use crate::plan::Plan;
 use crate::systems::Scale;
 
-/// Those that are experiments.
+/// The figures that are experiments.
 pub(crate) const NUMBERS: [u32; 16] = [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18];
 
-/// One of [`NUMBERS`].
+/// The plan of a figure of [`NUMBERS`].
 pub(crate) fn plan(number: u32, scale: Scale) -> Plan {
     match number {
         3 => batching::figure_3(scale),

@@ -19,12 +19,12 @@ const PROMPT: &str = "no delay";
 pub(super) fn figure_10(scale: Scale) -> Plan {
     // At least one sender is not delayed.
     let members: Vec<usize> = scale.members().to_vec();
-    let delayed = |who, title: &str| {
+    let delayed = |senders, title: &str| {
         let prompt = scale.line(Stage::Nulls, &members, throughput, |_| {});
         let mut lines = vec![prompt.named(PROMPT)];
         lines.extend(CASES.map(|(name, ns)| {
             let line = scale.line(Stage::Nulls, &members, throughput, |experiment| {
-                experiment.delay = Some(Delay { who, ns });
+                experiment.delay = Some(Delay { senders, ns });
             });
             line.named(name)
         }));
@@ -32,8 +32,8 @@ pub(super) fn figure_10(scale: Scale) -> Plan {
     };
     let without = |stage: Stage, name: &str| {
         let line = scale.line(stage, scale.few_members(), throughput, |experiment| {
-            let (who, ns) = (Delayed::One, Some(100_000));
-            experiment.delay = Some(Delay { who, ns });
+            let (senders, ns) = (Delayed::One, Some(100_000));
+            experiment.delay = Some(Delay { senders, ns });
             experiment.config.null_sends = stage == Stage::Nulls;
         });
         line.named(name)
@@ -46,8 +46,8 @@ pub(super) fn figure_10(scale: Scale) -> Plan {
         number: 10,
         title: "delayed senders, with null-sends",
         notes: vec![
-            "Batching and nulls, all are senders. A delayed one waits after each message; the run is \
-             over when as many messages are delivered as the others send.",
+            "Batching and nulls, all members send. A delayed sender waits after each message; the \
+             run is over when as many messages are delivered as the other senders send.",
             "The third plot is the control without nulls (not in the paper's figure).",
         ],
         panels: vec![
@@ -74,8 +74,8 @@ fn claims_10(found: &Found) -> Vec<Claim> {
             let ours = mean(&kept(panel, name))?;
             higher += usize::from(ours >= 1.0);
             least = least.min(ours);
-            let who = if panel == 0 { "one" } else { "half" };
-            told.push(format!("{who}, {name}: {ours:.2}×"));
+            let delayed = if panel == 0 { "one" } else { "half" };
+            told.push(format!("{delayed}, {name}: {ours:.2}×"));
         }
         Some((told.join("; "), verdict(higher == cases.len(), least > 0.8)))
     };
@@ -104,7 +104,7 @@ fn claims_10(found: &Found) -> Vec<Claim> {
         let (_, prompt) = found.line(0, PROMPT).last()?;
         Some((
             format!(
-                "{:.0} nulls a sender, {:.0} without a delay",
+                "{:.0} nulls per sender, {:.0} without a delay",
                 late.nulls, prompt.nulls
             ),
             verdict(late.nulls > prompt.nulls, false),
@@ -143,12 +143,12 @@ fn claims_10(found: &Found) -> Vec<Claim> {
     ]
 }
 
-const WHY_DELAYS: &str = "No sender stalls, but the others do not gain either: with the lock a sender has \
-                          three turns in a pass, even if others are silent; so what a delayed one does \
-                          not send is missing. The paper's delays help as batches grow with them.";
+const WHY_DELAYS: &str = "No sender stalls, but the others do not gain: with the lock a sender has \
+                          three turns in a pass, even if others are silent, so the messages of a \
+                          delayed sender are missing. In the paper, batches grow with the delays.";
 
-const WHY_NULLS: &str = "All members of the model are equally fast and start at the same moment: hardly \
-                         anybody falls behind, so there are hardly any nulls, for better or worse.";
+const WHY_NULLS: &str = "All members of the model are equally fast and start at the same time. \
+                         Members rarely fall behind, so there are few nulls.";
 
 pub(super) fn figure_11(scale: Scale) -> Plan {
     let panels = SENDERS.map(|(senders, title)| {

@@ -1,4 +1,4 @@
-//! Figures 16, 17, 18: everything on.
+//! Figures 16, 17, 18: all optimisations on.
 
 use super::batching::SENDERS;
 use super::synchronization::BOUNDED;
@@ -36,7 +36,7 @@ pub(super) fn figure_16(scale: Scale) -> Plan {
         number: 16,
         title: "final throughput, one subgroup",
         notes: vec![
-            "Messages of 10 KB, a window of 100; Spindle has everything on that the paper has.",
+            "Messages of 10 KB, a window of 100; Spindle has all optimisations of the paper.",
             BOUNDED,
         ],
         panels: by_senders(scale, [MEMBERS, THROUGHPUT], throughput),
@@ -106,8 +106,8 @@ pub(super) fn figure_17(scale: Scale) -> Plan {
         number: 17,
         title: "final latency, one subgroup",
         notes: vec![
-            "From claiming a message to its delivery at its sender, while all send as fast as they \
-             can: it includes waiting behind the window's other messages.",
+            "From claiming a message to its delivery at its sender, while all members send as fast \
+             as they can: this includes waiting behind the other messages of the window.",
         ],
         panels: by_senders(scale, [MEMBERS, LATENCY], latency),
         claims: claims_17,
@@ -134,10 +134,10 @@ fn claims_17(found: &Found) -> Vec<Claim> {
             section: "abstract",
             text: "Latency dropped by nearly two orders of magnitude",
             paper: "nearly 100×",
-            why: "With senders that never pause, the window is full before and after, and what is in \
-                  flight is the rate times the latency: latency falls as the rate rises, by no more. \
-                  Below saturation it falls further; see figure 5, where the lock keeps senders from \
-                  filling their windows.",
+            why: "With senders that never pause, the window is always full, and the messages in \
+                  flight are the rate times the latency: latency falls by the factor by which the \
+                  rate rises. Below saturation it falls further: see figure 5, where the lock \
+                  keeps senders from filling their windows.",
         }
         .with(drop()),
     ]
@@ -169,7 +169,7 @@ pub(super) fn figure_18(scale: Scale) -> Plan {
         number: 18,
         title: "one publisher, by level",
         notes: vec![
-            "The levels that the engine has: Unordered and Atomic. Storage in memory and in a log are \
+            "The levels of the engine: Unordered and Atomic. Storage in memory and in a log are \
              not simulated.",
         ],
         panels: vec![panel("throughput", [subscribers, THROUGHPUT], lines)],
@@ -220,8 +220,9 @@ fn claims_18(found: &Found) -> Vec<Claim> {
             section: "§IV-F",
             text: "The baseline decreases considerably with each additional level",
             paper: "considerably",
-            why: "With one sender, the model's baseline is limited by the sender's pass, a message \
-                  each, whichever ring it is; what Atomic waits for more passes meanwhile.",
+            why: "With one sender, the model's baseline is limited by the sender's pass, which \
+                  sends one message at either level; the additional waiting of Atomic overlaps \
+                  with it.",
         }
         .with(falls()),
     ]

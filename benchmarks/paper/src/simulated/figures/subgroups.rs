@@ -25,7 +25,7 @@ fn one_active(scale: Scale, stage: Stage) -> Vec<crate::plan::Line> {
     scale.subgroups().iter().map(line).collect()
 }
 
-const NOTE: &str = "All members are in all subgroups and would send in each; they do in the first.";
+const NOTE: &str = "All members belong to all subgroups as senders, and send in the first.";
 
 pub(super) fn figure_8(scale: Scale) -> Plan {
     let lines = one_active(scale, Stage::Baseline);
@@ -38,7 +38,7 @@ pub(super) fn figure_8(scale: Scale) -> Plan {
     }
 }
 
-/// How many subgroups leave of the rate of one, on average.
+/// The rate with `subgroups` subgroups relative to that with one, on average.
 fn kept(found: &Found, subgroups: usize) -> Option<f64> {
     mean(&found.ratios((0, &name(1)), (0, &name(subgroups)), throughput))
 }
@@ -68,7 +68,7 @@ fn claims_8(found: &Found) -> Vec<Claim> {
         let falls = rates[0] < 1.0 && rates[1] < rates[0];
         Some((
             format!(
-                "{:.2} with 2, {:.2} with 10 of what it was",
+                "{:.2} of the rate with 2, {:.2} with 10",
                 rates[0], rates[1]
             ),
             verdict(falls, false),
@@ -92,14 +92,14 @@ fn claims_8(found: &Found) -> Vec<Claim> {
         .with(all()),
         Saying {
             section: "§IV-A.3",
-            text: "One inactive subgroup more costs, on average",
+            text: "One more inactive subgroup costs, on average",
             paper: "18 %",
             why: WHY_8,
         }
         .with(one()),
         Saying {
             section: "§IV-A.3",
-            text: "With 50 subgroups, the part that is left",
+            text: "The share of the rate with 50 subgroups",
             paper: "0.1",
             why: WHY_8,
         }
@@ -108,17 +108,17 @@ fn claims_8(found: &Found) -> Vec<Claim> {
             section: "§IV-A.3",
             text: "Time for the active subgroup's predicates, 2 and 50 subgroups, 16 members",
             paper: "54 % to less than 15 %",
-            why: "The paper's 54 % with 2 subgroups and its loss of 18 % do not fit together, if \
-                  an inactive subgroup costs the same in both: 18 % leave 82 % for the active \
-                  one.",
+            why: "The paper's 54 % with 2 subgroups and its loss of 18 % are not consistent if an \
+                  inactive subgroup costs the same in both: a loss of 18 % leaves 82 % for the \
+                  active subgroup.",
         }
         .with(shares()),
     ]
 }
 
-const WHY_8: &str = "In the model an inactive subgroup costs looks at its members' rows and nothing \
-                     else: it is nearly free in a group of two, and near the paper's average with 16 \
-                     members. And while the polling thread looks, senders go on.";
+const WHY_8: &str = "In the model an inactive subgroup costs only reads of its members' rows: \
+                     almost nothing in a group of two, and about the paper's average with 16 \
+                     members. While the polling thread reads, senders continue.";
 
 pub(super) fn figure_9(scale: Scale) -> Plan {
     let lines = one_active(scale, Stage::Batching);
@@ -128,7 +128,7 @@ pub(super) fn figure_9(scale: Scale) -> Plan {
         title: "one active subgroup among several, batching",
         notes: vec![
             NOTE,
-            "Beside it, with all optimisations on (not in the paper's figure).",
+            "The second plot has all optimisations on (not in the paper's figure).",
         ],
         panels: vec![
             panel("batching", [MEMBERS, THROUGHPUT], lines),
@@ -154,7 +154,7 @@ fn claims_9(found: &Found) -> Vec<Claim> {
     let graceful = || {
         let ours = kept(found, 50)?;
         Some((
-            format!("{ours:.2} is left with 50"),
+            format!("{ours:.2} of the rate with 50"),
             verdict(ours > 0.2, ours > 0.1),
         ))
     };
@@ -170,15 +170,15 @@ fn claims_9(found: &Found) -> Vec<Claim> {
     let mut claims = vec![
         Saying {
             section: "§IV-A.3",
-            text: "Even with 50 subgroups, performance declines more gracefully than the baseline's \
-                   (0.1)",
+            text: "Even with 50 subgroups, performance declines more gracefully than that of the \
+                   baseline (0.1)",
             paper: "more gracefully",
             why: WHY_9,
         }
         .with(graceful()),
         Saying {
             section: "§IV-A.3",
-            text: "More subgroups do not decrease performance invariably, and sometimes increase it",
+            text: "More subgroups do not always decrease performance, and sometimes increase it",
             paper: "sometimes",
             why: WHY_9,
         }
@@ -239,14 +239,14 @@ fn batches(found: &Found, subgroups: usize, paper: [f64; 3]) -> Option<(String, 
     ))
 }
 
-const WHY_BATCHES: &str = "Batches of sends grow as the paper's do: senders go on while inactive \
-                           subgroups are looked at. Ours are larger behind the sender, as all members \
-                           are equally fast and their batches meet; and with 50 subgroups a pass is \
-                           long enough for the whole window.";
+const WHY_BATCHES: &str = "Batches of sends grow as in the paper: senders continue while the \
+                           polling thread reads inactive subgroups. Our receive and delivery \
+                           batches are larger, as all members are equally fast and their batches \
+                           coincide; with 50 subgroups a pass is long enough for the whole window.";
 
-const WHY_9: &str = "An inactive subgroup's looks cost what the paper's sample with 10 subgroups gives at \
-                     least (as if the link had been full then), and no less with 2, where the paper \
-                     has a third of it.";
+const WHY_9: &str = "An inactive subgroup costs the least that the paper's numbers with 10 \
+                     subgroups allow (assuming a full link), and as much with 2 subgroups, where \
+                     the paper has a third of that.";
 
 pub(super) fn figure_13(scale: Scale) -> Plan {
     let counts: &[usize] = if scale.quick { &[1, 2] } else { &[1, 2, 5, 10] };

@@ -11,9 +11,9 @@ const AFTER: &str = "late pushes";
 const OURS: &str = "Spindle";
 const BOUNDED_OURS: &str = "Spindle, bounded deliveries";
 
-/// Of figures 12, 16 and 17.
-pub(super) const BOUNDED: &str = "Bounded deliveries are not the paper's: a step delivers a part of what is stable, gives the \
-     room of that back, and sends and receives before the next part.";
+/// A note of figures 12 and 16.
+pub(super) const BOUNDED: &str = "Bounded deliveries are not in the paper: a step delivers a part \
+     of the stable messages, releases their room, and sends and receives before the next part.";
 
 pub(super) fn figure_12(scale: Scale) -> Plan {
     let line = |stage| scale.line(stage, scale.members(), throughput, |_| {});
@@ -27,10 +27,10 @@ pub(super) fn figure_12(scale: Scale) -> Plan {
         number: 12,
         title: "efficient thread synchronisation, all senders",
         notes: vec![
-            "Late pushes are the paper's: the lock is released before posts. Our engine always posts \
-             at the end of a step; without late pushes the model holds the lock over these posts. \
-             Spindle is our engine with the paper's switches: no lock, and rings of payload and \
-             headers instead of slots.",
+            "Late pushes are those of the paper: the lock is released before posts. Our engine \
+             always posts at the end of a step; without late pushes the model holds the lock \
+             during these posts. Spindle is our engine with the paper's switches: no lock, and \
+             rings of payload and headers instead of slots.",
             BOUNDED,
         ],
         panels: vec![panel("one subgroup", [MEMBERS, THROUGHPUT], lines)],
@@ -75,13 +75,13 @@ fn claims_12(found: &Found) -> Vec<Claim> {
     };
     let uses = Saying {
         section: "§IV-C",
-        text: "Late pushes: most of 12.5 GB/s that is used",
+        text: "Late pushes: the largest share of 12.5 GB/s that is used",
         paper: "77.6 % at 4 members",
         why: WHY,
     };
     let stays = Saying {
         section: "§IV-C",
-        text: "Late pushes: this stays very stable from 4 to 16 members",
+        text: "Late pushes: throughput is very stable from 4 to 16 members",
         paper: "very stable",
         why: WHY,
     };
@@ -118,22 +118,22 @@ fn claims_12(found: &Found) -> Vec<Claim> {
         Saying {
             section: "ours",
             text: "Bounded deliveries are faster than Spindle without them",
-            paper: "not in it",
+            paper: "–",
             why: "",
         }
         .with(bounded()),
     ]
 }
 
-const WHY: &str = "Up to 8 members senders are paced by the lock, little is in flight, and the model \
-                   has none of the irregularities of real hosts that keep links from being full. From \
-                   11 on windows are full, and batches too large: see the next claim.";
+const WHY: &str = "Up to 8 members the lock limits the senders, and few messages are in flight; \
+                   the model also lacks the irregularities of real hosts that leave links idle. \
+                   From 11 members on windows are full, and batches too large: see the next claim.";
 
-/// Of figures 12, 13 and 16.
-pub(super) const WHY_OURS: &str = "Without a lock nothing paces our senders: they fill their windows at \
-                                   once when room comes back, which is after whole delivery batches. \
-                                   Such a batch goes to one peer after the other, and nothing of it is \
-                                   stable before the last has it; so links and processors wait for each \
-                                   other in turn, the more the larger the group. The paper sees it with \
-                                   windows of 500 and 1000 (figure 6). Bounded deliveries are the test of \
-                                   that: figure 12.";
+/// A reason in figures 12, 13 and 16.
+pub(super) const WHY_OURS: &str = "Without a lock our senders fill their windows at once when room \
+                                   is released, which happens after whole delivery batches. Such a \
+                                   batch is sent to one peer after the other, and is stable only \
+                                   when the last peer has it. So links and processors wait for \
+                                   each other in turn, and more so in larger groups. The paper \
+                                   observes this with windows of 500 and 1000 (figure 6). Bounded \
+                                   deliveries test this explanation: figure 12.";

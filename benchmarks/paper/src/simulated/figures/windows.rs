@@ -74,7 +74,7 @@ fn claims_6(found: &Found) -> Vec<Claim> {
     vec![
         Saying {
             section: "§IV-A.2",
-            text: "A window of 5 with batching, over the baseline with one of 100, on average",
+            text: "A window of 5 with batching, relative to the baseline with one of 100, on average",
             paper: "4.5×",
             why: WHY,
         }
@@ -96,10 +96,10 @@ fn claims_6(found: &Found) -> Vec<Claim> {
     ]
 }
 
-const WHY: &str = "The paper blames the larger area that is polled, and large writes. Our engine polls \
-                   guards, whose number does not grow with the window, and under the lock a pass sends \
-                   three messages whatever the window is; so a window above what is in flight changes \
-                   nothing here.";
+const WHY: &str = "The paper gives the larger polled area and large writes as reasons. Our engine \
+                   polls guards, whose number does not depend on the window, and under the lock a \
+                   pass sends three messages with any window; so a window larger than the number \
+                   of messages in flight changes nothing here.";
 
 pub(crate) const BATCH_AXES: [Axis; 2] = [
     Axis {
@@ -107,7 +107,7 @@ pub(crate) const BATCH_AXES: [Axis; 2] = [
         log: true,
     },
     Axis {
-        label: "part of all batches",
+        label: "share of all batches",
         log: false,
     },
 ];
@@ -131,7 +131,7 @@ pub(super) fn figure_7(scale: Scale) -> Plan {
         title: "sizes of batches at the three stages, all senders",
         notes: vec![
             "One subgroup, a window of 100, batching. Sizes from 16 on are counted in four buckets \
-             an octave.",
+             for each power of two.",
         ],
         panels: vec![panel(format!("{members} members"), BATCH_AXES, lines)],
         claims: claims_7,
@@ -168,9 +168,9 @@ fn claims_7(found: &Found) -> Vec<Claim> {
             section: "§IV-A.3",
             text: "Mean sizes of batches of sends, receives, deliveries, 16 members",
             paper: "1.72, 22.18, 35.19",
-            why: "Messages come in the order of the stages, as in the paper; ours are larger by the \
-                  three turns that a sender has with the lock in each pass, where the paper's has \
-                  fewer than two.",
+            why: "The sizes increase from stage to stage, as in the paper. Ours are larger because \
+                  a sender has three turns with the lock in each pass, and fewer than two in the \
+                  paper.",
         }
         .with(means()),
         Saying {

@@ -6,8 +6,10 @@ use spindle_dds_core::{Delivery, MessageKind, MessageRun};
 use spindle_dds_transport::Fabric;
 
 use super::super::arrival::{Arrival, ArrivalBatch, DeliveryPoint};
+use super::super::payload::Payload;
 use super::super::reader_epoch::{MatchedWriter, ReaderEpoch};
 use super::{ReaderPort, SPAN_MAX_RING};
+use crate::cache::Arrived;
 use crate::driver::send::writer_port::{DISPOSES, WRITER_DELETED};
 use crate::properties::Storage;
 use crate::status::StatusMask;
@@ -35,9 +37,35 @@ impl<F: Fabric> ReaderPort<F> {
             }
         } else if let Some(mut message) = epoch.receive(delivery, batch) {
             if epoch.rekeys(message.origin.writer) {
-                message.rekey(self.rekey);
+                self.rekey(&mut message, batch);
             }
             batch.push(Arrival::Message(message));
+        }
+    }
+
+    /// Replaces the key hash of a message by that of the reader's type, or by the name of its key. A
+    /// message that cannot be read keeps the hash it has: it is counted as lost when the application
+    /// reads it.
+    #[cold]
+    fn rekey(&self, message: &mut Arrived<Payload<F>>, batch: &ArrivalBatch<F>) {
+        let (kind, encapsulation) = (message.kind, message.origin.encapsulation);
+        let bytes = message.payload.bytes();
+        let key = match &self.keys {
+            None => (self.rekey)(kind, bytes, encapsulation),
+            Some(keys) => {
+                // Names of messages that are not in the cache yet must not be forgotten.
+                if keys.has_many()
+                    && batch.is_empty()
+                    && let Some(state) = self.try_state()
+                    && !state.has_arrivals()
+                {
+                    keys.forget(|name| state.cache().instance(name).is_some());
+                }
+                keys.name(kind, bytes, encapsulation)
+            }
+        };
+        if let Ok(key) = key {
+            message.key = key;
         }
     }
 
@@ -139,21 +167,21 @@ impl<F: Fabric> ReaderPort<F> {
         more
     }
 
-    /// If samples of this reader stay in a ring that is nearly full of them: how often samples were
-    /// asked for.
-    pub(crate) fn selects_if_tight(&self, epoch: &ReaderEpoch<F>) -> Option<u64> {
+    /// How often the application has asked for samples, if samples of this reader stay in a ring
+    /// that is nearly full of them.
+    pub(crate) fn selects_if_nearly_full(&self, epoch: &ReaderEpoch<F>) -> Option<u64> {
         if self.config.storage != Storage::Ring {
             return None;
         }
         let handle = epoch.matched.handle()?;
         let held = |writer: &MatchedWriter| handle.held_parts(writer.class, writer.rank);
         let mut writers = epoch.matched.writers();
-        let is_tight = writers.any(|writer| held(writer) > SPAN_MAX_RING);
-        is_tight.then(|| self.selects.load(Ordering::Relaxed))
+        let is_nearly_full = writers.any(|writer| held(writer) > SPAN_MAX_RING);
+        is_nearly_full.then(|| self.selects.load(Ordering::Relaxed))
     }
 
-    /// The application has not asked for samples for a while, and their writer waits: copies them
-    /// out.
+    /// Copies the samples out of the rings: the application has not asked for any for a while, and
+    /// their writer may wait for room.
     pub(crate) fn copy_out_neglected(&self) {
         self.is_neglected.store(true, Ordering::Relaxed);
         self.relieve_to(SPAN_MAX_RING);

@@ -29,7 +29,7 @@ impl<F: Fabric> ReaderState<F> {
             return false;
         }
         let ring = (run.subgroup(), run.sender(), run.class());
-        self.in_rings.come_to(ring);
+        self.in_rings.select(ring);
         let mut left = BATCH_MAX as u64;
         let mut last = None::<RunWriter<'_>>;
         while left > 0

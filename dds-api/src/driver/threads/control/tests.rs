@@ -75,9 +75,10 @@ fn ask(station: &Station, me: &Member, sponsor: u128) -> View {
     }
 }
 
-/// A newcomer may have to ask again: the member that admitted it may have crashed before it replied.
+/// A newcomer may have to ask again: the member that admitted it may have crashed before it
+/// replied.
 #[test]
-fn who_asks_again_is_welcomed_again() {
+fn a_newcomer_that_repeats_its_request_gets_the_same_view() {
     let (_parent, directory) = directory();
     let founder = DomainParticipant::builder(0)
         .property("spindle.directory", directory.to_str().unwrap())
@@ -99,7 +100,7 @@ fn who_asks_again_is_welcomed_again() {
     let control = SegmentRequest {
         key: SegmentKey {
             epoch: view.id,
-            index: CONTROL_LANE,
+            index: CONTROL_INDEX,
         },
         members: vec![sponsor, 7],
         me: Rank(1),
@@ -116,7 +117,7 @@ fn who_asks_again_is_welcomed_again() {
 
 /// A peer whose connection is lost is forgotten with the first view that is without it.
 #[test]
-fn who_is_lost_is_remembered_until_a_view_is_without_it() {
+fn a_lost_peer_is_remembered_until_a_view_excludes_it() {
     let (_parent, directory) = directory();
     let (station, me) = member(&directory, 1);
     let (peer, other) = member(&directory, 2);

@@ -15,7 +15,8 @@ pub(super) struct Plan {
     pub(super) all_found: bool,
     /// Several processes of a host are configured to listen at one contact: at most one does.
     pub(super) shared: bool,
-    /// A fault of the environment: a participant that does not get its port at the start never does.
+    /// A fault of the environment: a participant that does not get its port at the start never
+    /// does.
     pub(super) tries_once: bool,
 }
 
@@ -338,7 +339,7 @@ impl World {
         let Stage::Newcomer(protocol) = &mut process.stage else {
             return None;
         };
-        protocol.looked(known);
+        protocol.record_read(known);
         Some((process.id, protocol))
     }
 

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn who_died_or_went_another_way_is_not_asked() {
+    fn crashed_and_expelled_members_need_not_have_delivered() {
         let living = BTreeSet::from([B]);
         let what = message(A, 1, 0);
         let elsewhere = crate::life::facts::Fact::EpochEnded {

@@ -12,7 +12,7 @@ use crate::life::facts::EpochKey;
 pub(super) fn check(history: &History, living: &BTreeSet<MemberId>) -> Result<(), String> {
     one_place(history)?;
     let ordered = history.operations.iter();
-    for (id, operation) in ordered.filter(|(_, it)| it.ring == DeliveryClass::Ordered) {
+    for (id, operation) in ordered.filter(|(_, it)| it.class == DeliveryClass::Ordered) {
         let Some((epoch, _)) = operation.committed() else {
             continue;
         };

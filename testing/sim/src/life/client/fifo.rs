@@ -13,7 +13,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
             let Some((_, committed)) = operation.and_then(|it| it.committed()) else {
                 continue;
             };
-            let before = last.insert((what.sender, what.epoch.0, what.ring), committed);
+            let before = last.insert((what.sender, what.epoch.0, what.class), committed);
             if before.is_some_and(|before| before >= committed) {
                 return Err(format!(
                     "{to} was handed {what:?} after what was sent later"

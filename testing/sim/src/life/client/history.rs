@@ -34,7 +34,7 @@ pub(super) enum Outcome {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Operation {
     pub(super) subgroup: SubgroupId,
-    pub(super) ring: DeliveryClass,
+    pub(super) class: DeliveryClass,
     pub(super) called: Moment,
     pub(super) outcome: Outcome,
     /// Whether its application waits until all members have it.
@@ -85,12 +85,12 @@ impl History {
             Fact::Called {
                 by,
                 subgroup,
-                ring,
+                class,
                 token,
             } => {
                 let operation = Operation {
                     subgroup,
-                    ring,
+                    class,
                     called: now,
                     outcome: Outcome::Open,
                     is_awaited: false,
@@ -203,7 +203,7 @@ pub(super) mod made {
         Fact::Called {
             by,
             subgroup: SubgroupId(0),
-            ring: DeliveryClass::Ordered,
+            class: DeliveryClass::Ordered,
             token,
         }
     }

@@ -1,4 +1,4 @@
-//! C4: only messages that an application asked for are delivered, in that subgroup and ring.
+//! C4: only messages that an application asked for are delivered, in that subgroup and class.
 
 use super::history::History;
 
@@ -7,7 +7,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
         for what in all {
             let operation = history.operations.get(&(what.sender, what.sent.token));
             let is_it =
-                operation.is_some_and(|it| (it.subgroup, it.ring) == (what.epoch.0, what.ring));
+                operation.is_some_and(|it| (it.subgroup, it.class) == (what.epoch.0, what.class));
             if !is_it {
                 return Err(format!(
                     "{to} was handed {what:?}, asked for was {operation:?}"

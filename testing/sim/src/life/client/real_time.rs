@@ -13,7 +13,7 @@ pub(super) fn check(history: &History) -> Result<(), String> {
         let mut latest = BTreeMap::new();
         for what in all
             .iter()
-            .filter(|what| what.ring == DeliveryClass::Ordered)
+            .filter(|what| what.class == DeliveryClass::Ordered)
         {
             let id = (what.sender, what.sent.token);
             let Some(operation) = history.operations.get(&id) else {

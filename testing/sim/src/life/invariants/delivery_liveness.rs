@@ -11,9 +11,9 @@ use crate::life::facts::{EpochKey, Fact};
 
 #[derive(Default)]
 pub(super) struct DeliveryLiveness {
-    /// How many messages, by epoch, ring and sender.
+    /// How many messages, by epoch, class and sender.
     sent: BTreeMap<(EpochKey, DeliveryClass, MemberId), usize>,
-    /// By epoch, ring, receiver and sender.
+    /// By epoch, class, receiver and sender.
     taken: BTreeMap<(EpochKey, DeliveryClass, MemberId, MemberId), usize>,
 }
 
@@ -25,25 +25,25 @@ impl Invariant for DeliveryLiveness {
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::Committed {
-                by, epoch, ring, ..
+                by, epoch, class, ..
             } => {
-                *self.sent.entry((epoch, ring, by)).or_default() += 1;
+                *self.sent.entry((epoch, class, by)).or_default() += 1;
             }
             Fact::Delivered { to, what, .. } => {
-                let key = (what.epoch, what.ring, to, what.sender);
+                let key = (what.epoch, what.class, to, what.sender);
                 *self.taken.entry(key).or_default() += 1;
             }
             Fact::EpochAtRest { epoch, members } => {
                 let first = (epoch, DeliveryClass::Ordered, MemberId(0));
                 let last = (epoch, DeliveryClass::Unordered, MemberId(u128::MAX));
-                for (&(_, ring, sender), sent) in self.sent.range(first..=last) {
+                for (&(_, class, sender), sent) in self.sent.range(first..=last) {
                     for &to in members {
-                        let taken = self.taken.get(&(epoch, ring, to, sender));
+                        let taken = self.taken.get(&(epoch, class, to, sender));
                         let taken = taken.copied().unwrap_or(0);
                         if taken != *sent {
                             return Err(format!(
                                 "{to} was handed {taken} of {sent} messages of {sender} in \
-                                 {epoch:?}, {ring:?}"
+                                 {epoch:?}, {class:?}"
                             ));
                         }
                     }

@@ -10,9 +10,9 @@ use crate::life::facts::{EpochKey, Fact};
 
 #[derive(Default)]
 pub(super) struct Fifo {
-    /// Tokens, by epoch, ring and sender.
+    /// Tokens, by epoch, class and sender.
     sent: BTreeMap<(EpochKey, DeliveryClass, MemberId), Vec<u64>>,
-    /// Number of them delivered, by epoch, ring, receiver and sender.
+    /// Number of them delivered, by epoch, class, receiver and sender.
     taken: BTreeMap<(EpochKey, DeliveryClass, MemberId, MemberId), usize>,
 }
 
@@ -26,16 +26,16 @@ impl Invariant for Fifo {
             Fact::Committed {
                 by,
                 epoch,
-                ring,
+                class,
                 sent,
             } => {
-                let tokens = self.sent.entry((epoch, ring, by)).or_default();
+                let tokens = self.sent.entry((epoch, class, by)).or_default();
                 tokens.push(sent.token);
             }
             Fact::Delivered { to, what, .. } => {
-                let (epoch, ring, sender) = (what.epoch, what.ring, what.sender);
-                let tokens = self.sent.get(&(epoch, ring, sender));
-                let taken = self.taken.entry((epoch, ring, to, sender)).or_default();
+                let (epoch, class, sender) = (what.epoch, what.class, what.sender);
+                let tokens = self.sent.get(&(epoch, class, sender));
+                let taken = self.taken.entry((epoch, class, to, sender)).or_default();
                 let expected = tokens.and_then(|tokens| tokens.get(*taken));
                 if expected != Some(&what.sent.token) {
                     return Err(format!(

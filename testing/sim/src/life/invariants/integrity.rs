@@ -8,7 +8,7 @@ use spindle_dds_core::membership::MemberId;
 use super::Invariant;
 use crate::life::facts::{EpochKey, Fact, Sent};
 
-/// Lengths of committed messages, by epoch, ring, sender and token.
+/// Lengths of committed messages, by epoch, class, sender and token.
 #[derive(Default)]
 pub(super) struct Integrity(BTreeMap<(EpochKey, DeliveryClass, MemberId, u64), u32>);
 
@@ -22,13 +22,13 @@ impl Invariant for Integrity {
             Fact::Committed {
                 by,
                 epoch,
-                ring,
+                class,
                 sent: Sent { token, len },
             } => {
-                self.0.insert((epoch, ring, by, token), len);
+                self.0.insert((epoch, class, by, token), len);
             }
             Fact::Delivered { to, what, .. } => {
-                let key = (what.epoch, what.ring, what.sender, what.sent.token);
+                let key = (what.epoch, what.class, what.sender, what.sent.token);
                 let len = self.0.get(&key);
                 if len != Some(&what.sent.len) {
                     return Err(format!("{to} was handed {what:?}, sent were {len:?} bytes"));
@@ -51,7 +51,7 @@ mod tests {
         let mut longer = sent;
         longer.sent.len += 1;
         let mut unordered = sent;
-        unordered.ring = DeliveryClass::Unordered;
+        unordered.class = DeliveryClass::Unordered;
         for wrong in [longer, unordered, message(A, 2, 0), message(B, 1, 0)] {
             let facts = [committed(A, 1), delivered(B, &sent), delivered(B, &wrong)];
             last_violates(Integrity::default(), &facts);

@@ -82,7 +82,7 @@ pub(super) mod made {
         Fact::Committed {
             by,
             epoch: EPOCH,
-            ring: DeliveryClass::Ordered,
+            class: DeliveryClass::Ordered,
             sent: Sent { token, len: 8 },
         }
     }
@@ -90,7 +90,7 @@ pub(super) mod made {
     pub(in crate::life) fn message(sender: MemberId, token: u64, position: u64) -> Delivered {
         Delivered {
             epoch: EPOCH,
-            ring: DeliveryClass::Ordered,
+            class: DeliveryClass::Ordered,
             sender,
             position,
             sent: Sent { token, len: 8 },

@@ -20,19 +20,20 @@ impl Invariant for OwnMessages {
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::Committed {
-                by, epoch, ring, ..
+                by, epoch, class, ..
             } => {
-                *self.0.entry((epoch, ring, by)).or_default() += 1;
+                *self.0.entry((epoch, class, by)).or_default() += 1;
             }
             Fact::Delivered { to, what, .. } if what.sender == to => {
-                *self.0.entry((what.epoch, what.ring, to)).or_default() -= 1;
+                *self.0.entry((what.epoch, what.class, to)).or_default() -= 1;
             }
             Fact::EpochEnded { at, epoch, .. } => {
-                let open =
-                    |ring: &DeliveryClass| self.0.get(&(epoch, *ring, at)).is_some_and(|n| *n != 0);
-                if let Some(ring) = DeliveryClass::BOTH.iter().find(|ring| open(ring)) {
+                let open = |class: &DeliveryClass| {
+                    self.0.get(&(epoch, *class, at)).is_some_and(|n| *n != 0)
+                };
+                if let Some(class) = DeliveryClass::BOTH.iter().find(|class| open(class)) {
                     return Err(format!(
-                        "{at} was not handed all its own of {epoch:?}, {ring:?}"
+                        "{at} was not handed all its own of {epoch:?}, {class:?}"
                     ));
                 }
             }

@@ -23,7 +23,7 @@ impl Invariant for Positions {
 
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
-            Fact::Delivered { to, what, .. } if what.ring == DeliveryClass::Ordered => {
+            Fact::Delivered { to, what, .. } if what.class == DeliveryClass::Ordered => {
                 let before = self.last.insert((what.epoch, to), what.position);
                 if before.is_some_and(|before| before >= what.position) {
                     return Err(format!("{to}: positions fall at {what:?}"));

@@ -61,7 +61,7 @@ impl Invariant for PrefixOfEnd {
 
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
-            Fact::Delivered { to, what, .. } if what.ring == DeliveryClass::Ordered => {
+            Fact::Delivered { to, what, .. } if what.class == DeliveryClass::Ordered => {
                 let order = self.orders.entry((what.epoch, to)).or_default();
                 order.push((what.position, what.sender, what.sent.token));
                 let end = self.ends.get(&(what.epoch, 0));

@@ -15,7 +15,7 @@ impl Invariant for Ready {
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
             Fact::Delivered { to, what, .. }
-                if what.ring == DeliveryClass::Ordered && !what.was_ready =>
+                if what.class == DeliveryClass::Ordered && !what.was_ready =>
             {
                 Err(format!("{to} was handed {what:?} before it was ready"))
             }

@@ -16,11 +16,11 @@ impl Invariant for Room {
             Fact::RingAtRest {
                 of,
                 epoch,
-                ring,
+                class,
                 count,
                 released,
             } if released < count => Err(format!(
-                "{of} has room of {released} of its {count} messages in {epoch:?}, {ring:?}"
+                "{of} has room of {released} of its {count} messages in {epoch:?}, {class:?}"
             )),
             _ => Ok(()),
         }
@@ -39,7 +39,7 @@ mod tests {
         let at_rest = |released| Fact::RingAtRest {
             of: A,
             epoch: EPOCH,
-            ring: DeliveryClass::Ordered,
+            class: DeliveryClass::Ordered,
             count: 3,
             released,
         };

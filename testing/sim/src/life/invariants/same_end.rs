@@ -64,7 +64,7 @@ impl Invariant for SameEnd {
                     ));
                 }
             }
-            Fact::Delivered { to, what, .. } if what.ring == DeliveryClass::Ordered => {
+            Fact::Delivered { to, what, .. } if what.class == DeliveryClass::Ordered => {
                 self.deliver(to, what);
             }
             Fact::EpochEnded {

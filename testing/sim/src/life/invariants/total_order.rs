@@ -1,4 +1,4 @@
-//! A3, total order: of what two members deliver of an ordered ring, one is a prefix of the other.
+//! A3, total order: of two members, the ordered deliveries of one are a prefix of the other's.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Invariant for TotalOrder {
         let Fact::Delivered { to, what, .. } = *fact else {
             return Ok(());
         };
-        if what.ring != DeliveryClass::Ordered {
+        if what.class != DeliveryClass::Ordered {
             return Ok(());
         }
         let order = self.longest.entry(what.epoch).or_default();

@@ -78,9 +78,9 @@ impl Member {
             return self.go_on_committing(turn, plan);
         }
         if self.rng.chance(0.3)
-            && let Some((subgroup, ring, token, bytes)) = self.stranded.pop_front()
+            && let Some((subgroup, class, token, bytes)) = self.stranded.pop_front()
         {
-            return self.move_on(subgroup, ring, token, bytes);
+            return self.move_on(subgroup, class, token, bytes);
         }
         let due = self.building.iter().position(|one| one.until <= turn);
         match due {
@@ -96,10 +96,10 @@ impl Member {
     fn claim(
         &self,
         subgroup: SubgroupId,
-        ring: DeliveryClass,
+        class: DeliveryClass,
         len: u32,
     ) -> Option<Result<Claim<SimFabric>, ClaimError>> {
-        Some(self.engine.handle().subgroup(subgroup)?.claim(ring, len))
+        Some(self.engine.handle().subgroup(subgroup)?.claim(class, len))
     }
 
     fn begin(&mut self, turn: usize, plan: &LifePlan) {
@@ -108,14 +108,14 @@ impl Member {
             .values()
             .filter_map(|endpoint| Some((endpoint.subgroup, endpoint.ring?.0)))
             .collect();
-        let Some(&(subgroup, ring)) = self.rng.pick(&writers) else {
+        let Some(&(subgroup, class)) = self.rng.pick(&writers) else {
             return;
         };
         if self.left == 0 {
             return;
         }
-        let len = self.len(subgroup, ring, plan);
-        match self.claim(subgroup, ring, len) {
+        let len = self.len(subgroup, class, plan);
+        match self.claim(subgroup, class, len) {
             Some(Ok(claim)) => {
                 self.waiting = None;
                 self.left -= 1;
@@ -140,13 +140,13 @@ impl Member {
     }
 
     /// Bytes to claim: mostly few, sometimes as many as the ring takes.
-    fn len(&mut self, subgroup: SubgroupId, ring: DeliveryClass, plan: &LifePlan) -> u32 {
+    fn len(&mut self, subgroup: SubgroupId, class: DeliveryClass, plan: &LifePlan) -> u32 {
         let small = self.rng.below(64) as u32;
         if !self.lengths.chance(plan.large) {
             return small;
         }
         let subgroup = self.engine.handle().subgroup(subgroup);
-        let max = subgroup.and_then(|subgroup| subgroup.message_len_max(ring));
+        let max = subgroup.and_then(|subgroup| subgroup.message_len_max(class));
         max.map_or(small, |max| self.lengths.below(max as usize + 1) as u32)
     }
 
@@ -165,11 +165,11 @@ impl Member {
 
     fn commit(&mut self, mut building: Building, turn: usize, plan: &LifePlan) {
         let (by, token) = (self.id, building.token);
-        let (subgroup, ring) = (building.claim.subgroup().id(), building.claim.class());
+        let (subgroup, class) = (building.claim.subgroup().id(), building.claim.class());
         self.facts.push(Fact::Called {
             by,
             subgroup,
-            ring,
+            class,
             token,
         });
         if self.rng.chance(0.1) {
@@ -249,8 +249,8 @@ impl Member {
     /// Commits the first bytes of a claim.
     fn commit_built(&mut self, mut claim: Claim<SimFabric>, sent: Sent) {
         let Sent { token, len } = sent;
-        let ring = claim.class();
-        let meta = Self::meta(token, ring.index() as u32);
+        let class = claim.class();
+        let meta = Self::meta(token, class.index() as u32);
         // Drawn for commits alone, so that old seeds keep their lives.
         let mut rng = self.rng.clone();
         let publishes = rng.chance(0.5);
@@ -276,11 +276,11 @@ impl Member {
         self.facts.push(Fact::Committed {
             by,
             epoch: self.epoch_key(committed.subgroup, committed.epoch),
-            ring: committed.class,
+            class: committed.class,
             sent,
         });
-        let ring = (committed.subgroup, committed.class);
-        self.last.insert(ring, committed);
+        let key = (committed.subgroup, committed.class);
+        self.last.insert(key, committed);
         let (rng, chance) = &mut self.patience;
         let waits = committed.class == DeliveryClass::Ordered && rng.chance(*chance);
         let waiting = waits.then(|| self.engine.handle().waiting_for_acks());
@@ -324,7 +324,7 @@ impl Member {
             (subgroup.epoch() == last.epoch).then(|| Fact::RingAtRest {
                 of: self.id,
                 epoch: self.epoch_key(last.subgroup, last.epoch),
-                ring: last.class,
+                class: last.class,
                 count: last.index + 1,
                 released: subgroup.released(last.class),
             })
@@ -347,16 +347,16 @@ impl Member {
     }
 
     /// Copies a payload built for an epoch that has ended into the next one.
-    fn move_on(&mut self, subgroup: SubgroupId, ring: DeliveryClass, token: u64, bytes: Vec<u8>) {
+    fn move_on(&mut self, subgroup: SubgroupId, class: DeliveryClass, token: u64, bytes: Vec<u8>) {
         let writer = |endpoint: &Endpoint| {
-            endpoint.subgroup == subgroup && endpoint.ring.is_some_and(|(its, _)| its == ring)
+            endpoint.subgroup == subgroup && endpoint.ring.is_some_and(|(its, _)| its == class)
         };
         if !self.endpoints.values().any(writer) {
             // Its writer was deleted meanwhile.
             let by = self.id;
             return self.facts.push(Fact::NotSent { by, token });
         }
-        match self.claim(subgroup, ring, bytes.len() as u32) {
+        match self.claim(subgroup, class, bytes.len() as u32) {
             Some(Ok(mut claim)) => {
                 claim.bytes().copy_from_slice(&bytes);
                 let len = bytes.len() as u32;
@@ -367,7 +367,7 @@ impl Member {
                 let by = self.id;
                 self.facts.push(Fact::NotSent { by, token });
             }
-            _ => self.stranded.push_back((subgroup, ring, token, bytes)),
+            _ => self.stranded.push_back((subgroup, class, token, bytes)),
         }
     }
 }

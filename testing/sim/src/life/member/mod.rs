@@ -72,7 +72,7 @@ pub(super) struct Member {
     stranded: VecDeque<(SubgroupId, DeliveryClass, u64, Vec<u8>)>,
     waiting: Option<AckWait>,
     receipts: Vec<Receipt>,
-    /// Its last commit, by subgroup and ring.
+    /// Its last commit, by subgroup and class.
     last: BTreeMap<(SubgroupId, DeliveryClass), Committed>,
     /// Generator and chance of waiting for an acknowledgement.
     patience: (Rng, f64),

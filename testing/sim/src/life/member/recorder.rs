@@ -146,7 +146,7 @@ impl Sink<SimFabric> for Recorder {
         let token = delivery.header.timestamp as u64;
         self.events.push(SinkEvent::Delivered(Delivered {
             epoch,
-            ring: delivery.class,
+            class: delivery.class,
             sender,
             position: delivery.position,
             sent: Sent {

@@ -54,7 +54,7 @@ impl World<'_> {
                 continue;
             };
             let (epoch, position) = (delivered.epoch, delivered.position);
-            if delivered.ring != DeliveryClass::Ordered || ended(epoch) {
+            if delivered.class != DeliveryClass::Ordered || ended(epoch) {
                 continue;
             }
             let key = self.members[at].epoch_key(epoch.0, epoch.1);

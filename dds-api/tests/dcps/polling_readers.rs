@@ -1,4 +1,4 @@
-//! A reader that polls looks for itself: it needs no other thread of its participant.
+//! A reader that polls steps the engine itself: it needs no other thread of its participant.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -66,7 +66,7 @@ fn what_has_come_is_taken_without_another_thread() {
 }
 
 #[test]
-fn who_polls_a_peer_misses_nothing_and_may_stop() {
+fn a_polling_reader_receives_everything_and_may_stop() {
     const SAMPLES: u32 = 20_000;
     for wait in ["spin", "balanced", "block"] {
         let meeting = Meeting::new();
@@ -159,7 +159,7 @@ fn a_listener_that_looks_brings_nothing() {
 }
 
 #[test]
-fn who_polls_leaves_no_writer_without_room() {
+fn a_polling_reader_leaves_its_writers_room() {
     let meeting = Meeting::new();
     let participants = [0, 1].map(|_| waits(&meeting, "balanced"));
     let [first, second] = &participants;

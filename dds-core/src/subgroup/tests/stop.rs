@@ -1,0 +1,41 @@
+//! A member that stops: what was committed by then is published, and nothing is committed any more.
+
+use super::*;
+use crate::commit_steps::CommitSteps;
+
+#[test]
+fn a_stop_is_told_once_when_all_that_was_committed_is_published() {
+    let world = World::new(2, EngineConfig::default());
+    let [node, other] = [&world.nodes[0], &world.nodes[1]];
+    let subgroup = node.handle().subgroup(SUBGROUP).expect("it is open");
+    let claim = || subgroup.claim(DeliveryClass::Ordered, 16).expect("room");
+    // A thread has taken the first position, and another commits behind it.
+    let under_way = CommitSteps::enter(claim(), 16, META).take_index();
+    let under_way = under_way.map_err(|it| it.0).expect("it is open");
+    let (mut second, mut third) = (claim(), claim());
+    assert_eq!(second.commit(16, &META), Ok(1));
+    assert!(
+        !node.stop("no next view".to_owned()),
+        "a commit is under way"
+    );
+    assert!(!node.step(0).expect("no other step").stopped);
+    assert_eq!(third.commit(16, &META), Err(ClaimError::Stopped));
+    let refused = subgroup.claim(DeliveryClass::Ordered, 16);
+    assert_eq!(refused.expect_err("closed"), ClaimError::Stopped);
+    assert!(log(node, |log| log.stopped.is_empty()));
+    under_way.finish();
+    assert!(node.step(0).expect("no other step").stopped);
+    assert!(node.stop("something else".to_owned()));
+    let why = OutReason::Driver("no next view".to_owned());
+    assert_eq!(log(node, |log| std::mem::take(&mut log.stopped)), [why]);
+    assert!(
+        log(node, |log| log.order.is_empty()),
+        "nothing is delivered"
+    );
+    // The other has the messages of the first of two senders.
+    world.network.settle();
+    other.step(0);
+    assert_eq!(other.has_received(SUBGROUP, 0), Some(true));
+    assert_eq!(other.has_received(SUBGROUP, 2), Some(true));
+    assert_eq!(other.has_received(SUBGROUP, 4), Some(false));
+}
