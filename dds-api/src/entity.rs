@@ -1,7 +1,9 @@
 //! What all entities have in common (DDS 1.4 §2.2.2.1.1).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use spindle_dds_transport::fork::{self, OwnerProcess};
 
 use crate::condition::StatusCondition;
 use crate::driver::Notifier;
@@ -16,9 +18,18 @@ pub(crate) struct EntityBase {
     /// For messages: kind and name.
     what: String,
     status_flags: Arc<StatusFlags>,
+    owner: OwnerProcess,
+    /// The number of its process while it is enabled and not deleted: one comparison with that of
+    /// the calling process tells whether it can be used.
+    usable_in: AtomicU32,
     enabled: AtomicBool,
     deleted: AtomicBool,
 }
+
+/// In `usable_in`: not enabled yet.
+const DISABLED: u32 = 0;
+/// In `usable_in`: deleted, for good. No process has that number.
+const DELETED: u32 = u32::MAX;
 
 impl EntityBase {
     pub(crate) fn new(guid: Guid, what: String, notifier: &Arc<Notifier>) -> Self {
@@ -26,6 +37,8 @@ impl EntityBase {
             guid,
             what,
             status_flags: Arc::new(StatusFlags::new(notifier.clone())),
+            owner: OwnerProcess::this(),
+            usable_in: AtomicU32::new(DISABLED),
             enabled: AtomicBool::new(false),
             deleted: AtomicBool::new(false),
         }
@@ -62,6 +75,10 @@ impl EntityBase {
 
     pub(crate) fn set_enabled(&self) {
         self.enabled.store(true, Ordering::Release);
+        let (own, order) = (self.owner.number(), Ordering::AcqRel);
+        let _ = self
+            .usable_in
+            .compare_exchange(DISABLED, own, order, Ordering::Relaxed);
     }
 
     pub(crate) fn is_deleted(&self) -> bool {
@@ -71,14 +88,29 @@ impl EntityBase {
     /// Marks it deleted; false when it was already.
     pub(crate) fn delete(&self) -> bool {
         let first = !self.deleted.swap(true, Ordering::AcqRel);
+        self.usable_in.store(DELETED, Ordering::Release);
         if first {
             self.status_flags.end();
         }
         first
     }
 
+    /// Whether this process has inherited it by `fork`: it belongs to the parent.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.owner.is_inherited()
+    }
+
+    /// For operations that take no notice of deletion.
+    pub(crate) fn not_inherited(&self) -> Result<()> {
+        match self.is_inherited() {
+            true => Err(inherited(&self.what)),
+            false => Ok(()),
+        }
+    }
+
     /// For operations that a disabled entity has too.
     pub(crate) fn alive(&self) -> Result<()> {
+        self.not_inherited()?;
         if self.is_deleted() {
             return Err(self.gone());
         }
@@ -87,7 +119,7 @@ impl EntityBase {
 
     /// For operations that need an enabled entity.
     pub(crate) fn ready(&self) -> Result<()> {
-        if self.is_enabled() && !self.is_deleted() {
+        if self.usable_in.load(Ordering::Acquire) == fork::number() {
             return Ok(());
         }
         self.alive()?;
@@ -101,6 +133,15 @@ impl EntityBase {
     fn gone(&self) -> Error {
         Error::AlreadyDeleted(format!("{} was deleted", self.what))
     }
+}
+
+/// Something was made before this process was forked, and belongs to its parent.
+#[cold]
+pub(crate) fn inherited(what: &str) -> Error {
+    Error::AlreadyDeleted(format!(
+        "{what} was inherited by fork and belongs to the parent process; this process has to \
+         create a participant of its own"
+    ))
 }
 
 /// The operations of `Entity` that need nothing but the base.

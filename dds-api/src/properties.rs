@@ -6,6 +6,7 @@
 //! prefix are left alone.
 
 mod table;
+mod threads;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -21,6 +22,7 @@ use spindle_dds_transport::RdmaOptions;
 use spindle_dds_transport::hybrid::RdmaUse;
 
 use self::table::{On, PROPERTIES, PropertyRow};
+pub(crate) use self::threads::ThreadsConfig;
 use crate::error::{Error, Result};
 
 const SUBGROUPS: &str = "spindle.subgroups";
@@ -79,6 +81,7 @@ pub(crate) struct ParticipantConfig {
     pub(crate) engine: EngineConfig,
     pub(crate) ring: RingSize,
     pub(crate) reader: ReaderConfig,
+    pub(crate) threads: ThreadsConfig,
 }
 
 /// How a participant reaches those of other hosts.
@@ -195,6 +198,7 @@ impl ParticipantConfig {
             engine: engine(properties)?,
             ring: RingSize::DEFAULT.read(properties)?,
             reader: ReaderConfig::default().read(properties)?,
+            threads: ThreadsConfig::read(properties)?,
         })
     }
 
@@ -336,6 +340,10 @@ impl PropertyRow {
         match self.name.split_once('<') {
             None => self.name == name,
             Some((prefix, _)) if prefix == TOPIC_PREFIX => pinned_topic(name).is_some(),
+            Some((prefix, rest)) if prefix == threads::PREFIX => {
+                let ending = rest.split_once('>').map_or("", |(_, ending)| ending);
+                threads::is_property(name, ending)
+            }
             Some((prefix, _)) => name.starts_with(prefix),
         }
     }
@@ -407,6 +415,18 @@ fn number(properties: &Properties, name: &str, least: u64, most: u64) -> Result<
     }
 }
 
+fn integer(properties: &Properties, name: &str, least: i32, most: i32) -> Result<Option<i32>> {
+    let Some(text) = properties.get(name) else {
+        return Ok(None);
+    };
+    match text.trim().parse() {
+        Ok(value) if (least..=most).contains(&value) => Ok(Some(value)),
+        _ => Err(Error::BadParameter(format!(
+            "property {name} is {text:?}; it has to be a number from {least} to {most}"
+        ))),
+    }
+}
+
 fn choice<T: Copy>(
     properties: &Properties,
     name: &str,
@@ -464,6 +484,8 @@ mod tests {
             ("spindle.failure.limit_ms", "long"),
             ("spindle.group.size", "2"),
             ("spindle.wait", "busy"),
+            ("spindle.threads.main.policy", "fifo"),
+            ("spindle.threads.poll", "fifo"),
             ("spindle.topic.A.subgroup", "1024"),
             ("spindle.topic..subgroup", "1"),
             ("spindle.ring.messages", "1"),

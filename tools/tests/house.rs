@@ -137,6 +137,48 @@ fn the_core_takes_its_atomics_from_one_place() {
     }
 }
 
+/// Crates whose threads run in an application.
+const IN_APPLICATIONS: &[&str] = &[
+    "dds-api",
+    "dds-core",
+    "transport-rdma",
+    "qos-profiles",
+    "idl/runtime",
+    "idl/xtypes",
+];
+
+/// A thread of the library blocks the signals of the application: one place starts all.
+#[test]
+fn threads_of_the_library_are_started_in_one_place() {
+    let mut files = Vec::new();
+    for library in IN_APPLICATIONS {
+        sources(&root().join(library).join("src"), &mut files);
+    }
+    let starter = Path::new("transport-rdma/src/library_thread.rs");
+    let is_test = |file: &Path| {
+        let name = |part: std::path::Component<'_>| {
+            let part = part.as_os_str().to_string_lossy();
+            matches!(part.trim_end_matches(".rs"), "tests" | "loom_models")
+        };
+        file.components().any(name)
+    };
+    files.retain(|file| !is_test(file.strip_prefix(root()).expect("a file of the project")));
+    assert!(files.iter().any(|file| file.ends_with(starter)));
+    for file in files.iter().filter(|file| !file.ends_with(starter)) {
+        let text = fs::read_to_string(file).expect("a source file");
+        // Tests follow at the end.
+        let product = text.split("\nmod tests {").next().unwrap_or_default();
+        let starts = ["thread::spawn", "thread::Builder", "scope.spawn("];
+        for start in starts {
+            assert!(
+                !product.contains(start),
+                "{}: {start}: use LibraryThread",
+                file.display()
+            );
+        }
+    }
+}
+
 /// The properties that each mutant names in its line `Violates:`.
 fn properties_of_mutants() -> Vec<String> {
     let mut found = Vec::new();

@@ -19,6 +19,8 @@
 //!   memory      rows: atomic words, and bytes that a word vouches for
 //!   sleep       the handshake by which all backends sleep, and which thread of a process is
 //!               woken (`poller_role`); both run under loom
+//!   fork        what a child of `fork` has inherited
+//!   library_thread   how the threads of the library are started
 //!   station     segments, events and errors that all kinds of stations have in common
 //!   push_queue  the queue of pushes to one peer, of tcp and verbs
 //!   rdma        options and counters of RDMA
@@ -34,7 +36,9 @@
 compile_error!("Spindle DDS runs on Linux (kernel 5.10 or newer, x86-64 or aarch64) only");
 
 mod fabric;
+pub mod fork;
 pub mod hybrid;
+pub mod library_thread;
 pub mod memory;
 mod push_queue;
 mod rdma;
@@ -43,6 +47,7 @@ pub mod sim;
 pub mod sleep;
 mod station;
 pub mod tcp;
+pub mod thread_settings;
 pub mod ticks;
 #[cfg(feature = "verbs")]
 mod verbs;

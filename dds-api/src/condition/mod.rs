@@ -39,6 +39,15 @@ impl Condition {
         }
     }
 
+    /// Whether its entity was inherited by `fork`.
+    fn is_inherited(&self) -> bool {
+        match self {
+            Self::Guard(_) => false,
+            Self::Status(condition) => condition.status_flags().is_inherited(),
+            Self::Read(condition) => condition.status_flags().is_inherited(),
+        }
+    }
+
     fn observers(&self) -> &Observers {
         match self {
             Self::Guard(condition) => condition.observers(),
@@ -67,10 +76,17 @@ impl Condition {
     }
 
     fn attach(&self, signal: &Arc<Signal>) {
+        if self.is_inherited() {
+            // Waiting for it fails.
+            return;
+        }
         self.observers().attach(self.subject(), signal);
     }
 
     fn detach(&self, signal: &Arc<Signal>) {
+        if self.is_inherited() {
+            return;
+        }
         self.observers().detach(self.subject(), signal);
     }
 }

@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use spindle_dds_qos::Duration;
+use spindle_dds_transport::fork::OwnerProcess;
 
 use super::Condition;
 use super::observers::{DataWaiter, Signal};
+use crate::entity::inherited;
 use crate::error::{Error, Result};
 
 /// Blocks a thread until a condition holds (DDS 1.4 §2.2.2.1.6).
@@ -41,10 +43,21 @@ use crate::error::{Error, Result};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct WaitSet {
     conditions: Mutex<Vec<Condition>>,
     signal: Arc<Signal>,
+    owner: OwnerProcess,
+}
+
+impl Default for WaitSet {
+    fn default() -> Self {
+        Self {
+            conditions: Mutex::default(),
+            signal: Arc::default(),
+            owner: OwnerProcess::this(),
+        }
+    }
 }
 
 impl WaitSet {
@@ -63,6 +76,9 @@ impl WaitSet {
     /// condition holds.
     pub fn attach(&self, condition: impl Into<Condition>) {
         let condition = condition.into();
+        if self.owner.is_inherited() {
+            return;
+        }
         let mut conditions = self.conditions();
         if conditions.contains(&condition) {
             return;
@@ -75,8 +91,9 @@ impl WaitSet {
     /// Detaches a condition.
     ///
     /// # Errors
-    /// PRECONDITION_NOT_MET when it is not attached.
+    /// PRECONDITION_NOT_MET when it is not attached; ALREADY_DELETED in a child of `fork`.
     pub fn detach(&self, condition: impl Into<Condition>) -> Result<()> {
+        self.not_inherited()?;
         let condition = condition.into();
         let mut conditions = self.conditions();
         let Some(at) = conditions.iter().position(|known| *known == condition) else {
@@ -97,13 +114,20 @@ impl WaitSet {
     /// Blocks until at least one condition holds, and returns all that do.
     ///
     /// # Errors
-    /// TIMEOUT; PRECONDITION_NOT_MET when another thread waits on the set.
+    /// TIMEOUT; PRECONDITION_NOT_MET when another thread waits on the set; ALREADY_DELETED in a
+    /// child of `fork` that has inherited the set, or the entity of a condition.
     pub fn wait(&self, timeout: impl Into<Duration>) -> Result<Vec<Condition>> {
+        self.not_inherited()?;
         let timeout = timeout.into();
         let deadline = timeout
             .as_std()
             .and_then(|span| Instant::now().checked_add(span));
-        let data_waiter = self.conditions().iter().find_map(Condition::data_waiter);
+        let conditions = self.conditions();
+        if conditions.iter().any(Condition::is_inherited) {
+            return Err(inherited("the entity of a condition"));
+        }
+        let data_waiter = conditions.iter().find_map(Condition::data_waiter);
+        drop(conditions);
         if !self.signal.begin(data_waiter.clone()) {
             let text = "another thread waits on this wait-set; give each thread its own";
             return Err(Error::PreconditionNotMet(text.to_owned()));
@@ -111,6 +135,13 @@ impl WaitSet {
         let result = self.wait_begun(data_waiter.as_deref(), deadline);
         self.signal.end();
         result.ok_or_else(|| Error::Timeout(format!("no condition held within {timeout}")))
+    }
+
+    fn not_inherited(&self) -> Result<()> {
+        match self.owner.is_inherited() {
+            true => Err(inherited("the wait-set")),
+            false => Ok(()),
+        }
     }
 
     /// Whether a thread waits.
@@ -147,6 +178,9 @@ impl WaitSet {
 
 impl Drop for WaitSet {
     fn drop(&mut self) {
+        if self.owner.is_inherited() {
+            return;
+        }
         for condition in self.conditions().drain(..) {
             condition.detach(&self.signal);
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use spindle_dds_core::membership::{Detection, MemberId, Rules, View};
 use spindle_dds_core::{Engine, EngineConfig, EngineHandle, StepOutcome};
+use spindle_dds_transport::fork::OwnerProcess;
 use spindle_dds_transport::{Fabric, ParkSlots};
 
 use crate::driver::endpoints::announced_matches::AnnouncedMatches;
@@ -44,6 +45,7 @@ pub(crate) struct Session {
     wake_ups: AtomicU64,
     followers: Followers,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    owner: OwnerProcess,
 }
 
 /// The identity of this participant, and what it begins with.
@@ -121,6 +123,7 @@ impl Session {
             wake_ups: AtomicU64::new(0),
             followers: Followers::new(BackoffLimits::of(start.wait)),
             threads: Mutex::default(),
+            owner: OwnerProcess::this(),
         })
     }
 
@@ -155,6 +158,11 @@ impl Session {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Whether this process has inherited it by `fork`.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.owner.is_inherited()
     }
 
     pub(crate) fn pause(&self) -> &PollingPause {

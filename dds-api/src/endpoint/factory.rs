@@ -101,6 +101,7 @@ impl<S: Side> FactoryCore<S> {
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub(crate) fn set_default_endpoint_qos(&self, qos: S::EndpointQos) -> Result<()> {
+        self.base.not_inherited()?;
         qos.check()?;
         *self.default_endpoint_qos() = Some(qos);
         Ok(())

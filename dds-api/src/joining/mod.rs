@@ -53,7 +53,7 @@ pub(crate) fn join(participant: &ParticipantCore, cancel: &CancelToken) -> Resul
     warn_of_unused_pins(participant);
     warn_of_two_groups(participant);
     // Resources come before promises to other members.
-    let threads = Threads::spawn()?;
+    let threads = Threads::spawn(&config.threads)?;
     let local_endpoints = &participant.local_endpoints;
     let newcomer = Newcomer::new(participant)?;
     let joined = newcomer.enter(Instant::now() + config.join_timeout, cancel)?;

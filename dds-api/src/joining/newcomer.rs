@@ -59,6 +59,7 @@ impl Newcomer {
         let mut on_host = shm::HostOptions::new(participant.domain_id, id.0);
         on_host.directory = config.directory.clone();
         on_host.prefault = config.prefault;
+        on_host.io = config.threads.io;
         on_host.doorbell = match config.doorbell {
             Doorbell::Auto => DoorbellChoice::Auto,
             Doorbell::Futex => DoorbellChoice::Futex,

@@ -166,6 +166,7 @@ impl ParticipantCore {
     /// Joins the group of its domain, or founds it, and starts the threads. Blocks until it is
     /// a member, or the participant is closed.
     pub(crate) fn enable(&self) -> Result<()> {
+        self.base.not_inherited()?;
         let Some(cancel) = self.lifecycle.begin_enabling()? else {
             return Ok(());
         };
@@ -191,6 +192,7 @@ impl ParticipantCore {
 
     /// Leaves the group and deletes all entities; see [`DomainParticipant::close`](super::DomainParticipant::close).
     pub(crate) fn close(&self) -> Result<()> {
+        self.base.not_inherited()?;
         let session = self.lifecycle.begin_closing()?;
         self.delete_all();
         match session {
@@ -252,6 +254,17 @@ impl ParticipantCore {
 
 impl Drop for ParticipantCore {
     fn drop(&mut self) {
+        if self.base.is_inherited() {
+            // It belongs to the parent process. Nothing that it holds is dropped here: a lock may
+            // have been held when the process was forked, and is never released in the child.
+            let entities = self.entities.get_mut();
+            std::mem::forget(std::mem::take(
+                entities.unwrap_or_else(PoisonError::into_inner),
+            ));
+            std::mem::forget(self.local_endpoints.clone());
+            self.lifecycle.leak_session();
+            return;
+        }
         // Wakes the threads that wait on a condition of the participant.
         self.delete_all();
         if let Some(session) = self.lifecycle.session() {

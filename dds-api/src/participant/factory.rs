@@ -49,7 +49,7 @@ impl DomainParticipantFactory {
     pub fn lookup_participant(&self, domain_id: u32) -> Option<DomainParticipant> {
         local_participants()
             .into_iter()
-            .find(|core| core.domain_id == domain_id && !core.base.is_deleted())
+            .find(|core| core.domain_id == domain_id && core.base.alive().is_ok())
             .map(DomainParticipant::of)
     }
 

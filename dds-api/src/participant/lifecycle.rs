@@ -57,6 +57,12 @@ impl Lifecycle {
         }
     }
 
+    /// In a child of `fork`: the session is not dropped with this.
+    pub(super) fn leak_session(&mut self) {
+        let stage = self.stage.get_mut().unwrap_or_else(PoisonError::into_inner);
+        std::mem::forget(std::mem::replace(stage, Stage::Closed));
+    }
+
     pub(super) fn is_enabling(&self) -> bool {
         matches!(*self.stage(), Stage::Enabling(_))
     }

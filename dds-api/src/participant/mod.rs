@@ -177,6 +177,7 @@ impl DomainParticipant {
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_topic_qos(&self, qos: TopicQos) -> Result<()> {
+        self.core.base.not_inherited()?;
         qos.check()?;
         self.core.defaults().topic = Some(qos);
         Ok(())
@@ -195,6 +196,7 @@ impl DomainParticipant {
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_publisher_qos(&self, qos: PublisherQos) -> Result<()> {
+        self.core.base.not_inherited()?;
         qos.check()?;
         self.core.defaults().publisher = Some(qos);
         Ok(())
@@ -213,6 +215,7 @@ impl DomainParticipant {
     /// # Errors
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_subscriber_qos(&self, qos: SubscriberQos) -> Result<()> {
+        self.core.base.not_inherited()?;
         qos.check()?;
         self.core.defaults().subscriber = Some(qos);
         Ok(())
@@ -235,6 +238,9 @@ impl DomainParticipant {
 
     /// Whether an entity belongs to it, directly or not.
     pub fn contains_entity(&self, handle: InstanceHandle) -> bool {
+        if self.core.base.is_inherited() {
+            return false;
+        }
         let entities = self.core.entities();
         entities
             .topics

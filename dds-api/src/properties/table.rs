@@ -102,6 +102,34 @@ pub(crate) const PROPERTIES: &[PropertyRow] = &[
                   `read`.",
     },
     PropertyRow {
+        name: "spindle.threads.<thread>.policy",
+        on: Participant,
+        values: "`other`, `fifo`, `rr`",
+        default: "that of the thread that enables the participant",
+        meaning: "The scheduling policy of a thread: SCHED_OTHER, SCHED_FIFO or SCHED_RR. The threads \
+                  are `poll` (heartbeats, and samples that no thread waits for), `io` (connections \
+                  to other participants, and the streams or queue pairs to other hosts), `dispatch` \
+                  (calls listeners), `wake` (wakes streams) and `control` (views). `fifo` and `rr` \
+                  need `.priority`, and the capability CAP_SYS_NICE or a limit RLIMIT_RTPRIO \
+                  (`ulimit -r`). What is refused fails `enable`.",
+    },
+    PropertyRow {
+        name: "spindle.threads.<thread>.priority",
+        on: Participant,
+        values: "1 to 99; with `other` a nice value, -20 to 19",
+        default: "that of the thread that enables the participant",
+        meaning: "The priority of that thread. Nice values below that of the process need \
+                  CAP_SYS_NICE or RLIMIT_NICE (`ulimit -e`).",
+    },
+    PropertyRow {
+        name: "spindle.threads.<thread>.cpus",
+        on: Participant,
+        values: "processors, such as `0,2-3`",
+        default: "those of the thread that enables the participant",
+        meaning: "The processors that the thread may use. A processor that does not exist, or that \
+                  the process may not use, fails `enable`.",
+    },
+    PropertyRow {
         name: "spindle.doorbell",
         on: Participant,
         values: "`auto`, `futex`, `event`",

@@ -21,6 +21,7 @@ use crossbeam_queue::ArrayQueue;
 use crossbeam_utils::atomic::AtomicCell;
 use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::KeyHash;
+use spindle_dds_transport::fork::OwnerProcess;
 
 use super::core::WriterCore;
 use super::loan_slot::{LoanSlot, Purpose};
@@ -33,8 +34,8 @@ const OTHERS_MAX: usize = 16;
 /// In `Slots::epochs`: the writer is deleted.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-/// The slots of one writer.
-pub(super) struct LoanPool(&'static Slots);
+/// The slots of one writer, and the process that has them.
+pub(super) struct LoanPool(&'static Slots, OwnerProcess);
 
 struct Slots {
     /// `None` while a sample is built in it.
@@ -57,7 +58,10 @@ fn spare() -> MutexGuard<'static, Vec<&'static Slots>> {
 
 impl LoanPool {
     pub(super) fn new() -> Self {
-        Self(spare().pop().unwrap_or_else(Slots::leak))
+        Self(
+            spare().pop().unwrap_or_else(Slots::leak),
+            OwnerProcess::this(),
+        )
     }
 
     /// A slot with room for `len` bytes, which counts as a loan. Not generic: only a few
@@ -127,6 +131,9 @@ impl LoanPool {
 /// still be in [`Slots::clean`], where it finds nothing to do.
 impl Drop for LoanPool {
     fn drop(&mut self) {
+        if self.1.is_inherited() {
+            return;
+        }
         self.close();
         self.0.epochs.store(0, Ordering::Release);
         spare().push(self.0);
@@ -293,7 +300,7 @@ mod tests {
     #[test]
     fn loans_are_counted_until_they_are_given_back() {
         let slots = Slots::leak();
-        let pool = LoanPool(slots);
+        let pool = LoanPool(slots, OwnerProcess::this());
         let mut taken = [0; 3].map(|_| slots.take());
         assert_eq!(pool.loans(), 0, "a write is no loan");
         for (slot, loans) in taken.iter_mut().zip(1..) {
@@ -309,7 +316,7 @@ mod tests {
     #[test]
     fn a_slot_given_back_after_an_epoch_began_forgets_the_old_one() {
         let slots = Slots::leak();
-        let pool = LoanPool(slots);
+        let pool = LoanPool(slots, OwnerProcess::this());
         let [first, other] = [slots.take(), slots.take()];
         pool.epoch_begun();
         slots.give_back(first);

@@ -39,7 +39,7 @@ impl SamplePermit {
 
 impl Drop for SamplePermit {
     fn drop(&mut self) {
-        if self.is_sent {
+        if self.is_sent || self.writer.base.is_inherited() {
             return;
         }
         if let Some(limits) = &self.writer.side.limits {

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use spindle_dds_transport::fork::OwnerProcess;
+
 use super::mask::StatusMask;
 use crate::condition::{DataWaiter, Observers, Subject};
 use crate::driver::Notifier;
@@ -23,6 +25,7 @@ pub(crate) struct StatusFlags {
     notifier: Arc<Notifier>,
     /// The bit of the entity in the dispatch thread's set of callers; shared with others.
     sign: u64,
+    owner: OwnerProcess,
 }
 
 const OF_DATA: StatusMask =
@@ -37,6 +40,7 @@ impl StatusFlags {
             ended: AtomicBool::new(false),
             observers: Observers::default(),
             sign: notifier.assign_bit(),
+            owner: OwnerProcess::this(),
             notifier,
         }
     }
@@ -58,6 +62,11 @@ impl StatusFlags {
             Subject::Samples => statuses.contains(StatusMask::DATA_AVAILABLE),
             Subject::Guard => true,
         });
+    }
+
+    /// Whether its entity was inherited by `fork`.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.owner.is_inherited()
     }
 
     /// The bit by which the entity calls the dispatch thread.

@@ -145,7 +145,9 @@ impl ReaderCore {
     }
 
     pub(crate) fn has_samples(&self, masks: &StateMasks) -> bool {
-        self.base.is_deleted() || self.base.is_enabled() && self.side.port.has(masks)
+        // An inherited reader: a read says so.
+        let is_over = self.base.is_deleted() || self.base.is_inherited();
+        is_over || self.base.is_enabled() && self.side.port.has(masks)
     }
 
     /// Steps the engine once for a read that has found nothing. Returns whether there was something

@@ -10,7 +10,8 @@ use super::{DataReader, Samples};
 use crate::error::{Error, Result};
 
 /// See [`DataReader::stream`]. Ends when the reader is deleted or the
-/// participant closed; a failed group is one last error.
+/// participant closed; a failed group is one last error, as is a reader that a child of `fork` has
+/// inherited.
 #[derive(Debug)]
 pub struct SampleStream<T> {
     reader: Option<DataReader<T>>,
@@ -42,7 +43,7 @@ impl<T: TopicType> Stream for SampleStream<T> {
         match taken {
             Ok(samples) => Poll::Ready(Some(Ok(samples))),
             Err(Error::NoData(_)) => Poll::Pending,
-            Err(Error::AlreadyDeleted(_)) => {
+            Err(Error::AlreadyDeleted(_)) if !reader.core.base.is_inherited() => {
                 self.reader = None;
                 Poll::Ready(None)
             }

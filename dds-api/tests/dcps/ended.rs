@@ -354,6 +354,41 @@ fn one_sample() -> ResourceLimits {
 }
 
 #[test]
+fn a_writer_that_waits_within_its_limits_gets_the_reason() {
+    let meeting = Meeting::new();
+    let (participants, told) = pair(&meeting);
+    let [stays, goes] = &participants;
+    let full = DataReaderQos {
+        resource_limits: one_sample(),
+        ..keep_all_reader()
+    };
+    let _full = reader_with(stays, "Full", full);
+    let qos = DataWriterQos {
+        resource_limits: one_sample(),
+        reliability: Reliability::reliable(Duration::INFINITE),
+        ..reliable_writer()
+    };
+    let written = writer_with(goes, "Full", qos);
+    enable(&participants);
+    thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            loop {
+                if let Err(error) = written.write(&state(1, 1)) {
+                    return error;
+                }
+            }
+        });
+        // A sample that finds the reader full is not released.
+        until("it waits for a release", || {
+            testing::waiting_writers(goes) == Ok(1)
+        });
+        testing::fail(goes, "there are no more views").expect("enabled");
+        let reason = told.recv().expect("the listener is told");
+        assert_eq!(writing.join().expect("no panic"), Error::Error(reason));
+    });
+}
+
+#[test]
 fn what_is_written_as_the_group_fails_is_delivered_or_refused() {
     const THREADS: u32 = 3;
     for _ in 0..20 {

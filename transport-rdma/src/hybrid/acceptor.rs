@@ -2,16 +2,19 @@
 //! until they become peers' or are closed.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use super::handshake::LocalIdentity;
 use super::handshake_thread::HandshakeThread;
 use super::listeners::Listeners;
 use super::pending::{Shared, State};
 use super::rdma::StationRdma;
+use crate::fork::OwnerProcess;
+use crate::library_thread::LibraryThread;
 use crate::shm::error::SetupError;
 use crate::sleep::eventfd::create_eventfd;
 use crate::tcp;
+use crate::thread_settings::ThreadSettings;
 
 /// Handle of the listeners and their thread.
 #[derive(Debug)]
@@ -19,7 +22,7 @@ pub(super) struct Acceptor {
     pub(super) shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// A child of a fork has this value, but not the thread.
-    process: u32,
+    owner: OwnerProcess,
 }
 
 impl Acceptor {
@@ -28,6 +31,7 @@ impl Acceptor {
         listening: Listeners,
         streams: Arc<tcp::StreamTransport>,
         rdma: Option<Arc<StationRdma>>,
+        settings: &ThreadSettings,
     ) -> Result<Self, SetupError> {
         let shared = Arc::new(Shared {
             me,
@@ -50,20 +54,19 @@ impl Acceptor {
             });
         }
         let handshake_thread = HandshakeThread::new(Arc::clone(&shared), listening);
-        let thread = thread::Builder::new()
-            .name("spindle-accept".into())
-            .spawn(move || handshake_thread.run())
+        let thread = LibraryThread::named("spindle-accept")
+            .spawn_with(settings, move || handshake_thread.run())
             .map_err(SetupError::system("starting the thread that listens"))?;
         Ok(Self {
             shared,
             thread: Mutex::new(Some(thread)),
-            process: std::process::id(),
+            owner: OwnerProcess::this(),
         })
     }
 
     /// Ends the thread: accepts and calls no more. Idempotent.
     pub(super) fn close(&self) {
-        if self.process != std::process::id() {
+        if self.owner.is_inherited() {
             return;
         }
         let thread = self.thread.lock();

@@ -18,6 +18,7 @@ use super::rdma::StationRdma;
 use crate::shm;
 use crate::station::error::StationError;
 use crate::tcp;
+use crate::thread_settings::ThreadSettings;
 
 /// How long pushes by RDMA have to land when a station closes.
 const LAND_WITHIN: Duration = Duration::from_millis(500);
@@ -43,7 +44,7 @@ impl Network {
     pub(super) fn open(
         options: &NetworkOptions,
         host: &shm::Station,
-        domain: u32,
+        (domain, io): (u32, &ThreadSettings),
         here: &mut Address,
     ) -> Result<Self, HybridError> {
         if options.secret.as_ref().is_some_and(Vec::is_empty) {
@@ -59,13 +60,13 @@ impl Network {
         here.sockets = ips.into_iter().map(socket).collect();
         let (patience, wake) = (options.streams.user_timeout, Box::new(host.waker()));
         let part = patience / PART_OF_PATIENCE;
-        let rdma = StationRdma::open(&options.rdma, listening.ip(), part, wake)?;
+        let rdma = StationRdma::open(&options.rdma, listening.ip(), part, wake, io)?;
         let rdma = rdma.map(Arc::new);
         let (events, waker) = (Arc::clone(host.events()), Box::new(host.waker()));
         let closes = rdma.clone();
         let lost = move |peer| closes.iter().for_each(|rdma| rdma.lose(peer));
-        let streams =
-            tcp::StreamTransport::open(here.id, &options.streams, events, waker, Box::new(lost))?;
+        let (lost, streams) = (Box::new(lost), &options.streams);
+        let streams = tcp::StreamTransport::open(here.id, streams, events, waker, lost, io)?;
         let streams = Arc::new(streams);
         if let Some(rdma) = &rdma {
             rdma.serve(&streams);
@@ -77,7 +78,7 @@ impl Network {
             address: here.write(),
             secret: options.secret.clone(),
         };
-        let acceptor = Acceptor::open(me, listens, Arc::clone(&streams), rdma.clone())?;
+        let acceptor = Acceptor::open(me, listens, Arc::clone(&streams), rdma.clone(), io)?;
         Ok(Self {
             streams,
             rdma,

@@ -5,7 +5,6 @@
 //! side sends the last one. Steps that may block run on a thread of their own.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use super::handshake::{Frame, Verdict};
@@ -14,6 +13,7 @@ use super::pending::{
     CallOutcome, Ending, PendingConnection, Phase, Role, Shared, State, send_frame,
 };
 use super::rdma::TrialPair;
+use crate::library_thread::LibraryThread;
 use crate::station::error::StationError;
 
 /// How long a queue pair has to prove that it works.
@@ -104,7 +104,7 @@ fn work(
         drop(state);
         acceptor.kick();
     };
-    let thread = thread::Builder::new().name("spindle-pair".into());
+    let thread = LibraryThread::named("spindle-pair");
     if thread.spawn(work).is_err() {
         connection.path.done = Some(failed);
         shared.kick();

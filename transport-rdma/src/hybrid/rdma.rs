@@ -11,6 +11,7 @@ use super::error::HybridError;
 use super::options::RdmaUse;
 use crate::rdma::RdmaCounters;
 use crate::tcp;
+use crate::thread_settings::ThreadSettings;
 use crate::verbs::{Hooks, RdmaError, RdmaTransport};
 
 /// State shared by the threads of RDMA and those of the station.
@@ -84,6 +85,7 @@ impl StationRdma {
         listen: IpAddr,
         patience: core::time::Duration,
         wake: tcp::WakeHook,
+        io: &ThreadSettings,
     ) -> Result<Option<Self>, HybridError> {
         let (options, required) = match wanted {
             RdmaUse::Off => return Ok(None),
@@ -96,6 +98,7 @@ impl StationRdma {
             wake,
             failed: Box::new(move |peer, reason| tells.failed(peer, reason)),
             proved: Box::new(move |_| proves.recheck()),
+            io: *io,
         };
         match RdmaTransport::open(options, listen, patience, hooks) {
             Ok(core) => {

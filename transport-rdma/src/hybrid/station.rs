@@ -73,9 +73,9 @@ impl Station {
             on_host: host.address(),
             sockets: Vec::new(),
         };
-        let domain = options.host.domain;
+        let for_host = (options.host.domain, &options.host.io);
         let network = options.network.as_ref();
-        let network = network.map(|network| Network::open(network, &host, domain, &mut here));
+        let network = network.map(|network| Network::open(network, &host, for_host, &mut here));
         let network = network.transpose()?;
         Ok(Self {
             network,

@@ -13,6 +13,7 @@ use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags};
 
+use crate::fork::WritableRange;
 use crate::memory::{Region, load_acquire};
 
 /// Most passes of a freeze over a row whose owner is still writing.
@@ -35,6 +36,8 @@ pub(crate) struct Mapping {
     base: NonNull<u8>,
     len: usize,
     writable: bool,
+    /// Set if it is shared and writable: a child of `fork` has zeros there.
+    listed: Option<WritableRange>,
     /// A peer's file: a freeze skips its holes.
     pub(crate) file: Option<OwnedFd>,
 }
@@ -72,7 +75,7 @@ impl Mapping {
             let base = unsafe {
                 rustix::mm::mmap(ptr::null_mut(), len, protection, MapFlags::SHARED, file, 0)
             }?;
-            return Self::over(base, len, writable);
+            return Ok(Self::over(base, len, writable)?.keep_from_children());
         }
         // Aligned for huge pages; the kernel would choose an address aligned for pages only.
         let mut room = Self::private(len + HUGE, ProtFlags::empty())?;
@@ -90,7 +93,7 @@ impl Mapping {
         let behind = base.as_ptr().wrapping_add(len.next_multiple_of(page_len()));
         // SAFETY: this is the end of the room's address range, and nothing refers to it.
         unsafe { rustix::mm::munmap(behind.cast(), HUGE - skip) }?;
-        Ok(mapping)
+        Ok(mapping.keep_from_children())
     }
 
     /// Maps zeros that are private to this mapping.
@@ -111,7 +114,7 @@ impl Mapping {
         let base = unsafe {
             rustix::mm::mmap_anonymous(ptr::null_mut(), len, protection, MapFlags::SHARED)
         }?;
-        Self::over(base, len, true)
+        Ok(Self::over(base, len, true)?.keep_from_children())
     }
 
     fn over(base: *mut c_void, len: usize, writable: bool) -> Result<Self, Errno> {
@@ -119,8 +122,19 @@ impl Mapping {
             base: NonNull::new(base.cast()).ok_or(Errno::NOMEM)?,
             len,
             writable,
+            listed: None,
             file: None,
         })
+    }
+
+    /// Of a shared mapping: children of this process cannot write to it.
+    fn keep_from_children(mut self) -> Self {
+        if self.writable {
+            // SAFETY: a mapping that we own, accessed through `Region` only, and unmapped after
+            // this is dropped (`Drop`).
+            self.listed = Some(unsafe { WritableRange::new(self.base.as_ptr(), self.len) });
+        }
+        self
     }
 
     /// Populates the mapping from where `populated` left off: the kernel allocates its memory
@@ -249,6 +263,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        self.listed = None;
         // SAFETY: the range was mapped for `self`, and every region over it is gone, because
         // each holds `self`. A failure would leave it mapped, which is harmless.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };

@@ -11,6 +11,7 @@ use crate::rdma::{RdmaCounters, RdmaOptions};
 use crate::station::error::StationError;
 use crate::station::segment::{SegmentKey, SegmentRequest};
 use crate::tcp;
+use crate::thread_settings::ThreadSettings;
 
 #[path = "../verbs/error.rs"]
 mod error;
@@ -21,6 +22,7 @@ pub(crate) struct Hooks {
     pub(crate) wake: tcp::WakeHook,
     pub(crate) failed: Box<dyn Fn(u128, String) + Send + Sync>,
     pub(crate) proved: Box<dyn Fn(u128) + Send + Sync>,
+    pub(crate) io: ThreadSettings,
 }
 
 #[derive(Debug)]
@@ -33,7 +35,7 @@ impl RdmaTransport {
         _: Duration,
         hooks: Hooks,
     ) -> Result<Self, RdmaError> {
-        drop((hooks.wake, hooks.failed, hooks.proved));
+        drop((hooks.wake, hooks.failed, hooks.proved, hooks.io));
         Err(RdmaError::NotBuilt)
     }
 

@@ -15,6 +15,7 @@ use super::process;
 use super::socket::Deadline;
 use super::view_record::{ADDRESS_LEN_MAX, MemberEntry, ViewDecision, ViewRecord};
 use crate::fabric::peers::MEMBERS_MAX;
+use crate::fork::OwnerProcess;
 
 /// The result of entering a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +89,7 @@ pub struct DomainRegistry {
     me: MemberEntry,
     left: AtomicBool,
     /// A forked child has a copy of this value and must not act on it.
-    process: u32,
+    owner: OwnerProcess,
 }
 
 impl DomainRegistry {
@@ -106,7 +107,7 @@ impl DomainRegistry {
             domain: Domain::open(domain, directory)?,
             me,
             left: AtomicBool::new(false),
-            process: std::process::id(),
+            owner: OwnerProcess::this(),
         };
         if registry.me.id != 0 {
             registry.make_room(&registry.me)?;
@@ -284,7 +285,7 @@ impl DomainRegistry {
     /// A record without members stays: of two members that leave at the same time, one may
     /// record the common decision after the other has recorded it and left.
     pub fn leave(&self) -> Result<(), SetupError> {
-        if self.process != std::process::id() || self.left.swap(true, Ordering::Relaxed) {
+        if self.owner.is_inherited() || self.left.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
         self.domain.hide(self.me.id);

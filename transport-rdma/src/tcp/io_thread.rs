@@ -1,7 +1,7 @@
 //! The thread that serves all streams of a station. It blocks in epoll only.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
@@ -11,8 +11,11 @@ use rustix::io::Errno;
 use super::fault::Fault;
 use super::shared::Shared;
 use super::source::Source;
+use crate::fork::OwnerProcess;
+use crate::library_thread::LibraryThread;
 use crate::shm::error::SetupError;
 use crate::station::error::StationError;
+use crate::thread_settings::ThreadSettings;
 
 /// Most bytes that are read from one stream before the next one is served.
 const BUFFER_LEN: usize = 1 << 18;
@@ -25,11 +28,14 @@ pub(super) struct IoThread {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// A child of a fork has this value, but not the thread.
-    process: u32,
+    owner: OwnerProcess,
 }
 
 impl IoThread {
-    pub(super) fn start(shared: &Arc<Shared>) -> Result<Self, StationError> {
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        settings: &ThreadSettings,
+    ) -> Result<Self, StationError> {
         let served = Arc::clone(shared);
         let serve = move || {
             if let Err(errno) = serve(&served) {
@@ -38,22 +44,21 @@ impl IoThread {
                 links.iter().for_each(|link| served.fail(link, &fault));
             }
         };
-        let thread = thread::Builder::new()
-            .name("spindle-tcp".into())
-            .spawn(serve)
+        let thread = LibraryThread::named("spindle-tcp")
+            .spawn_with(settings, serve)
             .map_err(SetupError::system(
                 "starting the thread that serves the streams",
             ))?;
         Ok(Self {
             shared: Arc::clone(shared),
             thread: Mutex::new(Some(thread)),
-            process: std::process::id(),
+            owner: OwnerProcess::this(),
         })
     }
 
     /// Ends the thread once the peers have been told, or their time is over. Idempotent.
     pub(super) fn stop(&self) {
-        if self.process != std::process::id() {
+        if self.owner.is_inherited() {
             return;
         }
         let thread = self.thread.lock();

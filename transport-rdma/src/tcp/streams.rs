@@ -11,6 +11,7 @@ use crate::fabric::counters::PushCounters;
 use crate::fabric::failures::{Control, Failures};
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{FabricCounters, FailureCause, PeerFailure, WakeReason};
+use crate::fork::OwnerProcess;
 use crate::memory::Region;
 use crate::push_queue::{OwnSegment, Push};
 use crate::station::error::StationError;
@@ -28,6 +29,8 @@ pub(crate) struct StreamReach {
 #[derive(Debug)]
 pub(crate) struct Streams {
     shared: Arc<Shared>,
+    /// A child of a fork does nothing at its end.
+    owner: OwnerProcess,
     me: Rank,
     own: Arc<OwnSegment>,
     /// By rank; `None` for myself and for members on other paths or not connected.
@@ -92,6 +95,7 @@ impl Streams {
         let row = rows[request.me.index()].clone();
         Ok(Self {
             shared: Arc::clone(shared),
+            owner: OwnerProcess::this(),
             me: request.me,
             own: Arc::new(OwnSegment { slot, key, row }),
             links,
@@ -172,6 +176,9 @@ impl Streams {
 impl Drop for Streams {
     /// Sends what was pushed, as far as the streams accept it.
     fn drop(&mut self) {
+        if self.owner.is_inherited() {
+            return;
+        }
         self.shared.state().close_segment(self.own.key);
         for link in self.links.iter().flatten() {
             let shut = link.outgoing.shut(self.own.slot);

@@ -21,6 +21,7 @@ use crate::shm::error::SetupError;
 use crate::station::error::StationError;
 use crate::station::event::{EventQueue, MESSAGE_LEN_MAX};
 use crate::station::segment::{SegmentKey, SegmentRequest};
+use crate::thread_settings::ThreadSettings;
 
 /// Longest row, in bytes: far above any use, far below where lengths overflow.
 const ROW_LEN_MAX: usize = 1 << 40;
@@ -79,7 +80,7 @@ pub(crate) struct StreamTransport {
 }
 
 impl StreamTransport {
-    /// Events go to `events`. The I/O thread calls `wake`. `lost` is called when a peer is
+    /// Events go to `events`. The I/O thread has these settings and calls `wake`. `lost` is called when a peer is
     /// lost or dropped, before any event says so.
     pub(crate) fn open(
         id: u128,
@@ -87,9 +88,10 @@ impl StreamTransport {
         events: Arc<EventQueue>,
         wake: WakeHook,
         lost: LostHook,
+        thread: &ThreadSettings,
     ) -> Result<Self, StationError> {
         let shared = Arc::new(Shared::new(id, events, wake, lost)?);
-        let io = IoThread::start(&shared)?;
+        let io = IoThread::start(&shared, thread)?;
         Ok(Self {
             options: *options,
             shared,

@@ -2,14 +2,17 @@
 
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 
 use super::error::RdmaError;
 use super::shared::Shared;
+use crate::fork::OwnerProcess;
+use crate::library_thread::LibraryThread;
 use crate::sleep::eventfd::signal_eventfd;
+use crate::thread_settings::ThreadSettings;
 
 /// Handle of the thread, which ends when this is dropped.
 #[derive(Debug)]
@@ -17,11 +20,14 @@ pub(super) struct CompletionThread {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// A child of a fork has this value, but not the thread.
-    process: u32,
+    owner: OwnerProcess,
 }
 
 impl CompletionThread {
-    pub(super) fn start(shared: &Arc<Shared>) -> Result<Self, RdmaError> {
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        settings: &ThreadSettings,
+    ) -> Result<Self, RdmaError> {
         let served = Arc::clone(shared);
         let serve = move || {
             if let Err(errno) = serve(&served) {
@@ -31,20 +37,22 @@ impl CompletionThread {
                 }
             }
         };
-        let thread = thread::Builder::new().name("spindle-verbs".into());
-        let thread = thread.spawn(serve).map_err(|source| RdmaError::System {
-            what: "starting the thread that serves queue pairs",
-            source,
-        })?;
+        let thread = LibraryThread::named("spindle-verbs");
+        let thread = thread
+            .spawn_with(settings, serve)
+            .map_err(|source| RdmaError::System {
+                what: "starting the thread that serves queue pairs",
+                source,
+            })?;
         Ok(Self {
             shared: Arc::clone(shared),
             thread: Mutex::new(Some(thread)),
-            process: std::process::id(),
+            owner: OwnerProcess::this(),
         })
     }
 
     fn stop(&self) {
-        if self.process != std::process::id() {
+        if self.owner.is_inherited() {
             return;
         }
         let thread = self.thread.lock();

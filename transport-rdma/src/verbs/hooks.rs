@@ -1,6 +1,7 @@
-//! Callbacks of the RDMA transport.
+//! Callbacks of the RDMA transport, and the settings of its thread.
 
 use crate::tcp::WakeHook;
+use crate::thread_settings::ThreadSettings;
 
 /// Callbacks to the station. Called by any thread, without a lock held; they return soon.
 pub(crate) struct Hooks {
@@ -12,4 +13,6 @@ pub(crate) struct Hooks {
     pub(crate) failed: Box<dyn Fn(u128, String) + Send + Sync>,
     /// The peer's hello was received over its queue pair: this direction works.
     pub(crate) proved: Box<dyn Fn(u128) + Send + Sync>,
+    /// How its thread is scheduled.
+    pub(crate) io: ThreadSettings,
 }

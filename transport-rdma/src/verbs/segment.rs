@@ -13,6 +13,7 @@ use super::sys::{Access, Memory};
 use crate::fabric::counters::{PushCounters, SleepCounters};
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{FabricCounters, WakeReason};
+use crate::fork::OwnerProcess;
 use crate::memory::Region;
 use crate::memory::mapping::Mapping;
 use crate::push_queue::{OwnSegment, Push};
@@ -28,6 +29,8 @@ const HINT: &str = "no memory to be registered with the RDMA device; look at uli
 #[derive(Debug)]
 pub(crate) struct RdmaSegment {
     shared: Arc<Shared>,
+    /// A child of a fork does nothing at its end.
+    owner: OwnerProcess,
     me: Rank,
     own: Arc<OwnSegment>,
     /// By rank; `None` for members on other paths or not connected.
@@ -102,6 +105,7 @@ impl RdmaSegment {
         }
         Ok(Self {
             shared: Arc::clone(shared),
+            owner: OwnerProcess::this(),
             me: request.me,
             own,
             links,
@@ -237,6 +241,9 @@ fn introduce(
 impl Drop for RdmaSegment {
     /// Sends what was pushed, as far as the peers accept it.
     fn drop(&mut self) {
+        if self.owner.is_inherited() {
+            return;
+        }
         self.shared.state().close_segment(self.own.key);
         for link in self.links.iter().flatten() {
             let shut = link.outgoing.shut(self.own.slot);

@@ -47,10 +47,11 @@ impl RdmaTransport {
             what: "making an event descriptor",
             source: errno.into(),
         })?;
+        let io = hooks.io;
         let shared = Shared::new(device, channel, kick, patience, hooks);
         let shared = Arc::new(shared);
         Ok(Self {
-            _thread: CompletionThread::start(&shared)?,
+            _thread: CompletionThread::start(&shared, &io)?,
             shared,
         })
     }

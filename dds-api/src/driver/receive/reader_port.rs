@@ -135,6 +135,12 @@ impl<F: Fabric> ReaderPort<F> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// `None` in a child of `fork`: a thread of the parent had the lock, and never releases it here.
+    #[cold]
+    fn wait_for_state(&self) -> Option<MutexGuard<'_, ReaderState<F>>> {
+        (!self.reader.is_inherited()).then(|| self.state())
+    }
+
     fn try_state(&self) -> Option<MutexGuard<'_, ReaderState<F>>> {
         match self.state.try_lock() {
             Ok(state) => Some(state),
@@ -264,7 +270,14 @@ impl<F: Fabric> ReaderPort<F> {
 
     /// Works on the state, then lets arrivals in.
     fn with<R>(&self, work: impl FnOnce(&mut ReaderState<F>) -> R) -> R {
-        let mut state = self.state();
+        self.with_locked(self.state(), work)
+    }
+
+    fn with_locked<R>(
+        &self,
+        mut state: MutexGuard<'_, ReaderState<F>>,
+        work: impl FnOnce(&mut ReaderState<F>) -> R,
+    ) -> R {
         let result = work(&mut state);
         if self.has_pending_work() || state.is_behind() {
             self.drain(state, None);
@@ -323,7 +336,11 @@ impl<F: Fabric> ReaderPort<F> {
     pub(crate) fn return_loan(&self, mut items: Vec<Item<F>>) {
         // All at once, and without the lock: a writer may have to be woken.
         Held::release_all(items.iter_mut().filter_map(|(_, payload)| in_ring(payload)));
-        self.with(|state| {
+        let Some(state) = self.try_state().or_else(|| self.wait_for_state()) else {
+            std::mem::forget(items);
+            return;
+        };
+        self.with_locked(state, |state| {
             self.note_select();
             state.return_loan(items);
         });

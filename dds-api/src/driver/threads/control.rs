@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use spindle_dds_core::membership::{self, CONTROL_ROW_LEN, Member, MemberId, Request, View};
 use spindle_dds_core::{PreparedView, SegmentLayout, SubgroupId};
 use spindle_dds_transport::hybrid::{HybridError, Station};
+use spindle_dds_transport::library_thread::LibraryThread;
 use spindle_dds_transport::shm::{
     self, DecisionRefused, DomainRegistry, MemberEntry, StationEvent,
 };
@@ -199,8 +200,7 @@ impl ControlThread {
         let is_over = AtomicBool::new(false);
         let (prepared, later) = thread::scope(|scope| {
             let this = &*self;
-            let welcomes = thread::Builder::new()
-                .name("spindle-welcome".to_owned())
+            let welcomes = LibraryThread::named("spindle-welcome")
                 .spawn_scoped(scope, || this.welcome_until(&is_over))
                 .map_err(|error| Error::OutOfResources(format!("starting a thread: {error}")))?;
             let prepared = this.prepare(next);

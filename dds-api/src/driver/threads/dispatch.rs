@@ -63,7 +63,8 @@ impl Dispatcher {
         let mut generation = None;
         loop {
             bell.signal().reset();
-            if session.is_stopping() {
+            // A listener may have forked, and this be the child's only thread.
+            if session.is_stopping() || session.is_inherited() {
                 break;
             }
             let mut pending = notifier.take_called();

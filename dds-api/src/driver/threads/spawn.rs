@@ -3,7 +3,10 @@
 use std::io;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Weak};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
+
+use spindle_dds_transport::library_thread::LibraryThread;
+use spindle_dds_transport::thread_settings::ThreadSettings;
 
 use super::control::ControlThread;
 use super::dispatch::Dispatcher;
@@ -12,6 +15,7 @@ use super::waking::StreamWaker;
 use crate::condition::DataWaiter;
 use crate::driver::session::Session;
 use crate::error::{Error, Result};
+use crate::properties::ThreadsConfig;
 
 /// What a thread does.
 type Task = Box<dyn FnOnce() + Send>;
@@ -24,24 +28,32 @@ pub(crate) struct Threads(Vec<(Sender<Task>, JoinHandle<()>)>);
 
 impl Threads {
     /// Starts the polling, the control, the dispatch and the waking thread, in this
-    /// order.
-    pub(crate) fn spawn() -> Result<Self> {
+    /// order, with their settings.
+    ///
+    /// # Errors
+    /// OUT_OF_RESOURCES without threads; ERROR when the system refuses a setting.
+    pub(crate) fn spawn(config: &ThreadsConfig) -> Result<Self> {
         Self::of(
             [
-                "spindle-poll",
-                "spindle-control",
-                "spindle-dispatch",
-                "spindle-wake",
+                ("spindle-poll", config.poll),
+                ("spindle-control", config.control),
+                ("spindle-dispatch", config.dispatch),
+                ("spindle-wake", config.wake),
             ]
-            .map(named),
+            .map(|(name, settings)| (LibraryThread::named(name), settings)),
         )
     }
 
-    fn of<const N: usize>(builders: [thread::Builder; N]) -> Result<Self> {
-        let started: io::Result<Vec<_>> = builders.into_iter().map(start).collect();
-        started
-            .map(Self)
-            .map_err(|error| Error::OutOfResources(format!("no thread can be started: {error}")))
+    fn of<const N: usize>(threads: [(LibraryThread, ThreadSettings); N]) -> Result<Self> {
+        let started = threads
+            .into_iter()
+            .map(|(thread, settings)| start(thread, &settings));
+        let started: io::Result<Vec<_>> = started.collect();
+        started.map(Self).map_err(|error| match error.kind() {
+            // The settings are refused; the text says which, and why.
+            io::ErrorKind::Other => Error::Error(error.to_string()),
+            _ => Error::OutOfResources(format!("no thread can be started: {error}")),
+        })
     }
 
     /// Each thread begins with what it does for this session.
@@ -77,13 +89,12 @@ impl Threads {
     }
 }
 
-fn named(name: &str) -> thread::Builder {
-    thread::Builder::new().name(name.to_owned())
-}
-
-fn start(builder: thread::Builder) -> io::Result<(Sender<Task>, JoinHandle<()>)> {
+fn start(
+    thread: LibraryThread,
+    settings: &ThreadSettings,
+) -> io::Result<(Sender<Task>, JoinHandle<()>)> {
     let (sender, tasks) = mpsc::channel::<Task>();
-    let thread = builder.spawn(move || {
+    let thread = thread.spawn_with(settings, move || {
         if let Ok(task) = tasks.recv() {
             task();
         }
@@ -98,11 +109,16 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
+    fn thread() -> LibraryThread {
+        LibraryThread::named("spindle-test")
+    }
+
     #[test]
     fn a_thread_that_fails_to_start_starts_nothing() {
         // The last one cannot be started: no machine has so much memory.
-        let impossible = named("spindle-test").stack_size(usize::MAX / 4);
-        let failed = Threads::of([named("spindle-test"), impossible]);
+        let impossible = thread().stack_size(usize::MAX / 4);
+        let settings = ThreadSettings::default();
+        let failed = Threads::of([(thread(), settings), (impossible, settings)]);
         assert!(
             matches!(&failed, Err(Error::OutOfResources(text)) if text.contains("thread")),
             "{failed:?}"
@@ -113,11 +129,11 @@ mod tests {
     fn each_thread_does_its_task_or_ends_without_one() {
         let done = Arc::new(AtomicBool::new(false));
         let task = done.clone();
-        let threads = Threads::of([named("spindle-test")]).unwrap();
+        let threads = Threads::of([(thread(), ThreadSettings::default())]).unwrap();
         let threads = threads.run([Box::new(move || task.store(true, Ordering::SeqCst))]);
         join(threads, Duration::MAX);
         assert!(done.load(Ordering::SeqCst));
-        let (sender, thread) = start(named("spindle-test")).unwrap();
+        let (sender, thread) = start(thread(), &ThreadSettings::default()).unwrap();
         drop(sender);
         thread.join().unwrap();
     }

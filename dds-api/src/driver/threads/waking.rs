@@ -37,7 +37,8 @@ impl StreamWaker {
         let mut generation = None;
         loop {
             bell.signal().reset();
-            if session.is_stopping() {
+            // A waker may have forked, and this be the child's only thread.
+            if session.is_stopping() || session.is_inherited() {
                 break;
             }
             // Read before the readers: a deleted reader has notified its streams by then.

@@ -37,7 +37,7 @@ mod state;
 
 use core::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use self::address::Address;
@@ -45,6 +45,8 @@ use self::io_thread::IoThread;
 use self::packet::{PART_LEN_MAX, Packet};
 use self::shared::Shared;
 use crate::fabric::{FailureCause, WakeReason};
+use crate::fork::OwnerProcess;
+use crate::library_thread::LibraryThread;
 use crate::shm::domain::Domain;
 use crate::shm::doorbell::{DoorbellChoice, has_futex_waitv};
 use crate::shm::error::SetupError;
@@ -67,7 +69,7 @@ pub struct Station {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// A child of a fork has this value, but not the thread.
-    process: u32,
+    owner: OwnerProcess,
 }
 
 impl Station {
@@ -84,12 +86,11 @@ impl Station {
         let station = Self {
             shared: Arc::clone(&shared),
             thread: Mutex::new(None),
-            process: std::process::id(),
+            owner: OwnerProcess::this(),
         };
         let io_thread = IoThread::new(Arc::clone(&shared), listener);
-        let thread = thread::Builder::new()
-            .name("spindle-station".into())
-            .spawn(move || io_thread.run())
+        let thread = LibraryThread::named("spindle-station")
+            .spawn_with(&options.io, move || io_thread.run())
             .map_err(SetupError::system("starting the thread of a station"))
             .inspect_err(|_| shared.domain.files().remove(&shared.address.file()))?;
         *station.thread() = Some(thread);
@@ -220,7 +221,7 @@ impl Station {
     /// return [`StationError::Closed`]. Segments keep working, but report no failures any
     /// more. Idempotent; dropping a station closes it.
     pub fn close(&self) {
-        if self.process != std::process::id() {
+        if self.owner.is_inherited() {
             return;
         }
         let Some(thread) = self.thread().take() else {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::shm::doorbell::DoorbellChoice;
+use crate::thread_settings::ThreadSettings;
 
 /// How to open a [`Station`](super::Station).
 #[derive(Debug, Clone)]
@@ -20,6 +21,8 @@ pub struct HostOptions {
     /// not fault. Opening takes longer, but not beyond its deadline: memory that is not there
     /// by then follows soon after. Needs Linux 5.14.
     pub prefault: bool,
+    /// How its I/O thread is scheduled, and those of a network.
+    pub io: ThreadSettings,
 }
 
 impl HostOptions {
@@ -31,6 +34,7 @@ impl HostOptions {
             directory: None,
             doorbell: DoorbellChoice::Auto,
             prefault: false,
+            io: ThreadSettings::default(),
         }
     }
 }

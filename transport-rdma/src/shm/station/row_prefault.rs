@@ -5,13 +5,13 @@
 //! which ends with the row.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::Instant;
 
 use rustix::io::Errno;
 use tracing::warn;
 
 use crate::fabric::peers::Rank;
+use crate::library_thread::LibraryThread;
 use crate::memory::mapping::{Mapping, Populated};
 
 /// Allocates a row's memory: as much as possible before `deadline`, the rest in the
@@ -26,7 +26,7 @@ pub(super) fn prefault(row: &Arc<Mapping>, rank: Rank, deadline: Instant) {
 }
 
 fn go_on(row: Arc<Mapping>, rank: Rank, mut populated: Populated) {
-    let thread = thread::Builder::new().name("spindle-prefault".into());
+    let thread = LibraryThread::named("spindle-prefault");
     let rest = move || {
         // The row is in use as long as another reference exists.
         if let Err(errno) = row.populate(&mut populated, || Arc::strong_count(&row) > 1) {
@@ -45,6 +45,7 @@ fn refused(rank: Rank, errno: Errno) {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
     use std::time::Duration;
 
     use super::*;

@@ -12,6 +12,7 @@ use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{
     Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, Sleeper, WakeInterest,
 };
+use crate::fork::OwnerProcess;
 use crate::memory::Region;
 use crate::memory::mapping::Mapping;
 use crate::sleep::{self, Fenced};
@@ -29,6 +30,8 @@ use crate::station::segment::SegmentKey;
 #[derive(Debug)]
 pub struct ShmSegment {
     shared: Arc<Shared>,
+    /// A child of a fork does nothing at its end.
+    owner: OwnerProcess,
     key: SegmentKey,
     me: Rank,
     rows: Vec<Region>,
@@ -82,6 +85,7 @@ impl ShmSegment {
         Self {
             own: regions[me.index()].clone(),
             shared,
+            owner: OwnerProcess::this(),
             key,
             me,
             rows: regions,
@@ -142,7 +146,9 @@ impl ShmSegment {
 
 impl Drop for ShmSegment {
     fn drop(&mut self) {
-        self.shared.forget(self.key);
+        if !self.owner.is_inherited() {
+            self.shared.forget(self.key);
+        }
     }
 }
 

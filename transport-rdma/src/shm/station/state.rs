@@ -16,6 +16,7 @@ use super::packet::Packet;
 use super::sleep_state::{DOORBELLS, SleepState, WakeTarget};
 use crate::fabric::FailureCause;
 use crate::fabric::failures::Control;
+use crate::fork::OwnerProcess;
 use crate::memory::Region;
 use crate::shm::socket;
 use crate::station::event::{EventQueue, QUEUE_LEN_MAX, StationEvent};
@@ -63,6 +64,7 @@ pub(super) struct Connection {
     pub(super) partial: Vec<u8>,
     /// Nothing is sent before this time: too many descriptors are in flight.
     pub(super) paused_until: Option<Instant>,
+    owner: OwnerProcess,
 }
 
 impl Connection {
@@ -75,6 +77,7 @@ impl Connection {
             out_len: 0,
             partial: Vec::new(),
             paused_until: None,
+            owner: OwnerProcess::this(),
         }
     }
 
@@ -92,6 +95,9 @@ impl Connection {
 impl Drop for Connection {
     /// Shut down explicitly: forked children may have the socket open, too.
     fn drop(&mut self) {
+        if self.owner.is_inherited() {
+            return;
+        }
         let _ = rustix::net::shutdown(&*self.socket, rustix::net::Shutdown::Both);
     }
 }

@@ -103,6 +103,7 @@ impl Station {
                 failures.push((peer, why));
             }),
             proved: Box::new(|_| {}),
+            io: Default::default(),
         };
         let listen = [10, 77, 0, node].into();
         Self {

@@ -20,6 +20,7 @@ fn a_device_that_is_not_there_is_named() {
         wake: Box::new(|_, _| {}),
         failed: Box::new(|_, _| {}),
         proved: Box::new(|_| {}),
+        io: Default::default(),
     };
     let options = RdmaOptions {
         device: Some("no such device".to_owned()),
