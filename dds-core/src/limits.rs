@@ -34,12 +34,21 @@ pub const DIGEST_EVERY: u64 = 1 << 16;
 /// Last checkpoints of the digest in a row.
 pub const DIGESTS_KEPT: u64 = 8;
 
-/// Most bytes of a member's requests in one view: its changed endpoints, and those of the
-/// participants that it sponsors.
+/// Most bytes of a request: of an update the changed endpoints, of a join the participant.
 pub const REQUEST_LEN_MAX: usize = 1 << 16;
 
-/// Most bytes of the list of subgroups that a leader is about to replace.
-pub const INTENT_LEN_MAX: usize = 1 << 14;
+/// Bytes of a member's requests in one view, with which any further one still has room. With
+/// more, the leader ends the view even if all of them are refused.
+pub const REQUESTS_LEN_FEW: usize = 1 << 14;
+
+/// Most bytes of a member's requests in one view.
+pub const REQUESTS_LEN_MAX: usize = REQUEST_LEN_MAX + REQUESTS_LEN_FEW;
+
+/// Most bytes of a leader's intent: a proposal without trims, and a flag.
+pub const INTENT_LEN_MAX: usize = PROPOSAL_LEN_MAX / 2 + 128;
+
+/// Most bytes of a member's answer to an intent.
+pub const ANSWER_LEN_MAX: usize = 256;
 
 /// Most bytes of a member's report of its counts.
 pub const REPORT_LEN_MAX: usize = 1 << 16;
@@ -64,10 +73,11 @@ const _: () = {
     // Extents are counted in granules by 32-bit wrapping cursors.
     assert!(RING_BYTES_MAX / GRANULE as u64 <= 1 << 31);
     assert!(DIGESTS_KEPT.is_power_of_two());
-    // A list of subgroups, at most two bytes each.
-    assert!(INTENT_LEN_MAX >= 8 + SUBGROUPS_MAX * 2);
+    assert!(ANSWER_LEN_MAX >= REASON_LEN_MAX);
     // Trims are as long as a report. With all members expelled there is room for one
     // request at least.
     assert!(PROPOSAL_LEN_MAX / 2 >= REPORT_LEN_MAX);
     assert!(PROPOSAL_LEN_MAX / 2 > REQUEST_LEN_MAX + (MEMBERS_MAX + 1) * (REASON_LEN_MAX + 32));
+    // An intent with so many refusals is agreed, even if nothing else is in it.
+    assert!(INTENT_LEN_MAX / 4 > REASON_LEN_MAX + 32);
 };

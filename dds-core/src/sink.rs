@@ -5,7 +5,7 @@ use std::sync::Arc;
 use spindle_dds_transport::Fabric;
 
 use crate::ids::SubgroupId;
-use crate::membership::{Decision, Finish, OutReason, Request, View};
+use crate::membership::{Decision, Finish, OutReason, Preparation, Refusal, Request, View};
 use crate::subgroup::MessageRun;
 use crate::subgroup::held::Delivery;
 
@@ -57,16 +57,22 @@ pub enum EngineEvent {
         /// Digest of the epoch's order: equal at all members that go on.
         digest: u64,
     },
+    /// The driver prepares everything that this view needs, and answers by
+    /// [`Engine::prepared`](crate::Engine::prepared). What it prepared before for the same view is
+    /// not needed any more.
+    Prepare(Preparation),
+    /// What the driver has prepared is not needed any more: the view goes on.
+    CallOff,
     /// The driver decides, in the domain's record on this host, whether the domain goes on with
     /// this view, and answers by [`Engine::decided`](crate::Engine::decided).
     Decide(Decision),
     /// A request of this participant is refused: no view will fulfil it, and nothing of it has
-    /// changed. Comes immediately before [`ViewEnded`](Self::ViewEnded).
+    /// changed. The view may go on.
     Refused {
         /// The request.
         request: Request,
-        /// Why it cannot be fulfilled, for people.
-        why: String,
+        /// Why it cannot be fulfilled.
+        refusal: Refusal,
     },
     /// A view has ended, and all of it has been delivered. The driver prepares the
     /// next one for [`Engine::install`](crate::Engine::install), if this participant is in it.

@@ -40,7 +40,6 @@ const SAFE: &[&str] = &[
     "spindle-dds-qos",
     "spindle-dds-sim",
     "spindle-dds-children",
-    "spindle-dds-processes",
     "spindle-dds",
     "spindle-dds-examples",
     "spindle-dds-tools",

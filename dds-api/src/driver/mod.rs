@@ -23,7 +23,7 @@ mod group_status;
 mod receive;
 mod send;
 mod session;
-mod threads;
+pub(crate) mod threads;
 mod waiting;
 
 pub(crate) use endpoints::announced_matches::AnnouncementReader;

@@ -6,7 +6,9 @@
 //!     no member lives, and
 //!     it may: found it, be view 1
 //!     else: connect, Ask ----------> does it fit? --no--> Refused
-//!                                    Engine::request(Join) ... the next view has it
+//!                                    Engine::request(Join) ... the next view may have it
+//!     make its segments <----------- Prepare
+//!     Prepared, or what it lacks --> ... the next view has it
 //!     enter that view <------------- Welcome
 //!
 //!                                    another newcomer
@@ -24,14 +26,14 @@ mod network;
 mod newcomer;
 mod packet;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Instant;
 
+use spindle_dds_transport::RdmaError;
 use spindle_dds_transport::hybrid::HybridError;
 use spindle_dds_transport::shm::{SetupError, StationError};
-use spindle_dds_transport::{FABRIC_AREA, Rank, RdmaError, SegmentKey, SegmentRequest};
 
 use self::newcomer::{Joined, Newcomer};
 use crate::driver::{
@@ -56,11 +58,14 @@ pub(crate) fn join(participant: &ParticipantCore, cancel: &CancelToken) -> Resul
     let threads = Threads::spawn(&config.threads)?;
     let local_endpoints = &participant.local_endpoints;
     let newcomer = Newcomer::new(participant)?;
+    let sleep_segment = newcomer.sleep_segment()?;
     let joined = newcomer.enter(Instant::now() + config.join_timeout, cancel)?;
     let Joined {
         newcomer,
         view,
         digest,
+        preparation,
+        ready,
     } = joined;
     let Newcomer {
         station,
@@ -68,14 +73,6 @@ pub(crate) fn join(participant: &ParticipantCore, cancel: &CancelToken) -> Resul
         me,
         ..
     } = newcomer;
-    let bed = SegmentRequest {
-        key: SegmentKey { epoch: 0, index: 0 },
-        members: vec![me.id.0],
-        me: Rank(0),
-        row_lens: vec![FABRIC_AREA],
-        control: false,
-    };
-    let bed = station.segment(&bed, Instant::now()).map_err(unmade)?;
     let control_queue = Arc::new(ControlQueue::new(station.clone()));
     let start = SessionStart {
         id: me.id,
@@ -87,7 +84,7 @@ pub(crate) fn join(participant: &ParticipantCore, cancel: &CancelToken) -> Resul
     };
     let notifier = participant.notifier().clone();
     let session = Session::new(
-        bed,
+        sleep_segment,
         start,
         local_endpoints.clone(),
         participant.group_status.clone(),
@@ -107,6 +104,9 @@ pub(crate) fn join(participant: &ParticipantCore, cancel: &CancelToken) -> Resul
         limit: config.failure_limit,
         view,
         digest,
+        preparation,
+        ready,
+        gave_up: BTreeMap::new(),
         asked: BTreeSet::new(),
         lost: BTreeSet::new(),
         later: VecDeque::new(),
@@ -167,7 +167,7 @@ fn unavailable(error: &RdmaError) -> String {
     format!("property {RDMA} is required, but {error}")
 }
 
-fn unmade(error: HybridError) -> Error {
+pub(crate) fn unmade(error: HybridError) -> Error {
     match error {
         HybridError::Join(error) | HybridError::Station(StationError::System(error)) => {
             refused(error)

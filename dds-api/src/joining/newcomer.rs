@@ -11,6 +11,7 @@ use spindle_dds_transport::hybrid::{
 use spindle_dds_transport::shm::{
     self, DomainRegistry, DomainState, DoorbellChoice, EnterOutcome, MemberEntry, StationEvent,
 };
+use spindle_dds_transport::{FABRIC_AREA, Rank, SegmentKey, SegmentRequest};
 
 use super::join_protocol::{JoinProtocol, JoinTimeouts, Known, Next, NotYet, Reached, Target};
 use super::network::{self, Contact};
@@ -18,12 +19,16 @@ use super::packet::{Answer, Ask, Packet};
 use super::{random_id, refused, unmade};
 use crate::discovery::ParticipantInfo;
 use crate::driver::CancelToken;
+use crate::driver::threads::preparation::{self, ViewSegments};
 use crate::error::{Error, Result};
 use crate::participant::ParticipantCore;
 use crate::properties::{Doorbell, PREFER_AVAILABILITY, SECRET_FILE};
+use crate::wire::Wire;
 
 /// How long to wait for an event before checking whether the join is cancelled.
 const LISTEN_FOR: Duration = Duration::from_millis(20);
+/// How often to look for members that are gone while a view is prepared.
+const WATCH_EVERY: Duration = Duration::from_millis(50);
 /// How long an attempt to connect may take.
 const CALL_WITHIN: Duration = Duration::from_secs(1);
 
@@ -41,6 +46,13 @@ pub(super) struct Newcomer {
     views: BTreeMap<u128, Vec<u8>>,
     /// Refusals already warned of.
     refusals: BTreeSet<String>,
+    limit: Duration,
+    /// What it has prepared of a view that it may come to be in.
+    ready: Option<ViewSegments>,
+    /// Why it could not prepare the last one, if it could not.
+    lack: Option<Error>,
+    /// Whether it has been asked to prepare one.
+    has_prepared: bool,
 }
 
 /// A newcomer that is in its first view.
@@ -49,6 +61,9 @@ pub(super) struct Joined {
     pub(super) view: Arc<View>,
     /// Digest of the decision that made the view.
     pub(super) digest: u64,
+    /// Number of the preparation of the view; 0 for a founder.
+    pub(super) preparation: u64,
+    pub(super) ready: Option<ViewSegments>,
 }
 
 impl Newcomer {
@@ -106,7 +121,24 @@ impl Newcomer {
             present: Vec::new(),
             views: BTreeMap::new(),
             refusals: BTreeSet::new(),
+            limit: config.failure_limit,
+            ready: None,
+            lack: None,
+            has_prepared: false,
         })
+    }
+
+    /// The segment in which the participant's threads sleep between two views.
+    pub(super) fn sleep_segment(&self) -> Result<Wire> {
+        let request = SegmentRequest {
+            key: SegmentKey { epoch: 0, index: 0 },
+            members: vec![self.me.id.0],
+            me: Rank(0),
+            row_lens: vec![FABRIC_AREA],
+            control: false,
+        };
+        let made = self.station.segment(&request, Instant::now());
+        made.map_err(unmade)
     }
 
     /// Runs until the participant is in a view, as a member or as the founder.
@@ -128,7 +160,7 @@ impl Newcomer {
                         .map_err(refused)?;
                     if entered == EnterOutcome::Founded {
                         self.warn_if_alone(&protocol);
-                        return Ok(self.joined(alone, 0));
+                        return Ok(self.joined(alone, 0, 0));
                     }
                     Duration::ZERO
                 }
@@ -150,18 +182,21 @@ impl Newcomer {
                 Next::GiveUp => return Err(self.no_common_secret(&protocol)),
             };
             if let Some(event) = self.station.next_event(wait)
-                && let Some((view, digest)) = self.handle(&mut protocol, since.elapsed(), event)?
+                && let Some(welcome) = self.handle(&mut protocol, since.elapsed(), event)?
             {
-                return Ok(self.joined(view, digest));
+                let (view, digest, preparation) = welcome;
+                return Ok(self.joined(view, digest, preparation));
             }
         }
     }
 
-    fn joined(self, view: View, digest: u64) -> Joined {
+    fn joined(mut self, view: View, digest: u64, preparation: u64) -> Joined {
         Joined {
+            ready: self.ready.take(),
             newcomer: self,
             view: Arc::new(view),
             digest,
+            preparation,
         }
     }
 
@@ -309,13 +344,14 @@ impl Newcomer {
         }
     }
 
-    /// Returns the view that has this newcomer, and the digest of the decision that made it.
+    /// Returns the view that has this newcomer, the digest of the decision that made it, and the
+    /// number of its preparation.
     fn handle(
         &mut self,
         protocol: &mut JoinProtocol,
         now: Duration,
         event: StationEvent,
-    ) -> Result<Option<(View, u64)>> {
+    ) -> Result<Option<(View, u64, u64)>> {
         let (from, bytes) = match event {
             StationEvent::Connected { .. } => return Ok(None),
             StationEvent::Closed { id, cause } => {
@@ -341,29 +377,91 @@ impl Newcomer {
                 };
                 protocol.not_yet(now, from, said, &dead);
             }
-            Ok(Packet::Welcome { digest, last, part }) => {
-                if !protocol.is_welcome_by(from) {
-                    self.views.remove(&from);
-                    return Ok(None);
-                }
-                self.views.entry(from).or_default().extend(part);
-                if last {
-                    let bytes = self.views.remove(&from).unwrap_or_default();
-                    return Ok(self.view(&bytes).map(|view| (view, digest)));
+            Ok(Packet::Welcome {
+                digest,
+                preparation,
+                last,
+                part,
+            }) => {
+                let is_welcome = protocol.is_welcome_by(from);
+                let view = self.take_part(from, is_welcome, last, part);
+                return Ok(view.map(|view| (view, digest, preparation)));
+            }
+            Ok(Packet::Prepare { number, last, part }) => {
+                let is_welcome = protocol.is_welcome_by(from);
+                if let Some(view) = self.take_part(from, is_welcome, last, part) {
+                    let lack = self.prepare(&view, number);
+                    let view = view.id;
+                    self.send(from, &Packet::Prepared { view, number, lack });
                 }
             }
             Ok(Packet::Refused(reason)) if protocol.is_asking(from) => {
-                return Err(Error::Error(reason));
+                return Err(match self.lack.take() {
+                    Some(Error::OutOfResources(lack)) => Error::OutOfResources(lack),
+                    _ if self.has_prepared => Error::OutOfResources(reason),
+                    _ => Error::Error(reason),
+                });
             }
             Err(reason) if protocol.is_asking(from) => return Err(Error::Error(reason)),
             Ok(Packet::StatusRequest) => {
                 let why = "it is in no group yet".to_owned();
                 self.send(from, &Packet::Refused(why));
             }
-            Ok(Packet::Refused(_) | Packet::Status { .. }) => {}
+            Ok(
+                Packet::GivesUp(_)
+                | Packet::Prepared { .. }
+                | Packet::Refused(_)
+                | Packet::Status { .. },
+            ) => {}
             Err(reason) => self.send(from, &Packet::Refused(reason)),
         }
         Ok(None)
+    }
+
+    /// Takes a part of a view; returns the view with the last part.
+    fn take_part(
+        &mut self,
+        from: u128,
+        is_welcome: bool,
+        last: bool,
+        part: Vec<u8>,
+    ) -> Option<View> {
+        if !is_welcome {
+            self.views.remove(&from);
+            return None;
+        }
+        self.views.entry(from).or_default().extend(part);
+        let bytes = last.then(|| self.views.remove(&from).unwrap_or_default())?;
+        self.view(&bytes)
+    }
+
+    /// Prepares a view that this newcomer may come to be in. Returns what it lacks.
+    fn prepare(&mut self, view: &View, number: u64) -> Option<String> {
+        self.has_prepared = true;
+        let is_it = |it: &ViewSegments| (it.view, it.preparation) == (view.id, number);
+        if self.ready.as_ref().is_some_and(is_it) {
+            return None;
+        }
+        self.ready = None;
+        let (station, limit) = (&self.station, self.limit);
+        let others = view.members.iter().filter(|it| it.id != self.me.id);
+        let others: Vec<Member> = others.cloned().collect();
+        let mut watched_at = Instant::now();
+        // Another newcomer may be gone.
+        let mut watch = || {
+            if watched_at.elapsed() > WATCH_EVERY {
+                watched_at = Instant::now();
+                preparation::give_up_gone(station, &self.register, &others);
+            }
+        };
+        let made = preparation::make(station, self.me.id, view, number, limit, &mut watch);
+        match made {
+            Ok(ready) => {
+                (self.ready, self.lack) = (Some(ready), None);
+                None
+            }
+            Err(error) => Some(self.lack.insert(error).to_string()),
+        }
     }
 
     /// Answers another newcomer: what this host knows of the members that it is missing.

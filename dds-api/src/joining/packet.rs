@@ -16,10 +16,28 @@ const PART_LEN: usize = 512 << 10;
 pub(crate) enum Packet {
     /// A newcomer asks to be let in.
     Ask(Ask),
+    /// A part of a view that the newcomer may come to be in: it prepares it, and answers.
+    Prepare {
+        /// Number of the preparation among those of the view.
+        number: u64,
+        last: bool,
+        part: Vec<u8>,
+    },
+    /// The newcomer has prepared a view, or lacks something for it.
+    Prepared {
+        /// Number of the view.
+        view: u64,
+        /// Number of the preparation.
+        number: u64,
+        /// What it lacks.
+        lack: Option<String>,
+    },
     /// A part of the view that has the newcomer.
     Welcome {
         /// Of the decision that made the view.
         digest: u64,
+        /// Number of the preparation by which the newcomer has prepared it.
+        preparation: u64,
         last: bool,
         part: Vec<u8>,
     },
@@ -27,6 +45,8 @@ pub(crate) enum Packet {
     Refused(String),
     /// The participant that was asked is in no group either.
     NotYet(Answer),
+    /// A member leaves the group, as it lacks something for the view, and why.
+    GivesUp(String),
     /// A monitor asks for the participant's figures.
     StatusRequest,
     /// A part of the answer: [`ParticipantFigures`](crate::monitor::ParticipantFigures).
@@ -76,14 +96,37 @@ impl Packet {
                     out.extend(alone.to_bytes());
                 }
             }
-            Self::Welcome { digest, last, part } => {
+            Self::Prepare { number, last, part } => {
+                out.push(7);
+                out.extend(number.to_le_bytes());
+                out.push(u8::from(*last));
+                out.extend(part);
+            }
+            Self::Prepared { view, number, lack } => {
+                out.push(8);
+                out.extend(view.to_le_bytes());
+                out.extend(number.to_le_bytes());
+                out.push(u8::from(lack.is_some()));
+                out.extend(lack.iter().flat_map(|lack| lack.as_bytes()));
+            }
+            Self::Welcome {
+                digest,
+                preparation,
+                last,
+                part,
+            } => {
                 out.push(2);
                 out.extend(digest.to_le_bytes());
+                out.extend(preparation.to_le_bytes());
                 out.push(u8::from(*last));
                 out.extend(part);
             }
             Self::Refused(reason) => {
                 out.push(3);
+                out.extend(reason.as_bytes());
+            }
+            Self::GivesUp(reason) => {
+                out.push(9);
                 out.extend(reason.as_bytes());
             }
             Self::NotYet(answer) => {
@@ -115,15 +158,18 @@ impl Packet {
     }
 
     /// A view in as many packets as it takes.
-    pub(crate) fn welcome(view: &View, digest: u64) -> Vec<Vec<u8>> {
-        let bytes = view.to_bytes();
-        let count = bytes.len().div_ceil(PART_LEN);
-        let parts = bytes.chunks(PART_LEN).zip(1..);
-        let packet = |(part, at): (&[u8], usize)| {
-            let (last, part) = (at == count, part.to_vec());
-            Self::Welcome { digest, last, part }.write()
-        };
-        parts.map(packet).collect()
+    pub(crate) fn welcome(view: &View, digest: u64, preparation: u64) -> Vec<Vec<u8>> {
+        in_parts(view, |last, part| Self::Welcome {
+            digest,
+            preparation,
+            last,
+            part,
+        })
+    }
+
+    /// A view that is to be prepared, in as many packets as it takes.
+    pub(crate) fn prepare(view: &View, number: u64) -> Vec<Vec<u8>> {
+        in_parts(view, |last, part| Self::Prepare { number, last, part })
     }
 
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, String> {
@@ -144,6 +190,9 @@ impl Packet {
             3 => Some(Self::Refused(String::from_utf8_lossy(rest).into_owned())),
             4 => read_answer(rest).map(Self::NotYet),
             5 => rest.is_empty().then_some(Self::StatusRequest),
+            9 => Some(Self::GivesUp(String::from_utf8_lossy(rest).into_owned())),
+            7 => read_prepare(rest),
+            8 => read_prepared(rest),
             6 => read_told(rest),
             _ => None,
         };
@@ -185,11 +234,43 @@ fn read_ask(mut rest: &[u8]) -> Option<Ask> {
     })
 }
 
-fn read_welcome(mut rest: &[u8]) -> Option<Packet> {
-    let digest = u64::from_le_bytes(take(&mut rest)?);
+fn in_parts(view: &View, packet: impl Fn(bool, Vec<u8>) -> Packet) -> Vec<Vec<u8>> {
+    let bytes = view.to_bytes();
+    let count = bytes.len().div_ceil(PART_LEN);
+    let parts = bytes.chunks(PART_LEN).zip(1..);
+    let packet = |(part, at): (&[u8], usize)| packet(at == count, part.to_vec()).write();
+    parts.map(packet).collect()
+}
+
+fn read_prepare(mut rest: &[u8]) -> Option<Packet> {
+    let number = u64::from_le_bytes(take(&mut rest)?);
     let last = take_flags(&mut rest, 1)? == 1;
     let part = rest.to_vec();
-    Some(Packet::Welcome { digest, last, part })
+    Some(Packet::Prepare { number, last, part })
+}
+
+fn read_prepared(mut rest: &[u8]) -> Option<Packet> {
+    let view = u64::from_le_bytes(take(&mut rest)?);
+    let number = u64::from_le_bytes(take(&mut rest)?);
+    let lacks = take_flags(&mut rest, 1)? == 1;
+    if !lacks && !rest.is_empty() {
+        return None;
+    }
+    let lack = lacks.then(|| String::from_utf8_lossy(rest).into_owned());
+    Some(Packet::Prepared { view, number, lack })
+}
+
+fn read_welcome(mut rest: &[u8]) -> Option<Packet> {
+    let digest = u64::from_le_bytes(take(&mut rest)?);
+    let preparation = u64::from_le_bytes(take(&mut rest)?);
+    let last = take_flags(&mut rest, 1)? == 1;
+    let part = rest.to_vec();
+    Some(Packet::Welcome {
+        digest,
+        preparation,
+        last,
+        part,
+    })
 }
 
 fn read_answer(mut rest: &[u8]) -> Option<Answer> {
@@ -224,7 +305,7 @@ mod tests {
     use super::*;
     use spindle_dds_core::membership::{HostId, MemberId};
 
-    fn examples() -> [Packet; 6] {
+    fn examples() -> [Packet; 10] {
         let member = Member {
             id: MemberId(7),
             host: HostId(1 << 100),
@@ -247,12 +328,29 @@ mod tests {
                 founds: true,
                 missing: (0..3).map(entry).collect(),
             }),
+            Packet::Prepare {
+                number: 3,
+                last: false,
+                part: vec![4, 5],
+            },
+            Packet::Prepared {
+                view: 9,
+                number: 3,
+                lack: None,
+            },
+            Packet::Prepared {
+                view: 9,
+                number: 3,
+                lack: Some("memory".to_owned()),
+            },
             Packet::Welcome {
                 digest: u64::MAX,
+                preparation: 3,
                 last: true,
                 part: vec![1, 2, 3],
             },
             Packet::Refused("no room".to_owned()),
+            Packet::GivesUp("no memory".to_owned()),
             Packet::NotYet(Answer {
                 promises: true,
                 is_out: false,

@@ -169,7 +169,7 @@ impl WriterCore {
     }
 
     /// The group does not accept the writer: operations fail with this reason.
-    pub(crate) fn refuse(&self, reason: String) {
+    pub(crate) fn refuse(&self, reason: Error) {
         if let Some(port) = self.side.port.get() {
             port.refuse(reason);
         }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use spindle_dds_core::{Claim, CommitMeta, DeliveryClass, MessageKind};
+use spindle_dds_core::{Claim, CommitMeta, Committed, DeliveryClass, MessageKind};
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_qos::Duration;
 
@@ -127,49 +127,20 @@ impl LoanSlot {
             Some(claim) if !self.is_dropped => claim,
             _ => return writer.drop_sample(),
         };
-        let limited = match &writer.side.limits {
-            None => None,
-            Some(limits) => {
-                let (name, on_its_way) = match &writer.side.keys {
-                    None => (key, None),
-                    Some(keys) => {
-                        let built = claim.bytes().get(..used).unwrap_or_default();
-                        let named =
-                            limits.name_key(keys, kind, built, writer.side.encapsulation)?;
-                        (named.name, Some(named))
-                    }
-                };
-                let permit = match self.permit.take() {
-                    None => None,
-                    Some(permit) => match writer.name_instance(limits, permit, name)? {
-                        None => return writer.drop_sample(),
-                        permit => permit,
-                    },
-                };
-                Some((limits, permit, name, on_its_way))
-            }
-        };
-        let port = writer.port()?;
-        let meta = CommitMeta {
+        let message = Message {
+            used,
             kind,
-            flags: 0,
-            encapsulation: writer.side.encapsulation.0,
-            writer: writer.number,
+            key,
             timestamp,
-            topic: port.topic(),
-            key_hash: key.0,
-            skipped: writer.take_unannounced(),
         };
-        let Some(index) = port.commit(claim, used, &meta, || writer.patience())? else {
-            let unannounced = &writer.side.unannounced;
-            unannounced.fetch_add(meta.skipped.into(), Ordering::Relaxed);
-            return writer.drop_sample();
+        let sent = match &writer.side.limits {
+            None => send(writer, claim, message)?,
+            Some(limits) => send_within(limits, writer, claim, &mut self.permit, message)?,
         };
-        let committed = claim.committed(index);
-        if let Some((limits, permit, name, _on_its_way)) = limited {
-            settle(limits, permit, kind, name, SendPosition::of(&committed));
+        match sent {
+            Some(committed) => Ok(writer.receipt(Some(committed))),
+            None => writer.drop_sample(),
         }
-        Ok(writer.receipt(Some(committed)))
     }
 
     /// Withdraws what was not sent.
@@ -183,6 +154,79 @@ impl LoanSlot {
         }
         self.is_dropped = false;
     }
+}
+
+/// What is sent of what was built.
+#[derive(Debug, Clone, Copy)]
+struct Message {
+    /// Bytes from the start of the claim.
+    used: usize,
+    kind: MessageKind,
+    key: KeyHash,
+    timestamp: i64,
+}
+
+/// `None` if a BEST_EFFORT writer finds no room.
+#[inline(always)]
+fn send(
+    writer: &WriterCore,
+    claim: &mut Claim<Wire>,
+    message: Message,
+) -> Result<Option<Committed>> {
+    let port = writer.port()?;
+    let meta = CommitMeta {
+        kind: message.kind,
+        flags: 0,
+        encapsulation: writer.side.encapsulation.0,
+        writer: writer.number,
+        timestamp: message.timestamp,
+        topic: port.topic(),
+        key_hash: message.key.0,
+        skipped: writer.take_unannounced(),
+    };
+    let Some(index) = port.commit(claim, message.used, &meta, || writer.patience())? else {
+        let unannounced = &writer.side.unannounced;
+        unannounced.fetch_add(meta.skipped.into(), Ordering::Relaxed);
+        return Ok(None);
+    };
+    Ok(Some(claim.committed(index)))
+}
+
+/// The same within RESOURCE_LIMITS.
+#[inline(never)]
+fn send_within(
+    limits: &Limits,
+    writer: &WriterCore,
+    claim: &mut Claim<Wire>,
+    permit: &mut Option<SamplePermit>,
+    message: Message,
+) -> Result<Option<Committed>> {
+    let (name, _on_its_way) = match &writer.side.keys {
+        None => (message.key, None),
+        Some(keys) => {
+            let built = claim.bytes().get(..message.used).unwrap_or_default();
+            let named = limits.name_key(keys, message.kind, built, writer.side.encapsulation)?;
+            (named.name, Some(named))
+        }
+    };
+    let permit = match permit.take() {
+        None => None,
+        Some(permit) => match writer.name_instance(limits, permit, name)? {
+            None => return Ok(None),
+            permit => permit,
+        },
+    };
+    let sent = send(writer, claim, message)?;
+    if let Some(committed) = &sent {
+        settle(
+            limits,
+            permit,
+            message.kind,
+            name,
+            SendPosition::of(committed),
+        );
+    }
+    Ok(sent)
 }
 
 /// RESOURCE_LIMITS after a message was sent.

@@ -455,6 +455,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     /// way may have taken its position without having written its header, and holds back those
     /// after it.)
     #[cold]
+    #[inline(never)]
     pub(crate) fn tell_stop(&mut self) {
         let is_busy = |it: &SubgroupState<F>| it.handle.gate.is_busy();
         if self.closed_for.is_none() || self.subgroups.iter().any(is_busy) {

@@ -1,15 +1,17 @@
 //! From view to view: applies the decisions of the membership to the subgroups.
 //!
 //! ```text
-//!   Membership::step --Decide--> EngineEvent::Decide --driver--> Engine::decided
+//!   Membership::step --Prepare-> EngineEvent::Prepare --driver--> Engine::prepared
+//!                    --Decide--> EngineEvent::Decide --driver--> Engine::decided
 //!                    --Finish--> subgroups delivered up to the trims, EngineEvent::ViewEnded
-//!                                --driver prepares segments--> Engine::install
+//!                                --driver has the segments--> Engine::install
 //!                    --Out-----> EngineEvent::Stopped
 //! ```
 //!
 //! Between the end of a view and the installation of the next one, subgroups that are not touched
 //! go on; the epochs of the touched ones have ended.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
@@ -19,8 +21,8 @@ use crate::engine::subgroups::Subgroups;
 use crate::engine::{Engine, State, StepScope};
 use crate::ids::SubgroupId;
 use crate::membership::{
-    Action, Finish, MemberId, Membership, OutReason, Request, Rules, SubgroupEnds, Touched, Trim,
-    View,
+    Action, Finish, MemberId, Membership, OpenRequest, OutReason, Refusal, Request, Rules,
+    SubgroupEnds, Touched, Trim, View,
 };
 use crate::sink::{EngineEvent, Sink};
 use crate::spec::SpecError;
@@ -42,8 +44,8 @@ enum Phase<F> {
         next: Arc<View>,
         /// Members of the last view that this one suspected, and why.
         suspected: Vec<(MemberId, String)>,
-        /// Requests that no view has fulfilled or refused.
-        requests: Vec<Request>,
+        /// Requests that no view has settled.
+        requests: Vec<OpenRequest>,
     },
     /// No longer in the group.
     Out,
@@ -109,8 +111,19 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         let mut state = self.state();
         match state.views.as_mut().map(|views| &mut views.phase) {
             Some(Phase::In(membership)) => membership.request(request),
-            Some(Phase::Between { requests, .. }) => requests.push(request),
+            Some(Phase::Between { requests, .. }) => requests.push(request.into()),
             Some(Phase::Out) | None => {}
+        }
+        drop(state);
+        self.participant().own.nudge();
+    }
+
+    /// The driver's answer to [`EngineEvent::Prepare`] with this number: whether everything that
+    /// the view needs is there, or what is lacking.
+    pub fn prepared(&self, number: u64, answer: Result<(), String>) {
+        let mut state = self.state();
+        if let Some(Phase::In(membership)) = state.views.as_mut().map(|views| &mut views.phase) {
+            membership.prepared(number, answer);
         }
         drop(state);
         self.participant().own.nudge();
@@ -198,6 +211,11 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let changed = action.is_some();
         match action {
             None => {}
+            Some(Action::Prepare(preparation)) => {
+                self.sink().event(EngineEvent::Prepare(preparation));
+            }
+            Some(Action::CallOff) => self.sink().event(EngineEvent::CallOff),
+            Some(Action::Refused(refused)) => self.refuse(refused),
             Some(Action::Decide(decision)) => self.sink().event(EngineEvent::Decide(decision)),
             Some(Action::Finish(finish)) => {
                 let phase = self.end_view(participant, membership, finish);
@@ -224,10 +242,10 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let me = membership.view().members[membership.me().index()].id;
         let going_on = finish.next.rank(me).is_some();
         let mut subgroups = Subgroups::new(participant, self);
+        let trims = finish.proposal.trims.iter();
+        let trims: BTreeMap<SubgroupId, &Trim> = trims.map(|it| (it.subgroup, it)).collect();
         for subgroup in subgroups.touched(&finish.touched) {
-            let mut trims = finish.proposal.trims.iter();
-            let trim = trims.find(|trim| trim.subgroup == subgroup);
-            let counts = trim.map_or(&[][..], |trim| &trim.counts);
+            let counts = trims.get(&subgroup).map_or(&[][..], |trim| &trim.counts);
             if subgroups.finish(subgroup, counts).is_err() {
                 // It would deliver less than the others.
                 let reason = OutReason::Behind { subgroup };
@@ -242,9 +260,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             .collect();
         let requests = membership.take_requests();
         let next = finish.next.clone();
-        for (request, why) in membership.take_refused() {
-            self.sink().event(EngineEvent::Refused { request, why });
-        }
+        self.refuse(membership.take_refused());
         self.sink().event(EngineEvent::ViewEnded(finish));
         if !going_on {
             self.go_out(participant, OutReason::Left);
@@ -254,6 +270,13 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             next,
             suspected,
             requests,
+        }
+    }
+
+    fn refuse(&mut self, refused: Vec<(Request, Refusal)>) {
+        for (request, refusal) in refused {
+            let refused = EngineEvent::Refused { request, refusal };
+            self.sink().event(refused);
         }
     }
 

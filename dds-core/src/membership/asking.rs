@@ -1,133 +1,139 @@
-//! Requests of members, and the leader's intent: the subgroups that it is about to replace.
-
-use std::collections::BTreeSet;
+//! Requests of members, in their rows, and what one view can make of them.
+//!
+//! A member appends requests to its row while there is room. A refused request stays there until
+//! the view ends; if that end does not settle it, as another leader has made it, its member says
+//! in the next view that it was refused, in its turn. So an update is refused once, and the
+//! numbers of updates go on.
 
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{Fabric, Rank};
 
+use super::merge::{Asked, Merge};
 use super::proposal::{
-    Added, Notes, Proposal, ReadRequest, RemovalReason, Request, RequestId, Touched, Update,
+    Notes, Proposal, ReadRequest, Refusal, RemovalReason, Request, RequestId, Update,
 };
-use super::protocol::{Membership, SubgroupEnds};
-use super::row::{ProtocolViolation, Text};
-use crate::ids::SubgroupId;
+use super::protocol::Membership;
+use super::row::Text;
+use crate::limits::REQUEST_LEN_MAX;
 
 /// Cause of suspicion: a request that cannot be read.
 pub(super) const INVALID_REQUEST: &str = "its request violates the protocol";
 
+/// A request of this member that no view has settled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenRequest {
+    pub(super) request: Request,
+    /// Why it is refused, if it is; its member has been told.
+    pub(super) refusal: Option<Refusal>,
+}
+
+impl From<Request> for OpenRequest {
+    fn from(request: Request) -> Self {
+        let refusal = None;
+        Self { request, refusal }
+    }
+}
+
+/// Which requests a proposal takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// All that fit, but at most so many that ask for more than the members have.
+    Announced { additions_max: usize },
+    /// Only those that need no preparation.
+    Removals,
+}
+
 impl<F: Fabric> Membership<F> {
+    /// Appends requests to this member's row, as many as fit; the others wait for the next view.
     pub(super) fn publish_requests(&mut self) {
-        if self.requests.is_empty() || self.rows.has(self.me, Text::Request) {
-            return;
-        }
-        // As many as fit into the row; the others wait for the next view.
-        let mut said = Vec::new();
-        for request in &self.requests {
-            let bytes = written(request);
-            if said.len() + bytes.len() > Text::Request.len_max() {
+        let len_before = self.request_text.len();
+        for open in &mut self.requests[self.requests_published..] {
+            let asked = open.request.id();
+            let known = |refusal: &&Refusal| Some(refusal.request) == asked;
+            if open.refusal.is_none()
+                && let Some(refusal) = self.refusals.iter().find(known)
+            {
+                open.refusal = Some(refusal.clone());
+                self.refused.push((open.request.clone(), refusal.clone()));
+                self.requests_published += 1;
+                continue;
+            }
+            let bytes = written(open);
+            if self.request_text.len() + bytes.len() > Text::Request.len_max() {
                 break;
             }
-            said.extend(bytes);
+            self.request_text.extend(bytes);
+            self.requests_published += 1;
         }
-        self.rows.publish_text(Text::Request, &said);
+        if self.request_text.len() > len_before {
+            let text = &self.request_text;
+            self.rows.publish_appended(Text::Request, len_before, text);
+        }
+    }
+
+    /// Notes the refusals of an intent: requests of this member among them are refused.
+    pub(super) fn note_refusals(&mut self, refusals: &[Refusal]) {
+        for open in &mut self.requests {
+            let Some(asked) = open.request.id() else {
+                continue;
+            };
+            let refusal = refusals.iter().find(|refusal| refusal.request == asked);
+            if let (Some(refusal), None) = (refusal, &open.refusal) {
+                open.refusal = Some(refusal.clone());
+                self.refused.push((open.request.clone(), refusal.clone()));
+            }
+        }
+        self.refusals = refusals.to_vec();
     }
 
     /// Whether this member wants to leave and is the last one.
     pub(super) fn is_last_leaving(&self) -> bool {
-        self.trusted().len() == 1
-            && self.all_members().len() == 1
-            && self.requests.contains(&Request::Leave)
+        let leaves = |open: &OpenRequest| open.request == Request::Leave;
+        self.all_members().len() == 1 && self.requests.iter().any(leaves)
     }
 
     /// A proposal of what the trusted members request, as far as one view can fulfil or refuse it.
-    /// With `inside`, it touches no other subgroups than these. Fails with the member whose request
-    /// violates the protocol.
-    pub(super) fn merge_requests(
-        &self,
-        inside: Option<&BTreeSet<SubgroupId>>,
-    ) -> Result<Proposal, Rank> {
-        let mut proposal = Proposal::empty(self.view.id);
+    /// Fails with the member whose request violates the protocol.
+    pub(super) fn merge_requests(&self, scope: Scope) -> Result<Proposal, Rank> {
+        let additions_max = match scope {
+            Scope::Announced { additions_max } => additions_max,
+            Scope::Removals => 0,
+        };
+        let mut merge = Merge::new(&self.view);
         for rank in self.suspected.iter() {
             let cause = self
                 .suspicion_causes
                 .get(&rank)
                 .cloned()
                 .unwrap_or_default();
-            proposal.remove(rank, RemovalReason::Failed(cause));
+            merge.remove(rank, RemovalReason::Failed(cause));
         }
+        let mut all: Vec<Asked> = Vec::new();
         for rank in self.trusted().iter() {
             let text = self.rows.text(rank, Text::Request).map_err(|_| rank)?;
-            for asking in read(&text.unwrap_or_default()).ok_or(rank)? {
-                let before = proposal.clone();
-                let added = proposal.add(&self.view, rank, &asking, inside);
-                if !fits(&proposal) {
-                    // The rest waits for the next view.
-                    return Ok(before);
-                }
-                if added.map_err(|ProtocolViolation| rank)? == Added::Waits {
-                    break;
-                }
-            }
+            let requests = read(&text.unwrap_or_default()).ok_or(rank)?;
+            all.extend(requests.into_iter().map(|it| (rank, self.with_refusal(it))));
         }
-        Ok(proposal)
+        if additions_max == usize::MAX {
+            merge.add(&all)?;
+            return Ok(merge.into_proposal());
+        }
+        for (rank, asking) in all {
+            let is_room = || merge.proposal().additions().count() < additions_max;
+            if asking.adds() && !is_room() {
+                merge.wait(rank);
+            }
+            merge.add(&[(rank, asking)])?;
+        }
+        Ok(merge.into_proposal())
     }
 
-    /// Publishes the leader's intent, if anything is requested.
-    pub(super) fn announce_intent(&mut self, subgroups: &mut impl SubgroupEnds) {
-        let quiet = self.suspected.is_empty() && !self.rows.has(self.me, Text::Intent);
-        if !quiet || !self.is_anything_requested() {
-            return;
-        }
-        let proposal = match self.merge_requests(None) {
-            Ok(proposal) => proposal,
-            Err(rank) => return self.suspect(rank, INVALID_REQUEST, subgroups),
-        };
-        if proposal.is_empty() {
-            return;
-        }
-        let ids: Vec<u32> = match proposal.touched(&self.view) {
-            Touched::All => self
-                .view
-                .subgroups
-                .iter()
-                .map(|group| group.subgroup.0)
-                .collect(),
-            Touched::Only(some) => some.iter().map(|id| id.0).collect(),
-        };
-        match postcard::to_allocvec(&ids) {
-            Ok(bytes) if bytes.len() <= Text::Intent.len_max() => {
-                self.rows.publish_text(Text::Intent, &bytes);
-            }
-            _ => {}
-        }
-    }
-
-    fn is_anything_requested(&self) -> bool {
-        let mut ranks = self.trusted().iter();
-        ranks.any(|rank| self.rows.has(rank, Text::Request))
-    }
-
-    pub(super) fn read_intent(&mut self, subgroups: &mut impl SubgroupEnds) {
-        let leader = self.leader();
-        if self.intent.is_some() || !self.suspected.is_empty() {
-            return;
-        }
-        let intent = match self.rows.text(leader, Text::Intent) {
-            Ok(None) => return,
-            Ok(Some(bytes)) => {
-                postcard::from_bytes::<Vec<u32>>(&bytes).map_err(|_| ProtocolViolation)
-            }
-            Err(violation) => Err(violation),
-        };
-        match intent {
-            Ok(ids) => {
-                let ids: BTreeSet<_> = ids.into_iter().map(SubgroupId).collect();
-                self.intent = Some(Touched::Only(ids));
-            }
-            Err(ProtocolViolation) => {
-                self.suspect(leader, "its intent violates the protocol", subgroups)
-            }
-        }
+    /// A request as this member treats it: refused if it has refused it in this view already.
+    fn with_refusal(&self, asking: ReadRequest) -> ReadRequest {
+        let asked = asking.id();
+        let mut refusals = self.announcer.refusals.iter();
+        let known = refusals.find(|refusal| Some(refusal.request) == asked);
+        known.map_or(asking, |refusal| ReadRequest::Refused(refusal.clone()))
     }
 }
 
@@ -138,12 +144,17 @@ enum EncodedRequest {
     TooLong(RequestId),
     /// An update with notes, which most updates do not have.
     WithNotes(Update, Notes),
+    Refused(Refusal),
 }
 
 /// Encodes a request.
-fn written(request: &Request) -> Vec<u8> {
+fn written(open: &OpenRequest) -> Vec<u8> {
+    let request = &open.request;
     // Encoding into memory does not fail.
     let bytes = |said| postcard::to_allocvec(&said).unwrap_or_default();
+    if let Some(refusal) = &open.refusal {
+        return bytes(EncodedRequest::Refused(refusal.clone()));
+    }
     let whole = bytes(match request {
         Request::Update(update) if update.notes != Notes::default() => {
             EncodedRequest::WithNotes(update.clone(), update.notes.clone())
@@ -151,9 +162,7 @@ fn written(request: &Request) -> Vec<u8> {
         _ => EncodedRequest::Whole(request.clone()),
     });
     match request.id() {
-        Some(asked) if whole.len() > Text::Request.len_max() => {
-            bytes(EncodedRequest::TooLong(asked))
-        }
+        Some(asked) if whole.len() > REQUEST_LEN_MAX => bytes(EncodedRequest::TooLong(asked)),
         _ => whole,
     }
 }
@@ -169,14 +178,9 @@ fn read(mut said: &[u8]) -> Option<Vec<ReadRequest>> {
             EncodedRequest::WithNotes(update, notes) => {
                 ReadRequest::Whole(Request::Update(Update { notes, ..update }))
             }
+            EncodedRequest::Refused(refusal) => ReadRequest::Refused(refusal),
         });
         said = rest;
     }
     Some(all)
-}
-
-/// Whether a proposal fits into a row with its trims.
-fn fits(proposal: &Proposal) -> bool {
-    // Half of the area is for the trims.
-    proposal.to_bytes().len() <= Text::Proposal.len_max() / 2
 }

@@ -7,7 +7,7 @@ use spindle_dds_transport::Rank;
 pub struct Detection {
     /// Heartbeat timeout: a member whose heartbeat has not changed for longer is suspected.
     pub timeout_ns: u64,
-    /// Time that a member may take to prepare a view. Its heartbeat begins with the view, so
+    /// Time that a member may take to prepare a view that is agreed. Its heartbeat begins with the view, so
     /// its first heartbeat may be late by this much more.
     pub preparation_ns: u64,
 }
@@ -34,6 +34,8 @@ pub(super) struct Detector {
     heartbeat_sent_at_ns: Option<u64>,
     /// Time of the last [`poll`](Self::poll).
     polled_at_ns: Option<u64>,
+    /// Whether this member was not stepped for long before that.
+    was_paused: bool,
     /// Longest time between two polls of late.
     own_gap_ns: u64,
     /// Timeout under the present load; at least that of `detection`.
@@ -83,6 +85,7 @@ impl Detector {
             heartbeats: vec![Heartbeat::default(); members],
             heartbeat_sent_at_ns: None,
             polled_at_ns: None,
+            was_paused: false,
             own_gap_ns: 0,
             allowed_ns: detection.timeout_ns,
             gaps: Vec::with_capacity(members),
@@ -96,7 +99,8 @@ impl Detector {
     pub(super) fn poll(&mut self, now: u64) -> bool {
         let gap_ns = self.polled_at_ns.map(|polled| now.saturating_sub(polled));
         self.polled_at_ns = Some(now);
-        if gap_ns.is_none_or(|gap_ns| gap_ns > self.detection.timeout_ns / 2) {
+        self.was_paused = gap_ns.is_none_or(|gap_ns| gap_ns > self.detection.timeout_ns / 2);
+        if self.was_paused {
             self.heartbeats.iter_mut().for_each(|it| it.new_at_ns = now);
         }
         self.own_gap_ns = longest(self.own_gap_ns, gap_ns.unwrap_or(0));
@@ -108,6 +112,16 @@ impl Detector {
             self.adapt();
         }
         is_due
+    }
+
+    /// Whether this member was not stepped for long before the last poll.
+    pub(super) fn was_paused(&self) -> bool {
+        self.was_paused
+    }
+
+    /// The timeout under the present load.
+    pub(super) fn timeout_ns(&self) -> u64 {
+        self.allowed_ns
     }
 
     /// Adapts the timeout to the lateness of the group.

@@ -1,14 +1,17 @@
-//! The end of a view: wedge, report, propose, echo, commit; takeover by a new leader.
+//! The end of a view, once it is prepared or a member is suspected: wedge, report, propose, echo,
+//! commit; takeover by a new leader.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
 
-use super::asking::INVALID_REQUEST;
+use super::asking::{INVALID_REQUEST, Scope};
 use super::proposal::{Proposal, RemovalReason, Request, Touched, Trim};
 use super::protocol::{Action, Decision, Finish, Membership, OutReason, SubgroupEnds};
 use super::row::{Level, ProtocolViolation, Text};
 use super::view::View;
+use crate::ids::SubgroupId;
 use crate::spec::SubgroupSpec;
 
 impl<F: Fabric> Membership<F> {
@@ -57,7 +60,7 @@ impl<F: Fabric> Membership<F> {
     }
 
     pub(super) fn propose(&mut self, subgroups: &mut impl SubgroupEnds) {
-        if self.rows.label(self.me) == Some(self.me) {
+        if self.rows.proposer(self.me) == Some(self.me) {
             return;
         }
         if !self.adopt_echoed(subgroups) {
@@ -66,7 +69,7 @@ impl<F: Fabric> Membership<F> {
         if self.echo.is_none() && !self.compose_proposal(subgroups) {
             return;
         }
-        self.rows.publish_label(self.me);
+        self.rows.publish_proposer(self.me);
     }
 
     /// Adopts a proposal that a trusted member has echoed. False: try again.
@@ -75,7 +78,7 @@ impl<F: Fabric> Membership<F> {
             return true;
         }
         for rank in self.trusted().iter() {
-            if self.rows.label(rank).is_some() {
+            if self.rows.proposer(rank).is_some() {
                 return self.copy_proposal(rank, subgroups);
             }
         }
@@ -110,17 +113,20 @@ impl<F: Fabric> Membership<F> {
         if self.trusted().iter().any(suspects_more) {
             return false;
         }
-        // Requests made since the intent wait for the next view if they touch other subgroups.
-        let inside = match (level, &self.intent) {
-            (Level::Some, Some(Touched::Only(intended))) => Some(intended),
-            _ => None,
-        };
-        let mut proposal = match self.merge_requests(inside) {
-            Ok(proposal) => proposal,
-            Err(rank) => {
-                self.suspect(rank, INVALID_REQUEST, subgroups);
-                return false;
-            }
+        // What was announced and prepared, or what needs no preparation. Other requests wait for
+        // the next view.
+        let mut proposal = match (level, &self.announced) {
+            (Level::Some, Some(announced)) => Proposal {
+                preparation: self.announcer.prepared_by_all,
+                ..(*announced.preparation.proposal).clone()
+            },
+            _ => match self.merge_requests(Scope::Removals) {
+                Ok(proposal) => proposal,
+                Err(rank) => {
+                    self.suspect(rank, INVALID_REQUEST, subgroups);
+                    return false;
+                }
+            },
         };
         proposal.trims = self.trims(&proposal.touched(&self.view), &reports);
         let Ok(next) = self.view.next(&proposal) else {
@@ -142,10 +148,11 @@ impl<F: Fabric> Membership<F> {
         let report: Vec<Trim> = postcard::from_bytes(&bytes).map_err(|_| ProtocolViolation)?;
         // A report must cover all touched subgroups that its member is in: the trims rest on it.
         let touched = self.touched();
+        let reported: BTreeSet<SubgroupId> = report.iter().map(|trim| trim.subgroup).collect();
         let mut subgroups = self.view.subgroups.iter();
         let whole = subgroups.all(|subgroup| {
             let is_in = touched.contains(subgroup.subgroup) && subgroup.members.contains(&rank);
-            !is_in || report.iter().any(|trim| trim.subgroup == subgroup.subgroup)
+            !is_in || reported.contains(&subgroup.subgroup)
         });
         let sound = whole
             && report.iter().all(|trim| {
@@ -164,19 +171,20 @@ impl<F: Fabric> Membership<F> {
     /// The trim of each touched subgroup: the least count that any reporting member has of each
     /// sender.
     fn trims(&self, touched: &Touched, reports: &[(Rank, Vec<Trim>)]) -> Vec<Trim> {
+        let mut least: BTreeMap<SubgroupId, Vec<u64>> = BTreeMap::new();
+        for trim in reports.iter().flat_map(|(_, report)| report) {
+            let counts = least.entry(trim.subgroup);
+            let counts = counts.or_insert_with(|| trim.counts.clone());
+            for (least, count) in counts.iter_mut().zip(&trim.counts) {
+                *least = (*least).min(*count);
+            }
+        }
         let groups = self.view.subgroups.iter();
         let replaced = groups.filter(|group| touched.contains(group.subgroup));
         let trim = |group: &SubgroupSpec| {
-            let counts = reports.iter().filter_map(|(_, report)| {
-                let trim = report.iter().find(|trim| trim.subgroup == group.subgroup)?;
-                Some(trim.counts.clone())
-            });
-            let least =
-                |a: Vec<u64>, b: Vec<u64>| a.iter().zip(&b).map(|(a, b)| *a.min(b)).collect();
-            let counts = counts.reduce(least)?;
             Some(Trim {
                 subgroup: group.subgroup,
-                counts,
+                counts: least.remove(&group.subgroup)?,
             })
         };
         replaced.filter_map(trim).collect()
@@ -200,6 +208,15 @@ impl<F: Fabric> Membership<F> {
             }
             return same;
         }
+        // A leader may add only what all members have prepared, this one too.
+        let is_prepared = match proposal.preparation {
+            0 => proposal.additions().next().is_none(),
+            number => self.prepared_for(&proposal) == Some(number),
+        };
+        if !is_prepared {
+            self.suspect(from, "it proposes what was not prepared", subgroups);
+            return false;
+        }
         {
             // The proposer published these suspicions before, but this member may have stopped
             // reading its row by then.
@@ -221,12 +238,12 @@ impl<F: Fabric> Membership<F> {
     /// Echoes the leader's proposal, which acknowledges it.
     pub(super) fn echo_leader(&mut self, subgroups: &mut impl SubgroupEnds) {
         let leader = self.leader();
-        let proposed = self.rows.label(leader) == Some(leader);
+        let proposed = self.rows.proposer(leader) == Some(leader);
         if proposed
-            && self.rows.label(self.me) != Some(leader)
+            && self.rows.proposer(self.me) != Some(leader)
             && self.copy_proposal(leader, subgroups)
         {
-            self.rows.publish_label(leader);
+            self.rows.publish_proposer(leader);
         }
     }
 
@@ -241,7 +258,7 @@ impl<F: Fabric> Membership<F> {
             self.rows.publish_committed();
             return None;
         }
-        let has_echoed = |rank| self.rows.label(rank) == Some(self.me);
+        let has_echoed = |rank| self.rows.proposer(rank) == Some(self.me);
         let all = self.trusted().iter().all(has_echoed);
         if self.is_deciding || !all {
             return None;
@@ -330,19 +347,23 @@ impl<F: Fabric> Membership<F> {
     fn settle_requests(&mut self, proposal: &Proposal, next: &View) {
         let me = self.view.members[self.me.index()].id;
         let now = next.rank(me).map(|rank| &next.members[rank.index()]);
-        for request in core::mem::take(&mut self.requests) {
-            let refusal = request.id().and_then(|asked| proposal.refuses(asked));
+        for open in core::mem::take(&mut self.requests) {
+            let refusal = open.request.id().and_then(|asked| proposal.refuses(asked));
             if let Some(refusal) = refusal {
-                self.refused.push((request, refusal.reason.clone()));
+                if open.refusal.is_none() {
+                    self.refused.push((open.request, refusal.clone()));
+                }
                 continue;
             }
-            let open = match &request {
+            let is_open = match &open.request {
                 Request::Update(update) => now.is_some_and(|me| update.number > me.updates),
+                // Only the numbers of updates have to be continued.
+                Request::Join(_) if open.refusal.is_some() => false,
                 Request::Join(member) => next.rank(member.id).is_none(),
                 Request::Leave => now.is_some(),
             };
-            if open {
-                self.requests.push(request);
+            if is_open {
+                self.requests.push(open);
             }
         }
     }

@@ -6,13 +6,16 @@
 //!
 //! ```text
 //!   suspicion ---------------------------+
-//!   request --> intent (which subgroups) +--> wedge --> report (counts) --> proposal
-//!                                                                              |
+//!   request --> intent --> prepared -----+--> wedge --> report (counts) --> proposal
+//!                  ^--- refused <-+                                            |
 //!   next view <-- finish (deliver up to the trim) <-- commit <-- echo by all <-+
 //! ```
 //!
-//! A member writes each of these once, into its own row of the view's control segment, whose
-//! columns are monotonic (`row`). [`View`] is what is agreed, [`Proposal`] how a view ends;
+//! What a view needs is had before it is agreed: a request for which a member lacks something is
+//! refused, and the view goes on (`preparing`).
+//!
+//! A member writes all of this into its own row of the view's control segment, whose columns are
+//! monotonic (`row`). [`View`] is what is agreed, [`Proposal`] how a view ends;
 //! [`Membership`] is one member's part in one view.
 //!
 //! Source: virtual synchrony as in Derecho (Jha et al., TOCS 2019). It differs in that the
@@ -23,6 +26,8 @@
 mod asking;
 mod detector;
 mod ending;
+mod merge;
+mod preparing;
 mod proposal;
 mod protocol;
 mod row;
@@ -31,11 +36,14 @@ mod row;
 mod tests;
 mod view;
 
+pub use asking::OpenRequest;
 pub use detector::Detection;
 pub use proposal::{
     Notes, Proposal, Refusal, Removal, RemovalReason, Request, RequestId, Touched, Trim, Update,
 };
-pub use protocol::{Action, Decision, Finish, Membership, OutReason, Rules, SubgroupEnds};
+pub use protocol::{
+    Action, Decision, Finish, Membership, OutReason, Preparation, Rules, SubgroupEnds,
+};
 pub use row::CONTROL_ROW_LEN;
 pub(crate) use row::control_landmarks;
 pub use view::{Endpoint, HostId, Member, MemberId, Note, View, ViewError};

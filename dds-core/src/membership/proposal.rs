@@ -5,10 +5,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
-use super::row::ProtocolViolation;
 use super::view::{Endpoint, Member, MemberId, Note, View};
 use crate::ids::SubgroupId;
-use crate::limits::REQUEST_LEN_MAX;
 use crate::spec::SubgroupSpec;
 
 /// A request to the leader. It stays open until a view fulfils or refuses it.
@@ -37,7 +35,7 @@ impl Request {
 }
 
 /// Identity of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum RequestId {
     /// An update.
     Update {
@@ -50,14 +48,27 @@ pub enum RequestId {
     Join(MemberId),
 }
 
-/// A request that no view can fulfil as things stand. The refusal settles it: a refused update
-/// counts as applied, and changes nothing.
+/// A request that no view can fulfil as things stand, or for which a member lacks something. The
+/// refusal settles it: a refused update counts as applied, and changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// The request.
     pub request: RequestId,
     /// The reason, in words.
     pub reason: String,
+    /// Whether a member lacks something for it, which it may have another time.
+    pub is_lack: bool,
+}
+
+impl Refusal {
+    /// No view can fulfil the request.
+    pub(super) fn invalid(request: RequestId, reason: String) -> Self {
+        Self {
+            request,
+            reason,
+            is_lack: false,
+        }
+    }
 }
 
 /// A request, read from a row.
@@ -67,15 +78,27 @@ pub(super) enum ReadRequest {
     Whole(Request),
     /// A request that is too long for a row, and is refused.
     TooLong(RequestId),
+    /// A request that was refused before, in a view that ended without saying so.
+    Refused(Refusal),
 }
 
-/// What a proposal does with a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Added {
-    /// It is fulfilled, or refused, or was already.
-    Settled,
-    /// It waits for the next view, and so do later requests of the same member.
-    Waits,
+impl ReadRequest {
+    pub(super) fn id(&self) -> Option<RequestId> {
+        match self {
+            Self::Whole(request) => request.id(),
+            Self::TooLong(asked) => Some(*asked),
+            Self::Refused(refusal) => Some(refusal.request),
+        }
+    }
+
+    /// Whether it asks for more than the members have.
+    pub(super) fn adds(&self) -> bool {
+        match self {
+            Self::Whole(Request::Join(_)) => true,
+            Self::Whole(Request::Update(update)) => update.adds(),
+            Self::Whole(Request::Leave) | Self::TooLong(_) | Self::Refused(_) => false,
+        }
+    }
 }
 
 /// A change of a member's endpoints and notes.
@@ -147,6 +170,9 @@ pub struct Proposal {
     pub refusals: Vec<Refusal>,
     /// Trims of the touched subgroups.
     pub trims: Vec<Trim>,
+    /// Number of the preparation that all members have made for it; 0 if it is not prepared by
+    /// all.
+    pub preparation: u64,
 }
 
 /// Subgroups whose epochs end with a view.
@@ -175,6 +201,11 @@ impl Update {
         member.notes.extend(notes);
     }
 
+    /// Whether it needs anything of the members: endpoints or notes come, or change.
+    pub(super) fn adds(&self) -> bool {
+        !self.put.is_empty() || !self.notes.put.is_empty()
+    }
+
     /// The subgroups whose endpoints change.
     fn touches(&self, view: &View) -> BTreeSet<SubgroupId> {
         let member = view
@@ -201,101 +232,33 @@ impl Proposal {
             updates: Vec::new(),
             refusals: Vec::new(),
             trims: Vec::new(),
+            preparation: 0,
         }
     }
 
-    /// Whether it changes nothing.
-    pub(super) fn is_empty(&self) -> bool {
-        self.removals.is_empty()
-            && self.joins.is_empty()
-            && self.updates.is_empty()
-            && self.refusals.is_empty()
+    /// Whether it changes no member.
+    pub(super) fn changes_nothing(&self) -> bool {
+        self.removals.is_empty() && self.joins.is_empty() && self.updates.is_empty()
     }
 
-    /// Adds a request of the member at `rank`, or its refusal if no view can fulfil it together
-    /// with what is already in. With `inside`, a request that touches other subgroups waits.
-    pub(super) fn add(
-        &mut self,
-        view: &View,
-        rank: Rank,
-        asking: &ReadRequest,
-        inside: Option<&BTreeSet<SubgroupId>>,
-    ) -> Result<Added, ProtocolViolation> {
-        let asked = match asking {
-            ReadRequest::Whole(request) => request.id(),
-            ReadRequest::TooLong(asked) => Some(*asked),
-        };
-        if let Some(asked) = asked
-            && self.is_settled(view, rank, asked)?
-        {
-            return Ok(Added::Settled);
-        }
-        let before = self.clone();
-        let refusal = match asking {
-            ReadRequest::TooLong(_) => Some(format!("it takes more than {REQUEST_LEN_MAX} bytes")),
-            ReadRequest::Whole(request) => {
-                match request {
-                    Request::Leave => self.remove(rank, RemovalReason::Left),
-                    Request::Update(update) => self.updates.push(update.clone()),
-                    Request::Join(member) => self.joins.push(member.clone()),
-                }
-                // Trims do not affect whether a view is valid.
-                view.next(self).err().map(|error| error.to_string())
-            }
-        };
-        let outside = match (inside, self.touched(view)) {
-            (None, _) => false,
-            (Some(_), Touched::All) => true,
-            (Some(inside), Touched::Only(some)) => !some.is_subset(inside),
-        };
-        if refusal.is_some() || outside {
-            *self = before;
-        }
-        Ok(match (refusal, asked) {
-            (Some(why), Some(asked)) => {
-                self.refusals.push(Refusal {
-                    request: asked,
-                    reason: why,
-                });
-                Added::Settled
-            }
-            // Only the last member's leaving is invalid: it ends its view alone.
-            (Some(_), None) => Added::Waits,
-            (None, _) if outside => Added::Waits,
-            (None, _) => Added::Settled,
-        })
+    /// The requests that it fulfils and that ask for more than the members have.
+    pub fn additions(&self) -> impl Iterator<Item = RequestId> {
+        let joins = self.joins.iter().map(|member| RequestId::Join(member.id));
+        let updates = self.updates.iter().filter(|update| update.adds());
+        let updates = updates.map(|update| RequestId::Update {
+            member: update.member,
+            number: update.number,
+        });
+        joins.chain(updates)
     }
 
-    /// Whether a request of the member at `rank` is already fulfilled or refused. Fails if it is
-    /// not one that this member can make.
-    fn is_settled(
-        &self,
-        view: &View,
-        rank: Rank,
-        asked: RequestId,
-    ) -> Result<bool, ProtocolViolation> {
-        match asked {
-            RequestId::Update { member, number } => {
-                let next = self.next_update(view, rank);
-                if member != view.members[rank.index()].id || number > next {
-                    return Err(ProtocolViolation);
-                }
-                Ok(number < next)
-            }
-            RequestId::Join(id) => {
-                let comes = self.joins.iter().any(|other| other.id == id);
-                Ok(view.rank(id).is_some() || comes || self.refuses(asked).is_some())
-            }
-        }
-    }
-
-    /// The number of the member's next update.
-    fn next_update(&self, view: &View, rank: Rank) -> u64 {
-        let member = &view.members[rank.index()];
-        let more = self.updates.iter().filter(|it| it.member == member.id);
-        let refused = |refusal: &&Refusal| matches!(refusal.request, RequestId::Update { member: whose, .. } if whose == member.id);
-        let refused = self.refusals.iter().filter(refused);
-        member.updates + 1 + (more.count() + refused.count()) as u64
+    /// Whether it changes the same, whatever its trims are and whether it is prepared or not.
+    pub fn is_same_change(&self, other: &Self) -> bool {
+        self.view == other.view
+            && self.removals == other.removals
+            && self.joins == other.joins
+            && self.updates == other.updates
+            && self.refusals == other.refusals
     }
 
     pub(super) fn refuses(&self, asked: RequestId) -> Option<&Refusal> {
@@ -375,6 +338,24 @@ impl Proposal {
     /// Reads a proposal for `view` from a member's row, and checks everything that its readers rely
     /// on.
     pub(super) fn read(bytes: &[u8], view: &View) -> Option<(Self, View)> {
+        let (proposal, next) = Self::read_untrimmed(bytes, view)?;
+        // Each replaced subgroup with senders needs a trim.
+        let touched = proposal.touched(view);
+        let replaced = view
+            .subgroups
+            .iter()
+            .filter(|group| touched.contains(group.subgroup) && !group.senders.is_empty());
+        let gone = |rank: &Rank| proposal.removals.iter().any(|gone| gone.rank == rank.0);
+        let trimmed = proposal.trims.iter().map(|trim| trim.subgroup);
+        let trimmed: BTreeSet<SubgroupId> = trimmed.collect();
+        let told = |group: &SubgroupSpec| {
+            group.members.iter().all(gone) || trimmed.contains(&group.subgroup)
+        };
+        replaced.into_iter().all(told).then_some((proposal, next))
+    }
+
+    /// Reads a proposal that may lack trims, and the view that it makes.
+    pub(super) fn read_untrimmed(bytes: &[u8], view: &View) -> Option<(Self, View)> {
         let proposal = Self::from_bytes(bytes)?;
         let members = view.members.len();
         let sound = proposal.view == view.id
@@ -391,21 +372,7 @@ impl Proposal {
             return None;
         }
         let next = view.next(&proposal).ok()?;
-        // Each replaced subgroup with senders needs a trim.
-        let touched = proposal.touched(view);
-        let replaced = view
-            .subgroups
-            .iter()
-            .filter(|group| touched.contains(group.subgroup) && !group.senders.is_empty());
-        let gone = |rank: &Rank| proposal.removals.iter().any(|gone| gone.rank == rank.0);
-        let told = |group: &SubgroupSpec| {
-            let trims = proposal.trims.iter();
-            group.members.iter().all(gone)
-                || trims
-                    .into_iter()
-                    .any(|trim| trim.subgroup == group.subgroup)
-        };
-        replaced.into_iter().all(told).then_some((proposal, next))
+        Some((proposal, next))
     }
 }
 

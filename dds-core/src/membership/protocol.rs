@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, FailureCause, PeerSet, Rank};
 
+use super::asking::OpenRequest;
 use super::detector::{Detection, Detector, Lateness, is_load};
-use super::proposal::{Proposal, Request, Touched, Trim};
+use super::preparing::{Announced, Announcer};
+use super::proposal::{Proposal, Refusal, Request, Touched, Trim};
 use super::row::{Level, Rows};
 use super::view::View;
 use crate::ids::SubgroupId;
@@ -42,6 +44,13 @@ pub struct Rules {
 /// What a step asks of its caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
+    /// Prepare everything that this view needs. The answer goes to [`Membership::prepared`]. What
+    /// was prepared before for the same view is not needed any more.
+    Prepare(Preparation),
+    /// What was prepared is not needed any more.
+    CallOff,
+    /// Requests of this member are refused, with the reasons. The view goes on.
+    Refused(Vec<(Request, Refusal)>),
     /// Decide on this host whether the domain goes on with this view. The answer goes to
     /// [`Membership::decided`]. Asked once in a view.
     Decide(Decision),
@@ -49,6 +58,19 @@ pub enum Action {
     Finish(Finish),
     /// This member is not in the group any more.
     Out(OutReason),
+}
+
+/// A view that is about to be proposed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preparation {
+    /// Its number among those of the present view; they rise.
+    pub number: u64,
+    /// The proposal that would make it, without trims.
+    pub proposal: Arc<Proposal>,
+    /// The subgroups whose epochs it ends.
+    pub touched: Touched,
+    /// The view; where these subgroups begin is not known yet.
+    pub next: Arc<View>,
 }
 
 /// A decision to be made. Two decisions with one digest are the same.
@@ -63,7 +85,8 @@ pub struct Decision {
 /// How a view ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
-    /// The proposal that was agreed.
+    /// The proposal that was agreed. If its preparation has a number, all members have made what
+    /// the next view needs; else they make it now.
     pub proposal: Arc<Proposal>,
     /// The subgroups whose epochs end.
     pub touched: Touched,
@@ -129,11 +152,21 @@ pub struct Membership<F> {
     /// Why each suspected member is suspected.
     pub(super) suspicion_causes: BTreeMap<Rank, String>,
     /// This member's requests that no view has fulfilled or refused.
-    pub(super) requests: Vec<Request>,
-    /// Requests that the end of the view refuses, with the reasons.
-    pub(super) refused: Vec<(Request, String)>,
-    /// Subgroups that the leader has announced it would replace.
-    pub(super) intent: Option<Touched>,
+    pub(super) requests: Vec<OpenRequest>,
+    /// Number of these that stand in this member's row, or need not.
+    pub(super) requests_published: usize,
+    /// The requests in this member's row.
+    pub(super) request_text: Vec<u8>,
+    /// Refused requests that the driver has not been told of, with the reasons.
+    pub(super) refused: Vec<(Request, Refusal)>,
+    /// All refusals that the leader has announced.
+    pub(super) refusals: Vec<Refusal>,
+    /// Number of the last intent that this member has read.
+    pub(super) intent_read: u64,
+    /// The view that the leader has announced and not called off.
+    pub(super) announced: Option<Announced>,
+    /// What this member has announced as the leader.
+    pub(super) announcer: Announcer,
     /// How much of the view is wedged here; as published.
     pub(super) wedged_level: Level,
     /// How much of the view this member has reported its counts of; at most `wedged_level`.
@@ -150,8 +183,11 @@ pub struct Membership<F> {
     pub(super) expelled_by: Option<Rank>,
     /// Whether the view has ended here, one way or another: no further step does anything.
     pub(super) is_over: bool,
-    /// Whether at the last step no member had published anything in this view but heartbeats.
+    /// Whether at the last step no member had published anything but heartbeats since this one
+    /// had nothing to do.
     was_silent: bool,
+    /// By rank: what each member had published then ([`Rows::published`]).
+    heard: Vec<u64>,
     /// Steps skipped in a row since then; at most [`STEPS_SKIPPED_MAX`].
     steps_skipped: u32,
 }
@@ -167,11 +203,12 @@ impl<F: Fabric> Membership<F> {
         view: Arc<View>,
         rules: Rules,
         suspected: &[(Rank, String)],
-        requests: Vec<Request>,
+        requests: Vec<OpenRequest>,
     ) -> Self {
         let me = fabric.me();
         let mut this = Self {
             detector: Detector::new(rules.detection, view.members.len()),
+            heard: vec![0; view.members.len()],
             rows: Rows::new(fabric),
             view,
             me,
@@ -180,8 +217,13 @@ impl<F: Fabric> Membership<F> {
             known_dead: PeerSet::EMPTY,
             suspicion_causes: BTreeMap::new(),
             requests,
+            requests_published: 0,
+            request_text: Vec::new(),
             refused: Vec::new(),
-            intent: None,
+            refusals: Vec::new(),
+            intent_read: 0,
+            announced: None,
+            announcer: Announcer::default(),
             wedged_level: Level::None,
             reported_level: Level::None,
             echo: None,
@@ -222,28 +264,28 @@ impl<F: Fabric> Membership<F> {
 
     /// Requests something of the leader. A request that this view does not fulfil stays open.
     pub fn request(&mut self, request: Request) {
-        self.requests.push(request);
+        self.requests.push(OpenRequest::from(request));
     }
 
     /// Whether this member has proposed an end of the view.
     #[cfg(all(test, not(loom)))]
     pub(super) fn is_proposing(&self) -> bool {
-        self.rows.label(self.me) == Some(self.me)
+        self.rows.proposer(self.me) == Some(self.me)
     }
 
     /// Number of open requests.
     pub fn requests_open(&self) -> usize {
-        self.requests.len()
+        let open = self.requests.iter();
+        open.filter(|open| open.refusal.is_none()).count()
     }
 
-    /// Takes the requests that this view has not fulfilled, for the next one.
-    pub fn take_requests(&mut self) -> Vec<Request> {
+    /// Takes the requests that this view has not settled, for the next one.
+    pub fn take_requests(&mut self) -> Vec<OpenRequest> {
         core::mem::take(&mut self.requests)
     }
 
-    /// Takes the requests that are refused, with the reasons, in their order; once the view
-    /// has ended.
-    pub fn take_refused(&mut self) -> Vec<(Request, String)> {
+    /// Takes the requests that the end of the view refuses, with the reasons, in their order.
+    pub fn take_refused(&mut self) -> Vec<(Request, Refusal)> {
         core::mem::take(&mut self.refused)
     }
 
@@ -307,6 +349,16 @@ impl<F: Fabric> Membership<F> {
         if self.was_silent && !self.has_work() {
             return None;
         }
+        // What is published from here on is heard at the next step.
+        let heard = self.published_by_all();
+        let action = self.pass_predicates(now, subgroups);
+        if action.is_none() && !self.has_work() {
+            self.heard = heard;
+        }
+        action
+    }
+
+    fn pass_predicates(&mut self, now: u64, subgroups: &mut impl SubgroupEnds) -> Option<Action> {
         if let Some(by) = self.adopt_suspicions(subgroups).or(self.expelled_by) {
             return self.stop(OutReason::Expelled { by });
         }
@@ -317,11 +369,17 @@ impl<F: Fabric> Membership<F> {
             return self.stop(OutReason::Left);
         }
         self.publish_requests();
+        self.publish_answer();
         let leads = self.leader() == self.me;
         if leads {
-            self.announce_intent(subgroups);
+            self.announce(now, subgroups);
         }
-        self.read_intent(subgroups);
+        if let Some(action) = self.read_intent(subgroups) {
+            return Some(action);
+        }
+        if !self.refused.is_empty() {
+            return Some(Action::Refused(core::mem::take(&mut self.refused)));
+        }
         self.wedge(subgroups);
         self.report(subgroups);
         if leads && self.may_propose() {
@@ -339,16 +397,24 @@ impl<F: Fabric> Membership<F> {
     /// Whether this member takes part in a view change. If it does not, and the view is
     /// silent, no predicate finds anything to do; this is the usual state.
     fn has_work(&self) -> bool {
-        let asks = !self.requests.is_empty() || self.intent.is_some();
+        let asks = self.requests_published < self.requests.len()
+            || !self.refused.is_empty()
+            || self.announced.is_some();
         let knows = !self.suspected.is_empty() || self.expelled_by.is_some();
         let decides = self.is_deciding || self.is_decided || self.no_majority_since_ns.is_some();
         asks || knows || decides || self.wedged_level != Level::None
     }
 
-    /// Whether no member, this one included, has published anything but heartbeats.
+    /// Whether no member, this one included, has published anything but heartbeats since this
+    /// one had nothing to do.
     fn is_silent(&self) -> bool {
-        let mut others = self.rows.others.iter();
-        self.rows.is_silent(self.me) && others.all(|rank| self.rows.is_silent(rank))
+        let mut heard = (0..).map(Rank).zip(&self.heard);
+        heard.all(|(rank, heard)| self.rows.published(rank) == *heard)
+    }
+
+    fn published_by_all(&self) -> Vec<u64> {
+        let ranks = (0..self.heard.len() as u16).map(Rank);
+        ranks.map(|rank| self.rows.published(rank)).collect()
     }
 
     pub(super) fn stop(&mut self, reason: OutReason) -> Option<Action> {
@@ -377,16 +443,17 @@ impl<F: Fabric> Membership<F> {
     }
 
     pub(super) fn level(&self) -> Level {
-        match (&self.intent, self.suspected.is_empty()) {
-            (_, false) => Level::All,
-            (Some(_), true) => Level::Some,
-            (None, true) => Level::None,
+        let is_prepared = |announced: &Announced| announced.ends_view;
+        match self.suspected.is_empty() {
+            false => Level::All,
+            true if self.announced.as_ref().is_some_and(is_prepared) => Level::Some,
+            true => Level::None,
         }
     }
 
     pub(super) fn touched(&self) -> Touched {
-        match (&self.intent, self.suspected.is_empty()) {
-            (Some(touched), true) => touched.clone(),
+        match (&self.announced, self.suspected.is_empty()) {
+            (Some(announced), true) => announced.preparation.touched.clone(),
             _ => Touched::All,
         }
     }
@@ -481,7 +548,7 @@ impl<F: Fabric> Membership<F> {
 }
 
 /// A cause, cut to the length that a proposal may carry: it may come from another member's.
-fn shortened(cause: &str) -> String {
+pub(super) fn shortened(cause: &str) -> String {
     let mut end = cause.len().min(REASON_LEN_MAX);
     while !cause.is_char_boundary(end) {
         end -= 1;

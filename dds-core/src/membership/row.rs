@@ -1,18 +1,25 @@
 //! The row of a view's control segment: what a member publishes about the view itself.
 //!
 //! ```text
-//!   fabric area | suspected[4] dead[4] | heartbeat | request | intent | wedged |
-//!   report[2] | proposal | committed | request, intent, report, proposal areas
+//!   fabric area | suspected[4] dead[4] | heartbeat | wedged, committed |
+//!   guards: request, intent, report[2], answer, proposal | the areas of these texts
 //! ```
 //!
-//! A zeroed row says nothing. Sets only grow, numbers only rise; a text is written once in a view,
-//! and its guard, the length plus one, is pushed behind it.
+//! A zeroed row says nothing. Sets only grow, numbers only rise. A text has a guard that is pushed
+//! behind it: a label in the high bits, the length plus one in the low ones. Guards only rise:
+//!
+//! - requests are appended to; what a smaller guard vouched for stays as it is;
+//! - an intent is overwritten by one with a higher label, once all members have answered it;
+//! - an answer is overwritten once there is a later intent, so after the leader has read it;
+//! - the other texts are written once in a view.
 
 use spindle_dds_transport::memory::ROW_ALIGN;
 use spindle_dds_transport::{FABRIC_AREA, Fabric, MEMBERS_MAX, PeerSet, Rank};
 
 use crate::landmarks::Landmark;
-use crate::limits::{INTENT_LEN_MAX, PROPOSAL_LEN_MAX, REPORT_LEN_MAX, REQUEST_LEN_MAX};
+use crate::limits::{
+    ANSWER_LEN_MAX, INTENT_LEN_MAX, PROPOSAL_LEN_MAX, REPORT_LEN_MAX, REQUESTS_LEN_MAX,
+};
 
 const SET_WORDS: usize = MEMBERS_MAX / 64;
 
@@ -34,6 +41,7 @@ pub(crate) fn control_landmarks() -> Vec<(Landmark, core::ops::Range<usize>)> {
         Text::Intent,
         Text::ReportSome,
         Text::ReportAll,
+        Text::Answer,
         Text::Proposal,
     ];
     let guards = GUARDS..GUARDS + texts.len() * 8;
@@ -48,18 +56,23 @@ pub(crate) fn control_landmarks() -> Vec<(Landmark, core::ops::Range<usize>)> {
     all
 }
 
-/// Texts in a row, each written once in a view.
+/// Texts in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Text {
     /// Requests of the member.
     Request,
-    /// Subgroups that the leader is about to replace.
+    /// What the leader is about to propose; labelled with its number, twice, plus one once all
+    /// members are to end the view by it.
     Intent,
     /// Frozen counts of the subgroups that the intent names.
     ReportSome,
     /// Frozen counts of all subgroups.
     ReportAll,
-    /// A proposal: the member's own, or its echo of another one's.
+    /// Whether the member has prepared what the intent with this label's number needs: empty, or
+    /// the reason why it cannot.
+    Answer,
+    /// A proposal: the member's own, or its echo of another one's; labelled with the rank of the
+    /// leader, plus one.
     Proposal,
 }
 
@@ -71,19 +84,23 @@ impl Text {
     const fn area(self) -> usize {
         let before = match self {
             Self::Request => 0,
-            Self::Intent => REQUEST_LEN_MAX,
-            Self::ReportSome => REQUEST_LEN_MAX + INTENT_LEN_MAX,
-            Self::ReportAll => REQUEST_LEN_MAX + INTENT_LEN_MAX + REPORT_LEN_MAX,
-            Self::Proposal => REQUEST_LEN_MAX + INTENT_LEN_MAX + 2 * REPORT_LEN_MAX,
+            Self::Intent => REQUESTS_LEN_MAX,
+            Self::ReportSome => REQUESTS_LEN_MAX + INTENT_LEN_MAX,
+            Self::ReportAll => REQUESTS_LEN_MAX + INTENT_LEN_MAX + REPORT_LEN_MAX,
+            Self::Answer => REQUESTS_LEN_MAX + INTENT_LEN_MAX + 2 * REPORT_LEN_MAX,
+            Self::Proposal => {
+                REQUESTS_LEN_MAX + INTENT_LEN_MAX + 2 * REPORT_LEN_MAX + ANSWER_LEN_MAX
+            }
         };
         AREAS + before
     }
 
     pub(super) const fn len_max(self) -> usize {
         match self {
-            Self::Request => REQUEST_LEN_MAX,
+            Self::Request => REQUESTS_LEN_MAX,
             Self::Intent => INTENT_LEN_MAX,
             Self::ReportSome | Self::ReportAll => REPORT_LEN_MAX,
+            Self::Answer => ANSWER_LEN_MAX,
             Self::Proposal => PROPOSAL_LEN_MAX,
         }
     }
@@ -98,7 +115,7 @@ pub(super) enum Level {
     /// Nothing.
     #[default]
     None,
-    /// The subgroups that the leader's intent names.
+    /// The subgroups that the leader's intent replaces.
     Some,
     /// All subgroups, as a member is suspected.
     All,
@@ -219,14 +236,22 @@ impl<F: Fabric> Rows<F> {
         known(SUSPECTED) && known(DEAD) && row.load(WEDGED) <= 2 && row.load(COMMITTED) <= 1
     }
 
-    /// Whether a member has published nothing in this view but heartbeats.
-    pub(super) fn is_silent(&self, of: Rank) -> bool {
+    /// A sum over what a member has published in this view, but for heartbeats. It changes with
+    /// every publication, as no word falls. A death is published together with a suspicion, or
+    /// after a commit, so its words are left out.
+    pub(super) fn published(&self, of: Rank) -> u64 {
         let row = self.fabric.row(of);
-        let sets: [u64; 2 * SET_WORDS] = row.copy_words(SUSPECTED);
+        let suspected: [u64; SET_WORDS] = row.copy_words(SUSPECTED);
         let ends: [u64; 2] = row.copy_words(WEDGED);
         let guards: [u64; TEXTS] = row.copy_words(GUARDS);
-        let any = |words: &[u64]| words.iter().fold(0, |any, word| any | word);
-        any(&sets) | any(&ends) | any(&guards) == 0
+        let sum = |words: &[u64]| {
+            words
+                .iter()
+                .fold(0, |sum: u64, word| sum.wrapping_add(*word))
+        };
+        sum(&suspected)
+            .wrapping_add(sum(&ends))
+            .wrapping_add(sum(&guards))
     }
 
     pub(super) fn is_committed(&self, of: Rank) -> bool {
@@ -238,6 +263,7 @@ impl<F: Fabric> Rows<F> {
     }
 
     /// Whether a member has published a text.
+    #[cfg(all(test, not(loom)))]
     pub(super) fn has(&self, of: Rank, text: Text) -> bool {
         self.fabric.row(of).load(text.guard()) != 0
     }
@@ -262,38 +288,68 @@ impl<F: Fabric> Rows<F> {
         Ok(Some(bytes))
     }
 
-    /// Publishes a text, once in a view. Panics if it is too long: the caller checks the length.
+    /// Publishes a text without a label. Panics if it is too long: the caller checks the length.
     pub(super) fn publish_text(&mut self, text: Text, bytes: &[u8]) {
+        self.publish_from(text, 0, bytes, 0);
+    }
+
+    /// Publishes a text over an earlier one with a lower label.
+    pub(super) fn publish_labelled(&mut self, text: Text, bytes: &[u8], label: u64) {
+        self.publish_from(text, 0, bytes, label);
+    }
+
+    /// Publishes what was appended to a text of `len_before` bytes.
+    pub(super) fn publish_appended(&mut self, text: Text, len_before: usize, bytes: &[u8]) {
+        // The last word before may be a part of both.
+        self.publish_from(text, len_before & !7, bytes, 0);
+    }
+
+    /// Publishes `bytes`, of which those before `from` stand in the row already.
+    fn publish_from(&mut self, text: Text, from: usize, bytes: &[u8], label: u64) {
         assert!(bytes.len() <= text.len_max(), "{text:?} of {}", bytes.len());
-        for (i, chunk) in bytes.chunks(8).enumerate() {
+        for (i, chunk) in bytes[from..].chunks(8).enumerate() {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
             self.fabric
-                .store(text.area() + i * 8, u64::from_le_bytes(word));
+                .store(text.area() + from + i * 8, u64::from_le_bytes(word));
         }
-        let len = bytes.len().next_multiple_of(8);
-        self.fabric.push(text.area(), len, &self.others);
-        self.publish_word(text.guard(), bytes.len() as u64 + 1);
+        let len = bytes.len().next_multiple_of(8) - from;
+        self.fabric.push(text.area() + from, len, &self.others);
+        let guard = bytes.len() as u64 + 1;
+        self.publish_word(text.guard(), guard | label << LABEL_SHIFT);
     }
 
-    /// The label of the proposal in a member's row: the leader on whose behalf it was proposed or
-    /// echoed last.
-    pub(super) fn label(&self, of: Rank) -> Option<Rank> {
-        let guard = self.fabric.row(of).load(Text::Proposal.guard());
-        (guard >> LABEL_SHIFT)
-            .checked_sub(1)
-            .map(|rank| Rank(rank as u16))
+    /// The length of a text; 0 if it is not published yet.
+    pub(super) fn len(&self, of: Rank, text: Text) -> u64 {
+        let guard = self.fabric.row(of).load(text.guard());
+        (guard & LEN_MASK).saturating_sub(1)
     }
 
-    /// Labels the proposal in this member's row.
-    pub(super) fn publish_label(&mut self, rank: Rank) {
-        let word = Text::Proposal.guard();
+    /// The label of a text; 0 if it has none.
+    pub(super) fn label(&self, of: Rank, text: Text) -> u64 {
+        self.fabric.row(of).load(text.guard()) >> LABEL_SHIFT
+    }
+
+    /// Labels a text in this member's row that stays as it is.
+    pub(super) fn publish_label(&mut self, text: Text, label: u64) {
+        let word = text.guard();
         let len = self.fabric.row(self.fabric.me()).load(word) & LEN_MASK;
-        self.publish_word(word, len | (u64::from(rank.0) + 1) << LABEL_SHIFT);
+        self.publish_word(word, len | label << LABEL_SHIFT);
+    }
+
+    /// The leader on whose behalf the proposal in a member's row was proposed or echoed last.
+    pub(super) fn proposer(&self, of: Rank) -> Option<Rank> {
+        let label = self.label(of, Text::Proposal).checked_sub(1);
+        label.map(|rank| Rank(rank as u16))
+    }
+
+    /// Proposes, or echoes, the proposal in this member's row on behalf of a leader.
+    pub(super) fn publish_proposer(&mut self, rank: Rank) {
+        self.publish_label(Text::Proposal, u64::from(rank.0) + 1);
     }
 }
 
-/// A proposal's guard: the length plus one in the low bits, above it the label plus one.
+/// A guard: the length plus one in the low bits, above it the label.
 const LABEL_SHIFT: u32 = 40;
 const LEN_MASK: u64 = (1 << LABEL_SHIFT) - 1;
 
@@ -301,6 +357,7 @@ const _: () = {
     assert!(DEAD == SUSPECTED + SET_WORDS * 8 && COMMITTED == WEDGED + 8);
     assert!(DEAD + SET_WORDS * 8 <= HEARTBEAT);
     assert!(COMMITTED + 8 <= GUARDS && Text::Proposal.guard() + 8 <= AREAS);
-    assert!(REQUEST_LEN_MAX.is_multiple_of(ROW_ALIGN) && INTENT_LEN_MAX.is_multiple_of(ROW_ALIGN));
+    assert!(REQUESTS_LEN_MAX.is_multiple_of(ROW_ALIGN) && INTENT_LEN_MAX.is_multiple_of(ROW_ALIGN));
+    assert!(ANSWER_LEN_MAX.is_multiple_of(ROW_ALIGN));
     assert!(REPORT_LEN_MAX.is_multiple_of(ROW_ALIGN) && PROPOSAL_LEN_MAX.is_multiple_of(ROW_ALIGN));
 };

@@ -95,7 +95,10 @@ fn a_report_that_leaves_out_a_subgroup_violates_the_protocol() {
         world.network.step();
         let now = world.now;
         for node in &mut world.nodes {
-            let _ = node.membership.step(now, &mut node.subgroups);
+            let action = node.membership.step(now, &mut node.subgroups);
+            if let Some(Action::Prepare(preparation)) = action {
+                node.membership.prepared(preparation.number, Ok(()));
+            }
         }
     }
     let suspects = |at: usize| {

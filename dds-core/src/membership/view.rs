@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
-use super::proposal::{Proposal, RequestId, Touched};
+use super::proposal::{Proposal, RequestId, Touched, Trim};
 use crate::ids::{DeliveryClass, SubgroupId, TopicKey};
 use crate::limits::{NOTE_LEN_MIN, NOTES_LEN_MAX, REPORT_LEN_MAX, SUBGROUPS_MAX};
 use crate::spec::{RingSpec, SenderSpec, SpecError, SubgroupSpec};
@@ -153,15 +153,7 @@ impl View {
         if let Some(twice) = members.iter().find(|member| !known.insert(member.id)) {
             return Err(ViewError::Twice(twice.id));
         }
-        let ids: BTreeSet<_> = members.iter().flat_map(Member::subgroups).collect();
-        if let Some(beyond) = ids.iter().find(|id| id.index() >= SUBGROUPS_MAX) {
-            return Err(ViewError::Subgroup(*beyond));
-        }
-        let subgroups = ids.into_iter().map(|id| {
-            let (epoch, base) = since(id);
-            subgroup(id, epoch, base, &members)
-        });
-        let subgroups: Vec<SubgroupSpec> = subgroups.collect::<Result<_, _>>()?;
+        let subgroups = subgroups(&members, since)?;
         // A number takes at most ten bytes, a list has a length.
         let counts = subgroups
             .iter()
@@ -276,21 +268,14 @@ impl View {
         }
         members.iter_mut().for_each(skip);
         members.extend(proposal.joins.iter().cloned());
-        let ends = |id| {
-            let trim = proposal.trims.iter().find(|trim| trim.subgroup == id)?;
-            Some(self.subgroup(id)?.end(&trim.counts))
-        };
+        let trims = proposal.trims.iter().map(|trim| (trim.subgroup, trim));
+        let trims: BTreeMap<SubgroupId, &Trim> = trims.collect();
+        let ends = |id| Some(self.subgroup(id)?.end(&trims.get(&id)?.counts));
         Self::of(id, members, |group| match self.subgroup(group) {
             Some(old) if !touched.contains(group) => (old.epoch, old.base),
             Some(_) => (id, ends(group).unwrap_or(0)),
             None => (id, 0),
         })
-    }
-}
-
-impl Member {
-    fn subgroups(&self) -> impl Iterator<Item = SubgroupId> {
-        self.endpoints.values().map(|endpoint| endpoint.subgroup)
     }
 }
 
@@ -314,48 +299,73 @@ fn as_noted(notes: &[(u64, Note)], members: &[Member]) -> Vec<(u64, Note)> {
         .collect()
 }
 
-/// The subgroup of all members with an endpoint on one of its topics. A sender's ring is as large
-/// as the largest that its writers ask for.
-fn subgroup(
-    subgroup: SubgroupId,
-    epoch: u64,
-    base: u64,
-    members: &[Member],
-) -> Result<SubgroupSpec, ViewError> {
-    let mut subgroup_spec = SubgroupSpec {
-        subgroup,
-        epoch,
-        base,
-        members: Vec::new(),
-        senders: Vec::new(),
-        topics: Vec::new(),
-    };
-    let mut topics = BTreeSet::new();
-    for (rank, member) in (0..).zip(members) {
-        let here = |endpoint: &&Endpoint| endpoint.subgroup == subgroup;
-        let mut endpoints = member.endpoints.values().filter(here).peekable();
-        if endpoints.peek().is_none() {
-            continue;
+/// What endpoints make of a subgroup.
+#[derive(Debug, Default)]
+struct SubgroupParts {
+    /// Its members, each with the rings that it writes to.
+    members: Vec<(Rank, [Option<RingSpec>; 2])>,
+    topics: BTreeSet<TopicKey>,
+}
+
+impl SubgroupParts {
+    /// Adds an endpoint of a member; those of one member follow each other. A sender's ring is as
+    /// large as the largest that its writers ask for.
+    fn add(&mut self, rank: Rank, endpoint: &Endpoint) {
+        self.topics.insert(endpoint.topic);
+        if self.members.last().is_none_or(|(last, _)| *last != rank) {
+            self.members.push((rank, [None; 2]));
         }
-        let place = Rank(subgroup_spec.members.len() as u16);
-        subgroup_spec.members.push(Rank(rank));
-        let mut rings = [None, None];
-        for endpoint in endpoints {
-            topics.insert(endpoint.topic);
-            if let Some((ring, spec)) = endpoint.ring {
-                let have: &mut Option<RingSpec> = &mut rings[ring.index()];
-                *have = Some(have.map_or(spec, |have| have.larger(spec)));
-            }
-        }
-        if rings.iter().any(Option::is_some) {
-            subgroup_spec
-                .senders
-                .push(SenderSpec { rank: place, rings });
+        if let Some((class, spec)) = endpoint.ring
+            && let Some((_, rings)) = self.members.last_mut()
+        {
+            let have: &mut Option<RingSpec> = &mut rings[class.index()];
+            *have = Some(have.map_or(spec, |have| have.larger(spec)));
         }
     }
-    subgroup_spec.topics = topics.into_iter().collect();
-    subgroup_spec.check()?;
-    Ok(subgroup_spec)
+
+    fn into_spec(self, subgroup: SubgroupId, (epoch, base): (u64, u64)) -> SubgroupSpec {
+        let places = (0..).map(Rank).zip(&self.members);
+        let senders = places.filter(|(_, (_, rings))| rings.iter().any(Option::is_some));
+        SubgroupSpec {
+            subgroup,
+            epoch,
+            base,
+            senders: senders
+                .map(|(rank, (_, rings))| SenderSpec {
+                    rank,
+                    rings: *rings,
+                })
+                .collect(),
+            members: self.members.iter().map(|(rank, _)| *rank).collect(),
+            topics: self.topics.into_iter().collect(),
+        }
+    }
+}
+
+/// The subgroups of all members with an endpoint on one of their topics, in one pass over the
+/// endpoints; `since` gives epoch and base of each.
+fn subgroups(
+    members: &[Member],
+    since: impl Fn(SubgroupId) -> (u64, u64),
+) -> Result<Vec<SubgroupSpec>, ViewError> {
+    let mut parts: BTreeMap<SubgroupId, SubgroupParts> = BTreeMap::new();
+    for (rank, member) in (0..).map(Rank).zip(members) {
+        for endpoint in member.endpoints.values() {
+            parts
+                .entry(endpoint.subgroup)
+                .or_default()
+                .add(rank, endpoint);
+        }
+    }
+    if let Some(beyond) = parts.keys().find(|id| id.index() >= SUBGROUPS_MAX) {
+        return Err(ViewError::Subgroup(*beyond));
+    }
+    let specs = parts.into_iter().map(|(id, parts)| {
+        let spec = parts.into_spec(id, since(id));
+        spec.check()?;
+        Ok(spec)
+    });
+    specs.collect()
 }
 
 impl Touched {

@@ -8,13 +8,16 @@
 //! | `churn` | endpoints are created and deleted in a loop | no sample is lost or delivered twice |
 //! | `churn --views` | the same, and participants that join and leave | no process holds more of the system afterwards |
 //! | `isolation` | a participant holds loans, blocks its listener, stops taking | the others go on |
+//! | `faults` | each system call of join, change and leave fails once | the others go on, the one with the fault says why |
 //!
-//! The verdict is the last line of output, as JSON (for `churn` and `isolation` with `--json`),
+//! The verdict is the last line of output, as JSON (for all but `flight` with `--json`),
 //! and the exit code.
-#![forbid(unsafe_code)]
+// Filters of system calls need it, in one module.
+#![deny(unsafe_code)]
 
 mod churn;
 mod clock;
+mod faults;
 mod flight;
 mod hosts;
 mod isolation;
@@ -44,6 +47,16 @@ pub enum Command {
     /// processors than busy threads, its ratio is mostly noise: the less the others do, the
     /// faster it is.
     Isolation(isolation::Options),
+    /// Each system call of the paths of join, change and leave fails once in one of three
+    /// participants, with each errno that it may fail with: the others go on, and the one with
+    /// the fault goes on too, or says why not.
+    Faults(faults::Options),
+    /// A participant of `faults`.
+    #[command(hide = true)]
+    Participant {
+        /// What it is told, as JSON.
+        job: String,
+    },
     /// A participant of `churn` or `isolation`.
     #[command(hide = true)]
     Worker {
@@ -84,6 +97,8 @@ pub fn run(command: Command) -> ExitCode {
             Some(views) => leaks::run(&options, views),
         },
         Command::Isolation(options) => isolation::run(&options),
+        Command::Faults(options) => faults::run(&options),
+        Command::Participant { job } => return faults::work(&job),
         Command::Worker { job } => return workers::work(&job),
     };
     match outcome {

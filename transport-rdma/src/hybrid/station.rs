@@ -206,6 +206,17 @@ impl Station {
         requests: &[SegmentRequest],
         deadline: Instant,
     ) -> Result<Vec<HybridSegment>, HybridError> {
+        self.segments_watching(requests, deadline, &mut || {})
+    }
+
+    /// [`segments`](Self::segments), which calls `watch` every 10 ms while it waits for members on
+    /// this host: it may [give up](Self::give_up) members.
+    pub fn segments_watching(
+        &self,
+        requests: &[SegmentRequest],
+        deadline: Instant,
+        watch: &mut dyn FnMut(),
+    ) -> Result<Vec<HybridSegment>, HybridError> {
         for request in requests {
             if let Some(problem) = tcp::problem(request, self.id()) {
                 return Err(StationError::segment(request.key, problem).into());
@@ -215,13 +226,14 @@ impl Station {
         let away: Vec<PeerSet> = away.collect();
         let parts = requests.iter().zip(&away);
         let parts: Vec<_> = parts.map(|(whole, away)| on_host(whole, away)).collect();
-        let made = self.host.segments(&parts, deadline)?;
+        let made = self.host.segments_watching(&parts, deadline, watch)?;
         if let Some(network) = &self.network {
             let all = requests.iter().flat_map(SegmentRequest::peers);
             let away = all.map(|(_, id)| id).filter(|&id| network.has(id));
-            network
-                .streams
-                .wait_for(&away.collect::<Vec<_>>(), deadline)?;
+            let away = away.collect::<Vec<_>>();
+            for request in requests {
+                network.streams.wait_for(&away, request.key, deadline)?;
+            }
         }
         let whole = requests.iter().zip(&away).zip(made);
         let segments = whole.map(|((request, away), part)| self.join(request, away, part));
@@ -310,6 +322,15 @@ impl Station {
             if let Some(rdma) = &network.rdma {
                 rdma.core().forget(key);
             }
+        }
+    }
+
+    /// Ends waiting for segments of epochs before this one, now and later: making them fails.
+    /// Segments that are made stay. Any thread; takes short locks.
+    pub fn end_exchanges_before(&self, epoch: u64) {
+        self.host.end_exchanges_before(epoch);
+        if let Some(network) = &self.network {
+            network.streams.end_exchanges_before(epoch);
         }
     }
 

@@ -86,6 +86,8 @@ pub(super) struct State {
     epoch: u64,
     /// Segments of this epoch or later that will not be opened any more.
     closed: BTreeSet<SegmentKey>,
+    /// No segment of an earlier epoch is waited for.
+    exchanges_from: u64,
     slots: BTreeSet<u16>,
     /// Links of dropped peers, by number, and how long they are still served.
     leaving: Vec<(Instant, u64)>,
@@ -358,11 +360,19 @@ impl Shared {
     }
 
     /// Waits until each of these is known or given up, or `deadline` is over.
-    pub(super) fn wait_for(&self, ids: &[u128], deadline: Instant) -> Result<(), StationError> {
+    pub(super) fn wait_for(
+        &self,
+        ids: &[u128],
+        key: SegmentKey,
+        deadline: Instant,
+    ) -> Result<(), StationError> {
         let mut state = self.state();
         loop {
             if state.stopped {
                 return Err(StationError::Closed);
+            }
+            if key.epoch < state.exchanges_from {
+                return Err(StationError::segment(key, "it is not needed any more"));
             }
             let left = deadline.saturating_duration_since(Instant::now());
             let settled = |id: &u128| state.peers.contains_key(id) || state.absent.contains(id);
@@ -372,6 +382,14 @@ impl Shared {
             let waited = self.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Ends waiting for segments of epochs before this one, now and later.
+    pub(super) fn end_exchanges_before(&self, epoch: u64) {
+        let mut state = self.state();
+        state.exchanges_from = state.exchanges_from.max(epoch);
+        drop(state);
+        self.changed.notify_all();
     }
 
     /// A peer has failed; reported once. Bytes of its stream that are still on their way

@@ -143,9 +143,20 @@ impl StreamTransport {
         Ok(())
     }
 
-    /// Waits until each of these peers is connected or lost, or `deadline` is over.
-    pub(crate) fn wait_for(&self, peers: &[u128], deadline: Instant) -> Result<(), StationError> {
-        self.shared.wait_for(peers, deadline)
+    /// Waits until each of these peers is connected or lost, or `deadline` is over,
+    /// or the segment with this key is not needed any more, which is an error.
+    pub(crate) fn wait_for(
+        &self,
+        peers: &[u128],
+        key: SegmentKey,
+        deadline: Instant,
+    ) -> Result<(), StationError> {
+        self.shared.wait_for(peers, key, deadline)
+    }
+
+    /// Ends waiting for segments of epochs before this one, now and later.
+    pub(crate) fn end_exchanges_before(&self, epoch: u64) {
+        self.shared.end_exchanges_before(epoch);
     }
 
     /// Calls do not wait for this peer any more if it is not connected.

@@ -278,7 +278,7 @@ impl LocalEndpoints {
 
     /// The group has refused these endpoints, or the notes of their types, for good: they match no
     /// other endpoint, and using them returns the reason.
-    pub(crate) fn refused(&self, update: &Update, why: &str) {
+    pub(crate) fn refused(&self, update: &Update, why: &Error) {
         let mut state = self.state();
         let notes = update.notes.put.iter().map(|(note, _)| *note);
         let without: BTreeSet<u64> = notes.flat_map(|it| state.large_types.users(it)).collect();
@@ -292,14 +292,18 @@ impl LocalEndpoints {
                 continue;
             };
             let topic = &own.topic().name;
-            let text = format!(
-                "the group refuses the {} on topic {topic}: {why}",
-                own.kind()
-            );
-            tracing::warn!(topic, number, why, "the group refuses an endpoint");
+            let text = |why: &str| {
+                let kind = own.kind();
+                format!("the group refuses the {kind} on topic {topic}: {why}")
+            };
+            let refusal = match why {
+                Error::OutOfResources(why) => Error::OutOfResources(text(why)),
+                why => Error::Error(text(&why.to_string())),
+            };
+            tracing::warn!(topic, number, %why, "the group refuses an endpoint");
             match own {
-                LocalEndpoint::Writer(writer) => writer.refuse(text),
-                LocalEndpoint::Reader(reader) => reader.side.port.refuse(text),
+                LocalEndpoint::Writer(writer) => writer.refuse(refusal),
+                LocalEndpoint::Reader(reader) => reader.side.port.refuse(refusal),
             }
         }
     }

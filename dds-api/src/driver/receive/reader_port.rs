@@ -67,7 +67,7 @@ pub(crate) struct ReaderPort<F: Fabric> {
     /// The reader is deleted.
     is_closed: AtomicBool,
     /// Why the group refuses the reader, if it does.
-    refused: OnceLock<String>,
+    refused: OnceLock<Error>,
     /// Samples received, and the bytes of their payload. Written by the thread that steps.
     received: [AtomicU64; 2],
     /// How often samples were asked for, or returned. Written under the lock.
@@ -151,7 +151,7 @@ impl<F: Fabric> ReaderPort<F> {
 
     /// The group refuses the reader: no data will come. Wakes threads that wait for data: `take`
     /// returns the error.
-    pub(crate) fn refuse(&self, why: String) {
+    pub(crate) fn refuse(&self, why: Error) {
         let _ = self.refused.set(why);
         self.group_failed();
     }
@@ -381,7 +381,7 @@ impl<F: Fabric> ReaderPort<F> {
 
     /// Why `select` has returned nothing.
     pub(crate) fn nothing(&self) -> Error {
-        let refused = self.refused.get().map(|why| Error::Error(why.clone()));
+        let refused = self.refused.get().cloned();
         let ended = refused.or_else(|| self.group_status.check().err());
         ended.unwrap_or(Error::NoData("no sample fits"))
     }

@@ -191,15 +191,20 @@ impl spindle_dds_core::Sink<Wire> for Sink {
             EngineEvent::EpochEnded { subgroup, end, .. } => {
                 self.matcher.epoch_ended(subgroup, end)
             }
+            EngineEvent::Prepare(preparation) => {
+                self.control_queue.put(ControlEvent::Prepare(preparation));
+            }
+            EngineEvent::CallOff => self.control_queue.put(ControlEvent::CallOff),
             EngineEvent::Decide(decision) => self.control_queue.put(ControlEvent::Decide(decision)),
-            EngineEvent::Refused { request, why } => self
+            EngineEvent::Refused { request, refusal } => self
                 .control_queue
-                .put(ControlEvent::Refused { request, why }),
+                .put(ControlEvent::Refused { request, refusal }),
             EngineEvent::ViewEnded(finish) => {
                 let old = self.view.as_ref().map_or(&[][..], |view| &view.members);
                 let expelled = self.matcher.view_ended(&finish, old);
                 self.control_queue.put(ControlEvent::Ended {
                     digest: finish.proposal.digest(&finish.next),
+                    preparation: finish.proposal.preparation,
                     next: finish.next,
                     expelled,
                 });

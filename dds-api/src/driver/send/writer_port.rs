@@ -47,7 +47,7 @@ pub(crate) struct WriterPort {
     /// The writer is deleted.
     is_closed: AtomicBool,
     /// Why the group does not accept the writer, if it does not.
-    refusal: OnceLock<String>,
+    refusal: OnceLock<Error>,
 }
 
 /// The position of a message among all that a participant sends with one delivery class in one
@@ -116,7 +116,7 @@ impl WriterPort {
     }
 
     /// The group does not accept the writer: waiting threads return with this reason.
-    pub(crate) fn refuse(&self, reason: String) {
+    pub(crate) fn refuse(&self, reason: Error) {
         let _ = self.refusal.set(reason);
         self.wake_waiters();
     }
@@ -252,7 +252,7 @@ impl WriterPort {
             return Some(Error::AlreadyDeleted("the writer was deleted".to_owned()));
         }
         if let Some(reason) = self.refusal.get() {
-            return Some(Error::Error(reason.clone()));
+            return Some(reason.clone());
         }
         self.session.group_status().check().err()
     }

@@ -1,9 +1,10 @@
 //! The control thread: installs views, and admits newcomers.
 //!
 //! ```text
-//!   engine --Decide--> record of the domain --> Engine::decided
-//!          --Ended---> record, segments with the peers --> Engine::install
-//!   station --Ask--> Engine::request(Join) ... next view --> Welcome
+//!   engine --Prepare-> segments with the peers and newcomers --> Engine::prepared
+//!          --Decide--> record of the domain --> Engine::decided
+//!          --Ended---> record, segments if they are not prepared --> Engine::install
+//!   station --Ask--> Engine::request(Join) ... Prepare --> Prepared ... next view --> Welcome
 //!           --StatusRequest--> figures --> Status
 //!   local_endpoints --updates--> Engine::request(Update)
 //!   engine --Refused--> a refusal to the newcomer, or a warning about an endpoint
@@ -11,21 +12,17 @@
 //!
 //! It may wait for peers, the domain's record or a resolver: messages go on meanwhile.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::membership::{self, CONTROL_ROW_LEN, Member, MemberId, Request, View};
-use spindle_dds_core::{PreparedView, SegmentLayout, SubgroupId};
-use spindle_dds_transport::hybrid::{HybridError, Station};
-use spindle_dds_transport::library_thread::LibraryThread;
+use spindle_dds_core::PreparedView;
+use spindle_dds_core::membership::{self, Member, MemberId, Preparation, Refusal, Request, View};
+use spindle_dds_transport::hybrid::Station;
 use spindle_dds_transport::shm::{
     self, DecisionRefused, DomainRegistry, MemberEntry, StationEvent,
 };
-use spindle_dds_transport::{Rank, SegmentKey, SegmentRequest};
 
 use crate::discovery::{self, ParticipantInfo, Types};
 use crate::driver::endpoints::announced_matches::AnnouncementReader;
@@ -33,15 +30,10 @@ use crate::driver::endpoints::local_endpoints::LocalEndpoints;
 use crate::driver::session::Session;
 use crate::driver::threads::control_queue::ControlEvent;
 use crate::driver::threads::figures;
+use crate::driver::threads::preparation::{self, ViewSegments};
 use crate::driver::threads::reachability;
 use crate::error::{Error, Result};
 use crate::joining::Packet;
-use crate::wire::Wire;
-
-/// The index of the control segment among the segments of a view.
-const CONTROL_INDEX: u32 = u32::MAX;
-/// How long to wait for newcomers before checking whether they live.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// What the control thread works with.
 pub(crate) struct ControlThread {
@@ -61,6 +53,12 @@ pub(crate) struct ControlThread {
     pub(crate) asked: BTreeSet<u128>,
     /// Members of the view whose connection is lost.
     pub(crate) lost: BTreeSet<u128>,
+    /// Number of the preparation of the view; 0 if it was agreed without one.
+    pub(crate) preparation: u64,
+    /// What is prepared for the next view.
+    pub(crate) ready: Option<ViewSegments>,
+    /// Why members of the view leave the group, as they have said.
+    pub(crate) gave_up: BTreeMap<u128, String>,
     /// Events that came while a view was prepared.
     pub(crate) later: VecDeque<StationEvent>,
 }
@@ -75,19 +73,29 @@ impl ControlThread {
                 session.engine().request(Request::Update(update));
             }
             flow = match session.control_queue().take() {
+                Some(ControlEvent::Prepare(preparation)) => {
+                    self.prepare_ahead(session, &preparation);
+                    ControlFlow::Continue(())
+                }
+                Some(ControlEvent::CallOff) => {
+                    self.ready = None;
+                    ControlFlow::Continue(())
+                }
                 Some(ControlEvent::Decide(decision)) => {
                     session.engine().decided(self.decide(&decision));
                     ControlFlow::Continue(())
                 }
-                Some(ControlEvent::Refused { request, why }) => {
-                    self.refused(&request, &why);
+                Some(ControlEvent::Refused { request, refusal }) => {
+                    self.refused(&request, refusal);
                     ControlFlow::Continue(())
                 }
                 Some(ControlEvent::Ended {
                     next,
                     digest,
+                    preparation,
                     expelled,
                 }) => {
+                    self.preparation = preparation;
                     self.say_expelled(&expelled);
                     let flow = self.go_on(session, &next, digest);
                     self.drop_gone(&expelled);
@@ -144,12 +152,10 @@ impl ControlThread {
         }
     }
 
-    /// Prepares the next view with its members, and begins it.
+    /// Begins the next view.
     fn go_on(&mut self, session: &Session, next: &Arc<View>, digest: u64) -> ControlFlow<()> {
-        let before = std::mem::replace(&mut self.view, next.clone());
-        let is_new = |member: &Member| before.rank(member.id).is_none();
         // The first view has no view before it.
-        let anybody_new = before.id == next.id || next.members.iter().any(is_new);
+        let is_first = std::mem::replace(&mut self.view, next.clone()).id == next.id;
         self.digest = digest;
         let newcomers: Vec<u128> = next.members.iter().map(|it| it.id.0).collect();
         for id in newcomers.iter().filter(|id| self.asked.contains(id)) {
@@ -161,18 +167,20 @@ impl ControlThread {
             return ControlFlow::Continue(());
         }
         // Recorded first: participants that start on this host must find the view.
-        let noted = self.record(next, digest, before.id == next.id);
-        let prepared = noted.and_then(|()| match anybody_new {
-            true => self.prepare_and_welcome(next),
-            false => self.prepare(next),
-        });
-        let installed = prepared.and_then(|prepared| {
+        let noted = self.record(next, digest, is_first);
+        let segments = noted.and_then(|()| self.segments(next, self.preparation));
+        let installed = segments.and_then(|segments| {
             session.prepare(self.announcements.read(next, &self.local_endpoints));
-            let installed = session.engine().install(prepared);
+            let installed = session.engine().install(PreparedView {
+                view: next.clone(),
+                control: segments.control,
+                subgroups: segments.subgroups,
+            });
             installed.map_err(|error| Error::Error(error.to_string()))
         });
         if let Err(error) = installed {
             let text = format!("view {} of the group cannot be entered: {error}", next.id);
+            self.give_up(next, &text);
             session.fail(&text);
             return ControlFlow::Break(());
         }
@@ -193,128 +201,142 @@ impl ControlThread {
         }
     }
 
-    /// Prepares a view with newcomers. A newcomer that asks meanwhile is welcomed: its sponsor may
-    /// have failed before it could say so. A newcomer of this host that has died or closed without
-    /// connecting is given up.
-    fn prepare_and_welcome(&mut self, next: &Arc<View>) -> Result<PreparedView<Wire>> {
-        let is_over = AtomicBool::new(false);
-        let (prepared, later) = thread::scope(|scope| {
-            let this = &*self;
-            let welcomes = LibraryThread::named("spindle-welcome")
-                .spawn_scoped(scope, || this.welcome_until(&is_over))
-                .map_err(|error| Error::OutOfResources(format!("starting a thread: {error}")))?;
-            let prepared = this.prepare(next);
-            is_over.store(true, Ordering::Release);
-            this.station.interrupt();
-            let later = welcomes.join().unwrap_or_default();
-            prepared.map(|prepared| (prepared, later))
-        })?;
-        self.later.extend(later);
-        Ok(prepared)
+    /// Tells the members why this one is about to leave the group. They would only see it go.
+    fn give_up(&self, view: &View, reason: &str) {
+        let packet = Packet::GivesUp(reason.to_owned()).write();
+        for member in view.members.iter().filter(|member| member.id != self.me) {
+            // A member that is not reached sees this one go.
+            let _ = self.station.send(member.id.0, &packet);
+        }
     }
 
-    /// Returns the other events that came.
-    fn welcome_until(&self, is_over: &AtomicBool) -> Vec<StationEvent> {
-        let mut later = Vec::new();
-        while !is_over.load(Ordering::Acquire) {
-            let Some(event) = self.station.next_event(LOOK_AGAIN_AFTER) else {
-                self.give_up_gone();
+    /// Makes what a view needs before it is agreed, and answers.
+    fn prepare_ahead(&mut self, session: &Session, preparation: &Preparation) {
+        // An earlier preparation is not needed any more.
+        self.ready = None;
+        let answer = self.make_ahead(session, preparation);
+        if let Err(error) = &answer {
+            tracing::warn!(view = preparation.next.id, %error, "a view cannot be prepared");
+        }
+        let answer = answer.map_err(|error| format!("process {}: {error}", std::process::id()));
+        session.engine().prepared(preparation.number, answer);
+    }
+
+    fn make_ahead(&mut self, session: &Session, preparation: &Preparation) -> Result<()> {
+        let (next, number) = (&*preparation.next, preparation.number);
+        let deadline = Instant::now() + preparation::time_limit(number, self.limit);
+        let joins = preparation.proposal.joins.iter();
+        let mine = joins.filter(|newcomer| self.asked.contains(&newcomer.id.0));
+        let mine: Vec<Member> = mine.cloned().collect();
+        for newcomer in &mine {
+            for packet in Packet::prepare(next, number) {
+                let sent = self.station.send(newcomer.id.0, &packet);
+                sent.map_err(|error| Error::Error(error.to_string()))?;
+            }
+        }
+        // Leaving needs nothing.
+        let stays = next.rank(self.me).is_some();
+        let made = stays.then(|| {
+            let newcomers = &preparation.proposal.joins;
+            let mut watch = || preparation::give_up_gone(&self.station, &self.register, newcomers);
+            watch();
+            preparation::make(&self.station, self.me, next, number, self.limit, &mut watch)
+        });
+        let made = made.transpose();
+        let until = match &made {
+            Ok(_) => deadline,
+            // What a newcomer lacks is why it was not reached.
+            Err(_) => Instant::now(),
+        };
+        let lack = self.wait_for_newcomers(session, &mine, (next.id, number), until);
+        if let (Ok(Some(lack)), _) | (Err(lack), Ok(_)) = (lack, &made) {
+            return Err(Error::Error(lack));
+        }
+        self.ready = made?;
+        Ok(())
+    }
+
+    /// Waits until newcomers have prepared the view, or one of them has said what it lacks, which
+    /// is returned. Fails if one of them does not answer. Other events are handled later.
+    fn wait_for_newcomers(
+        &mut self,
+        session: &Session,
+        newcomers: &[Member],
+        preparation: (u64, u64),
+        deadline: Instant,
+    ) -> std::result::Result<Option<String>, String> {
+        let mut waiting: BTreeMap<u128, &Member> =
+            newcomers.iter().map(|it| (it.id.0, it)).collect();
+        let text = |newcomer: &Member, what: &str| {
+            let name = preparation::name(newcomer);
+            format!("{name}, which joins, {what}")
+        };
+        while let Some((_, newcomer)) = waiting.first_key_value() {
+            if session.control_queue().is_agreed(preparation.0) {
+                return Err("the view ends without this change".to_owned());
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            let event = match self.station.next_event(left) {
+                Some(event) => event,
+                None if left.is_zero() => return Err(text(newcomer, "does not answer in time")),
+                None => continue,
+            };
+            let (from, answer) = match &event {
+                StationEvent::Message { from, bytes } => (*from, Packet::read(bytes).ok()),
+                StationEvent::Closed { id, .. } | StationEvent::Connected { id } => (*id, None),
+            };
+            let Some(newcomer) = waiting.get(&from) else {
+                self.later.push_back(event);
                 continue;
             };
-            if let StationEvent::Message { from, bytes } = &event
-                && let Ok(Packet::Ask(ask)) = Packet::read(bytes)
-                && ask.member.id.0 == *from
-                && self.view.rank(ask.member.id).is_some()
-            {
-                self.welcome(*from);
-                continue;
+            match answer {
+                Some(Packet::Prepared { view, number, lack }) => {
+                    // Otherwise it is late, for an earlier preparation.
+                    if (view, number) == preparation {
+                        if let Some(lack) = lack {
+                            return Ok(Some(text(newcomer, &format!("cannot: {lack}"))));
+                        }
+                        waiting.remove(&from);
+                    }
+                }
+                _ => {
+                    let lost = match &event {
+                        StationEvent::Closed { cause, .. } => {
+                            Some(text(newcomer, &format!("is lost: {cause}")))
+                        }
+                        _ => None,
+                    };
+                    self.later.push_back(event);
+                    if let Some(lost) = lost {
+                        return Err(lost);
+                    }
+                }
             }
-            later.push(event);
         }
-        later
+        Ok(None)
     }
 
-    /// Gives up members of this host that have died or closed before they were connected.
-    fn give_up_gone(&self) {
-        let entries = self.view.members.iter().filter_map(|it| entry(it).ok());
-        for member in entries {
-            if self.register.is_known_dead(&member) {
-                self.station.give_up(member.id, "its process ended");
-            } else if self.station.has_closed(&member.address) {
-                self.station.give_up(member.id, "it has closed");
-            }
+    /// The segments of a view that is agreed.
+    fn segments(&mut self, next: &View, preparation: u64) -> Result<ViewSegments> {
+        let ready = self.ready.take();
+        if preparation == 0 {
+            drop(ready);
+            let (station, limit) = (&self.station, self.limit);
+            return preparation::make(station, self.me, next, 0, limit, &mut || {});
         }
-    }
-
-    fn prepare(&self, next: &Arc<View>) -> Result<PreparedView<Wire>> {
-        let deadline = Instant::now() + self.limit;
-        let me = next.rank(self.me).unwrap_or(Rank(0));
-        // A member that is not reached is not waited for: the view will suspect it.
-        let unreached = |member: &Member, error: &HybridError| {
-            tracing::warn!(%error, "a member cannot be reached");
-            self.station.give_up(member.id.0, &error.to_string());
-        };
-        for member in next.members.iter().filter(|member| member.id != self.me) {
-            if let Err(error) = self.station.expect_peer(&member.address) {
-                unreached(member, &error);
-            }
-        }
-        // Of two members, the one that joined later connects.
-        for member in &next.members[..me.index()] {
-            if let Err(error) = self.station.connect(&member.address, deadline) {
-                unreached(member, &error);
-            }
-        }
-        let ids = |ranks: &[Rank]| {
-            let ids = ranks.iter().map(|rank| next.members[rank.index()].id.0);
-            ids.collect::<Vec<_>>()
-        };
-        let all: Vec<Rank> = (0..next.members.len() as u16).map(Rank).collect();
-        let mut requests = vec![SegmentRequest {
-            key: SegmentKey {
-                epoch: next.id,
-                index: CONTROL_INDEX,
-            },
-            members: ids(&all),
-            me,
-            row_lens: vec![CONTROL_ROW_LEN; all.len()],
-            control: true,
-        }];
-        // A newcomer enters only subgroup epochs that begin with this view.
-        for spec in next.subgroups.iter().filter(|spec| spec.epoch == next.id) {
-            let Some(place) = spec.members.iter().position(|rank| *rank == me) else {
-                continue;
-            };
-            let layout =
-                SegmentLayout::new(spec).map_err(|error| Error::Error(error.to_string()))?;
-            requests.push(SegmentRequest {
-                key: SegmentKey {
-                    epoch: next.id,
-                    index: spec.subgroup.0,
-                },
-                members: ids(&spec.members),
-                me: Rank(place as u16),
-                row_lens: layout.row_lens(),
-                control: false,
-            });
-        }
-        let segments = self.station.segments(&requests, deadline);
-        let segments = segments.map_err(|error| Error::Error(error.to_string()))?;
-        let mut segments = segments.into_iter();
-        let control = segments.next();
-        let subgroups = requests[1..].iter().map(|it| SubgroupId(it.key.index));
-        Ok(PreparedView {
-            view: next.clone(),
-            control: control.ok_or_else(|| Error::Error("no control segment".to_owned()))?,
-            subgroups: subgroups.zip(segments).collect(),
-        })
+        let is_it = |it: &ViewSegments| (it.view, it.preparation) == (next.id, preparation);
+        let lost = || Error::Error("what was prepared for it is gone".to_owned());
+        ready.filter(is_it).ok_or_else(lost)
     }
 
     // Peers.
 
-    /// Logs the members that the view that has ended expelled.
-    fn say_expelled(&self, expelled: &[(MemberId, String)]) {
+    /// Logs the members that the view that has ended expelled, with the reasons that they gave, or
+    /// that the others had.
+    fn say_expelled(&mut self, expelled: &[(MemberId, String)]) {
         for (id, reason) in expelled {
+            let own = self.gave_up.remove(&id.0);
+            let reason = own.as_ref().unwrap_or(reason);
             let members = &self.view.members;
             let member = members.iter().find(|member| member.id == *id);
             let info = member.and_then(|member| ParticipantInfo::of(member).ok());
@@ -326,6 +348,9 @@ impl ControlThread {
     /// Drops peers that are lost and not in the view any more, or were expelled. A member that has
     /// left closes its station by itself.
     fn drop_gone(&mut self, expelled: &[(MemberId, String)]) {
+        let view = &self.view;
+        self.gave_up
+            .retain(|id, _| view.rank(MemberId(*id)).is_some());
         let lost = std::mem::take(&mut self.lost);
         for id in lost {
             match self.view.rank(MemberId(id)) {
@@ -346,10 +371,13 @@ impl ControlThread {
                 Ok(Packet::Ask(ask)) if ask.member.id.0 == from => {
                     self.asked_by(session, ask.member);
                 }
+                Ok(Packet::GivesUp(reason)) => drop(self.gave_up.insert(from, reason)),
                 Ok(Packet::StatusRequest) => self.tell(session, from),
                 // Late answers to what was asked before this participant was in a view.
                 Ok(
-                    Packet::Welcome { .. }
+                    Packet::Prepare { .. }
+                    | Packet::Prepared { .. }
+                    | Packet::Welcome { .. }
                     | Packet::Refused(_)
                     | Packet::NotYet(_)
                     | Packet::Status { .. },
@@ -423,12 +451,16 @@ impl ControlThread {
     }
 
     /// The group has refused a request for good.
-    fn refused(&mut self, request: &Request, why: &str) {
+    fn refused(&mut self, request: &Request, refusal: Refusal) {
+        let why = match refusal.is_lack {
+            true => Error::OutOfResources(refusal.reason),
+            false => Error::Error(refusal.reason),
+        };
         match request {
-            Request::Update(update) => self.local_endpoints.refused(update, why),
+            Request::Update(update) => self.local_endpoints.refused(update, &why),
             Request::Join(newcomer) => {
                 self.asked.remove(&newcomer.id.0);
-                self.refuse(newcomer.id.0, why);
+                self.refuse(newcomer.id.0, &why.to_string());
             }
             // A leave is never refused.
             Request::Leave => {}
@@ -436,7 +468,7 @@ impl ControlThread {
     }
 
     fn welcome(&self, id: u128) {
-        for packet in Packet::welcome(&self.view, self.digest) {
+        for packet in Packet::welcome(&self.view, self.digest, self.preparation) {
             self.send(id, &packet);
         }
     }
@@ -477,7 +509,7 @@ fn recorded(view: &View, digest: u64) -> Result<shm::ViewDecision> {
 }
 
 /// A member for the domain's record.
-fn entry(member: &Member) -> Result<MemberEntry> {
+pub(crate) fn entry(member: &Member) -> Result<MemberEntry> {
     let info = ParticipantInfo::of(member)?;
     Ok(MemberEntry {
         id: member.id.0,

@@ -6,21 +6,29 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::membership::{Decision, MemberId, Request, View};
+use spindle_dds_core::membership::{Decision, MemberId, Preparation, Refusal, Request, View};
 use spindle_dds_transport::hybrid::{PeerPath, Station};
+
+use crate::driver::threads::preparation::first_epoch_afterwards;
 
 /// An event for the control thread.
 #[derive(Debug)]
 pub(crate) enum ControlEvent {
+    /// To be prepared before it is proposed.
+    Prepare(Preparation),
+    /// What is prepared is not needed any more.
+    CallOff,
     /// To be decided in the domain's record.
     Decide(Decision),
     /// The group cannot do what was requested.
-    Refused { request: Request, why: String },
+    Refused { request: Request, refusal: Refusal },
     /// A view has ended.
     Ended {
         next: Arc<View>,
         /// Digest of the decision that made the next view.
         digest: u64,
+        /// Number of the preparation of the next view; 0 if it is not prepared.
+        preparation: u64,
         /// The members that failed, and why.
         expelled: Vec<(MemberId, String)>,
     },
@@ -44,6 +52,8 @@ pub(crate) struct ControlQueue {
     members: AtomicUsize,
     /// Requests to join that were accepted.
     join_requests: AtomicU64,
+    /// Number of the last view that this participant knows to be agreed, or about to be.
+    agreed: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +82,7 @@ impl ControlQueue {
             subgroups: AtomicBool::new(false),
             members: AtomicUsize::new(0),
             join_requests: AtomicU64::new(0),
+            agreed: AtomicU64::new(0),
         }
     }
 
@@ -86,7 +97,23 @@ impl ControlQueue {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Appends an event. The end of a view ends the making of segments that are prepared for the
+    /// next one, which the control thread may be waiting for.
     pub(crate) fn put(&self, event: ControlEvent) {
+        let agreed = match &event {
+            ControlEvent::Decide(Decision { next, .. }) | ControlEvent::Ended { next, .. } => {
+                Some(next.id)
+            }
+            ControlEvent::Stopped => Some(u64::MAX),
+            _ => None,
+        };
+        if let Some(view) = agreed {
+            self.agreed.fetch_max(view, Ordering::AcqRel);
+            let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(station) = &*station {
+                station.end_exchanges_before(first_epoch_afterwards(view));
+            }
+        }
         let queue = self.events.lock();
         queue
             .unwrap_or_else(PoisonError::into_inner)
@@ -98,6 +125,12 @@ impl ControlQueue {
     pub(crate) fn take(&self) -> Option<ControlEvent> {
         let queue = self.events.lock();
         queue.unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    /// Whether this view, or a later one, is agreed, or about to be; nothing is prepared for it any
+    /// more.
+    pub(crate) fn is_agreed(&self, view: u64) -> bool {
+        self.agreed.load(Ordering::Acquire) >= view
     }
 
     /// Wakes the control thread.

@@ -6,6 +6,7 @@ pub(super) mod dispatch;
 mod figures;
 pub(super) mod join;
 pub(super) mod polling;
+pub(crate) mod preparation;
 mod reachability;
 pub(super) mod spawn;
 pub(super) mod waking;

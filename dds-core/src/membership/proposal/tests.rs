@@ -4,6 +4,7 @@ use super::*;
 use crate::ids::TopicKey;
 use crate::limits::NOTES_LEN_MAX;
 use crate::membership::ViewError;
+use crate::membership::merge::{Asked, Merge};
 
 const ME: MemberId = MemberId(1);
 
@@ -30,14 +31,24 @@ fn update(number: u64, put: Endpoint) -> ReadRequest {
     }))
 }
 
+/// The proposal that the first member's requests become: the same whether they are added at once or
+/// one by one.
+fn merge(view: &View, asking: &[ReadRequest]) -> Proposal {
+    let asked: Vec<Asked> = asking.iter().map(|it| (Rank(0), it.clone())).collect();
+    let (mut at_once, mut one_by_one) = (Merge::new(view), Merge::new(view));
+    assert_eq!(at_once.add(&asked), Ok(()));
+    for asked in asked {
+        assert_eq!(one_by_one.add(&[asked]), Ok(()));
+    }
+    let (at_once, one_by_one) = (at_once.into_proposal(), one_by_one.into_proposal());
+    assert_eq!(at_once, one_by_one);
+    at_once
+}
+
 /// Adds requests to a proposal for a view of one member with a topic in subgroup 0.
 fn ask_all(asking: &[ReadRequest]) -> (Proposal, View) {
     let view = View::first(member(1, &[endpoint(0, 7)])).expect("a view");
-    let mut proposal = Proposal::empty(1);
-    for asking in asking {
-        let added = proposal.add(&view, Rank(0), asking, None);
-        assert_eq!(added, Ok(Added::Settled), "{asking:?}");
-    }
+    let proposal = merge(&view, asking);
     let next = view.next(&proposal).expect("a view");
     (proposal, next)
 }
@@ -73,10 +84,8 @@ fn updates_after_a_refused_one_are_applied() {
         ]
     );
     // A request that is repeated is already settled.
-    let again = proposal
-        .clone()
-        .add(&next, Rank(0), &update(2, endpoint(1, 1)), None);
-    assert_eq!(again, Ok(Added::Settled));
+    let again = merge(&next, &[update(2, endpoint(1, 1))]);
+    assert_eq!(again, Proposal::empty(next.id));
 }
 
 #[test]
@@ -140,21 +149,20 @@ fn equal_notes_count_and_travel_once() {
 #[test]
 fn more_notes_than_a_newcomer_can_be_told_are_refused() {
     let view = View::first(member(1, &[])).expect("a view");
-    let mut full = Proposal::empty(1);
-    let mut add = |number: u64, note: &[u8]| {
-        let asking = noted(number, &[(number, note)], &[]);
-        assert_eq!(full.add(&view, Rank(0), &asking, None), Ok(Added::Settled));
-        full.refusals.len()
-    };
     // Four notes of the largest size, one of them twice.
     let quarter = |number: u8| vec![number; NOTES_LEN_MAX / 4];
-    for number in [1, 2, 3, 4] {
-        assert_eq!(add(u64::from(number), &quarter(number)), 0);
+    let mut full = Proposal::empty(1);
+    for (number, note) in [(1, 1), (2, 2), (3, 3), (4, 4), (5, 2)] {
+        let ReadRequest::Whole(Request::Update(update)) =
+            noted(number, &[(number, &quarter(note))], &[])
+        else {
+            unreachable!("it is an update");
+        };
+        full.updates.push(update);
     }
-    assert_eq!(add(5, &quarter(2)), 0);
-    assert_eq!(add(6, b""), 1);
+    let view = view.next(&full).expect("a view");
     assert_eq!(
-        reasons(&full),
+        reasons(&merge(&view, &[noted(6, &[(6, b"")], &[])])),
         ["the notes of all members together take more than 8388608 bytes"]
     );
 }
@@ -177,26 +185,11 @@ fn a_view_with_notes_of_unknown_members_is_invalid() {
 fn impossible_requests_violate_the_protocol() {
     let view = View::first(member(1, &[])).expect("a view");
     let check = |asking: ReadRequest| {
-        let mut proposal = Proposal::empty(1);
-        assert_eq!(
-            proposal.add(&view, Rank(0), &asking, None),
-            Err(ProtocolViolation)
-        );
+        assert_eq!(Merge::new(&view).add(&[(Rank(0), asking)]), Err(Rank(0)));
     };
     check(update(2, endpoint(0, 1)));
     check(ReadRequest::TooLong(RequestId::Update {
         member: MemberId(2),
         number: 1,
     }));
-}
-
-#[test]
-fn requests_beyond_the_intent_wait() {
-    let view = View::first(member(1, &[])).expect("a view");
-    let mut proposal = Proposal::empty(1);
-    let inside = BTreeSet::from([SubgroupId(0)]);
-    let mut add = |asking| proposal.add(&view, Rank(0), &asking, Some(&inside));
-    assert_eq!(add(update(1, endpoint(0, 1))), Ok(Added::Settled));
-    assert_eq!(add(update(2, endpoint(1, 1))), Ok(Added::Waits));
-    assert_eq!((proposal.updates.len(), proposal.refusals.len()), (1, 0));
 }

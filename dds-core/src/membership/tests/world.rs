@@ -18,6 +18,8 @@ pub(super) struct Node {
     pub(super) id: MemberId,
     pub(super) membership: Membership<SimFabric>,
     pub(super) subgroups: Mock,
+    /// The number of a preparation, and when it is answered with what.
+    pub(super) preparing: Option<(u64, u64, Result<(), String>)>,
     /// The view has ended here; the next one begins at this turn.
     pub(super) next: Option<(Finish, u64)>,
     pub(super) paused_until: u64,
@@ -50,6 +52,8 @@ pub(super) struct World {
     /// Whether both sides may go on; they are then checked one by one.
     pub(super) availability: bool,
     pub(super) faults: Faults,
+    /// Chance that a member cannot prepare a view.
+    pub(super) lacking: f64,
 }
 
 pub(super) type Check = Result<(), String>;
@@ -60,6 +64,7 @@ impl World {
         let mut world = Self::empty(seed);
         let chance = [0.0, 0.0005, 0.002, 0.01][world.rng.below(4)];
         world.faults = Faults::Any(chance);
+        world.lacking = [0.0, 0.1, 0.6][world.rng.below(3)];
         let members = 1 + world.rng.below(4);
         world.populate(members);
         world
@@ -123,6 +128,7 @@ impl World {
             divides_at: None,
             availability: false,
             faults: Faults::None,
+            lacking: 0.0,
         }
     }
 
@@ -163,6 +169,7 @@ impl World {
             id,
             membership,
             subgroups: Mock::new(id, view.clone()),
+            preparing: None,
             next: None,
             paused_until: 0,
             crashed: false,
@@ -178,7 +185,7 @@ impl World {
         id: MemberId,
         view: &Arc<View>,
         suspected: &[(Rank, String)],
-        requests: Vec<Request>,
+        requests: Vec<OpenRequest>,
     ) -> Membership<SimFabric> {
         let node = |member: &Member| self.nodes_of[&member.id];
         let rows: Vec<_> = view
@@ -342,12 +349,37 @@ impl World {
         }
         let now = self.now;
         let node = &mut self.nodes[at];
-        let honest = |cause: &str| !cause.contains("sense") && !cause.contains("another end");
+        let honest = |cause: &str| {
+            let lies = [
+                "violates",
+                "another end",
+                "not prepared",
+                "wait for answers",
+            ];
+            !lies.iter().any(|lie| cause.contains(lie))
+        };
         if let Some((rank, cause)) = node.membership.suspects().find(|(_, cause)| !honest(cause)) {
             return Err(format!("{} suspects member {rank}: {cause}", node.id.0));
         }
+        if let Some((number, _, answer)) = node.preparing.take_if(|(_, when, _)| *when <= now) {
+            node.membership.prepared(number, answer);
+        }
         match node.membership.step(now, &mut node.subgroups) {
             None => Ok(()),
+            Some(Action::Prepare(preparation)) => {
+                let when = now + self.rng.below(50) as u64;
+                let answer = match self.rng.chance(self.lacking) {
+                    true => Err(format!("{} lacks memory", self.nodes[at].id.0)),
+                    false => Ok(()),
+                };
+                self.nodes[at].preparing = Some((preparation.number, when, answer));
+                Ok(())
+            }
+            Some(Action::CallOff) => {
+                node.preparing = None;
+                Ok(())
+            }
+            Some(Action::Refused(refused)) => self.refused(refused),
             // With several hosts the majority has decided already.
             Some(Action::Decide(Decision { next, .. })) if self.divides_at.is_some() => {
                 self.record = next;
@@ -372,6 +404,18 @@ impl World {
             Some(Action::Finish(finish)) => self.finish(at, finish),
             Some(Action::Out(reason)) => self.stop(at, reason),
         }
+    }
+
+    /// A newcomer that is refused does not ask again.
+    fn refused(&mut self, refused: Vec<(Request, Refusal)>) -> Check {
+        for (request, Refusal { reason, .. }) in refused {
+            match request {
+                Request::Join(newcomer) => drop(self.joining.remove(&newcomer.id)),
+                Request::Update(_) => {}
+                Request::Leave => return Err(format!("a member may not leave: {reason}")),
+            }
+        }
+        Ok(())
     }
 
     fn stop(&mut self, at: usize, reason: OutReason) -> Check {
@@ -409,7 +453,13 @@ impl World {
         let Some(_) = finish.next.rank(self.nodes[at].id) else {
             return self.stop(at, OutReason::Left);
         };
+        let adds = finish.proposal.additions().next().is_some();
+        if adds && finish.proposal.preparation == 0 {
+            return Err(format!("view {} was not prepared", finish.next.id));
+        }
         let next = finish.next.clone();
+        let refused = self.nodes[at].membership.take_refused();
+        self.refused(refused)?;
         for member in &next.members {
             if self.joining.remove(&member.id).is_some() {
                 self.spawn(member.id, &next);
@@ -455,6 +505,7 @@ impl World {
             return;
         };
         let node = &mut self.nodes[at];
+        node.preparing = None;
         let old = node.membership.view().clone();
         let carried: Vec<(Rank, String)> = node
             .membership

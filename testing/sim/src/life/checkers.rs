@@ -94,7 +94,8 @@ impl Checkers {
             Fact::Delivered { to, what, .. } => hostile(to) || hostile(what.sender),
             Fact::EpochEnded { at, .. } | Fact::ViewBegun { at, .. } => hostile(at),
             Fact::Stopped { member, .. } => hostile(member),
-            Fact::ViewEnded { .. }
+            Fact::Prepared { .. }
+            | Fact::ViewEnded { .. }
             | Fact::ViewKnown { .. }
             | Fact::Refused { .. }
             | Fact::Settled { .. }

@@ -66,6 +66,13 @@ pub(crate) enum Fact<'a> {
         position: u64,
         digest: u64,
     },
+    /// A member has prepared the view that this proposal would make, or lacks something for it.
+    Prepared {
+        by: MemberId,
+        branch: u64,
+        proposal: &'a Proposal,
+        answer: &'a Result<(), String>,
+    },
     /// A view ended at a member. If it `is_divided` from others, or was stopped, these may go on
     /// without it.
     ViewEnded {

@@ -1,7 +1,7 @@
 //! The plan of a life, drawn from a seed.
 
 use spindle_dds_core::limits::{REQUEST_LEN_MAX, SUBGROUPS_MAX};
-use spindle_dds_core::membership::{Endpoint, MemberId};
+use spindle_dds_core::membership::{Endpoint, MemberId, RequestId};
 use spindle_dds_core::{Bounds, DeliveryClass, EngineConfig, RingSpec, SubgroupId, TopicKey};
 use spindle_dds_transport::sim::{Rng, SimOptions};
 
@@ -75,6 +75,10 @@ pub struct LifePlan {
     /// Chance that a member takes the whole time allowed to prepare a view, as it waits for a
     /// member that never comes.
     pub slow: f64,
+    /// Chance that a member lacks something for a view when it prepares it, and has it later.
+    pub lacking: f64,
+    /// Chance that a member, or a newcomer, lacks something for a request for ever.
+    pub lacking_always: f64,
     /// How many times likelier faults are at a member that is changing its view.
     pub fault_bias: f64,
     /// Heartbeat timeout in turns.
@@ -142,6 +146,8 @@ impl LifePlan {
             mute: 0.0,
             hostile: 0,
             slow: 0.0,
+            lacking: 0.0,
+            lacking_always: 0.0,
             fault_bias: 1.0,
             ..Self::draw(seed)
         }
@@ -208,6 +214,8 @@ impl LifePlan {
             mute: 0.0,
             hostile: 0,
             slow: 0.0,
+            lacking: 0.0,
+            lacking_always: 0.0,
             fault_bias: among(&mut rng, &[1.0, 20.0, 100.0]),
             limit: 6_000,
             only: None,
@@ -225,6 +233,12 @@ impl LifePlan {
         plan.large = among(&mut more, &[0.0, 0.1, 0.5]);
         plan.partial = among(&mut more, &[0.0, 0.3]);
         plan.mute = among(&mut more, &[0.0, 0.0, 0.3]);
+        plan.lacking = among(&mut more, &[0.0, 0.0, 0.1, 0.4]);
+        plan.lacking_always = among(&mut more, &[0.0, 0.0, 0.05, 0.3]);
+        if plan.slow > 0.0 {
+            // Many slow preparations would be made one after the other.
+            plan.lacking_always = 0.0;
+        }
         plan
     }
 
@@ -251,6 +265,17 @@ impl LifePlan {
     /// Whether a member reads what it is delivered.
     pub(super) fn reads(&self, id: MemberId) -> bool {
         !Rng::new(self.seed ^ (id.0 as u64) << 8).chance(self.mute)
+    }
+
+    /// Why a participant can never serve a request, if it cannot.
+    pub(super) fn always_lacks(&self, id: MemberId, request: RequestId) -> Option<String> {
+        let request = match request {
+            RequestId::Update { member, number } => member.0 as u64 ^ number << 20,
+            RequestId::Join(id) => !(id.0 as u64),
+        };
+        let mut rng = Rng::new(self.seed ^ (id.0 as u64) << 50 ^ request << 4);
+        rng.chance(self.lacking_always)
+            .then(|| format!("lacking: {} has no room, and never will", id.0))
     }
 
     /// Whether words of a member's row are forged.

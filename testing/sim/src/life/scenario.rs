@@ -14,6 +14,8 @@ pub enum Scenario {
     Crashes,
     /// Many requests that no view can fulfil.
     Refusals,
+    /// Members and newcomers lack what they need for a view, at any step of a change.
+    Lacking,
     /// Short lives in which no member fails, joins or leaves: a heartbeat seldom wakes a
     /// member that has missed a wake-up.
     Short,
@@ -29,11 +31,12 @@ pub enum Scenario {
 
 impl Scenario {
     /// All, by their names on the command line.
-    pub const ALL: [(&'static str, Self); 8] = [
+    pub const ALL: [(&'static str, Self); 9] = [
         ("any", Self::Any),
         ("busy", Self::Busy),
         ("crashes", Self::Crashes),
         ("refusals", Self::Refusals),
+        ("lacking", Self::Lacking),
         ("short", Self::Short),
         ("many-subgroups", Self::ManySubgroups),
         ("gray", Self::Gray),
@@ -60,6 +63,12 @@ impl Scenario {
             }
             Self::Crashes => (plan.crashes, plan.fault_bias) = (0.001, 100.0),
             Self::Refusals => (plan.invalid_requests, plan.updates, plan.joins) = (0.5, 0.02, 0.01),
+            Self::Lacking => {
+                (plan.lacking, plan.lacking_always) = (0.2, 0.3);
+                (plan.updates, plan.joins, plan.leaves) = (0.01, 0.01, 0.0005);
+                (plan.crashes, plan.fault_bias) = (plan.crashes.max(0.0002), 50.0);
+                (plan.members_max, plan.slow) = (8, 0.0);
+            }
             Self::Short => {
                 (plan.crashes, plan.pauses) = (0.0, 0.0);
                 (plan.joins, plan.leaves, plan.turns) = (0.0, 0.0, 1000);

@@ -55,6 +55,8 @@ fn candidates(plan: &LifePlan, violation: &Violation) -> Vec<LifePlan> {
     with(&|it| it.unready = 0.0);
     with(&|it| it.ack_waits = 0.0);
     with(&|it| it.slow = 0.0);
+    with(&|it| it.lacking = 0.0);
+    with(&|it| it.lacking_always = 0.0);
     with(&|it| it.hold_chance = 0.0);
     with(&|it| it.subgroups = 1);
     with(&|it| it.messages /= 2);

@@ -11,7 +11,9 @@
 
 use std::fmt;
 
-use spindle_dds_core::membership::{Finish, Member, RemovalReason, Request, RequestId, View};
+use spindle_dds_core::membership::{
+    Finish, Member, Proposal, RemovalReason, Request, RequestId, View,
+};
 
 /// A line of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +52,11 @@ pub(super) fn request(request: &Request) -> String {
 /// The end of a view in words.
 pub(super) fn ending(old: Option<&View>, finish: &Finish) -> String {
     let proposal = &finish.proposal;
+    format!("view {} ends: {}", proposal.view, changes(old, proposal))
+}
+
+/// What a proposal changes, in words.
+pub(super) fn changes(old: Option<&View>, proposal: &Proposal) -> String {
     let id = |rank: u16| {
         let member = old.and_then(|old| old.members.get(usize::from(rank)));
         member.map_or(0, |member| member.id.0)
@@ -75,7 +82,7 @@ pub(super) fn ending(old: Option<&View>, finish: &Finish) -> String {
             RequestId::Join(id) => format!("{} is refused", id.0),
         });
     }
-    format!("view {} ends: {}", proposal.view, changes.join(", "))
+    changes.join(", ")
 }
 
 /// The beginning of a view in words.

@@ -183,13 +183,31 @@ impl Station {
         requests: &[SegmentRequest],
         deadline: Instant,
     ) -> Result<Vec<ShmSegment>, StationError> {
-        row_exchange::segments(&self.shared, requests, deadline)
+        self.segments_watching(requests, deadline, &mut || {})
+    }
+
+    /// [`segments`](Self::segments), which calls `watch` every 10 ms while it waits: it may
+    /// [give up](Self::give_up) members.
+    pub fn segments_watching(
+        &self,
+        requests: &[SegmentRequest],
+        deadline: Instant,
+        watch: &mut dyn FnMut(),
+    ) -> Result<Vec<ShmSegment>, StationError> {
+        row_exchange::segments(&self.shared, requests, deadline, watch)
     }
 
     /// Discards what peers have handed over for a segment that will not be made here. A
     /// dropped segment does this by itself.
     pub fn forget(&self, key: SegmentKey) {
         self.shared.forget(key);
+    }
+
+    /// Ends waiting for segments of epochs before this one, now and later: making them fails.
+    /// Segments that are made stay. Any thread; takes a short lock.
+    pub fn end_exchanges_before(&self, epoch: u64) {
+        self.shared.state().end_exchanges_before(epoch);
+        self.shared.notify();
     }
 
     /// Declares that a member that is not connected will not come. Until

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::packet::Packet;
 use super::segment::{MemberRow, ShmSegment};
@@ -27,6 +27,7 @@ pub(super) fn segments(
     shared: &Arc<Shared>,
     requests: &[SegmentRequest],
     deadline: Instant,
+    watch: &mut dyn FnMut(),
 ) -> Result<Vec<ShmSegment>, StationError> {
     for request in requests {
         if let Some(problem) = request.problem(shared.id()) {
@@ -34,9 +35,12 @@ pub(super) fn segments(
         }
     }
     let mut exchange = RowExchange::begin(shared, requests)?;
-    exchange.run(deadline)?;
+    exchange.run(deadline, watch)?;
     exchange.end(deadline)
 }
+
+/// How often those that wait for members may look for these.
+const WATCH_EVERY: Duration = Duration::from_millis(10);
 
 /// A segment in the making: my own row, and the rows that have arrived.
 struct PendingSegment<'a> {
@@ -100,12 +104,17 @@ impl<'a> RowExchange<'a> {
     }
 
     /// Runs until each row has arrived or is given up.
-    fn run(&mut self, deadline: Instant) -> Result<(), StationError> {
+    fn run(&mut self, deadline: Instant, watch: &mut dyn FnMut()) -> Result<(), StationError> {
         let shared = self.shared;
         let mut state = shared.state();
         loop {
             if state.stopped {
                 return Err(StationError::Closed);
+            }
+            let from = state.exchanges_from;
+            let mut keys = self.pending.iter().map(|segment| segment.request.key);
+            if let Some(key) = keys.find(|key| key.epoch < from) {
+                return Err(StationError::segment(key, "it is not needed any more"));
             }
             let (waits, sends) = self.advance(&mut state);
             if sends {
@@ -114,12 +123,14 @@ impl<'a> RowExchange<'a> {
             if !waits {
                 return Ok(());
             }
-            let in_time;
-            (state, in_time) = shared.wait(state, deadline);
-            if !in_time {
+            if Instant::now() >= deadline {
                 self.give_up_missing(state);
                 return Ok(());
             }
+            (state, _) = shared.wait(state, deadline.min(Instant::now() + WATCH_EVERY));
+            drop(state);
+            watch();
+            state = shared.state();
         }
     }
 

@@ -158,6 +158,8 @@ pub(super) struct State {
     pub(super) answers: BTreeMap<u128, CallFailure>,
     pub(super) events: Arc<EventQueue>,
     pub(super) controls: Vec<Control>,
+    /// No segment of an earlier epoch is waited for.
+    pub(super) exchanges_from: u64,
     /// Segments that were requested here and not forgotten.
     pub(super) asked: BTreeSet<SegmentKey>,
     /// Doorbells of my row that are in use. The first is my own.
@@ -177,6 +179,7 @@ impl State {
             answers: BTreeMap::new(),
             events: Arc::default(),
             controls: Vec::new(),
+            exchanges_from: 0,
             asked: BTreeSet::new(),
             doorbells_taken,
             stopped: false,
@@ -237,11 +240,22 @@ impl State {
 
     /// Keeps a row until it is requested.
     pub(super) fn keep_early_row(&mut self, from: u128, key: SegmentKey, row: EarlyRow) {
+        if key.epoch < self.exchanges_from {
+            return;
+        }
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
         };
         if let Some((oldest, _)) = keep(&mut peer.rows, key, row, EARLY_ROWS_MAX) {
             tracing::warn!(from, ?oldest, "an unrequested row is discarded");
+        }
+    }
+
+    /// No segment of an earlier epoch is waited for any more: rows for them are discarded.
+    pub(super) fn end_exchanges_before(&mut self, epoch: u64) {
+        self.exchanges_from = self.exchanges_from.max(epoch);
+        for peer in self.peers.values_mut() {
+            peer.rows.retain(|key, _| key.epoch >= epoch);
         }
     }
 

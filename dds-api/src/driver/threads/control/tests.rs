@@ -1,6 +1,8 @@
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use spindle_dds_core::membership::HostId;
+use spindle_dds_transport::Rank;
 use spindle_dds_transport::hybrid::StationOptions;
 use spindle_dds_transport::shm::DomainState;
 
@@ -55,8 +57,14 @@ fn member(directory: &Path, id: u128) -> (Station, Member) {
     (station, member)
 }
 
-/// Asks to be let in, and returns the view that it is welcomed with.
-fn ask(station: &Station, me: &Member, sponsor: u128) -> View {
+/// Asks to be let in, answers each request to prepare a view, and returns the view that it is
+/// welcomed with, or why it is refused. `prepare` returns what is lacking, and no answer for `None`.
+fn ask(
+    station: &Station,
+    me: &Member,
+    sponsor: u128,
+    mut prepare: impl FnMut(&View, u64) -> Option<Result<(), String>>,
+) -> std::result::Result<View, String> {
     let ask = Packet::Ask(Ask {
         member: me.clone(),
         founds: false,
@@ -65,14 +73,46 @@ fn ask(station: &Station, me: &Member, sponsor: u128) -> View {
     station.send(sponsor, &ask.write()).unwrap();
     loop {
         let event = station.next_event(PATIENCE).expect("it is answered");
-        if let StationEvent::Message { bytes, .. } = event {
-            let Ok(Packet::Welcome { last, part, .. }) = Packet::read(&bytes) else {
-                panic!("it is not welcomed");
-            };
-            assert!(last);
-            return View::from_bytes(&part).unwrap();
+        let StationEvent::Message { bytes, .. } = event else {
+            continue;
+        };
+        match Packet::read(&bytes) {
+            Ok(Packet::Prepare { number, last, part }) => {
+                assert!(last);
+                let view = View::from_bytes(&part).unwrap();
+                if let Some(answer) = prepare(&view, number) {
+                    let (view, lack) = (view.id, answer.err());
+                    let prepared = Packet::Prepared { view, number, lack };
+                    station.send(sponsor, &prepared.write()).unwrap();
+                }
+            }
+            Ok(Packet::Welcome { last, part, .. }) => {
+                assert!(last);
+                return Ok(View::from_bytes(&part).unwrap());
+            }
+            Ok(Packet::Refused(reason)) => return Err(reason),
+            other => panic!("it is neither welcomed nor refused: {other:?}"),
         }
     }
+}
+
+/// A participant that has founded a domain, and the entry of the record for it.
+fn founder(directory: &Path, limit_ms: &str) -> DomainParticipant {
+    DomainParticipant::builder(0)
+        .property("spindle.directory", directory.to_str().unwrap())
+        .property("spindle.failure.limit_ms", limit_ms)
+        .create()
+        .unwrap()
+}
+
+/// Connects to the one member of the domain.
+fn connect(station: &Station, me: &Member, directory: &Path) -> u128 {
+    let entry = MemberEntry::here(me.id.0, me.host.0, station.address()).unwrap();
+    let register = DomainRegistry::open(0, Some(directory), entry).unwrap();
+    let DomainState::Present(members) = register.living_members().unwrap() else {
+        panic!("no member replied");
+    };
+    station.connect(&members[0].address, soon()).unwrap()
 }
 
 /// A newcomer may have to ask again: the member that admitted it may have crashed before it
@@ -80,39 +120,85 @@ fn ask(station: &Station, me: &Member, sponsor: u128) -> View {
 #[test]
 fn a_newcomer_that_repeats_its_request_gets_the_same_view() {
     let (_parent, directory) = directory();
-    let founder = DomainParticipant::builder(0)
-        .property("spindle.directory", directory.to_str().unwrap())
-        // The newcomer gives no sign of life.
-        .property("spindle.failure.limit_ms", "60000")
-        .create()
-        .unwrap();
+    // The newcomer gives no sign of life.
+    let founder = founder(&directory, "60000");
     let (station, me) = member(&directory, 7);
-    let entry = MemberEntry::here(7, me.host.0, station.address()).unwrap();
-    let register = DomainRegistry::open(0, Some(&directory), entry).unwrap();
-    let DomainState::Present(members) = register.living_members().unwrap() else {
-        panic!("no member replied");
+    let sponsor = connect(&station, &me, &directory);
+    let mut ready = None;
+    let mut prepare = |view: &View, number| {
+        let made = preparation::make(&station, me.id, view, number, PATIENCE, &mut || {});
+        ready = Some(made.unwrap());
+        Some(Ok(()))
     };
-    let sponsor = station.connect(&members[0].address, soon()).unwrap();
-    let view = ask(&station, &me, sponsor);
+    let view = ask(&station, &me, sponsor, &mut prepare).unwrap();
     assert_eq!((view.id, view.rank(me.id)), (2, Some(Rank(1))));
-    // While the view is prepared: the sponsor waits for this one's row.
-    assert_eq!(ask(&station, &me, sponsor), view);
-    let control = SegmentRequest {
-        key: SegmentKey {
-            epoch: view.id,
-            index: CONTROL_INDEX,
-        },
-        members: vec![sponsor, 7],
-        me: Rank(1),
-        row_lens: vec![CONTROL_ROW_LEN; 2],
-        control: true,
-    };
-    let _row = station.segment(&control, soon()).unwrap();
     while founder.discovered_participants().unwrap().is_empty() {
         thread::yield_now();
     }
     // In that view.
-    assert_eq!(ask(&station, &me, sponsor), view);
+    assert_eq!(ask(&station, &me, sponsor, &mut prepare), Ok(view));
+    assert!(ready.is_some());
+}
+
+/// Another newcomer, which prepares what it is asked to, is let in.
+fn assert_lets_in_another(directory: &Path, founder: &DomainParticipant) {
+    let (station, me) = member(directory, 8);
+    let sponsor = connect(&station, &me, directory);
+    let mut ready = None;
+    let view = ask(&station, &me, sponsor, |view, number| {
+        let made = preparation::make(&station, me.id, view, number, PATIENCE, &mut || {});
+        ready = Some(made.unwrap());
+        Some(Ok(()))
+    });
+    assert_eq!(view.map(|view| view.rank(me.id)), Ok(Some(Rank(1))));
+    while founder.discovered_participants().unwrap().is_empty() {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_newcomer_that_lacks_something_is_refused_with_its_reason_and_the_group_goes_on() {
+    let (_parent, directory) = directory();
+    let founder = founder(&directory, "2000");
+    let (station, me) = member(&directory, 7);
+    let sponsor = connect(&station, &me, &directory);
+    let lacks = |_: &View, _| Some(Err("no descriptor is left".to_owned()));
+    let refused = ask(&station, &me, sponsor, lacks).unwrap_err();
+    assert!(refused.contains("no descriptor is left"), "{refused}");
+    assert!(founder.discovered_participants().unwrap().is_empty());
+    assert_lets_in_another(&directory, &founder);
+}
+
+#[test]
+fn a_newcomer_that_does_not_prepare_is_refused_and_the_group_goes_on() {
+    let (_parent, directory) = directory();
+    let founder = founder(&directory, "2000");
+    let (station, me) = member(&directory, 7);
+    let sponsor = connect(&station, &me, &directory);
+    let refused = ask(&station, &me, sponsor, |_, _| None).unwrap_err();
+    let pid = format!("process {}", std::process::id());
+    assert!(refused.contains(&pid), "{refused}");
+    assert_lets_in_another(&directory, &founder);
+}
+
+#[test]
+fn a_newcomer_that_crashes_while_it_prepares_is_in_no_view() {
+    let (_parent, directory) = directory();
+    let founder = founder(&directory, "60000");
+    let (station, me) = member(&directory, 7);
+    let sponsor = connect(&station, &me, &directory);
+    let ask = Packet::Ask(Ask {
+        member: me,
+        founds: false,
+        missing: Vec::new(),
+    });
+    station.send(sponsor, &ask.write()).unwrap();
+    while !matches!(
+        station.next_event(PATIENCE),
+        Some(StationEvent::Message { .. })
+    ) {}
+    drop(station);
+    assert_lets_in_another(&directory, &founder);
 }
 
 /// A peer whose connection is lost is forgotten with the first view that is without it.
@@ -139,6 +225,9 @@ fn a_lost_peer_is_remembered_until_a_view_excludes_it() {
         limit: PATIENCE,
         view: both,
         digest: 0,
+        preparation: 0,
+        ready: None,
+        gave_up: BTreeMap::new(),
         asked: BTreeSet::new(),
         lost: BTreeSet::new(),
         later: VecDeque::new(),

@@ -13,9 +13,12 @@ mod own_messages;
 pub(super) mod payload_integrity;
 mod positions;
 mod prefix_of_end;
+mod prepared_first;
 mod quiescence;
 mod ready;
 mod recorded;
+mod refusal_reasons;
+mod refused_stays_refused;
 mod requests;
 mod room;
 mod same_end;
@@ -49,6 +52,9 @@ pub(super) fn all(may_branch: bool) -> Vec<Box<dyn Invariant>> {
         Box::new(prefix_of_end::PrefixOfEnd::new(may_branch)),
         Box::new(own_messages::OwnMessages::default()),
         Box::new(requests::Requests::default()),
+        Box::new(refusal_reasons::RefusalReasons::default()),
+        Box::new(prepared_first::PreparedFirst::default()),
+        Box::new(refused_stays_refused::RefusedStaysRefused::default()),
         Box::new(exit_causes::ExitCauses),
         Box::new(delivery_liveness::DeliveryLiveness::default()),
         Box::new(room::Room),
@@ -142,6 +148,7 @@ pub(super) mod made {
             updates: Vec::new(),
             refusals: Vec::new(),
             trims: Vec::new(),
+            preparation: 0,
         }
     }
 

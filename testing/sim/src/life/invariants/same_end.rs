@@ -103,6 +103,7 @@ mod tests {
         other.refusals.push(Refusal {
             request: RequestId::Join(B),
             reason: String::new(),
+            is_lack: false,
         });
         let (one, other) = (&proposal(), &other);
         let ends = |proposal, is_divided| Fact::ViewEnded {

@@ -5,12 +5,12 @@ mod applications;
 mod blunder;
 mod recorder;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{
-    Detection, Endpoint, Member as ViewMember, MemberId, Notes, OutReason, Request, Rules, Update,
-    View,
+    Detection, Endpoint, Member as ViewMember, MemberId, Notes, OutReason, Preparation, Request,
+    Rules, Update, View,
 };
 use spindle_dds_core::{
     AckWait, Committed, DeliveryClass, Engine, PreparedView, StepOutcome, SubgroupId,
@@ -50,6 +50,8 @@ pub(super) struct Member {
     pub(super) is_down: bool,
     /// Why it stopped, if it did.
     pub(super) stopped: Option<OutReason>,
+    /// What it prepares before it is agreed, and the answer at the turn at which it has done so.
+    pub(super) answering: Option<(Preparation, Result<(), String>, u64)>,
     /// The next view, and the turn at which it is installed.
     pub(super) preparing: Option<(Arc<View>, u64)>,
     pub(super) view: Option<Arc<View>>,
@@ -58,6 +60,8 @@ pub(super) struct Member {
     /// Branches of all its views, by their numbers.
     branches: BTreeMap<u64, u64>,
     pub(super) updates: u64,
+    /// Numbers of its updates that were refused.
+    pub(super) refused_updates: BTreeSet<u64>,
     pub(super) is_leaving: bool,
     rng: Rng,
     /// Generator of invalid requests.
@@ -116,9 +120,11 @@ impl Member {
             stopped: None,
             branch,
             branches: BTreeMap::from([(first.id, branch)]),
+            answering: None,
             preparing: Some((first, 0)),
             view: None,
             updates: 0,
+            refused_updates: BTreeSet::new(),
             is_leaving: false,
             rng: rng.fork(),
             odds: Rng::new(plan.seed ^ identity.id.0 as u64),
@@ -167,11 +173,16 @@ impl Member {
         !self.is_down && self.stopped.is_none()
     }
 
-    /// Whether a view has fulfilled all its requests.
+    /// Whether all its requests are fulfilled or refused.
     pub(super) fn is_content(&self, view: &View) -> bool {
-        let rank = view.rank(self.id);
-        rank.is_some_and(|rank| view.members[rank.index()].updates == self.updates)
-            && !self.is_leaving
+        self.has_all_updates(view) && !self.is_leaving
+    }
+
+    fn has_all_updates(&self, view: &View) -> bool {
+        view.rank(self.id).is_some_and(|rank| {
+            let applied = view.members[rank.index()].updates;
+            (applied + 1..=self.updates).all(|number| self.refused_updates.contains(&number))
+        })
     }
 
     /// Whether one of its subgroups is wedged: its view is about to end, and no room comes back
@@ -231,7 +242,7 @@ impl Member {
             .map_err(|error| error.to_string())?;
         // The endpoints that the view has.
         if let Some(rank) = view.rank(self.id)
-            && view.members[rank.index()].updates == self.updates
+            && self.has_all_updates(&view)
         {
             self.endpoints = view.members[rank.index()].endpoints.clone();
         }

@@ -4,7 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use spindle_dds_core::membership::{Decision, Finish, MemberId, OutReason, Request, View};
+use spindle_dds_core::membership::{
+    Decision, Finish, MemberId, OutReason, Preparation, Request, View,
+};
 use spindle_dds_core::{Delivery, EngineEvent, Held, MessageRun, Sink, SubgroupId};
 use spindle_dds_transport::sim::{Rng, SimFabric};
 
@@ -25,6 +27,8 @@ pub(crate) enum SinkEvent {
         end: u64,
         digest: u64,
     },
+    Prepare(Preparation),
+    CallOff,
     Decide(Decision),
     Refused(Request, String),
     ViewEnded(Finish),
@@ -201,8 +205,12 @@ impl Sink<SimFabric> for Recorder {
                     digest,
                 }
             }
+            EngineEvent::Prepare(preparation) => SinkEvent::Prepare(preparation),
+            EngineEvent::CallOff => SinkEvent::CallOff,
             EngineEvent::Decide(decision) => SinkEvent::Decide(decision),
-            EngineEvent::Refused { request, why } => SinkEvent::Refused(request, why),
+            EngineEvent::Refused { request, refusal } => {
+                SinkEvent::Refused(request, refusal.reason)
+            }
             EngineEvent::ViewEnded(finish) => SinkEvent::ViewEnded(finish),
             EngineEvent::ViewBegun(view) => {
                 self.begin(&view);

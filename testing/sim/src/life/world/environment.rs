@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use spindle_dds_core::membership::{CONTROL_ROW_LEN, Decision, MemberId, Request, View};
+use spindle_dds_core::membership::{
+    CONTROL_ROW_LEN, Decision, MemberId, Preparation, Proposal, Request, RequestId, View,
+};
 use spindle_dds_core::{PreparedView, SegmentLayout};
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::sim::SimFabric;
 
 use super::World;
+use crate::life::facts::Fact;
 use crate::life::record::DomainRecord;
 use crate::violation::Finding;
 
@@ -28,6 +31,68 @@ impl World<'_> {
             let newcomer = self.joiners[at].0.clone();
             sponsor.engine.request(Request::Join(newcomer));
         }
+    }
+
+    /// A member begins to prepare a view that is about to be proposed.
+    pub(super) fn prepare_ahead(&mut self, at: usize, preparation: Preparation) {
+        let when = self.now + self.long_preparation();
+        let lacks = self.what_lacks(at, &preparation.proposal);
+        let answer = lacks.map_or(Ok(()), Err);
+        self.members[at].answering = Some((preparation, answer, when));
+    }
+
+    /// What a member, or a newcomer that it sponsors, lacks for a view.
+    fn what_lacks(&mut self, at: usize, proposal: &Proposal) -> Option<String> {
+        let plan = self.plan;
+        let me = self.members[at].id;
+        for request in proposal.additions() {
+            if let Some(lacks) = plan.always_lacks(me, request) {
+                return Some(lacks);
+            }
+            let RequestId::Join(id) = request else {
+                continue;
+            };
+            let mut sponsored = self.joiners.iter();
+            let is_sponsor = sponsored.any(|(joiner, asked)| joiner.id == id && *asked == me);
+            if self.died_joining.contains(&id) {
+                return Some(format!("lacking: {} is not reached by {}", id.0, me.0));
+            }
+            if is_sponsor && let Some(lacks) = plan.always_lacks(id, request) {
+                return Some(lacks);
+            }
+        }
+        let lacks = plan.lacking > 0.0 && self.odds.chance(plan.lacking);
+        lacks.then(|| format!("lacking: {} has no room now", me.0))
+    }
+
+    /// A member answers what it has prepared.
+    pub(super) fn answer(&mut self, at: usize) -> Result<(), Finding> {
+        let now = self.now;
+        let answering = self.members[at]
+            .answering
+            .take_if(|(.., when)| *when <= now);
+        let Some((preparation, answer, _)) = answering else {
+            return Ok(());
+        };
+        let member = &self.members[at];
+        let (by, branch, proposal) = (member.id, member.branch, &*preparation.proposal);
+        member.engine.prepared(preparation.number, answer.clone());
+        if let Err(lacks) = &answer {
+            self.tell(at, |_| lacks.clone());
+        }
+        let answer = &answer;
+        self.checkers.tell(&Fact::Prepared {
+            by,
+            branch,
+            proposal,
+            answer,
+        })
+    }
+
+    /// How long it takes to make segments with all members.
+    pub(super) fn long_preparation(&mut self) -> u64 {
+        let delay = self.rng.below(100) as u64;
+        delay.max(self.preparation_delay())
     }
 
     /// The first member to prepare a segment makes it.

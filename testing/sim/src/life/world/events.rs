@@ -92,11 +92,24 @@ impl World<'_> {
                 position: end,
                 digest,
             }),
+            SinkEvent::Prepare(preparation) => {
+                self.prepare_ahead(at, preparation);
+                Ok(())
+            }
+            SinkEvent::CallOff => {
+                self.members[at].answering = None;
+                Ok(())
+            }
             SinkEvent::Decide(decision) => {
                 self.decide(at, &decision);
                 Ok(())
             }
-            SinkEvent::Refused(request, why) => self.refused(id, &request, &why),
+            SinkEvent::Refused(request, why) => {
+                if let Request::Update(update) = &request {
+                    self.members[at].refused_updates.insert(update.number);
+                }
+                self.refused(id, &request, &why)
+            }
             SinkEvent::ViewEnded(finish) => self.view_ended(at, &finish, next),
             SinkEvent::ViewBegun(view) => {
                 self.know(self.members[at].branch, &view)?;
@@ -132,6 +145,14 @@ impl World<'_> {
                     format!("subgroup {subgroup} of view {epoch} ends at {end}")
                 });
             }
+            SinkEvent::Prepare(preparation) => {
+                self.tell(at, |it| {
+                    let (old, proposal) = (it.view.as_deref(), &preparation.proposal);
+                    let changes = trace::changes(old, proposal);
+                    format!("prepares view {}: {changes}", preparation.next.id)
+                });
+            }
+            SinkEvent::CallOff => self.tell(at, |_| "drops what it prepared".to_owned()),
             SinkEvent::Decide(decision) => {
                 self.tell(at, |_| format!("wants view {} decided", decision.next.id));
             }
@@ -191,9 +212,11 @@ impl World<'_> {
                 self.end(at);
                 return Ok(());
             }
-            let delay = self.rng.below(100) as u64;
-            // The delay of preparation is included in it.
-            let delay = delay.max(self.preparation_delay());
+            let delay = match finish.proposal.preparation {
+                0 => self.long_preparation(),
+                _ => self.rng.below(20) as u64,
+            };
+            self.members[at].answering = None;
             self.members[at].preparing = Some((finish.next.clone(), self.now + delay));
         }
         Ok(())

@@ -13,8 +13,9 @@ impl World<'_> {
     pub(super) fn inject_faults(&mut self, at: usize) {
         let plan = self.plan;
         let member = &mut self.members[at];
-        let changing =
-            member.preparing.is_some() || self.branches.is_changing(member.view.as_deref());
+        let changing = member.preparing.is_some()
+            || member.answering.is_some()
+            || self.branches.is_changing(member.view.as_deref());
         let fault_bias = if changing { plan.fault_bias } else { 1.0 };
         if !member.is_up() {
             if self.rng.chance(plan.joins) && self.nodes.len() < plan.members_max {

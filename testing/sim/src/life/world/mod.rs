@@ -223,7 +223,9 @@ impl<'a> World<'a> {
     }
 
     fn run(&mut self) -> Result<LifeReport, Finding> {
-        let patience = self.plan.turns + 60_000;
+        // Where something is lacking, slow preparations are made again.
+        let slow = if self.plan.slow > 0.0 { 60 } else { 0 };
+        let patience = self.plan.turns + 60_000 + slow * self.plan.limit as usize;
         let mut quiet = 0;
         while quiet <= 50 {
             self.turn += 1;
@@ -299,6 +301,8 @@ impl<'a> World<'a> {
             member.act(self.turn, self.plan);
         }
         let (turn, now) = (self.turn, self.now);
+        self.answer(at)?;
+        let member = &mut self.members[at];
         if let Some((view, _)) = member.preparing.take_if(|(_, when)| *when <= now) {
             let prepared = self.prepare(at, view)?;
             let installed = self.members[at].install(prepared);
@@ -319,7 +323,8 @@ impl<'a> World<'a> {
     fn pass_time(&mut self) {
         self.now += 1;
         let up = || self.members.iter().filter(|member| member.is_up());
-        let asleep = up().all(|member| member.mode == Mode::Asleep && member.preparing.is_none());
+        let waits = |member: &Member| member.preparing.is_none() && member.answering.is_none();
+        let asleep = up().all(|member| member.mode == Mode::Asleep && waits(member));
         if self.turn > self.plan.turns
             && asleep
             && self.network.pending() == 0

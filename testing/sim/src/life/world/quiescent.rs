@@ -17,6 +17,7 @@ impl World<'_> {
         };
         let calm = |member: &Member, view: &View| {
             member.preparing.is_none()
+                && member.answering.is_none()
                 && member.paused_until <= self.now
                 && member.mode == Mode::Asleep
                 && !self.network.is_woken(member.node)
@@ -63,10 +64,12 @@ impl World<'_> {
         let up = self.members.iter().filter(|member| member.is_up());
         for member in up {
             let Some(view) = &member.view else { continue };
-            for member in &view.members {
-                let (of, updates) = (member.id, member.updates);
+            for participant in &view.members {
+                let (of, updates) = (participant.id, participant.updates);
                 self.checkers.tell(&Fact::Settled { of, updates })?;
             }
+            let (of, updates) = (member.id, member.updates);
+            self.checkers.tell(&Fact::Settled { of, updates })?;
             for subgroup in &view.subgroups {
                 let key = member.epoch_key(subgroup.subgroup, subgroup.epoch);
                 let ids = subgroup.members.iter();

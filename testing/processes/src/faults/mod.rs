@@ -1,0 +1,113 @@
+//! `processes faults`: each system call of the paths of join, change, leave and end fails once,
+//! with each errno that it may fail with.
+//!
+//! A run has three participants, each in a process of its own:
+//!
+//! ```text
+//!   A   founds the group, and lets C in
+//!   B   writes RELIABLE samples at a pace, and reads
+//!   C   joins, creates and deletes a writer, and leaves; then B leaves, then A
+//! ```
+//!
+//! One of them has one call that fails: the n-th of its kind since the phase began. Then the two
+//! others go on to the end, and all that is written among them arrives once and in order; the one
+//! with the fault goes on too, or is refused or stops with an error that names the errno. What
+//! was refused for the fault is asked for once more, and succeeds. No process holds more
+//! descriptors afterwards. A run without a fault counts the calls.
+
+mod calls;
+mod injector;
+mod known;
+mod messages;
+mod options;
+mod participant;
+mod plan;
+mod process;
+mod report;
+mod script;
+mod seccomp;
+
+use std::sync::{Mutex, PoisonError};
+
+use self::injector::Counts;
+pub(crate) use self::options::Options;
+pub(crate) use self::participant::work;
+use self::plan::Point;
+use self::report::Report;
+use self::script::{Ended, Outcome, Over};
+use crate::Failure;
+
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    let counts = count_calls(options.fabric)?;
+    let points = plan::points(options, &counts)?;
+    let ended = run_all(options, &points)?;
+    let report = Report::of(options, &points, &ended)?;
+    report.print(options.json)?;
+    report.verdict()
+}
+
+/// What each role calls in a run without a fault: the most of a few, as threads take turns.
+fn count_calls(over: Over) -> Result<Vec<Counts>, Failure> {
+    let mut most: Vec<Counts> = Vec::new();
+    for _ in 0..COUNTING_RUNS {
+        let ended = script::run(over, None)?;
+        if let Outcome::Failed(finding) = ended.outcome {
+            return Err(Failure::Run(format!("without a fault: {finding}")));
+        }
+        most.resize(ended.counts.len(), Counts::new());
+        for (most, counts) in most.iter_mut().zip(ended.counts) {
+            for (key, count) in counts {
+                let most = most.entry(key).or_default();
+                *most = count.max(*most);
+            }
+        }
+    }
+    Ok(most)
+}
+
+/// Runs all points, some at a time: what became of them, in their order.
+fn run_all(options: &Options, points: &[Point]) -> Result<Vec<Ended>, Failure> {
+    let next = Mutex::new(0);
+    let take = || {
+        let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+        *next += 1;
+        *next - 1
+    };
+    let work = || {
+        let mut ended = Vec::new();
+        loop {
+            let number = take();
+            let Some(point) = points.get(number) else {
+                return Ok::<_, Failure>(ended);
+            };
+            let result = script::run(point.over, Some((point.role, point.target)))?;
+            report_progress(options, point, &result, number + 1, points.len());
+            ended.push((number, result));
+        }
+    };
+    let mut all = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..options.jobs.max(1))
+            .map(|_| scope.spawn(work))
+            .collect();
+        let mut all = Vec::new();
+        for thread in threads {
+            let ended = thread.join();
+            all.extend(ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
+        Ok::<_, Failure>(all)
+    })?;
+    all.sort_by_key(|(number, _)| *number);
+    Ok(all.into_iter().map(|(_, ended)| ended).collect())
+}
+
+fn report_progress(options: &Options, point: &Point, ended: &Ended, number: usize, all: usize) {
+    if options.verbose {
+        let call = ended.failed_call.as_deref().unwrap_or_default();
+        eprintln!(
+            "[{number}/{all}] {point}\n    {call}\n    {:?}",
+            ended.outcome
+        );
+    }
+}
+
+const COUNTING_RUNS: usize = 3;
