@@ -13,6 +13,7 @@ use spindle_dds_transport::shm::{
 };
 use spindle_dds_transport::{FABRIC_AREA, Rank, SegmentKey, SegmentRequest};
 
+use super::delivered::DeliveredCounts;
 use super::join_protocol::{JoinProtocol, JoinTimeouts, Known, Next, NotYet, Reached, Target};
 use super::network::{self, Contact};
 use super::packet::{Answer, Ask, Packet};
@@ -37,6 +38,10 @@ pub(super) struct Newcomer {
     pub(super) station: Arc<Station>,
     pub(super) register: DomainRegistry,
     pub(super) me: Member,
+    /// The member that it was before it lost its group.
+    was: Option<MemberId>,
+    /// What the group has delivered of that one, if it has said so.
+    pub(super) delivered: Option<DeliveredCounts>,
     domain: u32,
     contacts: Vec<Contact>,
     timeouts: JoinTimeouts,
@@ -67,8 +72,9 @@ pub(super) struct Joined {
 }
 
 impl Newcomer {
-    /// Opens a station on this host, and in the network if the participant listens.
-    pub(super) fn new(participant: &ParticipantCore) -> Result<Self> {
+    /// Opens a station on this host, and in the network if the participant listens. `was`: the member
+    /// that the participant was before it lost its group.
+    pub(super) fn new(participant: &ParticipantCore, was: Option<MemberId>) -> Result<Self> {
         let config = &participant.config;
         let id = MemberId(random_id());
         let mut on_host = shm::HostOptions::new(participant.domain_id, id.0);
@@ -115,6 +121,8 @@ impl Newcomer {
             station: Arc::new(station),
             register: register.map_err(refused)?,
             me,
+            was,
+            delivered: None,
             domain: participant.domain_id,
             contacts: contacts.unwrap_or_default(),
             timeouts,
@@ -336,6 +344,7 @@ impl Newcomer {
         let ask = Packet::Ask(Ask {
             member: self.me.clone(),
             founds: protocol.founds(),
+            was: self.was,
             missing: missing.cloned().collect(),
         });
         if let Err(error) = self.station.send(id, &ask.write()) {
@@ -387,6 +396,9 @@ impl Newcomer {
                 let view = self.take_part(from, is_welcome, last, part);
                 return Ok(view.map(|view| (view, digest, preparation)));
             }
+            Ok(Packet::Delivered(counts)) if protocol.is_welcome_by(from) => {
+                self.delivered = Some(counts);
+            }
             Ok(Packet::Prepare { number, last, part }) => {
                 let is_welcome = protocol.is_welcome_by(from);
                 if let Some(view) = self.take_part(from, is_welcome, last, part) {
@@ -408,7 +420,8 @@ impl Newcomer {
                 self.send(from, &Packet::Refused(why));
             }
             Ok(
-                Packet::GivesUp(_)
+                Packet::Delivered(_)
+                | Packet::GivesUp(_)
                 | Packet::Prepared { .. }
                 | Packet::Refused(_)
                 | Packet::Status { .. },

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::handle::{Guid, InstanceHandle};
 use crate::listener::DomainParticipantListener;
 use crate::publication::{Publisher, PublisherBuilder};
-use crate::status::StatusMask;
+use crate::status::{MembershipStatus, StatusMask};
 use crate::subscription::{Subscriber, SubscriberBuilder};
 use crate::topic::{AnyTopic, Topic, TopicBuilder};
 
@@ -394,6 +394,16 @@ impl DomainParticipant {
         Ok(guids
             .filter(|guid| *guid != self.core.base.guid())
             .collect())
+    }
+
+    /// Whether it is a member of its group, and when and why it was not the last time. An extension of
+    /// Spindle.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn membership_status(&self) -> Result<MembershipStatus> {
+        self.core.base.alive()?;
+        Ok(self.core.group_status.membership())
     }
 
     /// The counters of the engine and the fabric.

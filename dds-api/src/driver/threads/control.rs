@@ -14,7 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::PreparedView;
@@ -33,10 +33,12 @@ use crate::driver::threads::figures;
 use crate::driver::threads::preparation::{self, ViewSegments};
 use crate::driver::threads::reachability;
 use crate::error::{Error, Result};
-use crate::joining::Packet;
+use crate::joining::{self, DeliveredHistory, Packet};
+use crate::participant::ParticipantCore;
 
 /// What the control thread works with.
 pub(crate) struct ControlThread {
+    pub(crate) participant: Weak<ParticipantCore>,
     pub(crate) station: Arc<Station>,
     pub(crate) register: DomainRegistry,
     pub(crate) local_endpoints: Arc<LocalEndpoints>,
@@ -51,6 +53,10 @@ pub(crate) struct ControlThread {
     pub(crate) digest: u64,
     /// Newcomers that have asked this participant to let them in.
     pub(crate) asked: BTreeSet<u128>,
+    /// Of newcomers that come back: the members that they were.
+    pub(crate) were: BTreeMap<u128, MemberId>,
+    /// What was delivered of the members that are gone.
+    pub(crate) delivered: DeliveredHistory,
     /// Members of the view whose connection is lost.
     pub(crate) lost: BTreeSet<u128>,
     /// Number of the preparation of the view; 0 if it was agreed without one.
@@ -64,8 +70,17 @@ pub(crate) struct ControlThread {
 }
 
 impl ControlThread {
-    /// Runs until the participant is in no group any more.
-    pub(crate) fn run(mut self, session: &Session) {
+    /// Runs until the participant is in no group any more; then it enters it again, if that is what it
+    /// is to do.
+    pub(crate) fn run(self, session: &Arc<Session>) {
+        let (participant, me) = (self.participant.clone(), self.me);
+        self.run_in_group(session);
+        if session.group_status().is_out() {
+            joining::rejoin(&participant, session, me);
+        }
+    }
+
+    fn run_in_group(mut self, session: &Session) {
         let first = self.view.clone();
         let mut flow = self.go_on(session, &first, self.digest);
         while flow.is_continue() && !session.is_stopping() {
@@ -92,10 +107,11 @@ impl ControlThread {
                 Some(ControlEvent::Ended {
                     next,
                     digest,
-                    preparation,
+                    proposal,
                     expelled,
                 }) => {
-                    self.preparation = preparation;
+                    self.preparation = proposal.preparation;
+                    self.delivered.view_ended(&self.view, &proposal);
                     self.say_expelled(&expelled);
                     let flow = self.go_on(session, &next, digest);
                     self.drop_gone(&expelled);
@@ -369,7 +385,7 @@ impl ControlThread {
             StationEvent::Closed { id, .. } => self.closed(id),
             StationEvent::Message { from, bytes } => match Packet::read(&bytes) {
                 Ok(Packet::Ask(ask)) if ask.member.id.0 == from => {
-                    self.asked_by(session, ask.member);
+                    self.asked_by(session, ask.member, ask.was);
                 }
                 Ok(Packet::GivesUp(reason)) => drop(self.gave_up.insert(from, reason)),
                 Ok(Packet::StatusRequest) => self.tell(session, from),
@@ -377,6 +393,7 @@ impl ControlThread {
                 Ok(
                     Packet::Prepare { .. }
                     | Packet::Prepared { .. }
+                    | Packet::Delivered(_)
                     | Packet::Welcome { .. }
                     | Packet::Refused(_)
                     | Packet::NotYet(_)
@@ -391,6 +408,7 @@ impl ControlThread {
     /// The connection to a peer is lost.
     fn closed(&mut self, id: u128) {
         self.asked.remove(&id);
+        self.were.remove(&id);
         if self.view.rank(MemberId(id)).is_some() {
             self.lost.insert(id);
         } else {
@@ -399,8 +417,11 @@ impl ControlThread {
     }
 
     /// A newcomer asks to be let in.
-    fn asked_by(&mut self, session: &Session, newcomer: Member) {
+    fn asked_by(&mut self, session: &Session, newcomer: Member, was: Option<MemberId>) {
         let id = newcomer.id.0;
+        if let Some(was) = was {
+            self.were.insert(id, was);
+        }
         if let Err(error) = self.fits(&newcomer) {
             return self.refuse(id, &error.to_string());
         }
@@ -468,6 +489,12 @@ impl ControlThread {
     }
 
     fn welcome(&self, id: u128) {
+        if let Some(was) = self.were.get(&id)
+            && let Some(counts) = self.delivered.of(was.0)
+        {
+            let counts = Packet::Delivered(counts.clone());
+            self.send(id, &counts.write());
+        }
         for packet in Packet::welcome(&self.view, self.digest, self.preparation) {
             self.send(id, &packet);
         }
