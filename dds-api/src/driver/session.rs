@@ -179,6 +179,11 @@ impl Session {
         self.group_status.check().is_err() || self.group_status.outages() != self.outages
     }
 
+    /// The view that began last; `None` once the group has ended for this session.
+    pub(crate) fn view(&self) -> Option<Arc<View>> {
+        self.control_queue.view().filter(|_| !self.is_over())
+    }
+
     pub(crate) fn notifier(&self) -> &Notifier {
         &self.notifier
     }

@@ -375,7 +375,7 @@ impl DomainParticipant {
     pub fn peers(&self) -> Result<Vec<Peer>> {
         let session = self.core.ready()?;
         session.group_status().check()?;
-        let view = session.control_queue().view();
+        let view = session.view();
         let members = view.iter().flat_map(|view| &view.members);
         let peer = |member| {
             let guid = ParticipantInfo::of(member).ok()?.guid;
@@ -388,7 +388,7 @@ impl DomainParticipant {
     fn others(&self) -> Result<Vec<Guid>> {
         let session = self.core.ready()?;
         session.group_status().check()?;
-        let view = session.control_queue().view();
+        let view = session.view();
         let members = view.iter().flat_map(|view| &view.members);
         let guids = members.filter_map(|member| Some(ParticipantInfo::of(member).ok()?.guid));
         Ok(guids

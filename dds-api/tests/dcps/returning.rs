@@ -1,6 +1,6 @@
 //! A participant that has lost its group comes back by itself.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
@@ -67,9 +67,13 @@ fn an_expelled_participant_comes_back_with_all_its_entities() {
     let (own, recorder) = (writer(&goes, "State"), reader(&goes, "State"));
     enable(&[stays.clone(), goes.clone()]);
     let handle = recorder.instance_handle();
-    own.write(&state(2, 1)).expect("room");
-    assert_eq!(take(&recorder, 1, |it| it.data().expect("data").number), [1]);
-    assert_eq!(take(&heard, 1, |it| it.data().expect("data").number), [1]);
+    for (writer, icao) in [(&fed, 1), (&own, 2)] {
+        writer.write(&state(icao, 9)).expect("room");
+        for reader in [&recorder, &heard] {
+            let icaos = take(reader, 1, |it| it.data().expect("data").icao);
+            assert_eq!(icaos, [icao]);
+        }
+    }
     // It stands still until the other goes on without it.
     let still = testing::ByHand::new(&goes).expect("enabled");
     wait_for_members(std::slice::from_ref(&stays), 1);
@@ -125,17 +129,20 @@ fn what_a_writer_sends_over_many_returns_comes_once_and_in_order() {
     let heard = reader(&stays, "State");
     let own = writer_with(&goes, "State", lasting_writer());
     enable(&[stays.clone(), goes.clone()]);
+    let written = AtomicU32::new(0);
     let numbers = thread::scope(|scope| {
-        let writing = scope.spawn(|| {
+        scope.spawn(|| {
             for number in 0..SAMPLES {
                 own.write(&state(1, number)).expect("it comes back");
+                written.store(number + 1, Ordering::Relaxed);
             }
         });
-        let mut outages = 0;
-        while !writing.is_finished() {
-            outages += 1;
+        for outages in 1..=6 {
+            let enough = outages as u32 * SAMPLES / 8;
+            until("it writes on", || written.load(Ordering::Relaxed) >= enough);
             lose(&goes, outages);
         }
+        until("all are written", || written.load(Ordering::Relaxed) == SAMPLES);
         own.wait_for_acknowledgments(Duration::INFINITE)
             .expect("all are received");
         let mut numbers = Vec::new();

@@ -155,10 +155,9 @@ impl ControlQueue {
         self.changed.notify_all();
     }
 
-    /// The view that began last; `None` once this participant is in no group any more.
+    /// The view that began last.
     pub(crate) fn view(&self) -> Option<Arc<View>> {
-        let stage = self.stage();
-        stage.view.clone().filter(|_| !stage.ended)
+        self.stage().view.clone()
     }
 
     /// How many members that view has.

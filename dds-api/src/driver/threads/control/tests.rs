@@ -218,7 +218,7 @@ fn a_lost_peer_is_remembered_until_a_view_excludes_it() {
     let entry = MemberEntry::here(1, me.host.0, station.address()).unwrap();
     let config = ParticipantConfig::read(&Default::default()).unwrap();
     let mut control = ControlThread {
-        participant: std::sync::Weak::new(),
+        participant: Weak::new(),
         station: Arc::new(station),
         register: DomainRegistry::open(0, Some(&directory), entry).unwrap(),
         announcements: AnnouncementReader::new(me.id),
@@ -233,7 +233,7 @@ fn a_lost_peer_is_remembered_until_a_view_excludes_it() {
         gave_up: BTreeMap::new(),
         asked: BTreeSet::new(),
         were: BTreeMap::new(),
-        delivered: crate::joining::DeliveredHistory::default(),
+        delivered: DeliveredHistory::default(),
         lost: BTreeSet::new(),
         later: VecDeque::new(),
     };
