@@ -178,11 +178,12 @@ impl GroupStatus {
     pub(crate) fn membership(&self) -> MembershipStatus {
         let mut outage = self.outage();
         let (total_count, total_count_change) = outage.count.read();
+        let reason = self.failure().map(str::to_owned);
         MembershipStatus {
             is_member: !self.is_out() && self.failure().is_none() && !self.is_closed(),
             total_count,
             total_count_change,
-            last_reason: self.failure().map(str::to_owned).or(outage.reason.clone()),
+            last_reason: reason.or_else(|| outage.reason.clone()),
             out_since: outage.since,
             back_since: outage.until,
             samples_gone: outage.samples_gone,

@@ -59,7 +59,8 @@ impl DeliveredCounts {
             let subgroup = subgroup.map_or(0, |bytes| u32::from_le_bytes(*bytes));
             (SubgroupId(subgroup), word(entry, 4), word(entry, 12))
         };
-        rest.is_empty().then(|| Self(entries.iter().map(entry).collect()))
+        rest.is_empty()
+            .then(|| Self(entries.iter().map(entry).collect()))
     }
 }
 
@@ -90,7 +91,8 @@ impl DeliveredHistory {
     /// What was delivered of a member that is gone, if that is known.
     pub(crate) fn of(&self, member: u128) -> Option<&DeliveredCounts> {
         let mut gone = self.gone.iter();
-        gone.find(|(id, _)| id.0 == member).map(|(_, counts)| counts)
+        gone.find(|(id, _)| id.0 == member)
+            .map(|(_, counts)| counts)
     }
 }
 

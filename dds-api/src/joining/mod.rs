@@ -51,9 +51,9 @@ use crate::participant::ParticipantCore;
 use crate::properties::{PREFER_AVAILABILITY, RDMA, pin};
 use crate::wire::Wire;
 
+pub(crate) use self::delivered::{DeliveredCounts, DeliveredHistory};
 #[cfg(test)]
 pub(crate) use self::packet::Ask;
-pub(crate) use self::delivered::{DeliveredCounts, DeliveredHistory};
 pub(crate) use self::packet::Packet;
 pub(crate) use self::rejoin::rejoin;
 

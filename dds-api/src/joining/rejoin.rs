@@ -32,7 +32,10 @@ pub(crate) fn rejoin(participant: &Weak<ParticipantCore>, ended: &Arc<Session>, 
     let Some(cancel) = begun.flatten() else {
         return;
     };
-    tracing::warn!("{}; it comes back by itself", ended.group_status().why_out());
+    tracing::warn!(
+        "{}; it comes back by itself",
+        ended.group_status().why_out()
+    );
     let entered = repeat(participant, ended, was, &cancel);
     let core = participant.upgrade().filter(|_| !cancel.is_cancelled());
     let (Some(entered), Some(core)) = (entered, core) else {
@@ -101,7 +104,9 @@ pub(super) fn keep_sent(
         let LocalEndpoint::Writer(writer) = own else {
             continue;
         };
-        let known = writers.iter_mut().find(|(number, _)| *number == writer.number);
+        let known = writers
+            .iter_mut()
+            .find(|(number, _)| *number == writer.number);
         let last = known.as_ref().map_or(0, |(_, last)| *last);
         let (after, gone) = writer.keep_sent(delivered, last);
         if let Some((_, last)) = known {
@@ -109,7 +114,11 @@ pub(super) fn keep_sent(
         }
         if gone > 0 {
             let topic = &writer.topic.name;
-            tracing::warn!(topic, gone, "samples are gone: they were not delivered, nor kept");
+            tracing::warn!(
+                topic,
+                gone,
+                "samples are gone: they were not delivered, nor kept"
+            );
             participant.group_status.samples_gone(gone);
         }
     }

@@ -157,7 +157,11 @@ pub trait DomainParticipantListener: Send {
 
     /// The participant has lost its group, and will come back by itself (property
     /// `spindle.rejoin`), or it is back. An extension of Spindle.
-    fn on_membership_changed(&mut self, participant: &DomainParticipant, status: &MembershipStatus) {
+    fn on_membership_changed(
+        &mut self,
+        participant: &DomainParticipant,
+        status: &MembershipStatus,
+    ) {
         let _ = (participant, status);
     }
 

@@ -52,7 +52,11 @@ impl WriterCore {
         let mut kept = self.kept();
         kept.before = Before::default();
         kept.last = last;
-        let sent = self.side.port.get().and_then(|port| port.sent_before(counts));
+        let sent = self
+            .side
+            .port
+            .get()
+            .and_then(|port| port.sent_before(counts));
         let Some(sent) = sent.filter(|_| self.side.class == DeliveryClass::Ordered) else {
             return (kept.first_missing().unwrap_or(last), 0);
         };
@@ -94,7 +98,11 @@ impl WriterCore {
         };
         let mut kept = self.kept();
         while let Some(sample) = kept.samples.front() {
-            let skipped = sample.message.header.writer_seq.saturating_sub(kept.last + 1);
+            let skipped = sample
+                .message
+                .header
+                .writer_seq
+                .saturating_sub(kept.last + 1);
             let meta = meta(&sample.message.header, skipped);
             let sent = match port.send_again(&sample.message.payload, &meta) {
                 Ok(sent) => sent,
@@ -131,9 +139,12 @@ impl Kept {
             let SentMessage { header, payload } = &sample.message;
             let named = keys.and_then(|keys| {
                 let encapsulation = Encapsulation(header.encapsulation);
-                keys.name_on_its_way(header.kind, payload, encapsulation).ok()
+                keys.name_on_its_way(header.kind, payload, encapsulation)
+                    .ok()
             });
-            let key = named.as_ref().map_or(KeyHash(header.key_hash), |it| it.name);
+            let key = named
+                .as_ref()
+                .map_or(KeyHash(header.key_hash), |it| it.name);
             names.extend(named);
             let left = left.entry(key).or_insert(depth);
             if *left > 0 {

@@ -141,7 +141,8 @@ impl Sink {
             // First: threads that are woken by what follows look for the reason.
             let text = format!("the group has stopped: {reason}");
             self.group_status.stopped(text);
-            self.matcher.group_lost(self.group_status.failure().is_some());
+            self.matcher
+                .group_lost(self.group_status.failure().is_some());
         }
         self.notifier.dispatching.notify();
         self.control_queue.put(ControlEvent::Stopped);

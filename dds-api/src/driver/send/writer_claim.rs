@@ -55,6 +55,12 @@ impl WriterClaim {
         self.claim.committed(index)
     }
 
+    /// Its session is over: waits until it is told why.
+    #[cold]
+    pub(super) fn wait_for_reason(&self) {
+        self.session.wait_for_reason();
+    }
+
     /// How often the writer's participant had come back to its group when it was made.
     pub(crate) fn returns(&self) -> u32 {
         self.returns

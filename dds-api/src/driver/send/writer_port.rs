@@ -16,8 +16,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWrite
 use std::time::Instant;
 
 use spindle_dds_core::{
-    ClaimError, CommitMeta, DeliveryClass, MessageKind, SubgroupHandle,
-    SubgroupId, TopicKey,
+    ClaimError, CommitMeta, DeliveryClass, MessageKind, SubgroupHandle, SubgroupId, TopicKey,
 };
 use spindle_dds_qos::Duration;
 
@@ -246,6 +245,13 @@ impl WriterPort {
                         *claim = Some(new);
                         return Ok(());
                     }
+                    // The thread that stops the engine closes the rings first, then tells why.
+                    Some(Err(ClaimError::Stopped)) => {
+                        let session = place.session.clone();
+                        drop(place);
+                        session.wait_for_reason();
+                        return Err(self.unless_ended(Obstacle::Out));
+                    }
                     Some(Err(error)) => Some(error),
                     None => None,
                 }
@@ -273,11 +279,6 @@ impl WriterPort {
             None => self.unless_ended(Obstacle::NoView),
             Some(ClaimError::NoRoom) => Obstacle::NoRoom,
             Some(ClaimError::Wedged) => self.unless_ended(Obstacle::BetweenEpochs),
-            Some(ClaimError::Stopped) => {
-                // The thread that stops the engine closes the rings first, then tells why.
-                self.session().wait_for_reason();
-                self.unless_ended(Obstacle::Out)
-            }
             Some(error) => Obstacle::Error(self.error(error)),
         }
     }
@@ -385,8 +386,7 @@ impl WriterPort {
     ) -> Option<R> {
         loop {
             let session = self.session();
-            let (mut backoff, limits) =
-                (Backoff::default(), session.followers().backoff_limits());
+            let (mut backoff, limits) = (Backoff::default(), session.followers().backoff_limits());
             loop {
                 let found = attempt();
                 if found.is_some() || deadline.left().is_none() {
@@ -501,7 +501,7 @@ impl WriterPort {
                 ClaimError::Wedged => {}
                 // The participant may come back: see `claim_anew`.
                 ClaimError::Stopped => {
-                    self.session().wait_for_reason();
+                    claim.wait_for_reason();
                     self.check()?;
                 }
                 refused => return Err(self.error(refused)),

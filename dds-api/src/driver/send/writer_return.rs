@@ -94,7 +94,8 @@ impl WriterPort {
             }
         };
         let forever = Deadline::after(Duration::INFINITE);
-        self.wait_for_acks(forever, attempt).unwrap_or_else(|| Err(self.out()))
+        self.wait_for_acks(forever, attempt)
+            .unwrap_or_else(|| Err(self.out()))
     }
 
     /// Blocks until all members have received what this participant has sent with this delivery
@@ -169,7 +170,10 @@ impl WriterPort {
         if place.sends_again {
             return None;
         }
-        let before = place.before.as_ref().filter(|_| returns + 1 == place.returns);
+        let before = place
+            .before
+            .as_ref()
+            .filter(|_| returns + 1 == place.returns);
         let at = (message.epoch, message.index);
         let is_delivered = |it: &Before| it.delivered.is_some_and(|delivered| at < delivered);
         if before.is_some_and(is_delivered) {

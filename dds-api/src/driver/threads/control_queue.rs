@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::membership::{Decision, MemberId, Preparation, Proposal, Refusal, Request, View};
+use spindle_dds_core::membership::{
+    Decision, MemberId, Preparation, Proposal, Refusal, Request, View,
+};
 use spindle_dds_transport::hybrid::{PeerPath, Station};
 
 use crate::driver::threads::preparation::first_epoch_afterwards;

@@ -108,7 +108,10 @@ impl Notifier {
 
     pub(crate) fn data_waiter(&self) -> Option<Arc<dyn DataWaiter>> {
         let known = self.data_waiter.read();
-        known.unwrap_or_else(PoisonError::into_inner).as_ref()?.upgrade()
+        known
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()?
+            .upgrade()
     }
 }
 
