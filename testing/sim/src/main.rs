@@ -115,6 +115,7 @@ impl Arguments {
 
 fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
     let (mut forged, mut expelled) = (0, BTreeMap::new());
+    let (mut returned, mut sent_again) = (0, 0);
     let [mut acknowledged, mut unsent, mut unknown] = [0; 3];
     let mut crashes = [0; 6];
     let (mut violations, mut views, mut gone, mut refused, mut delivered) = (0_u64, 0, 0, 0, 0);
@@ -130,6 +131,8 @@ fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
                     *sum += count;
                 }
                 gone += report.gone;
+                returned += report.returned.0;
+                sent_again += report.returned.1;
                 refused += report.refused;
                 delivered += report.delivered;
                 acknowledged += report.outcomes[0];
@@ -158,6 +161,9 @@ fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
     println!(
         "of what applications sent: {acknowledged} acknowledged, {unsent} refused, {unknown} unknown"
     );
+    if returned > 0 {
+        println!("{returned} members came back and sent {sent_again} messages again");
+    }
     if arguments.hostile.is_some() {
         println!("{forged} words forged; hostile members expelled, by cause:");
         for (cause, times) in expelled {

@@ -14,13 +14,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::PreparedView;
-use spindle_dds_core::membership::{self, Member, MemberId, Preparation, Refusal, Request, View};
+use spindle_dds_core::membership::{
+    self, DeliveredHistory, Member, MemberId, Preparation, Refusal, Request, View,
+};
 use spindle_dds_transport::hybrid::Station;
-use spindle_dds_transport::shm::{self, DomainRegistry, MemberEntry, StationEvent};
+use spindle_dds_transport::shm::{
+    self, DecisionRefused, DomainRegistry, MemberEntry, StationEvent,
+};
 
 use crate::discovery::{self, ParticipantInfo, Types};
 use crate::driver::endpoints::announced_matches::AnnouncementReader;
@@ -31,10 +35,12 @@ use crate::driver::threads::figures;
 use crate::driver::threads::preparation::{self, ViewSegments};
 use crate::driver::threads::reachability;
 use crate::error::{Error, Result};
-use crate::joining::Packet;
+use crate::joining::{self, Packet};
+use crate::participant::ParticipantCore;
 
 /// What the control thread works with.
 pub(crate) struct ControlThread {
+    pub(crate) participant: Weak<ParticipantCore>,
     pub(crate) station: Arc<Station>,
     pub(crate) register: DomainRegistry,
     pub(crate) local_endpoints: Arc<LocalEndpoints>,
@@ -49,6 +55,10 @@ pub(crate) struct ControlThread {
     pub(crate) digest: u64,
     /// Newcomers that have asked this participant to let them in.
     pub(crate) asked: BTreeSet<u128>,
+    /// Of newcomers that come back: the members that they were.
+    pub(crate) were: BTreeMap<u128, MemberId>,
+    /// What was delivered of the members that are gone.
+    pub(crate) delivered: DeliveredHistory,
     /// Members of the view whose connection is lost.
     pub(crate) lost: BTreeSet<u128>,
     /// Number of the preparation of the view; 0 if it was agreed without one.
@@ -62,8 +72,17 @@ pub(crate) struct ControlThread {
 }
 
 impl ControlThread {
-    /// Runs until the participant is in no group any more.
-    pub(crate) fn run(mut self, session: &Session) {
+    /// Runs until the participant is in no group any more; then it enters it again, if that is what it
+    /// is to do.
+    pub(crate) fn run(self, session: &Arc<Session>) {
+        let (participant, me) = (self.participant.clone(), self.me);
+        self.run_in_group(session);
+        if session.group_status().is_out() {
+            joining::rejoin(&participant, session, me);
+        }
+    }
+
+    fn run_in_group(mut self, session: &Session) {
         let first = self.view.clone();
         let mut flow = self.go_on(session, &first, self.digest);
         while flow.is_continue() && !session.is_stopping() {
@@ -90,10 +109,11 @@ impl ControlThread {
                 Some(ControlEvent::Ended {
                     next,
                     digest,
-                    preparation,
+                    proposal,
                     expelled,
                 }) => {
-                    self.preparation = preparation;
+                    self.preparation = proposal.preparation;
+                    self.delivered.view_ended(&self.view, &proposal);
                     self.say_expelled(&expelled);
                     let flow = self.go_on(session, &next, digest);
                     self.drop_gone(&expelled);
@@ -131,8 +151,9 @@ impl ControlThread {
 
     // From view to view.
 
-    /// Records a decision by compare-and-set in the domain's record. With members on other hosts,
-    /// the majority has decided, and the record follows.
+    /// Records a decision by compare-and-set in the domain's record: a member of this host that
+    /// cannot write it leaves, and the next leader decides. With members on other hosts, the
+    /// majority has decided, and the record follows: a failure is a warning.
     fn decide(&self, decision: &membership::Decision) -> std::result::Result<(), String> {
         let next = &decision.next;
         let recorded = recorded(next, decision.digest);
@@ -140,13 +161,19 @@ impl ControlThread {
         let mut hosts = self.view.members.iter().map(|member| member.host);
         let here = hosts.next();
         let one_host = hosts.all(|host| Some(host) == here);
-        let decided = self.register.decide(next.id - 1, &recorded, one_host);
-        decided.map_err(|error| error.to_string())
+        match self.register.decide(next.id - 1, &recorded, one_host) {
+            Err(DecisionRefused::Domain(error)) if error.is_local() && !one_host => {
+                tracing::warn!(view = next.id, %error, "a view is not recorded on this host");
+                Ok(())
+            }
+            decided => decided.map_err(|error| error.to_string()),
+        }
     }
 
     /// Begins the next view.
     fn go_on(&mut self, session: &Session, next: &Arc<View>, digest: u64) -> ControlFlow<()> {
-        self.view = next.clone();
+        // The first view has no view before it.
+        let is_first = std::mem::replace(&mut self.view, next.clone()).id == next.id;
         self.digest = digest;
         let newcomers: Vec<u128> = next.members.iter().map(|it| it.id.0).collect();
         for id in newcomers.iter().filter(|id| self.asked.contains(id)) {
@@ -158,10 +185,7 @@ impl ControlThread {
             return ControlFlow::Continue(());
         }
         // Recorded first: participants that start on this host must find the view.
-        let noted = recorded(next, digest).and_then(|recorded| {
-            let noted = self.register.record(&recorded);
-            noted.map_err(|error| Error::Error(error.to_string()))
-        });
+        let noted = self.record(next, digest, is_first);
         let segments = noted.and_then(|()| self.segments(next, self.preparation));
         let installed = segments.and_then(|segments| {
             session.prepare(self.announcements.read(next, &self.local_endpoints));
@@ -180,6 +204,19 @@ impl ControlThread {
         }
         session.send_waiters().wake_all();
         ControlFlow::Continue(())
+    }
+
+    /// Brings the domain's record up to date. A failure of this host's file system is a warning:
+    /// the view is decided, and the next one is recorded as a whole. But the first view of a
+    /// newcomer must be there, for newcomers after it.
+    fn record(&self, next: &View, digest: u64, is_first: bool) -> Result<()> {
+        match self.register.record(&recorded(next, digest)?) {
+            Err(error) if error.is_local() && !is_first => {
+                tracing::warn!(view = next.id, %error, "a view is not recorded on this host");
+                Ok(())
+            }
+            noted => noted.map_err(|error| Error::Error(error.to_string())),
+        }
     }
 
     /// Tells the members why this one is about to leave the group. They would only see it go.
@@ -350,7 +387,7 @@ impl ControlThread {
             StationEvent::Closed { id, .. } => self.closed(id),
             StationEvent::Message { from, bytes } => match Packet::read(&bytes) {
                 Ok(Packet::Ask(ask)) if ask.member.id.0 == from => {
-                    self.asked_by(session, ask.member);
+                    self.asked_by(session, ask.member, ask.was);
                 }
                 Ok(Packet::GivesUp(reason)) => drop(self.gave_up.insert(from, reason)),
                 Ok(Packet::StatusRequest) => self.tell(session, from),
@@ -358,6 +395,7 @@ impl ControlThread {
                 Ok(
                     Packet::Prepare { .. }
                     | Packet::Prepared { .. }
+                    | Packet::Delivered(_)
                     | Packet::Welcome { .. }
                     | Packet::Refused(_)
                     | Packet::NotYet(_)
@@ -372,6 +410,7 @@ impl ControlThread {
     /// The connection to a peer is lost.
     fn closed(&mut self, id: u128) {
         self.asked.remove(&id);
+        self.were.remove(&id);
         if self.view.rank(MemberId(id)).is_some() {
             self.lost.insert(id);
         } else {
@@ -380,18 +419,32 @@ impl ControlThread {
     }
 
     /// A newcomer asks to be let in.
-    fn asked_by(&mut self, session: &Session, newcomer: Member) {
+    fn asked_by(&mut self, session: &Session, newcomer: Member, was: Option<MemberId>) {
         let id = newcomer.id.0;
+        if let Some(was) = was {
+            self.were.insert(id, was);
+        }
         if let Err(error) = self.fits(&newcomer) {
             return self.refuse(id, &error.to_string());
         }
         if self.view.rank(newcomer.id).is_some() {
             return self.welcome(id);
         }
+        if !self.asked.contains(&id)
+            && let Err(error) = self.make_room(&newcomer)
+        {
+            return self.refuse(id, &error.to_string());
+        }
         if self.asked.insert(id) {
             session.control_queue().count_join_request();
         }
         session.engine().request(Request::Join(newcomer));
+    }
+
+    /// Gets the room in the domain's record that a view with the newcomer needs.
+    fn make_room(&self, newcomer: &Member) -> Result<()> {
+        let room = self.register.make_room(&entry(newcomer)?);
+        room.map_err(|error| Error::OutOfResources(error.to_string()))
     }
 
     /// Whether a newcomer is compatible with the members.
@@ -438,6 +491,12 @@ impl ControlThread {
     }
 
     fn welcome(&self, id: u128) {
+        if let Some(was) = self.were.get(&id)
+            && let Some(counts) = self.delivered.of(*was)
+        {
+            let counts = Packet::Delivered(counts.clone());
+            self.send(id, &counts.write());
+        }
         for packet in Packet::welcome(&self.view, self.digest, self.preparation) {
             self.send(id, &packet);
         }

@@ -51,6 +51,8 @@ pub struct LifePlan {
     pub divisions: f64,
     /// Whether a part of a divided group without a majority goes on.
     pub availability: bool,
+    /// Chance that a member that was expelled, or lost its majority, comes back as a new one.
+    pub returns: f64,
     /// Chance at each turn that a newcomer asks to join.
     pub joins: f64,
     /// Chance at each turn that a member asks to leave.
@@ -138,6 +140,7 @@ impl LifePlan {
             preempted: 0.0,
             divisions: 0.0,
             availability: false,
+            returns: 0.0,
             joins: 0.0,
             leaves: 0.0,
             updates: 0.0,
@@ -207,6 +210,7 @@ impl LifePlan {
                 0.0
             },
             availability: hosts > 1 && more.chance(0.3),
+            returns: 0.0,
             joins: among(&mut rng, &[0.0, 0.001, 0.01]),
             leaves: among(&mut rng, &[0.0, 0.0005, 0.002]),
             updates: among(&mut rng, &[0.0, 0.002, 0.02]),

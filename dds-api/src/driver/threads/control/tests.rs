@@ -35,7 +35,7 @@ fn member(directory: &Path, id: u128) -> (Station, Member) {
         network: None,
     });
     let station = station.unwrap();
-    let host = shm::host_id(Some(directory)).unwrap();
+    let host = station.host_id();
     let entry = MemberEntry::here(id, host, station.address()).unwrap();
     let info = ParticipantInfo {
         guid: Guid([id as u8; 16]),
@@ -68,6 +68,7 @@ fn ask(
     let ask = Packet::Ask(Ask {
         member: me.clone(),
         founds: false,
+        was: None,
         missing: Vec::new(),
     });
     station.send(sponsor, &ask.write()).unwrap();
@@ -190,6 +191,7 @@ fn a_newcomer_that_crashes_while_it_prepares_is_in_no_view() {
     let ask = Packet::Ask(Ask {
         member: me,
         founds: false,
+        was: None,
         missing: Vec::new(),
     });
     station.send(sponsor, &ask.write()).unwrap();
@@ -216,6 +218,7 @@ fn a_lost_peer_is_remembered_until_a_view_excludes_it() {
     let entry = MemberEntry::here(1, me.host.0, station.address()).unwrap();
     let config = ParticipantConfig::read(&Default::default()).unwrap();
     let mut control = ControlThread {
+        participant: Weak::new(),
         station: Arc::new(station),
         register: DomainRegistry::open(0, Some(&directory), entry).unwrap(),
         announcements: AnnouncementReader::new(me.id),
@@ -229,6 +232,8 @@ fn a_lost_peer_is_remembered_until_a_view_excludes_it() {
         ready: None,
         gave_up: BTreeMap::new(),
         asked: BTreeSet::new(),
+        were: BTreeMap::new(),
+        delivered: DeliveredHistory::default(),
         lost: BTreeSet::new(),
         later: VecDeque::new(),
     };

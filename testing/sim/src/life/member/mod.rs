@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{
-    Detection, Endpoint, Member as ViewMember, MemberId, Notes, OutReason, Preparation, Request,
-    Rules, Update, View,
+    DeliveredHistory, Detection, Endpoint, Member as ViewMember, MemberId, Notes, OutReason,
+    Preparation, Request, Rules, Update, View,
 };
 use spindle_dds_core::{
     AckWait, Committed, DeliveryClass, Engine, PreparedView, StepOutcome, SubgroupId,
@@ -58,6 +58,8 @@ pub(super) struct Member {
     pub(super) view: Option<Arc<View>>,
     /// Its row of the view's control segment.
     pub(super) control_row: Option<Region>,
+    /// What was delivered of the members that are gone.
+    pub(super) delivered: DeliveredHistory,
     /// The branch of its view, or of the next one.
     pub(super) branch: u64,
     /// Branches of all its views, by their numbers.
@@ -127,6 +129,7 @@ impl Member {
             preparing: Some((first, 0)),
             view: None,
             control_row: None,
+            delivered: DeliveredHistory::default(),
             updates: 0,
             refused_updates: BTreeSet::new(),
             is_leaving: false,
@@ -175,6 +178,11 @@ impl Member {
 
     pub(super) fn is_up(&self) -> bool {
         !self.is_down && self.stopped.is_none()
+    }
+
+    /// Its endpoints, as far as they are not refused.
+    pub(super) fn endpoints(&self) -> &BTreeMap<u64, Endpoint> {
+        &self.endpoints
     }
 
     /// Whether all its requests are fulfilled or refused.

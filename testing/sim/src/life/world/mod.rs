@@ -41,6 +41,8 @@ pub struct LifeReport {
     /// reported, had proposed or echoed, were to begin the next view, and had begun it before
     /// others.
     pub crashes: [usize; PHASES],
+    /// Members that came back, and messages that they sent again.
+    pub returned: (usize, usize),
     /// Requests that were refused.
     pub refused: usize,
     /// Words that were forged.
@@ -95,6 +97,8 @@ struct World<'a> {
     records: BTreeMap<HostId, DomainRecord>,
     /// Newcomers, each with the member that it has asked.
     joiners: Vec<(ViewMember, MemberId)>,
+    /// Newcomers that are members that had stopped: the index of each.
+    returning: BTreeMap<MemberId, usize>,
     divided: Vec<(HostId, HostId)>,
     /// One-way cuts: the turn at which each ends, and the nodes from and to.
     cuts: Vec<(usize, NodeId, NodeId)>,
@@ -105,6 +109,7 @@ struct World<'a> {
     may_suspect_wrongly: bool,
     crashes: [usize; PHASES],
     refused: usize,
+    returned: (usize, usize),
     forger: RowForger,
     /// The trace, if it is wanted.
     trace: Option<Vec<Line>>,
@@ -129,6 +134,7 @@ impl<'a> World<'a> {
             subgroups: BTreeMap::new(),
             records: BTreeMap::new(),
             joiners: Vec::new(),
+            returning: BTreeMap::new(),
             divided: Vec::new(),
             cuts: Vec::new(),
             branches: Branches::default(),
@@ -137,6 +143,7 @@ impl<'a> World<'a> {
             may_suspect_wrongly: plan.may_suspect_wrongly(),
             crashes: [0; PHASES],
             refused: 0,
+            returned: (0, 0),
             trace: None,
             forger: RowForger::new(plan.seed, plan.hostile),
             expelled: BTreeMap::new(),
@@ -267,6 +274,7 @@ impl<'a> World<'a> {
             gone: self.members.iter().filter(|member| !member.is_up()).count(),
             crashes: self.crashes,
             refused: self.refused,
+            returned: self.returned,
             forged: self.forger.written,
             expelled: core::mem::take(&mut self.expelled),
             branches: self.branches.branches(),
