@@ -19,11 +19,9 @@
 //!
 //! - `join_protocol`: which member a newcomer asks, what it promises, when it founds; no I/O.
 //! - `newcomer`: does what the protocol says. `packet`: the packets.
-//! - `rejoin`: the way back of a participant that has lost its group. `delivered`: what the group has
-//!   delivered of it.
+//! - `rejoin`: the way back of a participant that has lost its group.
 //! - `network`: the addresses and limits, from the properties.
 
-mod delivered;
 mod join_protocol;
 mod network;
 mod newcomer;
@@ -35,7 +33,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::membership::MemberId;
+use spindle_dds_core::membership::{DeliveredHistory, MemberId};
 use spindle_dds_transport::RdmaError;
 use spindle_dds_transport::hybrid::HybridError;
 use spindle_dds_transport::shm::{SetupError, StationError};
@@ -51,7 +49,6 @@ use crate::participant::ParticipantCore;
 use crate::properties::{PREFER_AVAILABILITY, RDMA, pin};
 use crate::wire::Wire;
 
-pub(crate) use self::delivered::{DeliveredCounts, DeliveredHistory};
 #[cfg(test)]
 pub(crate) use self::packet::Ask;
 pub(crate) use self::packet::Packet;

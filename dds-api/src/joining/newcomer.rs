@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::membership::{HostId, Member, MemberId, View};
+use spindle_dds_core::membership::{DeliveredCounts, HostId, Member, MemberId, View};
 use spindle_dds_transport::hybrid::{
     CallFailureCause, HybridError, Station, StationOptions, sockets_of,
 };
@@ -13,7 +13,6 @@ use spindle_dds_transport::shm::{
 };
 use spindle_dds_transport::{FABRIC_AREA, Rank, SegmentKey, SegmentRequest};
 
-use super::delivered::DeliveredCounts;
 use super::join_protocol::{JoinProtocol, JoinTimeouts, Known, Next, NotYet, Reached, Target};
 use super::network::{self, Contact};
 use super::packet::{Answer, Ask, Packet};

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use spindle_dds_core::membership::{Member, MemberId, View};
+use spindle_dds_core::membership::{DeliveredCounts, Member, MemberId, View};
 use spindle_dds_transport::shm::MemberEntry;
 
-use super::delivered::DeliveredCounts;
 use crate::discovery::PROTOCOL;
 
 /// Bytes of a view in one packet.
@@ -134,7 +133,7 @@ impl Packet {
             }
             Self::Delivered(counts) => {
                 out.push(10);
-                counts.write(&mut out);
+                out.extend(counts.to_bytes());
             }
             Self::GivesUp(reason) => {
                 out.push(9);
@@ -202,7 +201,7 @@ impl Packet {
             4 => read_answer(rest).map(Self::NotYet),
             5 => rest.is_empty().then_some(Self::StatusRequest),
             9 => Some(Self::GivesUp(String::from_utf8_lossy(rest).into_owned())),
-            10 => DeliveredCounts::read(rest).map(Self::Delivered),
+            10 => DeliveredCounts::from_bytes(rest).map(Self::Delivered),
             7 => read_prepare(rest),
             8 => read_prepared(rest),
             6 => read_told(rest),
@@ -367,7 +366,7 @@ mod tests {
                 last: true,
                 part: vec![1, 2, 3],
             },
-            Packet::Delivered(DeliveredCounts::read(&[7; 40]).expect("two")),
+            Packet::Delivered(DeliveredCounts::from_bytes(&[7; 40]).expect("two")),
             Packet::Refused("no room".to_owned()),
             Packet::GivesUp("no memory".to_owned()),
             Packet::NotYet(Answer {

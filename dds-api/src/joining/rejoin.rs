@@ -15,9 +15,9 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::membership::MemberId;
+use spindle_dds_core::membership::{DeliveredCounts, MemberId};
 
-use super::{DeliveredCounts, Entered, Entry};
+use super::{Entered, Entry};
 use crate::driver::{CancelToken, LocalEndpoint, Session};
 use crate::error::{Error, Result};
 use crate::participant::ParticipantCore;

@@ -12,13 +12,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{MutexGuard, PoisonError};
 
+use spindle_dds_core::membership::DeliveredCounts;
 use spindle_dds_core::{CommitMeta, DeliveryClass, Header, MessageKind, SentMessage};
 use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
 use spindle_dds_qos::HistoryKind;
 
 use super::core::WriterCore;
 use crate::driver::{Before, SentBefore};
-use crate::joining::DeliveredCounts;
 use crate::keys::KnownKeys;
 
 /// The samples of a writer that the group has not delivered, oldest first.

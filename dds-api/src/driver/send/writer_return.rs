@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use spindle_dds_core::membership::DeliveredCounts;
 use spindle_dds_core::{ClaimError, CommitMeta, Committed, SentMessage};
 use spindle_dds_qos::Duration;
 
 use super::writer_port::WriterPort;
 use crate::driver::session::Session;
 use crate::error::{Error, Result};
-use crate::joining::DeliveredCounts;
 use crate::time::Deadline;
 
 /// What became of the messages that were sent before the participant lost its group.

@@ -18,7 +18,9 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::PreparedView;
-use spindle_dds_core::membership::{self, Member, MemberId, Preparation, Refusal, Request, View};
+use spindle_dds_core::membership::{
+    self, DeliveredHistory, Member, MemberId, Preparation, Refusal, Request, View,
+};
 use spindle_dds_transport::hybrid::Station;
 use spindle_dds_transport::shm::{
     self, DecisionRefused, DomainRegistry, MemberEntry, StationEvent,
@@ -33,7 +35,7 @@ use crate::driver::threads::figures;
 use crate::driver::threads::preparation::{self, ViewSegments};
 use crate::driver::threads::reachability;
 use crate::error::{Error, Result};
-use crate::joining::{self, DeliveredHistory, Packet};
+use crate::joining::{self, Packet};
 use crate::participant::ParticipantCore;
 
 /// What the control thread works with.
@@ -490,7 +492,7 @@ impl ControlThread {
 
     fn welcome(&self, id: u128) {
         if let Some(was) = self.were.get(&id)
-            && let Some(counts) = self.delivered.of(was.0)
+            && let Some(counts) = self.delivered.of(*was)
         {
             let counts = Packet::Delivered(counts.clone());
             self.send(id, &counts.write());

@@ -4,8 +4,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use spindle_dds_core::membership::{MemberId, Proposal, View};
-use spindle_dds_core::{DeliveryClass, SubgroupId};
+use super::proposal::Proposal;
+use super::view::{MemberId, View};
+use crate::ids::{DeliveryClass, SubgroupId};
 
 /// Views whose ends are remembered: a member may have been in earlier ones than those that removed
 /// it had agreed on.
@@ -13,13 +14,14 @@ const VIEWS_MAX: usize = 8;
 /// Members that are gone, of which it is remembered what was delivered.
 const GONE_MAX: usize = 64;
 
-/// Of subgroup epochs: how many ordered messages of one sender were delivered, nulls included.
+/// Of subgroup epochs: how many ordered messages of one sender were delivered, nulls included. Those
+/// of a member that was removed are by the trims of the views that it was in.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct DeliveredCounts(Vec<(SubgroupId, u64, u64)>);
+pub struct DeliveredCounts(Vec<(SubgroupId, u64, u64)>);
 
 impl DeliveredCounts {
     /// The messages of that epoch; `None` if that is not known.
-    pub(crate) fn of(&self, subgroup: SubgroupId, epoch: u64) -> Option<u64> {
+    pub fn of(&self, subgroup: SubgroupId, epoch: u64) -> Option<u64> {
         let mut all = self.0.iter();
         let found = all.find(|(of, in_epoch, _)| (*of, *in_epoch) == (subgroup, epoch));
         found.map(|(.., messages)| *messages)
@@ -40,15 +42,19 @@ impl DeliveredCounts {
         }
     }
 
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    /// As bytes, for [`from_bytes`](Self::from_bytes).
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
         for (subgroup, epoch, messages) in &self.0 {
             out.extend(subgroup.0.to_le_bytes());
             out.extend(epoch.to_le_bytes());
             out.extend(messages.to_le_bytes());
         }
+        out
     }
 
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+    /// Reads what [`to_bytes`](Self::to_bytes) wrote; `None` for other lengths.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (entries, rest) = bytes.as_chunks::<20>();
         let word = |entry: &[u8; 20], at: usize| {
             let bytes = entry[at..].first_chunk();
@@ -64,16 +70,17 @@ impl DeliveredCounts {
     }
 }
 
-/// What was delivered of the members that are gone.
+/// What was delivered of the members that are gone. Each member keeps one: it tells a newcomer that
+/// was a member before.
 #[derive(Debug, Default)]
-pub(crate) struct DeliveredHistory {
+pub struct DeliveredHistory {
     ended: VecDeque<(Arc<View>, Arc<Proposal>)>,
     gone: VecDeque<(MemberId, DeliveredCounts)>,
 }
 
 impl DeliveredHistory {
     /// A view has ended with this proposal.
-    pub(crate) fn view_ended(&mut self, view: &Arc<View>, proposal: &Arc<Proposal>) {
+    pub fn view_ended(&mut self, view: &Arc<View>, proposal: &Arc<Proposal>) {
         self.ended.truncate(VIEWS_MAX - 1);
         self.ended.push_front((view.clone(), proposal.clone()));
         let removed = proposal.removals.iter();
@@ -89,24 +96,22 @@ impl DeliveredHistory {
     }
 
     /// What was delivered of a member that is gone, if that is known.
-    pub(crate) fn of(&self, member: u128) -> Option<&DeliveredCounts> {
+    pub fn of(&self, member: MemberId) -> Option<&DeliveredCounts> {
         let mut gone = self.gone.iter();
-        gone.find(|(id, _)| id.0 == member)
-            .map(|(_, counts)| counts)
+        gone.find(|(id, _)| *id == member).map(|(_, counts)| counts)
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
     #[test]
     fn counts_are_read_as_they_were_written() {
         let counts = DeliveredCounts(vec![(SubgroupId(7), 3, 41), (SubgroupId(8), 2, u64::MAX)]);
-        let mut bytes = Vec::new();
-        counts.write(&mut bytes);
-        assert_eq!(DeliveredCounts::read(&bytes), Some(counts.clone()));
-        assert_eq!(DeliveredCounts::read(&bytes[1..]), None);
+        let bytes = counts.to_bytes();
+        assert_eq!(DeliveredCounts::from_bytes(&bytes), Some(counts.clone()));
+        assert_eq!(DeliveredCounts::from_bytes(&bytes[1..]), None);
         assert_eq!(counts.of(SubgroupId(7), 3), Some(41));
         assert_eq!(counts.of(SubgroupId(7), 2), None);
     }
