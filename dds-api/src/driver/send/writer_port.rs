@@ -238,6 +238,7 @@ impl WriterPort {
                 *claim = None;
                 let place = self.place();
                 if place.sends_again {
+                    drop(place);
                     return Err(self.unless_ended(Obstacle::Out));
                 }
                 match self.claim_in(&place, len) {

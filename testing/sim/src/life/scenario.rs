@@ -103,11 +103,13 @@ impl Scenario {
                 (plan.limit, plan.turns) = (2000, 8000);
             }
             Self::Returning => {
-                (plan.cuts, plan.pauses, plan.fault_bias) = (0.002, 0.001, 5.0);
+                (plan.cuts, plan.pauses, plan.fault_bias) = (0.01, 0.0005, 2.0);
                 (plan.crashes, plan.leaves, plan.divisions) = (0.00002, 0.0, 0.0);
+                // Only those come that were there before: many members are never all at rest.
+                plan.joins = 0.0;
                 (plan.preempted, plan.members) = (0.5, plan.members.max(3));
                 (plan.app_chance, plan.messages) = (0.6, 300);
-                (plan.limit, plan.turns, plan.members_max) = (1000, 12_000, 20);
+                (plan.limit, plan.turns, plan.members_max) = (1500, 12_000, 16);
                 (plan.returns, plan.availability) = (0.9, false);
             }
             Self::Quiet => plan = LifePlan::quiet(seed, 3, 5),
