@@ -142,6 +142,16 @@ impl Station {
         self.network(target.id)?.connect(&target, deadline)
     }
 
+    /// Starts to connect to the station with this address if it is on this host: see
+    /// [`shm::Station::begin_connecting`].
+    pub fn begin_connecting(&self, address: &[u8]) {
+        if let Ok(target) = self.read(address)
+            && target.host == self.here.host
+        {
+            self.host.begin_connecting(&target.on_host);
+        }
+    }
+
     /// The network part, for reaching member `id`.
     fn network(&self, id: u128) -> Result<&Network, HybridError> {
         self.network.as_ref().ok_or(HybridError::NoNetwork { id })

@@ -4,12 +4,11 @@ use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags};
 
@@ -38,8 +37,8 @@ pub(crate) struct Mapping {
     writable: bool,
     /// Set if it is shared and writable: a child of `fork` has zeros there.
     listed: Option<WritableRange>,
-    /// A peer's file: a freeze skips its holes.
-    pub(crate) file: Option<OwnedFd>,
+    /// It is a peer's file: a freeze skips what was never written.
+    pub(crate) is_peers: bool,
 }
 
 /// How much of a mapping was populated.
@@ -59,6 +58,15 @@ fn page_len() -> usize {
     // SAFETY: only a query.
     let len = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(len).unwrap_or(4096)
+}
+
+/// Whether pages may be swapped out.
+pub(crate) fn has_swap() -> bool {
+    let mut told = core::mem::MaybeUninit::<libc::sysinfo>::zeroed();
+    // SAFETY: the kernel writes the structure, and nothing beyond it.
+    let done = unsafe { libc::sysinfo(told.as_mut_ptr()) };
+    // SAFETY: it has only integers, which are valid if they are zeros.
+    done != 0 || unsafe { told.assume_init() }.totalswap > 0
 }
 
 impl Mapping {
@@ -123,7 +131,7 @@ impl Mapping {
             len,
             writable,
             listed: None,
-            file: None,
+            is_peers: false,
         })
     }
 
@@ -222,8 +230,7 @@ impl Mapping {
         let row = self.region();
         for _ in 0..FREEZE_PASSES_MAX {
             let mut changed = false;
-            let mut at = 0;
-            while let Some((start, end)) = self.data_from(at)? {
+            for (start, end) in self.data()? {
                 let words = start / 8..end / 8;
                 for (now, then) in row.words()[words.clone()].iter().zip(&copy.words()[words]) {
                     // Acquire: pairs with the owner's release stores.
@@ -233,7 +240,6 @@ impl Mapping {
                         changed = true;
                     }
                 }
-                at = end;
             }
             if !changed {
                 break;
@@ -242,22 +248,38 @@ impl Mapping {
         Ok(())
     }
 
-    /// The next range at or after `at` that is not a hole. Reading a hole would allocate its
-    /// memory.
-    fn data_from(&self, at: usize) -> io::Result<Option<(usize, usize)>> {
-        if at >= self.len {
-            return Ok(None);
+    /// Ranges outside of which a peer's row is zeros. To read a page that the owner never wrote
+    /// would allocate its memory. (A descriptor of the file would tell, too; it would have to be
+    /// kept for each row.)
+    fn data(&self) -> io::Result<Vec<(usize, usize)>> {
+        if !self.is_peers || has_swap() {
+            // A page that is not in memory may have been swapped out.
+            return Ok(vec![(0, self.len)]);
         }
-        let Some(file) = &self.file else {
-            return Ok(Some((at, self.len)));
+        let page = page_len();
+        let mut pages = vec![0_u8; self.len.div_ceil(page)];
+        // SAFETY: only a query, of a mapping that we own; the kernel writes a byte for each of its
+        // pages.
+        let told = unsafe {
+            libc::mincore(
+                self.base.as_ptr().cast(),
+                self.len,
+                pages.as_mut_ptr().cast(),
+            )
         };
-        let start = match rustix::fs::seek(file, SeekFrom::Data(at as u64)) {
-            Ok(start) => start as usize,
-            Err(Errno::NXIO) => return Ok(None),
-            Err(errno) => return Err(errno.into()),
-        };
-        let end = rustix::fs::seek(file, SeekFrom::Hole(start as u64))? as usize;
-        Ok(Some((start, end.min(self.len))))
+        if told != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let is_same = |a: &u8, b: &u8| a & 1 == b & 1;
+        let mut at = 0;
+        let runs = pages.chunk_by(is_same).map(|run| {
+            let start = at;
+            at += run.len() * page;
+            (run[0] & 1 == 1, (start, at.min(self.len)))
+        });
+        Ok(runs
+            .filter_map(|(there, run)| there.then_some(run))
+            .collect())
     }
 }
 

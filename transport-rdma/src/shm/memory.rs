@@ -70,15 +70,15 @@ fn memory_file() -> Result<OwnedFd, Errno> {
 }
 
 /// Maps a peer's row read-only, after its length and seals were checked: the descriptor
-/// comes from another process. It is kept for freezing the row.
+/// comes from another process.
 pub(super) fn open_row(
-    file: OwnedFd,
+    file: &OwnedFd,
     rank: u16,
     pid: u32,
     len: usize,
 ) -> Result<Arc<Mapping>, SetupError> {
-    let mut mapping = map_row(&file, rank, pid, len)?;
-    mapping.file = Some(file);
+    let mut mapping = map_row(file, rank, pid, len)?;
+    mapping.is_peers = true;
     Ok(Arc::new(mapping))
 }
 
@@ -133,12 +133,21 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::memory::mapping::Populated;
+    use crate::memory::mapping::{Populated, has_swap};
 
     fn pair(len: usize) -> (Arc<Mapping>, Arc<Mapping>) {
-        let (own, file) = create_row(len).expect("a row");
-        let peer = open_row(file, 0, 1, len).expect("its mapping");
+        let (own, peer, _) = pair_of_file(len);
         (own, peer)
+    }
+
+    fn pair_of_file(len: usize) -> (Arc<Mapping>, Arc<Mapping>, OwnedFd) {
+        let (own, file) = create_row(len).expect("a row");
+        let peer = open_row(&file, 0, 1, len).expect("its mapping");
+        (own, peer, file)
+    }
+
+    fn blocks(file: &OwnedFd) -> i64 {
+        rustix::fs::fstat(file).expect("its size").st_blocks * 512
     }
 
     fn populate(row: &Mapping) {
@@ -159,12 +168,10 @@ mod tests {
 
     #[test]
     fn a_populated_row_has_all_its_memory() {
-        let (own, peer) = pair(1 << 20);
-        let blocks = |file: &OwnedFd| rustix::fs::fstat(file).expect("its size").st_blocks * 512;
-        let file = peer.file.as_ref().expect("it is kept");
-        assert_eq!(blocks(file), 0);
+        let (own, peer, file) = pair_of_file(1 << 20);
+        assert_eq!(blocks(&file), 0);
         populate(&own);
-        assert_eq!(blocks(file), 1 << 20);
+        assert_eq!(blocks(&file), 1 << 20);
         populate(&peer);
         assert_eq!(peer.region().load((1 << 20) - 8), 0);
     }
@@ -172,7 +179,7 @@ mod tests {
     #[test]
     fn populating_stops_and_continues_on_request() {
         let (own, file) = create_row(32 << 20).expect("a row");
-        let blocks = || rustix::fs::fstat(&file).expect("its size").st_blocks * 512;
+        let blocks = || blocks(&file);
         let mut populated = Populated::default();
         let asked = Cell::new(0);
         let thrice = || asked.replace(asked.get() + 1) < 3;
@@ -214,7 +221,7 @@ mod tests {
     #[test]
     fn rows_other_than_agreed_are_refused() {
         let (_own, file) = create_row(4096).expect("a row");
-        let error = open_row(file, 3, 1, 8192).expect_err("too short");
+        let error = open_row(&file, 3, 1, 8192).expect_err("too short");
         assert!(
             matches!(error, SetupError::RowMismatch { rank: 3, .. }),
             "{error}"
@@ -222,7 +229,7 @@ mod tests {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("open", flags).expect("a file");
         rustix::fs::ftruncate(&file, 4096).expect("grows");
-        let error = open_row(file, 3, 1, 4096).expect_err("not sealed");
+        let error = open_row(&file, 3, 1, 4096).expect_err("not sealed");
         assert!(
             matches!(error, SetupError::ProtocolViolation { .. }),
             "{error}"
@@ -233,11 +240,15 @@ mod tests {
 
     #[test]
     fn a_frozen_row_does_not_change() {
-        let (own, peer) = pair(1 << 20);
+        let (own, peer, file) = pair_of_file(1 << 20);
         let (mine, seen) = (own.region(), peer.region());
         mine.store(0, 1);
         mine.store((1 << 20) - 8, 2);
         peer.freeze().expect("frozen");
+        assert!(
+            has_swap() || blocks(&file) == 2 * 4096,
+            "what was never written takes no memory"
+        );
         mine.store(0, 3);
         mine.store(4096, 3);
         assert_eq!(

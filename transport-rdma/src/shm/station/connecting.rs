@@ -68,6 +68,19 @@ pub(super) fn connect(
     }
 }
 
+/// Starts a call for a later [`connect`], unless one has been made.
+pub(super) fn begin(shared: &Arc<Shared>, target: &Address) {
+    let id = target.id;
+    let mut state = shared.state();
+    let is_made = state.peers.contains_key(&id)
+        || state.answers.contains_key(&id)
+        || state.call_to(id).is_some();
+    if !is_made && !state.stopped && id != shared.id() {
+        // What fails here fails again for the caller that waits for it.
+        let _ = call(shared, &mut state, target, Instant::now());
+    }
+}
+
 /// Starts a call; false if the peer's backlog is full, or its socket may come back.
 fn call(
     shared: &Arc<Shared>,

@@ -116,6 +116,14 @@ impl Station {
         connecting::connect(&self.shared, &target, deadline)
     }
 
+    /// Starts to connect to the station at an address, for a later [`connect`](Self::connect),
+    /// which tells how it went: so several stations answer at the same time. Does not block.
+    pub fn begin_connecting(&self, address: &[u8]) {
+        if let Some(target) = Address::read(address) {
+            connecting::begin(&self.shared, &target);
+        }
+    }
+
     /// Queues a message of at most [`MESSAGE_LEN_MAX`] bytes for a connected peer. Does not
     /// wait until it is sent.
     pub fn send(&self, to: u128, bytes: &[u8]) -> Result<(), StationError> {

@@ -60,6 +60,7 @@ fn receive_packet(
     let Some(connection) = state.connections.get_mut(&number) else {
         return Ok(());
     };
+    let pid = connection.pid;
     let from = match connection.role {
         Role::Member(id) => id,
         Role::Stranger { .. } | Role::Called { .. } => {
@@ -93,7 +94,7 @@ fn receive_packet(
             Ok(())
         }
         (Packet::Row { key, rank, len }, Some(file)) if received.fds.is_empty() => {
-            state.keep_early_row(from, key, EarlyRow { rank, len, file });
+            state.keep_early_row(from, key, EarlyRow::new(pid, rank, len, &file));
             Ok(())
         }
         (Packet::Bye, None) => {

@@ -39,18 +39,22 @@ pub(super) fn segments(
     exchange.end(deadline)
 }
 
+/// Most files of rows that wait to be sent: each takes a descriptor.
+const FILES_QUEUED_MAX: usize = 64;
 /// How often those that wait for members may look for these.
 const WATCH_EVERY: Duration = Duration::from_millis(10);
 
 /// A segment in the making: my own row, and the rows that have arrived.
 struct PendingSegment<'a> {
     request: &'a SegmentRequest,
-    own: Arc<Mapping>,
-    file: Arc<OwnedFd>,
+    /// My row, once it is made.
+    own: Option<Arc<Mapping>>,
+    /// Its file, until it is sent to all members.
+    file: Option<Arc<OwnedFd>>,
     /// Members to which my row was sent.
     sent: PeerSet,
-    /// Rows that have arrived, with the sender's pid.
-    arrived: BTreeMap<Rank, (u32, EarlyRow)>,
+    /// Rows that have arrived.
+    arrived: BTreeMap<Rank, EarlyRow>,
     lost: PeerSet,
 }
 
@@ -89,12 +93,10 @@ impl<'a> RowExchange<'a> {
                 let there = "it is there already, or asked for twice".to_owned();
                 return Err(StationError::segment(request.key, there));
             }
-            let made = memory::create_row(request.row_lens[request.me.index()]);
-            let (own, file) = made.inspect_err(|_| shared.forget(request.key))?;
             exchange.pending.push(PendingSegment {
                 request,
-                own,
-                file: Arc::new(file),
+                own: None,
+                file: None,
                 sent: PeerSet::EMPTY,
                 arrived: BTreeMap::new(),
                 lost: PeerSet::EMPTY,
@@ -107,6 +109,7 @@ impl<'a> RowExchange<'a> {
     fn run(&mut self, deadline: Instant, watch: &mut dyn FnMut()) -> Result<(), StationError> {
         let shared = self.shared;
         let mut state = shared.state();
+        let mut watch_at = Instant::now() + WATCH_EVERY;
         loop {
             if state.stopped {
                 return Err(StationError::Closed);
@@ -116,7 +119,7 @@ impl<'a> RowExchange<'a> {
             if let Some(key) = keys.find(|key| key.epoch < from) {
                 return Err(StationError::segment(key, "it is not needed any more"));
             }
-            let (waits, sends) = self.advance(&mut state);
+            let (waits, sends) = self.advance(&mut state)?;
             if sends {
                 shared.kick();
             }
@@ -127,18 +130,29 @@ impl<'a> RowExchange<'a> {
                 self.give_up_missing(state);
                 return Ok(());
             }
-            (state, _) = shared.wait(state, deadline.min(Instant::now() + WATCH_EVERY));
-            drop(state);
-            watch();
-            state = shared.state();
+            (state, _) = shared.wait(state, deadline.min(watch_at));
+            // Rows that arrive end the wait, too: many, where there are many members.
+            if Instant::now() >= watch_at {
+                drop(state);
+                watch();
+                watch_at = Instant::now() + WATCH_EVERY;
+                state = shared.state();
+            }
         }
     }
 
-    /// Returns whether some row is still awaited, and whether something is to be sent.
-    fn advance(&mut self, state: &mut State) -> (bool, bool) {
+    /// Returns whether something is still awaited, and whether something is to be sent.
+    fn advance(&mut self, state: &mut State) -> Result<(bool, bool), StationError> {
         let (mut waits, mut sends) = (false, false);
+        let queued = self.pending.iter_mut().map(PendingSegment::is_queued);
+        let mut queued = queued.filter(|it| *it).count();
         for segment in &mut self.pending {
+            let is_made = segment.own.is_some();
+            if !is_made && queued < FILES_QUEUED_MAX {
+                segment.make()?;
+            }
             let request = segment.request;
+            waits |= segment.own.is_none();
             for (rank, id) in request.peers() {
                 sends |= segment.send_to(rank, id, state, &mut self.failed);
                 if segment.lost.contains(rank) || segment.arrived.contains_key(&rank) {
@@ -156,7 +170,7 @@ impl<'a> RowExchange<'a> {
                     continue;
                 };
                 if let Some(row) = peer.rows.remove(&request.key) {
-                    segment.arrived.insert(rank, (peer.pid, row));
+                    segment.arrived.insert(rank, row);
                 } else if let Life::Closed(cause) = &peer.life {
                     segment.lost.insert(rank);
                     self.failed.entry(id).or_insert_with(|| cause.clone());
@@ -164,8 +178,9 @@ impl<'a> RowExchange<'a> {
                     waits = true;
                 }
             }
+            queued += usize::from(!is_made && segment.is_queued());
         }
-        (waits, sends)
+        Ok((waits, sends))
     }
 
     /// At the deadline: members whose rows are missing stay absent.
@@ -229,6 +244,27 @@ impl<'a> RowExchange<'a> {
 }
 
 impl PendingSegment<'_> {
+    /// Makes my row.
+    fn make(&mut self) -> Result<&Arc<Mapping>, StationError> {
+        let (own, file) = memory::create_row(self.request.row_lens[self.request.me.index()])?;
+        self.file = Some(Arc::new(file));
+        Ok(self.own.insert(own))
+    }
+
+    /// Whether my row waits to be sent to a member that is connected. Closes its file once it is
+    /// sent to all.
+    fn is_queued(&mut self) -> bool {
+        let Some(file) = &self.file else {
+            return false;
+        };
+        let is_queued = Arc::strong_count(file) > 1;
+        let is_sent = |(rank, _)| self.sent.contains(rank) || self.lost.contains(rank);
+        if !is_queued && self.request.peers().all(is_sent) {
+            self.file = None;
+        }
+        is_queued
+    }
+
     /// Sends my row as soon as the member is connected.
     fn send_to(
         &mut self,
@@ -237,9 +273,9 @@ impl PendingSegment<'_> {
         state: &mut State,
         failed: &mut BTreeMap<u128, FailureCause>,
     ) -> bool {
-        if self.sent.contains(rank) {
+        let Some(file) = self.file.as_ref().filter(|_| !self.sent.contains(rank)) else {
             return false;
-        }
+        };
         let Some(connection) = state.connection_to(id) else {
             return false;
         };
@@ -259,7 +295,7 @@ impl PendingSegment<'_> {
             rank: self.request.me.0,
             len: self.request.row_lens[self.request.me.index()] as u64,
         };
-        connection.put(row.write(), vec![Arc::clone(&self.file)]);
+        connection.put(row.write(), vec![Arc::clone(file)]);
         true
     }
 
@@ -277,12 +313,17 @@ impl PendingSegment<'_> {
             if rank == self.request.me {
                 // Prefaulting may take seconds where memory is cold, so it comes after the
                 // row was sent, for which the others wait.
-                shared.prefault(&self.own, rank, deadline);
-                rows.push(MemberRow::real(Arc::clone(&self.own)));
+                let own = match &self.own {
+                    Some(own) => Arc::clone(own),
+                    // No member has it.
+                    None => Arc::clone(self.make()?),
+                };
+                shared.prefault(&own, rank, deadline);
+                rows.push(MemberRow::real(own));
                 continue;
             }
             let arrived = self.arrived.remove(&rank);
-            let mapped = arrived.map(|(pid, row)| self.open(rank, pid, row));
+            let mapped = arrived.map(|row| self.checked(rank, row));
             let row = match mapped {
                 Some(Ok(mapping)) => {
                     shared.prefault(&mapping, rank, deadline);
@@ -301,7 +342,8 @@ impl PendingSegment<'_> {
         Ok(rows)
     }
 
-    fn open(&self, rank: Rank, pid: u32, row: EarlyRow) -> Result<Arc<Mapping>, String> {
+    /// A member's row, if it is the one that was agreed.
+    fn checked(&self, rank: Rank, row: EarlyRow) -> Result<Arc<Mapping>, String> {
         let ours = self.request.row_lens[rank.index()];
         if (row.rank, row.len) != (rank.0, ours as u64) {
             return Err(format!(
@@ -309,6 +351,6 @@ impl PendingSegment<'_> {
                 row.len, row.rank
             ));
         }
-        memory::open_row(row.file, rank.0, pid, ours).map_err(|error| error.to_string())
+        row.mapped
     }
 }

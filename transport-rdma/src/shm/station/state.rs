@@ -18,6 +18,8 @@ use crate::fabric::FailureCause;
 use crate::fabric::failures::Control;
 use crate::fork::OwnerProcess;
 use crate::memory::Region;
+use crate::memory::mapping::Mapping;
+use crate::shm::memory;
 use crate::shm::socket;
 use crate::station::event::{EventQueue, QUEUE_LEN_MAX, StationEvent};
 use crate::station::segment::SegmentKey;
@@ -115,12 +117,27 @@ pub(super) enum Life {
     Closed(FailureCause),
 }
 
-/// A row of a peer that was not requested yet.
+/// A row of a peer that was not requested yet. It is mapped at once: there may be many, and few
+/// descriptors.
 #[derive(Debug)]
 pub(super) struct EarlyRow {
     pub(super) rank: u16,
     pub(super) len: u64,
-    pub(super) file: OwnedFd,
+    /// Or why it cannot be mapped.
+    pub(super) mapped: Result<Arc<Mapping>, String>,
+}
+
+impl EarlyRow {
+    /// Of the process `pid`.
+    pub(super) fn new(pid: u32, rank: u16, len: u64, file: &OwnedFd) -> Self {
+        let mapped = match usize::try_from(len) {
+            Ok(whole) if len <= memory::ROW_LEN_MAX => {
+                memory::open_row(file, rank, pid, whole).map_err(|error| error.to_string())
+            }
+            _ => Err(format!("its row of {len} bytes is too long")),
+        };
+        Self { rank, len, mapped }
+    }
 }
 
 /// A peer, which has said hello.
