@@ -1,7 +1,8 @@
 //! What a change of a large view costs the thread that steps: two members with an endpoint each in
 //! every one of many subgroups. One leaves, or removes all its endpoints, one by one. Prints a JSON
 //! line for each: microseconds of all steps of the leader, and of the other member, from the request
-//! to the end of the view.
+//! to the end of the view. Then a hundred members with an endpoint each in every subgroup, of which
+//! four write: one computation of the view without one of the others.
 //!
 //! `cargo bench -p spindle-dds-core --bench view_computation`
 
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{
     Action, CONTROL_ROW_LEN, Detection, Endpoint, HostId, Member, MemberId, Membership, Notes,
-    Proposal, Request, Rules, SubgroupEnds, Touched, Trim, Update, View,
+    Proposal, Removal, RemovalReason, Request, Rules, SubgroupEnds, Touched, Trim, Update, View,
 };
 use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupId, TopicKey};
 use spindle_dds_transport::Rank;
@@ -44,11 +45,14 @@ impl SubgroupEnds for Ends {
     fn fence(&mut self, _: Rank) {}
 }
 
+/// So many members write; a view has no room for more senders in a thousand subgroups.
+const WRITERS: u128 = 4;
+
 fn member(id: u128, subgroups: u32) -> Member {
     let endpoint = |subgroup| Endpoint {
         subgroup: SubgroupId(subgroup),
         topic: TopicKey::of_name(&format!("topic {subgroup}")),
-        ring: Some((DeliveryClass::Ordered, RingSpec::at_least(4, 256))),
+        ring: (id <= WRITERS).then(|| (DeliveryClass::Ordered, RingSpec::at_least(4, 256))),
         info: vec![7; 200],
     };
     Member {
@@ -57,26 +61,41 @@ fn member(id: u128, subgroups: u32) -> Member {
         address: Vec::new(),
         info: Vec::new(),
         updates: 0,
-        endpoints: (0..subgroups)
-            .map(|it| (u64::from(it), endpoint(it)))
-            .collect(),
+        endpoints: Arc::new(
+            (0..subgroups)
+                .map(|it| (u64::from(it), endpoint(it)))
+                .collect(),
+        ),
         notes: BTreeMap::new(),
     }
 }
 
-/// The view of both members.
-fn both(subgroups: u32) -> Arc<View> {
-    let first = View::first(member(1, subgroups)).expect("a view");
-    let joins = Proposal {
-        view: 1,
+/// A proposal that changes nothing.
+fn nothing(view: u64) -> Proposal {
+    Proposal {
+        view,
         removals: Vec::new(),
-        joins: vec![member(2, subgroups)],
+        joins: Vec::new(),
         updates: Vec::new(),
         refusals: Vec::new(),
         trims: Vec::new(),
         preparation: 0,
+    }
+}
+
+/// The view of so many members.
+fn crowd(members: u128, subgroups: u32) -> Arc<View> {
+    let first = View::first(member(1, subgroups)).expect("a view");
+    let joins = Proposal {
+        joins: (2..=members).map(|id| member(id, subgroups)).collect(),
+        ..nothing(1)
     };
     Arc::new(first.next(&joins).expect("a view"))
+}
+
+/// The view of both members.
+fn both(subgroups: u32) -> Arc<View> {
+    crowd(2, subgroups)
 }
 
 /// Steps both members until the view has ended at both; the time that each has taken.
@@ -147,5 +166,24 @@ fn main() {
                  \"other_us\": {other}}}"
             );
         }
+    }
+    let members = 100;
+    for subgroups in [250, 1000] {
+        let view = crowd(members, subgroups);
+        let leaves = Proposal {
+            removals: vec![Removal {
+                rank: 77,
+                reason: RemovalReason::Left,
+            }],
+            ..nothing(view.id)
+        };
+        let since = Instant::now();
+        let next = view.next(&leaves);
+        let took = since.elapsed().as_micros();
+        assert!(next.is_ok_and(|next| next.members.len() + 1 == members as usize));
+        println!(
+            "{{\"topics\": {subgroups}, \"members\": {members}, \"change\": \"leaves\", \
+             \"view_us\": {took}}}"
+        );
     }
 }

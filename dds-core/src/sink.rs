@@ -63,6 +63,12 @@ pub enum EngineEvent {
     Prepare(Preparation),
     /// What the driver has prepared is not needed any more: the view goes on.
     CallOff,
+    /// Another member cannot prepare the view of [`Prepare`](Self::Prepare) with this number: the
+    /// driver need not wait for it, nor answer.
+    StopPreparing {
+        /// [`Preparation::number`].
+        number: u64,
+    },
     /// The driver decides, in the domain's record on this host, whether the domain goes on with
     /// this view, and answers by [`Engine::decided`](crate::Engine::decided).
     Decide(Decision),

@@ -21,7 +21,7 @@ use crate::engine::subgroups::Subgroups;
 use crate::engine::{Engine, State, StepScope};
 use crate::ids::SubgroupId;
 use crate::membership::{
-    Action, Finish, MemberId, Membership, OpenRequest, OutReason, Refusal, Request, Rules,
+    Action, Finish, MemberId, Membership, OpenRequest, OutReason, Pace, Refusal, Request, Rules,
     SubgroupEnds, Touched, Trim, View,
 };
 use crate::sink::{EngineEvent, Sink};
@@ -46,6 +46,8 @@ enum Phase<F> {
         suspected: Vec<(MemberId, String)>,
         /// Requests that no view has settled.
         requests: Vec<OpenRequest>,
+        /// How many newcomers the views after it let in.
+        pace: Pace,
     },
     /// No longer in the group.
     Out,
@@ -90,6 +92,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
                 next: first,
                 suspected: Vec::new(),
                 requests: Vec::new(),
+                pace: Pace::default(),
             },
         });
     }
@@ -230,6 +233,9 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
                 self.sink().event(EngineEvent::Prepare(preparation));
             }
             Some(Action::CallOff) => self.sink().event(EngineEvent::CallOff),
+            Some(Action::StopPreparing { number }) => {
+                self.sink().event(EngineEvent::StopPreparing { number });
+            }
             Some(Action::Refused(refused)) => self.refuse(refused),
             Some(Action::Decide(decision)) => self.sink().event(EngineEvent::Decide(decision)),
             Some(Action::Finish(finish)) => {
@@ -274,6 +280,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             .map(|(rank, cause)| (old.members[rank.index()].id, cause.to_owned()))
             .collect();
         let requests = membership.take_requests();
+        let pace = membership.next_pace();
         let next = finish.next.clone();
         self.refuse(membership.take_refused());
         self.sink().event(EngineEvent::ViewEnded(finish));
@@ -285,6 +292,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             next,
             suspected,
             requests,
+            pace,
         }
     }
 
@@ -328,6 +336,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let Phase::Between {
             suspected,
             requests,
+            pace,
             ..
         } = core::mem::replace(&mut views.phase, Phase::Out)
         else {
@@ -338,7 +347,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             .filter_map(|(id, cause)| Some((view.rank(id)?, cause)))
             .collect();
         let membership = Membership::new(control, view.clone(), views.rules, &suspected, requests);
-        views.phase = Phase::In(Box::new(membership));
+        views.phase = Phase::In(Box::new(membership.at_pace(pace)));
         // Subgroups that go on know their members by the new ranks from now on.
         for subgroup in &mut self.subgroups {
             if let Some(spec) = view.subgroup(subgroup.id()) {

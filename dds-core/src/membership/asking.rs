@@ -5,6 +5,8 @@
 //! in the next view that it was refused, in its turn. So an update is refused once, and the
 //! numbers of updates go on.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{Fabric, Rank};
 
@@ -14,6 +16,7 @@ use super::proposal::{
 };
 use super::protocol::Membership;
 use super::row::Text;
+use super::view::MemberId;
 use crate::limits::REQUEST_LEN_MAX;
 
 /// Cause of suspicion: a request that cannot be read.
@@ -37,8 +40,12 @@ impl From<Request> for OpenRequest {
 /// Which requests a proposal takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// All that fit, but at most so many that ask for more than the members have.
-    Announced { additions_max: usize },
+    /// All that fit, but at most so many that ask for more than the members have, and so many
+    /// newcomers.
+    Announced {
+        additions_max: usize,
+        joins_max: usize,
+    },
     /// Only those that need no preparation.
     Removals,
 }
@@ -92,12 +99,16 @@ impl<F: Fabric> Membership<F> {
         self.all_members().len() == 1 && self.requests.iter().any(leaves)
     }
 
-    /// A proposal of what the trusted members request, as far as one view can fulfil or refuse it.
-    /// Fails with the member whose request violates the protocol.
-    pub(super) fn merge_requests(&self, scope: Scope) -> Result<Proposal, Rank> {
-        let additions_max = match scope {
-            Scope::Announced { additions_max } => additions_max,
-            Scope::Removals => 0,
+    /// A proposal of what the trusted members request, as far as one view can fulfil or refuse it,
+    /// and whether newcomers beyond `joins_max` wait. Fails with the member whose request violates
+    /// the protocol.
+    pub(super) fn merge_requests(&self, scope: Scope) -> Result<(Proposal, bool), Rank> {
+        let (additions_max, joins_max) = match scope {
+            Scope::Announced {
+                additions_max,
+                joins_max,
+            } => (additions_max, joins_max),
+            Scope::Removals => (0, usize::MAX),
         };
         let mut merge = Merge::new(&self.view);
         for rank in self.suspected.iter() {
@@ -114,9 +125,10 @@ impl<F: Fabric> Membership<F> {
             let requests = read(&text.unwrap_or_default()).ok_or(rank)?;
             all.extend(requests.into_iter().map(|it| (rank, self.with_refusal(it))));
         }
+        let newcomers_wait = self.keep_first_newcomers(&mut all, joins_max);
         if additions_max == usize::MAX {
             merge.add(&all)?;
-            return Ok(merge.into_proposal());
+            return Ok((merge.into_proposal(), newcomers_wait));
         }
         for (rank, asking) in all {
             let is_room = || merge.proposal().additions().count() < additions_max;
@@ -125,7 +137,35 @@ impl<F: Fabric> Membership<F> {
             }
             merge.add(&[(rank, asking)])?;
         }
-        Ok(merge.into_proposal())
+        Ok((merge.into_proposal(), newcomers_wait))
+    }
+
+    /// Leaves out newcomers beyond the first `joins_max`: first of each member the one that it
+    /// asked for first, then the second of each, and so on. Returns whether there are any.
+    fn keep_first_newcomers(&self, all: &mut Vec<Asked>, joins_max: usize) -> bool {
+        let newcomer = |(rank, asking): &Asked| match asking {
+            ReadRequest::Whole(Request::Join(member)) => {
+                let is_new = self.view.rank(member.id).is_none();
+                is_new.then_some((*rank, member.id))
+            }
+            _ => None,
+        };
+        // By newcomer: its turn. Several members may ask for it.
+        let mut turns: BTreeMap<MemberId, (usize, Rank)> = BTreeMap::new();
+        let mut asked_before: BTreeMap<Rank, usize> = BTreeMap::new();
+        for (rank, id) in all.iter().filter_map(newcomer) {
+            let before = asked_before.entry(rank).or_default();
+            let turn = (*before, rank);
+            *before += 1;
+            let earliest = turns.entry(id).or_insert(turn);
+            *earliest = turn.min(*earliest);
+        }
+        let mut in_turn: Vec<_> = turns.into_iter().map(|(id, turn)| (turn, id)).collect();
+        in_turn.sort_unstable();
+        let waiting = in_turn.into_iter().skip(joins_max);
+        let waiting: BTreeSet<MemberId> = waiting.map(|(_, id)| id).collect();
+        all.retain(|asked| newcomer(asked).is_none_or(|(_, id)| !waiting.contains(&id)));
+        !waiting.is_empty()
     }
 
     /// A request as this member treats it: refused if it has refused it in this view already.

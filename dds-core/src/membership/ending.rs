@@ -121,7 +121,7 @@ impl<F: Fabric> Membership<F> {
                 ..(*announced.preparation.proposal).clone()
             },
             _ => match self.merge_requests(Scope::Removals) {
-                Ok(proposal) => proposal,
+                Ok((proposal, _)) => proposal,
                 Err(rank) => {
                     self.suspect(rank, INVALID_REQUEST, subgroups);
                     return false;

@@ -28,6 +28,7 @@ mod delivered;
 mod detector;
 mod ending;
 mod merge;
+mod pace;
 mod preparing;
 mod proposal;
 mod protocol;
@@ -40,6 +41,7 @@ mod view;
 pub use asking::OpenRequest;
 pub use delivered::{DeliveredCounts, DeliveredHistory};
 pub use detector::Detection;
+pub use pace::Pace;
 pub use proposal::{
     Notes, Proposal, Refusal, Removal, RemovalReason, Request, RequestId, Touched, Trim, Update,
 };

@@ -61,6 +61,10 @@ pub(super) struct Announcer {
     pub(super) prepared_by_all: u64,
     /// Most additions in the next intent.
     additions_max: usize,
+    /// Whether the last intent left out newcomers, as it had as many as the group can follow.
+    newcomers_wait: bool,
+    /// When newcomers were announced first.
+    pub(super) joins_since_ns: Option<u64>,
     /// Length of all members' requests when they were last merged.
     requests_len: u64,
     /// Since when it waits for answers.
@@ -76,6 +80,8 @@ impl Default for Announcer {
             refusals: Vec::new(),
             prepared_by_all: 0,
             additions_max: usize::MAX,
+            newcomers_wait: false,
+            joins_since_ns: None,
             requests_len: 0,
             waiting_since_ns: 0,
         }
@@ -127,6 +133,27 @@ impl<F: Fabric> Membership<F> {
         let is_it = announced.preparation.proposal.is_same_change(proposal);
         let is_made = announced.answer == Some(Ok(()));
         (is_it && is_made).then_some(announced.preparation.number)
+    }
+
+    /// Hears that another member cannot prepare the view. This member then waits for nothing of it,
+    /// and gives the same answer: what it waits for may never come, for that very reason.
+    pub(super) fn hear_lack(&mut self, subgroups: &mut impl SubgroupEnds) -> Option<Action> {
+        let announced = self.announced.as_ref();
+        let preparation = &announced.filter(|it| it.answer.is_none())?.preparation;
+        // Departures are agreed in spite of a lack.
+        preparation.proposal.additions().next()?;
+        let number = preparation.number;
+        let lacks = |rank: &Rank| {
+            self.rows.label(*rank, Text::Answer) == number && self.rows.len(*rank, Text::Answer) > 0
+        };
+        let rank = self.trusted_others().find(lacks)?;
+        let text = self.rows.text(rank, Text::Answer).ok().flatten();
+        let Some(reason) = text.and_then(|text| String::from_utf8(text).ok()) else {
+            self.suspect(rank, "its answer violates the protocol", subgroups);
+            return None;
+        };
+        self.prepared(number, Err(reason));
+        Some(Action::StopPreparing { number })
     }
 
     /// Publishes the driver's answer.
@@ -218,6 +245,7 @@ impl<F: Fabric> Membership<F> {
     /// Judges the answers to the last intent, and announces the next one if there is anything to
     /// announce.
     pub(super) fn announce(&mut self, now: u64, subgroups: &mut impl SubgroupEnds) {
+        self.measure_pace(now);
         if !self.suspected.is_empty() || self.rows.label(self.me, Text::Intent) & 1 == 1 {
             return;
         }
@@ -232,15 +260,20 @@ impl<F: Fabric> Membership<F> {
         }
         let len = |rank| self.rows.len(rank, Text::Request);
         let requests_len = self.trusted().iter().map(len).sum();
-        if !has_failed && requests_len == self.announcer.requests_len {
+        let is_same = requests_len == self.announcer.requests_len;
+        if !has_failed && is_same && !self.announcer.newcomers_wait {
             return;
         }
-        let additions_max = self.announcer.additions_max;
-        let proposal = match self.merge_requests(Scope::Announced { additions_max }) {
-            Ok(proposal) => proposal,
+        let scope = Scope::Announced {
+            additions_max: self.announcer.additions_max,
+            joins_max: self.pace.joins_max(),
+        };
+        let (proposal, newcomers_wait) = match self.merge_requests(scope) {
+            Ok(merged) => merged,
             Err(rank) => return self.suspect(rank, INVALID_REQUEST, subgroups),
         };
         self.announcer.requests_len = requests_len;
+        self.announcer.newcomers_wait = newcomers_wait;
         if let Some(is_called_off) = self.is_called_off(&proposal, has_failed) {
             self.publish_intent(now, is_called_off, proposal);
         }
@@ -326,6 +359,9 @@ impl<F: Fabric> Membership<F> {
             if !announcer.refusals.contains(refusal) {
                 announcer.refusals.push(refusal.clone());
             }
+        }
+        if !proposal.joins.is_empty() {
+            announcer.joins_since_ns.get_or_insert(now);
         }
         announcer.number += 1;
         announcer.is_judged = is_called_off;

@@ -1,6 +1,7 @@
 //! Requests of members, and the proposal that ends a view.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
@@ -191,10 +192,11 @@ impl Update {
             return;
         }
         member.updates = self.number;
+        let endpoints = Arc::make_mut(&mut member.endpoints);
         for number in &self.remove {
-            member.endpoints.remove(number);
+            endpoints.remove(number);
         }
-        member.endpoints.extend(self.put.iter().cloned());
+        endpoints.extend(self.put.iter().cloned());
         for number in &self.notes.remove {
             member.notes.remove(number);
         }

@@ -7,6 +7,7 @@ use spindle_dds_transport::{Fabric, FailureCause, PeerSet, Rank};
 
 use super::asking::OpenRequest;
 use super::detector::{Detection, Detector, Lateness, is_load};
+use super::pace::Pace;
 use super::preparing::{Announced, Announcer};
 use super::proposal::{Proposal, Refusal, Request, Touched, Trim};
 use super::row::{Level, Rows};
@@ -49,6 +50,12 @@ pub enum Action {
     Prepare(Preparation),
     /// What was prepared is not needed any more.
     CallOff,
+    /// Another member cannot prepare this view: it is not waited for any more. An answer is not
+    /// needed.
+    StopPreparing {
+        /// [`Preparation::number`].
+        number: u64,
+    },
     /// Requests of this member are refused, with the reasons. The view goes on.
     Refused(Vec<(Request, Refusal)>),
     /// Decide on this host whether the domain goes on with this view. The answer goes to
@@ -167,6 +174,8 @@ pub struct Membership<F> {
     pub(super) announced: Option<Announced>,
     /// What this member has announced as the leader.
     pub(super) announcer: Announcer,
+    /// How many newcomers the next view lets in.
+    pub(super) pace: Pace,
     /// How much of the view is wedged here; as published.
     pub(super) wedged_level: Level,
     /// How much of the view this member has reported its counts of; at most `wedged_level`.
@@ -224,6 +233,7 @@ impl<F: Fabric> Membership<F> {
             intent_read: 0,
             announced: None,
             announcer: Announcer::default(),
+            pace: Pace::default(),
             wedged_level: Level::None,
             reported_level: Level::None,
             echo: None,
@@ -369,7 +379,11 @@ impl<F: Fabric> Membership<F> {
             return self.stop(OutReason::Left);
         }
         self.publish_requests();
+        let stops = self.hear_lack(subgroups);
         self.publish_answer();
+        if stops.is_some() {
+            return stops;
+        }
         let leads = self.leader() == self.me;
         if leads {
             self.announce(now, subgroups);
@@ -399,7 +413,8 @@ impl<F: Fabric> Membership<F> {
     fn has_work(&self) -> bool {
         let asks = self.requests_published < self.requests.len()
             || !self.refused.is_empty()
-            || self.announced.is_some();
+            || self.announced.is_some()
+            || self.pace.is_measured();
         let knows = !self.suspected.is_empty() || self.expelled_by.is_some();
         let decides = self.is_deciding || self.is_decided || self.no_majority_since_ns.is_some();
         asks || knows || decides || self.wedged_level != Level::None

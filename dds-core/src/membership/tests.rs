@@ -86,9 +86,9 @@ fn a_divided_network_has_two_groups_if_that_is_preferred() {
 fn a_report_that_leaves_out_a_subgroup_violates_the_protocol() {
     let mut rng = Rng::new(0);
     let mut members: Vec<Member> = (11..13).map(|id| member(id, &mut rng)).collect();
-    members[0].endpoints.clear();
+    members[0].endpoints = Default::default();
     let sender = (0, endpoint(&mut Rng::new(3)));
-    members[1].endpoints = BTreeMap::from([sender]);
+    members[1].endpoints = BTreeMap::from([sender]).into();
     let mut world = World::of(members);
     world.nodes[1].subgroups.omits_report = true;
     world.nodes[1].membership.request(Request::Leave);

@@ -58,7 +58,8 @@ pub struct Member {
     /// Number of its updates that `endpoints` includes.
     pub updates: u64,
     /// Its endpoints, by numbers that it has chosen.
-    pub endpoints: BTreeMap<u64, Endpoint>,
+    /// Views in which the member has the same share them.
+    pub endpoints: Arc<BTreeMap<u64, Endpoint>>,
     /// Its notes for the layer above, by numbers that it has chosen: data for all members that no
     /// subgroup depends on. Empty for a newcomer.
     #[serde(skip)]
@@ -75,7 +76,7 @@ impl Member {
             address: Vec::new(),
             info: Vec::new(),
             updates: 0,
-            endpoints: (0..).zip(endpoints).collect(),
+            endpoints: Arc::new((0..).zip(endpoints).collect()),
             notes: BTreeMap::new(),
         }
     }
@@ -304,14 +305,17 @@ fn as_noted(notes: &[(u64, Note)], members: &[Member]) -> Vec<(u64, Note)> {
 struct SubgroupParts {
     /// Its members, each with the rings that it writes to.
     members: Vec<(Rank, [Option<RingSpec>; 2])>,
-    topics: BTreeSet<TopicKey>,
+    /// Some of them several times.
+    topics: Vec<TopicKey>,
 }
 
 impl SubgroupParts {
     /// Adds an endpoint of a member; those of one member follow each other. A sender's ring is as
     /// large as the largest that its writers ask for.
     fn add(&mut self, rank: Rank, endpoint: &Endpoint) {
-        self.topics.insert(endpoint.topic);
+        if self.topics.last() != Some(&endpoint.topic) {
+            self.topics.push(endpoint.topic);
+        }
         if self.members.last().is_none_or(|(last, _)| *last != rank) {
             self.members.push((rank, [None; 2]));
         }
@@ -323,7 +327,9 @@ impl SubgroupParts {
         }
     }
 
-    fn into_spec(self, subgroup: SubgroupId, (epoch, base): (u64, u64)) -> SubgroupSpec {
+    fn into_spec(mut self, subgroup: SubgroupId, (epoch, base): (u64, u64)) -> SubgroupSpec {
+        self.topics.sort_unstable();
+        self.topics.dedup();
         let places = (0..).map(Rank).zip(&self.members);
         let senders = places.filter(|(_, (_, rings))| rings.iter().any(Option::is_some));
         SubgroupSpec {
@@ -337,7 +343,7 @@ impl SubgroupParts {
                 })
                 .collect(),
             members: self.members.iter().map(|(rank, _)| *rank).collect(),
-            topics: self.topics.into_iter().collect(),
+            topics: self.topics,
         }
     }
 }
@@ -348,19 +354,23 @@ fn subgroups(
     members: &[Member],
     since: impl Fn(SubgroupId) -> (u64, u64),
 ) -> Result<Vec<SubgroupSpec>, ViewError> {
-    let mut parts: BTreeMap<SubgroupId, SubgroupParts> = BTreeMap::new();
+    // By subgroup.
+    let mut parts: Vec<Option<SubgroupParts>> = Vec::new();
     for (rank, member) in (0..).map(Rank).zip(members) {
         for endpoint in member.endpoints.values() {
-            parts
-                .entry(endpoint.subgroup)
-                .or_default()
-                .add(rank, endpoint);
+            let at = endpoint.subgroup.index();
+            if at >= SUBGROUPS_MAX {
+                return Err(ViewError::Subgroup(endpoint.subgroup));
+            }
+            if at >= parts.len() {
+                parts.resize_with(at + 1, || None);
+            }
+            parts[at].get_or_insert_default().add(rank, endpoint);
         }
     }
-    if let Some(beyond) = parts.keys().find(|id| id.index() >= SUBGROUPS_MAX) {
-        return Err(ViewError::Subgroup(*beyond));
-    }
-    let specs = parts.into_iter().map(|(id, parts)| {
+    let there = (0..).map(SubgroupId).zip(parts);
+    let there = there.filter_map(|(id, parts)| Some((id, parts?)));
+    let specs = there.map(|(id, parts)| {
         let spec = parts.into_spec(id, since(id));
         spec.check()?;
         Ok(spec)

@@ -19,7 +19,7 @@ pub(crate) fn view_of(members: usize, subgroups: Vec<SubgroupSpec>) -> Arc<View>
         address: Vec::new(),
         info: Vec::new(),
         updates: 0,
-        endpoints: BTreeMap::new(),
+        endpoints: Default::default(),
         notes: BTreeMap::new(),
     };
     Arc::new(View {

@@ -138,7 +138,7 @@ fn equal_notes_count_and_travel_once() {
     let (_, next) = ask_all(&[noted(1, &notes[..1], &[]), noted(2, &notes[1..], &[])]);
     let one = |view: &View| {
         let notes = &view.members[0].notes;
-        std::sync::Arc::ptr_eq(&notes[&0], &notes[&1])
+        Arc::ptr_eq(&notes[&0], &notes[&1])
     };
     assert!(one(&next));
     let bytes = next.to_bytes();

@@ -65,6 +65,35 @@ fn only_a_member_that_does_not_answer_in_time_is_suspected() {
     assert_eq!(suspects(&world), BTreeMap::from([(2, NO_ANSWER)]));
 }
 
+/// What they still prepare would wait for that member.
+#[test]
+fn members_stop_preparing_once_another_one_lacks_something() {
+    let mut world = asking();
+    let (mut stopped, mut reasons) = (Vec::new(), Vec::new());
+    for _ in 0..20 {
+        world.now += STEP;
+        for (at, node) in world.nodes.iter_mut().enumerate() {
+            match node.membership.step(world.now, &mut node.subgroups) {
+                Some(Action::Prepare(preparation)) if at == 2 => {
+                    let lack = Err("no memory".to_owned());
+                    node.membership.prepared(preparation.number, lack);
+                }
+                Some(Action::StopPreparing { number: 1 }) => stopped.push(at),
+                Some(Action::Refused(refused)) => {
+                    reasons.extend(refused.into_iter().map(|(_, refusal)| refusal.reason));
+                }
+                _ => {}
+            }
+        }
+        world.network.settle();
+    }
+    assert_eq!(
+        (&stopped[..], &reasons[..]),
+        (&[0, 1][..], &["no memory".to_owned()][..])
+    );
+    assert_eq!(suspects(&world), BTreeMap::new());
+}
+
 #[test]
 fn a_leader_that_was_paused_waits_for_answers_anew() {
     let mut world = asking();

@@ -375,6 +375,13 @@ impl World {
                 self.nodes[at].preparing = Some((preparation.number, when, answer));
                 Ok(())
             }
+            Some(Action::StopPreparing { number }) => {
+                drop(
+                    node.preparing
+                        .take_if(|(preparing, ..)| *preparing == number),
+                );
+                Ok(())
+            }
             Some(Action::CallOff) => {
                 node.preparing = None;
                 Ok(())
