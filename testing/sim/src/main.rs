@@ -29,7 +29,8 @@ struct Arguments {
     /// With one seed of a life that fails: looks for a smaller life that fails too.
     #[arg(long, requires = "seed")]
     shrink: bool,
-    /// The kind of life: any, busy, crashes, refusals, lacking, short, many-subgroups, gray, returning, quiet.
+    /// The kind of life: any, busy, crashes, refusals, lacking, short, many-subgroups, gray, crowd,
+    /// returning, quiet.
     #[arg(long, value_parser = scenario, conflicts_with = "hostile")]
     scenario: Option<Scenario>,
     /// Judges only the property with this id. A life that violates another property first

@@ -402,6 +402,24 @@ fn promises_to_busy_applications_are_kept() {
     );
 }
 
+/// Newcomers come at a pace, and each of them is let in or refused in the end, also where it waits
+/// behind others that are refused.
+#[test]
+fn a_crowd_of_newcomers_is_let_in_at_a_pace() {
+    let plans = drawn_from(Scenario::Crowd, some_of(180), |_| {});
+    assert_sound(&plans);
+    let refused = |plan: &mut LifePlan| {
+        (plan.crashes, plan.pauses, plan.cuts) = (0.0, 0.0, 0.0);
+        (plan.invalid_requests, plan.leaves) = (0.7, 0.0);
+    };
+    let plans = drawn_from(Scenario::Crowd, some_of(72), refused);
+    let crowded = plans.iter().filter(|plan| {
+        let report = live(plan).unwrap_or_else(|violation| panic!("{violation}"));
+        report.refused > 8
+    });
+    assert!(crowded.count() > plans.len() / 4);
+}
+
 #[track_caller]
 fn must_be_found(what: &str, properties: &[&str], plans: &[LifePlan]) {
     let Some(violation) = first_violation(plans) else {

@@ -1,7 +1,7 @@
 //! Kinds of lives, each drawn from a seed: what the tests, the command line and the mutants
 //! have in common.
 
-use super::plan::LifePlan;
+use super::plan::{Action, LifePlan};
 
 /// A kind of life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub enum Scenario {
     /// cuts and pauses shorter and longer than the heartbeat timeout; threads that lose their
     /// processor in the middle of a commit.
     Gray,
+    /// Many newcomers at once, some of which a view cannot let in.
+    Crowd,
     /// Members that are expelled or lose their majority, one or all at once, and come back: they
     /// send again what the group has not delivered.
     Returning,
@@ -34,7 +36,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// All, by their names on the command line.
-    pub const ALL: [(&'static str, Self); 10] = [
+    pub const ALL: [(&'static str, Self); 11] = [
         ("any", Self::Any),
         ("busy", Self::Busy),
         ("crashes", Self::Crashes),
@@ -43,6 +45,7 @@ impl Scenario {
         ("short", Self::Short),
         ("many-subgroups", Self::ManySubgroups),
         ("gray", Self::Gray),
+        ("crowd", Self::Crowd),
         ("returning", Self::Returning),
         ("quiet", Self::Quiet),
     ];
@@ -101,6 +104,13 @@ impl Scenario {
                 (plan.preempted, plan.members) = (0.5, plan.members.max(3));
                 (plan.app_chance, plan.messages) = (0.6, 100);
                 (plan.limit, plan.turns) = (2000, 8000);
+            }
+            Self::Crowd => {
+                let newcomers = 8 + seed as usize % 17;
+                plan.script = vec![(300, Action::Join); newcomers];
+                (plan.members, plan.hosts, plan.joins) = (1 + seed as usize % 3, 1, 0.0);
+                (plan.messages, plan.turns) = (plan.messages.min(30), plan.turns.min(4000));
+                (plan.divisions, plan.availability, plan.slow) = (0.0, false, 0.0);
             }
             Self::Returning => {
                 (plan.cuts, plan.pauses, plan.fault_bias) = (0.01, 0.0005, 2.0);

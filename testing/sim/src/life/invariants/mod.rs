@@ -8,6 +8,7 @@ mod delivery_liveness;
 mod exit_causes;
 mod fifo;
 mod integrity;
+mod newcomers_pace;
 mod nothing_after_end;
 mod own_messages;
 pub(super) mod payload_integrity;
@@ -55,6 +56,7 @@ pub(super) fn all(may_branch: bool) -> Vec<Box<dyn Invariant>> {
         Box::new(requests::Requests::default()),
         Box::new(refusal_reasons::RefusalReasons::default()),
         Box::new(prepared_first::PreparedFirst::default()),
+        Box::new(newcomers_pace::NewcomersPace::default()),
         Box::new(refused_stays_refused::RefusedStaysRefused::default()),
         Box::new(exit_causes::ExitCauses),
         Box::new(delivery_liveness::DeliveryLiveness::default()),
@@ -135,7 +137,7 @@ pub(super) mod made {
             address: Vec::new(),
             info: Vec::new(),
             updates: 0,
-            endpoints: BTreeMap::from([(0, endpoint)]),
+            endpoints: BTreeMap::from([(0, endpoint)]).into(),
             notes: BTreeMap::new(),
         };
         View::first(founder).expect("a view")

@@ -136,7 +136,7 @@ impl Member {
             rng: rng.fork(),
             odds: Rng::new(plan.seed ^ identity.id.0 as u64),
             lengths: Rng::new(plan.seed ^ (identity.id.0 as u64) << 12),
-            endpoints: identity.endpoints.clone(),
+            endpoints: (*identity.endpoints).clone(),
             left: plan.messages,
             tokens: 0,
             building: VecDeque::new(),
@@ -202,7 +202,7 @@ impl Member {
             && let Some(rank) = view.rank(self.id)
             && self.has_all_updates(&view)
         {
-            self.endpoints = view.members[rank.index()].endpoints.clone();
+            self.endpoints = (*view.members[rank.index()].endpoints).clone();
         }
     }
 

@@ -29,6 +29,7 @@ pub(crate) enum SinkEvent {
     },
     Prepare(Preparation),
     CallOff,
+    StopPreparing(u64),
     Decide(Decision),
     Refused(Request, String),
     ViewEnded(Finish),
@@ -207,6 +208,7 @@ impl Sink<SimFabric> for Recorder {
             }
             EngineEvent::Prepare(preparation) => SinkEvent::Prepare(preparation),
             EngineEvent::CallOff => SinkEvent::CallOff,
+            EngineEvent::StopPreparing { number } => SinkEvent::StopPreparing(number),
             EngineEvent::Decide(decision) => SinkEvent::Decide(decision),
             EngineEvent::Refused { request, refusal } => {
                 SinkEvent::Refused(request, refusal.reason)

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use spindle_dds_core::DeliveryClass;
-use spindle_dds_core::membership::{Finish, MemberId, OutReason, RemovalReason, Request, View};
+use spindle_dds_core::membership::{
+    Finish, MemberId, OutReason, Preparation, RemovalReason, Request, View,
+};
 
 use super::World;
 use crate::life::facts::{EpochKey, Fact, Standing};
@@ -96,6 +98,12 @@ impl World<'_> {
                 self.prepare_ahead(at, preparation);
                 Ok(())
             }
+            SinkEvent::StopPreparing(number) => {
+                let stopped =
+                    |(preparation, ..): &mut (Preparation, _, _)| preparation.number == number;
+                drop(self.members[at].answering.take_if(stopped));
+                Ok(())
+            }
             SinkEvent::CallOff => {
                 self.members[at].answering = None;
                 Ok(())
@@ -153,6 +161,7 @@ impl World<'_> {
                 });
             }
             SinkEvent::CallOff => self.tell(at, |_| "drops what it prepared".to_owned()),
+            SinkEvent::StopPreparing(_) => self.tell(at, |_| "stops preparing".to_owned()),
             SinkEvent::Decide(decision) => {
                 self.tell(at, |_| format!("wants view {} decided", decision.next.id));
             }
@@ -276,7 +285,7 @@ impl World<'_> {
         }
         let mut newcomer = self.new_participant();
         newcomer.host = self.hosts[&self.members[at].id];
-        newcomer.endpoints = self.members[at].endpoints().clone();
+        newcomer.endpoints = self.members[at].endpoints().clone().into();
         self.hosts.insert(newcomer.id, newcomer.host);
         self.returning.insert(newcomer.id, at);
         self.joiners.push((newcomer, MemberId(0)));

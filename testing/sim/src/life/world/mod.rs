@@ -186,7 +186,7 @@ impl<'a> World<'a> {
             address: Vec::new(),
             info: Vec::new(),
             updates: 0,
-            endpoints,
+            endpoints: endpoints.into(),
             notes: BTreeMap::new(),
         }
     }
