@@ -125,6 +125,8 @@ pub(super) struct JoinProtocol {
     promised: Option<u128>,
     /// This newcomer is the first contact.
     is_first: bool,
+    /// Fewest newcomers that were to be let in before this one, as far as it was told.
+    ahead: Option<u32>,
 }
 
 #[derive(Debug, Default)]
@@ -162,6 +164,7 @@ impl JoinProtocol {
             promises: BTreeSet::new(),
             promised: None,
             is_first: false,
+            ahead: None,
         }
     }
 
@@ -275,9 +278,31 @@ impl JoinProtocol {
         }
     }
 
+    /// The member that was asked says that this newcomer waits for its turn, as others have asked
+    /// before. It is given time for two views. Returns whether fewer are before it than ever.
+    pub(super) fn waits(&mut self, now: Duration, from: u128, ahead: u32) -> bool {
+        let Some(asking) = self.asking.as_mut().filter(|it| it.id == from) else {
+            return false;
+        };
+        asking.until = now + 2 * self.timeouts.answer;
+        if let Some(tried) = self.tried.get_mut(&asking.target) {
+            tried.said = format!("it lets in {ahead} other newcomers first");
+        }
+        let is_nearer = self.ahead.is_none_or(|before| ahead < before);
+        if is_nearer {
+            self.ahead = Some(ahead);
+        }
+        is_nearer
+    }
+
     /// Whether a view from this participant is to be entered.
     pub(super) fn is_welcome_by(&self, from: u128) -> bool {
         self.open.contains(&from) && self.promised.is_none_or(|founder| founder == from)
+    }
+
+    /// Whether some participant's answer is awaited: nothing else is to be done, then.
+    pub(super) fn is_awaiting(&self, now: Duration) -> bool {
+        self.asking.is_some_and(|it| now < it.until)
     }
 
     /// Whether an answer of this participant is awaited.

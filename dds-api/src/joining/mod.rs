@@ -7,6 +7,7 @@
 //!     it may: found it, be view 1
 //!     else: connect, Ask ----------> does it fit? --no--> Refused
 //!                                    Engine::request(Join) ... the next view may have it
+//!     wait longer <----------------- Waits ... if others have asked before
 //!     make its segments <----------- Prepare
 //!     Prepared, or what it lacks --> ... the next view has it
 //!     enter that view <------------- Welcome
@@ -31,7 +32,7 @@ mod rejoin;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use spindle_dds_core::membership::{DeliveredHistory, MemberId};
 use spindle_dds_transport::RdmaError;
@@ -95,9 +96,8 @@ impl Entry {
     }
 
     fn enter(self, cancel: &CancelToken) -> Result<Entered> {
-        let deadline = Instant::now() + self.timeout;
         Ok(Entered {
-            joined: self.newcomer.enter(deadline, cancel)?,
+            joined: self.newcomer.enter(self.timeout, cancel)?,
             threads: self.threads,
             sleep_segment: self.sleep_segment,
         })
@@ -155,7 +155,7 @@ impl Entered {
             preparation,
             ready,
             gave_up: BTreeMap::new(),
-            asked: BTreeSet::new(),
+            asked: Vec::new(),
             were: BTreeMap::new(),
             delivered: DeliveredHistory::default(),
             lost: BTreeSet::new(),

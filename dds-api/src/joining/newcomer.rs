@@ -1,6 +1,8 @@
 //! A participant that is in no group yet: carries out what the join protocol decides.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod views;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,7 +21,7 @@ use super::packet::{Answer, Ask, Packet};
 use super::{random_id, refused, unmade};
 use crate::discovery::ParticipantInfo;
 use crate::driver::CancelToken;
-use crate::driver::threads::preparation::{self, ViewSegments};
+use crate::driver::threads::preparation::ViewSegments;
 use crate::error::{Error, Result};
 use crate::participant::ParticipantCore;
 use crate::properties::{Doorbell, PREFER_AVAILABILITY, SECRET_FILE};
@@ -27,8 +29,6 @@ use crate::wire::Wire;
 
 /// How long to wait for an event before checking whether the join is cancelled.
 const LISTEN_FOR: Duration = Duration::from_millis(20);
-/// How often to look for members that are gone while a view is prepared.
-const WATCH_EVERY: Duration = Duration::from_millis(50);
 /// How long an attempt to connect may take.
 const CALL_WITHIN: Duration = Duration::from_secs(1);
 
@@ -57,6 +57,10 @@ pub(super) struct Newcomer {
     lack: Option<Error>,
     /// Whether it has been asked to prepare one.
     has_prepared: bool,
+    /// Events that came while a view was prepared.
+    later: VecDeque<StationEvent>,
+    /// Whether it has come nearer to its turn since its deadline was set.
+    is_nearer: bool,
 }
 
 /// A newcomer that is in its first view.
@@ -107,7 +111,7 @@ impl Newcomer {
             address: entry.address.clone(),
             info: info.to_bytes()?,
             updates: 0,
-            endpoints: participant.local_endpoints.first()?,
+            endpoints: participant.local_endpoints.first()?.into(),
             notes: Default::default(),
         };
         let directory = config.directory.as_deref();
@@ -132,6 +136,8 @@ impl Newcomer {
             ready: None,
             lack: None,
             has_prepared: false,
+            later: VecDeque::new(),
+            is_nearer: false,
         })
     }
 
@@ -148,17 +154,26 @@ impl Newcomer {
         made.map_err(unmade)
     }
 
-    /// Runs until the participant is in a view, as a member or as the founder.
-    pub(super) fn enter(mut self, deadline: Instant, cancel: &CancelToken) -> Result<Joined> {
+    /// Runs until the participant is in a view, as a member or as the founder. Fails if it is not let
+    /// in within `timeout`, which begins anew whenever it comes nearer to its turn.
+    pub(super) fn enter(mut self, timeout: Duration, cancel: &CancelToken) -> Result<Joined> {
+        let mut deadline = Instant::now() + timeout;
         let alone = View::first(self.me.clone());
         let alone = alone.map_err(|error| Error::BadParameter(error.to_string()))?;
         let labels = self.contacts.iter().map(|it| it.label.clone()).collect();
         let mut protocol = JoinProtocol::new(labels, self.timeouts);
         let since = Instant::now();
         loop {
+            if std::mem::take(&mut self.is_nearer) {
+                deadline = Instant::now() + timeout;
+            }
             self.go_on(deadline, cancel, &protocol)?;
-            self.read_record(&mut protocol)?;
             let now = since.elapsed();
+            // To look at all members of the record takes time, which a member may need that is
+            // about to let this newcomer in.
+            if !protocol.is_awaiting(now) {
+                self.read_record(&mut protocol)?;
+            }
             let wait = match protocol.next(now) {
                 Next::Found => {
                     let entered = self
@@ -188,7 +203,8 @@ impl Newcomer {
                 Next::Wait(time) => time.min(LISTEN_FOR),
                 Next::GiveUp => return Err(self.no_common_secret(&protocol)),
             };
-            if let Some(event) = self.station.next_event(wait)
+            let later = self.later.pop_front();
+            if let Some(event) = later.or_else(|| self.station.next_event(wait))
                 && let Some(welcome) = self.handle(&mut protocol, since.elapsed(), event)?
             {
                 let (view, digest, preparation) = welcome;
@@ -401,11 +417,12 @@ impl Newcomer {
             Ok(Packet::Prepare { number, last, part }) => {
                 let is_welcome = protocol.is_welcome_by(from);
                 if let Some(view) = self.take_part(from, is_welcome, last, part) {
-                    let lack = self.prepare(&view, number);
+                    let lack = self.prepare(from, &view, number);
                     let view = view.id;
                     self.send(from, &Packet::Prepared { view, number, lack });
                 }
             }
+            Ok(Packet::Waits { ahead }) => self.is_nearer |= protocol.waits(now, from, ahead),
             Ok(Packet::Refused(reason)) if protocol.is_asking(from) => {
                 return Err(match self.lack.take() {
                     Some(Error::OutOfResources(lack)) => Error::OutOfResources(lack),
@@ -430,52 +447,6 @@ impl Newcomer {
         Ok(None)
     }
 
-    /// Takes a part of a view; returns the view with the last part.
-    fn take_part(
-        &mut self,
-        from: u128,
-        is_welcome: bool,
-        last: bool,
-        part: Vec<u8>,
-    ) -> Option<View> {
-        if !is_welcome {
-            self.views.remove(&from);
-            return None;
-        }
-        self.views.entry(from).or_default().extend(part);
-        let bytes = last.then(|| self.views.remove(&from).unwrap_or_default())?;
-        self.view(&bytes)
-    }
-
-    /// Prepares a view that this newcomer may come to be in. Returns what it lacks.
-    fn prepare(&mut self, view: &View, number: u64) -> Option<String> {
-        self.has_prepared = true;
-        let is_it = |it: &ViewSegments| (it.view, it.preparation) == (view.id, number);
-        if self.ready.as_ref().is_some_and(is_it) {
-            return None;
-        }
-        self.ready = None;
-        let (station, limit) = (&self.station, self.limit);
-        let others = view.members.iter().filter(|it| it.id != self.me.id);
-        let others: Vec<Member> = others.cloned().collect();
-        let mut watched_at = Instant::now();
-        // Another newcomer may be gone.
-        let mut watch = || {
-            if watched_at.elapsed() > WATCH_EVERY {
-                watched_at = Instant::now();
-                preparation::give_up_gone(station, &self.register, &others);
-            }
-        };
-        let made = preparation::make(station, self.me.id, view, number, limit, &mut watch);
-        match made {
-            Ok(ready) => {
-                (self.ready, self.lack) = (Some(ready), None);
-                None
-            }
-            Err(error) => Some(self.lack.insert(error).to_string()),
-        }
-    }
-
     /// Answers another newcomer: what this host knows of the members that it is missing.
     fn answer(&self, said: NotYet, missing: &[MemberEntry]) -> Answer {
         let here = sockets_of(&self.me.address);
@@ -498,11 +469,6 @@ impl Newcomer {
         if let Err(error) = self.station.send(to, &packet.write()) {
             tracing::debug!(%error, "another newcomer is not reached");
         }
-    }
-
-    fn view(&self, bytes: &[u8]) -> Option<View> {
-        let view = View::from_bytes(bytes).ok()?;
-        view.rank(self.me.id).is_some().then_some(view)
     }
 }
 

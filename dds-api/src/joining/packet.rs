@@ -41,6 +41,11 @@ pub(crate) enum Packet {
         last: bool,
         part: Vec<u8>,
     },
+    /// The newcomer waits for its turn.
+    Waits {
+        /// So many newcomers have asked the same member before it.
+        ahead: u32,
+    },
     /// What the group has delivered of the member that the newcomer was, before the view that has it.
     Delivered(DeliveredCounts),
     /// A request is refused, and why.
@@ -127,6 +132,10 @@ impl Packet {
                 out.push(u8::from(*last));
                 out.extend(part);
             }
+            Self::Waits { ahead } => {
+                out.push(11);
+                out.extend(ahead.to_le_bytes());
+            }
             Self::Refused(reason) => {
                 out.push(3);
                 out.extend(reason.as_bytes());
@@ -205,6 +214,7 @@ impl Packet {
             7 => read_prepare(rest),
             8 => read_prepared(rest),
             6 => read_told(rest),
+            11 => read_waits(rest),
             _ => None,
         };
         packet.ok_or_else(nonsense)
@@ -289,6 +299,11 @@ fn read_welcome(mut rest: &[u8]) -> Option<Packet> {
     })
 }
 
+fn read_waits(mut rest: &[u8]) -> Option<Packet> {
+    let ahead = u32::from_le_bytes(take(&mut rest)?);
+    rest.is_empty().then_some(Packet::Waits { ahead })
+}
+
 fn read_answer(mut rest: &[u8]) -> Option<Answer> {
     let flags = take_flags(&mut rest, 3)?;
     let count = u16::from_le_bytes(take(&mut rest)?);
@@ -321,7 +336,7 @@ mod tests {
     use super::*;
     use spindle_dds_core::membership::HostId;
 
-    fn examples() -> [Packet; 11] {
+    fn examples() -> [Packet; 12] {
         let member = Member {
             id: MemberId(7),
             host: HostId(1 << 100),
@@ -366,6 +381,7 @@ mod tests {
                 last: true,
                 part: vec![1, 2, 3],
             },
+            Packet::Waits { ahead: 0x0102_0304 },
             Packet::Delivered(DeliveredCounts::from_bytes(&[7; 40]).expect("two")),
             Packet::Refused("no room".to_owned()),
             Packet::GivesUp("no memory".to_owned()),

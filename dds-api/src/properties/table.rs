@@ -52,7 +52,8 @@ pub(crate) const PROPERTIES: &[PropertyRow] = &[
         on: Participant,
         values: "milliseconds",
         default: "30000",
-        meaning: "How long `enable` waits until a member lets the participant join.",
+        meaning: "How long `enable` waits until a member lets the participant join. It begins anew \
+                  whenever fewer other newcomers are to be let in first.",
     },
     PropertyRow {
         name: "spindle.failure.limit_ms",

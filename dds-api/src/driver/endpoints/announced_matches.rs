@@ -75,15 +75,19 @@ impl AnnouncementReader {
         local_endpoints: &LocalEndpoints,
     ) -> AnnouncedMatches {
         let topics = self.read_announcements(view);
-        let own = (self.me, 0)..=(self.me, u64::MAX);
-        let own: Vec<_> = self
-            .known
-            .range(own)
-            .map(|(name, it)| (name.1, it.clone()))
-            .collect();
-        let matches = own
-            .into_iter()
-            .map(|(number, entry)| (number, self.matches_of(&entry)));
+        // Only endpoints of one topic match: others are not looked at.
+        let mut by_topic: BTreeMap<&str, Vec<(EndpointName, &Entry)>> = BTreeMap::new();
+        for (name, entry) in &self.known {
+            let topic = entry.endpoint().topic.as_str();
+            by_topic.entry(topic).or_default().push((*name, &**entry));
+        }
+        let comparisons = &mut self.comparisons;
+        let own = self.known.range((self.me, 0)..=(self.me, u64::MAX));
+        let matches = own.map(|((_, number), entry)| {
+            let topic = entry.endpoint().topic.as_str();
+            let others = by_topic.get(topic).map_or(&[][..], |it| it);
+            (*number, matches_of(comparisons, entry, others))
+        });
         let matches = matches.collect();
         AnnouncedMatches {
             view_id: view.id,
@@ -103,7 +107,7 @@ impl AnnouncementReader {
             let pid = pid.or_else(|| Some(ParticipantInfo::of(member).ok()?.pid));
             let pid = pid.unwrap_or_default();
             self.pids.insert(member.id, pid);
-            for (number, endpoint) in &member.endpoints {
+            for (number, endpoint) in &*member.endpoints {
                 let name = (member.id, *number);
                 let entry = match before.remove(&name) {
                     Some(entry) => entry,
@@ -127,22 +131,6 @@ impl AnnouncementReader {
         drop(before);
         self.types.tidy();
         topics
-    }
-
-    fn matches_of(&mut self, own: &Entry) -> Vec<(EndpointName, Match)> {
-        let mut found = Vec::new();
-        for (name, other) in &self.known {
-            let ((Entry::Writer(writer), Entry::Reader(reader))
-            | (Entry::Reader(reader), Entry::Writer(writer))) = (own, &**other)
-            else {
-                continue;
-            };
-            match Match::of(&mut self.comparisons, writer, reader) {
-                Match::Apart => {}
-                matched => found.push((*name, matched)),
-            }
-        }
-        found
     }
 
     /// Logs and returns topics that another participant writes or reads as another type, once for
@@ -179,4 +167,25 @@ impl AnnouncementReader {
         }
         inconsistent
     }
+}
+
+/// Which of the endpoints of its topic an endpoint matches, or is incompatible with.
+fn matches_of(
+    comparisons: &mut Comparisons,
+    own: &Entry,
+    others: &[(EndpointName, &Entry)],
+) -> Vec<(EndpointName, Match)> {
+    let mut found = Vec::new();
+    for (name, other) in others {
+        let ((Entry::Writer(writer), Entry::Reader(reader))
+        | (Entry::Reader(reader), Entry::Writer(writer))) = (own, *other)
+        else {
+            continue;
+        };
+        match Match::of(comparisons, writer, reader) {
+            Match::Apart => {}
+            matched => found.push((*name, matched)),
+        }
+    }
+    found
 }

@@ -196,6 +196,11 @@ impl spindle_dds_core::Sink<Wire> for Sink {
                 self.control_queue.put(ControlEvent::Prepare(preparation));
             }
             EngineEvent::CallOff => self.control_queue.put(ControlEvent::CallOff),
+            EngineEvent::StopPreparing { number } => {
+                if let Some(view) = &self.view {
+                    self.control_queue.stop_preparing(view.id + 1, number);
+                }
+            }
             EngineEvent::Decide(decision) => self.control_queue.put(ControlEvent::Decide(decision)),
             EngineEvent::Refused { request, refusal } => self
                 .control_queue

@@ -15,11 +15,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use spindle_dds_core::PreparedView;
 use spindle_dds_core::membership::{
-    self, DeliveredHistory, Member, MemberId, Preparation, Refusal, Request, View,
+    self, DeliveredHistory, Member, MemberId, Refusal, Request, View,
 };
 use spindle_dds_transport::hybrid::Station;
 use spindle_dds_transport::shm::{
@@ -53,8 +53,8 @@ pub(crate) struct ControlThread {
     pub(crate) view: Arc<View>,
     /// Digest of the decision that made the view.
     pub(crate) digest: u64,
-    /// Newcomers that have asked this participant to let them in.
-    pub(crate) asked: BTreeSet<u128>,
+    /// Newcomers that have asked this participant to let them in, in their order.
+    pub(crate) asked: Vec<u128>,
     /// Of newcomers that come back: the members that they were.
     pub(crate) were: BTreeMap<u128, MemberId>,
     /// What was delivered of the members that are gone.
@@ -180,6 +180,7 @@ impl ControlThread {
             self.welcome(*id);
         }
         self.asked.retain(|id| !newcomers.contains(id));
+        self.tell_waiting(&[]);
         if next.rank(self.me).is_none() {
             // The next event says why.
             return ControlFlow::Continue(());
@@ -226,112 +227,6 @@ impl ControlThread {
             // A member that is not reached sees this one go.
             let _ = self.station.send(member.id.0, &packet);
         }
-    }
-
-    /// Makes what a view needs before it is agreed, and answers.
-    fn prepare_ahead(&mut self, session: &Session, preparation: &Preparation) {
-        // An earlier preparation is not needed any more.
-        self.ready = None;
-        let answer = self.make_ahead(session, preparation);
-        if let Err(error) = &answer {
-            tracing::warn!(view = preparation.next.id, %error, "a view cannot be prepared");
-        }
-        let answer = answer.map_err(|error| format!("process {}: {error}", std::process::id()));
-        session.engine().prepared(preparation.number, answer);
-    }
-
-    fn make_ahead(&mut self, session: &Session, preparation: &Preparation) -> Result<()> {
-        let (next, number) = (&*preparation.next, preparation.number);
-        let deadline = Instant::now() + preparation::time_limit(number, self.limit);
-        let joins = preparation.proposal.joins.iter();
-        let mine = joins.filter(|newcomer| self.asked.contains(&newcomer.id.0));
-        let mine: Vec<Member> = mine.cloned().collect();
-        for newcomer in &mine {
-            for packet in Packet::prepare(next, number) {
-                let sent = self.station.send(newcomer.id.0, &packet);
-                sent.map_err(|error| Error::Error(error.to_string()))?;
-            }
-        }
-        // Leaving needs nothing.
-        let stays = next.rank(self.me).is_some();
-        let made = stays.then(|| {
-            let newcomers = &preparation.proposal.joins;
-            let mut watch = || preparation::give_up_gone(&self.station, &self.register, newcomers);
-            watch();
-            preparation::make(&self.station, self.me, next, number, self.limit, &mut watch)
-        });
-        let made = made.transpose();
-        let until = match &made {
-            Ok(_) => deadline,
-            // What a newcomer lacks is why it was not reached.
-            Err(_) => Instant::now(),
-        };
-        let lack = self.wait_for_newcomers(session, &mine, (next.id, number), until);
-        if let (Ok(Some(lack)), _) | (Err(lack), Ok(_)) = (lack, &made) {
-            return Err(Error::Error(lack));
-        }
-        self.ready = made?;
-        Ok(())
-    }
-
-    /// Waits until newcomers have prepared the view, or one of them has said what it lacks, which
-    /// is returned. Fails if one of them does not answer. Other events are handled later.
-    fn wait_for_newcomers(
-        &mut self,
-        session: &Session,
-        newcomers: &[Member],
-        preparation: (u64, u64),
-        deadline: Instant,
-    ) -> std::result::Result<Option<String>, String> {
-        let mut waiting: BTreeMap<u128, &Member> =
-            newcomers.iter().map(|it| (it.id.0, it)).collect();
-        let text = |newcomer: &Member, what: &str| {
-            let name = preparation::name(newcomer);
-            format!("{name}, which joins, {what}")
-        };
-        while let Some((_, newcomer)) = waiting.first_key_value() {
-            if session.control_queue().is_agreed(preparation.0) {
-                return Err("the view ends without this change".to_owned());
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            let event = match self.station.next_event(left) {
-                Some(event) => event,
-                None if left.is_zero() => return Err(text(newcomer, "does not answer in time")),
-                None => continue,
-            };
-            let (from, answer) = match &event {
-                StationEvent::Message { from, bytes } => (*from, Packet::read(bytes).ok()),
-                StationEvent::Closed { id, .. } | StationEvent::Connected { id } => (*id, None),
-            };
-            let Some(newcomer) = waiting.get(&from) else {
-                self.later.push_back(event);
-                continue;
-            };
-            match answer {
-                Some(Packet::Prepared { view, number, lack }) => {
-                    // Otherwise it is late, for an earlier preparation.
-                    if (view, number) == preparation {
-                        if let Some(lack) = lack {
-                            return Ok(Some(text(newcomer, &format!("cannot: {lack}"))));
-                        }
-                        waiting.remove(&from);
-                    }
-                }
-                _ => {
-                    let lost = match &event {
-                        StationEvent::Closed { cause, .. } => {
-                            Some(text(newcomer, &format!("is lost: {cause}")))
-                        }
-                        _ => None,
-                    };
-                    self.later.push_back(event);
-                    if let Some(lost) = lost {
-                        return Err(lost);
-                    }
-                }
-            }
-        }
-        Ok(None)
     }
 
     /// The segments of a view that is agreed.
@@ -399,6 +294,7 @@ impl ControlThread {
                     | Packet::Welcome { .. }
                     | Packet::Refused(_)
                     | Packet::NotYet(_)
+                    | Packet::Waits { .. }
                     | Packet::Status { .. },
                 ) => {}
                 Ok(Packet::Ask(_)) => self.refuse(from, "it asks on behalf of another participant"),
@@ -409,7 +305,7 @@ impl ControlThread {
 
     /// The connection to a peer is lost.
     fn closed(&mut self, id: u128) {
-        self.asked.remove(&id);
+        self.asked.retain(|asked| *asked != id);
         self.were.remove(&id);
         if self.view.rank(MemberId(id)).is_some() {
             self.lost.insert(id);
@@ -430,12 +326,11 @@ impl ControlThread {
         if self.view.rank(newcomer.id).is_some() {
             return self.welcome(id);
         }
-        if !self.asked.contains(&id)
-            && let Err(error) = self.make_room(&newcomer)
-        {
-            return self.refuse(id, &error.to_string());
-        }
-        if self.asked.insert(id) {
+        if !self.asked.contains(&id) {
+            if let Err(error) = self.make_room(&newcomer) {
+                return self.refuse(id, &error.to_string());
+            }
+            self.asked.push(id);
             session.control_queue().count_join_request();
         }
         session.engine().request(Request::Join(newcomer));
@@ -482,7 +377,7 @@ impl ControlThread {
         match request {
             Request::Update(update) => self.local_endpoints.refused(update, &why),
             Request::Join(newcomer) => {
-                self.asked.remove(&newcomer.id.0);
+                self.asked.retain(|asked| *asked != newcomer.id.0);
                 self.refuse(newcomer.id.0, &why.to_string());
             }
             // A leave is never refused.
@@ -549,5 +444,7 @@ pub(crate) fn entry(member: &Member) -> Result<MemberEntry> {
     })
 }
 
+mod admission;
+mod ahead;
 #[cfg(test)]
 mod tests;

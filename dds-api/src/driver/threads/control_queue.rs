@@ -11,7 +11,7 @@ use spindle_dds_core::membership::{
 };
 use spindle_dds_transport::hybrid::{PeerPath, Station};
 
-use crate::driver::threads::preparation::first_epoch_afterwards;
+use crate::driver::threads::preparation::{first_epoch_afterwards, key_epoch};
 
 /// An event for the control thread.
 #[derive(Debug)]
@@ -54,8 +54,8 @@ pub(crate) struct ControlQueue {
     members: AtomicUsize,
     /// Requests to join that were accepted.
     join_requests: AtomicU64,
-    /// Number of the last view that this participant knows to be agreed, or about to be.
-    agreed: AtomicU64,
+    /// First epoch of keys for which segments are still prepared.
+    prepares_from: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ impl ControlQueue {
             subgroups: AtomicBool::new(false),
             members: AtomicUsize::new(0),
             join_requests: AtomicU64::new(0),
-            agreed: AtomicU64::new(0),
+            prepares_from: AtomicU64::new(0),
         }
     }
 
@@ -110,11 +110,7 @@ impl ControlQueue {
             _ => None,
         };
         if let Some(view) = agreed {
-            self.agreed.fetch_max(view, Ordering::AcqRel);
-            let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(station) = &*station {
-                station.end_exchanges_before(first_epoch_afterwards(view));
-            }
+            self.end_preparations_before(first_epoch_afterwards(view));
         }
         let queue = self.events.lock();
         queue
@@ -124,15 +120,29 @@ impl ControlQueue {
         self.wake();
     }
 
+    fn end_preparations_before(&self, epoch: u64) {
+        self.prepares_from.fetch_max(epoch, Ordering::AcqRel);
+        let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(station) = &*station {
+            station.end_exchanges_before(epoch);
+        }
+    }
+
+    /// Another member cannot prepare this view: the control thread does not wait for it.
+    pub(crate) fn stop_preparing(&self, view: u64, number: u64) {
+        self.end_preparations_before(key_epoch(view, number) + 1);
+        self.wake();
+    }
+
     pub(crate) fn take(&self) -> Option<ControlEvent> {
         let queue = self.events.lock();
         queue.unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    /// Whether this view, or a later one, is agreed, or about to be; nothing is prepared for it any
-    /// more.
-    pub(crate) fn is_agreed(&self, view: u64) -> bool {
-        self.agreed.load(Ordering::Acquire) >= view
+    /// Whether nothing is prepared for this view by this number any more: it, or a later one, is
+    /// agreed or about to be, or another member cannot prepare it.
+    pub(crate) fn is_stopped(&self, view: u64, number: u64) -> bool {
+        self.prepares_from.load(Ordering::Acquire) > key_epoch(view, number)
     }
 
     /// Wakes the control thread.

@@ -41,12 +41,17 @@ pub(crate) struct ViewSegments {
 }
 
 /// The epoch in the keys of a view's segments.
-fn key_epoch(view: u64, preparation: u64) -> u64 {
+pub(crate) fn key_epoch(view: u64, preparation: u64) -> u64 {
     let number = match preparation {
         0 => AFTERWARDS,
         number => number.min(AFTERWARDS - 1),
     };
     view.saturating_mul(AFTERWARDS + 1).saturating_add(number)
+}
+
+/// Stops making the segments of a preparation here: it fails.
+pub(crate) fn stop(station: &Station, view: u64, number: u64) {
+    station.end_exchanges_before(key_epoch(view, number) + 1);
 }
 
 /// The epoch in the keys of segments that are made after a view was agreed. Lower ones are those of
@@ -108,7 +113,9 @@ pub(crate) fn make(
 
 /// Gives up members of this host that have died or closed before they were connected.
 pub(crate) fn give_up_gone(station: &Station, register: &DomainRegistry, members: &[Member]) {
-    for member in members.iter().filter_map(|it| entry(it).ok()) {
+    // The station itself watches those that are connected.
+    let missing = members.iter().filter(|it| station.path(it.id.0).is_none());
+    for member in missing.filter_map(|it| entry(it).ok()) {
         if register.is_known_dead(&member) {
             station.give_up(member.id, "its process ended");
         } else if station.has_closed(&member.address) {
@@ -120,6 +127,11 @@ pub(crate) fn give_up_gone(station: &Station, register: &DomainRegistry, members
 /// Connects to the members: of two members, the one that joined later connects. Returns those that
 /// are not reached, which are given up.
 fn connect(station: &Station, view: &View, me: Rank, deadline: Instant) -> Vec<(u128, Error)> {
+    // All that are called answer at the same time, not one after the other.
+    let called = &view.members[..me.index().min(view.members.len())];
+    called
+        .iter()
+        .for_each(|member| station.begin_connecting(&member.address));
     let mut missing = Vec::new();
     for (rank, member) in (0..).map(Rank).zip(&view.members) {
         let reached = match rank {

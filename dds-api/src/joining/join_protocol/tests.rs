@@ -222,6 +222,33 @@ fn a_peer_that_does_not_answer_is_asked_again_after_the_others() {
     assert!(report.contains("did not answer"), "{report}");
 }
 
+#[test]
+fn a_newcomer_that_waits_for_its_turn_asks_no_other_member() {
+    let mut protocol = newcomer(2);
+    protocol.reached(NOW, Target::Contact(0), Reached::Peer(1));
+    assert!(!protocol.waits(NOW, 2, 5), "it was not asked");
+    let late = PATIENCE.answer;
+    assert!(protocol.waits(late, 1, 5));
+    assert_eq!(protocol.next(late), Next::Wait(2 * PATIENCE.answer));
+    assert!(protocol.is_awaiting(late));
+    assert!(!protocol.waits(late, 1, 5), "it has come no nearer");
+    assert!(!protocol.waits(late, 1, 6), "it has come no nearer");
+    assert!(protocol.waits(2 * late, 1, 4));
+    let report = protocol.report();
+    assert!(
+        report.contains("it lets in 4 other newcomers first"),
+        "{report}"
+    );
+    let too_late = 4 * PATIENCE.answer;
+    assert!(!protocol.is_awaiting(too_late));
+    assert_eq!(protocol.next(too_late), Next::Connect(Target::Contact(1)));
+    protocol.reached(too_late, Target::Contact(1), Reached::Peer(2));
+    assert!(
+        !protocol.waits(too_late, 2, 4),
+        "its timeout does not begin anew for ever"
+    );
+}
+
 fn other_secret() -> Reached {
     Reached::OtherSecret("it has another secret".into())
 }

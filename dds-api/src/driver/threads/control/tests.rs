@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::Instant;
 
 use spindle_dds_core::membership::HostId;
 use spindle_dds_transport::Rank;
@@ -160,7 +161,8 @@ fn assert_lets_in_another(directory: &Path, founder: &DomainParticipant) {
 #[test]
 fn a_newcomer_that_lacks_something_is_refused_with_its_reason_and_the_group_goes_on() {
     let (_parent, directory) = directory();
-    let founder = founder(&directory, "2000");
+    // Much longer than anything here waits.
+    let founder = founder(&directory, "60000");
     let (station, me) = member(&directory, 7);
     let sponsor = connect(&station, &me, &directory);
     let lacks = |_: &View, _| Some(Err("no descriptor is left".to_owned()));
@@ -168,6 +170,22 @@ fn a_newcomer_that_lacks_something_is_refused_with_its_reason_and_the_group_goes
     assert!(refused.contains("no descriptor is left"), "{refused}");
     assert!(founder.discovered_participants().unwrap().is_empty());
     assert_lets_in_another(&directory, &founder);
+}
+
+/// It waits for the newcomer's rows, until it hears that they will not come.
+#[test]
+fn a_member_does_not_wait_for_a_newcomer_that_cannot_prepare() {
+    let (_parent, directory) = directory();
+    let sponsor = founder(&directory, "60000");
+    let other = founder(&directory, "60000");
+    let (station, me) = member(&directory, 7);
+    let sponsors_id = connect(&station, &me, &directory);
+    let lacks = |_: &View, _| Some(Err("no descriptor is left".to_owned()));
+    let refused = ask(&station, &me, sponsors_id, lacks).unwrap_err();
+    assert!(refused.contains("no descriptor is left"), "{refused}");
+    for participant in [&sponsor, &other] {
+        assert_eq!(participant.discovered_participants().unwrap().len(), 1);
+    }
 }
 
 #[test]
@@ -231,7 +249,7 @@ fn a_lost_peer_is_remembered_until_a_view_excludes_it() {
         preparation: 0,
         ready: None,
         gave_up: BTreeMap::new(),
-        asked: BTreeSet::new(),
+        asked: Vec::new(),
         were: BTreeMap::new(),
         delivered: DeliveredHistory::default(),
         lost: BTreeSet::new(),
