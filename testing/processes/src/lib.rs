@@ -8,6 +8,8 @@
 //! | `churn` | endpoints are created and deleted in a loop | no sample is lost or delivered twice |
 //! | `churn --views` | the same, and participants that join and leave | no process holds more of the system afterwards |
 //! | `isolation` | a participant holds loans, blocks its listener, stops taking | the others go on |
+//! | `closing` | a participant with 1,000 topics closes while others exchange samples | the others go on, no sample is lost |
+//! | `crowd` | a hundred participants enter, exchange samples and leave | none is expelled, no sample is lost |
 //! | `faults` | each system call of join, change and leave fails once | the others go on, the one with the fault says why |
 //!
 //! The verdict is the last line of output, as JSON (for all but `flight` with `--json`),
@@ -17,6 +19,8 @@
 
 mod churn;
 mod clock;
+mod closing;
+mod crowd;
 mod faults;
 mod flight;
 mod hosts;
@@ -47,6 +51,11 @@ pub enum Command {
     /// processors than busy threads, its ratio is mostly noise: the less the others do, the
     /// faster it is.
     Isolation(isolation::Options),
+    /// A participant with many topics closes while others exchange samples: none of them is
+    /// expelled, and no sample is lost.
+    Closing(closing::Options),
+    /// Many participants enter at once, exchange samples and leave at once: none is expelled.
+    Crowd(crowd::Options),
     /// Each system call of the paths of join, change and leave fails once in one of three
     /// participants, with each errno that it may fail with: the others go on, and the one with
     /// the fault goes on too, or says why not.
@@ -57,7 +66,7 @@ pub enum Command {
         /// What it is told, as JSON.
         job: String,
     },
-    /// A participant of `churn` or `isolation`.
+    /// A participant of `churn`, `closing`, `crowd` or `isolation`.
     #[command(hide = true)]
     Worker {
         /// What it is to do, as JSON.
@@ -97,6 +106,8 @@ pub fn run(command: Command) -> ExitCode {
             Some(views) => leaks::run(&options, views),
         },
         Command::Isolation(options) => isolation::run(&options),
+        Command::Closing(options) => closing::run(&options),
+        Command::Crowd(options) => crowd::run(&options),
         Command::Faults(options) => faults::run(&options),
         Command::Participant { job } => return faults::work(&job),
         Command::Worker { job } => return workers::work(&job),

@@ -30,7 +30,7 @@ pub(crate) use self::roles::{CATCH_UP_NS, GUEST_SAMPLES, Role, TICK, work};
 pub(crate) use self::waits::{
     delete_reader, wait_for_readers, wait_for_view_after, wait_for_writers,
 };
-pub(crate) use self::watch::{SharedWatch, Watch, with};
+pub(crate) use self::watch::{SharedWatch, TakingListener, Watch, with};
 use crate::Failure;
 use crate::resources::Resources;
 use crate::workers::{self, Job};

@@ -136,7 +136,7 @@ impl Watch {
 }
 
 /// A listener that takes all there is.
-pub(super) struct TakingListener(pub(super) SharedWatch);
+pub(crate) struct TakingListener(pub(crate) SharedWatch);
 
 impl DataReaderListener<Probe> for TakingListener {
     fn on_data_available(&mut self, reader: &DataReader<Probe>) {

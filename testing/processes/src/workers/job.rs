@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::participant::RING_MESSAGES;
 use crate::hosts::Host;
-use crate::{Failure, churn, isolation, leaks};
+use crate::{Failure, churn, closing, crowd, isolation, leaks};
 
 /// What a worker is to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -40,6 +40,10 @@ pub(crate) struct Job {
     pub(crate) free: bool,
     /// `churn --views`: how many views have to begin.
     pub(crate) views: u64,
+    /// `closing`: how many topics there are.
+    pub(crate) topics: u32,
+    /// `crowd`: how many samples each participant sends.
+    pub(crate) samples: u64,
     /// `churn --views`: a descriptor is left behind in each round, on purpose.
     pub(crate) forget: bool,
 }
@@ -75,6 +79,8 @@ impl Job {
             phase_ns: phase.as_nanos() as u64,
             free: false,
             views: 0,
+            topics: 0,
+            samples: 0,
             forget: false,
         })
     }
@@ -112,6 +118,8 @@ pub(crate) enum Role {
     Isolation(isolation::Role),
     Churn(churn::Role),
     Leaks(leaks::Role),
+    Crowd(crowd::Role),
+    Closing(closing::Role),
 }
 
 impl fmt::Display for Role {
@@ -120,6 +128,8 @@ impl fmt::Display for Role {
             Self::Isolation(role) => write!(f, "{role:?}"),
             Self::Churn(role) => write!(f, "{role:?}"),
             Self::Leaks(role) => write!(f, "{role:?}"),
+            Self::Closing(role) => write!(f, "{role:?}"),
+            Self::Crowd(role) => write!(f, "{role:?}"),
         }
     }
 }

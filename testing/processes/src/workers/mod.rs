@@ -13,7 +13,7 @@ use spindle_dds_children::{Answer, die_with_parent};
 
 pub(crate) use self::fleet::run;
 pub(crate) use self::job::{Job, Role, Wait};
-use crate::{churn, isolation, leaks};
+use crate::{churn, closing, crowd, isolation, leaks};
 
 /// Is a worker: does its job, and prints the answer.
 pub(crate) fn work(job: &str) -> ExitCode {
@@ -29,5 +29,7 @@ pub(crate) fn work(job: &str) -> ExitCode {
         Role::Isolation(role) => Answer::of(isolation::work(&job, role)).print(),
         Role::Churn(role) => Answer::of(churn::work(&job, role)).print(),
         Role::Leaks(role) => Answer::of(leaks::work(&job, role)).print(),
+        Role::Closing(role) => Answer::of(closing::work(&job, role)).print(),
+        Role::Crowd(role) => Answer::of(crowd::work(&job, role)).print(),
     }
 }
