@@ -236,7 +236,11 @@ pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result
             peer()
         }
     };
-    connected.map_err(|error| Ending::refuse(error.to_string()))?;
+    connected.map_err(|error| Ending::Refuse {
+        // What this station lacks it may have at another call.
+        already: matches!(error, StationError::System(_)),
+        reason: error.to_string(),
+    })?;
     state.end(number, CallOutcome::Connected(id));
     Ok(())
 }

@@ -22,6 +22,7 @@ use crate::fabric::peers::MEMBERS_MAX;
 use crate::fabric::{FailureCause, WakeReason};
 use crate::memory::Region;
 use crate::push_queue::Full;
+use crate::retry::{self, Classified};
 use crate::shm::error::SetupError;
 use crate::sleep::eventfd::{create_eventfd, signal_eventfd};
 use crate::station::error::StationError;
@@ -36,6 +37,9 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// The same when the station closes, which blocks its caller.
 const STOP_WITHIN: Duration = Duration::from_millis(500);
+
+/// Pause in sending to a peer for which the kernel lacked memory.
+const SEND_AGAIN_AFTER: Duration = Duration::from_millis(1);
 
 /// The connection with one peer: a stream in each direction.
 #[derive(Debug)]
@@ -166,6 +170,10 @@ pub(super) struct Shared {
     /// Used with the state locked, or alone.
     events: Arc<EventQueue>,
     pub(super) sleep: SleepCounters,
+    /// Links whose last write failed for want of memory, by number, and since when.
+    stalled: Mutex<BTreeMap<u64, Instant>>,
+    /// How long that may last.
+    stalled_max: Duration,
     state: Mutex<State>,
     /// Signalled when a peer is added or lost, or the transport stops.
     changed: Condvar,
@@ -185,6 +193,7 @@ impl Shared {
         events: Arc<EventQueue>,
         wake: WakeHook,
         lost: LostHook,
+        stalled_max: Duration,
     ) -> Result<Self, StationError> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)
             .map_err(SetupError::system("making an epoll descriptor"))?;
@@ -199,6 +208,8 @@ impl Shared {
             lost,
             events,
             sleep: SleepCounters::default(),
+            stalled: Mutex::default(),
+            stalled_max,
             state: Mutex::default(),
             changed: Condvar::new(),
         })
@@ -246,15 +257,17 @@ impl Shared {
             told: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
         });
-        // No push comes before the state is unlocked, so these few bytes always fit.
-        let said = (&link.outgoing.stream).write_all(final_frame);
-        said.map_err(SetupError::system("ending a handshake"))?;
-        // Edge-triggered: reported once when the stream becomes writable again.
-        let edges = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        let to = Source::To(number).token();
-        epoll::add(&self.epoll, &link.outgoing.stream, to, edges)
-            .and_then(|()| self.listen(&link))
-            .map_err(SetupError::system("watching a stream"))?;
+        let watched = self.watch(&link).map_err(SetupError::system("watching a stream"));
+        // Last, as the peer takes the two for connected then. No push comes before the state is
+        // unlocked, so these few bytes always fit.
+        let said = watched.and_then(|()| {
+            let said = (&link.outgoing.stream).write_all(final_frame);
+            said.map_err(SetupError::system("ending a handshake"))
+        });
+        if let Err(error) = said {
+            self.unwatch(&link);
+            return Err(error.into());
+        }
         state.next_link += 1;
         state.links.insert(number, Arc::clone(&link));
         state.peers.insert(peer, Peer { link, fate: None });
@@ -266,13 +279,30 @@ impl Shared {
         Ok(())
     }
 
+    /// Watches both streams. Called with the state locked.
+    fn watch(&self, link: &StreamLink) -> rustix::io::Result<()> {
+        // Edge-triggered: reported once when the stream becomes writable again.
+        let edges = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let to = Source::To(link.number).token();
+        retry::repeat(|| epoll::add(&self.epoll, &link.outgoing.stream, to, edges))?;
+        self.listen(link)
+    }
+
     /// Watches the incoming stream. Called with the state locked.
     fn listen(&self, link: &StreamLink) -> rustix::io::Result<()> {
         let from = Source::From(link.number).token();
-        match epoll::add(&self.epoll, &link.incoming.stream, from, EventFlags::IN) {
+        let add = || epoll::add(&self.epoll, &link.incoming.stream, from, EventFlags::IN);
+        match retry::repeat(add) {
             Err(Errno::EXIST) => Ok(()),
             added => added,
         }
+    }
+
+    /// Called with the state locked.
+    fn unwatch(&self, link: &StreamLink) {
+        // They may be unwatched at the moment.
+        let _ = epoll::delete(&self.epoll, &link.incoming.stream);
+        let _ = epoll::delete(&self.epoll, &link.outgoing.stream);
     }
 
     /// Drops a peer, which is told so; segments keep its rows as they are. The connection
@@ -306,9 +336,7 @@ impl Shared {
         let mut state = self.state();
         state.links.remove(&link.number);
         state.leaving.retain(|&(_, number)| number != link.number);
-        // It may be unwatched at the moment.
-        let _ = epoll::delete(&self.epoll, &link.incoming.stream);
-        let _ = epoll::delete(&self.epoll, &link.outgoing.stream);
+        self.unwatch(link);
         drop(state);
         link.outgoing.close();
         link.incoming.end();
@@ -498,14 +526,42 @@ impl Shared {
             Ok(()) => {}
             // The I/O thread is told, too; it still reads the peer's last records.
             Err(error) if is_end(&error) => link.outgoing.close(),
+            Err(error) if error.may_pass() => {
+                let since = Instant::now();
+                self.stalled().entry(link.number).or_insert(since);
+                self.kick();
+            }
             Err(error) => self.fail(link, &Fault::Broken(error)),
         }
+    }
+
+    fn stalled(&self) -> MutexGuard<'_, BTreeMap<u64, Instant>> {
+        self.stalled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tries to send to the peers for which memory was lacking. Returns when to try again, if some
+    /// of them are left.
+    pub(super) fn send_stalled(&self) -> Option<Duration> {
+        let stalled = core::mem::take(&mut *self.stalled());
+        for (number, since) in stalled {
+            let Some(link) = self.link(number) else {
+                continue;
+            };
+            match link.outgoing.send_again() {
+                Err(error) if error.may_pass() && since.elapsed() < self.stalled_max => {
+                    self.stalled().insert(number, since);
+                }
+                Err(error) if error.may_pass() => self.fail(&link, &Fault::Broken(error)),
+                sent => self.sent(&link, sent),
+            }
+        }
+        (!self.stalled().is_empty()).then_some(SEND_AGAIN_AFTER)
     }
 
     /// The stream to a peer is writable again, or has ended. If it has ended, the peer's
     /// stream has ended, too, and its last records are still to be read.
     pub(super) fn go_on(&self, link: &StreamLink, ended: bool) {
-        match link.outgoing.stream.take_error() {
+        match retry::repeat(|| link.outgoing.stream.take_error()) {
             Ok(Some(error)) if !is_end(&error) => self.fail(link, &Fault::Broken(error)),
             Ok(None) if !ended => self.sent(link, link.outgoing.send_again()),
             Ok(_) => {

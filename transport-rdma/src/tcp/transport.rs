@@ -17,6 +17,7 @@ use rustix::net::sockopt;
 use crate::fabric::FailureCause;
 use crate::memory::Region;
 use crate::push_queue::Full;
+use crate::retry;
 use crate::shm::error::SetupError;
 use crate::station::error::StationError;
 use crate::station::event::{EventQueue, MESSAGE_LEN_MAX};
@@ -90,7 +91,8 @@ impl StreamTransport {
         lost: LostHook,
         thread: &ThreadSettings,
     ) -> Result<Self, StationError> {
-        let shared = Arc::new(Shared::new(id, events, wake, lost)?);
+        let stalled_max = options.user_timeout;
+        let shared = Arc::new(Shared::new(id, events, wake, lost, stalled_max)?);
         let io = IoThread::start(&shared, thread)?;
         Ok(Self {
             options: *options,
@@ -107,9 +109,10 @@ impl StreamTransport {
         stream: &TcpStream,
         final_frame: &[u8],
     ) -> Result<(), StationError> {
+        let clone = || retry::repeat(|| stream.try_clone());
         let both = || {
-            prepare(stream, &self.options)?;
-            Ok((stream.try_clone()?, stream.try_clone()?))
+            retry::repeat(|| prepare(stream, &self.options))?;
+            Ok((clone()?, clone()?))
         };
         let set_up = SetupError::system::<io::Error>("setting up a stream");
         let (outgoing, incoming) = both().map_err(set_up)?;

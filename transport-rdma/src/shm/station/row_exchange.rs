@@ -3,12 +3,16 @@
 //!
 //! A peer that is lost or takes too long gets rows of zeros, and every control segment of
 //! the exchange that has it as a member reports it, whichever of its rows is missing: a
-//! member that lacks a row in one segment must not continue in the view.
+//! member that lacks a row in one segment must not continue in the view. A row that has arrived
+//! and cannot be used for want of memory or descriptors here fails the whole call: it is this
+//! member that cannot go on, and not the row's owner.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
 
 use super::packet::Packet;
 use super::segment::{MemberRow, ShmSegment};
@@ -18,6 +22,7 @@ use crate::fabric::FailureCause;
 use crate::fabric::failures::{Control, Failures};
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::memory::mapping::Mapping;
+use crate::shm::error::SetupError;
 use crate::shm::memory;
 use crate::station::error::StationError;
 use crate::station::segment::SegmentRequest;
@@ -288,9 +293,11 @@ impl PendingSegment<'_> {
                     shared.prefault(&mapping, rank, deadline);
                     MemberRow::real(mapping)
                 }
-                Some(Err(reason)) => {
+                // This process lacks something: it cannot go on, and the peer can.
+                Some(Err(error)) if error.is_local() => return Err(error.into()),
+                Some(Err(error)) => {
                     let id = self.request.members[rank.index()];
-                    let cause = FailureCause::Unreachable(reason);
+                    let cause = FailureCause::Unreachable(error.to_string());
                     failed.entry(id).or_insert(cause);
                     MemberRow::zeros(memory::zero_row(len)?)
                 }
@@ -301,14 +308,19 @@ impl PendingSegment<'_> {
         Ok(rows)
     }
 
-    fn open(&self, rank: Rank, pid: u32, row: EarlyRow) -> Result<Arc<Mapping>, String> {
+    fn open(&self, rank: Rank, pid: u32, row: EarlyRow) -> Result<Arc<Mapping>, SetupError> {
         let ours = self.request.row_lens[rank.index()];
         if (row.rank, row.len) != (rank.0, ours as u64) {
-            return Err(format!(
-                "it made a row of {} bytes as rank {}, where one of {ours} bytes as rank {rank} was agreed",
-                row.len, row.rank
-            ));
+            let (len, theirs) = (row.len, row.rank);
+            let what = format!(
+                "it made a row of {len} bytes as rank {theirs}, where one of {ours} bytes as rank \
+                 {rank} was agreed"
+            );
+            return Err(SetupError::ProtocolViolation { pid, what });
         }
-        memory::open_row(row.file, rank.0, pid, ours).map_err(|error| error.to_string())
+        let file = row.file.ok_or_else(|| {
+            SetupError::system("receiving the row of a member (ulimit -n)")(Errno::MFILE)
+        })?;
+        memory::open_row(file, rank.0, pid, ours)
     }
 }

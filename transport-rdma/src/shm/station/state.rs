@@ -62,7 +62,8 @@ pub(super) struct Connection {
     pub(super) out_len: usize,
     /// Bytes of an incomplete message.
     pub(super) partial: Vec<u8>,
-    /// Nothing is sent before this time: too many descriptors are in flight.
+    /// Nothing is sent or received before this time: the kernel lacks memory, or has too many
+    /// descriptors in flight.
     pub(super) paused_until: Option<Instant>,
     owner: OwnerProcess,
 }
@@ -120,7 +121,8 @@ pub(super) enum Life {
 pub(super) struct EarlyRow {
     pub(super) rank: u16,
     pub(super) len: u64,
-    pub(super) file: OwnedFd,
+    /// `None` if this process had no descriptor left for it.
+    pub(super) file: Option<OwnedFd>,
 }
 
 /// A peer, which has said hello.
