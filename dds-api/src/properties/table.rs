@@ -59,8 +59,8 @@ pub(crate) const PROPERTIES: &[PropertyRow] = &[
         on: Participant,
         values: "milliseconds, at least 30",
         default: "3000",
-        meaning: "Heartbeat timeout: a member that is silent for longer is suspected. Must be equal \
-                  on all participants.",
+        meaning: "Heartbeat timeout: a member that is silent for longer is suspected; later where the \
+                  group is late as a whole. Must be equal on all participants.",
     },
     PropertyRow {
         name: "spindle.prefer_availability",

@@ -44,12 +44,14 @@ use rustix::io::Errno;
 use super::default_directory::default_domain_directory;
 use super::domain_files::{DomainFiles, FilePath, name};
 use super::error::SetupError;
-use super::file_lock::{FileLock, SecondLock, TRY_AGAIN_AFTER};
+use super::file_lock::{FileLock, TRY_AGAIN_AFTER};
+use super::locked_record::Locked;
 use super::presence;
 use super::process;
 use super::record_file::{Content, Head, VERSION};
 use super::socket::Deadline;
-use super::view_record::{MemberEntry, ViewRecord};
+use super::view_record::MemberEntry;
+use crate::fork::OwnerProcess;
 use crate::sleep::eventfd::signal_eventfd;
 
 /// How long to wait for the lock, which is held only for moments unless its holder is
@@ -67,7 +69,7 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 /// A domain that is open in this process.
 struct OpenDomain {
-    process: u32,
+    owner: OwnerProcess,
     path: PathBuf,
     id: u32,
     domain: Weak<Domain>,
@@ -87,7 +89,7 @@ pub(super) struct Domain {
     shown: Mutex<Shown>,
     stations: Mutex<Vec<Weak<StationSocket>>>,
     /// That the record cannot be written anew was logged.
-    is_damage_logged: AtomicBool,
+    pub(super) is_damage_logged: AtomicBool,
 }
 
 /// The socket of a station of this process, which makes it anew when it is removed.
@@ -115,8 +117,7 @@ impl Domain {
     pub(super) fn open(id: u32, directory: Option<&Path>) -> Result<Arc<Self>, SetupError> {
         let path = directory.map_or_else(default_domain_directory, Path::to_path_buf);
         let path = std::path::absolute(path).map_err(SetupError::system("finding a directory"))?;
-        let process = std::process::id();
-        let is_same = |it: &OpenDomain| it.process == process && it.path == path && it.id == id;
+        let is_same = |it: &OpenDomain| !it.owner.is_inherited() && it.path == path && it.id == id;
         // Never blocks for long: in a forked child it may be locked for ever.
         let shared = lock_shortly(&OPEN).and_then(|open| {
             let mut same = open.iter().filter(|it| is_same(it));
@@ -128,10 +129,10 @@ impl Domain {
         }
         let domain = Arc::new(Self::open_files(id, path.clone())?);
         if let Some(mut open) = lock_shortly(&OPEN) {
-            open.retain(|it| it.process == process && it.domain.strong_count() > 0);
+            open.retain(|it| !it.owner.is_inherited() && it.domain.strong_count() > 0);
             let domain = Arc::downgrade(&domain);
             open.push(OpenDomain {
-                process,
+                owner: OwnerProcess::this(),
                 path,
                 id,
                 domain,
@@ -211,17 +212,8 @@ impl Domain {
         loop {
             let files = self.files();
             let lock = FileLock::wait(&files, &self.path, deadline)?;
-            let content = files.record().read();
-            let content = content.map_err(|error| {
-                SetupError::record(&self.path, &self.file_name("record"), "read", error)
-            })?;
-            let mut locked = Locked {
-                lock,
-                content,
-                replaced: Vec::new(),
-                domain: Arc::clone(self),
-            };
-            if locked.content == Content::Moved {
+            let mut locked = Locked::new(self, lock)?;
+            if locked.is_moved() {
                 drop(locked);
                 // Without the lock: files are opened, and closed again.
                 if !self.follow(&files) {
@@ -260,6 +252,13 @@ impl Domain {
         true
     }
 
+    /// Goes on in other files, under the lock of those that are returned: they are closed when it
+    /// is released.
+    pub(super) fn replace_files(&self, next: Arc<DomainFiles>) -> Arc<DomainFiles> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        core::mem::replace(&mut *files, next)
+    }
+
     /// Looks whether the record is still there, and writes it anew if it is not. Does not
     /// wait for the lock: it is looked again later.
     pub(super) fn look(self: &Arc<Self>) {
@@ -295,7 +294,7 @@ impl Domain {
     }
 
     /// Whether this is the socket of a station of this process.
-    fn is_own(&self, file: &str) -> bool {
+    pub(super) fn is_own(&self, file: &str) -> bool {
         let stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
         let mut stations = stations.iter().filter_map(Weak::upgrade);
         stations.any(|it| it.file == file)
@@ -400,7 +399,7 @@ fn begin(files: &Arc<DomainFiles>, path: &Path) -> Result<Begun, SetupError> {
     }
 }
 
-fn refuse(path: &Path, problem: String) -> SetupError {
+pub(super) fn refuse(path: &Path, problem: String) -> SetupError {
     let path = path.to_owned();
     SetupError::Directory { path, problem }
 }
@@ -428,164 +427,4 @@ fn lock_shortly<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 /// `directory` is that of [`HostOptions`](super::HostOptions); it is created if needed.
 pub fn host_id(domain: u32, directory: Option<&Path>) -> Result<u128, SetupError> {
     Ok(Domain::open(domain, directory)?.host_id())
-}
-
-/// The locked record; unlocked when this is dropped.
-#[derive(Debug)]
-pub(super) struct Locked {
-    lock: FileLock,
-    /// What the record said when it was locked.
-    content: Content,
-    /// Files in whose place others were put, or that were looked at: closed after `lock` is
-    /// dropped.
-    replaced: Vec<Arc<DomainFiles>>,
-    domain: Arc<Domain>,
-}
-
-impl Locked {
-    /// The text of the record when it was locked, if it exists.
-    pub(super) fn read(&self) -> Result<Option<&str>, SetupError> {
-        match &self.content {
-            Content::Nothing => Ok(None),
-            Content::Text(text) => Ok(Some(text)),
-            Content::Moved | Content::Damaged => Err(self.invalid_record()),
-        }
-    }
-
-    /// The error for a record that was not written by this version, or not by this product:
-    /// it is never taken for an empty domain.
-    pub(super) fn invalid_record(&self) -> SetupError {
-        let name = name(self.domain.id, "record");
-        let advice = "remove it when nothing of that domain runs";
-        let problem = format!("holds a {name} that cannot be understood: {advice}");
-        refuse(&self.domain.path, problem)
-    }
-
-    /// Writes the record. After an error it is what it was before.
-    pub(super) fn write(&self, text: &str) -> Result<(), SetupError> {
-        let record = self.lock.files().record();
-        record.write(text).map_err(self.failed("written"))
-    }
-
-    /// Allocates room for a text of `len` bytes and what the stations of this domain on this
-    /// host may add, `each` bytes a station.
-    pub(super) fn reserve(&self, len: usize, each: usize) -> Result<(), SetupError> {
-        let files = self.lock.files();
-        let stations = files.stations()?.len().max(1);
-        let room = files.record().reserve(len + stations * each);
-        room.map_err(self.failed("given room"))
-    }
-
-    /// Removes the sockets of processes that have ended.
-    pub(super) fn sweep_stations(&self) -> Result<(), SetupError> {
-        self.lock.files().sweep_stations()
-    }
-
-    /// Whether the process of a member of this host is alive: see [`DomainFiles::lives`].
-    pub(super) fn lives(&self, member: &MemberEntry) -> bool {
-        let files = self.lock.files();
-        files.lives(member, |file| self.domain.is_own(file))
-    }
-
-    /// The files that are locked.
-    pub(super) fn files(&self) -> &Arc<DomainFiles> {
-        self.lock.files()
-    }
-
-    fn failed(&self, what: &'static str) -> impl FnOnce(std::io::Error) -> SetupError + use<'_> {
-        let name = name(self.domain.id, "record");
-        move |error| SetupError::record(&self.domain.path, &name, what, error)
-    }
-
-    /// Writes the record anew at its path. True if it is in another file now.
-    fn restore(&mut self) -> bool {
-        let domain = Arc::clone(&self.domain);
-        let (id, path) = (domain.id, domain.path.display());
-        let restored = self.try_restore();
-        match &restored {
-            Ok(_) => domain.is_damage_logged.store(false, Ordering::Relaxed),
-            Err(problem) if !domain.is_damage_logged.swap(true, Ordering::Relaxed) => {
-                tracing::warn!(
-                    domain = id,
-                    %path,
-                    problem,
-                    "the record of a domain was removed: members go on, and newcomers do not \
-                     find them"
-                );
-            }
-            Err(_) => {}
-        }
-        let Ok(Some((next, is_written))) = restored else {
-            return false;
-        };
-        if is_written {
-            tracing::warn!(
-                domain = id,
-                %path,
-                "the record of a domain was removed while members ran: it is written anew"
-            );
-        }
-        let mut files = domain.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = core::mem::replace(&mut *files, next);
-        drop(files);
-        self.replaced.push(before);
-        true
-    }
-
-    /// The file to go on in, if there is another one, and whether the record was written to it.
-    fn try_restore(&mut self) -> Result<Option<(Arc<DomainFiles>, bool)>, String> {
-        let domain = Arc::clone(&self.domain);
-        let text = self.read().map_err(|error| error.to_string())?;
-        let text = text.map(str::to_owned);
-        let next = DomainFiles::open(&domain.path, domain.id, true);
-        let next = Arc::new(next.map_err(|error| error.to_string())?);
-        // Closed after the lock is released, whatever happens.
-        self.replaced.push(Arc::clone(&next));
-        if next.is_same(self.lock.files()) {
-            return Ok(None);
-        }
-        let _second = SecondLock::attempt(&next)
-            .map_err(|errno| format!("another process holds the new one: {errno}"))?;
-        let found = next.record().read().map_err(|error| error.to_string())?;
-        if let Content::Text(other) = &found
-            && lives(&next, &domain, other)
-        {
-            return match text
-                .as_deref()
-                .is_some_and(|text| lives(self.lock.files(), &domain, text))
-            {
-                true => Err("other members are recorded there: two groups of one domain".into()),
-                // The members of this record have ended: it is the other one that counts.
-                false => Ok(Some((Arc::clone(&next), false))),
-            };
-        }
-        let record = next.record();
-        let boot = process::boot().map_err(|error| error.to_string())?;
-        let write = || {
-            record.reserve(text.as_ref().map_or(0, String::len))?;
-            record.begin(boot, domain.host)?;
-            if let Some(text) = &text {
-                record.write(text)?;
-            }
-            self.lock.files().record().mark_moved()
-        };
-        if let Err(error) = write() {
-            // No newcomer may find members there that go on elsewhere.
-            let _ = record.clear();
-            return Err(error.to_string());
-        }
-        Ok(Some((Arc::clone(&next), text.is_some())))
-    }
-}
-
-/// Whether a record in these files names a member of this host that is alive.
-fn lives(files: &DomainFiles, domain: &Domain, text: &str) -> bool {
-    let Ok(boot) = process::boot() else {
-        return true;
-    };
-    // What is not understood may be of living members.
-    ViewRecord::read(text).is_none_or(|record| {
-        let lives = |member: &MemberEntry| files.lives(member, |file| domain.is_own(file));
-        record.lives_here_besides(0, boot, lives)
-    })
 }

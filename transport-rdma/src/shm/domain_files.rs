@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -10,15 +10,14 @@ use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 use super::error::SetupError;
+use super::file_lock::ProcessLock;
 use super::process;
 use super::record_file::RecordFile;
 use super::socket::{self, Deadline};
 use super::station_name::{SUFFIX, StationName};
 use super::view_record::MemberEntry;
+use crate::fork::OwnerProcess;
 use crate::retry;
-
-/// Held by the thread of this process that has the lock of some domain, or closes a record.
-pub(super) static HERE: Mutex<()> = Mutex::new(());
 
 /// Open files of one domain. The directory may have another one at its path by now.
 #[derive(Debug)]
@@ -29,7 +28,8 @@ pub(super) struct DomainFiles {
     record: Option<RecordFile>,
     /// Device and inode of the record.
     identity: (u64, u64),
-    process: u32,
+    /// A forked child has a copy of this value.
+    owner: OwnerProcess,
 }
 
 /// The path of a file, short enough for a socket address however long the directory's path
@@ -57,7 +57,7 @@ impl DomainFiles {
             directory,
             record: Some(RecordFile::new(record)),
             identity: (stat.st_dev, stat.st_ino),
-            process: std::process::id(),
+            owner: OwnerProcess::this(),
         })
     }
 
@@ -206,13 +206,9 @@ impl DomainFiles {
 
 impl Drop for DomainFiles {
     /// Closing a file releases the locks of this process on it, so that waits until no thread
-    /// of this process has the lock. (A forked child has no lock to lose, and may have a copy
-    /// of the mutex that is locked for ever.)
+    /// of this process has the lock. A forked child has no lock to lose.
     fn drop(&mut self) {
-        let _here: Option<MutexGuard<'_, ()>> = (self.process == std::process::id()).then(|| {
-            HERE.lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-        });
+        let _here = (!self.owner.is_inherited()).then(ProcessLock::wait);
         self.record = None;
     }
 }

@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::domain::{Domain, LOCK_WITHIN, Locked};
+use super::domain::{Domain, LOCK_WITHIN};
 use super::error::SetupError;
+use super::locked_record::Locked;
 use super::process;
 use super::socket::Deadline;
 use super::view_record::{ADDRESS_LEN_MAX, MemberEntry, ViewDecision, ViewRecord};

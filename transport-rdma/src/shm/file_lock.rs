@@ -1,32 +1,69 @@
 //! The lock that serializes what is done with a domain's record.
 
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::path::Path;
-use std::sync::{Arc, MutexGuard, TryLockError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
-use super::domain_files::{DomainFiles, HERE, name};
+use super::domain_files::{DomainFiles, name};
 use super::error::SetupError;
 use super::socket::Deadline;
+use crate::fork::OwnerProcess;
 use crate::retry;
 
 /// Pause between two attempts to get the lock.
 pub(super) const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
+
+/// The number of the process of which a thread has the [`ProcessLock`]; 0: none. In a child of
+/// `fork`, it may be that of the parent, whose threads are not there.
+static HOLDER: AtomicU32 = AtomicU32::new(0);
+
+/// Held by the one thread of this process that has the lock of some domain, or closes a record.
+#[derive(Debug)]
+pub(super) struct ProcessLock(());
+
+impl ProcessLock {
+    pub(super) fn wait() -> Self {
+        loop {
+            match Self::try_take() {
+                Some(taken) => return taken,
+                None => thread::sleep(TRY_AGAIN_AFTER),
+            }
+        }
+    }
+
+    fn try_take() -> Option<Self> {
+        let me = OwnerProcess::this().number();
+        let holder = HOLDER.load(Ordering::Relaxed);
+        // Acquire: pairs with the release of the thread that had it before.
+        let (taken, missed) = (Ordering::Acquire, Ordering::Relaxed);
+        let took = holder != me && HOLDER.compare_exchange(holder, me, taken, missed).is_ok();
+        // Only a lock that was taken may be made: its drop frees it.
+        took.then(|| Self(()))
+    }
+}
+
+impl Drop for ProcessLock {
+    fn drop(&mut self) {
+        HOLDER.store(0, Ordering::Release);
+    }
+}
 
 /// The lock of a domain's record.
 ///
 /// It is a process-owned lock (`fcntl`). A lock of an open file (`flock`) would be inherited
 /// by a forked child and kept for as long as that lives. But process-owned locks do not
 /// exclude threads of one process, and closing any descriptor of the file releases them; so
-/// `HERE` is locked first, and records are closed under `HERE` only.
+/// the [`ProcessLock`] is taken first, and records are closed under it only.
 #[derive(Debug)]
 pub(super) struct FileLock {
     files: Arc<DomainFiles>,
     /// `None` while this is dropped.
-    here: Option<MutexGuard<'static, ()>>,
+    here: Option<ProcessLock>,
 }
 
 impl FileLock {
@@ -54,11 +91,7 @@ impl FileLock {
 
     fn attempt(files: &Arc<DomainFiles>) -> std::io::Result<Self> {
         let busy = || std::io::Error::other("another process or thread holds the lock");
-        let here = match HERE.try_lock() {
-            Ok(here) => here,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err(busy()),
-        };
+        let here = ProcessLock::try_take().ok_or_else(busy)?;
         match try_lock(files) {
             Ok(()) => Ok(Self {
                 files: Arc::clone(files),
@@ -110,9 +143,8 @@ fn unlock(files: &DomainFiles) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
-
     use super::*;
+    use crate::fork;
 
     fn files() -> (tempfile::TempDir, Arc<DomainFiles>) {
         let parent = tempfile::tempdir().unwrap();
@@ -135,6 +167,15 @@ mod tests {
         drop(locked);
         lock(&files, PATIENCE).expect("free");
         drop(childs);
+    }
+
+    #[test]
+    fn a_child_does_not_wait_for_a_thread_of_its_parent() {
+        let (_parent, files) = files();
+        let locked = lock(&files, PATIENCE).unwrap();
+        let status = fork::in_a_child(|| (0..2).all(|_| ProcessLock::try_take().is_some()));
+        drop(locked);
+        assert_eq!(status, 0);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::messages::{Job, Reply, Request, Situation};
 use super::seccomp::Listener;
 use crate::Failure;
 use crate::exchange::Probe;
-use crate::workers::participant::send;
+use crate::workers::participant::{SAMPLE_OVERHEAD, send};
 
 /// Is a participant, until it is told to end.
 pub(crate) fn work(job: &str) -> ExitCode {
@@ -148,7 +148,13 @@ impl<'a> Runner<'a> {
             Request::CreateWriter => {
                 if let Some(entities) = &mut self.entities {
                     let (publisher, topic) = (&entities.publisher, &entities.topic);
-                    entities.writer = Some(writer(publisher, topic)?);
+                    let writer = writer(publisher, topic)?;
+                    // The group takes the writer, or refuses it: then its first use says why.
+                    if let Err(refused) = writer.loan_with(SAMPLE_OVERHEAD).map(drop) {
+                        publisher.delete_datawriter(&writer)?;
+                        return Err(refused.into());
+                    }
+                    entities.writer = Some(writer);
                 }
             }
             Request::DeleteWriter => {

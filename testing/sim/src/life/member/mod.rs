@@ -178,6 +178,22 @@ impl Member {
         self.has_all_updates(view) && !self.is_leaving
     }
 
+    /// Its update was refused.
+    pub(super) fn refused(&mut self, number: u64) {
+        self.refused_updates.insert(number);
+        self.know_endpoints();
+    }
+
+    /// Once its updates are settled it has the endpoints that the view has.
+    fn know_endpoints(&mut self) {
+        if let Some(view) = self.view.clone()
+            && let Some(rank) = view.rank(self.id)
+            && self.has_all_updates(&view)
+        {
+            self.endpoints = view.members[rank.index()].endpoints.clone();
+        }
+    }
+
     fn has_all_updates(&self, view: &View) -> bool {
         view.rank(self.id).is_some_and(|rank| {
             let applied = view.members[rank.index()].updates;
@@ -240,13 +256,8 @@ impl Member {
         self.engine
             .install(prepared)
             .map_err(|error| error.to_string())?;
-        // The endpoints that the view has.
-        if let Some(rank) = view.rank(self.id)
-            && self.has_all_updates(&view)
-        {
-            self.endpoints = view.members[rank.index()].endpoints.clone();
-        }
         self.view = Some(view);
+        self.know_endpoints();
         self.abandon_receipts();
         Ok(())
     }

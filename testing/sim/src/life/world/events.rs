@@ -106,7 +106,7 @@ impl World<'_> {
             }
             SinkEvent::Refused(request, why) => {
                 if let Request::Update(update) = &request {
-                    self.members[at].refused_updates.insert(update.number);
+                    self.members[at].refused(update.number);
                 }
                 self.refused(id, &request, &why)
             }
