@@ -51,8 +51,6 @@ pub(super) struct Newcomer {
     ready: Option<ViewSegments>,
     /// Why it could not prepare the last one, if it could not.
     lack: Option<Error>,
-    /// Whether it has been asked to prepare one.
-    has_prepared: bool,
 }
 
 /// A newcomer that is in its first view.
@@ -124,7 +122,6 @@ impl Newcomer {
             limit: config.failure_limit,
             ready: None,
             lack: None,
-            has_prepared: false,
         })
     }
 
@@ -398,8 +395,7 @@ impl Newcomer {
             Ok(Packet::Refused(reason)) if protocol.is_asking(from) => {
                 return Err(match self.lack.take() {
                     Some(Error::OutOfResources(lack)) => Error::OutOfResources(lack),
-                    _ if self.has_prepared => Error::OutOfResources(reason),
-                    _ => Error::Error(reason),
+                    _ => Error::of_refusal(&reason),
                 });
             }
             Err(reason) if protocol.is_asking(from) => return Err(Error::Error(reason)),
@@ -437,7 +433,6 @@ impl Newcomer {
 
     /// Prepares a view that this newcomer may come to be in. Returns what it lacks.
     fn prepare(&mut self, view: &View, number: u64) -> Option<String> {
-        self.has_prepared = true;
         let is_it = |it: &ViewSegments| (it.view, it.preparation) == (view.id, number);
         if self.ready.as_ref().is_some_and(is_it) {
             return None;
@@ -460,7 +455,7 @@ impl Newcomer {
                 (self.ready, self.lack) = (Some(ready), None);
                 None
             }
-            Err(error) => Some(self.lack.insert(error).to_string()),
+            Err(error) => Some(self.lack.insert(error).reason().to_owned()),
         }
     }
 

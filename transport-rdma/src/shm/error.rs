@@ -63,7 +63,7 @@ pub enum SetupError {
         theirs: u64,
     },
     /// The memory of a row could not be obtained.
-    #[error("{wanted} bytes of shared memory for a row cannot be obtained: {hint} ({source})")]
+    #[error("no shared memory for a row of {wanted} bytes: {source}: {hint}")]
     Memory {
         /// Length of the row.
         wanted: usize,

@@ -71,7 +71,8 @@ impl Report {
         for (point, ended) in points.iter().zip(ended) {
             let target = &point.target;
             let of_call = report.calls.entry(target.call.name).or_default();
-            let position = (point.role, target.phase, target.call.name, target.position);
+            let site = (target.phase, target.call.name, target.place);
+            let position = (point.role, site, target.position);
             let is_new = positions.insert(position);
             of_call.why = target.call.why;
             of_call.add(point, &ended.outcome, is_new);

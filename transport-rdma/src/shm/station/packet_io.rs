@@ -108,7 +108,11 @@ fn receive_packet(
         (Packet::Row { key, rank, len }, file)
             if received.fds.is_empty() && file.is_some() != received.lacks_fds =>
         {
-            state.keep_early_row(from, key, EarlyRow { rank, len, file });
+            state.keep_early_row(from, key, EarlyRow::Made { rank, len, file });
+            Ok(())
+        }
+        (Packet::NoRow { key, reason }, None) => {
+            state.keep_early_row(from, key, EarlyRow::Lacking(reason));
             Ok(())
         }
         (Packet::Bye, None) => {

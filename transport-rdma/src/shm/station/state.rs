@@ -118,11 +118,15 @@ pub(super) enum Life {
 
 /// A row of a peer that was not requested yet.
 #[derive(Debug)]
-pub(super) struct EarlyRow {
-    pub(super) rank: u16,
-    pub(super) len: u64,
-    /// `None` if this process had no descriptor left for it.
-    pub(super) file: Option<OwnedFd>,
+pub(super) enum EarlyRow {
+    Made {
+        rank: u16,
+        len: u64,
+        /// `None` if this process had no descriptor left for it.
+        file: Option<OwnedFd>,
+    },
+    /// The peer has not made it, for this reason.
+    Lacking(String),
 }
 
 /// A peer, which has said hello.
