@@ -237,7 +237,12 @@ mod tests {
             "{error}"
         );
         assert!(!error.is_local(), "{error}");
-        let error = open_row(std::fs::File::open("/dev/null").expect("a file").into(), 3, 1, 1);
+        let error = open_row(
+            std::fs::File::open("/dev/null").expect("a file").into(),
+            3,
+            1,
+            1,
+        );
         let error = error.expect_err("not a memory file");
         assert!(!error.is_local(), "{error}");
         let error = create_row(usize::MAX / 2).expect_err("too long");

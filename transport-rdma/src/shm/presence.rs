@@ -53,7 +53,12 @@ pub(super) fn shown(path: &Path, domain: u32) -> Result<Option<u32>, SetupError>
     let sockets = match retry::repeat(|| std::fs::read("/proc/net/unix")) {
         Ok(sockets) => sockets,
         // Where it may not be read, nothing is known.
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::NotFound | ErrorKind::PermissionDenied
+            ) =>
+        {
             Vec::new()
         }
         Err(error) => return Err(SetupError::system("reading /proc/net/unix")(error)),

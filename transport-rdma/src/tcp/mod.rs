@@ -77,6 +77,7 @@ mod send_queue;
 mod shared;
 mod source;
 mod splitter;
+mod stalled;
 mod streams;
 mod transport;
 

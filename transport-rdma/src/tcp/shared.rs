@@ -16,6 +16,7 @@ use super::fault::Fault;
 use super::incoming::{Incoming, Received};
 use super::outgoing::Outgoing;
 use super::source::Source;
+use super::stalled::StalledLinks;
 use crate::fabric::counters::SleepCounters;
 use crate::fabric::failures::Control;
 use crate::fabric::peers::MEMBERS_MAX;
@@ -37,9 +38,6 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// The same when the station closes, which blocks its caller.
 const STOP_WITHIN: Duration = Duration::from_millis(500);
-
-/// Pause in sending to a peer for which the kernel lacked memory.
-const SEND_AGAIN_AFTER: Duration = Duration::from_millis(1);
 
 /// The connection with one peer: a stream in each direction.
 #[derive(Debug)]
@@ -170,10 +168,7 @@ pub(super) struct Shared {
     /// Used with the state locked, or alone.
     events: Arc<EventQueue>,
     pub(super) sleep: SleepCounters,
-    /// Links whose last write failed for want of memory, by number, and since when.
-    stalled: Mutex<BTreeMap<u64, Instant>>,
-    /// How long that may last.
-    stalled_max: Duration,
+    pub(super) stalled: StalledLinks,
     state: Mutex<State>,
     /// Signalled when a peer is added or lost, or the transport stops.
     changed: Condvar,
@@ -208,8 +203,7 @@ impl Shared {
             lost,
             events,
             sleep: SleepCounters::default(),
-            stalled: Mutex::default(),
-            stalled_max,
+            stalled: StalledLinks::new(stalled_max),
             state: Mutex::default(),
             changed: Condvar::new(),
         })
@@ -257,7 +251,9 @@ impl Shared {
             told: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
         });
-        let watched = self.watch(&link).map_err(SetupError::system("watching a stream"));
+        let watched = self
+            .watch(&link)
+            .map_err(SetupError::system("watching a stream"));
         // Last, as the peer takes the two for connected then. No push comes before the state is
         // unlocked, so these few bytes always fit.
         let said = watched.and_then(|()| {
@@ -527,35 +523,11 @@ impl Shared {
             // The I/O thread is told, too; it still reads the peer's last records.
             Err(error) if is_end(&error) => link.outgoing.close(),
             Err(error) if error.may_pass() => {
-                let since = Instant::now();
-                self.stalled().entry(link.number).or_insert(since);
+                self.stalled.add(link.number);
                 self.kick();
             }
             Err(error) => self.fail(link, &Fault::Broken(error)),
         }
-    }
-
-    fn stalled(&self) -> MutexGuard<'_, BTreeMap<u64, Instant>> {
-        self.stalled.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tries to send to the peers for which memory was lacking. Returns when to try again, if some
-    /// of them are left.
-    pub(super) fn send_stalled(&self) -> Option<Duration> {
-        let stalled = core::mem::take(&mut *self.stalled());
-        for (number, since) in stalled {
-            let Some(link) = self.link(number) else {
-                continue;
-            };
-            match link.outgoing.send_again() {
-                Err(error) if error.may_pass() && since.elapsed() < self.stalled_max => {
-                    self.stalled().insert(number, since);
-                }
-                Err(error) if error.may_pass() => self.fail(&link, &Fault::Broken(error)),
-                sent => self.sent(&link, sent),
-            }
-        }
-        (!self.stalled().is_empty()).then_some(SEND_AGAIN_AFTER)
     }
 
     /// The stream to a peer is writable again, or has ended. If it has ended, the peer's

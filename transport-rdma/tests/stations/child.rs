@@ -132,11 +132,11 @@ impl Process {
     /// From now on it cannot write to files.
     pub(crate) fn forbid_writing(&self) {
         let pid = Some(Pid::from_child(&self.child));
-        let none = rustix::process::Rlimit {
+        let none = Rlimit {
             current: Some(0),
             maximum: None,
         };
-        rustix::process::prlimit(pid, rustix::process::Resource::Fsize, none).expect("limited");
+        rustix::process::prlimit(pid, Resource::Fsize, none).expect("limited");
     }
 
     /// Stops it, and returns once it is stopped.

@@ -164,11 +164,7 @@ impl State {
             .map(|it| format!("{it:#x}"))
             .collect();
         let about = link(found.arguments[0]).unwrap_or_default();
-        let text = format!(
-            "{}({}) {about} at {place}",
-            call.name,
-            arguments.join(", ")
-        );
+        let text = format!("{}({}) {about} at {place}", call.name, arguments.join(", "));
         self.failed = Some((text, Instant::now()));
         Some(target.errno.code)
     }

@@ -71,7 +71,9 @@ fn count_calls(over: Over) -> Result<Vec<Counts>, Failure> {
         counts.sort_unstable();
         (site, counts[COUNTING_RUNS / 2])
     };
-    let medians = runs.into_iter().map(|it| it.into_iter().map(median).collect());
+    let medians = runs
+        .into_iter()
+        .map(|it| it.into_iter().map(median).collect());
     Ok(medians.collect())
 }
 

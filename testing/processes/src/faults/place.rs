@@ -142,13 +142,19 @@ mod tests {
         let check = |subject: &str, expected: &str| assert_eq!(plain(subject), expected);
         check("/proc/3127/stat", "/proc/N/stat");
         check("socket:[4149920]", "socket:[N]");
-        check("/tmp/spindle-faults-B6oJHT/domain-0.record", "domain-N.record");
+        check(
+            "/tmp/spindle-faults-B6oJHT/domain-0.record",
+            "domain-N.record",
+        );
         check("/tmp/spindle-faults-B6oJHT", "");
         check(
             "/proc/self/fd/9/domain-0.4026531836-77-9-0a1b2c.station",
             "/proc/self/fd/N/domain-N.N-N-N-N.station",
         );
-        check("/memfd:spindle-dds-row (deleted)", "/memfd:spindle-dds-row (deleted)");
+        check(
+            "/memfd:spindle-dds-row (deleted)",
+            "/memfd:spindle-dds-row (deleted)",
+        );
         assert_eq!(Place::named("a b"), Place::named("a b"));
     }
 }

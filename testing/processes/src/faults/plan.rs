@@ -71,19 +71,21 @@ pub(super) fn points(options: &Options, counts: &[Counts]) -> Result<Vec<Point>,
                 None => 0..positions,
             };
             let errnos = || call.errnos.iter().copied();
-            points.extend(positions.flat_map(|position| errnos().map(move |errno| (position, errno))).map(
-                |(position, errno)| Point {
-                    over: options.fabric,
-                    role,
-                    target: Target {
-                        phase,
-                        call,
-                        place,
-                        position,
-                        errno,
-                    },
-                },
-            ));
+            points.extend(
+                positions
+                    .flat_map(|position| errnos().map(move |errno| (position, errno)))
+                    .map(|(position, errno)| Point {
+                        over: options.fabric,
+                        role,
+                        target: Target {
+                            phase,
+                            call,
+                            place,
+                            position,
+                            errno,
+                        },
+                    }),
+            );
         }
     }
     points.retain(|point| is_asked_for(options, point));
@@ -172,10 +174,13 @@ mod tests {
 
     fn options(line: &str) -> Options {
         // As a shell takes it: blanks within quotes part no words.
-        let quoted = line.split('\'').enumerate().flat_map(|(at, part)| match at % 2 {
-            0 => part.split_whitespace().collect(),
-            _ => vec![part],
-        });
+        let quoted = line
+            .split('\'')
+            .enumerate()
+            .flat_map(|(at, part)| match at % 2 {
+                0 => part.split_whitespace().collect(),
+                _ => vec![part],
+            });
         Line::parse_from(["faults"].into_iter().chain(quoted)).options
     }
 

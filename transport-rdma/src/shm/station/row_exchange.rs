@@ -194,7 +194,11 @@ impl<'a> RowExchange<'a> {
                 };
                 if let Some(row) = peer.rows.remove(&request.key) {
                     match row {
-                        EarlyRow::Made { rank: of, len, file } => {
+                        EarlyRow::Made {
+                            rank: of,
+                            len,
+                            file,
+                        } => {
                             let row = ArrivedRow { of, len, file };
                             segment.arrived.insert(rank, (peer.pid, row));
                         }
