@@ -19,8 +19,9 @@ impl ControlThread {
         }
     }
 
-    /// Reads the reasons that have arrived: a member sends its own before it closes its station.
-    fn hear_reasons(&mut self) {
+    /// The reason that a member has given, as far as it has arrived: a member sends it before it
+    /// closes its station.
+    pub(super) fn reason_of(&mut self, id: MemberId) -> Option<String> {
         while let Some(event) = self.station.next_event(Duration::ZERO) {
             let packet = match &event {
                 StationEvent::Message { from, bytes } => Some((*from, Packet::read(bytes))),
@@ -33,16 +34,14 @@ impl ControlThread {
                 _ => self.later.push_back(event),
             }
         }
+        self.gave_up.remove(&id.0)
     }
 
     /// Logs the members that the view that has ended expelled, with the reasons that they gave, or
     /// that the others had.
     pub(super) fn say_expelled(&mut self, expelled: &[(MemberId, String)]) {
-        if !expelled.is_empty() {
-            self.hear_reasons();
-        }
         for (id, reason) in expelled {
-            let own = self.gave_up.remove(&id.0);
+            let own = self.reason_of(*id);
             let reason = own.as_ref().unwrap_or(reason);
             let members = &self.view.members;
             let member = members.iter().find(|member| member.id == *id);
