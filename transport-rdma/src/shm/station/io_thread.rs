@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
+use rustix::net::Shutdown;
 
 use super::packet::Packet;
 use super::packet_io;
@@ -205,9 +206,7 @@ impl IoThread {
             let (pid, uid) = match retry::repeat(|| socket::peer(&connection)) {
                 Ok(peer) => peer,
                 Err(errno) => {
-                    let (already, pid) = (false, std::process::id());
-                    let reason = format!("process {pid} cannot look at its caller: {errno}");
-                    try_send(&connection, &Packet::Refused { already, reason });
+                    refuse_unknown(&connection, errno);
                     continue;
                 }
             };
@@ -283,6 +282,17 @@ impl IoThread {
         drop(state);
         self.shared.notify();
     }
+}
+
+/// Closes a connection whose other end the kernel does not tell.
+fn refuse_unknown(connection: &OwnedFd, errno: Errno) {
+    tracing::warn!(%errno, "a caller is refused that cannot be looked at");
+    // Unread packets would cause a reset, and the refusal would get lost.
+    let _ = rustix::net::shutdown(connection, Shutdown::Read);
+    let _ = socket::receive(connection);
+    let (already, pid) = (false, std::process::id());
+    let reason = format!("process {pid} cannot look at its caller: {errno}");
+    try_send(connection, &Packet::Refused { already, reason });
 }
 
 /// Tells all peers that this station closes.
