@@ -42,11 +42,11 @@ pub(crate) trait Classified {
 impl Classified for Errno {
     fn class(&self) -> ErrorClass {
         match *self {
-            Errno::INTR | Errno::AGAIN => ErrorClass::Transient,
-            Errno::NOMEM | Errno::NOBUFS | Errno::MFILE | Errno::NFILE | Errno::TOOMANYREFS => {
+            Self::INTR | Self::AGAIN => ErrorClass::Transient,
+            Self::NOMEM | Self::NOBUFS | Self::MFILE | Self::NFILE | Self::TOOMANYREFS => {
                 ErrorClass::OutOfResources
             }
-            Errno::NOSPC | Errno::DQUOT | Errno::NOLCK => ErrorClass::OutOfResources,
+            Self::NOSPC | Self::DQUOT | Self::NOLCK => ErrorClass::OutOfResources,
             _ => ErrorClass::Final,
         }
     }
