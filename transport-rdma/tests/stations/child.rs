@@ -236,7 +236,8 @@ struct Participant {
     /// By epoch.
     segments: BTreeMap<u64, Arc<ShmSegment>>,
     worker: Option<JoinHandle<String>>,
-    register: Option<DomainRegistry>,
+    /// With its domain.
+    register: Option<(u32, DomainRegistry)>,
     /// Files that are open to use up descriptors.
     files: Vec<File>,
 }
@@ -396,13 +397,17 @@ impl Participant {
                 format!("{}:{}:{}:{}", me.id, me.pid, me.start, hex(&me.address))
             }
             ["enter", domain, at_ns] => {
-                let me = MemberEntry::here(id, 1, self.station.address()).expect("a process");
-                let register = DomainRegistry::open(number(domain), Some(&self.directory), me);
-                let register = register.expect("a register");
+                let domain = number(domain);
+                // That of an earlier attempt is used again: dropped, it would take this member out
+                // of the record.
+                if self.register.as_ref().is_none_or(|it| it.0 != domain) {
+                    let me = MemberEntry::here(id, 1, self.station.address()).expect("a process");
+                    let register = DomainRegistry::open(domain, Some(&self.directory), me);
+                    self.register = Some((domain, register.expect("a register")));
+                }
+                let (_, register) = self.register.as_ref().expect("opened");
                 wait_until(number(at_ns));
-                let entered = register.enter();
-                self.register = Some(register);
-                match entered {
+                match register.enter() {
                     Ok(EnterOutcome::Founded) => "founded".into(),
                     Ok(EnterOutcome::Present(living)) => {
                         let ids: Vec<_> = living.iter().map(|entry| entry.id).collect();
@@ -423,7 +428,7 @@ impl Participant {
                     members,
                 };
                 wait_until(number(at_ns));
-                let register = self.register.as_ref().expect("entered");
+                let (_, register) = self.register.as_ref().expect("entered");
                 let decided = register.decide(number(from), &next, true);
                 decided.map_or_else(|refusal| refusal.to_string(), |()| "decided".into())
             }
