@@ -92,8 +92,7 @@ fn run_all(options: &Options, points: &[Point]) -> Result<Vec<Ended>, Failure> {
             let Some(point) = points.get(number) else {
                 return Ok::<_, Failure>(ended);
             };
-            let lasting = Duration::from_millis(options.for_ms);
-            let result = script::run(point.over, Some((point.role, point.target)), lasting)?;
+            let result = run_one(options, point)?;
             report_progress(options, point, &result, number + 1, points.len());
             ended.push((number, result));
         }
@@ -113,6 +112,24 @@ fn run_all(options: &Options, points: &[Point]) -> Result<Vec<Ended>, Failure> {
     Ok(all.into_iter().map(|(_, ended)| ended).collect())
 }
 
+/// A run that fails is made again: a machine that stands still for seconds fails any of them.
+fn run_one(options: &Options, point: &Point) -> Result<Ended, Failure> {
+    let lasting = Duration::from_millis(options.for_ms);
+    let run = || script::run(point.over, Some((point.role, point.target)), lasting);
+    let mut ended = run()?;
+    let Outcome::Failed(finding) = ended.outcome else {
+        return Ok(ended);
+    };
+    for _ in 0..REPEATS {
+        let again = run()?;
+        if let Outcome::Failed(_) = again.outcome {
+            return Ok(again);
+        }
+    }
+    ended.outcome = Outcome::FailedOnce(finding);
+    Ok(ended)
+}
+
 fn report_progress(options: &Options, point: &Point, ended: &Ended, number: usize, all: usize) {
     if options.verbose {
         let call = ended.failed_call.as_deref().unwrap_or_default();
@@ -124,3 +141,4 @@ fn report_progress(options: &Options, point: &Point, ended: &Ended, number: usiz
 }
 
 const COUNTING_RUNS: usize = 3;
+const REPEATS: usize = 3;

@@ -80,6 +80,8 @@ pub(super) enum Outcome {
     /// It was refused or has stopped, and this says why. The others went on.
     Told(String),
     Failed(Finding),
+    /// The same, and not when it was run again.
+    FailedOnce(Finding),
 }
 
 /// A run that has ended.
@@ -99,6 +101,7 @@ impl fmt::Display for Outcome {
             Self::WentOn => f.write_str("all went on"),
             Self::Told(text) => write!(f, "told: {text}"),
             Self::Failed(finding) => write!(f, "FAILED: {finding}"),
+            Self::FailedOnce(finding) => write!(f, "failed once: {finding}"),
         }
     }
 }
