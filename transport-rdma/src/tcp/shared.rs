@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Write};
+use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -223,15 +224,45 @@ impl Shared {
         (self.wake)(WakeReason::Data, &AtomicU64::new(0));
     }
 
-    /// Adds a peer: its connection is served from now on.
-    pub(super) fn add(
+    /// A link that can be served, and is not yet: nothing but its ends is watched.
+    pub(super) fn ready(
         &self,
         peer: u128,
         outgoing: Outgoing,
         incoming: Incoming,
+    ) -> Result<Arc<StreamLink>, StationError> {
+        let mut state = self.state();
+        let number = state.next_link;
+        state.next_link += 1;
+        drop(state);
+        let link = StreamLink {
+            number,
+            peer,
+            outgoing,
+            incoming,
+            told: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
+        };
+        // Edge-triggered: reported once when the stream becomes writable again.
+        let edges = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let (to, from) = (Source::To(number).token(), Source::From(number).token());
+        let watch = |stream: &TcpStream, token, flags| {
+            retry::repeat(|| epoll::add(&self.epoll, stream, token, flags))
+        };
+        watch(&link.outgoing.stream, to, edges)
+            .and_then(|()| watch(&link.incoming.stream, from, EventFlags::empty()))
+            .map_err(SetupError::system("watching a stream"))?;
+        Ok(Arc::new(link))
+    }
+
+    /// Adds a peer: its connection is served from now on.
+    pub(super) fn add(
+        &self,
+        link: Arc<StreamLink>,
         final_frame: &[u8],
     ) -> Result<(), StationError> {
         let mut state = self.state();
+        let (peer, number) = (link.peer, link.number);
         let refuse = |reason: String| Err(StationError::Refused { id: peer, reason });
         if state.stopped {
             return Err(StationError::Closed);
@@ -242,29 +273,13 @@ impl Shared {
         if state.peers.len() >= PEERS_MAX {
             return refuse(format!("this station has {PEERS_MAX} peers already"));
         }
-        let number = state.next_link;
-        let link = Arc::new(StreamLink {
-            number,
-            peer,
-            outgoing,
-            incoming,
-            told: AtomicBool::new(false),
-            leaving: AtomicBool::new(false),
-        });
-        let watched = self
-            .watch(&link)
-            .map_err(SetupError::system("watching a stream"));
+        let from = Source::From(number).token();
+        let listen = || epoll::modify(&self.epoll, &link.incoming.stream, from, EventFlags::IN);
+        retry::repeat(listen).map_err(SetupError::system("watching a stream"))?;
         // Last, as the peer takes the two for connected then. No push comes before the state is
         // unlocked, so these few bytes always fit.
-        let said = watched.and_then(|()| {
-            let said = (&link.outgoing.stream).write_all(final_frame);
-            said.map_err(SetupError::system("ending a handshake"))
-        });
-        if let Err(error) = said {
-            self.unwatch(&link);
-            return Err(error.into());
-        }
-        state.next_link += 1;
+        retry::repeat(|| (&link.outgoing.stream).write_all(final_frame))
+            .map_err(SetupError::system("ending a handshake"))?;
         state.links.insert(number, Arc::clone(&link));
         state.peers.insert(peer, Peer { link, fate: None });
         self.events.push(StationEvent::Connected { id: peer });
@@ -275,15 +290,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Watches both streams. Called with the state locked.
-    fn watch(&self, link: &StreamLink) -> rustix::io::Result<()> {
-        // Edge-triggered: reported once when the stream becomes writable again.
-        let edges = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        let to = Source::To(link.number).token();
-        retry::repeat(|| epoll::add(&self.epoll, &link.outgoing.stream, to, edges))?;
-        self.listen(link)
-    }
-
     /// Watches the incoming stream. Called with the state locked.
     fn listen(&self, link: &StreamLink) -> rustix::io::Result<()> {
         let from = Source::From(link.number).token();
@@ -292,13 +298,6 @@ impl Shared {
             Err(Errno::EXIST) => Ok(()),
             added => added,
         }
-    }
-
-    /// Called with the state locked.
-    fn unwatch(&self, link: &StreamLink) {
-        // They may be unwatched at the moment.
-        let _ = epoll::delete(&self.epoll, &link.incoming.stream);
-        let _ = epoll::delete(&self.epoll, &link.outgoing.stream);
     }
 
     /// Drops a peer, which is told so; segments keep its rows as they are. The connection
@@ -332,7 +331,9 @@ impl Shared {
         let mut state = self.state();
         state.links.remove(&link.number);
         state.leaving.retain(|&(_, number)| number != link.number);
-        self.unwatch(link);
+        // They may be unwatched at the moment.
+        let _ = epoll::delete(&self.epoll, &link.incoming.stream);
+        let _ = epoll::delete(&self.epoll, &link.outgoing.stream);
         drop(state);
         link.outgoing.close();
         link.incoming.end();
@@ -533,16 +534,16 @@ impl Shared {
     /// The stream to a peer is writable again, or has ended. If it has ended, the peer's
     /// stream has ended, too, and its last records are still to be read.
     pub(super) fn go_on(&self, link: &StreamLink, ended: bool) {
-        match retry::repeat(|| link.outgoing.stream.take_error()) {
-            Ok(Some(error)) if !is_end(&error) => self.fail(link, &Fault::Broken(error)),
-            Ok(None) if !ended => self.sent(link, link.outgoing.send_again()),
-            Ok(_) => {
+        // Where the kernel does not tell, writing and reading find out.
+        match link.outgoing.stream.take_error().unwrap_or(None) {
+            Some(error) if !is_end(&error) => self.fail(link, &Fault::Broken(error)),
+            None if !ended => self.sent(link, link.outgoing.send_again()),
+            _ => {
                 link.outgoing.close();
                 if link.incoming.is_stuck() {
                     self.fail(link, &Fault::Ended);
                 }
             }
-            Err(error) => self.fail(link, &Fault::Broken(error)),
         }
     }
 }
