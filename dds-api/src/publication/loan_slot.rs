@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use spindle_dds_core::{Claim, CommitMeta, Committed, DeliveryClass, MessageKind};
+use spindle_dds_core::{CommitMeta, Committed, DeliveryClass, MessageKind};
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_qos::Duration;
 
@@ -16,9 +16,8 @@ use super::core::WriterCore;
 use super::limits::Limits;
 use super::permit::SamplePermit;
 use super::receipt::Receipt;
-use crate::driver::SendPosition;
+use crate::driver::{SendPosition, WriterClaim};
 use crate::error::{Error, Result};
-use crate::wire::Wire;
 
 /// What a sample is built in. It is on the heap, because a loan is moved with each stage of
 /// its builder.
@@ -28,7 +27,7 @@ pub(super) struct LoanSlot {
     /// count references; `None` before the first sample and once the writer is deleted.
     pub(super) writer: Option<Arc<WriterCore>>,
     /// Room in the ring. A finished claim is kept and renewed: it holds its subgroup epoch.
-    pub(super) claim: Option<Claim<Wire>>,
+    pub(super) claim: Option<WriterClaim>,
     /// [`LoanPool::epochs`](super::loan_pool::LoanPool::epochs) when `claim` was made.
     pub(super) epochs: usize,
     /// The sample's share of RESOURCE_LIMITS, if the writer has any.
@@ -138,7 +137,7 @@ impl LoanSlot {
             Some(limits) => send_within(limits, writer, claim, &mut self.permit, message)?,
         };
         match sent {
-            Some(committed) => Ok(writer.receipt(Some(committed))),
+            Some(committed) => Ok(writer.receipt(Some(committed), claim.returns())),
             None => writer.drop_sample(),
         }
     }
@@ -170,7 +169,7 @@ struct Message {
 #[inline(always)]
 fn send(
     writer: &WriterCore,
-    claim: &mut Claim<Wire>,
+    claim: &mut WriterClaim,
     message: Message,
 ) -> Result<Option<Committed>> {
     let port = writer.port()?;
@@ -197,7 +196,7 @@ fn send(
 fn send_within(
     limits: &Limits,
     writer: &WriterCore,
-    claim: &mut Claim<Wire>,
+    claim: &mut WriterClaim,
     permit: &mut Option<SamplePermit>,
     message: Message,
 ) -> Result<Option<Committed>> {
@@ -223,7 +222,7 @@ fn send_within(
             permit,
             message.kind,
             name,
-            SendPosition::of(committed),
+            claim.position(committed),
         );
     }
     Ok(sent)
@@ -257,13 +256,13 @@ impl WriterCore {
     /// Counts a BEST_EFFORT sample that finds no room.
     ///
     /// # Errors
-    /// What ended the group: no room is a matter of writers that can send.
+    /// What ended the group, for now or for good: no room is a matter of writers that can send.
     #[cold]
     fn drop_sample(&self) -> Result<Receipt> {
-        self.port()?.check()?;
+        self.port()?.check_member()?;
         self.side.dropped.fetch_add(1, Ordering::Relaxed);
         self.side.unannounced.fetch_add(1, Ordering::Relaxed);
-        Ok(self.receipt(None))
+        Ok(self.receipt(None, 0))
     }
 
     /// How many samples were dropped since the last one that was sent.

@@ -24,6 +24,7 @@
 //! proposal that any member has echoed.
 
 mod asking;
+mod delivered;
 mod detector;
 mod ending;
 mod merge;
@@ -37,6 +38,7 @@ mod tests;
 mod view;
 
 pub use asking::OpenRequest;
+pub use delivered::{DeliveredCounts, DeliveredHistory};
 pub use detector::Detection;
 pub use proposal::{
     Notes, Proposal, Refusal, Removal, RemovalReason, Request, RequestId, Touched, Trim, Update,

@@ -115,6 +115,7 @@ impl Arguments {
 
 fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
     let (mut forged, mut expelled) = (0, BTreeMap::new());
+    let (mut returned, mut sent_again) = (0, 0);
     let [mut acknowledged, mut unsent, mut unknown] = [0; 3];
     let (mut violations, mut views, mut gone, mut refused, mut delivered) = (0_u64, 0, 0, 0, 0);
     for seed in seeds.clone() {
@@ -126,6 +127,8 @@ fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
                 }
                 views += report.views;
                 gone += report.gone;
+                returned += report.returned.0;
+                sent_again += report.returned.1;
                 refused += report.refused;
                 delivered += report.delivered;
                 acknowledged += report.outcomes[0];
@@ -150,6 +153,9 @@ fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
     println!(
         "of what applications sent: {acknowledged} acknowledged, {unsent} refused, {unknown} unknown"
     );
+    if returned > 0 {
+        println!("{returned} members came back and sent {sent_again} messages again");
+    }
     if arguments.hostile.is_some() {
         println!("{forged} words forged; hostile members expelled, by cause:");
         for (cause, times) in expelled {

@@ -338,6 +338,31 @@ fn crashes_while_views_change_harm_no_other_member() {
 }
 
 #[test]
+fn members_that_come_back_send_again_what_was_not_delivered() {
+    let plans = drawn_from(Scenario::Returning, some_of(60), |_| {});
+    assert_sound(&plans);
+}
+
+/// All are starved at once; those that are expelled come back.
+#[test]
+fn members_that_all_pause_and_come_back_are_one_group() {
+    let mut back = 0;
+    let plan = |seed: u64| {
+        let mut plan = LifePlan::quiet(seed, 4, 20);
+        (plan.returns, plan.members_max) = (1.0, 12);
+        (plan.limit, plan.turns) = (1000, 12_000);
+        let pause = |at: usize| (500, Action::Pause(at, plan.limit * (at as u64 + 1) / 2));
+        plan.script = (0..4).map(pause).collect();
+        plan
+    };
+    for seed in 0..some_of(60) {
+        let report = live(&plan(seed)).unwrap_or_else(|violation| panic!("{violation}"));
+        back += report.returned.0;
+    }
+    assert!(back > 0, "none was expelled");
+}
+
+#[test]
 fn promises_to_busy_applications_are_kept() {
     let mut outcomes = [0; 3];
     for plan in drawn_from(Scenario::Busy, BUSY_LIVES, |_| {}) {

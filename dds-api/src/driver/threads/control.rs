@@ -14,11 +14,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::PreparedView;
-use spindle_dds_core::membership::{self, Member, MemberId, Preparation, Refusal, Request, View};
+use spindle_dds_core::membership::{
+    self, DeliveredHistory, Member, MemberId, Preparation, Refusal, Request, View,
+};
 use spindle_dds_transport::hybrid::Station;
 use spindle_dds_transport::shm::{
     self, DecisionRefused, DomainRegistry, MemberEntry, StationEvent,
@@ -33,10 +35,12 @@ use crate::driver::threads::figures;
 use crate::driver::threads::preparation::{self, ViewSegments};
 use crate::driver::threads::reachability;
 use crate::error::{Error, Result};
-use crate::joining::Packet;
+use crate::joining::{self, Packet};
+use crate::participant::ParticipantCore;
 
 /// What the control thread works with.
 pub(crate) struct ControlThread {
+    pub(crate) participant: Weak<ParticipantCore>,
     pub(crate) station: Arc<Station>,
     pub(crate) register: DomainRegistry,
     pub(crate) local_endpoints: Arc<LocalEndpoints>,
@@ -51,6 +55,10 @@ pub(crate) struct ControlThread {
     pub(crate) digest: u64,
     /// Newcomers that have asked this participant to let them in.
     pub(crate) asked: BTreeSet<u128>,
+    /// Of newcomers that come back: the members that they were.
+    pub(crate) were: BTreeMap<u128, MemberId>,
+    /// What was delivered of the members that are gone.
+    pub(crate) delivered: DeliveredHistory,
     /// Members of the view whose connection is lost.
     pub(crate) lost: BTreeSet<u128>,
     /// Number of the preparation of the view; 0 if it was agreed without one.
@@ -64,8 +72,17 @@ pub(crate) struct ControlThread {
 }
 
 impl ControlThread {
-    /// Runs until the participant is in no group any more.
-    pub(crate) fn run(mut self, session: &Session) {
+    /// Runs until the participant is in no group any more; then it enters it again, if that is what it
+    /// is to do.
+    pub(crate) fn run(self, session: &Arc<Session>) {
+        let (participant, me) = (self.participant.clone(), self.me);
+        self.run_in_group(session);
+        if session.group_status().is_out() {
+            joining::rejoin(&participant, session, me);
+        }
+    }
+
+    fn run_in_group(mut self, session: &Session) {
         let first = self.view.clone();
         let mut flow = self.go_on(session, &first, self.digest);
         while flow.is_continue() && !session.is_stopping() {
@@ -96,10 +113,11 @@ impl ControlThread {
                 Some(ControlEvent::Ended {
                     next,
                     digest,
-                    preparation,
+                    proposal,
                     expelled,
                 }) => {
-                    self.preparation = preparation;
+                    self.preparation = proposal.preparation;
+                    self.delivered.view_ended(&self.view, &proposal);
                     self.say_expelled(&expelled);
                     let flow = self.go_on(session, &next, digest);
                     self.drop_gone(&expelled);
@@ -333,7 +351,7 @@ impl ControlThread {
             StationEvent::Closed { id, .. } => self.closed(id),
             StationEvent::Message { from, bytes } => match Packet::read(&bytes) {
                 Ok(Packet::Ask(ask)) if ask.member.id.0 == from => {
-                    self.asked_by(session, ask.member);
+                    self.asked_by(session, ask.member, ask.was);
                 }
                 Ok(Packet::GivesUp(reason)) => drop(self.gave_up.insert(from, reason)),
                 Ok(Packet::StatusRequest) => self.tell(session, from),
@@ -341,6 +359,7 @@ impl ControlThread {
                 Ok(
                     Packet::Prepare { .. }
                     | Packet::Prepared { .. }
+                    | Packet::Delivered(_)
                     | Packet::Welcome { .. }
                     | Packet::Refused(_)
                     | Packet::NotYet(_)
@@ -355,6 +374,7 @@ impl ControlThread {
     /// The connection to a peer is lost.
     fn closed(&mut self, id: u128) {
         self.asked.remove(&id);
+        self.were.remove(&id);
         if self.view.rank(MemberId(id)).is_some() {
             self.lost.insert(id);
         } else {
@@ -363,8 +383,11 @@ impl ControlThread {
     }
 
     /// A newcomer asks to be let in.
-    fn asked_by(&mut self, session: &Session, newcomer: Member) {
+    fn asked_by(&mut self, session: &Session, newcomer: Member, was: Option<MemberId>) {
         let id = newcomer.id.0;
+        if let Some(was) = was {
+            self.were.insert(id, was);
+        }
         if let Err(error) = self.fits(&newcomer) {
             return self.refuse(id, &error.to_string());
         }
@@ -433,6 +456,12 @@ impl ControlThread {
     }
 
     fn welcome(&self, id: u128) {
+        if let Some(was) = self.were.get(&id)
+            && let Some(counts) = self.delivered.of(*was)
+        {
+            let counts = Packet::Delivered(counts.clone());
+            self.send(id, &counts.write());
+        }
         for packet in Packet::welcome(&self.view, self.digest, self.preparation) {
             self.send(id, &packet);
         }

@@ -49,6 +49,8 @@ pub struct LifePlan {
     pub divisions: f64,
     /// Whether a part of a divided group without a majority goes on.
     pub availability: bool,
+    /// Chance that a member that was expelled, or lost its majority, comes back as a new one.
+    pub returns: f64,
     /// Chance at each turn that a newcomer asks to join.
     pub joins: f64,
     /// Chance at each turn that a member asks to leave.
@@ -134,6 +136,7 @@ impl LifePlan {
             preempted: 0.0,
             divisions: 0.0,
             availability: false,
+            returns: 0.0,
             joins: 0.0,
             leaves: 0.0,
             updates: 0.0,
@@ -202,6 +205,7 @@ impl LifePlan {
                 0.0
             },
             availability: hosts > 1 && more.chance(0.3),
+            returns: 0.0,
             joins: among(&mut rng, &[0.0, 0.001, 0.01]),
             leaves: among(&mut rng, &[0.0, 0.0005, 0.002]),
             updates: among(&mut rng, &[0.0, 0.002, 0.02]),

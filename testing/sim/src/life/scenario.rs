@@ -25,13 +25,16 @@ pub enum Scenario {
     /// cuts and pauses shorter and longer than the heartbeat timeout; threads that lose their
     /// processor in the middle of a commit.
     Gray,
+    /// Members that are expelled or lose their majority, one or all at once, and come back: they
+    /// send again what the group has not delivered.
+    Returning,
     /// A few members, in whose life nothing happens but messages.
     Quiet,
 }
 
 impl Scenario {
     /// All, by their names on the command line.
-    pub const ALL: [(&'static str, Self); 9] = [
+    pub const ALL: [(&'static str, Self); 10] = [
         ("any", Self::Any),
         ("busy", Self::Busy),
         ("crashes", Self::Crashes),
@@ -40,6 +43,7 @@ impl Scenario {
         ("short", Self::Short),
         ("many-subgroups", Self::ManySubgroups),
         ("gray", Self::Gray),
+        ("returning", Self::Returning),
         ("quiet", Self::Quiet),
     ];
 
@@ -86,6 +90,14 @@ impl Scenario {
                 (plan.preempted, plan.members) = (0.5, plan.members.max(3));
                 (plan.app_chance, plan.messages) = (0.6, 100);
                 (plan.limit, plan.turns) = (2000, 8000);
+            }
+            Self::Returning => {
+                (plan.cuts, plan.pauses, plan.fault_bias) = (0.002, 0.001, 5.0);
+                (plan.crashes, plan.leaves, plan.divisions) = (0.00002, 0.0, 0.0);
+                (plan.preempted, plan.members) = (0.5, plan.members.max(3));
+                (plan.app_chance, plan.messages) = (0.6, 300);
+                (plan.limit, plan.turns, plan.members_max) = (1000, 12_000, 20);
+                (plan.returns, plan.availability) = (0.9, false);
             }
             Self::Quiet => plan = LifePlan::quiet(seed, 3, 5),
         }

@@ -68,6 +68,7 @@ fn ask(
     let ask = Packet::Ask(Ask {
         member: me.clone(),
         founds: false,
+        was: None,
         missing: Vec::new(),
     });
     station.send(sponsor, &ask.write()).unwrap();
@@ -190,6 +191,7 @@ fn a_newcomer_that_crashes_while_it_prepares_is_in_no_view() {
     let ask = Packet::Ask(Ask {
         member: me,
         founds: false,
+        was: None,
         missing: Vec::new(),
     });
     station.send(sponsor, &ask.write()).unwrap();
@@ -210,6 +212,7 @@ fn control_of_two(directory: &Path) -> (ControlThread, Station) {
     let entry = MemberEntry::here(1, me.host.0, station.address()).unwrap();
     let config = ParticipantConfig::read(&Default::default()).unwrap();
     let control = ControlThread {
+        participant: Weak::new(),
         station: Arc::new(station),
         register: DomainRegistry::open(0, Some(directory), entry).unwrap(),
         announcements: AnnouncementReader::new(me.id),
@@ -223,6 +226,8 @@ fn control_of_two(directory: &Path) -> (ControlThread, Station) {
         ready: None,
         gave_up: BTreeMap::new(),
         asked: BTreeSet::new(),
+        were: BTreeMap::new(),
+        delivered: DeliveredHistory::default(),
         lost: BTreeSet::new(),
         later: VecDeque::new(),
     };

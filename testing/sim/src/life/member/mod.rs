@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{
-    Detection, Endpoint, Member as ViewMember, MemberId, Notes, OutReason, Preparation, Request,
-    Rules, Update, View,
+    DeliveredHistory, Detection, Endpoint, Member as ViewMember, MemberId, Notes, OutReason,
+    Preparation, Request, Rules, Update, View,
 };
 use spindle_dds_core::{
     AckWait, Committed, DeliveryClass, Engine, PreparedView, StepOutcome, SubgroupId,
@@ -55,6 +55,8 @@ pub(super) struct Member {
     /// The next view, and the turn at which it is installed.
     pub(super) preparing: Option<(Arc<View>, u64)>,
     pub(super) view: Option<Arc<View>>,
+    /// What was delivered of the members that are gone.
+    pub(super) delivered: DeliveredHistory,
     /// The branch of its view, or of the next one.
     pub(super) branch: u64,
     /// Branches of all its views, by their numbers.
@@ -123,6 +125,7 @@ impl Member {
             answering: None,
             preparing: Some((first, 0)),
             view: None,
+            delivered: DeliveredHistory::default(),
             updates: 0,
             refused_updates: BTreeSet::new(),
             is_leaving: false,
@@ -171,6 +174,11 @@ impl Member {
 
     pub(super) fn is_up(&self) -> bool {
         !self.is_down && self.stopped.is_none()
+    }
+
+    /// Its endpoints, as far as they are not refused.
+    pub(super) fn endpoints(&self) -> &BTreeMap<u64, Endpoint> {
+        &self.endpoints
     }
 
     /// Whether all its requests are fulfilled or refused.

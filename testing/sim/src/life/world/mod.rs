@@ -35,6 +35,8 @@ pub struct LifeReport {
     pub members: usize,
     /// Members that crashed or stopped.
     pub gone: usize,
+    /// Members that came back, and messages that they sent again.
+    pub returned: (usize, usize),
     /// Requests that were refused.
     pub refused: usize,
     /// Words that were forged.
@@ -89,6 +91,8 @@ struct World<'a> {
     records: BTreeMap<HostId, DomainRecord>,
     /// Newcomers, each with the member that it has asked.
     joiners: Vec<(ViewMember, MemberId)>,
+    /// Newcomers that are members that had stopped: the index of each.
+    returning: BTreeMap<MemberId, usize>,
     divided: Vec<(HostId, HostId)>,
     /// One-way cuts: the turn at which each ends, and the nodes from and to.
     cuts: Vec<(usize, NodeId, NodeId)>,
@@ -98,6 +102,7 @@ struct World<'a> {
     died_joining: BTreeSet<MemberId>,
     may_suspect_wrongly: bool,
     refused: usize,
+    returned: (usize, usize),
     forger: RowForger,
     /// The trace, if it is wanted.
     trace: Option<Vec<Line>>,
@@ -122,6 +127,7 @@ impl<'a> World<'a> {
             subgroups: BTreeMap::new(),
             records: BTreeMap::new(),
             joiners: Vec::new(),
+            returning: BTreeMap::new(),
             divided: Vec::new(),
             cuts: Vec::new(),
             branches: Branches::default(),
@@ -129,6 +135,7 @@ impl<'a> World<'a> {
             died_joining: BTreeSet::new(),
             may_suspect_wrongly: plan.may_suspect_wrongly(),
             refused: 0,
+            returned: (0, 0),
             trace: None,
             forger: RowForger::new(plan.seed, plan.hostile),
             expelled: BTreeMap::new(),
@@ -251,6 +258,7 @@ impl<'a> World<'a> {
             members: self.nodes.len(),
             gone: self.members.iter().filter(|member| !member.is_up()).count(),
             refused: self.refused,
+            returned: self.returned,
             forged: self.forger.written,
             expelled: core::mem::take(&mut self.expelled),
             branches: self.branches.branches(),
