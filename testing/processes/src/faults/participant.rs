@@ -223,8 +223,6 @@ impl Entities {
             .property("spindle.ring.messages", "256")
             .property("spindle.ring.bytes", "65536")
             .property("spindle.subgroups", "2")
-            // One that loses its group says why, and is out.
-            .property("spindle.rejoin", "off")
             .property("spindle.failure.limit_ms", LIMIT_MS)
             .property("spindle.rejoin", "off")
             .property("spindle.join.timeout_ms", JOIN_TIMEOUT_MS);
