@@ -47,5 +47,5 @@ pub use protocol::{
     Action, Decision, Finish, Membership, OutReason, Preparation, Rules, SubgroupEnds,
 };
 pub use row::CONTROL_ROW_LEN;
-pub(crate) use row::control_landmarks;
+pub(crate) use row::{control_landmarks, steps_of_end};
 pub use view::{Endpoint, HostId, Member, MemberId, Note, View, ViewError};

@@ -2,6 +2,8 @@
 //! updates; subgroups are counters.
 
 mod faults;
+mod patience;
+mod requests;
 mod subgroups;
 mod world;
 

@@ -25,6 +25,7 @@ mod mode_s;
 mod options;
 mod recording;
 mod report;
+mod returned;
 mod samples;
 mod tracker;
 mod verdict;
@@ -91,9 +92,7 @@ fn run_role(options: &Options, role: Role) -> ExitCode {
 fn create_participant(options: &Options) -> Result<DomainParticipant, Failure> {
     let mut builder = DomainParticipant::builder(options.domain.unwrap_or(0))
         .qos_profiles(&options.qos)?
-        .profile(&options.profile)
-        // A run with a fault expects that a process that is stopped too long ends.
-        .property("spindle.rejoin", "off");
+        .profile(&options.profile);
     if let Some(directory) = &options.directory {
         builder = builder.property("spindle.directory", &directory.to_string_lossy());
     }

@@ -34,8 +34,10 @@ pub struct LifePlan {
     pub hold_turns: usize,
     /// Messages that each member commits in its life.
     pub messages: usize,
-    /// Turns with faults; afterwards all must come to rest.
+    /// Turns with faults and requests.
     pub turns: usize,
+    /// Turns after these in which applications go on sending; afterwards all must come to rest.
+    pub calm: usize,
     /// Chance at each turn that a process crashes.
     pub crashes: f64,
     /// Chance at each turn that a process is paused.
@@ -83,6 +85,8 @@ pub struct LifePlan {
     pub lacking_always: f64,
     /// How many times likelier faults are at a member that is changing its view.
     pub fault_bias: f64,
+    /// Members that must be up for one of them to crash at random.
+    pub crowd: usize,
     /// Heartbeat timeout in turns.
     pub limit: u64,
     /// The one property that is judged, by its id, if not all are: shows whether the checker of
@@ -195,6 +199,7 @@ impl LifePlan {
             hold_turns: [10, 100, 1000][rng.below(3)],
             messages: [5, 30, 100][rng.below(3)],
             turns: [1000, 4000, 8000][rng.below(3)],
+            calm: 0,
             crashes: among(&mut rng, &[0.0, 0.0002, 0.001]),
             pauses: among(&mut rng, &[0.0, 0.0, 0.0005]),
             cuts: 0.0,
@@ -221,6 +226,7 @@ impl LifePlan {
             lacking: 0.0,
             lacking_always: 0.0,
             fault_bias: among(&mut rng, &[1.0, 20.0, 100.0]),
+            crowd: 1,
             limit: 6_000,
             only: None,
             script: Vec::new(),

@@ -165,11 +165,8 @@ impl World<'_> {
         // Crashes are likeliest here: the view is decided, and no member has been told.
         let plan = self.plan;
         let running = self.turn < plan.turns;
-        if running
-            && self
-                .rng
-                .chance((10.0 * plan.crashes * plan.fault_bias).min(0.3))
-        {
+        let chance = (10.0 * plan.crashes * plan.fault_bias).min(0.3);
+        if running && self.rng.chance(chance) && self.is_crowd() {
             self.end(at);
         }
     }
