@@ -55,8 +55,6 @@ pub(super) struct Newcomer {
     ready: Option<ViewSegments>,
     /// Why it could not prepare the last one, if it could not.
     lack: Option<Error>,
-    /// Whether it has been asked to prepare one.
-    has_prepared: bool,
     /// Events that came while a view was prepared.
     later: VecDeque<StationEvent>,
     /// Whether it has come nearer to its turn since its deadline was set.
@@ -135,7 +133,6 @@ impl Newcomer {
             limit: config.failure_limit,
             ready: None,
             lack: None,
-            has_prepared: false,
             later: VecDeque::new(),
             is_nearer: false,
         })
@@ -426,8 +423,7 @@ impl Newcomer {
             Ok(Packet::Refused(reason)) if protocol.is_asking(from) => {
                 return Err(match self.lack.take() {
                     Some(Error::OutOfResources(lack)) => Error::OutOfResources(lack),
-                    _ if self.has_prepared => Error::OutOfResources(reason),
-                    _ => Error::Error(reason),
+                    _ => Error::of_refusal(&reason),
                 });
             }
             Err(reason) if protocol.is_asking(from) => return Err(Error::Error(reason)),

@@ -99,7 +99,11 @@ impl ControlThread {
                     ControlFlow::Continue(())
                 }
                 Some(ControlEvent::Decide(decision)) => {
-                    session.engine().decided(self.decide(&decision));
+                    let decided = self.decide(&decision);
+                    if let Err(why) = &decided {
+                        self.give_up(&self.view, &format!("it cannot record a view: {why}"));
+                    }
+                    session.engine().decided(decided);
                     ControlFlow::Continue(())
                 }
                 Some(ControlEvent::Refused { request, refusal }) => {
@@ -220,15 +224,6 @@ impl ControlThread {
         }
     }
 
-    /// Tells the members why this one is about to leave the group. They would only see it go.
-    fn give_up(&self, view: &View, reason: &str) {
-        let packet = Packet::GivesUp(reason.to_owned()).write();
-        for member in view.members.iter().filter(|member| member.id != self.me) {
-            // A member that is not reached sees this one go.
-            let _ = self.station.send(member.id.0, &packet);
-        }
-    }
-
     /// The segments of a view that is agreed.
     fn segments(&mut self, next: &View, preparation: u64) -> Result<ViewSegments> {
         let ready = self.ready.take();
@@ -243,38 +238,6 @@ impl ControlThread {
     }
 
     // Peers.
-
-    /// Logs the members that the view that has ended expelled, with the reasons that they gave, or
-    /// that the others had.
-    fn say_expelled(&mut self, expelled: &[(MemberId, String)]) {
-        for (id, reason) in expelled {
-            let own = self.gave_up.remove(&id.0);
-            let reason = own.as_ref().unwrap_or(reason);
-            let members = &self.view.members;
-            let member = members.iter().find(|member| member.id == *id);
-            let info = member.and_then(|member| ParticipantInfo::of(member).ok());
-            let pid = info.map(|info| info.pid);
-            tracing::warn!(pid, reason, "a participant is out of the group");
-        }
-    }
-
-    /// Drops peers that are lost and not in the view any more, or were expelled. A member that has
-    /// left closes its station by itself.
-    fn drop_gone(&mut self, expelled: &[(MemberId, String)]) {
-        let view = &self.view;
-        self.gave_up
-            .retain(|id, _| view.rank(MemberId(*id)).is_some());
-        let lost = std::mem::take(&mut self.lost);
-        for id in lost {
-            match self.view.rank(MemberId(id)) {
-                Some(_) => drop(self.lost.insert(id)),
-                None => self.station.drop_peer(id),
-            }
-        }
-        for (id, _) in expelled {
-            self.station.drop_peer(id.0);
-        }
-    }
 
     fn handle(&mut self, session: &Session, event: StationEvent) {
         match event {
@@ -339,7 +302,8 @@ impl ControlThread {
     /// Gets the room in the domain's record that a view with the newcomer needs.
     fn make_room(&self, newcomer: &Member) -> Result<()> {
         let room = self.register.make_room(&entry(newcomer)?);
-        room.map_err(|error| Error::OutOfResources(error.to_string()))
+        let pid = std::process::id();
+        room.map_err(|error| Error::OutOfResources(format!("process {pid}: {error}")))
     }
 
     /// Whether a newcomer is compatible with the members.

@@ -31,7 +31,6 @@ impl Newcomer {
 
     /// Prepares a view that this newcomer may come to be in. Returns what it lacks.
     pub(super) fn prepare(&mut self, sponsor: u128, view: &View, number: u64) -> Option<String> {
-        self.has_prepared = true;
         let is_it = |it: &ViewSegments| (it.view, it.preparation) == (view.id, number);
         if self.ready.as_ref().is_some_and(is_it) {
             return None;
@@ -61,7 +60,7 @@ impl Newcomer {
                 (self.ready, self.lack) = (Some(ready), None);
                 None
             }
-            Err(error) => Some(self.lack.insert(error).to_string()),
+            Err(error) => Some(self.lack.insert(error).reason().to_owned()),
         }
     }
 

@@ -12,6 +12,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
+use rustix::io::Errno;
+
 use super::packet::Packet;
 use super::sleep_state::{DOORBELLS, SleepState, WakeTarget};
 use crate::fabric::FailureCause;
@@ -19,6 +21,7 @@ use crate::fabric::failures::Control;
 use crate::fork::OwnerProcess;
 use crate::memory::Region;
 use crate::memory::mapping::Mapping;
+use crate::shm::error::SetupError;
 use crate::shm::memory;
 use crate::shm::socket;
 use crate::station::event::{EventQueue, QUEUE_LEN_MAX, StationEvent};
@@ -64,7 +67,8 @@ pub(super) struct Connection {
     pub(super) out_len: usize,
     /// Bytes of an incomplete message.
     pub(super) partial: Vec<u8>,
-    /// Nothing is sent before this time: too many descriptors are in flight.
+    /// Nothing is sent or received before this time: the kernel lacks memory, or has too many
+    /// descriptors in flight.
     pub(super) paused_until: Option<Instant>,
     owner: OwnerProcess,
 }
@@ -120,23 +124,33 @@ pub(super) enum Life {
 /// A row of a peer that was not requested yet. It is mapped at once: there may be many, and few
 /// descriptors.
 #[derive(Debug)]
-pub(super) struct EarlyRow {
-    pub(super) rank: u16,
-    pub(super) len: u64,
-    /// Or why it cannot be mapped.
-    pub(super) mapped: Result<Arc<Mapping>, String>,
+pub(super) enum EarlyRow {
+    Made {
+        rank: u16,
+        len: u64,
+        /// Or why it cannot be mapped.
+        mapped: Result<Arc<Mapping>, SetupError>,
+    },
+    /// The peer has not made it, for this reason.
+    Lacking(String),
 }
 
 impl EarlyRow {
-    /// Of the process `pid`.
-    pub(super) fn new(pid: u32, rank: u16, len: u64, file: &OwnedFd) -> Self {
-        let mapped = match usize::try_from(len) {
-            Ok(whole) if len <= memory::ROW_LEN_MAX => {
-                memory::open_row(file, rank, pid, whole).map_err(|error| error.to_string())
+    /// A row that process `pid` has made. No `file`: this process had no descriptor left for it.
+    pub(super) fn made(pid: u32, rank: u16, len: u64, file: Option<&OwnedFd>) -> Self {
+        let whole = usize::try_from(len).ok();
+        let mapped = match (whole.filter(|_| len <= memory::ROW_LEN_MAX), file) {
+            (Some(whole), Some(file)) => memory::open_row(file, rank, pid, whole),
+            (Some(_), None) => {
+                let what = "receiving the row of a member (ulimit -n)";
+                Err(SetupError::system(what)(Errno::MFILE))
             }
-            _ => Err(format!("its row of {len} bytes is too long")),
+            (None, _) => {
+                let what = format!("its row of {len} bytes is too long");
+                Err(SetupError::ProtocolViolation { pid, what })
+            }
         };
-        Self { rank, len, mapped }
+        Self::Made { rank, len, mapped }
     }
 }
 

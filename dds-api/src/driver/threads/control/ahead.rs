@@ -25,7 +25,8 @@ impl ControlThread {
         if let (Err(error), false) = (&answer, is_stopped) {
             tracing::warn!(view = preparation.next.id, %error, "a view cannot be prepared");
         }
-        let answer = answer.map_err(|error| format!("process {}: {error}", std::process::id()));
+        let pid = std::process::id();
+        let answer = answer.map_err(|error| format!("process {pid}: {}", error.reason()));
         session.engine().prepared(preparation.number, answer);
     }
 
