@@ -37,7 +37,7 @@ mod tests;
 mod view;
 
 pub use asking::OpenRequest;
-pub use detector::Detection;
+pub use detector::{Detection, DetectorFigures, HeartbeatFigures};
 pub use proposal::{
     Notes, Proposal, Refusal, Removal, RemovalReason, Request, RequestId, Touched, Trim, Update,
 };
