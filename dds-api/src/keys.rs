@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::{CdrError, Encapsulation, KeyBytes, KeyHash, TopicType, codec};
+use spindle_dds_transport::fork::OwnerProcess;
 
 /// The names of all long keys that the endpoints of a participant know.
 #[derive(Debug, Default)]
@@ -47,6 +48,8 @@ struct HeldName {
     table: Arc<KeyTable>,
     key: Arc<[u8]>,
     name: KeyHash,
+    /// In a child of `fork`, a thread that is not there may have the table locked.
+    owner: OwnerProcess,
 }
 
 impl KeyTable {
@@ -72,6 +75,7 @@ impl KeyTable {
             table: self.clone(),
             key,
             name,
+            owner: OwnerProcess::this(),
         }
     }
 
@@ -96,6 +100,9 @@ impl Names {
 
 impl Drop for HeldName {
     fn drop(&mut self) {
+        if self.owner.is_inherited() {
+            return;
+        }
         let mut names = self.table.names();
         let Some(known) = names.by_key.get_mut(&self.key) else {
             return;

@@ -157,7 +157,7 @@ fn warn_of_two_groups(participant: &ParticipantCore) {
 fn refused(error: SetupError) -> Error {
     let text = error.to_string();
     match error {
-        SetupError::Memory { .. } => Error::OutOfResources(text),
+        _ if error.is_out_of_resources() => Error::OutOfResources(text),
         SetupError::NoFutexWaitv => Error::Unsupported(text),
         _ => Error::Error(text),
     }

@@ -10,7 +10,6 @@ use spindle_dds_transport::hybrid::{
 };
 use spindle_dds_transport::shm::{
     self, DomainRegistry, DomainState, DoorbellChoice, EnterOutcome, MemberEntry, StationEvent,
-    host_id,
 };
 use spindle_dds_transport::{FABRIC_AREA, Rank, SegmentKey, SegmentRequest};
 
@@ -72,7 +71,6 @@ impl Newcomer {
     pub(super) fn new(participant: &ParticipantCore) -> Result<Self> {
         let config = &participant.config;
         let id = MemberId(random_id());
-        let host = HostId(host_id(config.directory.as_deref()).map_err(refused)?);
         let mut on_host = shm::HostOptions::new(participant.domain_id, id.0);
         on_host.directory = config.directory.clone();
         on_host.prefault = config.prefault;
@@ -90,6 +88,7 @@ impl Newcomer {
             network: network.transpose()?,
         });
         let station = station.map_err(unmade)?;
+        let host = HostId(station.host_id());
         let entry = MemberEntry::here(id.0, host.0, station.address()).map_err(refused)?;
         let info = ParticipantInfo {
             guid: participant.base.guid(),

@@ -69,7 +69,7 @@ impl Monitor {
             self.station = None;
             return Ok(Vec::new());
         }
-        let here = shm::host_id(Some(&self.directory)).map_err(setup_error)?;
+        let here = shm::host_id(self.domain, Some(&self.directory)).map_err(setup_error)?;
         let mut answers: BTreeMap<u128, Answer> = BTreeMap::new();
         let station = self.station()?;
         for entry in entries.iter().filter(|entry| entry.host == here) {

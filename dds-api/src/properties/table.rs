@@ -153,8 +153,11 @@ pub(crate) const PROPERTIES: &[PropertyRow] = &[
         name: "spindle.directory",
         on: Participant,
         values: "path",
-        default: "the user's runtime directory",
-        meaning: "Where the processes of a host meet.",
+        default: "`$SPINDLE_DDS_DIR`; else `/dev/shm/spindle-dds-UID` for root and the system's \
+                  users (UID up to 999), `/tmp/spindle-dds-UID` for all others",
+        meaning: "Where the processes of a host meet. All participants of a user need the same \
+                  one, services and containers included: see [the domain's \
+                  directory](guide/directory.md).",
     },
     PropertyRow {
         name: "spindle.listen",

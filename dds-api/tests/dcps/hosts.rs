@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds::{DomainParticipant, Error, ParticipantBuilder, PeerPath, ReturnCode, testing};
+use spindle_dds_transport::shm::{DomainRegistry, DomainState, MemberEntry, ViewDecision, host_id};
 
 use crate::meeting::{Meeting, reader, state, take, until, wait_for_members, writer};
 
@@ -279,31 +281,55 @@ fn a_returning_participant_finds_the_members_that_its_host_recorded() {
     wait_for_members(&[stays, back], 2);
 }
 
+/// Makes an entry one of a process that is no more: it has started at another time, which its
+/// address says, too.
+fn make_ended(member: &mut MemberEntry) {
+    let process = format!("-{}-{}-", member.pid, member.start);
+    let mut bytes = member.address.windows(process.len());
+    let at = bytes.position(|it| it == process.as_bytes());
+    let last = at.expect("in its address") + process.len() - 2;
+    member.address[last] ^= 1;
+    member.start ^= 1;
+}
+
 /// All hosts' records name members of others; when all have ended, each host knows it of
 /// its own, and the domain is founded anew.
 #[test]
 fn a_domain_whose_members_have_all_ended_is_founded_anew() {
     let hosts = Hosts::new(2);
+    let record = |at: usize| {
+        let directory = hosts.places[at].directory();
+        let directory = Some(Path::new(&directory));
+        let host = host_id(0, directory).expect("a directory");
+        let observer = MemberEntry::here(0, host, Vec::new()).expect("this process");
+        DomainRegistry::open(0, directory, observer).expect("a record")
+    };
     let remembered: Vec<_> = {
         let participants = [0, 1].map(|at| hosts.participant(at, 2));
         let enabled = participants.each_ref().map(enable);
         enabled.iter().for_each(is_in);
         wait_for_members(&participants, 2);
-        let records = hosts.places.iter().map(|place| {
-            let record = std::path::Path::new(&place.directory()).join("domain-0.record");
-            let text = std::fs::read_to_string(&record).expect("a record");
-            // As of processes that are no more.
-            let ended = text.replace(&format!(" {} ", std::process::id()), " 1 ");
+        let records = [0, 1].map(|at| {
+            let record = record(at);
+            let Ok(DomainState::Present(mut members)) = record.living_members() else {
+                panic!("no members");
+            };
+            members.iter_mut().for_each(make_ended);
+            let (view, digest) = (100, 1);
+            let ended = ViewDecision {
+                view,
+                digest,
+                members,
+            };
             (record, ended)
         });
-        let records = records.collect();
         participants
             .iter()
             .for_each(|it| it.close().expect("it leaves"));
-        records
+        records.into()
     };
-    for (record, text) in &remembered {
-        std::fs::write(record, text).expect("written");
+    for (record, ended) in remembered {
+        record.record(&ended).expect("written");
     }
     let hasty = hosts
         .builder(0, 1)

@@ -13,9 +13,9 @@ fn silent_domain(meeting: &Meeting) -> std::path::PathBuf {
     let participant = meeting.participant();
     participant.enable().expect("it founds the group");
     let record = std::path::Path::new(&meeting.directory()).join("domain-0.record");
-    let text = std::fs::read_to_string(&record).expect("a record");
+    let bytes = std::fs::read(&record).expect("a record");
     participant.close().expect("it leaves");
-    std::fs::write(&record, text).expect("written");
+    std::fs::write(&record, bytes).expect("written");
     record
 }
 

@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds::DomainParticipant;
+use spindle_dds_transport::shm::{DomainRegistry, EnterOutcome, MemberEntry, host_id};
 
 use crate::fork::Heir;
 use crate::member::Member;
@@ -115,18 +116,13 @@ fn enable_with_stale_record(started_later: u64) -> spindle_dds::Result<()> {
             .create()
             .expect("a participant")
     };
-    let record = directory.join("domain-0.record");
-    let ghost = participant();
-    ghost.enable().expect("it founds the group");
-    let text = std::fs::read_to_string(&record).expect("a record");
-    ghost.close().expect("it leaves");
-    let pid = std::process::id().to_string();
-    let line = text.lines().last().expect("a member");
-    let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-    assert_eq!(words[2], pid);
-    let start: u64 = words[3].parse().expect("a number");
-    words[3] = (start - started_later).to_string();
-    std::fs::write(&record, text.replace(line, &words.join(" "))).expect("written");
+    let host = host_id(0, Some(&directory)).expect("a directory");
+    let mut ghost = MemberEntry::here(9, host, Vec::new()).expect("this process");
+    ghost.start -= started_later;
+    let ghost = DomainRegistry::open(0, Some(&directory), ghost).expect("a record");
+    assert_eq!(ghost.enter().expect("entered"), EnterOutcome::Founded);
+    // It stays in the record.
+    std::mem::forget(ghost);
     let newcomer = participant();
     let enabled = newcomer.enable();
     if enabled.is_ok() {

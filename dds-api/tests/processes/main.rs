@@ -1,16 +1,19 @@
 //! Groups of processes under attack: unknown processes that connect, dead processes that leave
-//! sockets or records, and a member that overwrites its own row. And processes that fork or handle
-//! signals.
+//! sockets or records, a member that overwrites its own row, and surroundings that fail: full
+//! file systems, removed directories, killed containers. And processes that fork or handle signals.
 
 #[path = "../../../transport-rdma/tests/fork/mod.rs"]
 mod fork;
 mod forked;
 mod ghosts;
 mod hostile;
+#[path = "../../../transport-rdma/tests/inside/mod.rs"]
+mod inside;
 mod member;
 mod scene;
 mod signals;
 mod strangers;
+mod surroundings;
 mod threads;
 #[path = "../warnings/mod.rs"]
 mod warnings;

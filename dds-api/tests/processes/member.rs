@@ -44,6 +44,19 @@ impl Member {
         Self::spawn(Self::command(directory, number, limit_ms))
     }
 
+    /// The same, started by a program that runs it with the arguments that follow.
+    pub(crate) fn start_by(starter: &[&str], directory: &Path, number: u32, limit_ms: u32) -> Self {
+        let this = Self::command(directory, number, limit_ms);
+        let mut command = Command::new(starter[0]);
+        command.args(&starter[1..]).arg(this.get_program());
+        command.args(this.get_args());
+        for (name, value) in this.get_envs() {
+            command.env(name, value.expect("set"));
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        Self::spawn(command)
+    }
+
     /// The same on another host, simulated by a directory of its own. The member listens at
     /// `listen`, and has one contact.
     pub(crate) fn start_on_host(
@@ -148,6 +161,21 @@ impl Member {
     /// Makes it fork a child that inherits its descriptors and does nothing.
     pub(crate) fn fork(&mut self) -> Heir {
         Heir::of_pid(self.ask("fork").parse().expect("a process id"))
+    }
+
+    /// From now on it cannot write to files.
+    pub(crate) fn forbid_writing(&self) {
+        let none = rustix::process::Rlimit {
+            current: Some(0),
+            maximum: None,
+        };
+        let resource = rustix::process::Resource::Fsize;
+        rustix::process::prlimit(Some(self.pid()), resource, none).expect("limited");
+    }
+
+    /// Why its group has failed; empty if it has not.
+    pub(crate) fn failure(&mut self) -> String {
+        self.ask("failed")
     }
 
     /// Whether it was expelled, or its group has failed.

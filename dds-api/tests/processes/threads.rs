@@ -121,7 +121,7 @@ fn right() -> Outcome {
     Ok(())
 }
 
-/// The participant is not created, for this reason, and no thread and no file of it is left.
+/// The participant is not created, for this reason, and no thread and no socket of it is left.
 fn refused(property: (&str, &str), others: &[(&str, &str)], wanted: &[&str]) -> Outcome {
     let directory = tempfile::tempdir().map_err(text)?;
     let domains = directory.path().join("domains");
@@ -143,7 +143,7 @@ fn refused(property: (&str, &str), others: &[(&str, &str)], wanted: &[&str]) -> 
         .flatten()
         .flatten()
         .map(|entry| entry.file_name())
-        .filter(|name| !name.to_string_lossy().ends_with(".lock"))
+        .filter(|name| !name.to_string_lossy().ends_with(".record"))
         .collect();
     match left.is_empty() {
         true => Ok(()),

@@ -126,8 +126,9 @@ pub enum OutReason {
         /// The subgroup that lacks them.
         subgroup: SubgroupId,
     },
-    /// The record of the domain on this host has a view without this member.
-    #[error("the domain has gone on without this member: {0}")]
+    /// This member led, and the record of the domain on this host did not take its decision: it
+    /// has a view without this member, or cannot be written.
+    #[error("this member cannot record the next view: {0}")]
     Refused(String),
     /// Its driver cannot go on with it, for this reason.
     #[error("{0}")]

@@ -26,7 +26,7 @@ impl Started {
     pub(crate) fn new(program: &str, arguments: &[&str], directory: &Path) -> Self {
         let mut child = Command::new(program)
             .args(arguments)
-            .env("XDG_RUNTIME_DIR", directory)
+            .env("SPINDLE_DDS_DIR", directory)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -77,10 +77,12 @@ impl ContactChecker {
     /// Calls each contact, one after the other.
     pub(super) fn check(&self, contacts: &[String]) -> Result<Vec<ContactCheck>, String> {
         let private = private()?;
-        // A participant leaves the domain's lock in the directory. Without a lock no participant
+        // A participant leaves the domain's record in the directory. Without one no participant
         // of this host can answer, so the directory is not touched.
-        let lock = self.directory.join(format!("domain-{}.lock", self.domain));
-        let directory = match lock.exists() {
+        let record = self
+            .directory
+            .join(format!("domain-{}.record", self.domain));
+        let directory = match record.exists() {
             true => self.directory.as_path(),
             false => private.path(),
         };

@@ -3,11 +3,13 @@
 //! A participant keeps its domain's record open, by which its process is found, in any pid namespace
 //! below this one and whatever directory it uses. Only processes of this user are looked at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+
+use spindle_dds_transport::shm::MemberEntry;
 
 use super::machine::{Files, Limit, line_after, number_after};
 
@@ -115,6 +117,18 @@ impl Members {
             ..Self::default()
         }
     }
+}
+
+/// Processes of `members` in other pid namespaces than this process.
+pub(super) fn foreign(members: &[MemberEntry]) -> u64 {
+    let here = std::fs::metadata("/proc/self/ns/pid")
+        .map(|found| found.ino())
+        .ok();
+    let processes = members
+        .iter()
+        .filter_map(|it| Some((it.pid_namespace()?, it.pid)));
+    let foreign = processes.filter(|(namespace, _)| Some(*namespace) != here);
+    foreign.collect::<BTreeSet<_>>().len() as u64
 }
 
 impl Files<'_> {

@@ -132,6 +132,8 @@ fn members(options: &DoctorOptions, domain: &Domain, directory: &Path) -> Member
     if !matches!(domain, Domain::Members(_)) {
         return members;
     }
+    let entries = domain::living_members(options.domain, directory).unwrap_or_default();
+    members.foreign = members::foreign(&entries);
     let mut monitor = Monitor::new(options.domain, Some(directory));
     let seen = monitor.observe(Duration::from_millis(options.patience_ms));
     let seen = seen.unwrap_or_default();

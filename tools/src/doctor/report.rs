@@ -52,7 +52,7 @@ pub(super) fn fabrics(rdma: &Result<Choice, Obstacle>) -> Vec<PeerFabric> {
     let same = PeerFabric {
         peer: "on this host",
         fabric: "shm",
-        why: "the same boot, pid namespace and directory".to_owned(),
+        why: "the same boot and directory".to_owned(),
     };
     vec![same, other]
 }

@@ -68,7 +68,7 @@ impl Station {
     pub fn open(options: &StationOptions) -> Result<Self, HybridError> {
         let host = shm::Station::open(&options.host)?;
         let mut here = Address {
-            host: host.host_id()?,
+            host: host.host_id(),
             id: host.id(),
             on_host: host.address(),
             sockets: Vec::new(),
@@ -87,6 +87,11 @@ impl Station {
     /// The id of its participant.
     pub fn id(&self) -> u128 {
         self.host.id()
+    }
+
+    /// The id of its host: see [`shm::host_id`].
+    pub fn host_id(&self) -> u128 {
+        self.here.host
     }
 
     /// Its address for other stations, on this host and in the network. At most 1024 bytes.

@@ -1,330 +1,427 @@
-//! A domain's files on this host, and the lock that serializes decisions about it.
+//! A domain on this host: its files, shared by all participants of the process, and the lock
+//! that serializes decisions about it.
+//!
+//! # When writing fails
+//!
+//! A participant opens the record once and keeps it open, and its room is allocated before the
+//! participant enters. So what fails afterwards is the file system itself, and a write is tried
+//! ten times before it counts as failed. What a failure costs:
+//!
+//! - **A newcomer** that cannot open the record, or get room in it, is refused. It has told
+//!   nothing to any member.
+//! - **A decision** with all members on one host is a compare-and-set of the record: what is
+//!   not written is not decided, and a member that went on without it could be one of two that
+//!   decide differently. So the member that cannot write leaves, with the reason; the others
+//!   take it for failed, and the next leader finds the same proposal and writes it.
+//! - **Bringing the record up to date** with what is decided already (by this host's leader,
+//!   or by a majority of hosts) is no decision. The other members of this host write the same,
+//!   and the next view writes all of it again. A failure is a warning. Only a newcomer's first
+//!   view must be recorded: newcomers after it must find a member of this host.
+//! - **Leaving** takes a name out of the record. If that fails, the record names a process that
+//!   ends, and liveness is asked for, not read.
+//!
+//! # When files are removed
+//!
+//! The members hold the same open file, which works as before without a name: they decide,
+//! leave and expel as ever. Newcomers need the name. A member that finds another file, or none,
+//! at the path, when it takes the lock or by looking every few seconds, writes the record anew
+//! there, *holding the old file's lock*, and only then marks the old file as moved; members
+//! that find that mark go on in the new file. So two members do not write it anew, and no
+//! decision is made in both files. If the path has a record of other living members, the two
+//! groups stay apart, and this is logged. A newcomer that has created a new file looks for the
+//! members' second sign ([`presence`](super::presence)) before it believes that there are none.
 
-use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
-use rustix::io::Errno;
-use sha2::{Digest, Sha256};
-
+use super::default_directory::default_domain_directory;
+use super::domain_files::{DomainFiles, FilePath, name};
 use super::error::SetupError;
+use super::file_lock::{FileLock, TRY_AGAIN_AFTER};
+use super::locked_record::Locked;
+use super::presence;
 use super::process;
+use super::record_file::{Content, Head, VERSION};
 use super::socket::Deadline;
+use super::view_record::MemberEntry;
+use crate::fork::OwnerProcess;
+use crate::sleep::eventfd::signal_eventfd;
 
-/// Most bytes of a record that are read: more than the largest group with the longest
-/// addresses has.
-const RECORD_LEN_MAX: u64 = 1 << 20;
+/// How long to wait for the lock, which is held only for moments unless its holder is
+/// stopped.
+pub(super) const LOCK_WITHIN: Duration = Duration::from_secs(5);
 
-/// Pause between two attempts to get the lock.
-const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
+/// Time between two looks whether the domain's files are still there.
+pub(super) const LOOK_EVERY: Duration = Duration::from_secs(3);
 
-/// Held by the thread of this process that has the lock of some domain.
-static HERE: Mutex<()> = Mutex::new(());
+/// How long a newcomer waits until the members have written a removed record anew.
+const WRITTEN_ANEW_WITHIN: Duration = Duration::from_secs(10);
+
+/// Pause between two looks for that.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(20);
+
+/// A domain that is open in this process.
+struct OpenDomain {
+    owner: OwnerProcess,
+    path: PathBuf,
+    id: u32,
+    domain: Weak<Domain>,
+}
+
+/// The open domains of this process: its participants share descriptors, and what one of
+/// them notices about the files.
+static OPEN: Mutex<Vec<OpenDomain>> = Mutex::new(Vec::new());
 
 /// The files of one domain in the domain directory.
 #[derive(Debug)]
 pub(super) struct Domain {
     pub(super) id: u32,
     path: PathBuf,
-    directory: OwnedFd,
+    host: u128,
+    files: Mutex<Arc<DomainFiles>>,
+    shown: Mutex<Shown>,
+    stations: Mutex<Vec<Weak<StationSocket>>>,
+    /// That the record cannot be written anew was logged.
+    pub(super) is_damage_logged: AtomicBool,
+}
+
+/// The socket of a station of this process, which makes it anew when it is removed.
+#[derive(Debug)]
+pub(super) struct StationSocket {
+    /// The name of its file within the domain.
+    pub(super) file: String,
+    /// Wakes its I/O thread.
+    pub(super) kick: OwnedFd,
+    /// The file was found missing.
+    pub(super) is_missing: AtomicBool,
+}
+
+/// The sign that members live here.
+#[derive(Debug, Default)]
+struct Shown {
+    members: BTreeSet<u128>,
+    socket: Option<OwnedFd>,
 }
 
 impl Domain {
-    /// Opens it. The directory is created if needed and must belong to this user alone.
-    pub(super) fn open(id: u32, directory: Option<&Path>) -> Result<Self, SetupError> {
-        let (path, fd) = open_directory(directory)?;
-        Ok(Self {
-            id,
-            path,
-            directory: fd,
-        })
+    /// Opens it. The directory is created if needed and must belong to this user alone. Waits
+    /// up to 5 s for the lock; and up to 10 s until living members have written a removed
+    /// record anew.
+    pub(super) fn open(id: u32, directory: Option<&Path>) -> Result<Arc<Self>, SetupError> {
+        let path = directory.map_or_else(default_domain_directory, Path::to_path_buf);
+        let path = std::path::absolute(path).map_err(SetupError::system("finding a directory"))?;
+        let is_same = |it: &OpenDomain| !it.owner.is_inherited() && it.path == path && it.id == id;
+        // Never blocks for long: in a forked child it may be locked for ever.
+        let shared = lock_shortly(&OPEN).and_then(|open| {
+            let mut same = open.iter().filter(|it| is_same(it));
+            same.find_map(|it| it.domain.upgrade())
+        });
+        if let Some(domain) = shared {
+            domain.look();
+            return Ok(domain);
+        }
+        let domain = Arc::new(Self::open_files(id, path.clone())?);
+        if let Some(mut open) = lock_shortly(&OPEN) {
+            open.retain(|it| !it.owner.is_inherited() && it.domain.strong_count() > 0);
+            let domain = Arc::downgrade(&domain);
+            open.push(OpenDomain {
+                owner: OwnerProcess::this(),
+                path,
+                id,
+                domain,
+            });
+        }
+        Ok(domain)
+    }
+
+    fn open_files(id: u32, path: PathBuf) -> Result<Self, SetupError> {
+        let lock_until = Deadline::after(LOCK_WITHIN);
+        let wait_until = Instant::now() + WRITTEN_ANEW_WITHIN;
+        loop {
+            let files = Arc::new(DomainFiles::open(&path, id, true)?);
+            let lock = FileLock::wait(&files, &path, lock_until)?;
+            if !files.is_at(&path) {
+                // Removed meanwhile.
+                drop(lock);
+                if lock_until.is_over() {
+                    return Err(gone(&path, id));
+                }
+                continue;
+            }
+            match begin(&files, &path)? {
+                Begun::Host(host) => {
+                    drop(lock);
+                    return Ok(Self {
+                        id,
+                        path,
+                        host,
+                        files: Mutex::new(files),
+                        shown: Mutex::default(),
+                        stations: Mutex::default(),
+                        is_damage_logged: AtomicBool::new(false),
+                    });
+                }
+                Begun::Lives(pid) => {
+                    drop(lock);
+                    if Instant::now() >= wait_until {
+                        return Err(refuse(
+                            &path,
+                            format!(
+                                "has lost its record of domain {id}, whose members live (process \
+                                 {pid}), and they have not written it anew"
+                            ),
+                        ));
+                    }
+                    thread::sleep(LOOK_AGAIN_AFTER);
+                }
+            }
+        }
     }
 
     /// See [`host_id`].
-    pub(super) fn host_id(&self) -> Result<u128, SetupError> {
-        identify(&self.directory)
+    pub(super) fn host_id(&self) -> u128 {
+        self.host
+    }
+
+    /// The directory's path.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The name of one of its files in the directory.
+    pub(super) fn file_name(&self, what: &str) -> String {
+        name(self.id, what)
+    }
+
+    pub(super) fn files(&self) -> Arc<DomainFiles> {
+        let files = self.files.lock();
+        Arc::clone(&files.unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Locks the record. The lock is held for a short time only, but its holder can be
-    /// stopped meanwhile.
+    /// stopped meanwhile. Follows the record if it was moved, and writes it anew if it was
+    /// removed.
     pub(super) fn lock(self: &Arc<Self>, deadline: Deadline) -> Result<Locked, SetupError> {
         loop {
-            if let Some(locked) = self.try_lock()? {
+            let files = self.files();
+            let lock = FileLock::wait(&files, &self.path, deadline)?;
+            let mut locked = Locked::new(self, lock)?;
+            if locked.is_moved() {
+                drop(locked);
+                // Without the lock: files are opened, and closed again.
+                if !self.follow(&files) {
+                    if deadline.is_over() {
+                        return Err(gone(&self.path, self.id));
+                    }
+                    thread::sleep(TRY_AGAIN_AFTER);
+                }
+            } else if files.is_at(&self.path) || !locked.restore() {
+                self.check_stations();
                 return Ok(locked);
             }
-            if deadline.is_over() {
-                return Err(self.refuse("cannot be locked: another process holds it".to_owned()));
-            }
-            thread::sleep(TRY_AGAIN_AFTER);
         }
     }
 
-    /// Uses the kernel's process-owned locks (`fcntl`). A lock of an open file (`flock`)
-    /// would be inherited by a forked child and kept for as long as that lives. But
-    /// process-owned locks do not exclude threads of one process, and closing any
-    /// descriptor of the file releases them; so `HERE` is locked before the file is opened.
-    fn try_lock(self: &Arc<Self>) -> Result<Option<Locked>, SetupError> {
-        let here = match HERE.try_lock() {
-            Ok(here) => here,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Ok(None),
+    /// Goes on in the file that another member has put in the place of this one.
+    fn follow(&self, from: &Arc<DomainFiles>) -> bool {
+        let Ok(next) = DomainFiles::open(&self.path, self.id, false) else {
+            return false;
         };
-        let file = self.open_file("lock", OFlags::RDWR | OFlags::CREATE)?;
-        match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Locked {
-                domain: Arc::clone(self),
-                _file: file,
-                _here: here,
-            })),
-            Err(Errno::AGAIN | Errno::ACCESS | Errno::INTR) => Ok(None),
-            Err(errno) => Err(self.refuse(format!("cannot be locked: {errno}"))),
+        let same_host = |host| host == self.host;
+        let head = next.record().head();
+        if next.is_same(from) || !matches!(head, Ok(Head::Present { host, .. }) if same_host(host))
+        {
+            return false;
+        }
+        let replaced = {
+            let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+            match Arc::ptr_eq(&files, from) {
+                true => core::mem::replace(&mut *files, Arc::new(next)),
+                // Another thread was faster.
+                false => Arc::new(next),
+            }
+        };
+        drop(replaced);
+        true
+    }
+
+    /// Goes on in other files, under the lock of those that are returned: they are closed when it
+    /// is released.
+    pub(super) fn replace_files(&self, next: Arc<DomainFiles>) -> Arc<DomainFiles> {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        core::mem::replace(&mut *files, next)
+    }
+
+    /// Looks whether the record is still there, and writes it anew if it is not. Does not
+    /// wait for the lock: it is looked again later.
+    pub(super) fn look(self: &Arc<Self>) {
+        if !self.files().is_at(&self.path) {
+            // An error was logged, or is met by what needs the lock.
+            let _ = self.lock(Deadline::after(Duration::from_millis(50)));
         }
     }
 
-    fn refuse(&self, problem: String) -> SetupError {
-        SetupError::Directory {
-            path: self.path.clone(),
-            problem,
+    /// From now on, the socket is looked for whenever the record is locked.
+    pub(super) fn watch(&self, socket: &Arc<StationSocket>) {
+        let mut stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
+        stations.retain(|it| it.strong_count() > 0);
+        stations.push(Arc::downgrade(socket));
+    }
+
+    /// Wakes the stations whose sockets are missing: a newcomer calls all members of its first
+    /// view, and each of them has recorded that view, which locks the record.
+    fn check_stations(&self) {
+        let stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
+        for station in stations.iter().filter_map(Weak::upgrade) {
+            if !self.has_at_path(&station.file) {
+                station.is_missing.store(true, Ordering::Release);
+                // A full event descriptor is readable already.
+                let _ = signal_eventfd(&station.kick);
+            }
         }
     }
 
-    fn name(&self, what: &str) -> String {
-        format!("domain-{}.{what}", self.id)
+    /// Whether the process of a member of this host is alive: see [`DomainFiles::lives`].
+    pub(super) fn lives(&self, member: &MemberEntry) -> bool {
+        self.files().lives(member, |file| self.is_own(file))
     }
 
-    fn open_file(&self, what: &str, flags: OFlags) -> Result<OwnedFd, SetupError> {
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let mode = Mode::RUSR | Mode::WUSR;
-        rustix::fs::openat(&self.directory, self.name(what), flags, mode)
-            .map_err(|errno| self.refuse(format!("holds no usable {}: {errno}", self.name(what))))
+    /// Whether this is the socket of a station of this process.
+    pub(super) fn is_own(&self, file: &str) -> bool {
+        let stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stations = stations.iter().filter_map(Weak::upgrade);
+        stations.any(|it| it.file == file)
     }
 
-    pub(super) fn remove(&self, what: &str) {
-        let removed = rustix::fs::unlinkat(&self.directory, self.name(what), AtFlags::empty());
-        debug_assert!(matches!(removed, Ok(()) | Err(Errno::NOENT)), "{removed:?}");
-    }
-
-    /// The path of one of the domain's files, short enough for a socket address however
-    /// long the directory's path is.
-    pub(super) fn file_path(&self, what: &str) -> PathBuf {
-        let directory = self.directory.as_fd().as_raw_fd();
-        format!("/proc/self/fd/{directory}/{}", self.name(what)).into()
-    }
-
-    /// Whether a file of this domain is known not to exist.
+    /// Whether a file of this domain is known not to exist: not if the directory was removed.
     pub(super) fn lacks(&self, what: &str) -> bool {
-        let found = rustix::fs::statat(&self.directory, self.name(what), AtFlags::empty());
-        found.is_err_and(|errno| errno == Errno::NOENT)
+        let files = self.files();
+        files.is_at(&self.path) && files.lacks(what)
     }
 
-    /// Removes the files `domain-ID.NAME<suffix>` of this domain for which `is_waste(NAME)`.
-    pub(super) fn sweep_files(&self, suffix: &str, is_waste: impl Fn(&str) -> bool) {
-        let prefix = self.name("");
-        let entries = std::fs::read_dir(&self.path)
-            .into_iter()
-            .flatten()
-            .flatten();
-        for name in entries.map(|entry| entry.file_name()) {
-            let name = name.to_string_lossy();
-            let Some(what) = name.strip_prefix(&prefix) else {
-                continue;
-            };
-            if what.strip_suffix(suffix).is_some_and(&is_waste) {
-                self.remove(what);
+    /// The path of one of the domain's files.
+    pub(super) fn file_path(&self, what: &str) -> FilePath {
+        self.files().file_path(what)
+    }
+
+    /// Whether newcomers find a file of this domain.
+    pub(super) fn has_at_path(&self, what: &str) -> bool {
+        rustix::fs::lstat(self.path.join(name(self.id, what))).is_ok()
+    }
+
+    /// Shows that this member lives, beside the files.
+    pub(super) fn show(&self, member: u128) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.members.insert(member);
+        if shown.socket.is_none() {
+            match presence::show(&self.path, self.id) {
+                Ok(socket) => shown.socket = Some(socket),
+                // Needed only where the directory is removed.
+                Err(error) => tracing::warn!(domain = self.id, %error, "a member is not shown"),
             }
+        }
+    }
+
+    /// Ends [`show`](Self::show) of this member.
+    pub(super) fn hide(&self, member: u128) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.members.remove(&member);
+        if shown.members.is_empty() {
+            shown.socket = None;
         }
     }
 }
 
-/// Opens the directory, which is created if needed and must belong to this user alone.
-fn open_directory(directory: Option<&Path>) -> Result<(PathBuf, OwnedFd), SetupError> {
-    let path = directory.map_or_else(default_domain_directory, Path::to_path_buf);
-    let refuse = |problem: String| SetupError::Directory {
-        path: path.clone(),
-        problem,
+/// What a newly opened record says.
+enum Begun {
+    /// The host id.
+    Host(u128),
+    /// The record is new, but this process shows that members live.
+    Lives(u32),
+}
+
+/// Reads the head of a locked record, or begins it.
+fn begin(files: &Arc<DomainFiles>, path: &Path) -> Result<Begun, SetupError> {
+    let (record, domain) = (files.record(), files.domain);
+    let file = name(domain, "record");
+    let failed = |what| move |error| SetupError::record(path, &name(domain, "record"), what, error);
+    let boot = process::boot()?;
+    let mut head = record.head().map_err(failed("read"))?;
+    let content = record.read().map_err(failed("read"))?;
+    // Of an earlier version, or of no use any more: replaced once its members have ended.
+    let replaced = match (head, &content) {
+        (Head::OtherVersion(version), _) if version < VERSION => {
+            Some(format!("of version {version} of the format"))
+        }
+        (Head::Present { .. }, Content::Damaged) => Some("that is damaged".to_owned()),
+        (Head::Present { .. }, Content::Moved) => Some("that was moved elsewhere".to_owned()),
+        _ => None,
     };
-    match rustix::fs::mkdir(&path, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(errno) => return Err(refuse(format!("cannot be made: {errno}"))),
+    if let Some(what) = replaced {
+        if files.has_living_station()? {
+            let problem = format!(
+                "holds a {file} {what}, whose members are running: end them, or use another \
+                 directory"
+            );
+            return Err(refuse(path, problem));
+        }
+        record.clear().map_err(failed("emptied"))?;
+        head = Head::Blank;
     }
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
-    let fd = rustix::fs::open(&path, flags, Mode::empty())
-        .map_err(|errno| refuse(format!("cannot be opened as a directory: {errno}")))?;
-    let stat = rustix::fs::fstat(&fd).map_err(SetupError::system("looking at a directory"))?;
-    let user = rustix::process::geteuid().as_raw();
-    if stat.st_uid != user {
-        let owner = stat.st_uid;
-        return Err(refuse(format!(
-            "belongs to user {owner}, not to user {user}"
-        )));
-    }
-    let mode = stat.st_mode & 0o777;
-    if mode & 0o077 != 0 {
-        return Err(refuse(format!(
-            "has mode {mode:03o}; others must have no access: chmod 700"
-        )));
-    }
-    Ok((path, fd))
-}
-
-/// Identifies this host: a digest of its boot id, the pid namespace and the domain
-/// directory. Members that do not share all three cannot reach each other by shared memory,
-/// so they count as members of different hosts, even on one machine. `directory` is that of
-/// [`HostOptions`](super::HostOptions); it is created if needed.
-pub fn host_id(directory: Option<&Path>) -> Result<u128, SetupError> {
-    identify(&open_directory(directory)?.1)
-}
-
-fn identify(directory: &OwnedFd) -> Result<u128, SetupError> {
-    let stat =
-        rustix::fs::fstat(directory).map_err(SetupError::system("looking at a directory"))?;
-    let digest = Sha256::new()
-        .chain_update(process::boot()?.to_le_bytes())
-        .chain_update(process::namespace()?.to_le_bytes())
-        .chain_update(stat.st_dev.to_le_bytes())
-        .chain_update(stat.st_ino.to_le_bytes())
-        .finalize();
-    let (first, _) = digest.split_first_chunk().expect("32 bytes");
-    Ok(u128::from_le_bytes(*first))
-}
-
-/// The default directory in which domains are recorded: `$SPINDLE_DDS_DIR`, else
-/// `spindle-dds` in the user's runtime directory, else a directory of the user's in shared
-/// memory. Creates nothing.
-pub fn default_domain_directory() -> PathBuf {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    if let Some(path) = variable("SPINDLE_DDS_DIR") {
-        return path.into();
-    }
-    if let Some(path) = variable("XDG_RUNTIME_DIR") {
-        return Path::new(&path).join("spindle-dds");
-    }
-    format!(
-        "/dev/shm/spindle-dds-{}",
-        rustix::process::geteuid().as_raw()
-    )
-    .into()
-}
-
-/// The locked record; unlocked when this is dropped.
-#[derive(Debug)]
-pub(super) struct Locked {
-    domain: Arc<Domain>,
-    /// Closing it releases the kernel's lock. Dropped before `_here`.
-    _file: OwnedFd,
-    _here: MutexGuard<'static, ()>,
-}
-
-impl Locked {
-    /// The text of the record, if it exists.
-    pub(super) fn read(&self) -> Result<Option<String>, SetupError> {
-        let name = self.domain.name("record");
-        let file = rustix::fs::openat(
-            &self.domain.directory,
-            &name,
-            OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW,
-            Mode::empty(),
-        );
-        let file = match file {
-            Ok(file) => File::from(file),
-            Err(Errno::NOENT) => return Ok(None),
-            Err(errno) => {
-                return Err(self
-                    .domain
-                    .refuse(format!("holds an unusable {name}: {errno}")));
+    match head {
+        Head::Present { boot: then, host } if then == boot => Ok(Begun::Host(host)),
+        Head::OtherVersion(_) | Head::Foreign => Err(refuse(
+            path,
+            format!(
+                "holds a {file} that cannot be understood: remove it when nothing of that domain \
+                 runs"
+            ),
+        )),
+        Head::Blank | Head::Present { .. } => {
+            if head == Head::Blank
+                && let Some(pid) = presence::shown(path, domain)?
+            {
+                return Ok(Begun::Lives(pid));
             }
-        };
-        let mut text = String::new();
-        match file.take(RECORD_LEN_MAX).read_to_string(&mut text) {
-            Ok(_) => Ok(Some(text)),
-            Err(_) => Err(self.invalid_record()),
+            let host = files.new_host_id(boot)?;
+            record.reserve(0).map_err(failed("given room"))?;
+            record.begin(boot, host).map_err(failed("written"))?;
+            Ok(Begun::Host(host))
         }
     }
-
-    /// The error for a record that was not written by this version, or not by this product:
-    /// it is never taken for an empty domain.
-    pub(super) fn invalid_record(&self) -> SetupError {
-        let name = self.domain.name("record");
-        let advice = "remove it when nothing of that domain runs";
-        self.domain.refuse(format!(
-            "holds a {name} that cannot be understood: {advice}"
-        ))
-    }
-
-    /// Process ids are valid only in the namespace in which they were recorded.
-    pub(super) fn check_namespace(&self, found: u64) -> Result<(), SetupError> {
-        if found == process::namespace()? {
-            return Ok(());
-        }
-        let name = self.domain.name("record");
-        let advice = "join from there, or use another directory";
-        Err(self.domain.refuse(format!(
-            "holds a {name} of processes in another pid namespace: {advice}"
-        )))
-    }
-
-    /// Replaces the record atomically.
-    pub(super) fn replace(&self, text: &str) -> Result<(), SetupError> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
-        let mut file = File::from(self.domain.open_file("new", flags)?);
-        let directory = &self.domain.directory;
-        file.write_all(text.as_bytes())
-            .and_then(|()| {
-                let (new, name) = (self.domain.name("new"), self.domain.name("record"));
-                Ok(rustix::fs::renameat(directory, new, directory, name)?)
-            })
-            .map_err(|error| self.domain.refuse(format!("cannot be written to: {error}")))
-    }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
+pub(super) fn refuse(path: &Path, problem: String) -> SetupError {
+    let path = path.to_owned();
+    SetupError::Directory { path, problem }
+}
 
-    use super::*;
+fn gone(path: &Path, id: u32) -> SetupError {
+    refuse(path, format!("has lost its record of domain {id}"))
+}
 
-    fn domain() -> (tempfile::TempDir, Arc<Domain>) {
-        let parent = tempfile::tempdir().unwrap();
-        let domain = Domain::open(7, Some(&parent.path().join("domains"))).unwrap();
-        (parent, Arc::new(domain))
+/// Locks a mutex unless it stays locked for a while.
+fn lock_shortly<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    let since = Instant::now();
+    while since.elapsed() < LOCK_WITHIN {
+        match mutex.try_lock() {
+            Ok(locked) => return Some(locked),
+            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => thread::sleep(TRY_AGAIN_AFTER),
+        }
     }
+    None
+}
 
-    fn soon() -> Deadline {
-        Deadline::after(Duration::from_secs(20))
-    }
-
-    #[test]
-    fn a_descriptor_that_a_forked_child_keeps_holds_no_lock() {
-        let (_parent, domain) = domain();
-        let locked = domain.lock(soon()).unwrap();
-        let childs = rustix::io::dup(&locked._file).unwrap();
-        drop(locked);
-        let again = domain.lock(Deadline::after(Duration::ZERO));
-        assert!(again.is_ok(), "{again:?}");
-        drop(childs);
-    }
-
-    #[test]
-    fn one_thread_at_a_time_has_the_lock() {
-        let (_parent, domain) = domain();
-        let inside = AtomicU32::new(0);
-        thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..20 {
-                        let locked = domain.lock(soon()).unwrap();
-                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
-                        thread::yield_now();
-                        inside.fetch_sub(1, Ordering::SeqCst);
-                        drop(locked);
-                    }
-                });
-            }
-        });
-    }
+/// Identifies this host for a domain: a digest of its boot id and of the domain directory, as
+/// it was when the record was begun. Members that do not share both cannot reach each other by
+/// shared memory, so they count as members of different hosts, even on one machine.
+/// `directory` is that of [`HostOptions`](super::HostOptions); it is created if needed.
+pub fn host_id(domain: u32, directory: Option<&Path>) -> Result<u128, SetupError> {
+    Ok(Domain::open(domain, directory)?.host_id())
 }

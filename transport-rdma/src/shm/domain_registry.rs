@@ -2,26 +2,21 @@
 //! which view follows which.
 //!
 //! Each decision reads the domain's record and changes it under the domain's lock, so of two
-//! contradictory decisions one is refused.
+//! contradictory decisions one is refused. What a failure to write costs: see `domain`.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::domain::{Domain, Locked};
+use super::domain::{Domain, LOCK_WITHIN};
 use super::error::SetupError;
+use super::locked_record::Locked;
 use super::process;
 use super::socket::Deadline;
-use super::station::sweep_sockets;
 use super::view_record::{ADDRESS_LEN_MAX, MemberEntry, ViewDecision, ViewRecord};
 use crate::fabric::peers::MEMBERS_MAX;
 use crate::fork::OwnerProcess;
-
-/// How long to wait for the lock, which is held only for moments unless its holder is
-/// stopped.
-const LOCK_WITHIN: Duration = Duration::from_secs(5);
 
 /// The result of entering a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,19 +94,39 @@ pub struct DomainRegistry {
 }
 
 impl DomainRegistry {
-    /// Opens the directory in which the domain is recorded. It is created if needed and must
-    /// belong to this user alone. `None` is [`default_domain_directory`](super::default_domain_directory).
+    /// Opens the directory in which the domain is recorded, and gets room in the record for
+    /// this member. The directory is created if needed and must belong to this user alone.
+    /// `None` is [`default_domain_directory`](super::default_domain_directory). Id 0 is for an
+    /// observer, which is never a member. Waits as [`enter`](Self::enter) does, or up to 10 s
+    /// if the record was removed while members live.
     pub fn open(
         domain: u32,
         directory: Option<&Path>,
         me: MemberEntry,
     ) -> Result<Self, SetupError> {
-        Ok(Self {
-            domain: Arc::new(Domain::open(domain, directory)?),
+        let registry = Self {
+            domain: Domain::open(domain, directory)?,
             me,
             left: AtomicBool::new(false),
             owner: OwnerProcess::this(),
-        })
+        };
+        if registry.me.id != 0 {
+            registry.make_room(&registry.me)?;
+        }
+        Ok(registry)
+    }
+
+    /// Gets room in the record for a newcomer, so that no view with it needs more later.
+    /// Waits up to 5 s for the lock.
+    pub fn make_room(&self, newcomer: &MemberEntry) -> Result<(), SetupError> {
+        let locked = self.lock()?;
+        let record = self.load(&locked)?;
+        let members = record.iter().flat_map(|it| &it.decision.members);
+        let lens = members.map(MemberEntry::text_len);
+        let (sum, longest) = lens.fold((0, 0), |(sum, most), len| (sum + len, most.max(len)));
+        let each = newcomer.text_len();
+        // Others of this host may be joining; one more may join from another host.
+        locked.reserve(ViewRecord::room(sum + each), each.max(longest))
     }
 
     /// The members that are alive, by the record of this host. Changes nothing. Waits up to
@@ -119,7 +134,14 @@ impl DomainRegistry {
     pub fn living_members(&self) -> Result<DomainState, SetupError> {
         let locked = self.lock()?;
         let record = self.load(&locked)?;
-        living(record.as_ref())
+        let living = living(&locked, record.as_ref())?;
+        let is_foreign = record.is_some_and(|record| record.host != self.me.host);
+        if is_foreign && self.me.id != 0 && living != DomainState::Empty {
+            let problem = "was made anew while this participant joined: join again".to_owned();
+            let path = self.domain.path().to_owned();
+            return Err(SetupError::Directory { path, problem });
+        }
+        Ok(living)
     }
 
     /// Founds the domain if no member is alive; else returns the living members. With a
@@ -134,7 +156,7 @@ impl DomainRegistry {
     pub fn enter_ignoring(&self, gone: &BTreeSet<u128>) -> Result<EnterOutcome, SetupError> {
         let locked = self.lock()?;
         let record = self.load(&locked)?;
-        if let DomainState::Present(living) = living(record.as_ref())?
+        if let DomainState::Present(living) = living(&locked, record.as_ref())?
             && living.iter().any(|entry| !gone.contains(&entry.id))
         {
             return Ok(EnterOutcome::Present(living));
@@ -145,7 +167,7 @@ impl DomainRegistry {
                 "writing down an address above 1024 bytes",
             )(too_long));
         }
-        sweep_sockets(&self.domain)?;
+        locked.sweep_stations()?;
         let alone = ViewDecision {
             view: 1,
             digest: 0,
@@ -155,7 +177,8 @@ impl DomainRegistry {
             Some(record) => record.followed_by(alone),
             None => ViewRecord::new(self.me.host, alone),
         };
-        locked.replace(&record?.write())?;
+        locked.write(&record?.write())?;
+        self.domain.show(self.me.id);
         Ok(EnterOutcome::Founded)
     }
 
@@ -202,12 +225,12 @@ impl DomainRegistry {
             });
         }
         let next = record.followed_by(next.clone())?;
-        Ok(locked.replace(&next.write())?)
+        Ok(locked.write(&next.write())?)
     }
 
     /// Whether this host can tell that the process of a member has ended.
     pub fn is_known_dead(&self, member: &MemberEntry) -> bool {
-        member.host == self.me.host && process::start_time(member.pid) != Some(member.start)
+        member.host == self.me.host && !self.domain.lives(member)
     }
 
     /// Records a view that others have decided and that has this member. The record never
@@ -220,7 +243,9 @@ impl DomainRegistry {
         }
         let locked = self.lock()?;
         let record = self.load(&locked)?;
-        self.follow(&locked, record, decision)
+        self.follow(&locked, record, decision)?;
+        self.domain.show(self.me.id);
+        Ok(())
     }
 
     /// Brings the record up to date with a decision made elsewhere.
@@ -238,7 +263,7 @@ impl DomainRegistry {
                 record.followed_by(decided.clone())?
             }
             // The record is of a group of which no other member of this host is alive.
-            Some(record) if !record.lives_here_besides(me, process::boot()?) => fresh()?,
+            Some(record) if !lives_here_besides(locked, &record, me)? => fresh()?,
             Some(record) => {
                 let leaving = decided.members.iter().all(|member| member.id != me);
                 if leaving || record.has(me) && record.decision.view > decided.view {
@@ -253,7 +278,7 @@ impl DomainRegistry {
             }
             None => fresh()?,
         };
-        locked.replace(&next.write())
+        locked.write(&next.write())
     }
 
     /// Removes this member from the record. Idempotent. Waits up to 5 s for the lock.
@@ -264,6 +289,7 @@ impl DomainRegistry {
         if self.owner.is_inherited() || self.left.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
+        self.domain.hide(self.me.id);
         let locked = self.lock()?;
         let Some(mut record) = self.load(&locked)? else {
             return Ok(());
@@ -274,7 +300,7 @@ impl DomainRegistry {
         if members.len() == before {
             return Ok(());
         }
-        locked.replace(&record.write())
+        locked.write(&record.write())
     }
 
     fn lock(&self) -> Result<Locked, SetupError> {
@@ -285,10 +311,7 @@ impl DomainRegistry {
         let Some(text) = locked.read()? else {
             return Ok(None);
         };
-        let record = ViewRecord::read(&text).ok_or_else(|| locked.invalid_record())?;
-        if record.boot == process::boot()? && !record.decision.members.is_empty() {
-            locked.check_namespace(record.namespace)?;
-        }
+        let record = ViewRecord::read(text).ok_or_else(|| locked.invalid_record())?;
         Ok(Some(record))
     }
 }
@@ -302,9 +325,15 @@ impl Drop for DomainRegistry {
     }
 }
 
-fn living(record: Option<&ViewRecord>) -> Result<DomainState, SetupError> {
+fn lives_here_besides(locked: &Locked, record: &ViewRecord, me: u128) -> Result<bool, SetupError> {
+    let lives = |member: &MemberEntry| locked.lives(member);
+    Ok(record.lives_here_besides(me, process::boot()?, lives))
+}
+
+fn living(locked: &Locked, record: Option<&ViewRecord>) -> Result<DomainState, SetupError> {
     let boot = process::boot()?;
-    let living = record.map_or_else(Vec::new, |record| record.living(boot));
+    let lives = |member: &MemberEntry| locked.lives(member);
+    let living = record.map_or_else(Vec::new, |record| record.living(boot, lives));
     Ok(if living.is_empty() {
         DomainState::Empty
     } else {

@@ -1,7 +1,9 @@
 //! Errors of setting up a member's resources on this host.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
 
 /// Why a station, a registry or a row could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +16,17 @@ pub enum SetupError {
         path: PathBuf,
         /// What is wrong, and what would be right.
         problem: String,
+    },
+    /// The domain's directory, or a file in it, cannot be opened, or given the room that it
+    /// needs, or written.
+    #[error("{} cannot be {what}: {source}", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// What was attempted.
+        what: &'static str,
+        /// What the kernel said.
+        source: io::Error,
     },
     /// Other members of this host are in a view that does not have this member: its own
     /// view never replaces that one.
@@ -73,6 +86,52 @@ pub enum SetupError {
 }
 
 impl SetupError {
+    /// Whether the system lacks what was asked of it: space, memory, descriptors.
+    pub fn is_out_of_resources(&self) -> bool {
+        match self {
+            Self::Record { .. } | Self::Memory { .. } => true,
+            Self::System { source, .. } => [
+                Errno::NOSPC,
+                Errno::DQUOT,
+                Errno::MFILE,
+                Errno::NFILE,
+                Errno::NOMEM,
+                Errno::NOBUFS,
+                Errno::NOLCK,
+                Errno::AGAIN,
+            ]
+            .iter()
+            .any(|errno| source.raw_os_error() == Some(errno.raw_os_error())),
+            _ => false,
+        }
+    }
+
+    /// Whether it is of this process, or of the file system, and says nothing of the group.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Directory { .. } | Self::Record { .. } | Self::System { .. } => true,
+            Self::Memory { .. } | Self::NoFutexWaitv => true,
+            Self::Elsewhere { .. } | Self::ProtocolViolation { .. } | Self::RowMismatch { .. } => {
+                false
+            }
+        }
+    }
+
+    /// An error of the file `name` of a directory, or of the directory if that is empty.
+    pub(super) fn record(
+        directory: &Path,
+        name: &str,
+        what: &'static str,
+        source: impl Into<io::Error>,
+    ) -> Self {
+        let path = match name {
+            "" => directory.to_owned(),
+            name => directory.join(name),
+        };
+        let source = source.into();
+        Self::Record { path, what, source }
+    }
+
     /// For `map_err`.
     pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl Fn(E) -> Self {
         move |source| Self::System {

@@ -17,29 +17,41 @@
 //! [`ShmSegment`]s are opened and closed. The [`DomainRegistry`] (`domain_registry`, over
 //! `view_record`) holds the decisions about a domain that must be unique.
 //!
-//! Below them are rows (`memory`), the domain's directory and lock (`domain`), packets
-//! (`socket`), descriptors (`descriptor`), facts about processes (`process`), and the kinds
-//! of doorbells (`doorbell`).
+//! Below them are rows (`memory`), the domain's record and what happens when its files fail or
+//! are removed (`domain`, `locked_record`), the files (`domain_files`, `record_file`,
+//! `station_name`, `file_lock`, `default_directory`), a sign of life beside them (`presence`),
+//! packets (`socket`), descriptors (`descriptor`), facts about processes (`process`), and the
+//! kinds of doorbells (`doorbell`).
 //!
 //! Members trust each other as processes of one user do: a descriptor from another user is
-//! never accepted; one of the same user is checked for its kind. All members live in one pid
-//! namespace. A process that forks keeps its membership; the child has none, and must use
-//! neither station nor fabric.
+//! never accepted; one of the same user is checked for its kind. Members may live in different
+//! pid namespaces (containers) if they share the directory: a member watches another one by a
+//! pidfd that it got through the socket between them, and asks whether a process that it is
+//! not connected with is alive by connecting to its socket. A process that forks keeps its
+//! membership; the child has none, and must use neither station nor fabric.
 
+mod default_directory;
 mod descriptor;
 mod domain;
+mod domain_files;
 mod domain_registry;
 mod doorbell;
 pub(crate) mod error;
+mod file_lock;
+mod locked_record;
 mod memory;
+mod presence;
 mod process;
+mod record_file;
 mod socket;
 mod station;
+mod station_name;
 mod view_record;
 
 pub use crate::station::error::StationError;
 pub use crate::station::event::{MESSAGE_LEN_MAX, StationEvent};
-pub use domain::{default_domain_directory, host_id};
+pub use default_directory::default_domain_directory;
+pub use domain::host_id;
 pub use domain_registry::{DecisionRefused, DomainRegistry, DomainState, EnterOutcome};
 pub use doorbell::DoorbellChoice;
 pub use error::SetupError;

@@ -1,13 +1,18 @@
 //! Facts about processes from the kernel: whether one is alive, and its identity.
 
 use std::io;
+use std::sync::OnceLock;
 
 use super::error::SetupError;
 
 /// Start time of a process, in clock ticks since boot; `None` once it has ended, even if its
 /// parent has not waited for it yet.
 pub(super) fn start_time(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    read_start_time(&format!("/proc/{pid}/stat"))
+}
+
+fn read_start_time(path: &str) -> Option<u64> {
+    let stat = std::fs::read_to_string(path).ok()?;
     // The name may hold any character, so fields are counted from the last bracket: state
     // is the 3rd field of proc_pid_stat(5), the start time the 22nd.
     let (_, fields) = stat.rsplit_once(')')?;
@@ -21,7 +26,8 @@ pub(super) fn start_time(pid: u32) -> Option<u64> {
 
 /// Start time of this process.
 pub(super) fn own_start_time() -> Result<u64, SetupError> {
-    start_time(std::process::id())
+    // Its pid may be another one in the pid namespace of this /proc.
+    read_start_time("/proc/self/stat")
         .ok_or_else(|| io::Error::other("no start time in /proc/self/stat"))
         .map_err(SetupError::system("looking at the own process"))
 }
@@ -31,6 +37,29 @@ pub(super) fn namespace() -> Result<u64, SetupError> {
     let stat = rustix::fs::stat("/proc/self/ns/pid");
     Ok(stat
         .map_err(SetupError::system("looking at /proc/self/ns/pid"))?
+        .st_ino)
+}
+
+/// The pid namespace whose processes can be looked up here: that of this process, or 0, which
+/// is none, where `/proc` shows another one.
+pub(super) fn visible_namespace() -> Result<u64, SetupError> {
+    static KNOWN: OnceLock<(u32, u64)> = OnceLock::new();
+    let pid = std::process::id();
+    // A forked child may be in another namespace.
+    if let Some((_, known)) = KNOWN.get().filter(|known| known.0 == pid) {
+        return Ok(*known);
+    }
+    let is_own = start_time(pid) == Some(own_start_time()?);
+    let visible = if is_own { namespace()? } else { 0 };
+    let _ = KNOWN.set((pid, visible));
+    Ok(visible)
+}
+
+/// The mount namespace of this process.
+pub(super) fn mount_namespace() -> Result<u64, SetupError> {
+    let stat = rustix::fs::stat("/proc/self/ns/mnt");
+    Ok(stat
+        .map_err(SetupError::system("looking at /proc/self/ns/mnt"))?
         .st_ino)
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -86,12 +86,49 @@ pub(super) fn accept(listener: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
     }
 }
 
-/// Process and user at the other end of a connection.
+/// Process and user at the other end of a connection. The process is 0 if it is not visible
+/// in the pid namespace of this one.
 pub(super) fn peer(connection: &OwnedFd) -> Result<(u32, u32), Errno> {
-    // A process of another pid namespace would be 0 here; the check of the record's
-    // namespace keeps such processes from connecting.
-    let cred = rustix::net::sockopt::socket_peercred(connection)?;
-    Ok((cred.pid.as_raw_nonzero().get() as u32, cred.uid.as_raw()))
+    // Not by rustix, whose process ids are never 0.
+    let [pid, uid, _] = peer_option(connection, libc::SO_PEERCRED)?;
+    Ok((pid as u32, uid as u32))
+}
+
+/// A pidfd of the process at the other end of a connection; `None` if it has ended and its
+/// parent has waited for it. Fails where the kernel is older than 6.5.
+pub(super) fn peer_pidfd(connection: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
+    const SO_PEERPIDFD: libc::c_int = 77;
+    match peer_option(connection, SO_PEERPIDFD) {
+        // SAFETY: the kernel has just made this descriptor for this process, and nothing else
+        // knows its number.
+        Ok([fd]) => Ok(Some(unsafe { OwnedFd::from_raw_fd(fd) })),
+        Err(Errno::SRCH | Errno::INVAL) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Reads an option of a Unix socket that is `N` integers.
+fn peer_option<const N: usize>(
+    connection: &OwnedFd,
+    option: libc::c_int,
+) -> Result<[libc::c_int; N], Errno> {
+    let mut value = [-1; N];
+    let mut len = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: `value` has `len` bytes, of which the kernel writes at most `len`, and any bytes
+    // are integers; `connection` is open.
+    let done = unsafe {
+        libc::getsockopt(
+            connection.as_raw_fd(),
+            libc::SOL_SOCKET,
+            option,
+            value.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    match done {
+        0 => Ok(value),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+    }
 }
 
 /// Sends one packet if the socket has room.

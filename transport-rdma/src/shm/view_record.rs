@@ -1,8 +1,7 @@
 //! The text of a domain's record: the current view on this host.
 //!
 //! ```text
-//! spindle-dds-domain 3
-//! <pid namespace> <boot id> <host of the writer>
+//! <boot id> <host of the writer>
 //! <view> <digest> [<view> <digest> of those before it, the last first]
 //! <member id> <its host> <pid> <start time> <address>      one line a member
 //! ```
@@ -10,12 +9,14 @@
 
 use super::error::SetupError;
 use super::process;
+use super::station_name::StationName;
 use crate::fabric::peers::MEMBERS_MAX;
-
-const HEADER: &str = "spindle-dds-domain 3";
 
 /// Longest address of a member, in bytes.
 pub(super) const ADDRESS_LEN_MAX: usize = 1024;
+
+/// Most bytes of a text without its members.
+const HEAD_LEN_MAX: usize = 512;
 
 /// Number of earlier decisions that are remembered: a member that records one again, late,
 /// is told that it is recorded.
@@ -49,6 +50,18 @@ impl MemberEntry {
             address,
         })
     }
+
+    /// The number of the pid namespace in which `pid` counts, as `/proc/PID/ns/pid` has it; `None`
+    /// if the address does not tell.
+    pub fn pid_namespace(&self) -> Option<u64> {
+        StationName::in_address(&self.address, self.id).map(|name| name.namespace)
+    }
+
+    /// Most bytes that it takes in a text.
+    pub(super) fn text_len(&self) -> usize {
+        // Ids, host, pid, start, address, and what separates them.
+        32 + 32 + 10 + 20 + 2 * self.address.len().max(1) + 5
+    }
 }
 
 /// A view on which the members have agreed.
@@ -66,7 +79,6 @@ pub struct ViewDecision {
 /// The content of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ViewRecord {
-    pub(super) namespace: u64,
     pub(super) boot: u128,
     /// The host on which the record lies.
     pub(super) host: u128,
@@ -79,7 +91,6 @@ impl ViewRecord {
     /// The first record of a domain, by a member of `host` in this process.
     pub(super) fn new(host: u128, decision: ViewDecision) -> Result<Self, SetupError> {
         Ok(Self {
-            namespace: process::namespace()?,
             boot: process::boot()?,
             host,
             decision,
@@ -108,20 +119,34 @@ impl ViewRecord {
         self.decision.members.iter().any(|member| member.id == id)
     }
 
-    /// The members that are alive, as far as this host can tell. `boot` is the current one.
-    pub(super) fn living(&self, boot: u128) -> Vec<MemberEntry> {
-        let lives = |entry: &&MemberEntry| {
-            entry.host != self.host
-                || self.boot == boot && process::start_time(entry.pid) == Some(entry.start)
-        };
+    /// The members that are alive, as far as this host can tell. `boot` is the current one;
+    /// `lives` tells of a member of this host.
+    pub(super) fn living(
+        &self,
+        boot: u128,
+        lives: impl Fn(&MemberEntry) -> bool,
+    ) -> Vec<MemberEntry> {
+        let is_living =
+            |entry: &&MemberEntry| entry.host != self.host || self.boot == boot && lives(entry);
         let members = self.decision.members.iter();
-        members.filter(lives).cloned().collect()
+        members.filter(is_living).cloned().collect()
     }
 
-    /// Whether another member on this host is alive. `boot` is the current one.
-    pub(super) fn lives_here_besides(&self, me: u128, boot: u128) -> bool {
-        let mut living = self.living(boot).into_iter();
-        living.any(|entry| entry.host == self.host && entry.id != me)
+    /// Whether another member on this host is alive. Arguments as of [`living`](Self::living).
+    pub(super) fn lives_here_besides(
+        &self,
+        me: u128,
+        boot: u128,
+        lives: impl Fn(&MemberEntry) -> bool,
+    ) -> bool {
+        let members = self.decision.members.iter();
+        let mut others = members.filter(|entry| entry.host == self.host && entry.id != me);
+        self.boot == boot && others.any(lives)
+    }
+
+    /// Room that the text of a record needs for members that take `members` bytes.
+    pub(super) fn room(members: usize) -> usize {
+        HEAD_LEN_MAX + members
     }
 
     pub(super) fn write(&self) -> String {
@@ -131,8 +156,8 @@ impl ViewRecord {
             members,
         } = &self.decision;
         let mut text = format!(
-            "{HEADER}\n{} {:032x} {:032x}\n{view} {digest:016x}",
-            self.namespace, self.boot, self.host
+            "{:032x} {:032x}\n{view} {digest:016x}",
+            self.boot, self.host
         );
         for (view, digest) in &self.before {
             text += &format!(" {view} {digest:016x}");
@@ -153,14 +178,10 @@ impl ViewRecord {
 
     pub(super) fn read(text: &str) -> Option<Self> {
         let mut lines = text.strip_suffix('\n')?.split('\n');
-        if lines.next() != Some(HEADER) {
-            return None;
-        }
-        let [namespace, boot, host] = fields(lines.next()?)?;
+        let [boot, host] = fields(lines.next()?)?;
         let ((view, digest), before) = read_decisions(lines.next()?)?;
         let members: Vec<_> = lines.map(read_entry).collect::<Option<_>>()?;
         let record = Self {
-            namespace: namespace.parse().ok()?,
             boot: u128::from_str_radix(boot, 16).ok()?,
             host: u128::from_str_radix(host, 16).ok()?,
             decision: ViewDecision {
@@ -289,11 +310,9 @@ mod tests {
         let ends: Vec<_> = text.match_indices('\n').map(|(at, _)| at + 1).collect();
         for end in 0..text.len() {
             // A record without its last members is valid text; records are replaced whole.
-            let whole = ends[2..].contains(&end);
+            let whole = ends[1..].contains(&end);
             assert_eq!(ViewRecord::read(&text[..end]).is_some(), whole, "{end}");
         }
-        let version_2 = text.replace("domain 3", "domain 2");
-        assert_eq!(ViewRecord::read(&version_2), None);
         assert_eq!(ViewRecord::read(&text.replace(" 7 ", " x ")), None);
     }
 
@@ -301,12 +320,35 @@ mod tests {
     fn members_of_other_hosts_count_as_alive_and_of_an_earlier_boot_as_dead() {
         let mut record = record(3);
         let boot = record.boot;
-        assert_eq!(record.living(boot).len(), 3, "of another host");
+        let lives = |member: &MemberEntry| member.pid != 7;
+        assert_eq!(record.living(boot, lives).len(), 3, "of another host");
+        assert!(!record.lives_here_besides(9, boot, lives));
         record.host = 1 << 100;
-        assert_eq!(record.living(boot), [], "no such process");
+        assert_eq!(record.living(boot, lives), [], "no such process");
         let here = MemberEntry::here(9, 1 << 100, vec![]).expect("a process");
         record.decision.members.push(here.clone());
-        assert_eq!(record.living(boot), [here]);
-        assert_eq!(record.living(boot + 1), []);
+        assert_eq!(record.living(boot, lives), [here]);
+        assert!(record.lives_here_besides(8, boot, lives));
+        assert!(!record.lives_here_besides(9, boot, lives));
+        assert_eq!(record.living(boot + 1, lives), []);
+    }
+
+    #[test]
+    fn a_text_has_no_more_bytes_than_its_room() {
+        for members in [0, 1, MEMBERS_MAX] {
+            let mut record = record(members);
+            for _ in 0..20 {
+                record = record
+                    .followed_by(record.decision.clone())
+                    .expect("a record");
+            }
+            record
+                .decision
+                .members
+                .iter_mut()
+                .for_each(|it| it.pid = u32::MAX);
+            let members = record.decision.members.iter().map(MemberEntry::text_len);
+            assert!(record.write().len() <= ViewRecord::room(members.sum()));
+        }
     }
 }

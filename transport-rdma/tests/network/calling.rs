@@ -120,7 +120,8 @@ fn stations_of_one_host_connect_by_shared_memory() {
 #[test]
 fn hosts_differ_by_their_directories() {
     let (here, there) = (host(), host());
-    let id = |directory: &tempfile::TempDir| shm::host_id(Some(directory.path())).expect("an id");
+    let id =
+        |directory: &tempfile::TempDir| shm::host_id(7, Some(directory.path())).expect("an id");
     assert_eq!(id(&here), id(&here));
     assert_ne!(id(&here), id(&there));
     let station = Station::open(&options(&here, 1, network())).expect("a station");

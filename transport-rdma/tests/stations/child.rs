@@ -44,8 +44,19 @@ pub(crate) struct Process {
 impl Process {
     /// Its number decides how it sleeps: odd ones on an event descriptor.
     pub(crate) fn start(directory: &Path, id: u128) -> Self {
-        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        Self::start_by(&[], directory, id)
+    }
+
+    /// Started by a program that runs it with the arguments that follow.
+    pub(crate) fn start_by(starter: &[&str], directory: &Path, id: u128) -> Self {
+        let this = std::env::current_exe().expect("this program");
+        let mut words = starter
+            .iter()
+            .map(std::ffi::OsStr::new)
+            .chain([this.as_os_str()]);
+        let mut command = Command::new(words.next().expect("a program"));
         command
+            .args(words)
             .args(["--exact", "child::process", "--nocapture"])
             .env(DIRECTORY, directory)
             .env(ID, id.to_string())
@@ -113,6 +124,16 @@ impl Process {
     pub(crate) fn descriptors(&self) -> usize {
         let directory = format!("/proc/{}/fd", self.child.id());
         std::fs::read_dir(directory).expect("it runs").count()
+    }
+
+    /// From now on it cannot write to files.
+    pub(crate) fn forbid_writing(&self) {
+        let pid = Some(Pid::from_child(&self.child));
+        let none = rustix::process::Rlimit {
+            current: Some(0),
+            maximum: None,
+        };
+        rustix::process::prlimit(pid, rustix::process::Resource::Fsize, none).expect("limited");
     }
 
     /// Stops it, and returns once it is stopped.
@@ -211,7 +232,8 @@ struct Participant {
     /// By epoch.
     segments: BTreeMap<u64, Arc<ShmSegment>>,
     worker: Option<JoinHandle<String>>,
-    register: Option<DomainRegistry>,
+    /// With its domain.
+    register: Option<(u32, DomainRegistry)>,
 }
 
 impl Participant {
@@ -342,22 +364,26 @@ impl Participant {
         format!("{before:?} {:?}", Some(spare()))
     }
 
-    /// Entries are written as `id:pid:start`; the host of all is 1.
+    /// Entries are written as `id:pid:start:address`; the host of all is 1.
     fn record(&mut self, words: &[&str]) -> String {
         let id = self.station.id();
         match words {
             ["entry"] => {
-                let me = MemberEntry::here(id, 1, vec![]).expect("a process");
-                format!("{}:{}:{}", me.id, me.pid, me.start)
+                let me = MemberEntry::here(id, 1, self.station.address()).expect("a process");
+                format!("{}:{}:{}:{}", me.id, me.pid, me.start, hex(&me.address))
             }
             ["enter", domain, at_ns] => {
-                let me = MemberEntry::here(id, 1, vec![1, 2]).expect("a process");
-                let register = DomainRegistry::open(number(domain), Some(&self.directory), me);
-                let register = register.expect("a register");
+                let domain = number(domain);
+                // That of an earlier attempt is used again: dropped, it would take this member out
+                // of the record.
+                if self.register.as_ref().is_none_or(|it| it.0 != domain) {
+                    let me = MemberEntry::here(id, 1, self.station.address()).expect("a process");
+                    let register = DomainRegistry::open(domain, Some(&self.directory), me);
+                    self.register = Some((domain, register.expect("a register")));
+                }
+                let (_, register) = self.register.as_ref().expect("opened");
                 wait_until(number(at_ns));
-                let entered = register.enter();
-                self.register = Some(register);
-                match entered {
+                match register.enter() {
                     Ok(EnterOutcome::Founded) => "founded".into(),
                     Ok(EnterOutcome::Present(living)) => {
                         let ids: Vec<_> = living.iter().map(|entry| entry.id).collect();
@@ -378,7 +404,7 @@ impl Participant {
                     members,
                 };
                 wait_until(number(at_ns));
-                let register = self.register.as_ref().expect("entered");
+                let (_, register) = self.register.as_ref().expect("entered");
                 let decided = register.decide(number(from), &next, true);
                 decided.map_or_else(|refusal| refusal.to_string(), |()| "decided".into())
             }
@@ -394,7 +420,7 @@ fn entry(text: &str) -> MemberEntry {
         host: 1,
         pid: number(fields[1]),
         start: number(fields[2]),
-        address: vec![],
+        address: unhex(fields[3]),
     }
 }
 

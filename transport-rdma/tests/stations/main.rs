@@ -4,8 +4,12 @@
 mod child;
 mod connections;
 mod deaths;
+mod files;
 #[path = "../fork/mod.rs"]
 mod fork;
+#[path = "../inside/mod.rs"]
+mod inside;
+mod namespaces;
 mod record;
 mod segments;
 mod strangers;

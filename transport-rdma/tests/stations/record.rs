@@ -162,16 +162,43 @@ fn invalid_views_are_refused() {
         .expect("a good one");
 }
 
+fn try_register(directory: &Path, id: u128) -> Result<DomainRegistry, SetupError> {
+    let me = MemberEntry::here(id, 1, b"here".to_vec()).expect("a process");
+    DomainRegistry::open(DOMAIN, Some(directory), me)
+}
+
 #[test]
-fn a_record_of_another_version_is_never_taken_for_an_empty_domain() {
+fn a_record_of_a_later_version_or_of_another_program_is_never_taken_for_an_empty_domain() {
+    for content in ["spindle-dds-domain 5\nwhatever\n", "something else"] {
+        let directory = directory();
+        let record = directory.path().join(format!("domain-{DOMAIN}.record"));
+        std::fs::write(&record, content).expect("written");
+        let error = try_register(directory.path(), 1).expect_err("unknown");
+        assert!(
+            error.to_string().contains("cannot be understood"),
+            "{error}"
+        );
+        assert_eq!(std::fs::read(&record).expect("read"), content.as_bytes());
+    }
+}
+
+#[test]
+fn a_record_of_an_earlier_version_is_replaced_once_no_station_answers() {
     let directory = directory();
+    let mut old = Process::start(directory.path(), 1);
     let record = directory.path().join(format!("domain-{DOMAIN}.record"));
-    std::fs::write(record, "spindle-dds-domain 4\nwhatever\n").expect("written");
-    let error = register(directory.path(), 1).enter().expect_err("unknown");
+    // A new file, as earlier versions wrote it.
+    std::fs::remove_file(&record).expect("removed");
+    std::fs::write(&record, "spindle-dds-domain 3\n1 2 3\n4 5\n").expect("written");
+    let error = try_register(directory.path(), 2).expect_err("its station answers");
+    let text = error.to_string();
     assert!(
-        error.to_string().contains("cannot be understood"),
-        "{error}"
+        text.contains("version 3") && text.contains("running"),
+        "{text}"
     );
+    old.kill();
+    let entered = register(directory.path(), 2).enter().expect("entered");
+    assert_eq!(entered, EnterOutcome::Founded);
 }
 
 fn here(id: u128) -> MemberEntry {

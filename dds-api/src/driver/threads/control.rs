@@ -20,7 +20,9 @@ use std::time::{Duration, Instant};
 use spindle_dds_core::PreparedView;
 use spindle_dds_core::membership::{self, Member, MemberId, Preparation, Refusal, Request, View};
 use spindle_dds_transport::hybrid::Station;
-use spindle_dds_transport::shm::{self, DomainRegistry, MemberEntry, StationEvent};
+use spindle_dds_transport::shm::{
+    self, DecisionRefused, DomainRegistry, MemberEntry, StationEvent,
+};
 
 use crate::discovery::{self, ParticipantInfo, Types};
 use crate::driver::endpoints::announced_matches::AnnouncementReader;
@@ -131,8 +133,9 @@ impl ControlThread {
 
     // From view to view.
 
-    /// Records a decision by compare-and-set in the domain's record. With members on other hosts,
-    /// the majority has decided, and the record follows.
+    /// Records a decision by compare-and-set in the domain's record: a member of this host that
+    /// cannot write it leaves, and the next leader decides. With members on other hosts, the
+    /// majority has decided, and the record follows: a failure is a warning.
     fn decide(&self, decision: &membership::Decision) -> std::result::Result<(), String> {
         let next = &decision.next;
         let recorded = recorded(next, decision.digest);
@@ -140,13 +143,19 @@ impl ControlThread {
         let mut hosts = self.view.members.iter().map(|member| member.host);
         let here = hosts.next();
         let one_host = hosts.all(|host| Some(host) == here);
-        let decided = self.register.decide(next.id - 1, &recorded, one_host);
-        decided.map_err(|error| error.to_string())
+        match self.register.decide(next.id - 1, &recorded, one_host) {
+            Err(DecisionRefused::Domain(error)) if error.is_local() && !one_host => {
+                tracing::warn!(view = next.id, %error, "a view is not recorded on this host");
+                Ok(())
+            }
+            decided => decided.map_err(|error| error.to_string()),
+        }
     }
 
     /// Begins the next view.
     fn go_on(&mut self, session: &Session, next: &Arc<View>, digest: u64) -> ControlFlow<()> {
-        self.view = next.clone();
+        // The first view has no view before it.
+        let is_first = std::mem::replace(&mut self.view, next.clone()).id == next.id;
         self.digest = digest;
         let newcomers: Vec<u128> = next.members.iter().map(|it| it.id.0).collect();
         for id in newcomers.iter().filter(|id| self.asked.contains(id)) {
@@ -158,10 +167,7 @@ impl ControlThread {
             return ControlFlow::Continue(());
         }
         // Recorded first: participants that start on this host must find the view.
-        let noted = recorded(next, digest).and_then(|recorded| {
-            let noted = self.register.record(&recorded);
-            noted.map_err(|error| Error::Error(error.to_string()))
-        });
+        let noted = self.record(next, digest, is_first);
         let segments = noted.and_then(|()| self.segments(next, self.preparation));
         let installed = segments.and_then(|segments| {
             session.prepare(self.announcements.read(next, &self.local_endpoints));
@@ -180,6 +186,19 @@ impl ControlThread {
         }
         session.send_waiters().wake_all();
         ControlFlow::Continue(())
+    }
+
+    /// Brings the domain's record up to date. A failure of this host's file system is a warning:
+    /// the view is decided, and the next one is recorded as a whole. But the first view of a
+    /// newcomer must be there, for newcomers after it.
+    fn record(&self, next: &View, digest: u64, is_first: bool) -> Result<()> {
+        match self.register.record(&recorded(next, digest)?) {
+            Err(error) if error.is_local() && !is_first => {
+                tracing::warn!(view = next.id, %error, "a view is not recorded on this host");
+                Ok(())
+            }
+            noted => noted.map_err(|error| Error::Error(error.to_string())),
+        }
     }
 
     /// Tells the members why this one is about to leave the group. They would only see it go.
@@ -388,10 +407,21 @@ impl ControlThread {
         if self.view.rank(newcomer.id).is_some() {
             return self.welcome(id);
         }
+        if !self.asked.contains(&id)
+            && let Err(error) = self.make_room(&newcomer)
+        {
+            return self.refuse(id, &error.to_string());
+        }
         if self.asked.insert(id) {
             session.control_queue().count_join_request();
         }
         session.engine().request(Request::Join(newcomer));
+    }
+
+    /// Gets the room in the domain's record that a view with the newcomer needs.
+    fn make_room(&self, newcomer: &Member) -> Result<()> {
+        let room = self.register.make_room(&entry(newcomer)?);
+        room.map_err(|error| Error::OutOfResources(error.to_string()))
     }
 
     /// Whether a newcomer is compatible with the members.

@@ -1,28 +1,24 @@
 //! The address of a station on its host: a socket in the domain's directory, named after its
 //! process, so that sockets of processes that have ended can be recognized and removed.
 
-use crate::shm::domain::Domain;
 use crate::shm::error::SetupError;
 use crate::shm::process;
+use crate::shm::station_name::{MAGIC, SUFFIX, StationName};
 
-const MAGIC: &[u8] = b"shm1";
-const SUFFIX: &str = ".station";
 const NAME_LEN_MAX: usize = 80;
 
 /// An address on this host, valid for all that use the same domain directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) id: u128,
-    /// Pid namespace, pid, start time and a random number: the name of the socket.
+    /// The name of the socket: a [`StationName`].
     name: String,
 }
 
 impl Address {
     /// A new address in this process.
     pub(super) fn here(id: u128) -> Result<Self, SetupError> {
-        let (pid, start) = (std::process::id(), process::own_start_time()?);
-        let (namespace, nonce) = (process::namespace()?, process::random_word()?);
-        let name = format!("{namespace}-{pid}-{start}-{nonce:016x}");
+        let name = StationName::here()?.to_string();
         Ok(Self { id, name })
     }
 
@@ -41,26 +37,17 @@ impl Address {
         })
     }
 
+    /// Whether its process may be alive.
+    pub(super) fn may_live(&self) -> Result<bool, SetupError> {
+        let here = process::visible_namespace()?;
+        let name = StationName::read(&self.name);
+        Ok(name.is_some_and(|name| name.lives(here) != Some(false)))
+    }
+
     /// The name of the socket file within its domain.
     pub(super) fn file(&self) -> String {
         format!("{}{SUFFIX}", self.name)
     }
-}
-
-/// Removes the sockets of processes that have ended.
-pub(crate) fn sweep_sockets(domain: &Domain) -> Result<(), SetupError> {
-    let here = process::namespace()?;
-    domain.sweep_files(SUFFIX, |name| has_ended(name, here) == Some(true));
-    Ok(())
-}
-
-/// Whether the process that named the socket has ended; `None` if this cannot be told here.
-fn has_ended(name: &str, here: u64) -> Option<bool> {
-    let mut fields = name.split('-');
-    let mut next = || fields.next()?.parse::<u64>().ok();
-    let (namespace, pid, start) = (next()?, next()?, next()?);
-    let living = process::start_time(u32::try_from(pid).ok()?);
-    (namespace == here).then_some(living != Some(start))
 }
 
 #[cfg(test)]
@@ -79,16 +66,5 @@ mod tests {
             let bytes = [MAGIC, &[0; 16], name.as_bytes()].concat();
             assert_eq!(Address::read(&bytes), None, "{name}");
         }
-    }
-
-    #[test]
-    fn sockets_of_ended_processes_are_recognized() {
-        let mine = Address::here(7).expect("an address").name;
-        let here = process::namespace().expect("a namespace");
-        assert_eq!(has_ended(&mine, here), Some(false));
-        assert_eq!(has_ended(&mine, here + 1), None);
-        let dead = format!("{here}-{}-1-0", std::process::id());
-        assert_eq!(has_ended(&dead, here), Some(true));
-        assert_eq!(has_ended("what", here), None);
     }
 }

@@ -16,6 +16,10 @@ use crate::station::error::StationError;
 /// Pause between two calls of a peer that is busy or is calling this station.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
+/// How long a missing socket of a living process is waited for: it is made anew at once by a
+/// member that records the view of a newcomer.
+const SOCKET_WITHIN: Duration = Duration::from_millis(500);
+
 /// See [`Station::connect`](super::Station::connect).
 pub(super) fn connect(
     shared: &Arc<Shared>,
@@ -29,6 +33,7 @@ pub(super) fn connect(
     }
     let unreachable = |reason: String| Err(StationError::Unreachable { id, reason });
     let mut excuse = "it did not answer in time".to_owned();
+    let socket_until = deadline.min(Instant::now() + SOCKET_WITHIN);
     let mut state = shared.state();
     loop {
         if state.stopped {
@@ -48,7 +53,7 @@ pub(super) fn connect(
             Some(CallFailure::Already(reason)) => excuse = reason,
             None if state.peers.contains_key(&id) => {}
             None => {
-                if state.call_to(id).is_some() || call(shared, &mut state, target)? {
+                if state.call_to(id).is_some() || call(shared, &mut state, target, socket_until)? {
                     until = deadline;
                 }
             }
@@ -63,13 +68,21 @@ pub(super) fn connect(
     }
 }
 
-/// Starts a call; false if the peer's backlog is full.
-fn call(shared: &Arc<Shared>, state: &mut State, target: &Address) -> Result<bool, StationError> {
+/// Starts a call; false if the peer's backlog is full, or its socket may come back.
+fn call(
+    shared: &Arc<Shared>,
+    state: &mut State,
+    target: &Address,
+    socket_until: Instant,
+) -> Result<bool, StationError> {
     let id = target.id;
     let unreachable = |reason: String| StationError::Unreachable { id, reason };
-    let socket = match socket::connect(&shared.domain.file_path(&target.file())) {
+    let socket = match socket::connect(&shared.domain.file_path(&target.file()).path) {
         Ok(socket) => socket,
         Err(Errno::AGAIN) => return Ok(false),
+        Err(Errno::NOENT) if Instant::now() < socket_until && target.may_live()? => {
+            return Ok(false);
+        }
         Err(errno) => {
             let domain = shared.domain.id;
             return Err(unreachable(format!(

@@ -1,5 +1,6 @@
 //! The I/O thread of a station: accepts, reads, writes, and watches processes end. It never
-//! waits for a peer: what a peer does not read waits in that peer's queue.
+//! waits for a peer: what a peer does not read waits in that peer's queue. Every few seconds it
+//! looks whether the domain's files are still there.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use super::packet_io;
 use super::shared::Shared;
 use super::state::{Connection, Life, Role, State, try_send};
 use crate::fabric::FailureCause;
+use crate::shm::domain::LOOK_EVERY;
 use crate::shm::socket::{self, Deadline};
 
 /// How long a new connection may stay silent before it is closed.
@@ -20,6 +22,9 @@ const HELLO_WITHIN: Duration = Duration::from_secs(2);
 
 /// Most connections that have not said hello yet; beyond that the oldest is closed.
 const STRANGERS_MAX: usize = 64;
+
+/// Pause before a missing socket is made anew, when that has failed.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 /// Pause in accepting after the system ran out of descriptors.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -46,6 +51,8 @@ pub(super) struct IoThread {
     listener: Arc<OwnedFd>,
     /// No connection is accepted before this time: there were no descriptors left.
     admit_after: Option<Instant>,
+    /// When to look for the domain's files.
+    look_at: Instant,
 }
 
 impl IoThread {
@@ -54,6 +61,7 @@ impl IoThread {
             shared,
             listener: Arc::new(listener),
             admit_after: None,
+            look_at: Instant::now() + LOOK_EVERY,
         }
     }
 
@@ -80,18 +88,22 @@ impl IoThread {
             self.expire_deadlines(&mut state);
             drop(state);
             shared.notify();
+            if shared.is_socket_missing() || Instant::now() >= self.look_at {
+                self.look();
+            }
         }
     }
 
     /// What to wait for, and until when.
     fn sources(&self) -> (Vec<Watched>, Option<Instant>) {
-        let mut deadline = self.admit_after;
+        let mut deadline = Some(self.look_at);
         let mut until = |end: Option<Instant>| {
             deadline = match (deadline, end) {
                 (Some(a), Some(b)) => Some(a.min(b)),
                 (a, b) => a.or(b),
             };
         };
+        until(self.admit_after);
         let mut sources = Vec::new();
         let mut watch = |source, fd: &Arc<OwnedFd>, flags| {
             let fd = Arc::clone(fd);
@@ -198,6 +210,27 @@ impl IoThread {
             }
             let until = Instant::now() + HELLO_WITHIN;
             state.add_connection(Connection::new(connection, pid, Role::Stranger { until }));
+        }
+    }
+
+    /// Looks whether the domain's record and this station's socket are still at their paths.
+    fn look(&mut self) {
+        self.shared.domain.look();
+        self.look_at = Instant::now() + LOOK_EVERY;
+        match self.shared.listen_again() {
+            Ok(Some(listener)) => {
+                // Calls that have come to the one before are taken first.
+                self.accept_connections(&mut self.shared.clone().state());
+                self.listener = Arc::new(listener);
+                let file = self.shared.address.file();
+                tracing::warn!(file, "the socket of a station was removed: it is made anew");
+            }
+            Ok(None) => {}
+            // The lock is held, or the directory is not there, which the domain has logged.
+            Err(error) => {
+                tracing::debug!(%error, "the socket of a station is not made anew");
+                self.look_at = Instant::now() + LOOK_AGAIN_AFTER;
+            }
         }
     }
 

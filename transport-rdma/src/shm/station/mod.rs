@@ -55,7 +55,6 @@ use crate::station::error::StationError;
 use crate::station::event::{EventQueue, MESSAGE_LEN_MAX, QUEUE_LEN_MAX, StationEvent};
 pub use crate::station::segment::{SegmentKey, SegmentRequest};
 
-pub(super) use self::address::sweep_sockets;
 pub use self::options::HostOptions;
 pub use self::segment::ShmSegment;
 
@@ -83,7 +82,7 @@ impl Station {
             (DoorbellChoice::Futex, false) => return Err(SetupError::NoFutexWaitv),
             (_, there) => there,
         };
-        let (shared, listener) = Shared::open(Arc::new(domain), options, futexes)?;
+        let (shared, listener) = Shared::open(domain, options, futexes)?;
         let station = Self {
             shared: Arc::clone(&shared),
             thread: Mutex::new(None),
@@ -93,7 +92,7 @@ impl Station {
         let thread = LibraryThread::named("spindle-station")
             .spawn_with(&options.io, move || io_thread.run())
             .map_err(SetupError::system("starting the thread of a station"))
-            .inspect_err(|_| shared.domain.remove(&shared.address.file()))?;
+            .inspect_err(|_| shared.domain.files().remove(&shared.address.file()))?;
         *station.thread() = Some(thread);
         Ok(station)
     }
@@ -246,7 +245,10 @@ impl Station {
         let Some(thread) = self.thread().take() else {
             return;
         };
-        self.shared.domain.remove(&self.shared.address.file());
+        self.shared
+            .domain
+            .files()
+            .remove(&self.shared.address.file());
         self.shared.state().stopped = true;
         self.shared.events().end();
         self.shared.kick();
@@ -269,7 +271,7 @@ impl Station {
     }
 
     /// The id of its host: see [`host_id`](crate::shm::host_id).
-    pub(crate) fn host_id(&self) -> Result<u128, SetupError> {
+    pub(crate) fn host_id(&self) -> u128 {
         self.shared.domain.host_id()
     }
 

@@ -1,10 +1,11 @@
 //! State shared by a station's handle, its I/O thread and its segments.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::address::{Address, sweep_sockets};
+use super::address::Address;
 use super::options::HostOptions;
 use super::packet::Packet;
 use super::row_prefault::prefault;
@@ -13,7 +14,7 @@ use super::state::State;
 use crate::fabric::peers::Rank;
 use crate::memory::mapping::{Mapping, Populated};
 use crate::shm::descriptor;
-use crate::shm::domain::Domain;
+use crate::shm::domain::{Domain, LOCK_WITHIN, StationSocket};
 use crate::shm::error::SetupError;
 use crate::shm::memory;
 use crate::shm::socket::{self, Deadline};
@@ -24,8 +25,8 @@ use crate::station::segment::SegmentKey;
 /// Most connections that wait to be accepted.
 const BACKLOG: i32 = 512;
 
-/// How long to wait for the domain's lock.
-const LOCK_WITHIN: Duration = Duration::from_secs(5);
+/// How long to wait for the domain's lock in the I/O thread, which peers wait for.
+const LOCK_SHORTLY_WITHIN: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -33,7 +34,7 @@ pub(super) struct Shared {
     pub(super) domain: Arc<Domain>,
     pub(super) sleep: SleepState,
     /// Wakes the I/O thread.
-    kick: OwnedFd,
+    socket: Arc<StationSocket>,
     /// Rows are prefaulted.
     prefault: bool,
     /// Sent with a hello: my doorbell row, my event descriptor, a pidfd.
@@ -47,6 +48,26 @@ pub(super) struct Shared {
     events: Arc<EventQueue>,
     state: Mutex<State>,
     changed: Condvar,
+}
+
+/// Listens at the station's socket, and removes the sockets of processes that have ended:
+/// under the lock, so that no other station removes this new one.
+fn listen(
+    domain: &Arc<Domain>,
+    address: &Address,
+    deadline: Deadline,
+) -> Result<OwnedFd, SetupError> {
+    let locked = domain.lock(deadline)?;
+    locked.sweep_stations()?;
+    let at = locked.files().file_path(&address.file());
+    socket::listen(&at.path, BACKLOG).map_err(|errno| {
+        SetupError::record(
+            domain.path(),
+            &domain.file_name(&address.file()),
+            "listened at",
+            errno,
+        )
+    })
 }
 
 impl Shared {
@@ -67,18 +88,19 @@ impl Shared {
         let (kick, local_lifeline) = (descriptor::event()?, Arc::new(descriptor::event()?));
         let pidfd = Arc::new(descriptor::own_pidfd()?);
         let address = Address::here(options.id)?;
-        // Under the lock, so that no other station sweeps this new socket.
-        let locked = domain.lock(Deadline::after(LOCK_WITHIN))?;
-        sweep_sockets(&domain)?;
-        let listener = socket::listen(&domain.file_path(&address.file()), BACKLOG)
-            .map_err(SetupError::system("listening for members"))?;
-        drop(locked);
+        let listener = listen(&domain, &address, Deadline::after(LOCK_WITHIN))?;
+        let socket = Arc::new(StationSocket {
+            file: address.file(),
+            kick,
+            is_missing: AtomicBool::new(false),
+        });
+        domain.watch(&socket);
         let state = State::new();
         let shared = Self {
             address,
             domain,
             sleep: SleepState::new(own.region(), Arc::clone(&event), futexes),
-            kick,
+            socket,
             prefault: options.prefault,
             row: Arc::new(row),
             event,
@@ -93,6 +115,15 @@ impl Shared {
 
     pub(super) fn id(&self) -> u128 {
         self.address.id
+    }
+
+    /// A new listening socket, if the file of the present one was removed.
+    pub(super) fn listen_again(&self) -> Result<Option<OwnedFd>, SetupError> {
+        if self.domain.has_at_path(&self.address.file()) {
+            return Ok(None);
+        }
+        let deadline = Deadline::after(LOCK_SHORTLY_WITHIN);
+        listen(&self.domain, &self.address, deadline).map(Some)
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -113,11 +144,16 @@ impl Shared {
     /// Wakes the I/O thread.
     pub(super) fn kick(&self) {
         // A full event descriptor is readable already.
-        let _ = signal_eventfd(&self.kick);
+        let _ = signal_eventfd(&self.socket.kick);
     }
 
     pub(super) fn kicked(&self) -> &OwnedFd {
-        &self.kick
+        &self.socket.kick
+    }
+
+    /// Whether the station's socket was found missing since the last call.
+    pub(super) fn is_socket_missing(&self) -> bool {
+        self.socket.is_missing.swap(false, Ordering::AcqRel)
     }
 
     /// Wakes threads that wait for a change of the state.

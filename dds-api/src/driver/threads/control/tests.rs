@@ -35,7 +35,7 @@ fn member(directory: &Path, id: u128) -> (Station, Member) {
         network: None,
     });
     let station = station.unwrap();
-    let host = shm::host_id(Some(directory)).unwrap();
+    let host = station.host_id();
     let entry = MemberEntry::here(id, host, station.address()).unwrap();
     let info = ParticipantInfo {
         guid: Guid([id as u8; 16]),
