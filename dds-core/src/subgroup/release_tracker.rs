@@ -247,6 +247,7 @@ impl ReleaseTracker {
         }
     }
 
+    #[inline]
     fn oldest(&self) -> u64 {
         // Read before `passed_real`: an older bound with a newer count is safe; the other order
         // would release a held message.
@@ -261,8 +262,23 @@ impl ReleaseTracker {
     }
 
     /// The first held message from `from` on; `end` if there is none below.
+    #[inline]
     fn first_held(&self, from: u64, end: u64) -> u64 {
         // Acquire: pairs with the releases in `end_hold`.
+        if from == end || self.holds(from).load(Ordering::Acquire) != 0 {
+            return from;
+        }
+        // Often only one was passed.
+        let from = from + 1;
+        if from == end {
+            return end;
+        }
+        self.first_held_of_many(from, end)
+    }
+
+    #[inline(never)]
+    fn first_held_of_many(&self, from: u64, end: u64) -> u64 {
+        // Acquire: as above.
         let is_held = |holds: &AtomicU32| holds.load(Ordering::Acquire) != 0;
         let count = usize::try_from(end - from).unwrap_or(usize::MAX);
         let at = (from & (self.holds.len() as u64 - 1)) as usize;
