@@ -1,7 +1,7 @@
 //! What participants need of the system, by the number of their peers and topics.
 //!
 //! The figures are upper bounds of what was counted, with all peers on this host and a topic in each
-//! subgroup; `tools/tests/doctor_needs.rs` counts again. While a view changes, a participant has the
+//! subgroup; `tools/tests/surroundings/domain.rs` counts again. While a view changes, a participant has the
 //! segments of both views.
 
 use serde::Serialize;
