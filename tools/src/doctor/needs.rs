@@ -73,7 +73,7 @@ impl Scale {
 
     /// Mappings of a participant.
     pub(super) fn mappings(self) -> u64 {
-        MAPPINGS + self.peers * (MAPPINGS_PEER + MAPPINGS_ROW * self.topics)
+        MAPPINGS + (self.peers + 1) * (MAPPINGS_PEER + MAPPINGS_ROW * self.topics)
     }
 
     /// Memory of a participant's rows, if it writes all topics and each ring gets full.
@@ -89,13 +89,16 @@ impl Scale {
     }
 }
 
-const FILES: u64 = 40;
-const FILES_PEER: u64 = 8;
+/// Files of the application, too.
+const FILES: u64 = 32;
+const FILES_PEER: u64 = 6;
+/// One in each of two views.
 const FILES_ROW: u64 = 2;
 const THREADS: u64 = 8;
+/// Mappings of the program and its libraries, too.
 const MAPPINGS: u64 = 200;
 const MAPPINGS_PEER: u64 = 4;
-const MAPPINGS_ROW: u64 = 2;
+const MAPPINGS_ROW: u64 = 3;
 const CONTROL_BYTES: u64 = 1 << 20;
 const ROW_BYTES: u64 = 256 << 10;
 const RECORD_HEAD: u64 = 512;

@@ -82,6 +82,12 @@ impl fmt::Display for Report {
             }
         }
         writeln!(f)?;
+        if !self.scale.is_known() {
+            writeln!(
+                f,
+                "The number of peers and topics is assumed: give --peers and --topics.\n"
+            )?;
+        }
         for one in &self.fabrics {
             writeln!(f, "a peer {:<15} {:<6} {}", one.peer, one.fabric, one.why)?;
         }

@@ -32,23 +32,28 @@ fn a_low_limit_of_locked_memory_is_told() {
 
 #[test]
 fn a_low_limit_of_a_users_threads_is_told() {
-    // Root may exceed it: another user.
-    let become_other = match is_root() {
-        true => "exec setpriv --reuid 4711 --clear-groups --inh-caps=-all sh -ec 'ulimit -u 3",
-        false => "exec sh -ec 'ulimit -u 3",
-    };
+    // Root may exceed it: another user, with a program that this one can run.
     let home = private();
     let program = home.path().join("spindle");
     std::fs::copy(env!("CARGO_BIN_EXE_spindle"), &program).expect("copied");
     std::fs::set_permissions(home.path(), Permissions::from_mode(0o755)).expect("set");
-    let program = program.display();
-    let output = Command::new("sh")
-        .arg("-ec")
-        .arg(format!(
-            "{become_other}; exec {program} doctor --json --peers 5 --topics 5'"
-        ))
+    let other = [
+        "setpriv",
+        "--reuid=4711",
+        "--clear-groups",
+        "--inh-caps=-all",
+    ];
+    let limited = ["prlimit", "--nproc=3"];
+    let words = match is_root() {
+        true => [&other[..], &limited].concat(),
+        false => limited.to_vec(),
+    };
+    let output = Command::new(words[0])
+        .args(&words[1..])
+        .arg(&program)
+        .args(["doctor", "--json", "--peers", "5", "--topics", "5"])
         .output()
-        .expect("sh runs");
+        .expect("setpriv and prlimit (util-linux) run");
     let said = String::from_utf8_lossy(&output.stdout);
     let report: Value =
         serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said} {output:?}"));

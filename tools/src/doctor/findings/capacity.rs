@@ -29,7 +29,7 @@ impl Found<'_> {
         let scale = self.scale;
         let (peers, topics) = (scale.peers, scale.topics);
         let from = match scale.from {
-            ScaleFrom::Assumption => " (assumed: give --peers and --topics)",
+            ScaleFrom::Assumption => " (assumed)",
             ScaleFrom::Options => "",
             ScaleFrom::Domain => " (the running domain and one more)",
         };
