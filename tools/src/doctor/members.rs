@@ -76,28 +76,15 @@ impl Members {
                 continue;
             }
             let mut uses_ours = false;
-            for descriptor in files.names(&format!("proc/{pid}/fd")) {
-                let path = files.path(&format!("proc/{pid}/fd/{descriptor}"));
-                let Ok(target) = std::fs::read_link(&path) else {
-                    continue;
-                };
-                let text = target.to_string_lossy();
-                let (name, is_removed) = match text.strip_suffix(DELETED) {
-                    Some(name) => (name, true),
-                    None => (&*text, false),
-                };
-                let target = Path::new(name);
-                if target.file_name().is_none_or(|it| it != &*record) {
-                    continue;
-                }
+            for (path, target, is_removed) in files.open_files_named(pid, &record) {
                 if ours.is_some() && identity(&path) == ours {
                     uses_ours = true;
-                } else {
-                    let directory = target.parent().unwrap_or(target).to_owned();
-                    let pids = elsewhere.entry((directory, is_removed)).or_default();
-                    if pids.last() != Some(&pid) {
-                        pids.push(pid);
-                    }
+                    continue;
+                }
+                let directory = target.parent().unwrap_or(&target).to_owned();
+                let pids = elsewhere.entry((directory, is_removed)).or_default();
+                if pids.last() != Some(&pid) {
+                    pids.push(pid);
                 }
             }
             if uses_ours {
@@ -132,6 +119,24 @@ pub(super) fn foreign(members: &[MemberEntry]) -> u64 {
 }
 
 impl Files<'_> {
+    /// Open files of a process that have this name: where the process can be asked for them, their
+    /// paths, and whether they were removed.
+    fn open_files_named(self, pid: u32, name: &str) -> Vec<(PathBuf, PathBuf, bool)> {
+        let descriptors = self.names(&format!("proc/{pid}/fd")).into_iter();
+        let open = descriptors.filter_map(|descriptor| {
+            let path = self.path(&format!("proc/{pid}/fd/{descriptor}"));
+            let target = std::fs::read_link(&path).ok()?;
+            let text = target.to_string_lossy();
+            let (target, is_removed) = match text.strip_suffix(DELETED) {
+                Some(target) => (PathBuf::from(target), true),
+                None => (target.clone(), false),
+            };
+            let is_named = target.file_name().is_some_and(|it| it == name);
+            is_named.then_some((path, target, is_removed))
+        });
+        open.collect()
+    }
+
     fn process(self, pid: u32) -> MemberProcess {
         let text = |name: &str| self.text(&format!("proc/{pid}/{name}"));
         let namespace = |of: &str, kind: &str| {
