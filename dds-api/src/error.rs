@@ -74,6 +74,33 @@ impl Error {
         }
     }
 
+    /// The text without the name of the code, to be a part of another error's.
+    pub(crate) fn reason(&self) -> &str {
+        match self {
+            Self::Error(text)
+            | Self::Unsupported(text)
+            | Self::BadParameter(text)
+            | Self::PreconditionNotMet(text)
+            | Self::OutOfResources(text)
+            | Self::NotEnabled(text)
+            | Self::ImmutablePolicy(text)
+            | Self::InconsistentPolicy(text)
+            | Self::AlreadyDeleted(text)
+            | Self::Timeout(text)
+            | Self::IllegalOperation(text)
+            | Self::NotAllowedBySecurity(text) => text,
+            Self::NoData(text) => text,
+        }
+    }
+
+    /// The error with which another participant has refused something, from its text.
+    pub(crate) fn of_refusal(text: &str) -> Self {
+        match text.strip_prefix("out of resources: ") {
+            Some(lack) => Self::OutOfResources(lack.to_owned()),
+            None => Self::Error(text.to_owned()),
+        }
+    }
+
     /// Whether it is NO_DATA.
     pub const fn is_no_data(&self) -> bool {
         matches!(self, Self::NoData(_))
@@ -183,5 +210,19 @@ impl fmt::Display for ReturnCode {
             Self::IllegalOperation => "ILLEGAL_OPERATION",
             Self::NotAllowedBySecurity => "NOT_ALLOWED_BY_SECURITY",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_the_error_that_the_other_participant_wrote() {
+        let check = |error: Error| assert_eq!(Error::of_refusal(&error.to_string()), error);
+        check(Error::OutOfResources("no space".to_owned()));
+        check(Error::Error("it does not fit".to_owned()));
+        let lack = Error::OutOfResources("no space".to_owned());
+        assert_eq!(lack.reason(), "no space");
     }
 }

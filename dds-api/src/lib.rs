@@ -81,7 +81,7 @@ pub use spindle_dds_transport::{
     hybrid::PeerPath,
 };
 pub use status::{
-    InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
+    InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus, MembershipStatus,
     OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
     QosPolicyCount, RejectedReason, RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus,
     SampleLostStatus, SampleRejectedStatus, StatusMask, SubscriptionMatchedStatus,

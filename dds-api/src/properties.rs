@@ -32,6 +32,7 @@ const RING_MESSAGES: &str = "spindle.ring.messages";
 const RING_BYTES: &str = "spindle.ring.bytes";
 const FAILURE_LIMIT: &str = "spindle.failure.limit_ms";
 const JOIN_TIMEOUT: &str = "spindle.join.timeout_ms";
+const REJOIN: &str = "spindle.rejoin";
 const WAIT: &str = "spindle.wait";
 const DOORBELL: &str = "spindle.doorbell";
 const PREFAULT: &str = "spindle.prefault";
@@ -78,6 +79,8 @@ pub(crate) struct ParticipantConfig {
     pub(crate) directory: Option<PathBuf>,
     pub(crate) network: Option<NetworkConfig>,
     pub(crate) prefer_availability: bool,
+    /// Whether the participant enters its group again by itself when it has lost it.
+    pub(crate) rejoin: bool,
     pub(crate) engine: EngineConfig,
     pub(crate) ring: RingSize,
     pub(crate) reader: ReaderConfig,
@@ -195,6 +198,7 @@ impl ParticipantConfig {
             network: NetworkConfig::read(properties)?,
             prefer_availability: choice(properties, PREFER_AVAILABILITY, &TRUTHS)?
                 .unwrap_or_default(),
+            rejoin: choice(properties, REJOIN, &[("auto", true), ("off", false)])?.unwrap_or(true),
             engine: engine(properties)?,
             ring: RingSize::DEFAULT.read(properties)?,
             reader: ReaderConfig::default().read(properties)?,

@@ -1,11 +1,12 @@
-//! Byte ranges of rows, by name: for tests that overwrite them.
+//! Byte ranges of rows, by name: for tests that overwrite them, or look into them.
 
 use core::ops::Range;
 
 use spindle_dds_transport::Rank;
+use spindle_dds_transport::memory::Region;
 
 use crate::limits::HEADER_LEN;
-use crate::membership::control_landmarks;
+use crate::membership::{control_landmarks, steps_of_end};
 use crate::spec::{SpecError, SubgroupSpec};
 use crate::subgroup::layout::SegmentLayout;
 
@@ -72,4 +73,11 @@ pub fn of_subgroup(
 /// Byte ranges of a row of a control segment.
 pub fn of_control() -> Vec<(Landmark, Range<usize>)> {
     control_landmarks()
+}
+
+/// How many of the steps that end a view a member has taken, as its control row says: it has
+/// wedged, reported its counts, proposed or echoed, committed. A suspicion takes it back to the
+/// first, as it ends more of the view.
+pub fn view_end_steps(row: &Region) -> usize {
+    steps_of_end(row)
 }

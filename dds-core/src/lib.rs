@@ -61,6 +61,7 @@ pub use subgroup::header::{Header, MessageKind};
 pub use subgroup::held::{Delivery, Held};
 pub use subgroup::layout::SegmentLayout;
 pub use subgroup::receive_cursor::ProtocolViolation;
+pub use subgroup::sent::SentMessage;
 pub use subgroup::{
     DeliveryWait, EpochPhase, MessageRun, Position, RingFigures, RunTotals, SubgroupFigures,
 };

@@ -65,7 +65,7 @@ pub const NOTE_LEN_MIN: usize = 64;
 
 /// Most bytes of the reason for which a proposal expels a member or refuses a request; a longer
 /// reason is cut.
-pub const REASON_LEN_MAX: usize = 160;
+pub const REASON_LEN_MAX: usize = 220;
 
 const _: () = {
     assert!(RING_MESSAGES_MAX.is_power_of_two() && RING_MESSAGES_MAX <= 1 << 15);

@@ -21,6 +21,7 @@
 //!               woken (`poller_role`); both run under loom
 //!   fork        what a child of `fork` has inherited
 //!   library_thread   how the threads of the library are started
+//!   retry       what the error of a system call says about the next attempt
 //!   station     segments, events and errors that all kinds of stations have in common
 //!   push_queue  the queue of pushes to one peer, of tcp and verbs
 //!   rdma        options and counters of RDMA
@@ -42,6 +43,7 @@ pub mod library_thread;
 pub mod memory;
 mod push_queue;
 mod rdma;
+mod retry;
 pub mod shm;
 pub mod sim;
 pub mod sleep;

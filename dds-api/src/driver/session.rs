@@ -19,6 +19,7 @@ use crate::driver::receive::sink::Sink;
 use crate::driver::send::waiters::SendWaiters;
 use crate::driver::threads::control_queue::{ControlEvent, ControlQueue};
 use crate::driver::threads::join::join;
+use crate::driver::threads::spawn::DISPATCH_THREAD;
 use crate::driver::waiting::backoff::BackoffLimits;
 use crate::driver::waiting::engine_clock::Clock;
 use crate::driver::waiting::followers::Followers;
@@ -32,12 +33,14 @@ use crate::wire::Wire;
 pub(crate) struct Session {
     engine: Engine<Wire, Sink>,
     handle: EngineHandle<Wire>,
-    send_waiters: SendWaiters,
+    send_waiters: Arc<SendWaiters>,
     /// Heartbeat timeout: a member that is silent for longer is suspected.
     limit: Duration,
     /// The engine's time, in nanoseconds since the session began.
     clock: Clock,
     group_status: Arc<GroupStatus>,
+    /// How often the participant had lost its group when the session began.
+    outages: u32,
     notifier: Arc<Notifier>,
     control_queue: Arc<ControlQueue>,
     stopping: AtomicBool,
@@ -60,6 +63,17 @@ pub(crate) struct SessionStart {
     pub(crate) wait: WaitPolicy,
     pub(crate) engine: EngineConfig,
     pub(crate) first: Arc<View>,
+    /// Numbers of writers, and the sequence numbers after which they go on.
+    pub(crate) writers: Vec<(u32, u64)>,
+}
+
+/// What a participant keeps from session to session.
+#[derive(Debug, Clone)]
+pub(crate) struct Lasting {
+    pub(crate) local_endpoints: Arc<LocalEndpoints>,
+    pub(crate) group_status: Arc<GroupStatus>,
+    pub(crate) notifier: Arc<Notifier>,
+    pub(crate) send_waiters: Arc<SendWaiters>,
 }
 
 /// How long `close` waits for the view without this member, beyond the heartbeat timeout: that
@@ -85,11 +99,15 @@ impl Session {
     pub(crate) fn new(
         sleep_segment: Wire,
         start: SessionStart,
-        local_endpoints: Arc<LocalEndpoints>,
-        group_status: Arc<GroupStatus>,
-        notifier: Arc<Notifier>,
+        lasting: Lasting,
         control_queue: Arc<ControlQueue>,
     ) -> Arc<Self> {
+        let Lasting {
+            local_endpoints,
+            group_status,
+            notifier,
+            send_waiters,
+        } = lasting;
         let matcher = ViewMatcher::new(local_endpoints, start.id);
         let sink = Sink::new(
             matcher,
@@ -109,12 +127,14 @@ impl Session {
         });
         rules.prefer_availability = start.prefer_availability;
         engine.enter(start.id, start.first, rules);
+        engine.go_on_after(&start.writers);
         Arc::new(Self {
-            send_waiters: SendWaiters::default(),
+            send_waiters,
             limit: start.limit,
             clock: Clock::new(),
             handle,
             engine,
+            outages: group_status.outages(),
             group_status,
             notifier,
             control_queue,
@@ -146,6 +166,22 @@ impl Session {
 
     pub(crate) fn group_status(&self) -> &Arc<GroupStatus> {
         &self.group_status
+    }
+
+    /// How often the participant had lost its group when the session began.
+    pub(crate) fn outages(&self) -> u32 {
+        self.outages
+    }
+
+    /// Whether the group has ended for this session. The participant may be in another session
+    /// already.
+    pub(crate) fn is_over(&self) -> bool {
+        self.group_status.check().is_err() || self.group_status.outages() != self.outages
+    }
+
+    /// The view that began last; `None` once the group has ended for this session.
+    pub(crate) fn view(&self) -> Option<Arc<View>> {
+        self.control_queue.view().filter(|_| !self.is_over())
     }
 
     pub(crate) fn notifier(&self) -> &Notifier {
@@ -226,11 +262,11 @@ impl Session {
     }
 
     /// A subgroup takes nothing any more, as the group has stopped. Waits until it is told why.
-    pub(super) fn wait_for_reason(&self) {
+    pub(crate) fn wait_for_reason(&self) {
         repeat_until(|| {
             // Wakes no waiting thread: the calling thread may be one, and hold their lock.
             let _ = self.engine.step_briefly(self.now());
-            self.group_status.check().is_err()
+            self.is_over()
         });
     }
 
@@ -306,17 +342,16 @@ impl Session {
             return Ok(());
         }
         self.group_status.check()?;
-        Err(Error::Error(
-            "the group was left before it began".to_owned(),
-        ))
+        let reason = self.group_status.never_began();
+        let reason = reason.unwrap_or_else(|| "the group was left before it began".to_owned());
+        Err(Error::Error(reason))
     }
 
     /// Leaves the group and ends the threads. Blocks shortly.
     pub(crate) fn close(&self) -> Result<()> {
         self.abandon();
         let left = self.control_queue.wait_ended(LEAVE_WITHIN + self.limit);
-        self.stop();
-        join(std::mem::take(&mut *self.threads()), LISTENER_WITHIN);
+        self.end_threads();
         if let Some(reason) = self.group_status.failure() {
             return Err(Error::Error(reason.to_owned()));
         }
@@ -325,6 +360,26 @@ impl Session {
             return Err(Error::Error(text.to_owned()));
         }
         Ok(())
+    }
+
+    /// Ends the threads, but not the calling one. Waits shortly.
+    pub(crate) fn end_threads(&self) {
+        self.stop();
+        join(std::mem::take(&mut *self.threads()), LISTENER_WITHIN);
+    }
+
+    /// Ends the threads that do not call user code, and returns the others: they end when they
+    /// return from it. The calling thread, which is one of them, goes on.
+    pub(crate) fn retire(&self) -> Vec<JoinHandle<()>> {
+        self.stop();
+        let me = thread::current().id();
+        let threads = std::mem::take(&mut *self.threads());
+        let calls_back = |it: &JoinHandle<()>| {
+            it.thread().id() == me || it.thread().name() == Some(DISPATCH_THREAD)
+        };
+        let (later, now): (Vec<_>, Vec<_>) = threads.into_iter().partition(calls_back);
+        join(now, Duration::MAX);
+        later
     }
 
     /// The same without blocking: the threads leave and end by themselves.
@@ -336,10 +391,11 @@ impl Session {
     }
 
     /// Stops the threads when both have happened: the group has ended, and the application knows.
-    /// After a failure, listeners are still called until the application leaves. Called after each
-    /// of the two events, so the later call stops.
+    /// After a failure, listeners are still called until the application leaves, or until the
+    /// participant is back. Called after each of the two events, so the later call stops.
     pub(crate) fn stop_if_over(&self) {
-        let is_known = self.group_status.is_closed() || self.group_status.failure().is_none();
+        let goes_on = self.group_status.failure().is_some() || self.group_status.is_out();
+        let is_known = self.group_status.is_closed() || !goes_on;
         if is_known && self.control_queue.has_ended() {
             self.stop();
         }

@@ -19,23 +19,27 @@
 //!
 //! - `join_protocol`: which member a newcomer asks, what it promises, when it founds; no I/O.
 //! - `newcomer`: does what the protocol says. `packet`: the packets.
+//! - `rejoin`: the way back of a participant that has lost its group.
 //! - `network`: the addresses and limits, from the properties.
 
 mod join_protocol;
 mod network;
 mod newcomer;
 mod packet;
+mod rejoin;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use spindle_dds_core::membership::{DeliveredHistory, MemberId};
 use spindle_dds_transport::RdmaError;
 use spindle_dds_transport::hybrid::HybridError;
 use spindle_dds_transport::shm::{SetupError, StationError};
 
 use self::newcomer::{Joined, Newcomer};
+use self::rejoin::keep_sent;
 use crate::driver::{
     AnnouncementReader, CancelToken, ControlQueue, ControlThread, Dispatcher, Session,
     SessionStart, StreamWaker, Threads,
@@ -43,80 +47,127 @@ use crate::driver::{
 use crate::error::{Error, Result};
 use crate::participant::ParticipantCore;
 use crate::properties::{PREFER_AVAILABILITY, RDMA, pin};
+use crate::wire::Wire;
 
 #[cfg(test)]
 pub(crate) use self::packet::Ask;
 pub(crate) use self::packet::Packet;
+pub(crate) use self::rejoin::rejoin;
 
 /// Joins the domain's group, or founds it. Blocks until the participant is in a view, or `cancel` is
 /// cancelled.
 pub(crate) fn join(participant: &ParticipantCore, cancel: &CancelToken) -> Result<Arc<Session>> {
-    let config = &participant.config;
     warn_of_unused_pins(participant);
     warn_of_two_groups(participant);
-    // Resources come before promises to other members.
-    let threads = Threads::spawn(&config.threads)?;
-    let local_endpoints = &participant.local_endpoints;
-    let newcomer = Newcomer::new(participant)?;
-    let sleep_segment = newcomer.sleep_segment()?;
-    let joined = newcomer.enter(Instant::now() + config.join_timeout, cancel)?;
-    let Joined {
-        newcomer,
-        view,
-        digest,
-        preparation,
-        ready,
-    } = joined;
-    let Newcomer {
-        station,
-        register,
-        me,
-        ..
-    } = newcomer;
-    let control_queue = Arc::new(ControlQueue::new(station.clone()));
-    let start = SessionStart {
-        id: me.id,
-        limit: config.failure_limit,
-        prefer_availability: config.prefer_availability,
-        wait: config.wait,
-        engine: config.engine,
-        first: view.clone(),
-    };
-    let notifier = participant.notifier().clone();
-    let session = Session::new(
-        sleep_segment,
-        start,
-        local_endpoints.clone(),
-        participant.group_status.clone(),
-        notifier,
-        control_queue,
-    );
-    // Listeners are called from now on, and use the entities that contain theirs.
-    participant.enable_contained();
-    local_endpoints.enter(me.id, &session)?;
-    let control = ControlThread {
-        station,
-        register,
-        local_endpoints: local_endpoints.clone(),
-        announcements: AnnouncementReader::new(me.id),
-        me: me.id,
-        subgroups: config.subgroups,
-        limit: config.failure_limit,
-        view,
-        digest,
-        preparation,
-        ready,
-        gave_up: BTreeMap::new(),
-        asked: BTreeSet::new(),
-        lost: BTreeSet::new(),
-        later: VecDeque::new(),
-    };
-    let dispatcher = Dispatcher::new(participant.weak(), local_endpoints.clone());
-    let stream_waker = StreamWaker::new(local_endpoints.clone());
-    threads.begin(&session, control, dispatcher, stream_waker);
+    let entry = Entry::prepare(participant, None)?;
+    let session = entry.enter(cancel)?.begin(participant, None)?;
     let begun = session.wait_begun();
     begun.inspect_err(|_| session.abandon())?;
     Ok(session)
+}
+
+/// What a participant needs to join. Resources come before promises to other members.
+struct Entry {
+    threads: Threads,
+    newcomer: Newcomer,
+    sleep_segment: Wire,
+    timeout: Duration,
+}
+
+/// A participant that is in its first view, before it does anything in it.
+struct Entered {
+    threads: Threads,
+    sleep_segment: Wire,
+    joined: Joined,
+}
+
+impl Entry {
+    /// `was`: the member that the participant was before it lost its group.
+    fn prepare(participant: &ParticipantCore, was: Option<MemberId>) -> Result<Self> {
+        let threads = Threads::spawn(&participant.config.threads)?;
+        let newcomer = Newcomer::new(participant, was)?;
+        Ok(Self {
+            threads,
+            sleep_segment: newcomer.sleep_segment()?,
+            newcomer,
+            timeout: participant.config.join_timeout,
+        })
+    }
+
+    fn enter(self, cancel: &CancelToken) -> Result<Entered> {
+        let deadline = Instant::now() + self.timeout;
+        Ok(Entered {
+            joined: self.newcomer.enter(deadline, cancel)?,
+            threads: self.threads,
+            sleep_segment: self.sleep_segment,
+        })
+    }
+}
+
+impl Entered {
+    /// Begins the session: the threads install the view. `ended`: the session before, if the
+    /// participant comes back; its threads end, and writers keep what the group has not delivered.
+    fn begin(self, participant: &ParticipantCore, ended: Option<&Session>) -> Result<Arc<Session>> {
+        let config = &participant.config;
+        let lasting = participant.lasting();
+        let local_endpoints = &participant.local_endpoints;
+        let Joined {
+            newcomer,
+            view,
+            digest,
+            preparation,
+            ready,
+        } = self.joined;
+        let Newcomer {
+            station,
+            register,
+            me,
+            delivered,
+            ..
+        } = newcomer;
+        let threads_before = ended.map_or_else(Vec::new, Session::retire);
+        let writers = ended.map(|ended| keep_sent(participant, ended, delivered.as_ref()));
+        let control_queue = Arc::new(ControlQueue::new(station.clone()));
+        let start = SessionStart {
+            id: me.id,
+            limit: config.failure_limit,
+            prefer_availability: config.prefer_availability,
+            wait: config.wait,
+            engine: config.engine,
+            first: view.clone(),
+            writers: writers.unwrap_or_default(),
+        };
+        let session = Session::new(self.sleep_segment, start, lasting, control_queue);
+        // Listeners are called from now on, and use the entities that contain theirs.
+        participant.enable_contained();
+        local_endpoints.enter(me.id, &session)?;
+        let control = ControlThread {
+            participant: participant.weak(),
+            station,
+            register,
+            local_endpoints: local_endpoints.clone(),
+            announcements: AnnouncementReader::new(me.id),
+            me: me.id,
+            subgroups: config.subgroups,
+            limit: config.failure_limit,
+            view,
+            digest,
+            preparation,
+            ready,
+            gave_up: BTreeMap::new(),
+            asked: BTreeSet::new(),
+            were: BTreeMap::new(),
+            delivered: DeliveredHistory::default(),
+            lost: BTreeSet::new(),
+            later: VecDeque::new(),
+        };
+        let endpoints = local_endpoints.clone();
+        let dispatcher = Dispatcher::new(participant.weak(), endpoints, threads_before);
+        let stream_waker = StreamWaker::new(local_endpoints.clone());
+        self.threads
+            .begin(&session, control, dispatcher, stream_waker);
+        Ok(session)
+    }
 }
 
 /// A random id, unique in practice.

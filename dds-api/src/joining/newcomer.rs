@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::membership::{HostId, Member, MemberId, View};
+use spindle_dds_core::membership::{DeliveredCounts, HostId, Member, MemberId, View};
 use spindle_dds_transport::hybrid::{
     CallFailureCause, HybridError, Station, StationOptions, sockets_of,
 };
@@ -37,6 +37,10 @@ pub(super) struct Newcomer {
     pub(super) station: Arc<Station>,
     pub(super) register: DomainRegistry,
     pub(super) me: Member,
+    /// The member that it was before it lost its group.
+    was: Option<MemberId>,
+    /// What the group has delivered of that one, if it has said so.
+    pub(super) delivered: Option<DeliveredCounts>,
     domain: u32,
     contacts: Vec<Contact>,
     timeouts: JoinTimeouts,
@@ -51,8 +55,6 @@ pub(super) struct Newcomer {
     ready: Option<ViewSegments>,
     /// Why it could not prepare the last one, if it could not.
     lack: Option<Error>,
-    /// Whether it has been asked to prepare one.
-    has_prepared: bool,
 }
 
 /// A newcomer that is in its first view.
@@ -67,8 +69,9 @@ pub(super) struct Joined {
 }
 
 impl Newcomer {
-    /// Opens a station on this host, and in the network if the participant listens.
-    pub(super) fn new(participant: &ParticipantCore) -> Result<Self> {
+    /// Opens a station on this host, and in the network if the participant listens. `was`: the member
+    /// that the participant was before it lost its group.
+    pub(super) fn new(participant: &ParticipantCore, was: Option<MemberId>) -> Result<Self> {
         let config = &participant.config;
         let id = MemberId(random_id());
         let mut on_host = shm::HostOptions::new(participant.domain_id, id.0);
@@ -115,6 +118,8 @@ impl Newcomer {
             station: Arc::new(station),
             register: register.map_err(refused)?,
             me,
+            was,
+            delivered: None,
             domain: participant.domain_id,
             contacts: contacts.unwrap_or_default(),
             timeouts,
@@ -124,7 +129,6 @@ impl Newcomer {
             limit: config.failure_limit,
             ready: None,
             lack: None,
-            has_prepared: false,
         })
     }
 
@@ -336,6 +340,7 @@ impl Newcomer {
         let ask = Packet::Ask(Ask {
             member: self.me.clone(),
             founds: protocol.founds(),
+            was: self.was,
             missing: missing.cloned().collect(),
         });
         if let Err(error) = self.station.send(id, &ask.write()) {
@@ -387,6 +392,9 @@ impl Newcomer {
                 let view = self.take_part(from, is_welcome, last, part);
                 return Ok(view.map(|view| (view, digest, preparation)));
             }
+            Ok(Packet::Delivered(counts)) if protocol.is_welcome_by(from) => {
+                self.delivered = Some(counts);
+            }
             Ok(Packet::Prepare { number, last, part }) => {
                 let is_welcome = protocol.is_welcome_by(from);
                 if let Some(view) = self.take_part(from, is_welcome, last, part) {
@@ -398,8 +406,7 @@ impl Newcomer {
             Ok(Packet::Refused(reason)) if protocol.is_asking(from) => {
                 return Err(match self.lack.take() {
                     Some(Error::OutOfResources(lack)) => Error::OutOfResources(lack),
-                    _ if self.has_prepared => Error::OutOfResources(reason),
-                    _ => Error::Error(reason),
+                    _ => Error::of_refusal(&reason),
                 });
             }
             Err(reason) if protocol.is_asking(from) => return Err(Error::Error(reason)),
@@ -408,7 +415,8 @@ impl Newcomer {
                 self.send(from, &Packet::Refused(why));
             }
             Ok(
-                Packet::GivesUp(_)
+                Packet::Delivered(_)
+                | Packet::GivesUp(_)
                 | Packet::Prepared { .. }
                 | Packet::Refused(_)
                 | Packet::Status { .. },
@@ -437,7 +445,6 @@ impl Newcomer {
 
     /// Prepares a view that this newcomer may come to be in. Returns what it lacks.
     fn prepare(&mut self, view: &View, number: u64) -> Option<String> {
-        self.has_prepared = true;
         let is_it = |it: &ViewSegments| (it.view, it.preparation) == (view.id, number);
         if self.ready.as_ref().is_some_and(is_it) {
             return None;
@@ -460,7 +467,7 @@ impl Newcomer {
                 (self.ready, self.lack) = (Some(ready), None);
                 None
             }
-            Err(error) => Some(self.lack.insert(error).to_string()),
+            Err(error) => Some(self.lack.insert(error).reason().to_owned()),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use spindle_dds_core::membership::{Member, View};
+use spindle_dds_core::membership::{DeliveredCounts, Member, MemberId, View};
 use spindle_dds_transport::shm::MemberEntry;
 
 use crate::discovery::PROTOCOL;
@@ -41,6 +41,8 @@ pub(crate) enum Packet {
         last: bool,
         part: Vec<u8>,
     },
+    /// What the group has delivered of the member that the newcomer was, before the view that has it.
+    Delivered(DeliveredCounts),
     /// A request is refused, and why.
     Refused(String),
     /// The participant that was asked is in no group either.
@@ -59,6 +61,8 @@ pub(crate) struct Ask {
     pub(crate) member: Member,
     /// It founds the domain if the contacts wait for it.
     pub(crate) founds: bool,
+    /// The member that it was before it lost the group.
+    pub(crate) was: Option<MemberId>,
     /// Recorded members of other hosts: does the receiver know that they are dead?
     pub(crate) missing: Vec<MemberEntry>,
 }
@@ -81,7 +85,9 @@ impl Packet {
         let mut out = PROTOCOL.to_le_bytes().to_vec();
         match self {
             Self::Ask(ask) => {
-                out.extend([1, u8::from(ask.founds)]);
+                out.push(1);
+                out.push(u8::from(ask.founds) | u8::from(ask.was.is_some()) << 1);
+                out.extend(ask.was.iter().flat_map(|was| was.0.to_le_bytes()));
                 out.extend((ask.missing.len() as u16).to_le_bytes());
                 for entry in &ask.missing {
                     out.extend(entry.id.to_le_bytes());
@@ -124,6 +130,10 @@ impl Packet {
             Self::Refused(reason) => {
                 out.push(3);
                 out.extend(reason.as_bytes());
+            }
+            Self::Delivered(counts) => {
+                out.push(10);
+                out.extend(counts.to_bytes());
             }
             Self::GivesUp(reason) => {
                 out.push(9);
@@ -191,6 +201,7 @@ impl Packet {
             4 => read_answer(rest).map(Self::NotYet),
             5 => rest.is_empty().then_some(Self::StatusRequest),
             9 => Some(Self::GivesUp(String::from_utf8_lossy(rest).into_owned())),
+            10 => DeliveredCounts::from_bytes(rest).map(Self::Delivered),
             7 => read_prepare(rest),
             8 => read_prepared(rest),
             6 => read_told(rest),
@@ -207,7 +218,11 @@ fn read_told(mut rest: &[u8]) -> Option<Packet> {
 }
 
 fn read_ask(mut rest: &[u8]) -> Option<Ask> {
-    let founds = take_flags(&mut rest, 1)? == 1;
+    let flags = take_flags(&mut rest, 3)?;
+    let was = match flags & 2 {
+        0 => None,
+        _ => Some(MemberId(u128::from_le_bytes(take(&mut rest)?))),
+    };
     let count = u16::from_le_bytes(take(&mut rest)?);
     let mut missing = Vec::new();
     for _ in 0..count {
@@ -229,7 +244,8 @@ fn read_ask(mut rest: &[u8]) -> Option<Ask> {
     let [member] = <[Member; 1]>::try_from(View::from_bytes(rest).ok()?.members).ok()?;
     Some(Ask {
         member,
-        founds,
+        founds: flags & 1 != 0,
+        was,
         missing,
     })
 }
@@ -303,9 +319,9 @@ fn take_flags(rest: &mut &[u8], known: u8) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spindle_dds_core::membership::{HostId, MemberId};
+    use spindle_dds_core::membership::HostId;
 
-    fn examples() -> [Packet; 10] {
+    fn examples() -> [Packet; 11] {
         let member = Member {
             id: MemberId(7),
             host: HostId(1 << 100),
@@ -326,6 +342,7 @@ mod tests {
             Packet::Ask(Ask {
                 member,
                 founds: true,
+                was: Some(MemberId(1 << 90)),
                 missing: (0..3).map(entry).collect(),
             }),
             Packet::Prepare {
@@ -349,6 +366,7 @@ mod tests {
                 last: true,
                 part: vec![1, 2, 3],
             },
+            Packet::Delivered(DeliveredCounts::from_bytes(&[7; 40]).expect("two")),
             Packet::Refused("no room".to_owned()),
             Packet::GivesUp("no memory".to_owned()),
             Packet::NotYet(Answer {

@@ -3,7 +3,7 @@
 use crate::participant::DomainParticipant;
 use crate::publication::{AnyDataWriter, DataWriter};
 use crate::status::{
-    InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
+    InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus, MembershipStatus,
     OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
     RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus, SampleLostStatus,
     SampleRejectedStatus, SubscriptionMatchedStatus,
@@ -153,6 +153,16 @@ pub trait DomainParticipantListener: Send {
     /// The group has failed: no more samples are delivered. An extension of Spindle.
     fn on_failed(&mut self, participant: &DomainParticipant, reason: &str) {
         let _ = (participant, reason);
+    }
+
+    /// The participant has lost its group, and will come back by itself (property
+    /// `spindle.rejoin`), or it is back. An extension of Spindle.
+    fn on_membership_changed(
+        &mut self,
+        participant: &DomainParticipant,
+        status: &MembershipStatus,
+    ) {
+        let _ = (participant, status);
     }
 
     /// A reader of a subscriber has samples. Called instead of `on_data_available`.

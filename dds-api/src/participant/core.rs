@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use spindle_dds_qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
 
 use super::lifecycle::Lifecycle;
-use crate::driver::{GroupStatus, LocalEndpoints, Notifier, Session};
+use crate::driver::{
+    CancelToken, GroupStatus, Lasting, LocalEndpoints, Notifier, SendWaiters, Session,
+};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::{EntityKind, Guid};
@@ -31,6 +33,7 @@ pub(crate) struct ParticipantCore {
     /// Names of the keys whose hashes are digests.
     keys: Arc<KeyTable>,
     notifier: Arc<Notifier>,
+    send_waiters: Arc<SendWaiters>,
     pub(crate) group_status: Arc<GroupStatus>,
     pub(crate) local_endpoints: Arc<LocalEndpoints>,
     entities: Mutex<Entities>,
@@ -87,7 +90,8 @@ impl ParticipantCore {
         Arc::new_cyclic(|myself| Self {
             base: EntityBase::new(guid, what, &notifier),
             domain_id,
-            group_status: Arc::default(),
+            group_status: Arc::new(GroupStatus::new(config.rejoin)),
+            send_waiters: Arc::default(),
             local_endpoints: Arc::new(LocalEndpoints::new(config.clone())),
             config,
             listener: Arc::default(),
@@ -121,6 +125,36 @@ impl ParticipantCore {
 
     pub(crate) fn notifier(&self) -> &Arc<Notifier> {
         &self.notifier
+    }
+
+    /// What is kept from session to session.
+    pub(crate) fn lasting(&self) -> Lasting {
+        Lasting {
+            local_endpoints: self.local_endpoints.clone(),
+            group_status: self.group_status.clone(),
+            notifier: self.notifier.clone(),
+            send_waiters: self.send_waiters.clone(),
+        }
+    }
+
+    /// See [`Lifecycle::begin_returning`].
+    pub(crate) fn begin_returning(&self, ended: &Arc<Session>) -> Option<CancelToken> {
+        self.lifecycle.begin_returning(ended)
+    }
+
+    /// The participant is about to be a member again, or leaves if it is closed meanwhile.
+    pub(crate) fn end_returning(&self, session: &Arc<Session>) {
+        if !self.lifecycle.end_returning(session) {
+            if let Err(error) = session.close() {
+                tracing::warn!(%error, "leaving a group that was joined again meanwhile");
+            }
+            self.lifecycle.end_closing();
+        }
+    }
+
+    /// The participant is closed before it has come back.
+    pub(crate) fn return_cancelled(&self) {
+        self.lifecycle.end_closing();
     }
 
     pub(crate) fn weak(&self) -> Weak<Self> {
@@ -267,6 +301,7 @@ impl Drop for ParticipantCore {
         }
         // Wakes the threads that wait on a condition of the participant.
         self.delete_all();
+        self.lifecycle.cancel_return();
         if let Some(session) = self.lifecycle.session() {
             session.abandon();
         }

@@ -3,12 +3,15 @@
 //! ```text
 //!             enable()               it is a member
 //!   Disabled ----------> Enabling -------------------> Enabled
-//!     |  ^                |   |                           |
-//!     |  '----------------'   | close(): cancelled        | close()
-//!     |    join failed        v                           v
-//!     |                    Closing <----------------------'
-//!     | close()               | it is no member any more
-//!     '-------> Closed <------'
+//!     |  ^                |   |                          | |  ^
+//!     |  '----------------'   | close(): cancelled       | |  | it is a member again
+//!     |    join failed        v                  close() | |  |
+//!     |                    Closing <---------------------' |  |
+//!     |                    |  ^                            v  |
+//!     |                    |  '----------------------- Returning
+//!     | close()            |     close(): cancelled        it has lost its group
+//!     '-------> Closed <---'
+//!                         it is no member any more
 //! ```
 //!
 //! One lock guards the stage. It is not held while the group is joined or left, so that
@@ -25,6 +28,8 @@ enum Stage {
     /// A thread is joining; the token cancels it.
     Enabling(CancelToken),
     Enabled(Arc<Session>),
+    /// A thread is joining again, after the session has ended; the token cancels it.
+    Returning(CancelToken, Arc<Session>),
     Closing,
     Closed,
 }
@@ -33,15 +38,15 @@ enum Stage {
 #[derive(Debug)]
 pub(super) struct Lifecycle {
     stage: Mutex<Stage>,
-    /// Notified when the stage becomes `Closed`.
-    closed: Condvar,
+    /// Notified when the stage has changed.
+    changed: Condvar,
 }
 
 impl Lifecycle {
     pub(super) fn new() -> Self {
         Self {
             stage: Mutex::new(Stage::Disabled),
-            closed: Condvar::new(),
+            changed: Condvar::new(),
         }
     }
 
@@ -52,7 +57,7 @@ impl Lifecycle {
     /// The session of an enabled participant.
     pub(super) fn session(&self) -> Option<Arc<Session>> {
         match &*self.stage() {
-            Stage::Enabled(session) => Some(session.clone()),
+            Stage::Enabled(session) | Stage::Returning(_, session) => Some(session.clone()),
             _ => None,
         }
     }
@@ -80,7 +85,7 @@ impl Lifecycle {
                 let text = "another thread is enabling this participant";
                 Err(Error::PreconditionNotMet(text.to_owned()))
             }
-            Stage::Enabled(_) => Ok(None),
+            Stage::Enabled(_) | Stage::Returning(..) => Ok(None),
             Stage::Closing | Stage::Closed => Err(was_deleted()),
         }
     }
@@ -99,10 +104,12 @@ impl Lifecycle {
                 Ok(session) => {
                     *stage = Stage::Enabled(session);
                     enabled();
+                    self.changed.notify_all();
                     Ok(())
                 }
                 Err(error) => {
                     *stage = Stage::Disabled;
+                    self.changed.notify_all();
                     Err(error)
                 }
             };
@@ -134,23 +141,67 @@ impl Lifecycle {
                 (Stage::Closing, None)
             }
             Stage::Enabled(session) => (Stage::Closing, Some(session.clone())),
+            Stage::Returning(cancel, _) => {
+                cancel.cancel();
+                (Stage::Closing, None)
+            }
             Stage::Closing | Stage::Closed => return Err(was_deleted()),
         };
         *stage = next;
+        self.changed.notify_all();
         Ok(session)
+    }
+
+    /// The group has ended for this session, and the participant is to come back. Blocks while it is
+    /// being enabled. `None` if it is closed, was not enabled, or has another session.
+    pub(super) fn begin_returning(&self, session: &Arc<Session>) -> Option<CancelToken> {
+        let waits = |stage: &mut Stage| {
+            matches!(stage, Stage::Enabling(_))
+                || matches!(stage, Stage::Returning(_, before) if !Arc::ptr_eq(before, session))
+        };
+        let stage = self.changed.wait_while(self.stage(), waits);
+        let mut stage = stage.unwrap_or_else(PoisonError::into_inner);
+        match &*stage {
+            Stage::Enabled(now) if Arc::ptr_eq(now, session) => {
+                let cancel = CancelToken::default();
+                *stage = Stage::Returning(cancel.clone(), session.clone());
+                self.changed.notify_all();
+                Some(cancel)
+            }
+            _ => None,
+        }
+    }
+
+    /// The participant is about to be a member again. False if it is closed meanwhile: then the
+    /// caller has to leave the group, and call [`end_closing`](Self::end_closing).
+    pub(super) fn end_returning(&self, session: &Arc<Session>) -> bool {
+        let mut stage = self.stage();
+        let is_wanted = matches!(*stage, Stage::Returning(..));
+        if is_wanted {
+            *stage = Stage::Enabled(session.clone());
+            self.changed.notify_all();
+        }
+        is_wanted
+    }
+
+    /// The participant is dropped: it does not come back.
+    pub(super) fn cancel_return(&self) {
+        if let Stage::Returning(cancel, _) = &*self.stage() {
+            cancel.cancel();
+        }
     }
 
     /// The participant has left its group.
     pub(super) fn end_closing(&self) {
         *self.stage() = Stage::Closed;
-        self.closed.notify_all();
+        self.changed.notify_all();
     }
 
     /// Blocks until the participant has left its group.
     pub(super) fn wait_closed(&self) {
         let stage = self.stage();
         let open = |stage: &mut Stage| !matches!(stage, Stage::Closed);
-        let closed = self.closed.wait_while(stage, open);
+        let closed = self.changed.wait_while(stage, open);
         drop(closed.unwrap_or_else(PoisonError::into_inner));
     }
 }

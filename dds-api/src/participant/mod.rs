@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::handle::{Guid, InstanceHandle};
 use crate::listener::DomainParticipantListener;
 use crate::publication::{Publisher, PublisherBuilder};
-use crate::status::StatusMask;
+use crate::status::{MembershipStatus, StatusMask};
 use crate::subscription::{Subscriber, SubscriberBuilder};
 use crate::topic::{AnyTopic, Topic, TopicBuilder};
 
@@ -375,7 +375,7 @@ impl DomainParticipant {
     pub fn peers(&self) -> Result<Vec<Peer>> {
         let session = self.core.ready()?;
         session.group_status().check()?;
-        let view = session.control_queue().view();
+        let view = session.view();
         let members = view.iter().flat_map(|view| &view.members);
         let peer = |member| {
             let guid = ParticipantInfo::of(member).ok()?.guid;
@@ -388,12 +388,22 @@ impl DomainParticipant {
     fn others(&self) -> Result<Vec<Guid>> {
         let session = self.core.ready()?;
         session.group_status().check()?;
-        let view = session.control_queue().view();
+        let view = session.view();
         let members = view.iter().flat_map(|view| &view.members);
         let guids = members.filter_map(|member| Some(ParticipantInfo::of(member).ok()?.guid));
         Ok(guids
             .filter(|guid| *guid != self.core.base.guid())
             .collect())
+    }
+
+    /// Whether it is a member of its group, and when and why it was not the last time. An extension of
+    /// Spindle.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn membership_status(&self) -> Result<MembershipStatus> {
+        self.core.base.alive()?;
+        Ok(self.core.group_status.membership())
     }
 
     /// The counters of the engine and the fabric.

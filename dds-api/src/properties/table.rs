@@ -73,6 +73,19 @@ pub(crate) const PROPERTIES: &[PropertyRow] = &[
                   participants.",
     },
     PropertyRow {
+        name: "spindle.rejoin",
+        on: Participant,
+        values: "`auto`, `off`",
+        default: "`auto`",
+        meaning: "What happens when the participant has lost its group: it was expelled, as it did \
+                  not answer in time, or is cut off from the majority. `auto`: it enters the group \
+                  again by itself as a new member, with all its entities. Its RELIABLE writers send \
+                  what the group has not delivered and their HISTORY keeps; what its readers missed \
+                  is SAMPLE_LOST. Writes meanwhile wait at most max_blocking_time. \
+                  `membership_status` and `on_membership_changed` tell of it. `off`: that is the \
+                  end; `on_failed` is called, and all operations return the reason.",
+    },
+    PropertyRow {
         name: "spindle.ring.messages",
         on: Writer,
         values: "2 to 32768, rounded up to a power of two",

@@ -4,20 +4,20 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use spindle_dds_core::{Committed, DeliveryClass, SubgroupHandle};
+use spindle_dds_core::{Committed, DeliveryClass, SubgroupHandle, SubgroupId, TopicKey};
 use spindle_dds_idl_runtime::{Encapsulation, Representation, TopicType};
 use spindle_dds_qos::{
     DataRepresentationId, DataWriterQos, Duration, PublisherQos, ReliabilityKind,
 };
 
 use super::erased::{WriterEvent, call};
+use super::kept::Kept;
 use super::limits::Limits;
 use super::loan_pool::LoanPool;
 use super::receipt::Receipt;
 use super::statuses::WriterStatuses;
 use super::{AnyDataWriter, PublisherCore};
-use crate::driver::LocalEndpoint;
-use crate::driver::WriterPort;
+use crate::driver::{LocalEndpoint, Session, WriterPort};
 use crate::endpoint::{EndpointCore, Side};
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
@@ -39,8 +39,10 @@ pub(crate) struct WriterSide {
     pub(super) max_blocking_time: Duration,
     pub(super) statuses: Mutex<WriterStatuses>,
     /// Set when its participant is enabled.
-    port: OnceLock<WriterPort>,
+    pub(super) port: OnceLock<WriterPort>,
     pub(super) pool: LoanPool,
+    /// What is sent again when the participant comes back to its group.
+    pub(super) kept: Mutex<Kept>,
     /// The keys that are registered or count against limits, if key hashes are digests.
     pub(super) keys: Option<KnownKeys>,
     /// `None` if RESOURCE_LIMITS limit nothing.
@@ -87,6 +89,7 @@ impl WriterSide {
             statuses: Mutex::default(),
             port: OnceLock::new(),
             pool: LoanPool::new(),
+            kept: Mutex::default(),
             keys: KnownKeys::of::<T>(participant.keys()),
             limits: Limits::of(qos.resource_limits, in_flight_max),
             dropped: AtomicU64::new(0),
@@ -162,8 +165,13 @@ impl Side for WriterSide {
 }
 
 impl WriterCore {
-    /// Its participant is in a group: from now on it can write.
-    pub(crate) fn connect(&self, port: WriterPort) {
+    /// Its participant is in a group, or is about to be in it again: from now on it can write.
+    pub(crate) fn connect(&self, session: &Arc<Session>, subgroup: SubgroupId) {
+        if let Some(port) = self.side.port.get() {
+            return port.reconnect(session.clone());
+        }
+        let topic = TopicKey::of_name(&self.topic.name);
+        let port = WriterPort::new(session.clone(), subgroup, self.side.class, topic);
         let _ = self.side.port.set(port);
         self.base.set_enabled();
     }
@@ -190,9 +198,10 @@ impl WriterCore {
         self.side.port.get().ok_or_else(disabled)
     }
 
-    pub(super) fn receipt(&self, committed: Option<Committed>) -> Receipt {
+    pub(super) fn receipt(&self, committed: Option<Committed>, returns: u32) -> Receipt {
         Receipt {
             committed,
+            returns,
             writer: self.base.guid(),
         }
     }
@@ -211,11 +220,9 @@ impl WriterCore {
     pub(crate) fn wait_for_acknowledgments(&self, deadline: Deadline) -> Result<()> {
         let port = self.port()?;
         port.check()?;
-        match port.last_committed() {
-            Some(last) if self.side.class == DeliveryClass::Ordered => {
-                port.wait_stable(&last, deadline)
-            }
-            _ => Ok(()),
+        match self.side.class {
+            DeliveryClass::Ordered => port.wait_all_stable(deadline),
+            DeliveryClass::Unordered => Ok(()),
         }
     }
 
@@ -229,7 +236,7 @@ impl WriterCore {
         }
         match &receipt.committed {
             Some(committed) if committed.class == DeliveryClass::Ordered => {
-                port.wait_stable(committed, deadline)
+                port.wait_stable(committed, receipt.returns, deadline)
             }
             _ => Ok(()),
         }

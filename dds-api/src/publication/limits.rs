@@ -304,7 +304,11 @@ mod tests {
     }
 
     fn at(index: u64) -> SendPosition {
-        SendPosition { epoch: 3, index }
+        SendPosition {
+            returns: 1,
+            epoch: 3,
+            index,
+        }
     }
 
     /// Nothing in flight, nothing registered: nothing is remembered.
@@ -351,7 +355,11 @@ mod tests {
             limits.committed(A, at(index));
         }
         assert_eq!(limits.admit(Some(A), at(100)), Err(Full::Samples));
-        let next = |index| SendPosition { epoch: 4, index };
+        let next = |index| SendPosition {
+            returns: 1,
+            epoch: 4,
+            index,
+        };
         limits.admit(Some(A), next(0)).expect("all are released");
         limits.committed(A, next(0));
         limits.admit(Some(A), next(0)).expect("two again");
@@ -359,6 +367,23 @@ mod tests {
         limits.committed(A, next(1));
         limits.admit(None, next(2)).expect("released");
         limits.withdraw(None);
+        check_empty(&limits);
+    }
+
+    #[test]
+    fn what_was_sent_before_the_group_was_lost_is_released() {
+        let limits = limits(1.into(), Length::Unlimited, Length::Unlimited);
+        limits.admit(Some(A), at(0)).expect("one");
+        limits.committed(A, at(100));
+        assert_eq!(limits.admit(Some(A), at(100)), Err(Full::Samples));
+        // The views of another group are numbered from 1.
+        let back = SendPosition {
+            returns: 2,
+            epoch: 1,
+            index: 0,
+        };
+        limits.admit(Some(A), back).expect("released");
+        limits.withdraw(Some(A));
         check_empty(&limits);
     }
 

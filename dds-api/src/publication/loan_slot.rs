@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use spindle_dds_core::{Claim, CommitMeta, DeliveryClass, MessageKind};
+use spindle_dds_core::{CommitMeta, DeliveryClass, MessageKind};
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_qos::Duration;
 
@@ -16,9 +16,8 @@ use super::core::WriterCore;
 use super::limits::Limits;
 use super::permit::SamplePermit;
 use super::receipt::Receipt;
-use crate::driver::SendPosition;
+use crate::driver::{SendPosition, WriterClaim};
 use crate::error::{Error, Result};
-use crate::wire::Wire;
 
 /// What a sample is built in. It is on the heap, because a loan is moved with each stage of
 /// its builder.
@@ -28,7 +27,7 @@ pub(super) struct LoanSlot {
     /// count references; `None` before the first sample and once the writer is deleted.
     pub(super) writer: Option<Arc<WriterCore>>,
     /// Room in the ring. A finished claim is kept and renewed: it holds its subgroup epoch.
-    pub(super) claim: Option<Claim<Wire>>,
+    pub(super) claim: Option<WriterClaim>,
     /// [`LoanPool::epochs`](super::loan_pool::LoanPool::epochs) when `claim` was made.
     pub(super) epochs: usize,
     /// The sample's share of RESOURCE_LIMITS, if the writer has any.
@@ -135,7 +134,10 @@ impl LoanSlot {
         };
         let Some(limits) = &writer.side.limits else {
             return match send(writer, claim, message)? {
-                Some(index) => Ok(writer.receipt(Some(claim.committed(index)))),
+                Some(index) => {
+                    let committed = Some(claim.committed(index));
+                    Ok(writer.receipt(committed, claim.returns()))
+                }
                 None => writer.drop_sample(),
             };
         };
@@ -168,7 +170,7 @@ struct Message {
 /// Returns the index of the message, and moves nothing larger: it is on the path of each sample.
 /// `None` if a BEST_EFFORT writer finds no room.
 #[inline(always)]
-fn send(writer: &WriterCore, claim: &mut Claim<Wire>, message: Message) -> Result<Option<u64>> {
+fn send(writer: &WriterCore, claim: &mut WriterClaim, message: Message) -> Result<Option<u64>> {
     let port = writer.port()?;
     let meta = CommitMeta {
         kind: message.kind,
@@ -193,7 +195,7 @@ fn send(writer: &WriterCore, claim: &mut Claim<Wire>, message: Message) -> Resul
 fn send_within(
     limits: &Limits,
     writer: &WriterCore,
-    claim: &mut Claim<Wire>,
+    claim: &mut WriterClaim,
     permit: &mut Option<SamplePermit>,
     message: Message,
 ) -> Result<Receipt> {
@@ -216,9 +218,14 @@ fn send_within(
         return writer.drop_sample();
     };
     let committed = claim.committed(index);
-    let position = SendPosition::of(&committed);
-    settle(limits, permit, message.kind, name, position);
-    Ok(writer.receipt(Some(committed)))
+    settle(
+        limits,
+        permit,
+        message.kind,
+        name,
+        claim.position(&committed),
+    );
+    Ok(writer.receipt(Some(committed), claim.returns()))
 }
 
 /// RESOURCE_LIMITS after a message was sent.
@@ -249,13 +256,13 @@ impl WriterCore {
     /// Counts a BEST_EFFORT sample that finds no room.
     ///
     /// # Errors
-    /// What ended the group: no room is a matter of writers that can send.
+    /// What ended the group, for now or for good: no room is a matter of writers that can send.
     #[cold]
     fn drop_sample(&self) -> Result<Receipt> {
-        self.port()?.check()?;
+        self.port()?.check_member()?;
         self.side.dropped.fetch_add(1, Ordering::Relaxed);
         self.side.unannounced.fetch_add(1, Ordering::Relaxed);
-        Ok(self.receipt(None))
+        Ok(self.receipt(None, 0))
     }
 
     /// How many samples were dropped since the last one that was sent.

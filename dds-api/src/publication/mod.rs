@@ -2,6 +2,7 @@
 
 mod core;
 mod erased;
+mod kept;
 mod limits;
 mod loan;
 mod loan_pool;

@@ -8,6 +8,8 @@ use crate::handle::Guid;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Receipt {
     pub(crate) committed: Option<Committed>,
+    /// How often the participant had come back to its group when it was written.
+    pub(crate) returns: u32,
     /// The writer of the sample.
     pub(crate) writer: Guid,
 }

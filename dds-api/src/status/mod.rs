@@ -9,7 +9,7 @@ pub(crate) use counts::{IncompatibleCounts, LivelinessCounts, MatchCounts, Total
 pub use mask::StatusMask;
 pub(crate) use status_flags::StatusFlags;
 pub use values::{
-    InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
+    InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus, MembershipStatus,
     OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
     QosPolicyCount, RejectedReason, RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus,
     SampleLostStatus, SampleRejectedStatus, SubscriptionMatchedStatus,

@@ -1,6 +1,8 @@
 //! The values of the statuses (DDS 1.4 §2.2.4.1). `*_change` fields count since the status was
 //! last read, or passed to a listener.
 
+use std::time::SystemTime;
+
 use spindle_dds_qos::PolicyId;
 
 use crate::handle::InstanceHandle;
@@ -14,15 +16,36 @@ pub struct InconsistentTopicStatus {
     pub total_count_change: i32,
 }
 
-/// SAMPLE_LOST. A sample is lost when a BEST_EFFORT writer drops it for want of room, which
-/// readers learn from the writer's next sample, or when its bytes are not a valid sample of the
-/// reader's type.
+/// SAMPLE_LOST. A sample is lost when a BEST_EFFORT writer drops it for want of room, or while the
+/// participant of the reader or the writer has lost its group: readers learn that from the writer's
+/// next sample. It is also lost when its bytes are not a valid sample of the reader's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SampleLostStatus {
     /// Samples that were lost.
     pub total_count: i32,
     /// Of these, since last read.
     pub total_count_change: i32,
+}
+
+/// Whether a participant is a member of its group, and when it was not. An extension of Spindle.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct MembershipStatus {
+    /// Whether it is a member now.
+    pub is_member: bool,
+    /// How often it has lost its group.
+    pub total_count: i32,
+    /// Of these, since last read.
+    pub total_count_change: i32,
+    /// Why it lost its group the last time, or why it has not come back yet.
+    pub last_reason: Option<String>,
+    /// When it lost its group the last time, by the system's clock.
+    pub out_since: Option<SystemTime>,
+    /// When it came back from that; `None` while it is out.
+    pub back_since: Option<SystemTime>,
+    /// Samples of its RELIABLE writers that the group had not delivered when it was lost, and that
+    /// the HISTORY of their writers did not keep.
+    pub samples_gone: u64,
 }
 
 /// The limit by which a sample was rejected.

@@ -39,6 +39,7 @@ fn participant(meeting: &Meeting) -> (DomainParticipant, Receiver<String>) {
     let participant = meeting
         .builder()
         .property("spindle.failure.limit_ms", "1000")
+        .property("spindle.rejoin", "off")
         .listener(StatusMask::NONE, Told(sender))
         .create()
         .expect("a participant");

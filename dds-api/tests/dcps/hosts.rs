@@ -9,10 +9,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use spindle_dds::qos::{DataWriterQos, History};
 use spindle_dds::{DomainParticipant, Error, ParticipantBuilder, PeerPath, ReturnCode, testing};
 use spindle_dds_transport::shm::{DomainRegistry, DomainState, MemberEntry, ViewDecision, host_id};
 
-use crate::meeting::{Meeting, reader, state, take, until, wait_for_members, writer};
+use crate::meeting::{
+    Meeting, reader, reliable_writer, state, take, until, wait_for_members, writer, writer_with,
+};
 
 /// So many hosts, each with a place where it listens.
 struct Hosts {
@@ -101,6 +104,50 @@ fn two_hosts_have_one_order() {
         take(&heard, 1, |sample| sample.data().expect("data").number),
         [501]
     );
+}
+
+/// What is on its way to the other host when the group is lost is sent again, and nothing twice.
+#[test]
+fn what_was_under_way_to_another_host_comes_once_after_a_return() {
+    const SAMPLES: u32 = 300;
+    let hosts = Hosts::new(2);
+    // Two of three are a majority.
+    let [stays, other, goes] = [0, 0, 1].map(|at| hosts.participant(at, 1));
+    let heard = reader(&stays, "State");
+    let keeps_all = DataWriterQos {
+        history: History::keep_all(),
+        ..reliable_writer()
+    };
+    let own = writer_with(&goes, "State", keeps_all);
+    stays.enable().expect("it founds the group");
+    for one in [&other, &goes] {
+        one.enable().expect("it is let in");
+    }
+    wait_for_members(&[stays.clone(), other.clone(), goes.clone()], 3);
+    for round in 0..5 {
+        let numbers = round * SAMPLES..(round + 1) * SAMPLES;
+        let mut receipts = Vec::new();
+        for number in numbers.clone() {
+            receipts.push(own.write(&state(1, number)).expect("it comes back"));
+        }
+        testing::fail(&goes, "this is a test").expect("enabled");
+        for receipt in [&receipts[0], &receipts[receipts.len() - 1]] {
+            own.wait_for(receipt, spindle_dds::Duration::INFINITE)
+                .expect("it is received at last");
+        }
+        until("it is back", || {
+            let status = goes.membership_status().expect("alive");
+            status.is_member && status.total_count == round as i32 + 1
+        });
+        let mut come = Vec::new();
+        while come.last() != Some(&(numbers.end - 1)) {
+            let some = take(&heard, 1, |it| it.data().ok().map(|it| it.number));
+            come.extend(some.into_iter().flatten());
+        }
+        assert_eq!(come, numbers.collect::<Vec<_>>());
+    }
+    assert_eq!(heard.sample_lost_status().expect("alive").total_count, 0);
+    assert_eq!(goes.membership_status().expect("alive").samples_gone, 0);
 }
 
 #[test]

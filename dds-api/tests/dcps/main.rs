@@ -31,6 +31,7 @@ mod psm;
 mod refused;
 mod rekeyed;
 mod representations;
+mod returning;
 mod streams;
 
 pub(crate) use spindle_dds_test_types::{flight, large, newer, older};

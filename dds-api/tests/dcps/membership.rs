@@ -369,6 +369,7 @@ fn child_that_is_stopped() {
         let participant = DomainParticipant::builder(0)
             .property("spindle.directory", directory.to_str().expect("UTF-8"))
             .property("spindle.failure.limit_ms", "1000")
+            .property("spindle.rejoin", "off")
             .listener(StatusMask::NONE, Reasons(reasons))
             .create()
             .expect("it is let in");

@@ -185,6 +185,7 @@ fn child() {
         .property("spindle.listen", &setup.listen)
         .property("spindle.contacts", &setup.contact)
         .property("spindle.failure.limit_ms", "700")
+        .property("spindle.rejoin", "off")
         .disabled()
         .create()
         .expect("a participant");

@@ -278,6 +278,7 @@ impl Served {
         let participant = builder
             .property("spindle.directory", directory)
             .property("spindle.failure.limit_ms", limit)
+            .property("spindle.rejoin", "off")
             .property("spindle.join.timeout_ms", "60000")
             .property("spindle.ring.messages", "256")
             .property("spindle.ring.bytes", "65536")

@@ -104,6 +104,21 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         });
     }
 
+    /// For each writer of this participant that has sent anything: its number, and the sequence
+    /// number of its last message. Waits for a step that is under way.
+    pub fn writer_sequences(&self) -> Vec<(u32, u64)> {
+        self.state().seqs.last().collect()
+    }
+
+    /// Each of these writers goes on after that sequence number: a participant that has lost its
+    /// group enters another as a new member. To be called before the first view is installed.
+    pub fn go_on_after(&self, writers: &[(u32, u64)]) {
+        let mut state = self.state();
+        for (writer, last) in writers {
+            state.seqs.go_on_after(*writer, *last);
+        }
+    }
+
     /// Installs the first view, or the one that [`EngineEvent::ViewEnded`] announced. Allocates; waits
     /// for a step that is under way.
     pub fn install(&self, prepared: PreparedView<F>) -> Result<(), InstallError> {

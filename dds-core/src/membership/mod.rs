@@ -24,6 +24,7 @@
 //! proposal that any member has echoed.
 
 mod asking;
+mod delivered;
 mod detector;
 mod ending;
 mod merge;
@@ -37,6 +38,7 @@ mod tests;
 mod view;
 
 pub use asking::OpenRequest;
+pub use delivered::{DeliveredCounts, DeliveredHistory};
 pub use detector::{Detection, DetectorFigures, HeartbeatFigures};
 pub use proposal::{
     Notes, Proposal, Refusal, Removal, RemovalReason, Request, RequestId, Touched, Trim, Update,
@@ -45,5 +47,5 @@ pub use protocol::{
     Action, Decision, Finish, Membership, OutReason, Preparation, Rules, SubgroupEnds,
 };
 pub use row::CONTROL_ROW_LEN;
-pub(crate) use row::control_landmarks;
+pub(crate) use row::{control_landmarks, steps_of_end};
 pub use view::{Endpoint, HostId, Member, MemberId, Note, View, ViewError};

@@ -55,6 +55,9 @@ pub(super) struct Announcer {
     intent: Option<Intent>,
     /// Whether the answers to it have been judged, or need not be.
     is_judged: bool,
+    /// The members that cannot prepare it, with their reasons, in the order in which they have
+    /// answered: what one lacks may be why others do not reach it, which takes these longer to see.
+    lacks: Vec<(Rank, String)>,
     /// All refusals so far.
     pub(super) refusals: Vec<Refusal>,
     /// Number of the intent that all members have prepared; 0 if there is none.
@@ -73,6 +76,7 @@ impl Default for Announcer {
             number: 0,
             intent: None,
             is_judged: true,
+            lacks: Vec::new(),
             refusals: Vec::new(),
             prepared_by_all: 0,
             additions_max: usize::MAX,
@@ -221,13 +225,13 @@ impl<F: Fabric> Membership<F> {
         if !self.suspected.is_empty() || self.rows.label(self.me, Text::Intent) & 1 == 1 {
             return;
         }
-        let lacks = match self.read_answers() {
-            Ok(Some(lacks)) => lacks,
-            Ok(None) => return self.wait_for_answers(now, subgroups),
+        match self.read_answers() {
+            Ok(true) => {}
+            Ok(false) => return self.wait_for_answers(now, subgroups),
             Err(rank) => return self.suspect(rank, "its answer violates the protocol", subgroups),
-        };
+        }
         let has_failed = !core::mem::replace(&mut self.announcer.is_judged, true);
-        if has_failed && self.judge(lacks) {
+        if has_failed && self.judge() {
             return;
         }
         let len = |rank| self.rows.len(rank, Text::Request);
@@ -246,14 +250,13 @@ impl<F: Fabric> Membership<F> {
         }
     }
 
-    /// The reasons of the members that cannot prepare the last intent; `None` if not all have
-    /// answered it. Fails with a member whose answer violates the protocol.
-    fn read_answers(&self) -> Result<Option<Vec<String>>, Rank> {
+    /// Reads the answers to the last intent, and notes the members that cannot prepare it. True if
+    /// all have answered. Fails with a member whose answer violates the protocol.
+    fn read_answers(&mut self) -> Result<bool, Rank> {
         let number = self.announcer.number;
-        let mut lacks = Vec::new();
         let mut is_answered = true;
         if number == 0 {
-            return Ok(Some(lacks));
+            return Ok(true);
         }
         for rank in self.trusted().iter() {
             let answered = self.rows.label(rank, Text::Answer);
@@ -264,19 +267,24 @@ impl<F: Fabric> Membership<F> {
                 is_answered = false;
                 continue;
             }
+            let lacks = &mut self.announcer.lacks;
+            if lacks.iter().any(|(of, _)| *of == rank) {
+                continue;
+            }
             let text = self.rows.text(rank, Text::Answer);
             let text = text.map_err(|ProtocolViolation| rank)?.unwrap_or_default();
             if !text.is_empty() {
                 let reason = String::from_utf8(text).map_err(|_| rank)?;
-                lacks.push(shortened(&reason));
+                lacks.push((rank, shortened(&reason)));
             }
         }
-        Ok(is_answered.then_some(lacks))
+        Ok(is_answered)
     }
 
     /// Judges the answers to an intent that is not called off. True if all are to end the view by
     /// it.
-    fn judge(&mut self, lacks: Vec<String>) -> bool {
+    fn judge(&mut self) -> bool {
+        let lacks = core::mem::take(&mut self.announcer.lacks);
         let intent = self.announcer.intent.as_ref();
         let additions: Vec<_> = intent
             .iter()
@@ -285,7 +293,8 @@ impl<F: Fabric> Membership<F> {
         if lacks.is_empty() {
             self.announcer.prepared_by_all = self.announcer.number;
         }
-        match (lacks.into_iter().next(), &additions[..]) {
+        let first = lacks.into_iter().next().map(|(_, reason)| reason);
+        match (first, &additions[..]) {
             (None, _) | (_, []) => {
                 let label = label(self.announcer.number, true);
                 self.rows.publish_label(Text::Intent, label);
@@ -328,6 +337,7 @@ impl<F: Fabric> Membership<F> {
             }
         }
         announcer.number += 1;
+        announcer.lacks.clear();
         announcer.is_judged = is_called_off;
         announcer.waiting_since_ns = now;
         let label = label(announcer.number, false);

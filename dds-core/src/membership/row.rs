@@ -13,7 +13,7 @@
 //! - an answer is overwritten once there is a later intent, so after the leader has read it;
 //! - the other texts are written once in a view.
 
-use spindle_dds_transport::memory::ROW_ALIGN;
+use spindle_dds_transport::memory::{ROW_ALIGN, Region};
 use spindle_dds_transport::{FABRIC_AREA, Fabric, MEMBERS_MAX, PeerSet, Rank};
 
 use crate::landmarks::Landmark;
@@ -54,6 +54,18 @@ pub(crate) fn control_landmarks() -> Vec<(Landmark, core::ops::Range<usize>)> {
     ];
     all.extend(texts.map(|text| (Landmark::Text, text.area()..text.area() + 64)));
     all
+}
+
+/// How many of the steps that end a view its member has taken: see [`crate::landmarks`].
+pub(crate) fn steps_of_end(row: &Region) -> usize {
+    let report = match row.load(WEDGED) {
+        0 => return 0,
+        1 => Text::ReportSome,
+        _ => Text::ReportAll,
+    };
+    let echoes = row.load(Text::Proposal.guard()) >> LABEL_SHIFT;
+    let taken = [row.load(report.guard()), echoes, row.load(COMMITTED)];
+    1 + taken.iter().take_while(|word| **word != 0).count()
 }
 
 /// Texts in a row.

@@ -2,6 +2,8 @@
 //! updates; subgroups are counters.
 
 mod faults;
+mod patience;
+mod requests;
 mod subgroups;
 mod world;
 
@@ -109,4 +111,44 @@ fn a_report_that_leaves_out_a_subgroup_violates_the_protocol() {
     let named = (Rank(1), "its report violates the protocol".to_owned());
     assert_eq!(suspects(0), [named]);
     assert_eq!(suspects(1), []);
+}
+
+/// What one member lacks may be why others do not reach it, which these see later.
+#[test]
+fn a_request_is_refused_with_the_reason_that_was_told_first() {
+    let mut rng = Rng::new(0);
+    let members = (11..14).map(|id| member(id, &mut rng)).collect();
+    let mut world = World::of(members);
+    let newcomer = Request::Join(member(20, &mut rng));
+    world.nodes[1].membership.request(newcomer.clone());
+    let mut prepares_at = [None; 3];
+    let mut refused = Vec::new();
+    for _ in 0..500 {
+        world.now += 1;
+        world.network.step();
+        let now = world.now;
+        for (at, node) in world.nodes.iter_mut().enumerate() {
+            match node.membership.step(now, &mut node.subgroups) {
+                Some(Action::Prepare(it)) => prepares_at[at] = Some((now, it.number)),
+                Some(Action::Refused(them)) => refused.extend(them),
+                _ => {}
+            }
+            let (after, answer) = match at {
+                0 => (100, Err("it is not reached".to_owned())),
+                1 => (50, Ok(())),
+                _ => (0, Err("it has no memory".to_owned())),
+            };
+            if let Some((since, number)) = prepares_at[at]
+                && now >= since + after
+            {
+                node.membership.prepared(number, answer);
+                prepares_at[at] = None;
+            }
+        }
+    }
+    let [(request, refusal)] = &refused[..] else {
+        panic!("one refusal, not {refused:?}");
+    };
+    assert_eq!(*request, newcomer);
+    assert_eq!(refusal.reason, "it has no memory");
 }

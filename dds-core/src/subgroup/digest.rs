@@ -114,13 +114,32 @@ mod tests {
     }
 
     #[test]
+    fn every_bit_of_every_field_counts() {
+        let mut digests = vec![digest(&[(0, 0, 0, 0)])];
+        for bit in 0..64 {
+            digests.push(digest(&[(1 << bit, 0, 0, 0)]));
+            digests.push(digest(&[(0, 0, 1 << bit, 0)]));
+        }
+        digests.extend((0..16).map(|bit| digest(&[(0, 1 << bit, 0, 0)])));
+        digests.extend((0..32).map(|bit| digest(&[(0, 0, 0, 1 << bit)])));
+        digests.extend((0..64).map(|bit| Digest::new(1 << bit, 0).value()));
+        digests.extend((0..32).map(|bit| Digest::new(0, 1 << bit).value()));
+        let count = digests.len();
+        digests.sort_unstable();
+        digests.dedup();
+        assert_eq!(digests.len(), count);
+    }
+
+    #[test]
     fn the_last_eight_checkpoints_are_kept() {
         let mut digest = Digest::new(1, 0);
         let mut stored = Vec::new();
+        assert_eq!(digest.taken(), 0);
         assert!(!digest.is_due(DIGEST_EVERY - 1) && digest.is_due(DIGEST_EVERY));
         digest.checkpoint(DIGEST_EVERY, |number, _| stored.push(number));
         digest.add(DIGEST_EVERY, 0, 0, 0);
         digest.checkpoint(20 * DIGEST_EVERY + 5, |number, _| stored.push(number));
+        assert_eq!(digest.taken(), 20);
         assert_eq!(stored, [0, 12, 13, 14, 15, 16, 17, 18, 19]);
         assert_eq!((digest.at(11), digest.at(12)), (None, Some(digest.value())));
         assert_eq!((digest.at(19), digest.at(20)), (Some(digest.value()), None));

@@ -37,6 +37,7 @@ pub(crate) mod receive_cursor;
 pub(crate) mod release_tracker;
 mod run;
 pub(crate) mod send_ring;
+pub(crate) mod sent;
 pub(crate) mod shared;
 #[cfg(all(test, not(loom)))]
 mod tests;

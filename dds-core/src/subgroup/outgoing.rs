@@ -59,6 +59,24 @@ impl WriterSeqs {
         }
     }
 
+    /// For each writer: its number, and the sequence number of its last message.
+    pub(crate) fn last(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.0.iter().map(|it| (it.writer, it.last))
+    }
+
+    /// A writer goes on after this sequence number.
+    pub(crate) fn go_on_after(&mut self, writer: u32, last: u64) {
+        match self.0.iter_mut().find(|known| known.writer == writer) {
+            Some(known) => known.last = last,
+            None => self.0.push(WriterSeq {
+                writer,
+                last,
+                messages: 0,
+                bytes: 0,
+            }),
+        }
+    }
+
     /// For each writer: its number, messages published, and bytes of their payload.
     pub(crate) fn published(&self) -> impl Iterator<Item = (u32, u64, u64)> + '_ {
         let known = self.0.iter();
@@ -226,6 +244,17 @@ mod tests {
         assert_eq!(numbers, [1, 2, 1, 3, 2]);
         let published: Vec<_> = seqs.published().collect();
         assert_eq!(published, [(7, 3, 30), (9, 2, 20)]);
+    }
+
+    #[test]
+    fn a_writer_that_comes_back_goes_on_after_its_last_number() {
+        let mut seqs = WriterSeqs::default();
+        seqs.go_on_after(7, 41);
+        let numbers = [(7, 0), (9, 0), (7, 2)];
+        let numbers = numbers.map(|(writer, skipped)| seqs.next(writer, skipped, 0));
+        assert_eq!(numbers, [42, 1, 45]);
+        seqs.go_on_after(9, 5);
+        assert_eq!(seqs.last().collect::<Vec<_>>(), [(7, 45), (9, 5)]);
     }
 
     #[test]

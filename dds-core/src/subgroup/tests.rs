@@ -17,6 +17,7 @@ use crate::subgroup::shared::Shared;
 
 use Lie::{Message, Nulls};
 
+mod fenced;
 mod stop;
 mod switches;
 #[path = "../../tests/view/mod.rs"]

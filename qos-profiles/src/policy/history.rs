@@ -24,7 +24,9 @@ labelled_enum! {
 /// sample is gone from the writer once it is delivered. A sample that is committed has
 /// its place in the agreed order and is never withdrawn, so KEEP_LAST cannot replace
 /// one in flight by a newer one: a RELIABLE writer of either kind waits for room (at
-/// most max_blocking_time), in its ring and in its [`ResourceLimits`].
+/// most max_blocking_time), in its ring and in its [`ResourceLimits`]. When its
+/// participant has lost its group and comes back, the writer sends again what was not
+/// delivered: all of it with KEEP_ALL, the latest samples with KEEP_LAST.
 ///
 /// `depth` must not exceed max_samples_per_instance, nor max_samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

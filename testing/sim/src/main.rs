@@ -29,7 +29,7 @@ struct Arguments {
     /// With one seed of a life that fails: looks for a smaller life that fails too.
     #[arg(long, requires = "seed")]
     shrink: bool,
-    /// The kind of life: any, busy, crashes, refusals, lacking, short, many-subgroups, quiet.
+    /// The kind of life: any, busy, crashes, refusals, lacking, short, many-subgroups, gray, returning, quiet.
     #[arg(long, value_parser = scenario, conflicts_with = "hostile")]
     scenario: Option<Scenario>,
     /// Judges only the property with this id. A life that violates another property first
@@ -115,7 +115,9 @@ impl Arguments {
 
 fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
     let (mut forged, mut expelled) = (0, BTreeMap::new());
+    let (mut returned, mut sent_again) = (0, 0);
     let [mut acknowledged, mut unsent, mut unknown] = [0; 3];
+    let mut crashes = [0; 6];
     let (mut violations, mut views, mut gone, mut refused, mut delivered) = (0_u64, 0, 0, 0, 0);
     for seed in seeds.clone() {
         match live(&arguments.plan(seed)) {
@@ -125,7 +127,12 @@ fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
                     *expelled.entry(cause).or_insert(0) += times;
                 }
                 views += report.views;
+                for (sum, count) in crashes.iter_mut().zip(report.crashes) {
+                    *sum += count;
+                }
                 gone += report.gone;
+                returned += report.returned.0;
+                sent_again += report.returned.1;
                 refused += report.refused;
                 delivered += report.delivered;
                 acknowledged += report.outcomes[0];
@@ -148,8 +155,15 @@ fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
          requests refused, {delivered} deliveries"
     );
     println!(
+        "crashes while views change, by phase (prepare, wedge, report, echo, install, begin): \
+         {crashes:?}"
+    );
+    println!(
         "of what applications sent: {acknowledged} acknowledged, {unsent} refused, {unknown} unknown"
     );
+    if returned > 0 {
+        println!("{returned} members came back and sent {sent_again} messages again");
+    }
     if arguments.hostile.is_some() {
         println!("{forged} words forged; hostile members expelled, by cause:");
         for (cause, times) in expelled {

@@ -13,10 +13,14 @@ use super::address::Address;
 use super::handshake::{self, Handshake};
 use super::path_state::PathSelection;
 use super::pending::{CallOutcome, NoStation, PendingConnection, Phase, Role, no_answer};
+use crate::retry::Classified;
 use crate::shm::error::SetupError;
 
 /// Pause between two calls of a station that is busy or is calling this one.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(5);
+
+/// How long a member that is not reached is called again: one error says little about it.
+const MEMBER_WITHIN: Duration = Duration::from_millis(500);
 
 /// Additional time for a call whose peer has proved itself by the deadline: that a queue pair
 /// does not work is found out only by waiting.
@@ -53,6 +57,7 @@ impl Acceptor {
         deadline: Instant,
     ) -> Result<ConnectOutcome, ConnectError> {
         let mut failure = NoStation::from("it has no address in the network".to_owned());
+        let member_until = Instant::now() + MEMBER_WITHIN;
         loop {
             let mut again = false;
             for (at, &socket) in sockets.iter().enumerate() {
@@ -64,7 +69,10 @@ impl Acceptor {
                     CallOutcome::OnHost(address) => return Ok(ConnectOutcome::OnHost(address)),
                     CallOutcome::Myself => return Err(ConnectError::Myself),
                     CallOutcome::Refused(reason) => return Err(ConnectError::Refused(reason)),
-                    CallOutcome::NotThere(failure) => failure,
+                    CallOutcome::NotThere(failure) => {
+                        again = expected.is_some() && Instant::now() < member_until;
+                        failure
+                    }
                     CallOutcome::Already(reason) | CallOutcome::Lost(reason) => {
                         again = true;
                         reason.into()
@@ -99,6 +107,10 @@ impl Acceptor {
         }
         let stream = match begin(socket) {
             Ok(stream) => Arc::new(stream),
+            Err(errno) if errno.may_pass() => {
+                let lacks = SetupError::system("calling a station")(errno);
+                return Ok(CallOutcome::Lost(lacks.to_string()));
+            }
             Err(errno) => return Ok(CallOutcome::NotThere(no_answer(&errno.into()))),
         };
         let handshake = Handshake::new(&self.shared.me, handshake::Role::Caller);

@@ -90,8 +90,8 @@ pub(super) struct Hello {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Frame {
     Hello(Hello),
-    /// The connection is refused. `already`: because the two are connected or about to be, or
-    /// a queue pair was tried in vain; another call may succeed.
+    /// The connection is refused. `already`: because the two are connected or about to be, a
+    /// queue pair was tried in vain, or the station lacks something; another call may succeed.
     Refused {
         already: bool,
         reason: String,

@@ -7,6 +7,7 @@
 use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, MutexGuard};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -19,6 +20,7 @@ use super::path_state::PathSelection;
 use super::pending::{
     CallOutcome, Ending, PendingConnection, Phase, Role, Shared, State, no_answer, send_frame,
 };
+use crate::retry::{self, Classified};
 
 /// How long an incoming connection has to prove itself.
 const STRANGER_WITHIN: Duration = Duration::from_secs(2);
@@ -32,7 +34,7 @@ const AUTHENTICATED_MAX: usize = 64;
 /// Most incoming connections that are not authenticated; beyond that the oldest is closed.
 const STRANGERS_MAX: usize = 64;
 
-/// Pause in accepting after the system ran out of descriptors.
+/// Pause in accepting, or in polling, after the system ran out of descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Most new connections that are accepted in one round.
@@ -69,6 +71,11 @@ impl HandshakeThread {
         loop {
             let ready = match self.wait() {
                 Ok(ready) => ready,
+                Err(errno) if errno.may_pass() => {
+                    tracing::warn!(%errno, "accepting and calling pause for a moment");
+                    thread::sleep(PAUSE);
+                    Vec::new()
+                }
                 Err(errno) => {
                     tracing::error!(%errno, "no connection is accepted or made any more");
                     let mut state = shared.state();
@@ -121,11 +128,7 @@ impl HandshakeThread {
         }
         let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
-        match rustix::event::poll(&mut fds, left.as_ref()) {
-            Ok(_) => {}
-            Err(Errno::INTR) => return Ok(Vec::new()),
-            Err(errno) => return Err(errno),
-        }
+        retry::repeat(|| rustix::event::poll(&mut fds, left.as_ref()))?;
         let each = sources.into_iter().zip(&fds);
         let ready = each.filter(|(_, fd)| !fd.revents().is_empty());
         Ok(ready.map(|(source, _)| source).collect())
@@ -264,7 +267,7 @@ fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End
     while let Some(connection) = state.connections.get_mut(&number) {
         if connection.phase == Phase::Connecting {
             let stream = &connection.stream;
-            let failed = stream.take_error().unwrap_or_else(Some);
+            let failed = retry::repeat(|| stream.take_error()).unwrap_or_else(Some);
             // With no listener, a socket that got this very port connects to itself.
             let is_itself = stream.local_addr().ok() == stream.peer_addr().ok();
             let failed = failed.or_else(|| is_itself.then(|| Errno::CONNREFUSED.into()));

@@ -76,7 +76,7 @@ pub(super) fn receive_offer(
     };
     match pair {
         Some(pair) => work(shared, connection, number, pair, step),
-        None => conclude(connection, Err(NONE.to_owned()))?,
+        None => conclude(shared, connection, Err(NONE.to_owned()))?,
     }
     Ok(())
 }
@@ -133,10 +133,10 @@ pub(super) fn advance(shared: &Shared, connection: &mut PendingConnection) -> Re
             Ok(())
         }
         Some(PairResult::Answered(Err(reason)) | PairResult::Accepted(Err(reason))) => {
-            conclude(connection, Err(reason))
+            conclude(shared, connection, Err(reason))
         }
         None if connection.phase == Phase::Verdict => match connection.path.decide() {
-            Some(mine) => conclude(connection, mine),
+            Some(mine) => conclude(shared, connection, mine),
             None => Ok(()),
         },
         None => Ok(()),
@@ -150,12 +150,37 @@ fn prove(connection: &mut PendingConnection) {
 }
 
 /// Sets my verdict. A caller sends it at once; the called side sends it after the caller's.
-fn conclude(connection: &mut PendingConnection, mine: Verdict) -> Result<(), Ending> {
+/// All that its stream needs is there before: the called side takes the two for connected then.
+fn conclude(
+    shared: &Shared,
+    connection: &mut PendingConnection,
+    mine: Verdict,
+) -> Result<(), Ending> {
+    if let Role::Called { .. } = connection.role {
+        make_ready(shared, connection)?;
+    }
     connection.phase = Phase::Verdict;
     connection.path.mine = Some(mine.clone());
     match connection.role {
         Role::Called { .. } => send_frame(connection, &Frame::Verdict(mine).write()),
         Role::Stranger { .. } | Role::Authenticated { .. } => Ok(()),
+    }
+}
+
+/// Gets what it takes to serve the connection as a peer's.
+fn make_ready(shared: &Shared, connection: &mut PendingConnection) -> Result<(), Ending> {
+    if let (None, Some(other)) = (&connection.path.stream, connection.handshake.other()) {
+        let ready = shared.streams.ready(other.id, &connection.stream);
+        connection.path.stream = Some(ready.map_err(|error| lacking(&error))?);
+    }
+    Ok(())
+}
+
+/// What this station lacks it may have at another call.
+fn lacking(error: &StationError) -> Ending {
+    Ending::Refuse {
+        already: matches!(error, StationError::System(_)),
+        reason: error.to_string(),
     }
 }
 
@@ -191,10 +216,12 @@ pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result
     let Some(connection) = state.connections.get_mut(&number) else {
         return Ok(());
     };
-    let (Some(id), Some(mine), Some(theirs)) = (
+    make_ready(shared, connection)?;
+    let (Some(id), Some(mine), Some(theirs), Some(stream)) = (
         connection.handshake.other().map(|other| other.id),
         connection.path.mine.take(),
         connection.path.theirs.take(),
+        connection.path.stream.take(),
     ) else {
         return Ok(());
     };
@@ -202,8 +229,8 @@ pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result
         Role::Called { .. } => Vec::new(),
         Role::Stranger { .. } | Role::Authenticated { .. } => Frame::Verdict(mine.clone()).write(),
     };
-    let (stream, pair) = (&connection.stream, connection.path.pair.take());
-    let peer = || shared.streams.connect(id, stream, &final_frame);
+    let pair = connection.path.pair.take();
+    let peer = || shared.streams.connect(stream, &final_frame);
     // A side that received the reason before it had one of its own reports the other's.
     let verdict = match (mine, theirs) {
         (Err(nothing), Err(theirs)) if nothing == NONE => Err(theirs),
@@ -236,7 +263,7 @@ pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result
             peer()
         }
     };
-    connected.map_err(|error| Ending::refuse(error.to_string()))?;
+    connected.map_err(|error| lacking(&error))?;
     state.end(number, CallOutcome::Connected(id));
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::handshake::Verdict;
 use super::rdma::TrialPair;
+use crate::tcp::ReadyStream;
 
 const TOO_LATE: &str = "nothing of the other's came through its queue pair in time: look at the \
                         firewall (UDP port 4791), and at GID index and MTU on both sides";
@@ -17,6 +18,8 @@ pub(super) struct PathSelection {
     pub(super) done: Option<PairResult>,
     /// When the queue pair must have proved that it works.
     pub(super) prove_by: Option<Instant>,
+    /// What it takes to serve the connection as a peer's.
+    pub(super) stream: Option<ReadyStream>,
     pub(super) mine: Option<Verdict>,
     pub(super) theirs: Option<Verdict>,
 }

@@ -39,6 +39,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+
 use super::default_directory::default_domain_directory;
 use super::domain_files::{DomainFiles, FilePath, name};
 use super::error::SetupError;
@@ -309,9 +311,10 @@ impl Domain {
         self.files().file_path(what)
     }
 
-    /// Whether newcomers find a file of this domain.
+    /// Whether newcomers find a file of this domain: not if it is certain that they do not.
     pub(super) fn has_at_path(&self, what: &str) -> bool {
-        rustix::fs::lstat(self.path.join(name(self.id, what))).is_ok()
+        let found = rustix::fs::lstat(self.path.join(name(self.id, what)));
+        found.err() != Some(Errno::NOENT)
     }
 
     /// Shows that this member lives, beside the files.

@@ -17,6 +17,7 @@ use super::socket::{self, Deadline};
 use super::station_name::{SUFFIX, StationName};
 use super::view_record::MemberEntry;
 use crate::fork::OwnerProcess;
+use crate::retry;
 
 /// Open files of one domain. The directory may have another one at its path by now.
 #[derive(Debug)]
@@ -109,31 +110,36 @@ impl DomainFiles {
     /// Removes a file. What remains of it does no harm.
     pub(super) fn remove(&self, what: &str) {
         let name = name(self.domain, what);
-        match rustix::fs::unlinkat(&self.directory, &name, AtFlags::empty()) {
+        let remove = || rustix::fs::unlinkat(&self.directory, &name, AtFlags::empty());
+        match retry::repeat(remove) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => tracing::warn!(name, %errno, "a file is not removed"),
         }
     }
 
     /// The sockets of stations of this domain, and the names of the files.
-    pub(super) fn stations(&self) -> Vec<(StationName, String)> {
+    pub(super) fn stations(&self) -> Result<Vec<(StationName, String)>, SetupError> {
         let prefix = name(self.domain, "");
         let path = format!("/proc/self/fd/{}", self.directory.as_fd().as_raw_fd());
-        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-        let names = entries.map(|entry| entry.file_name());
-        let names = names.filter_map(|name| {
+        let names = || {
+            let entries = std::fs::read_dir(&path)?;
+            entries.map(|entry| Ok(entry?.file_name())).collect()
+        };
+        let names: Vec<_> = retry::repeat_always(names)
+            .map_err(SetupError::system::<std::io::Error>("listing a directory"))?;
+        let stations = names.into_iter().filter_map(|name| {
             let name = name.into_string().ok()?;
             let what = name.strip_prefix(&prefix)?;
             let station = StationName::read(what.strip_suffix(SUFFIX)?)?;
             Some((station, what.to_owned()))
         });
-        names.collect()
+        Ok(stations.collect())
     }
 
     /// Removes the sockets of processes that have ended.
     pub(super) fn sweep_stations(&self) -> Result<(), SetupError> {
         let here = process::visible_namespace()?;
-        for (station, what) in self.stations() {
+        for (station, what) in self.stations()? {
             if !station.lives(here).unwrap_or_else(|| self.answers(&what)) {
                 self.remove(&what);
             }
@@ -144,16 +150,18 @@ impl DomainFiles {
     /// Whether a station of this domain is alive.
     pub(super) fn has_living_station(&self) -> Result<bool, SetupError> {
         let here = process::visible_namespace()?;
-        let mut stations = self.stations().into_iter();
+        let mut stations = self.stations()?.into_iter();
         Ok(stations.any(|(name, what)| name.lives(here).unwrap_or_else(|| self.answers(&what))))
     }
 
-    /// Whether the process of a member of this host is alive. Processes of other pid
-    /// namespaces are asked by their stations' sockets. `is_own` tells the sockets of this
+    /// Whether the process of a member of this host is alive. Processes that cannot be looked at,
+    /// as those of other pid namespaces, are asked by their stations' sockets. `is_own` tells the sockets of this
     /// process.
     pub(super) fn lives(&self, member: &MemberEntry, is_own: impl Fn(&str) -> bool) -> bool {
         let Some(name) = StationName::in_address(&member.address, member.id) else {
-            return process::start_time(member.pid) == Some(member.start);
+            let lives = process::state_of(member.pid).has_started_at(member.start);
+            // What cannot be looked at may live.
+            return lives.unwrap_or(true);
         };
         let Ok(here) = process::visible_namespace() else {
             return true;
@@ -179,7 +187,7 @@ impl DomainFiles {
     fn answers(&self, what: &str) -> bool {
         match socket::connect(&self.path_of(what)) {
             // A forked child may hold the socket of a process that has ended.
-            Ok(connection) => match socket::peer_pidfd(&connection) {
+            Ok(connection) => match retry::repeat(|| socket::peer_pidfd(&connection)) {
                 Ok(Some(pidfd)) => {
                     let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
                     let now = Deadline::after(core::time::Duration::ZERO);

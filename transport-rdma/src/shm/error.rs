@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::io::Errno;
+use crate::retry::{Classified, ErrorClass};
 
 /// Why a station, a registry or a row could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +63,7 @@ pub enum SetupError {
         theirs: u64,
     },
     /// The memory of a row could not be obtained.
-    #[error("{wanted} bytes of shared memory for a row cannot be obtained: {hint} ({source})")]
+    #[error("no shared memory for a row of {wanted} bytes: {source}: {hint}")]
     Memory {
         /// Length of the row.
         wanted: usize,
@@ -90,18 +90,8 @@ impl SetupError {
     pub fn is_out_of_resources(&self) -> bool {
         match self {
             Self::Record { .. } | Self::Memory { .. } => true,
-            Self::System { source, .. } => [
-                Errno::NOSPC,
-                Errno::DQUOT,
-                Errno::MFILE,
-                Errno::NFILE,
-                Errno::NOMEM,
-                Errno::NOBUFS,
-                Errno::NOLCK,
-                Errno::AGAIN,
-            ]
-            .iter()
-            .any(|errno| source.raw_os_error() == Some(errno.raw_os_error())),
+            // EAGAIN: no thread.
+            Self::System { source, .. } => source.may_pass(),
             _ => false,
         }
     }
@@ -114,6 +104,16 @@ impl SetupError {
             Self::Elsewhere { .. } | Self::ProtocolViolation { .. } | Self::RowMismatch { .. } => {
                 false
             }
+        }
+    }
+
+    /// What the kernel said, if it is an error of the kernel.
+    fn source_of_system(&self) -> Option<&io::Error> {
+        match self {
+            Self::Record { source, .. }
+            | Self::Memory { source, .. }
+            | Self::System { source, .. } => Some(source),
+            _ => None,
         }
     }
 
@@ -138,5 +138,12 @@ impl SetupError {
             what,
             source: source.into(),
         }
+    }
+}
+
+impl Classified for SetupError {
+    fn class(&self) -> ErrorClass {
+        let source = self.source_of_system();
+        source.map_or(ErrorClass::Final, Classified::class)
     }
 }

@@ -13,6 +13,7 @@ use super::domain_files::{DomainFiles, name};
 use super::error::SetupError;
 use super::socket::Deadline;
 use crate::fork::OwnerProcess;
+use crate::retry;
 
 /// Pause between two attempts to get the lock.
 pub(super) const TRY_AGAIN_AFTER: Duration = Duration::from_millis(1);
@@ -132,8 +133,12 @@ fn try_lock(files: &DomainFiles) -> Result<(), Errno> {
 
 fn unlock(files: &DomainFiles) {
     let operation = FlockOperation::NonBlockingUnlock;
-    // Nothing to do about a failure: the next lock of this process takes it over.
-    let _ = rustix::fs::fcntl_lock(files.record().fd(), operation);
+    let unlock = || rustix::fs::fcntl_lock(files.record().fd(), operation);
+    // Other processes wait for it.
+    if let Err(errno) = retry::repeat_always(unlock) {
+        let domain = files.domain;
+        tracing::error!(domain, %errno, "the record of a domain stays locked by this process");
+    }
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ impl Locked {
     /// host may add, `each` bytes a station.
     pub(super) fn reserve(&self, len: usize, each: usize) -> Result<(), SetupError> {
         let files = self.lock.files();
-        let stations = files.stations().len().max(1);
+        let stations = files.stations()?.len().max(1);
         let room = files.record().reserve(len + stations * each);
         room.map_err(self.failed("given room"))
     }

@@ -15,6 +15,7 @@ use rustix::mm::ProtFlags;
 use super::error::SetupError;
 use crate::memory::ROW_ALIGN;
 use crate::memory::mapping::Mapping;
+use crate::retry;
 
 /// Longest row, in bytes: far above any use, far below where lengths overflow.
 pub(super) const ROW_LEN_MAX: u64 = 1 << 40;
@@ -48,14 +49,16 @@ pub(super) fn create_row(len: usize) -> Result<(Arc<Mapping>, OwnedFd), SetupErr
             Errno::FBIG,
         ));
     }
-    let file = memory_file().map_err(refused(
+    let file = retry::repeat(memory_file).map_err(refused(
         "no memory file; look at the limit on open files (ulimit -n)",
     ))?;
-    rustix::fs::ftruncate(&file, size as u64).map_err(refused("the memory file cannot grow"))?;
-    let mapping = Mapping::new(&file, size, true).map_err(refused(
+    retry::repeat(|| rustix::fs::ftruncate(&file, size as u64))
+        .map_err(refused("the memory file cannot grow"))?;
+    let mapping = retry::repeat(|| Mapping::new(&file, size, true)).map_err(refused(
         "no room to map it; look at ulimit -v and vm.overcommit_memory",
     ))?;
-    rustix::fs::fcntl_add_seals(&file, seals()).map_err(SetupError::system("sealing a row"))?;
+    retry::repeat(|| rustix::fs::fcntl_add_seals(&file, seals()))
+        .map_err(SetupError::system("sealing a row"))?;
     Ok((Arc::new(mapping), file))
 }
 
@@ -70,7 +73,8 @@ fn memory_file() -> Result<OwnedFd, Errno> {
 }
 
 /// Maps a peer's row read-only, after its length and seals were checked: the descriptor
-/// comes from another process. It is kept for freezing the row.
+/// comes from another process. It is kept for freezing the row. Only a protocol violation and a
+/// mismatch are the peer's fault ([`SetupError::is_local`]).
 pub(super) fn open_row(
     file: OwnedFd,
     rank: u16,
@@ -96,11 +100,16 @@ fn map_row(file: &OwnedFd, rank: u16, pid: u32, len: usize) -> Result<Mapping, S
         pid,
         what: format!("the row of member {rank} {what}"),
     };
-    let found = rustix::fs::fcntl_get_seals(file).map_err(|_| violation("is no memory file"))?;
+    let looking = SetupError::system::<Errno>("looking at a row");
+    let found = match retry::repeat(|| rustix::fs::fcntl_get_seals(file)) {
+        Ok(found) => found,
+        Err(Errno::INVAL) => return Err(violation("is no memory file")),
+        Err(errno) => return Err(looking(errno)),
+    };
     if !found.contains(seals()) {
         return Err(violation("is not sealed"));
     }
-    let stat = rustix::fs::fstat(file).map_err(SetupError::system("looking at a row"))?;
+    let stat = retry::repeat(|| rustix::fs::fstat(file)).map_err(looking)?;
     let size = file_len(len);
     if stat.st_size as u64 != size as u64 {
         return Err(SetupError::RowMismatch {
@@ -109,17 +118,17 @@ fn map_row(file: &OwnedFd, rank: u16, pid: u32, len: usize) -> Result<Mapping, S
             theirs: stat.st_size as u64,
         });
     }
-    let mapping = Mapping::new(file, size, false).map_err(|errno| SetupError::Memory {
+    let mapped = retry::repeat(|| Mapping::new(file, size, false));
+    mapped.map_err(|errno| SetupError::Memory {
         wanted: len,
-        hint: "no room to map a peer's row; look at ulimit -v",
+        hint: "no room to map a peer's row; look at ulimit -v and vm.max_map_count",
         source: errno.into(),
-    })?;
-    Ok(mapping)
+    })
 }
 
 /// A read-only row of zeros without an owner. Takes no memory.
 pub(super) fn zero_row(len: usize) -> Result<Arc<Mapping>, SetupError> {
-    let mapping = Mapping::private(file_len(len), ProtFlags::READ);
+    let mapping = retry::repeat(|| Mapping::private(file_len(len), ProtFlags::READ));
     let mapping = mapping.map_err(|errno| SetupError::Memory {
         wanted: len,
         hint: "no room to map zeros; look at ulimit -v",
@@ -227,6 +236,15 @@ mod tests {
             matches!(error, SetupError::ProtocolViolation { .. }),
             "{error}"
         );
+        assert!(!error.is_local(), "{error}");
+        let error = open_row(
+            std::fs::File::open("/dev/null").expect("a file").into(),
+            3,
+            1,
+            1,
+        );
+        let error = error.expect_err("not a memory file");
+        assert!(!error.is_local(), "{error}");
         let error = create_row(usize::MAX / 2).expect_err("too long");
         assert!(matches!(error, SetupError::Memory { .. }), "{error}");
     }

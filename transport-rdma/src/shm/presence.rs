@@ -8,6 +8,7 @@
 //! The abstract namespace belongs to the network namespace: newcomers in another one do not
 //! see the sign.
 
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -17,6 +18,7 @@ use sha2::{Digest, Sha256};
 use super::error::SetupError;
 use super::process;
 use super::station_name::StationName;
+use crate::retry;
 
 /// The first part of the name of such a socket: the same for all members that see the same
 /// directory at this path.
@@ -42,14 +44,25 @@ pub(super) fn show(path: &Path, domain: u32) -> Result<OwnedFd, SetupError> {
         rustix::net::bind(&socket, &address)?;
         Ok::<_, rustix::io::Errno>(socket)
     };
-    bind().map_err(SetupError::system("binding a socket that shows a member"))
+    retry::repeat(bind).map_err(SetupError::system("binding a socket that shows a member"))
 }
 
 /// The pid of a living process that shows a member. A socket that only a forked child of its
 /// process still holds does not count.
 pub(super) fn shown(path: &Path, domain: u32) -> Result<Option<u32>, SetupError> {
-    // Where it cannot be read, nothing is known.
-    let sockets = std::fs::read("/proc/net/unix").unwrap_or_default();
+    let sockets = match retry::repeat(|| std::fs::read("/proc/net/unix")) {
+        Ok(sockets) => sockets,
+        // Where it may not be read, nothing is known.
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::NotFound | ErrorKind::PermissionDenied
+            ) =>
+        {
+            Vec::new()
+        }
+        Err(error) => return Err(SetupError::system("reading /proc/net/unix")(error)),
+    };
     let sockets = String::from_utf8_lossy(&sockets);
     let (prefix, here) = (prefix(path, domain)?, process::visible_namespace()?);
     let names = sockets.lines().filter_map(|line| line.split_once(" @"));

@@ -13,14 +13,16 @@
 //!   needed: writing a text that fits allocates nothing. The slots alternate page by page, so
 //!   both grow without moving.
 //! - All access is under the domain's lock, which is a lock of this file.
+//! - A call that fails is repeated for a while, whatever its error says: a disk that fails once
+//!   is no reason to leave a group.
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::thread;
-use std::time::Duration;
 
 use rustix::fs::{FallocateFlags, IFlags};
 use rustix::io::Errno;
+
+use crate::retry;
 
 const PAGE: usize = 4096;
 
@@ -34,11 +36,6 @@ const MAGIC: &str = "spindle-dds-domain ";
 
 /// Version of the format. Versions up to 3 were text that was replaced as a whole.
 pub(super) const VERSION: u32 = 4;
-
-/// Attempts to write before a failure is reported, and the pause between them: a system call
-/// that fails once is no reason to leave a group.
-const TRIES: u32 = 10;
-const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 /// What the first page says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +88,7 @@ impl RecordFile {
 
     pub(super) fn head(&self) -> io::Result<Head> {
         let mut page = vec![0; PAGE];
-        let len = read_at(&self.file, &mut page, 0)?;
+        let len = retry::repeat_always(|| read_at(&self.file, &mut page, 0))?;
         let page = &page[..len];
         if page.iter().all(|byte| *byte == 0) {
             return Ok(Head::Blank);
@@ -102,7 +99,7 @@ impl RecordFile {
     /// Begins a new record, without text. `reserve` comes first.
     pub(super) fn begin(&self, boot: u128, host: u128) -> io::Result<()> {
         let head = format!("{MAGIC}{VERSION}\n{boot:032x} {host:032x}\n");
-        self.retry(|| write_at(&self.file, head.as_bytes(), 0))
+        retry::repeat_always(|| write_at(&self.file, head.as_bytes(), 0))
     }
 
     /// Empties the file: what it holds is of no living process.
@@ -111,7 +108,7 @@ impl RecordFile {
     }
 
     pub(super) fn read(&self) -> io::Result<Content> {
-        Ok(self.current()?.1)
+        Ok(retry::repeat_always(|| self.current())?.1)
     }
 
     /// The number of the slot that counts, which slot that is, and what it says.
@@ -147,11 +144,11 @@ impl RecordFile {
             1 => Content::Text(String::from_utf8_lossy(text).into_owned()),
             _ => Content::Moved,
         };
-        self.retry(|| {
+        retry::repeat_always(|| {
             let written = self.try_put(kind, text);
             // What reads as written counts as written, for this member as for all others.
-            match self.read() {
-                Ok(content) if content == expected => Ok(()),
+            match self.current() {
+                Ok((_, content)) if content == expected => Ok(()),
                 _ => written,
             }
         })
@@ -211,16 +208,6 @@ impl RecordFile {
         let pages = bytes.chunks(PAGE).skip(1).enumerate();
         pages.for_each(|(index, page)| slots[index % 2].extend(page));
         Ok(slots)
-    }
-
-    fn retry(&self, mut attempt: impl FnMut() -> io::Result<()>) -> io::Result<()> {
-        for _ in 1..TRIES {
-            if attempt().is_ok() {
-                return Ok(());
-            }
-            thread::sleep(TRY_AGAIN_AFTER);
-        }
-        attempt()
     }
 }
 

@@ -13,6 +13,8 @@ use rustix::net::{
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 
+use crate::retry::{self, Classified, ErrorClass};
+
 /// Longest packet, in bytes.
 pub(super) const PACKET_LEN_MAX: usize = 64 * 1024 + 64;
 
@@ -45,12 +47,13 @@ impl Deadline {
     }
 }
 
-/// Waits until one of `fds` is ready; false at the deadline.
+/// Waits until one of `fds` is ready; false at the deadline. Polling is repeated for a while where
+/// it fails for want of memory.
 pub(super) fn wait(fds: &mut [PollFd<'_>], deadline: Deadline) -> Result<bool, Errno> {
     loop {
-        match rustix::event::poll(fds, deadline.left().as_ref()) {
+        match retry::repeat(|| rustix::event::poll(fds, deadline.left().as_ref())) {
             Ok(0) if deadline.is_over() => return Ok(false),
-            Ok(0) | Err(Errno::INTR) => {}
+            Ok(0) => {}
             Ok(_) => return Ok(true),
             Err(errno) => return Err(errno),
         }
@@ -70,7 +73,7 @@ pub(super) fn listen(path: &Path, backlog: i32) -> Result<OwnedFd, Errno> {
 }
 
 pub(super) fn connect(path: &Path) -> Result<OwnedFd, Errno> {
-    let socket = socket()?;
+    let socket = retry::repeat(socket)?;
     let address = SocketAddrUnix::new(path)?;
     rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &address))?;
     Ok(socket)
@@ -157,6 +160,8 @@ pub(super) fn send_now(
 pub(super) struct Packet {
     pub(super) bytes: Vec<u8>,
     pub(super) fds: Vec<OwnedFd>,
+    /// Descriptors of it are lost: this process, or the system, had no more.
+    pub(super) lacks_fds: bool,
 }
 
 /// The result of reading without waiting.
@@ -164,7 +169,9 @@ pub(super) struct Packet {
 pub(super) enum Received {
     Packet(Packet),
     Nothing,
-    /// A packet whose bytes or descriptors were truncated.
+    /// The kernel lacks memory now.
+    Later,
+    /// A packet whose bytes were truncated.
     Cut,
     /// The other end is closed.
     End,
@@ -179,8 +186,13 @@ pub(super) fn receive(connection: &OwnedFd) -> Received {
     let iov = &mut [IoSliceMut::new(&mut bytes)];
     let message = match rustix::net::recvmsg(connection, iov, &mut control, flags) {
         Ok(message) => message,
-        Err(Errno::AGAIN | Errno::INTR) => return Received::Nothing,
-        Err(_) => return Received::End,
+        Err(errno) => {
+            return match errno.class() {
+                ErrorClass::Transient => Received::Nothing,
+                ErrorClass::OutOfResources => Received::Later,
+                ErrorClass::Final => Received::End,
+            };
+        }
     };
     let mut fds = Vec::new();
     for message in control.drain() {
@@ -188,13 +200,17 @@ pub(super) fn receive(connection: &OwnedFd) -> Received {
             fds.extend(sent);
         }
     }
-    let cut = ReturnFlags::TRUNC | ReturnFlags::CTRUNC;
-    if message.flags.intersects(cut) {
+    let (len, flags) = (message.bytes, message.flags);
+    if flags.contains(ReturnFlags::TRUNC) {
         return Received::Cut;
     }
-    if message.bytes == 0 {
+    if len == 0 {
         return Received::End;
     }
-    bytes.truncate(message.bytes);
-    Received::Packet(Packet { bytes, fds })
+    bytes.truncate(len);
+    Received::Packet(Packet {
+        bytes,
+        fds,
+        lacks_fds: flags.contains(ReturnFlags::CTRUNC),
+    })
 }

@@ -59,9 +59,11 @@ impl StationName {
         format!("{self}{SUFFIX}")
     }
 
-    /// Whether its process is alive; `None` if it is of another pid namespace than `here`.
+    /// Whether its process is alive; `None` if that is not known: it is of another pid namespace
+    /// than `here`, or cannot be looked at.
     pub(super) fn lives(&self, here: u64) -> Option<bool> {
-        (self.namespace == here).then(|| process::start_time(self.pid) == Some(self.start))
+        let is_visible = self.namespace == here;
+        is_visible.then(|| process::state_of(self.pid).has_started_at(self.start))?
     }
 }
 

@@ -1,19 +1,25 @@
 //! A peer's stream to me: applied to my copies of its rows until it ends.
 
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use super::decoder::{Decoder, RowTarget};
 use super::fault::Fault;
 use super::record::RecordError;
 use super::splitter::{Piece, Splitter};
 use crate::fabric::WakeReason;
+use crate::retry::{Classified, ErrorClass};
 use crate::station::segment::SegmentKey;
 
 /// Most bytes that are read while they wait for a segment to be opened.
 const REST_LEN_MAX: usize = 1 << 24;
+
+/// Pause after the kernel lacked memory for reading.
+const PAUSE: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
 pub(super) struct Incoming {
@@ -60,9 +66,14 @@ impl Receiver {
             Ok(0) if self.splitter.is_between_records() => Fault::Ended,
             Ok(0) => Fault::EndedInside,
             Ok(len) => return self.feed(&buffer[..len], target),
-            Err(error) => match error.kind() {
-                ErrorKind::WouldBlock | ErrorKind::Interrupted => return Received::default(),
-                _ => Fault::Broken(error),
+            Err(error) => match error.class() {
+                ErrorClass::Transient => return Received::default(),
+                ErrorClass::OutOfResources => {
+                    // The stream stays readable, and is read again.
+                    thread::sleep(PAUSE);
+                    return Received::default();
+                }
+                ErrorClass::Final => Fault::Broken(error),
             },
         };
         Received {
@@ -196,7 +207,7 @@ impl Incoming {
     pub(super) fn discard(&self, buffer: &mut [u8]) -> bool {
         match (&self.stream).read(buffer) {
             Ok(len) => len == 0,
-            Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+            Err(error) => !error.may_pass(),
         }
     }
 

@@ -75,7 +75,8 @@ fn serve(shared: &Shared) -> Result<(), Errno> {
     let mut buffer = vec![0; BUFFER_LEN];
     let mut events = Vec::with_capacity(EVENTS_MAX);
     loop {
-        let next = shared.remove_overdue();
+        let (overdue, stalled) = (shared.remove_overdue(), shared.send_stalled());
+        let next = overdue.into_iter().chain(stalled).min();
         if shared.is_over() {
             return Ok(());
         }

@@ -77,10 +77,11 @@ mod send_queue;
 mod shared;
 mod source;
 mod splitter;
+mod stalled;
 mod streams;
 mod transport;
 
+pub(crate) use self::transport::{ReadyStream, StreamTransport, problem};
 pub use self::transport::{StreamOptions, StreamState};
-pub(crate) use self::transport::{StreamTransport, problem};
 pub(crate) use shared::WakeHook;
 pub(crate) use streams::{StreamReach, Streams};

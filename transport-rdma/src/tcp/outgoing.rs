@@ -14,6 +14,7 @@ use super::record::{HEADER_LEN, Header, RECORD_LEN_MAX};
 use super::send_queue::SendQueue;
 use crate::fabric::WakeReason;
 use crate::push_queue::{Full, OwnSegment, Push, SLOTS};
+use crate::retry::Classified;
 
 /// Bytes that are fetched and written by one system call.
 const STAGE_LEN: usize = RECORD_LEN_MAX + HEADER_LEN;
@@ -107,7 +108,8 @@ impl Outgoing {
     }
 
     /// Sends what waits, as far as the stream accepts it, or leaves it to the thread that
-    /// is writing. Never blocks.
+    /// is writing. Never blocks. After an error that [may pass](Classified::may_pass), nothing is
+    /// lost, and [`send_again`](Self::send_again) goes on.
     pub(super) fn send(&self) -> io::Result<()> {
         loop {
             let mut writer = match self.writer.try_lock() {
@@ -184,7 +186,11 @@ impl Writer {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.blocked = true,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    // The kernel lacks memory: the I/O thread tries again.
+                    self.blocked = error.may_pass();
+                    return Err(error);
+                }
             }
         }
         if self.leaves && self.from == self.to {

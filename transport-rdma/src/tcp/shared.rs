@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Write};
+use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,12 +17,14 @@ use super::fault::Fault;
 use super::incoming::{Incoming, Received};
 use super::outgoing::Outgoing;
 use super::source::Source;
+use super::stalled::StalledLinks;
 use crate::fabric::counters::SleepCounters;
 use crate::fabric::failures::Control;
 use crate::fabric::peers::MEMBERS_MAX;
 use crate::fabric::{FailureCause, WakeReason};
 use crate::memory::Region;
 use crate::push_queue::Full;
+use crate::retry::{self, Classified};
 use crate::shm::error::SetupError;
 use crate::sleep::eventfd::{create_eventfd, signal_eventfd};
 use crate::station::error::StationError;
@@ -166,6 +169,7 @@ pub(super) struct Shared {
     /// Used with the state locked, or alone.
     events: Arc<EventQueue>,
     pub(super) sleep: SleepCounters,
+    pub(super) stalled: StalledLinks,
     state: Mutex<State>,
     /// Signalled when a peer is added or lost, or the transport stops.
     changed: Condvar,
@@ -185,6 +189,7 @@ impl Shared {
         events: Arc<EventQueue>,
         wake: WakeHook,
         lost: LostHook,
+        stalled_max: Duration,
     ) -> Result<Self, StationError> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)
             .map_err(SetupError::system("making an epoll descriptor"))?;
@@ -199,6 +204,7 @@ impl Shared {
             lost,
             events,
             sleep: SleepCounters::default(),
+            stalled: StalledLinks::new(stalled_max),
             state: Mutex::default(),
             changed: Condvar::new(),
         })
@@ -218,15 +224,45 @@ impl Shared {
         (self.wake)(WakeReason::Data, &AtomicU64::new(0));
     }
 
-    /// Adds a peer: its connection is served from now on.
-    pub(super) fn add(
+    /// A link that can be served, and is not yet: nothing but its ends is watched.
+    pub(super) fn ready(
         &self,
         peer: u128,
         outgoing: Outgoing,
         incoming: Incoming,
+    ) -> Result<Arc<StreamLink>, StationError> {
+        let mut state = self.state();
+        let number = state.next_link;
+        state.next_link += 1;
+        drop(state);
+        let link = StreamLink {
+            number,
+            peer,
+            outgoing,
+            incoming,
+            told: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
+        };
+        // Edge-triggered: reported once when the stream becomes writable again.
+        let edges = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let (to, from) = (Source::To(number).token(), Source::From(number).token());
+        let watch = |stream: &TcpStream, token, flags| {
+            retry::repeat(|| epoll::add(&self.epoll, stream, token, flags))
+        };
+        watch(&link.outgoing.stream, to, edges)
+            .and_then(|()| watch(&link.incoming.stream, from, EventFlags::empty()))
+            .map_err(SetupError::system("watching a stream"))?;
+        Ok(Arc::new(link))
+    }
+
+    /// Adds a peer: its connection is served from now on.
+    pub(super) fn add(
+        &self,
+        link: Arc<StreamLink>,
         final_frame: &[u8],
     ) -> Result<(), StationError> {
         let mut state = self.state();
+        let (peer, number) = (link.peer, link.number);
         let refuse = |reason: String| Err(StationError::Refused { id: peer, reason });
         if state.stopped {
             return Err(StationError::Closed);
@@ -237,25 +273,13 @@ impl Shared {
         if state.peers.len() >= PEERS_MAX {
             return refuse(format!("this station has {PEERS_MAX} peers already"));
         }
-        let number = state.next_link;
-        let link = Arc::new(StreamLink {
-            number,
-            peer,
-            outgoing,
-            incoming,
-            told: AtomicBool::new(false),
-            leaving: AtomicBool::new(false),
-        });
-        // No push comes before the state is unlocked, so these few bytes always fit.
-        let said = (&link.outgoing.stream).write_all(final_frame);
-        said.map_err(SetupError::system("ending a handshake"))?;
-        // Edge-triggered: reported once when the stream becomes writable again.
-        let edges = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        let to = Source::To(number).token();
-        epoll::add(&self.epoll, &link.outgoing.stream, to, edges)
-            .and_then(|()| self.listen(&link))
-            .map_err(SetupError::system("watching a stream"))?;
-        state.next_link += 1;
+        let from = Source::From(number).token();
+        let listen = || epoll::modify(&self.epoll, &link.incoming.stream, from, EventFlags::IN);
+        retry::repeat(listen).map_err(SetupError::system("watching a stream"))?;
+        // Last, as the peer takes the two for connected then. No push comes before the state is
+        // unlocked, so these few bytes always fit.
+        retry::repeat(|| (&link.outgoing.stream).write_all(final_frame))
+            .map_err(SetupError::system("ending a handshake"))?;
         state.links.insert(number, Arc::clone(&link));
         state.peers.insert(peer, Peer { link, fate: None });
         self.events.push(StationEvent::Connected { id: peer });
@@ -269,7 +293,8 @@ impl Shared {
     /// Watches the incoming stream. Called with the state locked.
     fn listen(&self, link: &StreamLink) -> rustix::io::Result<()> {
         let from = Source::From(link.number).token();
-        match epoll::add(&self.epoll, &link.incoming.stream, from, EventFlags::IN) {
+        let add = || epoll::add(&self.epoll, &link.incoming.stream, from, EventFlags::IN);
+        match retry::repeat(add) {
             Err(Errno::EXIST) => Ok(()),
             added => added,
         }
@@ -306,7 +331,7 @@ impl Shared {
         let mut state = self.state();
         state.links.remove(&link.number);
         state.leaving.retain(|&(_, number)| number != link.number);
-        // It may be unwatched at the moment.
+        // They may be unwatched at the moment.
         let _ = epoll::delete(&self.epoll, &link.incoming.stream);
         let _ = epoll::delete(&self.epoll, &link.outgoing.stream);
         drop(state);
@@ -498,6 +523,10 @@ impl Shared {
             Ok(()) => {}
             // The I/O thread is told, too; it still reads the peer's last records.
             Err(error) if is_end(&error) => link.outgoing.close(),
+            Err(error) if error.may_pass() => {
+                self.stalled.add(link.number);
+                self.kick();
+            }
             Err(error) => self.fail(link, &Fault::Broken(error)),
         }
     }
@@ -505,16 +534,16 @@ impl Shared {
     /// The stream to a peer is writable again, or has ended. If it has ended, the peer's
     /// stream has ended, too, and its last records are still to be read.
     pub(super) fn go_on(&self, link: &StreamLink, ended: bool) {
-        match link.outgoing.stream.take_error() {
-            Ok(Some(error)) if !is_end(&error) => self.fail(link, &Fault::Broken(error)),
-            Ok(None) if !ended => self.sent(link, link.outgoing.send_again()),
-            Ok(_) => {
+        // Where the kernel does not tell, writing and reading find out.
+        match link.outgoing.stream.take_error().unwrap_or(None) {
+            Some(error) if !is_end(&error) => self.fail(link, &Fault::Broken(error)),
+            None if !ended => self.sent(link, link.outgoing.send_again()),
+            _ => {
                 link.outgoing.close();
                 if link.incoming.is_stuck() {
                     self.fail(link, &Fault::Ended);
                 }
             }
-            Err(error) => self.fail(link, &Fault::Broken(error)),
         }
     }
 }

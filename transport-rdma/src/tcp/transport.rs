@@ -10,13 +10,14 @@ use super::fault::Fault;
 use super::incoming::Incoming;
 use super::io_thread::IoThread;
 use super::outgoing::Outgoing;
-use super::shared::{LostHook, Shared, WakeHook};
+use super::shared::{LostHook, Shared, StreamLink, WakeHook};
 use super::streams::{StreamReach, Streams};
 use rustix::net::sockopt;
 
 use crate::fabric::FailureCause;
 use crate::memory::Region;
 use crate::push_queue::Full;
+use crate::retry;
 use crate::shm::error::SetupError;
 use crate::station::error::StationError;
 use crate::station::event::{EventQueue, MESSAGE_LEN_MAX};
@@ -70,6 +71,10 @@ pub struct StreamState {
     pub received: u64,
 }
 
+/// A connection that can be served, and is not a peer's yet.
+#[derive(Debug)]
+pub(crate) struct ReadyStream(Arc<StreamLink>);
+
 /// A participant's streams: one connection to each peer, for all segments, and one thread.
 /// It neither chooses the peers nor knows how the process sleeps.
 #[derive(Debug)]
@@ -90,7 +95,8 @@ impl StreamTransport {
         lost: LostHook,
         thread: &ThreadSettings,
     ) -> Result<Self, StationError> {
-        let shared = Arc::new(Shared::new(id, events, wake, lost)?);
+        let stalled_max = options.user_timeout;
+        let shared = Arc::new(Shared::new(id, events, wake, lost, stalled_max)?);
         let io = IoThread::start(&shared, thread)?;
         Ok(Self {
             options: *options,
@@ -99,23 +105,33 @@ impl StreamTransport {
         })
     }
 
-    /// Adds a peer over an authenticated connection, of which nothing beyond the handshake
-    /// has been read. The peer is known here before `final_frame` is sent.
-    pub(crate) fn connect(
+    /// Gets all that it takes to serve a peer over an authenticated connection: from then on,
+    /// nothing is lacking for [`connect`](Self::connect).
+    pub(crate) fn ready(
         &self,
         peer: u128,
         stream: &TcpStream,
-        final_frame: &[u8],
-    ) -> Result<(), StationError> {
+    ) -> Result<ReadyStream, StationError> {
+        let clone = || retry::repeat(|| stream.try_clone());
         let both = || {
-            prepare(stream, &self.options)?;
-            Ok((stream.try_clone()?, stream.try_clone()?))
+            retry::repeat(|| prepare(stream, &self.options))?;
+            Ok((clone()?, clone()?))
         };
         let set_up = SetupError::system::<io::Error>("setting up a stream");
         let (outgoing, incoming) = both().map_err(set_up)?;
         let outgoing = Outgoing::new(outgoing, self.options.waiting_max);
         let incoming = Incoming::new(incoming);
-        self.shared.add(peer, outgoing, incoming, final_frame)
+        self.shared.ready(peer, outgoing, incoming).map(ReadyStream)
+    }
+
+    /// Adds a peer, of whose connection nothing beyond the handshake has been read. The peer is
+    /// known here before `final_frame` is sent.
+    pub(crate) fn connect(
+        &self,
+        ready: ReadyStream,
+        final_frame: &[u8],
+    ) -> Result<(), StationError> {
+        self.shared.add(ready.0, final_frame)
     }
 
     /// Queues a message for a connected peer. Does not wait until it is sent.

@@ -2,6 +2,7 @@
 //! from its standard input, and answers by lines that begin with `@`.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, setrlimit};
 use spindle_dds_transport::shm::{
     DomainRegistry, DoorbellChoice, EnterOutcome, HostOptions, MemberEntry, SegmentKey,
     SegmentRequest, ShmSegment, Station, StationEvent, ViewDecision,
@@ -23,6 +24,8 @@ const ID: &str = "SPINDLE_TEST_ID";
 const EVENT: &str = "SPINDLE_TEST_EVENT";
 pub(crate) const DOMAIN: u32 = 7;
 const WORD: usize = FABRIC_AREA;
+/// Far above what a participant opens by itself.
+const DESCRIPTORS_MAX: u64 = 64;
 
 /// The id of participant `number`.
 pub(crate) fn options(directory: &Path, id: u128) -> HostOptions {
@@ -129,11 +132,11 @@ impl Process {
     /// From now on it cannot write to files.
     pub(crate) fn forbid_writing(&self) {
         let pid = Some(Pid::from_child(&self.child));
-        let none = rustix::process::Rlimit {
+        let none = Rlimit {
             current: Some(0),
             maximum: None,
         };
-        rustix::process::prlimit(pid, rustix::process::Resource::Fsize, none).expect("limited");
+        rustix::process::prlimit(pid, Resource::Fsize, none).expect("limited");
     }
 
     /// Stops it, and returns once it is stopped.
@@ -198,6 +201,7 @@ fn process() {
         segments: BTreeMap::new(),
         worker: None,
         register: None,
+        files: Vec::new(),
     };
     for line in std::io::stdin().lines() {
         let line = line.expect("a line");
@@ -234,6 +238,8 @@ struct Participant {
     worker: Option<JoinHandle<String>>,
     /// With its domain.
     register: Option<(u32, DomainRegistry)>,
+    /// Files that are open to use up descriptors.
+    files: Vec<File>,
 }
 
 impl Participant {
@@ -266,6 +272,11 @@ impl Participant {
                 self.segments.remove(&number(epoch));
                 "dropped".into()
             }
+            ["leave_descriptors", free] => self.leave_descriptors(number(free)),
+            ["free_descriptors"] => {
+                self.files.clear();
+                "freed".into()
+            }
             ["spare"] => format!("{:?}", spare()),
             ["close"] => {
                 self.station.close();
@@ -289,6 +300,19 @@ impl Participant {
             }
             other => panic!("what is {other:?}?"),
         }
+    }
+
+    /// Opens files until no more than this many descriptors are left.
+    fn leave_descriptors(&mut self, free: usize) -> String {
+        let maximum = getrlimit(Resource::Nofile).maximum;
+        let current = Some(DESCRIPTORS_MAX);
+        setrlimit(Resource::Nofile, Rlimit { current, maximum }).expect("limited");
+        while let Ok(file) = File::open("/dev/null") {
+            self.files.push(file);
+        }
+        let kept = self.files.len() - free;
+        self.files.truncate(kept);
+        "left".into()
     }
 
     fn event(&self) -> String {

@@ -158,6 +158,36 @@ fn a_member_with_another_row_than_agreed_is_absent_with_a_reason() {
     assert_eq!(all[0].ask("read 1 1"), "0");
 }
 
+/// A member without descriptors, of which some are left: it cannot make its own row with none, and
+/// not take that of the other with one.
+fn check_lack_of_descriptors(left: usize, other: &str) {
+    let directory = directory();
+    let mut all = Process::connected(directory.path(), 2);
+    let leave = format!("leave_descriptors {left}");
+    assert_eq!(all[1].ask(&leave), "left");
+    let made = ask_all(&mut all, |_| "make 1 1,2".into());
+    assert!(made[1].contains("Too many open files"), "{}", made[1]);
+    assert_eq!(made[0], other);
+    let told = all[0].ask("poll 1");
+    match left {
+        0 => assert!(told.contains("Too many open files"), "{told}"),
+        _ => assert_eq!(told, "None", "it has got the row"),
+    }
+    assert_eq!(all[1].ask("free_descriptors"), "freed");
+    let made = ask_all(&mut all, |_| "make 2 1,2".into());
+    assert_eq!(made, [ALL_THERE; 2], "still connected");
+}
+
+#[test]
+fn a_member_that_cannot_make_its_row_fails_and_tells_the_others_why() {
+    check_lack_of_descriptors(0, "made, without {1}");
+}
+
+#[test]
+fn a_member_that_cannot_take_a_row_fails_and_its_peer_is_not_blamed() {
+    check_lack_of_descriptors(1, ALL_THERE);
+}
+
 fn request(key: u64, members: &[u128], me: u16) -> SegmentRequest {
     SegmentRequest {
         key: SegmentKey {

@@ -6,10 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use spindle_dds_core::membership::{Endpoint as GroupEndpoint, MemberId, Note, Notes, Update};
-use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupId, TopicKey};
+use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupId};
 
 use crate::discovery::{Endpoint, Entry, LargeTypes, ReaderEntry, WriterEntry};
-use crate::driver::send::writer_port::WriterPort;
 use crate::driver::session::Session;
 use crate::error::{Error, Result};
 use crate::handle::{Guid, InstanceHandle};
@@ -103,11 +102,8 @@ impl LocalEndpoint {
     fn enable(&self, config: &ParticipantConfig, session: &Arc<Session>) {
         match self {
             Self::Writer(writer) => {
-                let topic = &writer.topic.name;
-                let subgroup = SubgroupId(config.subgroup_of(topic));
-                let class = writer.side.class;
-                let topic = TopicKey::of_name(topic);
-                writer.connect(WriterPort::new(session.clone(), subgroup, class, topic));
+                let subgroup = SubgroupId(config.subgroup_of(&writer.topic.name));
+                writer.connect(session, subgroup);
             }
             Self::Reader(reader) => reader.base.set_enabled(),
         }
@@ -211,6 +207,7 @@ impl LocalEndpoints {
     /// Endpoints with noted types follow later.
     pub(crate) fn first(&self) -> Result<BTreeMap<u64, GroupEndpoint>> {
         let mut state = self.state();
+        state.begin_anew();
         let mut first = BTreeMap::new();
         let mut len = 0;
         for (number, own) in &state.own {
@@ -235,6 +232,8 @@ impl LocalEndpoints {
     /// makes all endpoints usable.
     pub(crate) fn enter(&self, me: MemberId, session: &Arc<Session>) -> Result<()> {
         let mut state = self.state();
+        // What was announced meanwhile was told to a group that it has lost.
+        state.begin_anew();
         state.group = Some((me, Arc::downgrade(session)));
         let gone = state
             .announced
@@ -336,6 +335,13 @@ impl LocalEndpoints {
 }
 
 impl State {
+    /// The participant is about to be a new member, of which the group has no update yet.
+    fn begin_anew(&mut self) {
+        self.updates.clear();
+        self.count = 0;
+        self.large_types = LargeTypes::default();
+    }
+
     fn session(&self) -> Option<Arc<Session>> {
         self.group.as_ref()?.1.upgrade()
     }

@@ -161,9 +161,9 @@ impl ViewMatcher {
         self.routes()
     }
 
-    /// The group has failed: the endpoints of the other participants are gone, as by a view without
-    /// them.
-    pub(crate) fn group_failed(&mut self) {
+    /// The participant has lost its group, `for_good` or until it comes back: the endpoints of the
+    /// other participants are gone, as by a view without them.
+    pub(crate) fn group_lost(&mut self, for_good: bool) {
         for (number, endpoint) in self.local_endpoints.numbered() {
             match endpoint {
                 LocalEndpoint::Writer(writer) => writer.group_failed(),
@@ -172,7 +172,9 @@ impl ViewMatcher {
                         let own = reader.base.guid().participant();
                         self.lose_other_writers(&known, own);
                     }
-                    reader.side.port.group_failed();
+                    if for_good {
+                        reader.side.port.group_failed();
+                    }
                 }
             }
         }
@@ -212,7 +214,7 @@ impl ViewMatcher {
         } = beginning;
         let old = match self.readers.get(&number) {
             Some(known) => known.epoch.clone(),
-            None => reader.side.port.epoch(),
+            None => reader.side.port.last_epoch(),
         };
         if old.epoch() == Some(spec.epoch) {
             return;

@@ -122,9 +122,13 @@ impl<F: Fabric> ReaderPort<F> {
         }
     }
 
-    /// The epoch that the reader has come to.
-    pub(crate) fn epoch(&self) -> Arc<ReaderEpoch<F>> {
-        self.state().epoch().clone()
+    /// The reader's last epoch. It may not have come to it yet.
+    pub(crate) fn last_epoch(&self) -> Arc<ReaderEpoch<F>> {
+        let mut last = self.state().epoch().clone();
+        while let Some(next) = last.next().cloned() {
+            last = next;
+        }
+        last
     }
 
     pub(crate) fn subscriber(&self) -> &StatusFlags {

@@ -2,6 +2,7 @@
 
 mod direct;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use spindle_dds_core::Held;
@@ -68,6 +69,9 @@ pub(crate) struct ReaderState<F: Fabric> {
     replaced: Vec<Held<F>>,
     /// The last sequence number by writer index of the cache; 0 before the first.
     sequences: Vec<u64>,
+    /// The last sequence number of writers that failed, or that this participant lost with its
+    /// group: at most `ABSENT_MAX`, the last ones. Those that come back go on after it.
+    absent: VecDeque<(InstanceHandle, u64)>,
     pool: Pool,
     /// Empty collections, reused by `select`; at most `COLLECTIONS_MAX`.
     collections: Vec<Vec<Item<F>>>,
@@ -78,6 +82,7 @@ pub(crate) struct ReaderState<F: Fabric> {
 
 const REPLACED_MAX: usize = 64;
 const COLLECTIONS_MAX: usize = 16;
+const ABSENT_MAX: usize = 256;
 
 impl<F: Fabric> ReaderState<F> {
     pub(crate) fn new(cache: Cache<Payload<F>>) -> Self {
@@ -91,6 +96,7 @@ impl<F: Fabric> ReaderState<F> {
             in_rings: InRings::default(),
             replaced: Vec::new(),
             sequences: Vec::new(),
+            absent: VecDeque::new(),
             pool: Pool::default(),
             collections: Vec::new(),
             loans: 0,
@@ -298,7 +304,10 @@ impl<F: Fabric> ReaderState<F> {
         if writer as usize >= self.sequences.len() {
             self.sequences.resize(writer as usize + 1, 0);
         }
-        self.sequences[writer as usize] = 0;
+        let mut absent = self.absent.iter();
+        let before = absent.position(|(known, _)| *known == handle);
+        let before = before.and_then(|at| self.absent.remove(at));
+        self.sequences[writer as usize] = before.map_or(0, |(_, last)| last);
         self.statuses.writers.push(handle);
         self.statuses.matched.matched(handle);
         self.statuses.liveliness.came(handle);
@@ -321,6 +330,9 @@ impl<F: Fabric> ReaderState<F> {
             }
             Departure::Failed => {
                 self.statuses.liveliness.failed(handle);
+                self.absent.truncate(ABSENT_MAX - 1);
+                let last = self.sequences[writer as usize];
+                self.absent.push_front((handle, last));
                 false
             }
         };

@@ -140,8 +140,9 @@ impl Sink {
         } else {
             // First: threads that are woken by what follows look for the reason.
             let text = format!("the group has stopped: {reason}");
-            self.group_status.fail(text);
-            self.matcher.group_failed();
+            self.group_status.stopped(text);
+            self.matcher
+                .group_lost(self.group_status.failure().is_some());
         }
         self.notifier.dispatching.notify();
         self.control_queue.put(ControlEvent::Stopped);
@@ -204,7 +205,7 @@ impl spindle_dds_core::Sink<Wire> for Sink {
                 let expelled = self.matcher.view_ended(&finish, old);
                 self.control_queue.put(ControlEvent::Ended {
                     digest: finish.proposal.digest(&finish.next),
-                    preparation: finish.proposal.preparation,
+                    proposal: finish.proposal,
                     next: finish.next,
                     expelled,
                 });

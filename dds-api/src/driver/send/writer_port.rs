@@ -7,19 +7,21 @@
 //!
 //! When the subgroup changes its members, its epoch is wedged: claims and commits fail until
 //! the next view brings the next epoch. A writer that waits sleeps over that time, which does
-//! not count against max_blocking_time.
+//! not count against max_blocking_time. A participant that loses its group and comes back has a
+//! new session, with a new engine: a writer that waits for that does so within max_blocking_time.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
 use spindle_dds_core::{
-    Claim, ClaimError, CommitMeta, Committed, DeliveryClass, MessageKind, SubgroupHandle,
-    SubgroupId, TopicKey,
+    ClaimError, CommitMeta, DeliveryClass, MessageKind, SubgroupHandle, SubgroupId, TopicKey,
 };
 use spindle_dds_qos::Duration;
 
+use super::writer_claim::WriterClaim;
+use super::writer_return::Before;
 use crate::driver::session::Session;
 use crate::driver::waiting::backoff::Backoff;
 use crate::error::{Error, Result};
@@ -37,34 +39,38 @@ const FAREWELL_WITHIN: Duration = Duration::from_millis(100);
 
 /// A writer's access to its ring, through one subgroup epoch after the other.
 pub(crate) struct WriterPort {
-    session: Arc<Session>,
-    subgroup: SubgroupId,
-    class: DeliveryClass,
+    pub(super) subgroup: SubgroupId,
+    pub(super) class: DeliveryClass,
     topic: TopicKey,
-    /// The epoch of the latest view; `None` before the first view that has the writer. Written
-    /// between two views, when writers hold no lock on it for longer than a claim takes.
-    epoch: RwLock<Option<Arc<SubgroupHandle<Wire>>>>,
+    /// Written between two views, when writers hold no lock on it for longer than a claim takes.
+    place: RwLock<Place>,
     /// The writer is deleted.
     is_closed: AtomicBool,
     /// Why the group does not accept the writer, if it does not.
     refusal: OnceLock<Error>,
 }
 
+/// Where the writer sends now.
+pub(super) struct Place {
+    pub(super) session: Arc<Session>,
+    /// The epoch of the latest view; `None` before the first view that has the writer.
+    pub(super) epoch: Option<Arc<SubgroupHandle<Wire>>>,
+    /// How often the participant has come back to its group.
+    pub(super) returns: u32,
+    /// What the writer sent before that is being sent again: nothing else is sent before it.
+    pub(super) sends_again: bool,
+    /// What became of the messages before the last return.
+    pub(super) before: Option<Before>,
+}
+
 /// The position of a message among all that a participant sends with one delivery class in one
 /// subgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct SendPosition {
+    /// How often the participant had come back to its group.
+    pub(crate) returns: u32,
     pub(crate) epoch: u64,
     pub(crate) index: u64,
-}
-
-impl SendPosition {
-    pub(crate) fn of(committed: &Committed) -> Self {
-        Self {
-            epoch: committed.epoch,
-            index: committed.index,
-        }
-    }
 }
 
 /// Why a claim failed.
@@ -74,6 +80,8 @@ enum Obstacle {
     NoView,
     /// The epoch is wedged, and the next one has not begun.
     BetweenEpochs,
+    /// The participant has lost its group, and is not back with all that it had sent.
+    Out,
     Error(Error),
 }
 
@@ -93,20 +101,38 @@ impl WriterPort {
         class: DeliveryClass,
         topic: TopicKey,
     ) -> Self {
-        Self {
+        let place = Place {
             session,
+            epoch: None,
+            returns: 0,
+            sends_again: false,
+            before: None,
+        };
+        Self {
             subgroup,
             class,
             topic,
-            epoch: RwLock::default(),
+            place: RwLock::new(place),
             is_closed: AtomicBool::new(false),
             refusal: OnceLock::new(),
         }
     }
 
+    pub(super) fn place(&self) -> RwLockReadGuard<'_, Place> {
+        self.place.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn place_mut(&self) -> RwLockWriteGuard<'_, Place> {
+        self.place.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn session(&self) -> Arc<Session> {
+        self.place().session.clone()
+    }
+
     /// A view has begun, with this epoch of the subgroup.
     pub(crate) fn enter_epoch(&self, epoch: Arc<SubgroupHandle<Wire>>) {
-        *self.epoch.write().unwrap_or_else(PoisonError::into_inner) = Some(epoch);
+        self.place_mut().epoch = Some(epoch);
     }
 
     /// The writer is deleted: waiting threads return with an error.
@@ -127,9 +153,8 @@ impl WriterPort {
         self.topic.low()
     }
 
-    fn epoch(&self) -> Option<Arc<SubgroupHandle<Wire>>> {
-        let epoch = self.epoch.read();
-        epoch.unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn epoch(&self) -> Option<Arc<SubgroupHandle<Wire>>> {
+        self.place().epoch.clone()
     }
 
     /// Claims `len` bytes, and renews `claim` for it if it can. Waits for room for as long as
@@ -140,7 +165,7 @@ impl WriterPort {
     #[inline]
     pub(crate) fn claim(
         &self,
-        claim: &mut Option<Claim<Wire>>,
+        claim: &mut Option<WriterClaim>,
         len: usize,
         patience: impl FnOnce() -> Option<Duration>,
     ) -> Result<bool> {
@@ -158,7 +183,7 @@ impl WriterPort {
     #[cold]
     fn claim_slowly(
         &self,
-        claim: &mut Option<Claim<Wire>>,
+        claim: &mut Option<WriterClaim>,
         len: usize,
         patience: Option<Duration>,
         refused: Option<ClaimError>,
@@ -176,10 +201,11 @@ impl WriterPort {
             (_, Some(patience)) => self.wait_for_room(claim, len, patience).map(|()| true),
             (_, None) => {
                 // Nothing else brings room to a writer that does not wait.
-                self.session.step();
+                self.session().step();
                 match self.attempt(claim, len) {
                     Ok(()) => Ok(true),
                     Err(Obstacle::Error(error)) => Err(error),
+                    Err(Obstacle::Out) => Err(self.out()),
                     Err(_) => Ok(false),
                 }
             }
@@ -188,7 +214,7 @@ impl WriterPort {
 
     fn attempt(
         &self,
-        claim: &mut Option<Claim<Wire>>,
+        claim: &mut Option<WriterClaim>,
         len: u32,
     ) -> std::result::Result<(), Obstacle> {
         let refused = match claim.as_mut().map(|known| known.renew(len)) {
@@ -200,21 +226,32 @@ impl WriterPort {
     }
 
     /// Claims in the epoch of the latest view, unless `claim` was `refused` for another reason
-    /// than that its epoch is over.
+    /// than that its epoch, or its session, is over.
     fn claim_anew(
         &self,
-        claim: &mut Option<Claim<Wire>>,
+        claim: &mut Option<WriterClaim>,
         len: u32,
         refused: Option<ClaimError>,
     ) -> std::result::Result<(), Obstacle> {
         let refused = match refused {
-            None | Some(ClaimError::Wedged) => {
+            None | Some(ClaimError::Wedged | ClaimError::Stopped) => {
                 *claim = None;
-                let epoch = self.epoch.read().unwrap_or_else(PoisonError::into_inner);
-                match epoch.as_ref().map(|epoch| epoch.claim(self.class, len)) {
+                let place = self.place();
+                if place.sends_again {
+                    drop(place);
+                    return Err(self.unless_ended(Obstacle::Out));
+                }
+                match self.claim_in(&place, len) {
                     Some(Ok(new)) => {
                         *claim = Some(new);
                         return Ok(());
+                    }
+                    // The thread that stops the engine closes the rings first, then tells why.
+                    Some(Err(ClaimError::Stopped)) => {
+                        let session = place.session.clone();
+                        drop(place);
+                        session.wait_for_reason();
+                        return Err(self.unless_ended(Obstacle::Out));
                     }
                     Some(Err(error)) => Some(error),
                     None => None,
@@ -225,19 +262,49 @@ impl WriterPort {
         Err(self.obstacle(refused))
     }
 
+    /// `None` if the place has no epoch yet.
+    pub(super) fn claim_in(
+        &self,
+        place: &Place,
+        len: u32,
+    ) -> Option<std::result::Result<WriterClaim, ClaimError>> {
+        let claimed = place.epoch.as_ref()?.claim(self.class, len);
+        let session = || place.session.clone();
+        Some(claimed.map(|claim| WriterClaim::new(claim, session(), place.returns)))
+    }
+
     /// `refused`: the error of the claim; `None` if there is no epoch yet.
     #[cold]
     fn obstacle(&self, refused: Option<ClaimError>) -> Obstacle {
-        let unless_ended = |obstacle| match self.ended() {
-            Some(error) => Obstacle::Error(error),
-            None => obstacle,
-        };
         match refused {
-            None => unless_ended(Obstacle::NoView),
+            None => self.unless_ended(Obstacle::NoView),
             Some(ClaimError::NoRoom) => Obstacle::NoRoom,
-            Some(ClaimError::Wedged) => unless_ended(Obstacle::BetweenEpochs),
+            Some(ClaimError::Wedged) => self.unless_ended(Obstacle::BetweenEpochs),
             Some(error) => Obstacle::Error(self.error(error)),
         }
+    }
+
+    fn unless_ended(&self, obstacle: Obstacle) -> Obstacle {
+        match self.ended() {
+            Some(error) => Obstacle::Error(error),
+            None => obstacle,
+        }
+    }
+
+    /// The participant has lost its group.
+    #[cold]
+    pub(super) fn out(&self) -> Error {
+        Error::Error(self.session().group_status().why_out())
+    }
+
+    /// # Errors
+    /// What ended the group or the writer, or that the participant has lost its group for now.
+    pub(crate) fn check_member(&self) -> Result<()> {
+        self.check()?;
+        let place = self.place();
+        let is_out = place.sends_again || place.session.is_over();
+        drop(place);
+        if is_out { Err(self.out()) } else { Ok(()) }
     }
 
     /// # Errors
@@ -254,32 +321,28 @@ impl WriterPort {
         if let Some(reason) = self.refusal.get() {
             return Some(reason.clone());
         }
-        self.session.group_status().check().err()
+        self.place().session.group_status().check().err()
     }
 
     /// The time between two epochs does not count.
     fn wait_for_room(
         &self,
-        claim: &mut Option<Claim<Wire>>,
+        claim: &mut Option<WriterClaim>,
         len: u32,
         patience: Duration,
     ) -> Result<()> {
-        let session = &self.session;
+        let session = self.session();
         let mut deadline = Deadline::after(patience);
         let _recorded = session.send_waiters().record_wait(self.subgroup);
         // Releases that have arrived may not have been looked at yet. In an idle subgroup the
         // polling thread looks: it has just been told that a thread waits.
         session.step_briefly();
-        let mut is_in_view = true;
+        let mut lacking = Obstacle::NoRoom;
         loop {
             let mut attempt = || match self.attempt(claim, len) {
                 Ok(()) => Some(Ok(())),
-                Err(Obstacle::NoRoom) => {
-                    is_in_view = true;
-                    None
-                }
-                Err(Obstacle::NoView) => {
-                    is_in_view = false;
+                Err(lack @ (Obstacle::NoRoom | Obstacle::NoView | Obstacle::Out)) => {
+                    lacking = lack;
                     None
                 }
                 Err(obstacle) => Some(Err(obstacle)),
@@ -292,69 +355,86 @@ impl WriterPort {
                     self.wait_for_epoch()?;
                     deadline = deadline.later_by(since.elapsed());
                 }
-                None if is_in_view => {
-                    return Err(Error::Timeout(format!(
-                        "no room for {len} bytes within {patience}: a reader does not take its \
-                         samples, or holds them"
-                    )));
-                }
-                None => {
-                    return Err(Error::Timeout(format!(
-                        "the other participants have not taken notice of the writer within \
-                         {patience}"
-                    )));
-                }
+                None => return Err(Error::Timeout(self.describe(&lacking, len, patience))),
             }
+        }
+    }
+
+    #[cold]
+    fn describe(&self, lacking: &Obstacle, len: u32, patience: Duration) -> String {
+        match lacking {
+            Obstacle::Out => {
+                let why = self.session().group_status().why_out();
+                format!("{why}; it has not come back within {patience}")
+            }
+            Obstacle::NoView => format!(
+                "the other participants have not taken notice of the writer within {patience}"
+            ),
+            _ => format!(
+                "no room for {len} bytes within {patience}: a reader does not take its samples, \
+                 or holds them"
+            ),
         }
     }
 
     /// Repeats `attempt` until it gives something, or until `deadline`. The thread first steps
     /// the engine itself for a while, so that no other thread has to wake it; then it sleeps
     /// until a thread that steps wakes it.
-    fn wait_for_acks<R>(
+    pub(super) fn wait_for_acks<R>(
         &self,
         deadline: Deadline,
         mut attempt: impl FnMut() -> Option<R>,
     ) -> Option<R> {
-        let session = &self.session;
-        let (mut backoff, limits) = (Backoff::default(), session.followers().backoff_limits());
         loop {
-            let found = attempt();
-            if found.is_some() || deadline.left().is_none() {
-                return found;
+            let session = self.session();
+            let (mut backoff, limits) = (Backoff::default(), session.followers().backoff_limits());
+            loop {
+                let found = attempt();
+                if found.is_some() || deadline.left().is_none() {
+                    return found;
+                }
+                if !backoff.again(limits) {
+                    break;
+                }
+                session.step_briefly();
             }
-            if !backoff.again(limits) {
-                break;
+            let _acks = session.handle().waiting_for_acks();
+            let waiters = session.send_waiters();
+            let waited = waiters.wait(self.subgroup, deadline, || match attempt() {
+                // The engine that this thread waits for is over.
+                None if !Arc::ptr_eq(&session, &self.session()) => Some(None),
+                found => found.map(Some),
+            });
+            match waited {
+                Some(None) => {}
+                found => return found.flatten(),
             }
-            session.step_briefly();
         }
-        let _acks = session.handle().waiting_for_acks();
-        session
-            .send_waiters()
-            .wait(self.subgroup, deadline, attempt)
     }
 
     /// Blocks until there is an epoch that is not wedged.
     fn wait_for_epoch(&self) -> Result<()> {
         let forever = Deadline::after(Duration::INFINITE);
-        let waiters = self.session.send_waiters();
-        let waited = waiters.wait(self.subgroup, forever, || {
+        let session = self.session();
+        let waited = session.send_waiters().wait(self.subgroup, forever, || {
             if let Some(error) = self.ended() {
                 return Some(Err(error));
             }
             let is_open = self.epoch().is_some_and(|epoch| !epoch.is_wedged());
-            is_open.then_some(Ok(()))
+            (is_open || session.is_over()).then_some(Ok(()))
         });
         waited.unwrap_or(Ok(()))
     }
 
     /// The first position of this participant's messages that is not released by all members.
     pub(crate) fn released(&self) -> SendPosition {
-        let position = |epoch: Arc<SubgroupHandle<Wire>>| SendPosition {
-            epoch: epoch.epoch(),
-            index: epoch.released(self.class),
-        };
-        self.epoch().map(position).unwrap_or_default()
+        let place = self.place();
+        let (returns, epoch) = (place.returns, place.epoch.as_ref());
+        SendPosition {
+            returns,
+            epoch: epoch.map_or(0, |epoch| epoch.epoch()),
+            index: epoch.map_or(0, |epoch| epoch.released(self.class)),
+        }
     }
 
     /// Repeats `attempt`, which is given [`released`](Self::released), whenever that has
@@ -367,7 +447,7 @@ impl WriterPort {
         deadline: Option<Deadline>,
         mut attempt: impl FnMut(SendPosition) -> Option<R>,
     ) -> Result<Option<R>> {
-        let session = &self.session;
+        let session = self.session();
         let Some(deadline) = deadline else {
             session.step();
             return Ok(attempt(self.released()));
@@ -383,11 +463,11 @@ impl WriterPort {
 
     /// Waiting threads of the subgroup try again, after a change that the engine does not know.
     pub(crate) fn wake_waiters(&self) {
-        self.session.send_waiters().wake_subgroup(self.subgroup);
+        self.session().send_waiters().wake_subgroup(self.subgroup);
     }
 
     /// Commits the first `used` bytes and publishes them, if no other thread steps the engine.
-    /// A claim of a wedged epoch is copied, once, into one of the next epoch. Returns the index
+    /// A claim of a wedged epoch, or of a session that is over, is copied into one of the next epoch. Returns the index
     /// of the message, with which [`Claim::committed`] makes the receipt; `None` if the next
     /// epoch has no room and `patience` is `None`.
     ///
@@ -396,13 +476,13 @@ impl WriterPort {
     #[inline]
     pub(crate) fn commit(
         &self,
-        claim: &mut Claim<Wire>,
+        claim: &mut WriterClaim,
         used: usize,
         meta: &CommitMeta,
         patience: impl FnOnce() -> Option<Duration>,
     ) -> Result<Option<u64>> {
         let used = u32::try_from(used).unwrap_or(u32::MAX);
-        match self.session.engine().send(claim, used, meta) {
+        match claim.send(used, meta) {
             Ok(index) => Ok(Some(index)),
             Err(error) => self.commit_in_next_epoch(claim, used, meta, patience(), error),
         }
@@ -411,15 +491,21 @@ impl WriterPort {
     #[cold]
     fn commit_in_next_epoch(
         &self,
-        claim: &mut Claim<Wire>,
+        claim: &mut WriterClaim,
         used: u32,
         meta: &CommitMeta,
         patience: Option<Duration>,
         mut refused: ClaimError,
     ) -> Result<Option<u64>> {
         loop {
-            if refused != ClaimError::Wedged {
-                return Err(self.error(refused));
+            match refused {
+                ClaimError::Wedged => {}
+                // The participant may come back: see `claim_anew`.
+                ClaimError::Stopped => {
+                    claim.wait_for_reason();
+                    self.check()?;
+                }
+                refused => return Err(self.error(refused)),
             }
             let built = claim.bytes();
             let built = &built[..built.len().min(used as usize)];
@@ -430,7 +516,7 @@ impl WriterPort {
             };
             next.bytes().copy_from_slice(built);
             *claim = next;
-            match self.session.engine().send(claim, used, meta) {
+            match claim.send(used, meta) {
                 Ok(index) => return Ok(Some(index)),
                 Err(error) => refused = error,
             }
@@ -466,51 +552,16 @@ impl WriterPort {
         }
     }
 
-    /// The last message of this participant with this delivery class.
-    pub(crate) fn last_committed(&self) -> Option<Committed> {
-        self.epoch()?.last_committed(self.class)
-    }
-
-    /// Blocks until all members have received an ordered message.
-    ///
-    /// # Errors
-    /// TIMEOUT; what ended the group.
-    pub(crate) fn wait_stable(&self, message: &Committed, deadline: Deadline) -> Result<()> {
-        let session = &self.session;
-        let is_stable = || {
-            let epoch = self.epoch();
-            epoch.is_some_and(|epoch| epoch.is_acknowledged(message))
-        };
-        if is_stable() {
-            return Ok(());
-        }
-        session.step();
-        let stable = self.wait_for_acks(deadline, || {
-            if is_stable() {
-                return Some(Ok(()));
-            }
-            session.group_status().check().err().map(Err)
-        });
-        stable.unwrap_or_else(|| {
-            let text = "not all participants have received what was written";
-            Err(Error::Timeout(text.to_owned()))
-        })
-    }
-
     #[cold]
-    fn error(&self, error: ClaimError) -> Error {
+    pub(super) fn error(&self, error: ClaimError) -> Error {
         match error {
             ClaimError::TooLarge { len, max } => too_large(len, max),
             ClaimError::NoRoom => Error::Timeout(error.to_string()),
             ClaimError::NotASender => Error::Error(error.to_string()),
-            ClaimError::Wedged | ClaimError::Stopped => {
-                if error == ClaimError::Stopped {
-                    // The thread that stops the engine closes the rings first, then tells why.
-                    self.session.wait_for_reason();
-                }
-                self.ended()
-                    .unwrap_or_else(|| Error::Error(error.to_string()))
-            }
+            ClaimError::Wedged => self
+                .ended()
+                .unwrap_or_else(|| Error::Error(error.to_string())),
+            ClaimError::Stopped => self.ended().unwrap_or_else(|| self.out()),
         }
     }
 }

@@ -14,11 +14,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::PreparedView;
-use spindle_dds_core::membership::{self, Member, MemberId, Preparation, Refusal, Request, View};
+use spindle_dds_core::membership::{
+    self, DeliveredHistory, Member, MemberId, Preparation, Refusal, Request, View,
+};
 use spindle_dds_transport::hybrid::Station;
 use spindle_dds_transport::shm::{
     self, DecisionRefused, DomainRegistry, MemberEntry, StationEvent,
@@ -33,10 +35,12 @@ use crate::driver::threads::figures;
 use crate::driver::threads::preparation::{self, ViewSegments};
 use crate::driver::threads::reachability;
 use crate::error::{Error, Result};
-use crate::joining::Packet;
+use crate::joining::{self, Packet};
+use crate::participant::ParticipantCore;
 
 /// What the control thread works with.
 pub(crate) struct ControlThread {
+    pub(crate) participant: Weak<ParticipantCore>,
     pub(crate) station: Arc<Station>,
     pub(crate) register: DomainRegistry,
     pub(crate) local_endpoints: Arc<LocalEndpoints>,
@@ -51,6 +55,10 @@ pub(crate) struct ControlThread {
     pub(crate) digest: u64,
     /// Newcomers that have asked this participant to let them in.
     pub(crate) asked: BTreeSet<u128>,
+    /// Of newcomers that come back: the members that they were.
+    pub(crate) were: BTreeMap<u128, MemberId>,
+    /// What was delivered of the members that are gone.
+    pub(crate) delivered: DeliveredHistory,
     /// Members of the view whose connection is lost.
     pub(crate) lost: BTreeSet<u128>,
     /// Number of the preparation of the view; 0 if it was agreed without one.
@@ -64,8 +72,17 @@ pub(crate) struct ControlThread {
 }
 
 impl ControlThread {
-    /// Runs until the participant is in no group any more.
-    pub(crate) fn run(mut self, session: &Session) {
+    /// Runs until the participant is in no group any more; then it enters it again, if that is what it
+    /// is to do.
+    pub(crate) fn run(self, session: &Arc<Session>) {
+        let (participant, me) = (self.participant.clone(), self.me);
+        self.run_in_group(session);
+        if session.group_status().is_out() {
+            joining::rejoin(&participant, session, me);
+        }
+    }
+
+    fn run_in_group(mut self, session: &Session) {
         let first = self.view.clone();
         let mut flow = self.go_on(session, &first, self.digest);
         while flow.is_continue() && !session.is_stopping() {
@@ -82,7 +99,11 @@ impl ControlThread {
                     ControlFlow::Continue(())
                 }
                 Some(ControlEvent::Decide(decision)) => {
-                    session.engine().decided(self.decide(&decision));
+                    let decided = self.decide(&decision);
+                    if let Err(why) = &decided {
+                        self.give_up(&self.view, &format!("it cannot record a view: {why}"));
+                    }
+                    session.engine().decided(decided);
                     ControlFlow::Continue(())
                 }
                 Some(ControlEvent::Refused { request, refusal }) => {
@@ -92,10 +113,11 @@ impl ControlThread {
                 Some(ControlEvent::Ended {
                     next,
                     digest,
-                    preparation,
+                    proposal,
                     expelled,
                 }) => {
-                    self.preparation = preparation;
+                    self.preparation = proposal.preparation;
+                    self.delivered.view_ended(&self.view, &proposal);
                     self.say_expelled(&expelled);
                     let flow = self.go_on(session, &next, digest);
                     self.drop_gone(&expelled);
@@ -201,15 +223,6 @@ impl ControlThread {
         }
     }
 
-    /// Tells the members why this one is about to leave the group. They would only see it go.
-    fn give_up(&self, view: &View, reason: &str) {
-        let packet = Packet::GivesUp(reason.to_owned()).write();
-        for member in view.members.iter().filter(|member| member.id != self.me) {
-            // A member that is not reached sees this one go.
-            let _ = self.station.send(member.id.0, &packet);
-        }
-    }
-
     /// Makes what a view needs before it is agreed, and answers.
     fn prepare_ahead(&mut self, session: &Session, preparation: &Preparation) {
         // An earlier preparation is not needed any more.
@@ -218,7 +231,8 @@ impl ControlThread {
         if let Err(error) = &answer {
             tracing::warn!(view = preparation.next.id, %error, "a view cannot be prepared");
         }
-        let answer = answer.map_err(|error| format!("process {}: {error}", std::process::id()));
+        let pid = std::process::id();
+        let answer = answer.map_err(|error| format!("process {pid}: {}", error.reason()));
         session.engine().prepared(preparation.number, answer);
     }
 
@@ -331,45 +345,13 @@ impl ControlThread {
 
     // Peers.
 
-    /// Logs the members that the view that has ended expelled, with the reasons that they gave, or
-    /// that the others had.
-    fn say_expelled(&mut self, expelled: &[(MemberId, String)]) {
-        for (id, reason) in expelled {
-            let own = self.gave_up.remove(&id.0);
-            let reason = own.as_ref().unwrap_or(reason);
-            let members = &self.view.members;
-            let member = members.iter().find(|member| member.id == *id);
-            let info = member.and_then(|member| ParticipantInfo::of(member).ok());
-            let pid = info.map(|info| info.pid);
-            tracing::warn!(pid, reason, "a participant is out of the group");
-        }
-    }
-
-    /// Drops peers that are lost and not in the view any more, or were expelled. A member that has
-    /// left closes its station by itself.
-    fn drop_gone(&mut self, expelled: &[(MemberId, String)]) {
-        let view = &self.view;
-        self.gave_up
-            .retain(|id, _| view.rank(MemberId(*id)).is_some());
-        let lost = std::mem::take(&mut self.lost);
-        for id in lost {
-            match self.view.rank(MemberId(id)) {
-                Some(_) => drop(self.lost.insert(id)),
-                None => self.station.drop_peer(id),
-            }
-        }
-        for (id, _) in expelled {
-            self.station.drop_peer(id.0);
-        }
-    }
-
     fn handle(&mut self, session: &Session, event: StationEvent) {
         match event {
             StationEvent::Connected { .. } => {}
             StationEvent::Closed { id, .. } => self.closed(id),
             StationEvent::Message { from, bytes } => match Packet::read(&bytes) {
                 Ok(Packet::Ask(ask)) if ask.member.id.0 == from => {
-                    self.asked_by(session, ask.member);
+                    self.asked_by(session, ask.member, ask.was);
                 }
                 Ok(Packet::GivesUp(reason)) => drop(self.gave_up.insert(from, reason)),
                 Ok(Packet::StatusRequest) => self.tell(session, from),
@@ -377,6 +359,7 @@ impl ControlThread {
                 Ok(
                     Packet::Prepare { .. }
                     | Packet::Prepared { .. }
+                    | Packet::Delivered(_)
                     | Packet::Welcome { .. }
                     | Packet::Refused(_)
                     | Packet::NotYet(_)
@@ -391,6 +374,7 @@ impl ControlThread {
     /// The connection to a peer is lost.
     fn closed(&mut self, id: u128) {
         self.asked.remove(&id);
+        self.were.remove(&id);
         if self.view.rank(MemberId(id)).is_some() {
             self.lost.insert(id);
         } else {
@@ -399,8 +383,11 @@ impl ControlThread {
     }
 
     /// A newcomer asks to be let in.
-    fn asked_by(&mut self, session: &Session, newcomer: Member) {
+    fn asked_by(&mut self, session: &Session, newcomer: Member, was: Option<MemberId>) {
         let id = newcomer.id.0;
+        if let Some(was) = was {
+            self.were.insert(id, was);
+        }
         if let Err(error) = self.fits(&newcomer) {
             return self.refuse(id, &error.to_string());
         }
@@ -421,7 +408,8 @@ impl ControlThread {
     /// Gets the room in the domain's record that a view with the newcomer needs.
     fn make_room(&self, newcomer: &Member) -> Result<()> {
         let room = self.register.make_room(&entry(newcomer)?);
-        room.map_err(|error| Error::OutOfResources(error.to_string()))
+        let pid = std::process::id();
+        room.map_err(|error| Error::OutOfResources(format!("process {pid}: {error}")))
     }
 
     /// Whether a newcomer is compatible with the members.
@@ -468,6 +456,12 @@ impl ControlThread {
     }
 
     fn welcome(&self, id: u128) {
+        if let Some(was) = self.were.get(&id)
+            && let Some(counts) = self.delivered.of(*was)
+        {
+            let counts = Packet::Delivered(counts.clone());
+            self.send(id, &counts.write());
+        }
         for packet in Packet::welcome(&self.view, self.digest, self.preparation) {
             self.send(id, &packet);
         }

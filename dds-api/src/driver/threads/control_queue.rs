@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::membership::{Decision, MemberId, Preparation, Refusal, Request, View};
+use spindle_dds_core::membership::{
+    Decision, MemberId, Preparation, Proposal, Refusal, Request, View,
+};
 use spindle_dds_transport::hybrid::{PeerPath, Station};
 
 use crate::driver::threads::preparation::first_epoch_afterwards;
@@ -27,8 +29,8 @@ pub(crate) enum ControlEvent {
         next: Arc<View>,
         /// Digest of the decision that made the next view.
         digest: u64,
-        /// Number of the preparation of the next view; 0 if it is not prepared.
-        preparation: u64,
+        /// The proposal that was agreed.
+        proposal: Arc<Proposal>,
         /// The members that failed, and why.
         expelled: Vec<(MemberId, String)>,
     },

@@ -4,9 +4,12 @@
 //! [`waiting`](crate::driver::waiting)): data wakes it directly, and not the polling thread first.
 
 use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::driver::endpoints::local_endpoints::{LocalEndpoint, LocalEndpoints};
 use crate::driver::session::Session;
+use crate::driver::threads::join::join;
 use crate::driver::waiting::poll_on_read::this_thread_calls_back;
 use crate::entity::EntityBase;
 use crate::participant::{DomainParticipant, ParticipantCore};
@@ -18,6 +21,8 @@ use crate::topic::TopicCore;
 pub(crate) struct Dispatcher {
     participant: Weak<ParticipantCore>,
     local_endpoints: Arc<LocalEndpoints>,
+    /// Threads of the session before: listeners are called by one thread at a time.
+    before: Vec<JoinHandle<()>>,
 }
 
 /// An endpoint, and the bits of it and its topic in the notifier.
@@ -45,15 +50,18 @@ impl Dispatcher {
     pub(crate) fn new(
         participant: Weak<ParticipantCore>,
         local_endpoints: Arc<LocalEndpoints>,
+        before: Vec<JoinHandle<()>>,
     ) -> Self {
         Self {
             participant,
             local_endpoints,
+            before,
         }
     }
 
     /// Runs until the participant leaves. Allocates only when endpoints are created or deleted.
-    pub(crate) fn run(self, session: &Session) {
+    pub(crate) fn run(mut self, session: &Session) {
+        join(std::mem::take(&mut self.before), Duration::MAX);
         let notifier = session.notifier();
         let bell = &notifier.dispatching;
         bell.begin(notifier.data_waiter());
@@ -86,6 +94,10 @@ impl Dispatcher {
                 any = true;
                 self.failed(reason);
             }
+            if session.group_status().take_news() {
+                any = true;
+                self.membership_changed(session);
+            }
             any |= self.statuses(&own, pending);
             if any || generation != Some(self.local_endpoints.generation()) {
                 continue;
@@ -107,6 +119,19 @@ impl Dispatcher {
                 .listener
                 .call(StatusMask::NONE, |listener| {
                     listener.on_failed(&participant, reason);
+                });
+        }
+    }
+
+    fn membership_changed(&self, session: &Session) {
+        if let Some(core) = self.participant.upgrade() {
+            let participant = DomainParticipant::of(core);
+            participant
+                .core
+                .listener
+                .call(StatusMask::NONE, |listener| {
+                    let status = session.group_status().membership();
+                    listener.on_membership_changed(&participant, &status);
                 });
         }
     }

@@ -2,6 +2,7 @@
 
 pub(super) mod control;
 pub(super) mod control_queue;
+mod departures;
 pub(super) mod dispatch;
 mod figures;
 pub(super) mod join;

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{CONTROL_ROW_LEN, Member, MemberId, View};
 use spindle_dds_core::{SegmentLayout, SubgroupId};
-use spindle_dds_transport::hybrid::Station;
+use spindle_dds_transport::hybrid::{HybridError, Station};
 use spindle_dds_transport::shm::DomainRegistry;
-use spindle_dds_transport::{Fabric, Rank, SegmentKey, SegmentRequest};
+use spindle_dds_transport::{Fabric, FailureCause, Rank, SegmentKey, SegmentRequest, StationError};
 
 use crate::discovery::ParticipantInfo;
 use crate::driver::threads::control::entry;
@@ -95,7 +95,11 @@ pub(crate) fn make(
         && let Some(failure) = control.poll()
     {
         let member = &view.members[failure.peer.index()];
-        return Err(unreached(member, &failure.cause.to_string()));
+        let reason = match failure.cause {
+            FailureCause::Unreachable(reason) => reason,
+            cause => cause.to_string(),
+        };
+        return Err(unreached(member, &reason));
     }
     let subgroups = requests[1..].iter().map(|it| SubgroupId(it.key.index));
     Ok(ViewSegments {
@@ -135,7 +139,7 @@ fn connect(station: &Station, view: &View, me: Rank, deadline: Instant) -> Vec<(
             tracing::warn!(%error, "a member cannot be reached");
             // Not waited for; the others get the rows of this one, and need not wait for it.
             station.give_up(member.id.0, &error.to_string());
-            missing.push((member.id.0, unreached(member, &error.to_string())));
+            missing.push((member.id.0, unreached(member, &why(&error))));
         }
     }
     missing
@@ -183,6 +187,17 @@ pub(crate) fn name(member: &Member) -> String {
     match ParticipantInfo::of(member) {
         Ok(info) => format!("process {}", info.pid),
         Err(_) => format!("member {}", member.id),
+    }
+}
+
+/// Why a member is not reached, without its id: the text around it names the member.
+fn why(error: &HybridError) -> String {
+    match error {
+        HybridError::Station(StationError::Unreachable { reason, .. }) => reason.clone(),
+        HybridError::Station(StationError::Refused { reason, .. }) => {
+            format!("it refuses the connection: {reason}")
+        }
+        error => error.to_string(),
     }
 }
 

@@ -17,6 +17,9 @@ use crate::driver::session::Session;
 use crate::error::{Error, Result};
 use crate::properties::ThreadsConfig;
 
+/// The name of the thread that calls listeners.
+pub(crate) const DISPATCH_THREAD: &str = "spindle-dispatch";
+
 /// What a thread does.
 type Task = Box<dyn FnOnce() + Send>;
 
@@ -37,7 +40,7 @@ impl Threads {
             [
                 ("spindle-poll", config.poll),
                 ("spindle-control", config.control),
-                ("spindle-dispatch", config.dispatch),
+                (DISPATCH_THREAD, config.dispatch),
                 ("spindle-wake", config.wake),
             ]
             .map(|(name, settings)| (LibraryThread::named(name), settings)),
@@ -69,12 +72,13 @@ impl Threads {
             Arc::downgrade(&(session.clone() as Arc<dyn DataWaiter>));
         session.notifier().set_data_waiter(data_waiter);
         let limits = session.followers().backoff_limits();
-        *session.threads() = self.run([
+        let threads = self.run([
             Box::new(move || polling::run(&polling, limits)),
             Box::new(move || control.run(&controlling)),
             Box::new(move || dispatcher.run(&dispatching)),
             Box::new(move || stream_waker.run(&waking)),
         ]);
+        session.threads().extend(threads);
     }
 
     fn run<const N: usize>(self, tasks: [Task; N]) -> Vec<JoinHandle<()>> {

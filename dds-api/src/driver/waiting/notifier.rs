@@ -1,7 +1,7 @@
 //! Waking the threads that run user code, from threads that must not wait.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use crate::condition::{DataWaiter, Signal};
 use crate::status::StatusMask;
@@ -50,8 +50,9 @@ pub(crate) struct Notifier {
     listened_for: AtomicU32,
     /// A stream has waited for data at least once.
     has_streams: AtomicBool,
-    /// Where threads wait that poll for themselves. Set when the participant is enabled.
-    data_waiter: OnceLock<Weak<dyn DataWaiter>>,
+    /// Where threads wait that poll for themselves. Set when the participant is enabled, and when it
+    /// has come back to its group.
+    data_waiter: RwLock<Option<Weak<dyn DataWaiter>>>,
 }
 
 impl Notifier {
@@ -101,11 +102,16 @@ impl Notifier {
     }
 
     pub(crate) fn set_data_waiter(&self, data_waiter: Weak<dyn DataWaiter>) {
-        let _ = self.data_waiter.set(data_waiter);
+        let known = self.data_waiter.write();
+        *known.unwrap_or_else(PoisonError::into_inner) = Some(data_waiter);
     }
 
     pub(crate) fn data_waiter(&self) -> Option<Arc<dyn DataWaiter>> {
-        self.data_waiter.get()?.upgrade()
+        let known = self.data_waiter.read();
+        known
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()?
+            .upgrade()
     }
 }
 

@@ -39,3 +39,38 @@ fn a_stop_is_told_once_when_all_that_was_committed_is_published() {
     assert_eq!(other.has_received(SUBGROUP, 2), Some(true));
     assert_eq!(other.has_received(SUBGROUP, 4), Some(false));
 }
+
+#[test]
+fn what_was_sent_and_not_released_can_be_read_after_a_stop() {
+    let world = World::new(2, EngineConfig::default());
+    let node = &world.nodes[0];
+    let subgroup = node.handle().subgroup(SUBGROUP).expect("it is open");
+    let send = |number: u8| {
+        let mut claim = subgroup.claim(DeliveryClass::Ordered, 16).expect("room");
+        claim.bytes().fill(number);
+        node.send(&mut claim, 5, &META).expect("it is open");
+    };
+    // More than a lap of the ring, all released.
+    for number in 0..6 {
+        send(number);
+        world.run(&[0, 1]);
+    }
+    for number in 6..9 {
+        send(number);
+    }
+    let ordered = DeliveryClass::Ordered;
+    assert_eq!(subgroup.sent_since(ordered, 0), [], "the group goes on");
+    assert!(node.stop("no next view".to_owned()));
+    let sent = |from| {
+        let sent = subgroup.sent_since(ordered, from).into_iter();
+        sent.map(|it| (it.header.writer_seq, it.payload))
+            .collect::<Vec<_>>()
+    };
+    let expected = [(7, vec![6; 5]), (8, vec![7; 5]), (9, vec![8; 5])];
+    assert_eq!(sent(0), expected);
+    let last = subgroup.last_committed(ordered).expect("it has sent");
+    assert_eq!(sent(last.index), expected[2..]);
+    assert_eq!(sent(last.index + 1), []);
+    assert_eq!(subgroup.sent_since(DeliveryClass::Unordered, 0), []);
+    assert_eq!(node.writer_sequences(), [(META.writer, 9)]);
+}

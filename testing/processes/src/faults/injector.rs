@@ -5,11 +5,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use serde::{Deserialize, Serialize};
 
 use super::calls::{Call, Errno};
+use super::place::Place;
 use super::seccomp::{Listener, Notification};
 
 /// A part of a run, in which positions are counted anew.
@@ -29,17 +31,21 @@ pub(super) enum Phase {
     End,
 }
 
-/// The call that fails: the `position`-th of its kind in the phase, from 0.
+/// Where calls are counted: a phase, a kind of call by its name, and a place.
+pub(super) type Site = (Phase, &'static str, Place);
+
+/// The call that fails: the `position`-th of its kind at the place in the phase, from 0.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target {
     pub(super) phase: Phase,
     pub(super) call: &'static Call,
+    pub(super) place: Place,
     pub(super) position: usize,
     pub(super) errno: Errno,
 }
 
-/// How many calls of each kind a phase has.
-pub(super) type Counts = BTreeMap<(Phase, &'static str), usize>;
+/// How many calls there are.
+pub(super) type Counts = BTreeMap<Site, usize>;
 
 /// Answers the calls of one process, in a thread of its own, until that process ends.
 #[derive(Debug)]
@@ -54,15 +60,18 @@ struct State {
     phase: Option<Phase>,
     counts: Counts,
     target: Option<Target>,
-    /// Which call has failed, once it has.
-    failed: Option<String>,
+    /// For so long after that call all of its kind fail.
+    lasting: Duration,
+    /// Which call has failed, and when, once it has.
+    failed: Option<(String, Instant)>,
 }
 
 impl Injector {
     /// Begins to answer calls.
-    pub(super) fn start(listener: OwnedFd, target: Option<Target>) -> Self {
+    pub(super) fn start(listener: OwnedFd, target: Option<Target>, lasting: Duration) -> Self {
         let state = Arc::new(Mutex::new(State {
             target,
+            lasting,
             ..State::default()
         }));
         let shared = state.clone();
@@ -81,7 +90,8 @@ impl Injector {
 
     /// Which call has failed: thread and arguments.
     pub(super) fn failed(&self) -> Option<String> {
-        lock(&self.state).failed.clone()
+        let state = lock(&self.state);
+        state.failed.as_ref().map(|(call, _)| call.clone())
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -132,31 +142,30 @@ impl State {
             Some(link.ok()?.to_string_lossy().into_owned())
         };
         let call = Call::of(found.number, &found.arguments, link)?;
-        let count = self.counts.entry((phase, call.name)).or_default();
+        if let (Some((_, since)), Some(target)) = (&self.failed, self.target) {
+            let fails = since.elapsed() < self.lasting && target.call.name == call.name;
+            return fails.then_some(target.errno.code);
+        }
+        let place = Place::of(found, link);
+        let count = self.counts.entry((phase, call.name, place)).or_default();
         let position = *count;
         *count += 1;
         let target = self.target?;
         let hit = target.phase == phase
             && target.call.name == call.name
-            && target.position == position
-            && self.failed.is_none();
+            && target.place == place
+            && target.position == position;
         if !hit {
             return None;
         }
-        let name = std::fs::read_to_string(format!("/proc/{thread}/comm"));
-        let name = name.unwrap_or_default();
         let arguments: Vec<String> = found
             .arguments
             .iter()
             .map(|it| format!("{it:#x}"))
             .collect();
         let about = link(found.arguments[0]).unwrap_or_default();
-        self.failed = Some(format!(
-            "{}({}) {about} in thread {}",
-            call.name,
-            arguments.join(", "),
-            name.trim_end()
-        ));
+        let text = format!("{}({}) {about} at {place}", call.name, arguments.join(", "));
+        self.failed = Some((text, Instant::now()));
         Some(target.errno.code)
     }
 }

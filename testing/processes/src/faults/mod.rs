@@ -9,7 +9,8 @@
 //!   C   joins, creates and deletes a writer, and leaves; then B leaves, then A
 //! ```
 //!
-//! One of them has one call that fails: the n-th of its kind since the phase began. Then the two
+//! One of them has one call that fails: the n-th of its kind, of one thread on one subject, since
+//! the phase began. Then the two
 //! others go on to the end, and all that is written among them arrives once and in order; the one
 //! with the fault goes on too, or is refused or stops with an error that names the errno. What
 //! was refused for the fault is asked for once more, and succeeds. No process holds more
@@ -21,15 +22,18 @@ mod known;
 mod messages;
 mod options;
 mod participant;
+mod place;
 mod plan;
 mod process;
 mod report;
 mod script;
 mod seccomp;
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use self::injector::Counts;
+use self::injector::{Counts, Site};
 pub(crate) use self::options::Options;
 pub(crate) use self::participant::work;
 use self::plan::Point;
@@ -46,23 +50,31 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     report.verdict()
 }
 
-/// What each role calls in a run without a fault: the most of a few, as threads take turns.
+/// What each role calls in a run without a fault: what it calls in most of a few such runs, as
+/// threads take turns.
 fn count_calls(over: Over) -> Result<Vec<Counts>, Failure> {
-    let mut most: Vec<Counts> = Vec::new();
+    let mut runs: Vec<BTreeMap<Site, Vec<usize>>> = Vec::new();
     for _ in 0..COUNTING_RUNS {
-        let ended = script::run(over, None)?;
+        let ended = script::run(over, None, Duration::ZERO)?;
         if let Outcome::Failed(finding) = ended.outcome {
             return Err(Failure::Run(format!("without a fault: {finding}")));
         }
-        most.resize(ended.counts.len(), Counts::new());
-        for (most, counts) in most.iter_mut().zip(ended.counts) {
-            for (key, count) in counts {
-                let most = most.entry(key).or_default();
-                *most = count.max(*most);
+        runs.resize(ended.counts.len(), BTreeMap::new());
+        for (runs, counts) in runs.iter_mut().zip(ended.counts) {
+            for (site, count) in counts {
+                runs.entry(site).or_default().push(count);
             }
         }
     }
-    Ok(most)
+    let median = |(site, mut counts): (Site, Vec<usize>)| {
+        counts.resize(COUNTING_RUNS, 0);
+        counts.sort_unstable();
+        (site, counts[COUNTING_RUNS / 2])
+    };
+    let medians = runs
+        .into_iter()
+        .map(|it| it.into_iter().map(median).collect());
+    Ok(medians.collect())
 }
 
 /// Runs all points, some at a time: what became of them, in their order.
@@ -80,7 +92,7 @@ fn run_all(options: &Options, points: &[Point]) -> Result<Vec<Ended>, Failure> {
             let Some(point) = points.get(number) else {
                 return Ok::<_, Failure>(ended);
             };
-            let result = script::run(point.over, Some((point.role, point.target)))?;
+            let result = run_one(options, point)?;
             report_progress(options, point, &result, number + 1, points.len());
             ended.push((number, result));
         }
@@ -100,6 +112,24 @@ fn run_all(options: &Options, points: &[Point]) -> Result<Vec<Ended>, Failure> {
     Ok(all.into_iter().map(|(_, ended)| ended).collect())
 }
 
+/// A run that fails is made again: a machine that stands still for seconds fails any of them.
+fn run_one(options: &Options, point: &Point) -> Result<Ended, Failure> {
+    let lasting = Duration::from_millis(options.for_ms);
+    let run = || script::run(point.over, Some((point.role, point.target)), lasting);
+    let mut ended = run()?;
+    let Outcome::Failed(finding) = ended.outcome else {
+        return Ok(ended);
+    };
+    for _ in 0..REPEATS {
+        let again = run()?;
+        if let Outcome::Failed(_) = again.outcome {
+            return Ok(again);
+        }
+    }
+    ended.outcome = Outcome::FailedOnce(finding);
+    Ok(ended)
+}
+
 fn report_progress(options: &Options, point: &Point, ended: &Ended, number: usize, all: usize) {
     if options.verbose {
         let call = ended.failed_call.as_deref().unwrap_or_default();
@@ -111,3 +141,4 @@ fn report_progress(options: &Options, point: &Point, ended: &Ended, number: usiz
 }
 
 const COUNTING_RUNS: usize = 3;
+const REPEATS: usize = 3;

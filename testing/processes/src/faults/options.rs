@@ -20,15 +20,24 @@ pub struct Options {
     /// The kind of call, for instance `openat` [default: each].
     #[arg(long)]
     pub(super) call: Option<String>,
-    /// The position of the call within the phase, from 0 [default: each].
+    /// Thread and subject of the call, for instance 'spindle-control /proc/N/stat' [default: each].
+    #[arg(long)]
+    pub(super) place: Option<String>,
+    /// The position of the call within the phase at its place, from 0 [default: each].
     #[arg(long)]
     pub(super) position: Option<usize>,
     /// The errno, for instance `ENOSPC` [default: each of the call].
     #[arg(long)]
     pub(super) errno: Option<String>,
-    /// Only so many positions of each kind of call in each phase.
+    /// Only so many positions of each kind of call at each place in each phase.
     #[arg(long, value_name = "COUNT")]
     pub(super) first: Option<usize>,
+    /// Only a fixed few: one for each way in which a failure is handled.
+    #[arg(long)]
+    pub(super) quick: bool,
+    /// All calls of the kind fail for so many milliseconds, not only one.
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    pub(super) for_ms: u64,
     /// Only so many runs, drawn from all with this seed.
     #[arg(long, num_args = 2, value_names = ["COUNT", "SEED"])]
     pub(super) sample: Option<Vec<u64>>,
@@ -36,7 +45,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE", hide = true)]
     pub(super) known: Option<std::path::PathBuf>,
     /// Runs at a time.
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 4)]
     pub(super) jobs: usize,
     /// Print each run on standard error.
     #[arg(long)]
@@ -52,9 +61,12 @@ impl Options {
         self.role.is_none()
             && self.phase.is_none()
             && self.call.is_none()
+            && self.place.is_none()
             && self.position.is_none()
             && self.errno.is_none()
             && self.first.is_none()
             && self.sample.is_none()
+            && !self.quick
+            && self.for_ms == 0
     }
 }

@@ -224,6 +224,7 @@ impl Entities {
             .property("spindle.ring.bytes", "65536")
             .property("spindle.subgroups", "2")
             .property("spindle.failure.limit_ms", LIMIT_MS)
+            .property("spindle.rejoin", "off")
             .property("spindle.join.timeout_ms", JOIN_TIMEOUT_MS);
         if let Some(host) = &job.host {
             builder = builder

@@ -5,7 +5,7 @@ use std::fmt;
 use clap::ValueEnum;
 
 use super::calls::{CALLS, Call};
-use super::injector::{Counts, Phase, Target};
+use super::injector::{Counts, Target};
 use super::options::Options;
 use super::script::{Over, ROLES, Role};
 use crate::Failure;
@@ -24,13 +24,14 @@ impl fmt::Display for Point {
         let Target {
             phase,
             call,
+            place,
             position,
             errno,
         } = self.target;
         write!(
             f,
-            "processes faults --fabric {} --role {:?} --phase {} --call '{}' --position {position} \
-             --errno {}",
+            "processes faults --fabric {} --role {:?} --phase {} --call '{}' --place '{place}' \
+             --position {position} --errno {}",
             name_of(self.over),
             self.role,
             name_of(phase),
@@ -46,8 +47,6 @@ pub(super) fn name_of(value: impl ValueEnum) -> String {
     value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-const PHASES: [Phase; 4] = [Phase::Join, Phase::Change, Phase::Leave, Phase::End];
-
 /// All runs that the options ask for, of calls that were counted, for each of the roles.
 pub(super) fn points(options: &Options, counts: &[Counts]) -> Result<Vec<Point>, Failure> {
     if let Some(name) = &options.call
@@ -59,47 +58,85 @@ pub(super) fn points(options: &Options, counts: &[Counts]) -> Result<Vec<Point>,
     }
     let mut points = Vec::new();
     for (role, counts) in ROLES.into_iter().zip(counts) {
-        for phase in PHASES {
-            for call in CALLS {
-                let counted = counts.get(&(phase, call.name)).copied().unwrap_or(0);
-                let positions = counted
-                    .min(call.positions_max)
-                    .min(options.first.unwrap_or(usize::MAX));
-                // One that is asked for may lie beyond those that were counted this time.
-                let positions = match options.position {
-                    Some(position) => position..position + 1,
-                    None => 0..positions,
-                };
-                for position in positions {
-                    for errno in call.errnos.iter().copied() {
-                        let target = Target {
+        for (&(phase, name, place), &counted) in counts {
+            let Some(call) = Call::named(name) else {
+                continue;
+            };
+            let positions = counted
+                .min(call.positions_max)
+                .min(options.first.unwrap_or(usize::MAX));
+            // One that is asked for may lie beyond those that were counted this time.
+            let positions = match options.position {
+                Some(position) => position..position + 1,
+                None => 0..positions,
+            };
+            let errnos = || call.errnos.iter().copied();
+            points.extend(
+                positions
+                    .flat_map(|position| errnos().map(move |errno| (position, errno)))
+                    .map(|(position, errno)| Point {
+                        over: options.fabric,
+                        role,
+                        target: Target {
                             phase,
                             call,
+                            place,
                             position,
                             errno,
-                        };
-                        points.push(Point {
-                            over: options.fabric,
-                            role,
-                            target,
-                        });
-                    }
-                }
-            }
+                        },
+                    }),
+            );
         }
     }
     points.retain(|point| is_asked_for(options, point));
+    if options.quick {
+        points.retain(|point| point.target.position == 0 && is_quick(&point.target));
+    }
     if let Some([count, seed]) = options.sample.as_deref() {
         draw(&mut points, *count as usize, *seed);
     }
     Ok(points)
 }
 
+/// Whether a run is one of the few that show each kind of fault.
+fn is_quick(target: &Target) -> bool {
+    QUICK.contains(&(target.call.name, target.errno.name))
+}
+
+/// Calls and errnos: one pair for each way in which the product handles a failure.
+const QUICK: &[(&str, &str)] = &[
+    ("openat", "EMFILE"),
+    ("openat", "EACCES"),
+    ("read(file)", "EIO"),
+    ("readlink", "EACCES"),
+    ("pread", "EIO"),
+    ("pwrite", "ENOSPC"),
+    ("fcntl(lock)", "ENOLCK"),
+    ("unlinkat", "EACCES"),
+    ("memfd_create", "EMFILE"),
+    ("ftruncate", "ENOSPC"),
+    ("mmap(file)", "ENOMEM"),
+    ("clone3", "EAGAIN"),
+    ("ppoll", "ENOMEM"),
+    ("poll", "ENOMEM"),
+    ("recvmsg", "ENOMEM"),
+    ("sendmsg", "ENOBUFS"),
+    ("accept4", "EMFILE"),
+    ("socket", "EMFILE"),
+    ("connect", "ECONNREFUSED"),
+    ("getsockopt", "ENOBUFS"),
+    ("setsockopt", "ENOBUFS"),
+    ("epoll_ctl", "ENOMEM"),
+    ("fcntl(duplicate)", "EMFILE"),
+    ("sendto", "ENOBUFS"),
+];
+
 fn is_asked_for(options: &Options, point: &Point) -> bool {
     let target = &point.target;
     options.role.is_none_or(|role| role == point.role)
         && options.phase.is_none_or(|phase| phase == target.phase)
         && (options.call.as_deref()).is_none_or(|call| call == target.call.name)
+        && (options.place.as_deref()).is_none_or(|place| place == target.place.to_string())
         && (options.errno.as_deref()).is_none_or(|errno| errno == target.errno.name)
 }
 
@@ -124,6 +161,8 @@ fn draw(points: &mut Vec<Point>, count: usize, seed: u64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::injector::Phase;
+    use super::super::place::Place;
     use super::*;
     use clap::Parser;
 
@@ -134,15 +173,22 @@ mod tests {
     }
 
     fn options(line: &str) -> Options {
-        let line = format!("faults {line}");
-        Line::parse_from(line.split_whitespace()).options
+        // As a shell takes it: blanks within quotes part no words.
+        let quoted = line
+            .split('\'')
+            .enumerate()
+            .flat_map(|(at, part)| match at % 2 {
+                0 => part.split_whitespace().collect(),
+                _ => vec![part],
+            });
+        Line::parse_from(["faults"].into_iter().chain(quoted)).options
     }
 
     fn all(line: &str) -> Vec<Point> {
         let counts = Counts::from([
-            ((Phase::Join, "openat"), 3),
-            ((Phase::Join, "poll"), 1000),
-            ((Phase::Leave, "fsync"), 1),
+            ((Phase::Join, "openat", Place::named("main N")), 3),
+            ((Phase::Join, "poll", Place::named("main")), 1000),
+            ((Phase::Leave, "fsync", Place::named("main N")), 1),
         ]);
         points(&options(line), &[counts.clone(), counts, Counts::new()]).expect("a plan")
     }
@@ -159,6 +205,7 @@ mod tests {
         check("--first 1", 2 * (4 + 2 + 2));
         check("--sample 5 1", 5);
         check("--sample 500 1", 40);
+        check("--quick", 2 * (2 + 1));
         check(
             "--role A --phase join --call openat --position 7 --errno EIO",
             1,
@@ -169,10 +216,8 @@ mod tests {
     fn a_run_is_repeated_by_its_command_line() {
         for point in all("--fabric tcp") {
             let line = point.to_string();
-            let line = line
-                .trim_start_matches("processes faults ")
-                .replace('\'', "");
-            let again = all(&line);
+            let line = line.trim_start_matches("processes faults ");
+            let again = all(line);
             assert_eq!(again.len(), 1, "{line}");
             assert_eq!(again[0].to_string(), point.to_string());
         }

@@ -38,7 +38,12 @@ pub(super) enum NoReply {
 
 impl Process {
     /// Starts it. Its calls are answered from now on if the job says that they are reported.
-    pub(super) fn start(job: &Job, below: &Path, target: Option<Target>) -> Result<Self, Failure> {
+    pub(super) fn start(
+        job: &Job,
+        below: &Path,
+        target: Option<Target>,
+        lasting: Duration,
+    ) -> Result<Self, Failure> {
         let errors = below.join(format!("errors-{}", job.number));
         let (requests, theirs) = UnixStream::pair()?;
         let arguments = vec!["participant".into(), serde_json::to_string(job)?.into()];
@@ -56,7 +61,9 @@ impl Process {
             injector: None,
         };
         match (process.receive_listener()?, job.reported) {
-            (Some(listener), true) => process.injector = Some(Injector::start(listener, target)),
+            (Some(listener), true) => {
+                process.injector = Some(Injector::start(listener, target, lasting));
+            }
             (None, false) => {}
             _ => {
                 let text = format!("the participant did not start: {}", process.last_words());

@@ -20,6 +20,8 @@ pub(super) struct Report {
     new: Vec<Failed>,
     /// Those that are.
     known: Vec<Failed>,
+    /// Those that were none when they were run again.
+    once: Vec<Failed>,
     /// Lines of known failures of which none was found, though all runs were made.
     mended: Vec<String>,
 }
@@ -38,6 +40,7 @@ struct Row {
     told: usize,
     not_reached: usize,
     failed: usize,
+    failed_once: usize,
 }
 
 /// Runs that have failed alike.
@@ -65,13 +68,15 @@ impl Report {
             calls: BTreeMap::new(),
             new: Vec::new(),
             known: Vec::new(),
+            once: Vec::new(),
             mended: Vec::new(),
         };
         let mut positions = BTreeSet::new();
         for (point, ended) in points.iter().zip(ended) {
             let target = &point.target;
             let of_call = report.calls.entry(target.call.name).or_default();
-            let position = (point.role, target.phase, target.call.name, target.position);
+            let site = (target.phase, target.call.name, target.place);
+            let position = (point.role, site, target.position);
             let is_new = positions.insert(position);
             of_call.why = target.call.why;
             of_call.add(point, &ended.outcome, is_new);
@@ -89,11 +94,16 @@ impl Report {
     }
 
     fn add_failure(&mut self, point: &Point, ended: &Ended, known: &mut [Known]) {
-        let Outcome::Failed(finding) = &ended.outcome else {
-            return;
+        let (finding, is_steady) = match &ended.outcome {
+            Outcome::Failed(finding) => (finding, true),
+            Outcome::FailedOnce(finding) => (finding, false),
+            _ => return,
         };
         let fields = known::fields(point, finding);
-        let mut failures = &mut self.new;
+        let mut failures = match is_steady {
+            true => &mut self.new,
+            false => &mut self.once,
+        };
         for known in known.iter_mut().filter(|it| it.is(&fields)) {
             known.found += 1;
             failures = &mut self.known;
@@ -117,15 +127,19 @@ impl Report {
             return Ok(());
         }
         println!(
-            "{:<18} {:>9} {:>6} {:>6} {:>8} {:>6} {:>8} {:>8}  errnos",
-            "call", "positions", "errnos", "runs", "went on", "told", "not made", "failed"
+            "{:<18} {:>9} {:>6} {:>6} {:>8} {:>6} {:>8} {:>8} {:>8}  errnos",
+            "call", "positions", "errnos", "runs", "went on", "told", "not made", "failed", "once"
         );
         for (name, row) in &self.calls {
             let errnos: Vec<&str> = row.errnos.iter().copied().collect();
             println!("{}  {}: {}", row.columns(name), errnos.join(" "), row.why);
         }
         println!("{}", self.total.columns("all"));
-        for (what, failures) in [("known", &self.known), ("NEW", &self.new)] {
+        for (what, failures) in [
+            ("known", &self.known),
+            ("once", &self.once),
+            ("NEW", &self.new),
+        ] {
             for failed in failures {
                 println!("\n{what}, {} runs: {}", failed.runs, failed.line);
                 println!("    call: {}\n    {}", failed.call, failed.text);
@@ -138,9 +152,14 @@ impl Report {
         Ok(())
     }
 
-    /// Fails on a failure that is not known, and on a known one that is none any more.
+    /// Fails on a failure that is not known, on a known one that is none any more, and on more
+    /// than a few that are not found again.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         let (new, mended) = (self.new.len(), self.mended.len());
+        let once = self.total.failed_once;
+        if once > 1 + self.total.runs / RUNS_PER_FAILURE {
+            return Err(Failure::Run(format!("{once} runs have failed once")));
+        }
         match (new, mended) {
             (0, 0) => Ok(()),
             _ => Err(Failure::Run(format!(
@@ -149,6 +168,9 @@ impl Report {
         }
     }
 }
+
+/// Of so many runs, one may fail once, as the machine stands still.
+const RUNS_PER_FAILURE: usize = 500;
 
 impl Row {
     fn add(&mut self, point: &Point, outcome: &Outcome, is_new_position: bool) {
@@ -160,19 +182,21 @@ impl Row {
             Outcome::WentOn => self.went_on += 1,
             Outcome::Told(_) => self.told += 1,
             Outcome::Failed(_) => self.failed += 1,
+            Outcome::FailedOnce(_) => self.failed_once += 1,
         }
     }
 
     fn columns(&self, name: &str) -> String {
         format!(
-            "{name:<18} {:>9} {:>6} {:>6} {:>8} {:>6} {:>8} {:>8}",
+            "{name:<18} {:>9} {:>6} {:>6} {:>8} {:>6} {:>8} {:>8} {:>8}",
             self.positions,
             self.errnos.len(),
             self.runs,
             self.went_on,
             self.told,
             self.not_reached,
-            self.failed
+            self.failed,
+            self.failed_once
         )
     }
 }

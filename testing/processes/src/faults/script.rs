@@ -80,6 +80,8 @@ pub(super) enum Outcome {
     /// It was refused or has stopped, and this says why. The others went on.
     Told(String),
     Failed(Finding),
+    /// The same, and not when it was run again.
+    FailedOnce(Finding),
 }
 
 /// A run that has ended.
@@ -99,6 +101,7 @@ impl fmt::Display for Outcome {
             Self::WentOn => f.write_str("all went on"),
             Self::Told(text) => write!(f, "told: {text}"),
             Self::Failed(finding) => write!(f, "FAILED: {finding}"),
+            Self::FailedOnce(finding) => write!(f, "failed once: {finding}"),
         }
     }
 }
@@ -109,11 +112,16 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Runs the script. With a target the calls of its role alone are reported; without one those of
+/// Runs the script. With a target, which fails once and then for as long as it is `lasting`, the
+/// calls of its role alone are reported; without one those of
 /// all are counted.
-pub(super) fn run(over: Over, target: Option<(Role, Target)>) -> Result<Ended, Failure> {
+pub(super) fn run(
+    over: Over,
+    target: Option<(Role, Target)>,
+    lasting: Duration,
+) -> Result<Ended, Failure> {
     let directory = private_directory("spindle-faults-")?;
-    let mut script = Script::new(over, target, directory.path())?;
+    let mut script = Script::new(over, target, lasting, directory.path())?;
     let result = script.play()?;
     let injected = script.injected();
     let failed_call = injected.and_then(|injector| injector.failed());
@@ -135,6 +143,8 @@ pub(super) fn run(over: Over, target: Option<(Role, Target)>) -> Result<Ended, F
 
 struct Script {
     target: Option<(Role, Target)>,
+    /// How long calls fail.
+    lasting: Duration,
     processes: Vec<Process>,
     /// Which participants are in the group, and have a writer.
     joined: [bool; 3],
@@ -168,7 +178,12 @@ fn found<T>(symptom: Symptom, role: Role, text: String) -> Step<T> {
 }
 
 impl Script {
-    fn new(over: Over, target: Option<(Role, Target)>, below: &Path) -> Result<Self, Failure> {
+    fn new(
+        over: Over,
+        target: Option<(Role, Target)>,
+        lasting: Duration,
+        below: &Path,
+    ) -> Result<Self, Failure> {
         let hosts = match over {
             Over::Shm => Vec::new(),
             Over::Tcp => {
@@ -190,10 +205,12 @@ impl Script {
                 host,
                 reported: target.is_none() || target_of_role.is_some(),
             };
-            Process::start(&job, below, target_of_role.map(|(_, target)| target))
+            let target_of_role = target_of_role.map(|(_, target)| target);
+            Process::start(&job, below, target_of_role, lasting)
         };
         Ok(Self {
             target,
+            lasting,
             processes: ROLES.into_iter().map(start).collect::<Result<_, _>>()?,
             joined: [false; 3],
             writing: [false; 3],
@@ -206,15 +223,15 @@ impl Script {
     fn play(&mut self) -> Step {
         step!(self.begin());
         step!(self.within(Phase::Join, Self::join));
+        step!(self.exchange());
         step!(self.within(Phase::Change, Self::change));
         step!(self.exchange());
         step!(self.within(Phase::Leave, |script| script.leave(Role::C)));
         step!(self.exchange());
         step!(self.check_descriptors());
-        step!(self.within(Phase::End, |script| {
-            step!(script.leave(Role::B));
-            script.leave(Role::A)
-        }));
+        step!(self.within(Phase::End, |script| script.leave(Role::B)));
+        step!(self.exchange());
+        step!(self.within(Phase::End, |script| script.leave(Role::A)));
         for role in ROLES {
             match self.processes[role as usize].exit(self.deadline)? {
                 None => {}
@@ -376,6 +393,7 @@ impl Script {
                 Reply::Failed(text) => {
                     step!(self.judge_error(role, request, text.clone()));
                     reason = text;
+                    std::thread::sleep(self.lasting);
                 }
             }
             if request != Request::Tell

@@ -1,6 +1,8 @@
 //! A display: takes every sample, keeps a table of aircraft, and digests what it saw.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use spindle_dds::{
@@ -10,9 +12,10 @@ use spindle_dds::{
 
 use super::create_participant;
 use super::digest::Digest;
+use super::feed::watch_input;
 use super::journal::{Entry, Journal, Topic};
 use super::options::Options;
-use super::report::{AircraftRow, DisplayProgress, DisplayReport, Line};
+use super::report::{self, AircraftRow, DisplayProgress, DisplayReport, Line};
 use super::samples::{AlertSample, StateSample};
 use crate::traffic::{AircraftState, Alert, KNOWN_ALTITUDE, KNOWN_POSITION, KNOWN_VELOCITY};
 use crate::{Failure, clock};
@@ -23,7 +26,7 @@ pub(super) fn run(options: &Options) -> Result<DisplayReport, Failure> {
     participant.enable()?;
     display.run()?;
     let engine = participant.counters()?.engine;
-    let mut report = display.report();
+    let mut report = display.report()?;
     report.nulls = engine.nulls;
     report.batch_p50 = engine.delivery_batches.quantile(0.5);
     participant.close()?;
@@ -42,8 +45,10 @@ struct Display {
     table: BTreeMap<u32, (StateSample, u64)>,
     feeds: i32,
     journal: Option<Journal>,
-    /// Samples and view that progress was reported of.
-    reported: (u64, u64),
+    /// In a run with a fault: set when the feeds have ended.
+    feeds_ended: Option<Arc<AtomicBool>>,
+    /// Samples, view and returns that progress was reported of.
+    reported: (u64, u64, u32),
 }
 
 impl Display {
@@ -71,7 +76,8 @@ impl Display {
             table: BTreeMap::new(),
             feeds: i32::from(options.feeds),
             journal: journal.transpose()?,
-            reported: (0, 0),
+            feeds_ended: options.journal.as_ref().map(|_| watch_input()),
+            reported: (0, 0, 0),
         })
     }
 
@@ -80,11 +86,16 @@ impl Display {
         loop {
             // The statuses first, then the samples: a feed leaves after its last sample. Both are
             // read each time, because a status that is not read keeps its condition triggered.
+            let feeds_ended = self.feeds_ended.as_ref();
+            let feeds_ended = feeds_ended.is_none_or(|ended| ended.load(Ordering::Acquire));
             let matched = [
                 self.states.subscription_matched_status()?,
                 self.alerts.subscription_matched_status()?,
             ];
-            let last_round = matched.iter().all(|matched| self.have_feeds_left(matched));
+            // While its participant is out, no feed is matched.
+            let is_member = self.participant.membership_status()?.is_member;
+            let have_left = matched.iter().all(|matched| self.have_feeds_left(matched));
+            let last_round = feeds_ended && is_member && have_left;
             self.take_states()?;
             self.take_alerts()?;
             self.report_progress()?;
@@ -158,25 +169,32 @@ impl Display {
         journal.flush()?;
         let samples = self.state_log.count + self.alert_log.count;
         let view = self.participant.counters()?.view;
-        if samples < self.reported.0 + REPORT_SAMPLES && view == self.reported.1 {
+        let returns = report::returns(&self.participant)?;
+        let before = self.reported;
+        if samples < before.0 + REPORT_SAMPLES && (view, returns) == (before.1, before.2) {
             return Ok(());
         }
-        self.reported = (samples, view);
+        self.reported = (samples, view, returns);
         let members = self.participant.discovered_participants()?.len() + 1;
         Line::Seen(DisplayProgress {
             samples,
             view,
             members,
+            returns,
         })
         .print();
         Ok(())
     }
 
-    fn report(&self) -> DisplayReport {
+    fn report(&self) -> Result<DisplayReport, Failure> {
         let (states, alerts) = (&self.state_log, &self.alert_log);
         let none = Digest::new();
         let feeds = states.by_feed.keys().chain(alerts.by_feed.keys());
-        DisplayReport {
+        let lost = [
+            self.states.sample_lost_status()?,
+            self.alerts.sample_lost_status()?,
+        ];
+        Ok(DisplayReport {
             delivered: states.count + alerts.count,
             digest: states.order.combined(alerts.order).hex(),
             interleaving: states.interleaving.combined(alerts.interleaving).hex(),
@@ -188,10 +206,12 @@ impl Display {
                 })
                 .collect(),
             alerts: alerts.count,
+            lost: lost.map(|lost| u64::try_from(lost.total_count).unwrap_or(0)),
+            returns: report::returns(&self.participant)?,
             ended_at_ns: clock::monotonic_ns(),
             aircraft: self.table.values().map(row).collect(),
             ..DisplayReport::default()
-        }
+        })
     }
 }
 
@@ -292,5 +312,5 @@ fn row((state, messages): &(StateSample, u64)) -> AircraftRow {
 
 const TAKE_MAX: usize = 256;
 const REPORT_SAMPLES: u64 = 1000;
-/// A failed group shows only when a reader is looked at.
-const WAIT_MAX: Duration = Duration::from_secs(1);
+/// The end of the feeds, and that of an outage, wake no condition.
+const WAIT_MAX: Duration = Duration::from_millis(100);

@@ -20,12 +20,16 @@ pub(super) struct FaultOptions {
     /// Let one more `display` join: from its first sample on it must have what the others have.
     #[arg(long, value_name = "NEWCOMER", group = "fault")]
     pub(super) join: Option<Newcomer>,
-    /// Stop a display (SIGSTOP), `display` or `display:N`, until the others have gone on without
-    /// it, then resume it: it must report that it was expelled.
+    /// Stop a feed or a display (SIGSTOP) until the others have gone on without it, then resume
+    /// it: it must come back by itself. All samples of a stopped feed must come once, in order;
+    /// a stopped display must have the common order, but for what it counts as lost.
     #[arg(long, value_name = "VICTIM", group = "fault")]
     pub(super) stop: Option<Victim>,
-    /// After how many samples: of the feed that is killed, or at the display (the first one if
-    /// one joins).
+    /// How long a process is stopped, in milliseconds; at least until the others have gone on.
+    #[arg(long, value_name = "MS", default_value_t = 0, requires = "stop")]
+    pub(super) stopped_ms: u64,
+    /// After how many samples: of the feed that is killed or stopped, or at the display (the
+    /// first one if one joins).
     #[arg(long, value_name = "SAMPLES", default_value_t = 20_000)]
     pub(super) at: u64,
     /// Heartbeat timeout in milliseconds (`spindle.failure.limit_ms`).
@@ -57,11 +61,12 @@ impl Fault {
     /// Fails if too few of so many feeds and displays would be left to judge the run.
     pub(super) fn check(self, feeds: u16, displays: u16) -> Result<(), String> {
         let (kind, index, count) = match self {
-            Self::Kill(Role::Feed(index)) => ("feeds", index, feeds),
+            Self::Kill(Role::Feed(index)) | Self::Stop(Role::Feed(index)) => {
+                ("feeds", index, feeds)
+            }
             Self::Kill(Role::Display(index)) | Self::Stop(Role::Display(index)) => {
                 ("displays", index, displays)
             }
-            Self::Stop(Role::Feed(_)) => return Err("--stop is for displays".to_owned()),
             Self::Join => return Ok(()),
         };
         if index >= count {
@@ -138,7 +143,8 @@ mod tests {
         check(Fault::Kill(Role::Feed(2)), false);
         check(Fault::Stop(Role::Display(2)), true);
         check(Fault::Stop(Role::Display(3)), false);
-        check(Fault::Stop(Role::Feed(0)), false);
+        check(Fault::Stop(Role::Feed(1)), true);
+        assert!(Fault::Stop(Role::Feed(0)).check(1, 3).is_err());
         assert!(Fault::Kill(Role::Feed(0)).check(1, 3).is_err());
     }
 }

@@ -4,7 +4,7 @@
 //! ```text
 //!   Filling --enough samples--> Injected --another view--> ViewChanged --as many more--> Ending
 //!                                                               |                          ^
-//!                                                        --stop: SIGCONT --> Resumed --it ends
+//!                                     --stop: SIGCONT --> Resumed --it is back--> Back --as many more
 //! ```
 //!
 //! It does no I/O: the launcher tells it what happened (`handle_*`) and asks what to do
@@ -21,6 +21,8 @@ pub(super) struct FaultSequence {
     fault: Fault,
     /// Samples before the fault, and again after it.
     samples_before: u64,
+    /// How long a process is stopped at least.
+    stopped_for_ns: u64,
     /// The processes that the run started with.
     processes: Vec<Process>,
     /// The display that joined.
@@ -37,8 +39,12 @@ pub(super) struct FaultRecord {
     pub(super) view_before: u64,
     /// The first view after the fault that all remaining displays had reached.
     pub(super) view: u64,
-    /// The error with which the stopped display ended.
-    pub(super) error_of_stopped: Option<String>,
+    /// Samples before the fault at the process that was stopped.
+    pub(super) samples_of_stopped: Option<u64>,
+    /// CLOCK_MONOTONIC when the stopped process was resumed.
+    resumed_at_ns: u64,
+    /// Time from then until all saw it in the group again.
+    pub(super) back_after_ns: Option<u64>,
 }
 
 /// What the launcher has to do.
@@ -56,9 +62,8 @@ pub(super) enum Action {
 struct Process {
     role: Role,
     progress: DisplayProgress,
-    /// With so many samples it has gone on for long enough after the fault.
+    /// With so many samples it has gone on for long enough.
     samples_wanted: u64,
-    has_ended: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,15 +72,23 @@ enum Stage {
     Injected,
     ViewChanged,
     Resumed,
+    Back,
     Ending,
 }
 
 impl FaultSequence {
-    /// For a run of these processes, with the fault after `samples_before` samples.
-    pub(super) fn new(fault: Fault, samples_before: u64, roles: &[Role]) -> Self {
+    /// For a run of these processes, with the fault after `samples_before` samples. A process that
+    /// is stopped is so for `stopped_for_ms` at least.
+    pub(super) fn new(
+        fault: Fault,
+        samples_before: u64,
+        stopped_for_ms: u64,
+        roles: &[Role],
+    ) -> Self {
         Self {
             fault,
             samples_before,
+            stopped_for_ns: stopped_for_ms.saturating_mul(1_000_000),
             processes: roles.iter().copied().map(Process::new).collect(),
             newcomer: None,
             stage: Stage::Filling,
@@ -87,13 +100,6 @@ impl FaultSequence {
     pub(super) fn handle_progress(&mut self, role: Role, progress: DisplayProgress) {
         for process in self.all_mut().filter(|process| process.role == role) {
             process.progress = progress;
-        }
-    }
-
-    /// A process has ended.
-    pub(super) fn handle_end(&mut self, role: Role) {
-        for process in self.all_mut().filter(|process| process.role == role) {
-            process.has_ended = true;
         }
     }
 
@@ -111,19 +117,29 @@ impl FaultSequence {
                 self.stage = Stage::ViewChanged;
                 let views = self.remaining().map(|process| process.progress.view);
                 self.record.view = views.min().unwrap_or(0);
-                let more = self.samples_before;
-                self.all_mut()
-                    .for_each(|it| it.samples_wanted = it.progress.samples + more);
+                self.want_more();
                 None
             }
             Stage::ViewChanged if self.remaining().all(Process::has_gone_on) => {
-                if let Fault::Stop(role) = self.fault {
-                    self.stage = Stage::Resumed;
-                    return Some(Action::Continue(role));
+                let Fault::Stop(role) = self.fault else {
+                    return self.end();
+                };
+                let now_ns = clock::monotonic_ns();
+                if now_ns < self.record.injected_at_ns + self.stopped_for_ns {
+                    return None;
                 }
-                self.end()
+                self.stage = Stage::Resumed;
+                self.record.resumed_at_ns = now_ns;
+                Some(Action::Continue(role))
             }
-            Stage::Resumed if self.has_victim_ended() => self.end(),
+            Stage::Resumed if self.is_victim_back() => {
+                self.stage = Stage::Back;
+                let now_ns = clock::monotonic_ns();
+                self.record.back_after_ns = Some(now_ns - self.record.resumed_at_ns);
+                self.want_more();
+                None
+            }
+            Stage::Back if self.processes.iter().all(Process::has_gone_on) => self.end(),
             _ => None,
         }
     }
@@ -134,7 +150,8 @@ impl FaultSequence {
             Stage::Filling => "the group was not complete, or too few samples came",
             Stage::Injected => "the fault was injected, but no other view followed",
             Stage::ViewChanged => "the group has another view, but too few samples followed",
-            Stage::Resumed => "the stopped display was resumed, and did not end",
+            Stage::Resumed => "the stopped process was resumed, and did not come back",
+            Stage::Back => "the stopped process has come back, but too few samples followed",
             Stage::Ending => "the feeds were told to end",
         }
     }
@@ -143,11 +160,15 @@ impl FaultSequence {
     pub(super) fn expects_end(&self, role: Role) -> bool {
         match self.fault {
             Fault::Kill(victim) => victim == role && self.stage != Stage::Filling,
-            Fault::Stop(victim) => {
-                victim == role && matches!(self.stage, Stage::Resumed | Stage::Ending)
-            }
-            Fault::Join => false,
+            Fault::Stop(_) | Fault::Join => false,
         }
+    }
+
+    /// Waits for as many samples more as there were before the fault.
+    fn want_more(&mut self) {
+        let more = self.samples_before;
+        self.all_mut()
+            .for_each(|it| it.samples_wanted = it.progress.samples + more);
     }
 
     fn all_mut(&mut self) -> impl Iterator<Item = &mut Process> {
@@ -161,16 +182,20 @@ impl FaultSequence {
         }
     }
 
-    fn has_victim_ended(&self) -> bool {
-        let mut processes = self.processes.iter();
-        processes.any(|process| self.is_victim(process) && process.has_ended)
+    /// Whether the stopped process says that it is in the group again, and all displays see a whole
+    /// group.
+    fn is_victim_back(&self) -> bool {
+        self.processes.iter().all(|it| {
+            let is_back = !self.is_victim(it) || it.progress.returns > 0;
+            is_back && (is_feed(it) || it.progress.members == self.processes.len())
+        })
     }
 
     /// The displays that go on after the fault.
     fn remaining(&self) -> impl Iterator<Item = &Process> {
         self.processes
             .iter()
-            .filter(|it| matches!(it.role, Role::Display(_)) && !self.is_victim(it))
+            .filter(|it| !is_feed(it) && !self.is_victim(it))
             .chain(&self.newcomer)
     }
 
@@ -193,6 +218,10 @@ impl FaultSequence {
         let views = self.processes.iter().map(|process| process.progress.view);
         self.record.view_before = views.max().unwrap_or(0);
         self.record.injected_at_ns = clock::monotonic_ns();
+        if let Fault::Stop(_) = self.fault {
+            let victim = self.processes.iter().find(|it| self.is_victim(it));
+            self.record.samples_of_stopped = victim.map(|it| it.progress.samples);
+        }
         match self.fault {
             Fault::Kill(role) => Action::Kill(role),
             Fault::Stop(role) => Action::Stop(role),
@@ -225,13 +254,16 @@ impl Process {
             role,
             progress: DisplayProgress::default(),
             samples_wanted: 0,
-            has_ended: false,
         }
     }
 
     fn has_gone_on(&self) -> bool {
         self.progress.samples >= self.samples_wanted
     }
+}
+
+fn is_feed(process: &Process) -> bool {
+    matches!(process.role, Role::Feed(_))
 }
 
 #[cfg(test)]
@@ -246,12 +278,14 @@ mod tests {
             samples,
             view,
             members,
+            returns: 0,
         }
     }
 
     /// Ten samples before the fault have just come.
     fn filled(fault: Fault) -> FaultSequence {
-        let mut sequence = FaultSequence::new(fault, 10, &[DISPLAYS[0], DISPLAYS[1], FEED]);
+        let roles = [DISPLAYS[0], DISPLAYS[1], FEED];
+        let mut sequence = FaultSequence::new(fault, 10, 0, &roles);
         sequence.handle_progress(FEED, progress(5, 0, 0));
         sequence.handle_progress(DISPLAYS[0], progress(12, 3, 3));
         assert_eq!(sequence.poll_action(), None);
@@ -268,16 +302,28 @@ mod tests {
         assert_eq!(sequence.poll_action(), None);
         sequence.handle_progress(DISPLAYS[1], progress(21, 4, 2));
         assert_eq!(sequence.poll_action(), None);
-        assert!(!sequence.expects_end(victim));
         sequence.handle_progress(DISPLAYS[1], progress(22, 4, 2));
         assert_eq!(sequence.poll_action(), Some(Action::Continue(victim)));
-        assert!(sequence.expects_end(victim) && !sequence.expects_end(DISPLAYS[1]));
+        assert!(!sequence.expects_end(victim));
+        // The others see it before it says that it is back.
+        sequence.handle_progress(DISPLAYS[1], progress(25, 5, 3));
         assert_eq!(sequence.poll_action(), None);
-        sequence.handle_end(victim);
+        let back = DisplayProgress {
+            returns: 1,
+            ..progress(14, 5, 3)
+        };
+        sequence.handle_progress(victim, back);
+        assert_eq!(sequence.poll_action(), None);
+        for (role, samples) in [(FEED, 15), (DISPLAYS[1], 35), (victim, 24)] {
+            assert_eq!(sequence.poll_action(), None);
+            sequence.handle_progress(role, DisplayProgress { samples, ..back });
+        }
         assert_eq!(sequence.poll_action(), Some(Action::EndFeeds));
         assert_eq!(sequence.end(), None);
         let record = &sequence.record;
         assert_eq!((record.view_before, record.view), (3, 4));
+        assert_eq!(record.samples_of_stopped, Some(12));
+        assert!(record.back_after_ns.is_some());
     }
 
     #[test]

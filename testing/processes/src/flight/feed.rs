@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use spindle_dds::idl::TopicType;
 use spindle_dds::qos::ReliabilityKind;
-use spindle_dds::{DataWriter, DomainParticipant, StatusMask, WaitSet};
+use spindle_dds::{DataWriter, DomainParticipant, Error, StatusMask, WaitSet};
 
 use super::create_participant;
 use super::digest::Digest;
 use super::options::{Options, Rate};
 use super::recording::{self, Frame};
-use super::report::{self, FeedReport, Line};
+use super::report::{self, FeedProgress, FeedReport, Line};
 use super::samples::{AlertSample, StateSample};
 use super::tracker::{RaisedAlert, Tracker};
 use crate::traffic::{AircraftState, Alert};
@@ -30,6 +30,7 @@ pub(super) fn run(options: &Options, index: u16) -> Result<FeedReport, Failure> 
     feed.run(options, &frames)?;
     feed.report.peers = report::peer_ways(&participant)?;
     feed.report.nulls = participant.counters()?.engine.nulls;
+    feed.report.returns = report::returns(&participant)?;
     participant.close()?;
     Ok(feed.report)
 }
@@ -49,6 +50,7 @@ fn wait_for_readers<T: TopicType>(writer: &DataWriter<T>, displays: u16) -> Resu
 #[derive(Debug)]
 struct Feed {
     index: u16,
+    participant: DomainParticipant,
     states: DataWriter<AircraftState>,
     alerts: DataWriter<Alert>,
     alert_count: u32,
@@ -68,6 +70,7 @@ impl Feed {
         let reliable = states.qos()?.reliability.kind == ReliabilityKind::Reliable;
         Ok(Self {
             index,
+            participant: participant.clone(),
             states,
             alerts: publisher.writer(&alerts).create()?,
             alert_count: 0,
@@ -111,14 +114,14 @@ impl Feed {
                 }
                 done += 1;
                 if pace.is_time_to_report() || self.has_enough_to_report() {
-                    self.print_progress(done);
+                    self.print_progress(done)?;
                 }
             }
             if !options.endless {
                 break;
             }
         }
-        self.print_progress(done);
+        self.print_progress(done)?;
         self.report.fifo_digest = self.state_digest.combined(self.alert_digest).hex();
         Ok(())
     }
@@ -128,14 +131,19 @@ impl Feed {
         self.report.published >= self.reported + REPORT_SAMPLES
     }
 
-    fn print_progress(&mut self, frames: u64) {
+    fn print_progress(&mut self, frames: u64) -> Result<(), Failure> {
         self.reported = self.report.published;
-        let samples = self.report.published;
-        Line::Progress { frames, samples }.print();
+        Line::Progress(FeedProgress {
+            frames,
+            samples: self.report.published,
+            returns: report::returns(&self.participant)?,
+        })
+        .print();
+        Ok(())
     }
 
     fn publish_state(&mut self, state: &StateSample) -> Result<(), Failure> {
-        state.publish(self.states.loan()?)?;
+        publish_patiently(|| state.publish(self.states.loan()?))?;
         self.report.published += 1;
         if self.was_sent() {
             state.fold_into(&mut self.state_digest);
@@ -153,7 +161,7 @@ impl Feed {
             number: self.alert_count,
             text: &alert.text,
         };
-        sample.publish(self.alerts.loan()?)?;
+        publish_patiently(|| sample.publish(self.alerts.loan()?))?;
         self.report.published += 1;
         self.report.alerts += 1;
         if self.was_sent() {
@@ -170,8 +178,19 @@ impl Feed {
     }
 }
 
+/// Publishes a sample, and tries again after TIMEOUT: the group may be a while without this
+/// participant, or without room.
+fn publish_patiently<R>(mut publish: impl FnMut() -> Result<R, Error>) -> Result<R, Error> {
+    loop {
+        match publish() {
+            Err(error) if error.is_timeout() => {}
+            published => return published,
+        }
+    }
+}
+
 /// A flag that is set when the standard input ends.
-fn watch_input() -> Arc<AtomicBool> {
+pub(super) fn watch_input() -> Arc<AtomicBool> {
     let ended = Arc::new(AtomicBool::new(false));
     let flag = ended.clone();
     std::thread::spawn(move || {

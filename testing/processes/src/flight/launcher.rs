@@ -11,7 +11,7 @@ use spindle_dds_children::{
 };
 use tempfile::TempDir;
 
-use super::fault::Fault;
+use super::fault::{Fault, FaultOptions};
 use super::fault_sequence::{Action, FaultRecord, FaultSequence};
 use super::journal;
 use super::options::{Options, Rate, Role};
@@ -86,7 +86,9 @@ struct Run<'a> {
     failures: Vec<(Role, String)>,
     /// For each process, the frames that it has processed.
     frames: Vec<u64>,
-    /// How many processes have not ended.
+    /// Which processes have ended.
+    ended: Vec<bool>,
+    /// How many have not.
     open: usize,
     deadline: Instant,
     progress: ProgressBar,
@@ -113,11 +115,15 @@ impl<'a> Run<'a> {
         let roles: Vec<Role> = displays.chain((0..options.feeds).map(Role::Feed)).collect();
         let mut run = Self {
             options,
-            sequence: fault.map(|fault| FaultSequence::new(fault, options.fault.at, &roles)),
+            sequence: fault.map(|fault| {
+                let FaultOptions { at, stopped_ms, .. } = options.fault;
+                FaultSequence::new(fault, at, stopped_ms, &roles)
+            }),
             directory,
             hosts,
             reports: Vec::new(),
             frames: Vec::new(),
+            ended: Vec::new(),
             roles: Vec::new(),
             children: Children::default(),
             failures: Vec::new(),
@@ -140,6 +146,7 @@ impl<'a> Run<'a> {
         self.roles.push(role);
         self.reports.push(None);
         self.frames.push(0);
+        self.ended.push(false);
         self.open += 1;
         Ok(())
     }
@@ -217,22 +224,18 @@ impl<'a> Run<'a> {
     fn handle_line(&mut self, number: usize, line: &str) {
         let role = self.roles[number];
         match serde_json::from_str(line) {
-            Ok(Line::Progress { frames, samples }) => {
-                self.frames[number] = frames;
+            Ok(Line::Progress(feed)) => {
+                self.frames[number] = feed.frames;
                 self.progress.set_position(self.frames.iter().sum());
                 let progress = DisplayProgress {
-                    samples,
+                    samples: feed.samples,
+                    returns: feed.returns,
                     ..DisplayProgress::default()
                 };
                 self.handle_progress(role, progress);
             }
             Ok(Line::Seen(progress)) => self.handle_progress(role, progress),
-            Ok(Line::Failed { error }) => match &mut self.sequence {
-                Some(sequence) if sequence.expects_end(role) => {
-                    sequence.record.error_of_stopped = Some(error);
-                }
-                _ => self.fail(number, error),
-            },
+            Ok(Line::Failed { error }) => self.fail(number, error),
             Ok(report) => self.reports[number] = Some(report),
             Err(error) => self.fail(number, format!("printed what is no report: {error}")),
         }
@@ -248,14 +251,14 @@ impl<'a> Run<'a> {
         let status = self.children.reap(number)?;
         let role = self.roles[number];
         let failure = describe_failure(status);
-        if let Some(sequence) = &mut self.sequence {
-            sequence.handle_end(role);
-            if sequence.expects_end(role) {
-                if failure.is_none() {
-                    self.fail(number, "did not notice that it was expelled".to_owned());
-                }
-                return Ok(());
-            }
+        self.ended[number] = true;
+        if self.have_feeds_ended() {
+            // The displays wait for that.
+            (0..self.roles.len()).for_each(|number| self.children.close_input(number));
+        }
+        let sequence = self.sequence.as_ref();
+        if sequence.is_some_and(|sequence| sequence.expects_end(role)) {
+            return Ok(());
         }
         match failure {
             _ if self.has_failed(role) => {}
@@ -266,6 +269,11 @@ impl<'a> Run<'a> {
             None => {}
         }
         Ok(())
+    }
+
+    fn have_feeds_ended(&self) -> bool {
+        let mut processes = self.roles.iter().zip(&self.ended);
+        processes.all(|(role, ended)| *ended || matches!(role, Role::Display(_)))
     }
 
     fn handle_time_limit(&mut self) {
@@ -301,16 +309,15 @@ impl<'a> Run<'a> {
 
 impl EndedRun {
     /// What the verdict on a run with a fault rests on.
-    fn evidence(mut self, fault: Fault) -> Result<Evidence, Failure> {
+    fn evidence(self, fault: Fault) -> Result<Evidence, Failure> {
         if self.fed.values().any(|feed| !feed.reliable) {
             let text = "a run with a fault needs a RELIABLE profile: others promise nothing";
             return Err(Failure::Run(text.to_owned()));
         }
         let displays = self.displays + u16::from(fault == Fault::Join);
         let presence = |display: u16| match fault {
-            Fault::Kill(role) | Fault::Stop(role) if role == Role::Display(display) => {
-                Presence::Gone
-            }
+            Fault::Kill(role) if role == Role::Display(display) => Presence::Gone,
+            Fault::Stop(role) if role == Role::Display(display) => Presence::Returned,
             _ if display == self.displays => Presence::Late,
             _ => Presence::Stayed,
         };
@@ -319,14 +326,23 @@ impl EndedRun {
             let journal = journal::read(&journal::path(self.directory.path(), display))?;
             journals.push((presence(display), journal));
         }
-        self.shown
-            .retain(|display, _| presence(*display) == Presence::Stayed);
+        let part = |part| {
+            let of_part = self.shown.iter().filter(|(it, _)| presence(**it) == part);
+            of_part
+                .map(|(_, report)| report.clone())
+                .collect::<Vec<_>>()
+        };
         Ok(Evidence {
             journals,
-            shown: self.shown.into_values().collect(),
+            returned: part(Presence::Returned).pop(),
+            shown: part(Presence::Stayed),
             fed: self.fed,
             killed_feed: match fault {
                 Fault::Kill(Role::Feed(feed)) => Some(feed),
+                _ => None,
+            },
+            stopped_feed: match fault {
+                Fault::Stop(Role::Feed(feed)) => Some(feed),
                 _ => None,
             },
             record: self.record,

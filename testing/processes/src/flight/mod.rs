@@ -25,6 +25,7 @@ mod mode_s;
 mod options;
 mod recording;
 mod report;
+mod returned;
 mod samples;
 mod tracker;
 mod verdict;

@@ -10,8 +10,8 @@ use spindle_dds::{DomainParticipant, PeerPath};
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line {
-    /// A feed has processed so many frames, and published so many samples.
-    Progress { frames: u64, samples: u64 },
+    /// How far a feed is.
+    Progress(FeedProgress),
     /// How far a display with a journal is.
     Seen(DisplayProgress),
     /// A feed is done.
@@ -33,6 +33,17 @@ impl Line {
     }
 }
 
+/// How far a feed is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FeedProgress {
+    /// Frames that it has processed.
+    pub(super) frames: u64,
+    /// Samples published of both topics.
+    pub(super) samples: u64,
+    /// How often its participant has lost its group and come back.
+    pub(super) returns: u32,
+}
+
 /// How far a display is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct DisplayProgress {
@@ -42,6 +53,15 @@ pub(super) struct DisplayProgress {
     pub(super) view: u64,
     /// Participants in the view.
     pub(super) members: usize,
+    /// How often its participant has lost its group and come back.
+    pub(super) returns: u32,
+}
+
+/// How often a participant has lost its group and come back.
+pub(super) fn returns(participant: &DomainParticipant) -> spindle_dds::Result<u32> {
+    let status = participant.membership_status()?;
+    let out = i32::from(!status.is_member);
+    Ok(u32::try_from(status.total_count - out).unwrap_or(0))
 }
 
 /// What a feed did.
@@ -60,6 +80,8 @@ pub(super) struct FeedReport {
     /// CLOCK_MONOTONIC just before the first frame was decoded.
     pub(super) started_at_ns: u64,
     pub(super) nulls: u64,
+    /// How often its participant has lost its group and come back.
+    pub(super) returns: u32,
     /// How its samples were carried to each other participant.
     pub(super) peers: Vec<PeerPath>,
 }
@@ -84,6 +106,10 @@ pub(super) struct DisplayReport {
     /// For each feed, the digest of its samples in their order.
     pub(super) fifo_digests: BTreeMap<u16, String>,
     pub(super) alerts: u64,
+    /// SAMPLE_LOST of the states, and of the alerts.
+    pub(super) lost: [u64; 2],
+    /// How often its participant has lost its group and come back.
+    pub(super) returns: u32,
     /// CLOCK_MONOTONIC after the last sample.
     pub(super) ended_at_ns: u64,
     pub(super) nulls: u64,

@@ -8,6 +8,7 @@ use spindle_dds::PeerPath;
 use super::fault_sequence::FaultRecord;
 use super::journal::{Entry, Topic};
 use super::report::{DisplayReport, FeedReport};
+use super::returned;
 
 /// When a display was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +17,10 @@ pub(super) enum Presence {
     Stayed,
     /// It joined late, and stayed to the end.
     Late,
-    /// From the beginning, until it was killed or stopped.
+    /// From the beginning, until it was killed.
     Gone,
+    /// It was stopped, and came back.
+    Returned,
 }
 
 /// What is known of a run.
@@ -27,10 +30,14 @@ pub(super) struct Evidence {
     pub(super) journals: Vec<(Presence, Vec<Entry>)>,
     /// Of the displays that stayed.
     pub(super) shown: Vec<DisplayReport>,
+    /// Of the display that was stopped.
+    pub(super) returned: Option<DisplayReport>,
     /// Of the feeds that were not killed.
     pub(super) fed: BTreeMap<u16, FeedReport>,
     /// The feed that was killed.
     pub(super) killed_feed: Option<u16>,
+    /// The feed that was stopped.
+    pub(super) stopped_feed: Option<u16>,
     pub(super) record: FaultRecord,
 }
 
@@ -38,8 +45,8 @@ pub(super) struct Evidence {
 #[derive(Debug, Serialize)]
 pub(super) struct Verdict {
     pub(super) fault: String,
-    /// Samples before the fault: of the feed that was killed; else at the display that was killed
-    /// or stopped, or before the first sample of the one that joined.
+    /// Samples before the fault: of the feed that was killed or stopped; else at the display that
+    /// was, or before the first sample of the one that joined.
     at_sample: u64,
     view_before: u64,
     /// The view that followed.
@@ -55,9 +62,12 @@ pub(super) struct Verdict {
     exactly_once: bool,
     /// The longest time without a sample after the fault, at each display that stayed.
     pub(super) outage_ms: Vec<f64>,
-    /// The error of the display that was stopped.
+    /// Time from the resumption of the process that was stopped until it was back in the group.
     #[serde(skip_serializing_if = "Option::is_none")]
-    said: Option<String>,
+    back_after_ms: Option<f64>,
+    /// Samples that the display which was stopped counts as lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missed: Option<u64>,
     /// For each feed that was not killed, how its samples were carried to the others at the end.
     peers: Vec<Vec<PeerPath>>,
     pub(super) held: bool,
@@ -70,6 +80,7 @@ impl Verdict {
     pub(super) fn of(fault: String, evidence: &Evidence) -> Self {
         let order = check_order(evidence);
         let flow = check_losses(evidence);
+        let stay = check_membership(evidence);
         let stayed = || {
             evidence
                 .journals
@@ -91,10 +102,11 @@ impl Verdict {
             identical,
             exactly_once: flow.is_empty(),
             outage_ms: outage_ms.collect(),
-            said: evidence.record.error_of_stopped.clone(),
+            back_after_ms: evidence.record.back_after_ns.map(|it| it as f64 / 1e6),
+            missed: evidence.returned.as_ref().map(|it| it.lost.iter().sum()),
             peers: evidence.fed.values().map(|it| it.peers.clone()).collect(),
-            held: identical && flow.is_empty(),
-            complaints: order.into_iter().chain(flow).collect(),
+            held: identical && flow.is_empty() && stay.is_empty(),
+            complaints: order.into_iter().chain(flow).chain(stay).collect(),
         }
     }
 }
@@ -127,13 +139,14 @@ impl Verdicts {
 }
 
 /// The entries of one topic.
-fn entries_of(journal: &[Entry], topic: Topic) -> Vec<Entry> {
+pub(super) fn entries_of(journal: &[Entry], topic: Topic) -> Vec<Entry> {
     let entries = journal.iter().filter(|entry| entry.topic == topic);
     entries.copied().collect()
 }
 
 /// Names each display that has not the same samples in the same order: a display that stayed has
-/// all, one that joined has all from its first on, one that is gone has the first ones.
+/// all, one that joined has all from its first on, one that is gone has the first ones. See
+/// [`returned`] for one that came back.
 fn check_order(evidence: &Evidence) -> Vec<String> {
     let mut complaints = Vec::new();
     for topic in [Topic::States, Topic::Alerts] {
@@ -148,12 +161,15 @@ fn check_order(evidence: &Evidence) -> Vec<String> {
             complaints.push(format!("{topic:?}: positions do not rise"));
         }
         for (display, (part, journal)) in evidence.journals.iter().enumerate() {
+            if *part == Presence::Returned {
+                continue;
+            }
             let own = entries_of(journal, topic);
             if own.is_empty() && (*part, topic) == (Presence::Late, Topic::States) {
                 complaints.push(format!("display {display} joined and took nothing"));
             }
             let expected = match (part, own.first()) {
-                (Presence::Stayed, _) => &whole[..],
+                (Presence::Stayed | Presence::Returned, _) => &whole[..],
                 (Presence::Gone, _) => whole.get(..own.len()).unwrap_or(&whole),
                 (Presence::Late, first) => &whole[late_start(&whole, first, journal)..],
             };
@@ -174,7 +190,33 @@ fn check_order(evidence: &Evidence) -> Vec<String> {
             }
         }
     }
+    let journal_of = |part| evidence.journals.iter().find(|it| it.0 == part);
+    if let Some((_, journal)) = journal_of(Presence::Returned) {
+        let whole = journal_of(Presence::Stayed).map_or(&[][..], |it| &it.1);
+        complaints.extend(returned::check(whole, journal, evidence.returned.as_ref()));
+    }
     complaints
+}
+
+/// Names each participant that was out of the group without a fault of its own, and a stopped feed
+/// that was not.
+fn check_membership(evidence: &Evidence) -> Vec<String> {
+    let displays = evidence
+        .shown
+        .iter()
+        .map(|it| ("a display", false, it.returns));
+    let feeds = evidence.fed.iter();
+    let feeds = feeds.map(|(feed, it)| {
+        let is_stopped = evidence.stopped_feed == Some(*feed);
+        ("a feed", is_stopped, it.returns)
+    });
+    let wrong = displays.chain(feeds).filter(|it| it.1 != (it.2 > 0));
+    wrong
+        .map(|(name, is_stopped, returns)| match is_stopped {
+            true => format!("{name} did not notice that it was expelled"),
+            false => format!("{name} that was not stopped lost its group {returns} times"),
+        })
+        .collect()
 }
 
 /// Index in the whole order of a topic from which a display that joined has to have all: that of
@@ -197,6 +239,9 @@ fn late_start(whole: &[Entry], first: Option<&Entry>, journal: &[Entry]) -> usiz
 fn check_losses(evidence: &Evidence) -> Vec<String> {
     let mut complaints = Vec::new();
     for (display, (part, journal)) in evidence.journals.iter().enumerate() {
+        if *part == Presence::Returned {
+            continue;
+        }
         let mut last: BTreeMap<(Topic, u16), u64> = BTreeMap::new();
         for entry in journal {
             let before = last.insert((entry.topic, entry.feed), entry.number);
@@ -247,6 +292,9 @@ fn check_losses(evidence: &Evidence) -> Vec<String> {
 
 /// How many samples came before the fault.
 fn at_sample(evidence: &Evidence) -> u64 {
+    if let Some(samples) = evidence.record.samples_of_stopped {
+        return samples;
+    }
     let part = |part| evidence.journals.iter().find(|it| it.0 == part);
     let stayed = part(Presence::Stayed).map_or(&[][..], |it| &it.1);
     let count = match (
@@ -400,6 +448,23 @@ mod tests {
                 it.shown = vec![DisplayReport::default()];
             },
             false,
+        );
+        check(
+            "a stopped feed never left",
+            |it| it.stopped_feed = Some(0),
+            false,
+        );
+        let returned = |it: &mut Evidence| {
+            it.fed.entry(0).and_modify(|fed| fed.returns = 1);
+        };
+        check("a healthy feed was expelled", returned, false);
+        check(
+            "a stopped feed came back",
+            |it| {
+                it.stopped_feed = Some(0);
+                returned(it);
+            },
+            true,
         );
     }
 

@@ -93,7 +93,7 @@ impl Checkers {
             | Fact::Acknowledged { by, .. } => hostile(by),
             Fact::Delivered { to, what, .. } => hostile(to) || hostile(what.sender),
             Fact::EpochEnded { at, .. } | Fact::ViewBegun { at, .. } => hostile(at),
-            Fact::Stopped { member, .. } => hostile(member),
+            Fact::Stopped { member, .. } | Fact::Returned { was: member, .. } => hostile(member),
             Fact::Prepared { .. }
             | Fact::ViewEnded { .. }
             | Fact::ViewKnown { .. }

@@ -80,6 +80,13 @@ pub(crate) enum Fact<'a> {
         proposal: &'a Proposal,
         is_divided: bool,
     },
+    /// A member that had stopped comes back as another one. Of its ordered messages in an epoch it
+    /// sends these tokens again: it was told how many the group has delivered.
+    Returned {
+        was: MemberId,
+        epoch: EpochKey,
+        again: &'a [u64],
+    },
     /// A view is known to exist.
     ViewKnown { branch: u64, view: &'a View },
     /// A view begins at a member; `recorded` is the number of the view in its host's record.

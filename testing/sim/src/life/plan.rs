@@ -34,8 +34,10 @@ pub struct LifePlan {
     pub hold_turns: usize,
     /// Messages that each member commits in its life.
     pub messages: usize,
-    /// Turns with faults; afterwards all must come to rest.
+    /// Turns with faults and requests.
     pub turns: usize,
+    /// Turns after these in which applications go on sending; afterwards all must come to rest.
+    pub calm: usize,
     /// Chance at each turn that a process crashes.
     pub crashes: f64,
     /// Chance at each turn that a process is paused.
@@ -49,6 +51,8 @@ pub struct LifePlan {
     pub divisions: f64,
     /// Whether a part of a divided group without a majority goes on.
     pub availability: bool,
+    /// Chance that a member that was expelled, or lost its majority, comes back as a new one.
+    pub returns: f64,
     /// Chance at each turn that a newcomer asks to join.
     pub joins: f64,
     /// Chance at each turn that a member asks to leave.
@@ -81,6 +85,8 @@ pub struct LifePlan {
     pub lacking_always: f64,
     /// How many times likelier faults are at a member that is changing its view.
     pub fault_bias: f64,
+    /// Members that must be up for one of them to crash at random.
+    pub crowd: usize,
     /// Heartbeat timeout in turns.
     pub limit: u64,
     /// The one property that is judged, by its id, if not all are: shows whether the checker of
@@ -134,6 +140,7 @@ impl LifePlan {
             preempted: 0.0,
             divisions: 0.0,
             availability: false,
+            returns: 0.0,
             joins: 0.0,
             leaves: 0.0,
             updates: 0.0,
@@ -192,6 +199,7 @@ impl LifePlan {
             hold_turns: [10, 100, 1000][rng.below(3)],
             messages: [5, 30, 100][rng.below(3)],
             turns: [1000, 4000, 8000][rng.below(3)],
+            calm: 0,
             crashes: among(&mut rng, &[0.0, 0.0002, 0.001]),
             pauses: among(&mut rng, &[0.0, 0.0, 0.0005]),
             cuts: 0.0,
@@ -202,6 +210,7 @@ impl LifePlan {
                 0.0
             },
             availability: hosts > 1 && more.chance(0.3),
+            returns: 0.0,
             joins: among(&mut rng, &[0.0, 0.001, 0.01]),
             leaves: among(&mut rng, &[0.0, 0.0005, 0.002]),
             updates: among(&mut rng, &[0.0, 0.002, 0.02]),
@@ -217,6 +226,7 @@ impl LifePlan {
             lacking: 0.0,
             lacking_always: 0.0,
             fault_bias: among(&mut rng, &[1.0, 20.0, 100.0]),
+            crowd: 1,
             limit: 6_000,
             only: None,
             script: Vec::new(),

@@ -25,13 +25,16 @@ pub enum Scenario {
     /// cuts and pauses shorter and longer than the heartbeat timeout; threads that lose their
     /// processor in the middle of a commit.
     Gray,
+    /// Members that are expelled or lose their majority, one or all at once, and come back: they
+    /// send again what the group has not delivered.
+    Returning,
     /// A few members, in whose life nothing happens but messages.
     Quiet,
 }
 
 impl Scenario {
     /// All, by their names on the command line.
-    pub const ALL: [(&'static str, Self); 9] = [
+    pub const ALL: [(&'static str, Self); 10] = [
         ("any", Self::Any),
         ("busy", Self::Busy),
         ("crashes", Self::Crashes),
@@ -40,6 +43,7 @@ impl Scenario {
         ("short", Self::Short),
         ("many-subgroups", Self::ManySubgroups),
         ("gray", Self::Gray),
+        ("returning", Self::Returning),
         ("quiet", Self::Quiet),
     ];
 
@@ -61,7 +65,16 @@ impl Scenario {
                 (plan.app_chance, plan.messages) = (0.6, 500);
                 (plan.hosts, plan.ack_waits, plan.turns) = (1, 0.5, 4000);
             }
-            Self::Crashes => (plan.crashes, plan.fault_bias) = (0.001, 100.0),
+            Self::Crashes => {
+                // Groups of several members, of which two are left to be compared, with requests
+                // that can be fulfilled and applications that always have something to send.
+                (plan.crashes, plan.fault_bias, plan.crowd) = (0.0005, 200.0, 3);
+                (plan.members, plan.members_max) = (3 + plan.members % 3, 8);
+                (plan.joins, plan.updates) = (0.005, plan.updates.max(0.002));
+                (plan.invalid_requests, plan.lacking, plan.lacking_always) = (0.0, 0.0, 0.0);
+                (plan.app_chance, plan.messages) = (0.6, 100);
+                (plan.slow, plan.turns) = (0.0, 2000);
+            }
             Self::Refusals => (plan.invalid_requests, plan.updates, plan.joins) = (0.5, 0.02, 0.01),
             Self::Lacking => {
                 (plan.lacking, plan.lacking_always) = (0.2, 0.3);
@@ -77,7 +90,9 @@ impl Scenario {
                 plan.config.summary_polling = true;
                 (plan.subgroups, plan.hosts) = (40, 1);
                 (plan.members, plan.updates) = (3, 0.02);
-                (plan.app_chance, plan.messages) = (0.2, 60);
+                (plan.app_chance, plan.messages) = (0.2, 400);
+                // A view that begins makes all subgroups active: messages come after the last.
+                (plan.turns, plan.calm) = (2000, 1500);
                 // A member that prepares a view for long has no subgroups meanwhile.
                 plan.slow = 0.0;
             }
@@ -86,6 +101,16 @@ impl Scenario {
                 (plan.preempted, plan.members) = (0.5, plan.members.max(3));
                 (plan.app_chance, plan.messages) = (0.6, 100);
                 (plan.limit, plan.turns) = (2000, 8000);
+            }
+            Self::Returning => {
+                (plan.cuts, plan.pauses, plan.fault_bias) = (0.01, 0.0005, 2.0);
+                (plan.crashes, plan.leaves, plan.divisions) = (0.00002, 0.0, 0.0);
+                // Only those come that were there before: many members are never all at rest.
+                plan.joins = 0.0;
+                (plan.preempted, plan.members) = (0.5, plan.members.max(3));
+                (plan.app_chance, plan.messages) = (0.6, 300);
+                (plan.limit, plan.turns, plan.members_max) = (1500, 12_000, 16);
+                (plan.returns, plan.availability) = (0.9, false);
             }
             Self::Quiet => plan = LifePlan::quiet(seed, 3, 5),
         }

@@ -9,6 +9,7 @@ use super::address::Address;
 use super::shared::Shared;
 use super::sleep_state::DOORBELLS;
 use super::state::{CallFailure, Connection, Life, Role, State};
+use crate::retry;
 use crate::shm::error::SetupError;
 use crate::shm::socket;
 use crate::station::error::StationError;
@@ -16,8 +17,8 @@ use crate::station::error::StationError;
 /// Pause between two calls of a peer that is busy or is calling this station.
 const CALL_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
-/// How long a missing socket of a living process is waited for: it is made anew at once by a
-/// member that records the view of a newcomer.
+/// How long a socket of a living process that is missing, or cannot be connected to, is tried
+/// again: a missing one is made anew at once by a member that records the view of a newcomer.
 const SOCKET_WITHIN: Duration = Duration::from_millis(500);
 
 /// See [`Station::connect`](super::Station::connect).
@@ -68,7 +69,7 @@ pub(super) fn connect(
     }
 }
 
-/// Starts a call; false if the peer's backlog is full, or its socket may come back.
+/// Starts a call; false if the peer's backlog is full, or another attempt may succeed.
 fn call(
     shared: &Arc<Shared>,
     state: &mut State,
@@ -80,7 +81,8 @@ fn call(
     let socket = match socket::connect(&shared.domain.file_path(&target.file()).path) {
         Ok(socket) => socket,
         Err(Errno::AGAIN) => return Ok(false),
-        Err(Errno::NOENT) if Instant::now() < socket_until && target.may_live()? => {
+        // One error says nothing about a process that lives.
+        Err(_) if Instant::now() < socket_until && target.may_live().unwrap_or(true) => {
             return Ok(false);
         }
         Err(errno) => {
@@ -90,7 +92,8 @@ fn call(
             )));
         }
     };
-    let (pid, user) = socket::peer(&socket).map_err(SetupError::system("looking at a peer"))?;
+    let peer = retry::repeat(|| socket::peer(&socket));
+    let (pid, user) = peer.map_err(SetupError::system("looking at a peer"))?;
     if user != rustix::process::geteuid().as_raw() {
         return Err(unreachable(format!("it belongs to user {user}")));
     }

@@ -13,6 +13,7 @@ use super::sleep_state::{DOORBELL_ROW_LEN, DOORBELLS, WakeTarget};
 use super::state::{Life, Peer, Role, State, try_send};
 use crate::memory::mapping::Mapping;
 use crate::shm::descriptor;
+use crate::shm::error::SetupError;
 use crate::shm::memory;
 use crate::station::event::StationEvent;
 
@@ -125,14 +126,15 @@ fn check_descriptors(pid: u32, doorbell: u16, fds: Vec<OwnedFd>) -> Result<Descr
     }
     let row = memory::open_lasting_row(&row, pid, DOORBELL_ROW_LEN)
         .map_err(|error| format!("its doorbell row cannot be used: {error}"))?;
-    if !descriptor::is_event(&event) {
+    let unchecked = |error: SetupError| format!("its descriptors cannot be checked: {error}");
+    if !descriptor::is_event(&event).map_err(unchecked)? {
         return Err("its event descriptor is none, or blocks".into());
     }
     let good = match pid == std::process::id() {
         true => descriptor::is_event(&lifeline),
-        false => descriptor::pid_of(&lifeline) == Some(pid),
+        false => descriptor::pid_of(&lifeline).map(|of| of == Some(pid)),
     };
-    if !good {
+    if !good.map_err(unchecked)? {
         return Err(format!("its lifeline is not that of process {pid}"));
     }
     Ok((row, event, lifeline))

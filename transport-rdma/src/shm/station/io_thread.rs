@@ -4,16 +4,19 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
+use rustix::net::Shutdown;
 
 use super::packet::Packet;
 use super::packet_io;
 use super::shared::Shared;
 use super::state::{Connection, Life, Role, State, try_send};
 use crate::fabric::FailureCause;
+use crate::retry::{self, Classified};
 use crate::shm::domain::LOOK_EVERY;
 use crate::shm::socket::{self, Deadline};
 
@@ -26,7 +29,7 @@ const STRANGERS_MAX: usize = 64;
 /// Pause before a missing socket is made anew, when that has failed.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// Pause in accepting after the system ran out of descriptors.
+/// Pause in accepting, or in polling, after the system ran out of descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Most packets of one connection, and most new connections, handled in one round.
@@ -72,6 +75,11 @@ impl IoThread {
             let (sources, deadline) = self.sources();
             let ready = match self.wait(sources, deadline) {
                 Ok(ready) => ready,
+                Err(errno) if errno.may_pass() => {
+                    tracing::warn!(%errno, "reaching peers pauses for a moment");
+                    thread::sleep(PAUSE);
+                    Vec::new()
+                }
                 Err(errno) => {
                     self.give_up(errno);
                     return;
@@ -114,7 +122,10 @@ impl IoThread {
         }
         let state = self.shared.state();
         for (&number, connection) in &state.connections {
-            let mut flags = PollFlags::IN;
+            let mut flags = match connection.paused_until {
+                None => PollFlags::IN,
+                Some(_) => PollFlags::empty(),
+            };
             if connection.paused_until.is_none() && !connection.out.is_empty() {
                 flags |= PollFlags::OUT;
             }
@@ -192,8 +203,12 @@ impl IoThread {
                     return;
                 }
             };
-            let Ok((pid, uid)) = socket::peer(&connection) else {
-                continue;
+            let (pid, uid) = match retry::repeat(|| socket::peer(&connection)) {
+                Ok(peer) => peer,
+                Err(errno) => {
+                    refuse_unknown(&connection, errno);
+                    continue;
+                }
             };
             if uid != user {
                 tracing::warn!(pid, uid, "a process of another user called");
@@ -267,6 +282,17 @@ impl IoThread {
         drop(state);
         self.shared.notify();
     }
+}
+
+/// Closes a connection whose other end the kernel does not tell.
+fn refuse_unknown(connection: &OwnedFd, errno: Errno) {
+    tracing::warn!(%errno, "a caller is refused that cannot be looked at");
+    // Unread packets would cause a reset, and the refusal would get lost.
+    let _ = rustix::net::shutdown(connection, Shutdown::Read);
+    let _ = socket::receive(connection);
+    let (already, pid) = (false, std::process::id());
+    let reason = format!("process {pid} cannot look at its caller: {errno}");
+    try_send(connection, &Packet::Refused { already, reason });
 }
 
 /// Tells all peers that this station closes.

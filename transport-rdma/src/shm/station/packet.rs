@@ -8,7 +8,7 @@ use crate::station::segment::SegmentKey;
 
 const MAGIC: [u8; 4] = *b"SPST";
 /// Version of everything but the first five bytes and refusals.
-pub(super) const VERSION: u8 = 2;
+pub(super) const VERSION: u8 = 3;
 
 /// Most bytes of a message in one packet.
 pub(super) const PART_LEN_MAX: usize = 32 * 1024;
@@ -28,6 +28,8 @@ pub(super) enum Packet<'a> {
         rank: u16,
         len: u64,
     },
+    /// The sender cannot make its row of a segment, or use those of others.
+    NoRow { key: SegmentKey, reason: String },
     /// The sender closes this connection on purpose.
     Bye,
 }
@@ -65,6 +67,12 @@ impl<'a> Packet<'a> {
                 out.extend(len.to_le_bytes());
             }
             Self::Bye => out.push(5),
+            Self::NoRow { key, reason } => {
+                out.push(6);
+                out.extend(key.epoch.to_le_bytes());
+                out.extend(key.index.to_le_bytes());
+                out.extend(reason.as_bytes());
+            }
         }
         out
     }
@@ -98,14 +106,15 @@ impl<'a> Packet<'a> {
                 bytes: input.rest(),
             },
             4 => Self::Row {
-                key: SegmentKey {
-                    epoch: u64::from_le_bytes(input.take()?),
-                    index: u32::from_le_bytes(input.take()?),
-                },
+                key: input.key()?,
                 rank: u16::from_le_bytes(input.take()?),
                 len: u64::from_le_bytes(input.take()?),
             },
             5 => Self::Bye,
+            6 => Self::NoRow {
+                key: input.key()?,
+                reason: String::from_utf8_lossy(input.rest()).into_owned(),
+            },
             _ => return None,
         };
         input.0.is_empty().then_some(packet)
@@ -120,6 +129,13 @@ impl<'a> Input<'a> {
         let (taken, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*taken)
+    }
+
+    fn key(&mut self) -> Option<SegmentKey> {
+        Some(SegmentKey {
+            epoch: u64::from_le_bytes(self.take()?),
+            index: u32::from_le_bytes(self.take()?),
+        })
     }
 
     fn flag(&mut self) -> Option<bool> {
@@ -139,7 +155,7 @@ impl<'a> Input<'a> {
 mod tests {
     use super::*;
 
-    fn packets() -> [Packet<'static>; 5] {
+    fn packets() -> [Packet<'static>; 6] {
         let (epoch, index) = (1 << 40, 7);
         [
             Packet::Hello {
@@ -160,6 +176,10 @@ mod tests {
                 len: 1 << 33,
             },
             Packet::Bye,
+            Packet::NoRow {
+                key: SegmentKey { epoch, index },
+                reason: "no memory".into(),
+            },
         ]
     }
 

@@ -9,6 +9,7 @@ use super::packet::{Packet, PacketError, VERSION};
 use super::shared::Shared;
 use super::state::{CallFailure, EarlyRow, Life, Role, State, borrow, try_send};
 use crate::fabric::FailureCause;
+use crate::retry::Classified;
 use crate::shm::socket::{self, Received};
 use crate::station::event::{CLOSED_BY_PEER, MESSAGE_LEN_MAX};
 
@@ -16,8 +17,13 @@ use crate::station::event::{CLOSED_BY_PEER, MESSAGE_LEN_MAX};
 /// closed without a final packet.
 const EXIT_REPORT_WITHIN: Duration = Duration::from_secs(1);
 
-/// Pause in writing after the kernel ran out of room for descriptors in flight.
+/// Pause in reading and writing after the kernel ran out of memory, or of room for descriptors in
+/// flight.
 const PAUSE: Duration = Duration::from_millis(5);
+
+/// Why a hello is refused whose descriptors did not arrive.
+const NO_DESCRIPTORS: &str =
+    "the process that is called has no descriptors left (ulimit -n): Too many open files";
 
 /// Reads up to `packets_max` packets.
 pub(super) fn read(shared: &Shared, state: &mut State, number: u64, packets_max: usize) {
@@ -27,10 +33,9 @@ pub(super) fn read(shared: &Shared, state: &mut State, number: u64, packets_max:
         };
         let heard = match socket::receive(&connection.socket) {
             Received::Nothing => return,
+            Received::Later => return pause(state, number),
             Received::Packet(packet) => receive_packet(shared, state, number, packet),
-            Received::Cut => {
-                Err("what it sent did not fit, or no descriptors were left (ulimit -n)".to_owned())
-            }
+            Received::Cut => Err("what it sent did not fit".to_owned()),
             Received::End => {
                 end(state, number);
                 return;
@@ -40,6 +45,12 @@ pub(super) fn read(shared: &Shared, state: &mut State, number: u64, packets_max:
             refuse(shared, state, number, reason);
             return;
         }
+    }
+}
+
+fn pause(state: &mut State, number: u64) {
+    if let Some(connection) = state.connections.get_mut(&number) {
+        connection.paused_until = Some(Instant::now() + PAUSE);
     }
 }
 
@@ -64,6 +75,7 @@ fn receive_packet(
         Role::Member(id) => id,
         Role::Stranger { .. } | Role::Called { .. } => {
             return match packet {
+                Packet::Hello { .. } if received.lacks_fds => Err(NO_DESCRIPTORS.to_owned()),
                 Packet::Hello { id, doorbell } => {
                     hello::welcome(shared, state, number, id, doorbell, received.fds)
                 }
@@ -92,8 +104,15 @@ fn receive_packet(
             }
             Ok(())
         }
-        (Packet::Row { key, rank, len }, Some(file)) if received.fds.is_empty() => {
-            state.keep_early_row(from, key, EarlyRow { rank, len, file });
+        // Without its descriptor, what waits for the row fails.
+        (Packet::Row { key, rank, len }, file)
+            if received.fds.is_empty() && file.is_some() != received.lacks_fds =>
+        {
+            state.keep_early_row(from, key, EarlyRow::Made { rank, len, file });
+            Ok(())
+        }
+        (Packet::NoRow { key, reason }, None) => {
+            state.keep_early_row(from, key, EarlyRow::Lacking(reason));
             Ok(())
         }
         (Packet::Bye, None) => {
@@ -164,7 +183,7 @@ pub(super) fn write(state: &mut State, number: u64) {
         match socket::send_now(&connection.socket, &next.bytes, &borrow(&next.fds)) {
             Ok(()) => connection.out_len -= next.bytes.len(),
             Err(Errno::AGAIN) => return connection.out.push_front(next),
-            Err(Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM) => {
+            Err(errno) if errno.may_pass() => {
                 connection.paused_until = Some(Instant::now() + PAUSE);
                 return connection.out.push_front(next);
             }

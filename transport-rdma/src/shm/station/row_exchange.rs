@@ -3,12 +3,16 @@
 //!
 //! A peer that is lost or takes too long gets rows of zeros, and every control segment of
 //! the exchange that has it as a member reports it, whichever of its rows is missing: a
-//! member that lacks a row in one segment must not continue in the view.
+//! member that lacks a row in one segment must not continue in the view. A row that has arrived
+//! and cannot be used for want of memory or descriptors here fails the whole call: it is this
+//! member that cannot go on, and not the row's owner.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
 
 use super::packet::Packet;
 use super::segment::{MemberRow, ShmSegment};
@@ -18,6 +22,7 @@ use crate::fabric::FailureCause;
 use crate::fabric::failures::{Control, Failures};
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::memory::mapping::Mapping;
+use crate::shm::error::SetupError;
 use crate::shm::memory;
 use crate::station::error::StationError;
 use crate::station::segment::SegmentRequest;
@@ -34,13 +39,45 @@ pub(super) fn segments(
             return Err(StationError::segment(request.key, problem));
         }
     }
-    let mut exchange = RowExchange::begin(shared, requests)?;
-    exchange.run(deadline, watch)?;
-    exchange.end(deadline)
+    let made = RowExchange::begin(shared, requests).and_then(|mut exchange| {
+        exchange.run(deadline, watch)?;
+        exchange.end(deadline)
+    });
+    if let Err(StationError::System(error)) = &made {
+        tell_lack(shared, requests, &error.to_string());
+    }
+    made
+}
+
+/// Tells the other members what this one lacks: they need not wait for its rows, and know why.
+fn tell_lack(shared: &Shared, requests: &[SegmentRequest], reason: &str) {
+    let mut state = shared.state();
+    for request in requests {
+        let (key, reason) = (request.key, reason.to_owned());
+        let packet = Packet::NoRow { key, reason }.write();
+        for (_, id) in request.peers() {
+            if let Some(connection) = state.connection_to(id)
+                && !connection.is_full()
+            {
+                connection.put(packet.clone(), Vec::new());
+            }
+        }
+    }
+    drop(state);
+    shared.kick();
 }
 
 /// How often those that wait for members may look for these.
 const WATCH_EVERY: Duration = Duration::from_millis(10);
+
+/// A row that a peer has made.
+struct ArrivedRow {
+    /// The rank as which the peer made it.
+    of: u16,
+    len: u64,
+    /// `None` if this process had no descriptor left for it.
+    file: Option<OwnedFd>,
+}
 
 /// A segment in the making: my own row, and the rows that have arrived.
 struct PendingSegment<'a> {
@@ -50,7 +87,7 @@ struct PendingSegment<'a> {
     /// Members to which my row was sent.
     sent: PeerSet,
     /// Rows that have arrived, with the sender's pid.
-    arrived: BTreeMap<Rank, (u32, EarlyRow)>,
+    arrived: BTreeMap<Rank, (u32, ArrivedRow)>,
     lost: PeerSet,
 }
 
@@ -156,7 +193,21 @@ impl<'a> RowExchange<'a> {
                     continue;
                 };
                 if let Some(row) = peer.rows.remove(&request.key) {
-                    segment.arrived.insert(rank, (peer.pid, row));
+                    match row {
+                        EarlyRow::Made {
+                            rank: of,
+                            len,
+                            file,
+                        } => {
+                            let row = ArrivedRow { of, len, file };
+                            segment.arrived.insert(rank, (peer.pid, row));
+                        }
+                        EarlyRow::Lacking(reason) => {
+                            segment.lost.insert(rank);
+                            let cause = FailureCause::Unreachable(reason);
+                            self.failed.entry(id).or_insert(cause);
+                        }
+                    }
                 } else if let Life::Closed(cause) = &peer.life {
                     segment.lost.insert(rank);
                     self.failed.entry(id).or_insert_with(|| cause.clone());
@@ -288,9 +339,11 @@ impl PendingSegment<'_> {
                     shared.prefault(&mapping, rank, deadline);
                     MemberRow::real(mapping)
                 }
-                Some(Err(reason)) => {
+                // This process lacks something: it cannot go on, and the peer can.
+                Some(Err(error)) if error.is_local() => return Err(error.into()),
+                Some(Err(error)) => {
                     let id = self.request.members[rank.index()];
-                    let cause = FailureCause::Unreachable(reason);
+                    let cause = FailureCause::Unreachable(error.to_string());
                     failed.entry(id).or_insert(cause);
                     MemberRow::zeros(memory::zero_row(len)?)
                 }
@@ -301,14 +354,19 @@ impl PendingSegment<'_> {
         Ok(rows)
     }
 
-    fn open(&self, rank: Rank, pid: u32, row: EarlyRow) -> Result<Arc<Mapping>, String> {
+    fn open(&self, rank: Rank, pid: u32, row: ArrivedRow) -> Result<Arc<Mapping>, SetupError> {
         let ours = self.request.row_lens[rank.index()];
-        if (row.rank, row.len) != (rank.0, ours as u64) {
-            return Err(format!(
-                "it made a row of {} bytes as rank {}, where one of {ours} bytes as rank {rank} was agreed",
-                row.len, row.rank
-            ));
+        if (row.of, row.len) != (rank.0, ours as u64) {
+            let (len, theirs) = (row.len, row.of);
+            let what = format!(
+                "it made a row of {len} bytes as rank {theirs}, where one of {ours} bytes as rank \
+                 {rank} was agreed"
+            );
+            return Err(SetupError::ProtocolViolation { pid, what });
         }
-        memory::open_row(row.file, rank.0, pid, ours).map_err(|error| error.to_string())
+        let file = row.file.ok_or_else(|| {
+            SetupError::system("receiving the row of a member (ulimit -n)")(Errno::MFILE)
+        })?;
+        memory::open_row(file, rank.0, pid, ours)
     }
 }

@@ -62,7 +62,8 @@ pub(super) struct Connection {
     pub(super) out_len: usize,
     /// Bytes of an incomplete message.
     pub(super) partial: Vec<u8>,
-    /// Nothing is sent before this time: too many descriptors are in flight.
+    /// Nothing is sent or received before this time: the kernel lacks memory, or has too many
+    /// descriptors in flight.
     pub(super) paused_until: Option<Instant>,
     owner: OwnerProcess,
 }
@@ -117,10 +118,15 @@ pub(super) enum Life {
 
 /// A row of a peer that was not requested yet.
 #[derive(Debug)]
-pub(super) struct EarlyRow {
-    pub(super) rank: u16,
-    pub(super) len: u64,
-    pub(super) file: OwnedFd,
+pub(super) enum EarlyRow {
+    Made {
+        rank: u16,
+        len: u64,
+        /// `None` if this process had no descriptor left for it.
+        file: Option<OwnedFd>,
+    },
+    /// The peer has not made it, for this reason.
+    Lacking(String),
 }
 
 /// A peer, which has said hello.

@@ -68,6 +68,7 @@ fn ask(
     let ask = Packet::Ask(Ask {
         member: me.clone(),
         founds: false,
+        was: None,
         missing: Vec::new(),
     });
     station.send(sponsor, &ask.write()).unwrap();
@@ -190,6 +191,7 @@ fn a_newcomer_that_crashes_while_it_prepares_is_in_no_view() {
     let ask = Packet::Ask(Ask {
         member: me,
         founds: false,
+        was: None,
         missing: Vec::new(),
     });
     station.send(sponsor, &ask.write()).unwrap();
@@ -201,38 +203,66 @@ fn a_newcomer_that_crashes_while_it_prepares_is_in_no_view() {
     assert_lets_in_another(&directory, &founder);
 }
 
-/// A peer whose connection is lost is forgotten with the first view that is without it.
-#[test]
-fn a_lost_peer_is_remembered_until_a_view_excludes_it() {
-    let (_parent, directory) = directory();
-    let (station, me) = member(&directory, 1);
-    let (peer, other) = member(&directory, 2);
-    let first = View::first(me.clone()).unwrap();
-    let both = {
-        let mut both = first.clone();
-        both.members.push(other.clone());
-        Arc::new(both)
-    };
+/// The control thread of member 1 of a view with member 2, to which it is connected.
+fn control_of_two(directory: &Path) -> (ControlThread, Station) {
+    let (station, me) = member(directory, 1);
+    let (peer, other) = member(directory, 2);
+    let mut both = View::first(me.clone()).unwrap();
+    both.members.push(other.clone());
     let entry = MemberEntry::here(1, me.host.0, station.address()).unwrap();
     let config = ParticipantConfig::read(&Default::default()).unwrap();
-    let mut control = ControlThread {
+    let control = ControlThread {
+        participant: Weak::new(),
         station: Arc::new(station),
-        register: DomainRegistry::open(0, Some(&directory), entry).unwrap(),
+        register: DomainRegistry::open(0, Some(directory), entry).unwrap(),
         announcements: AnnouncementReader::new(me.id),
         me: me.id,
         subgroups: config.subgroups,
         local_endpoints: Arc::new(LocalEndpoints::new(config)),
         limit: PATIENCE,
-        view: both,
+        view: Arc::new(both),
         digest: 0,
         preparation: 0,
         ready: None,
         gave_up: BTreeMap::new(),
         asked: BTreeSet::new(),
+        were: BTreeMap::new(),
+        delivered: DeliveredHistory::default(),
         lost: BTreeSet::new(),
         later: VecDeque::new(),
     };
     control.station.connect(&other.address, soon()).unwrap();
+    (control, peer)
+}
+
+#[test]
+fn a_member_that_gives_up_is_heard_though_other_events_come_first() {
+    let (_parent, directory) = directory();
+    let (mut control, peer) = control_of_two(&directory);
+    let said = "it cannot record a view: no space".to_owned();
+    for packet in [Packet::StatusRequest, Packet::GivesUp(said.clone())] {
+        peer.send(1, &packet.write()).unwrap();
+    }
+    drop(peer);
+    let heard = loop {
+        if let Some(heard) = control.reason_of(MemberId(2)) {
+            break heard;
+        }
+        thread::yield_now();
+    };
+    assert_eq!(heard, said);
+    let is_request = |event: &StationEvent| match event {
+        StationEvent::Message { bytes, .. } => Packet::read(bytes) == Ok(Packet::StatusRequest),
+        _ => false,
+    };
+    assert!(control.later.iter().any(is_request), "handled later");
+}
+
+/// A peer whose connection is lost is forgotten with the first view that is without it.
+#[test]
+fn a_lost_peer_is_remembered_until_a_view_excludes_it() {
+    let (_parent, directory) = directory();
+    let (mut control, peer) = control_of_two(&directory);
     drop(peer);
     while !matches!(
         control.station.next_event(PATIENCE),
@@ -242,7 +272,7 @@ fn a_lost_peer_is_remembered_until_a_view_excludes_it() {
     // The next view has it as well, the one after that has not.
     control.drop_gone(&[]);
     assert_eq!(control.lost, [2].into());
-    control.view = Arc::new(first);
+    control.view = Arc::new(View::first(control.view.members[0].clone()).unwrap());
     control.drop_gone(&[]);
     assert_eq!(control.lost, [].into());
     // Its place is free.

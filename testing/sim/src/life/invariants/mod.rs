@@ -20,6 +20,7 @@ mod recorded;
 mod refusal_reasons;
 mod refused_stays_refused;
 mod requests;
+mod returned;
 mod room;
 mod same_end;
 mod stability;
@@ -57,6 +58,7 @@ pub(super) fn all(may_branch: bool) -> Vec<Box<dyn Invariant>> {
         Box::new(refused_stays_refused::RefusedStaysRefused::default()),
         Box::new(exit_causes::ExitCauses),
         Box::new(delivery_liveness::DeliveryLiveness::default()),
+        Box::new(returned::Returned::default()),
         Box::new(room::Room),
         Box::new(quiescence::Quiescence),
     ];

@@ -1,16 +1,18 @@
 //! A member's applications: they build and commit messages, and ask what became of them.
 
 use spindle_dds_core::commit_steps::{CommitSteps, IndexTaken};
-use spindle_dds_core::membership::Endpoint;
+use spindle_dds_core::membership::{DeliveredCounts, Endpoint};
 use spindle_dds_core::{
-    AckWait, Claim, ClaimError, CommitMeta, Committed, DeliveryClass, MessageKind, SubgroupId,
+    AckWait, Claim, ClaimError, CommitMeta, Committed, DeliveryClass, MessageKind, SentMessage,
+    SubgroupId,
 };
 use spindle_dds_transport::sim::SimFabric;
 
 use super::Member;
-use crate::life::facts::{Fact, Sent};
+use crate::life::facts::{EpochKey, Fact, Sent};
 use crate::life::invariants::payload_integrity;
 use crate::life::plan::LifePlan;
+use crate::violation::Finding;
 
 /// A message that is being built.
 pub(super) struct Building {
@@ -344,6 +346,45 @@ impl Member {
             }
             stays
         });
+    }
+
+    /// This process is that of a member that has stopped, and comes back: its applications send again
+    /// what the group has not delivered. Returns the tokens of that by epoch, where it is known.
+    pub(crate) fn return_from(
+        &mut self,
+        before: &Self,
+        counts: &DeliveredCounts,
+    ) -> Result<Vec<(EpochKey, Vec<u64>)>, Finding> {
+        let handle = before.engine.handle();
+        let mut again = Vec::new();
+        for subgroup in handle.subgroups() {
+            let Some(epoch) = handle.subgroup(subgroup) else {
+                continue;
+            };
+            let Some(delivered) = counts.of(subgroup, epoch.epoch()) else {
+                continue;
+            };
+            let class = DeliveryClass::Ordered;
+            let mut tokens = Vec::new();
+            for SentMessage { header, payload } in epoch.sent_since(class, delivered) {
+                let token = header.timestamp as u64;
+                payload_integrity::check(&payload, before.id, token)
+                    .map_err(|what| ("M3", what))?;
+                tokens.push(token);
+                let mut bytes = payload;
+                payload_integrity::build(&mut bytes, self.id, token);
+                self.facts.push(Fact::Called {
+                    by: self.id,
+                    subgroup,
+                    class,
+                    token,
+                });
+                self.stranded.push_back((subgroup, class, token, bytes));
+            }
+            again.push((before.epoch_key(subgroup, epoch.epoch()), tokens));
+        }
+        self.tokens = before.tokens;
+        Ok(again)
     }
 
     /// Copies a payload built for an epoch that has ended into the next one.

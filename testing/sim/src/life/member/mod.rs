@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{
-    Detection, Endpoint, Member as ViewMember, MemberId, Notes, OutReason, Preparation, Request,
-    Rules, Update, View,
+    DeliveredHistory, Detection, Endpoint, Member as ViewMember, MemberId, Notes, OutReason,
+    Preparation, Request, Rules, Update, View,
 };
 use spindle_dds_core::{
     AckWait, Committed, DeliveryClass, Engine, PreparedView, StepOutcome, SubgroupId,
 };
+use spindle_dds_transport::memory::Region;
 use spindle_dds_transport::sim::{NodeId, Rng, SimFabric};
 use spindle_dds_transport::{Fabric, WakeInterest};
 
@@ -55,6 +56,10 @@ pub(super) struct Member {
     /// The next view, and the turn at which it is installed.
     pub(super) preparing: Option<(Arc<View>, u64)>,
     pub(super) view: Option<Arc<View>>,
+    /// Its row of the view's control segment.
+    pub(super) control_row: Option<Region>,
+    /// What was delivered of the members that are gone.
+    pub(super) delivered: DeliveredHistory,
     /// The branch of its view, or of the next one.
     pub(super) branch: u64,
     /// Branches of all its views, by their numbers.
@@ -123,6 +128,8 @@ impl Member {
             answering: None,
             preparing: Some((first, 0)),
             view: None,
+            control_row: None,
+            delivered: DeliveredHistory::default(),
             updates: 0,
             refused_updates: BTreeSet::new(),
             is_leaving: false,
@@ -171,6 +178,11 @@ impl Member {
 
     pub(super) fn is_up(&self) -> bool {
         !self.is_down && self.stopped.is_none()
+    }
+
+    /// Its endpoints, as far as they are not refused.
+    pub(super) fn endpoints(&self) -> &BTreeMap<u64, Endpoint> {
+        &self.endpoints
     }
 
     /// Whether all its requests are fulfilled or refused.
@@ -253,10 +265,13 @@ impl Member {
     /// Begins the view that it has prepared.
     pub(super) fn install(&mut self, prepared: PreparedView<SimFabric>) -> Result<(), String> {
         let view = prepared.view.clone();
+        let control = &prepared.control;
+        let control_row = control.row(control.me()).read_only();
         self.engine
             .install(prepared)
             .map_err(|error| error.to_string())?;
         self.view = Some(view);
+        self.control_row = Some(control_row);
         self.know_endpoints();
         self.abandon_receipts();
         Ok(())

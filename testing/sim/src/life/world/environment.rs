@@ -21,6 +21,10 @@ impl World<'_> {
             .filter(|&at| self.members[at].is_up() && !self.members[at].is_leaving)
             .collect();
         let Some(&sponsor) = self.rng.pick(&up) else {
+            // They would found a group of their own, which is another life.
+            if self.plan.returns > 0.0 && self.members.iter().all(|member| !member.is_up()) {
+                self.joiners.clear();
+            }
             return;
         };
         let alive = |id: MemberId| up.iter().any(|&at| self.members[at].id == id);
@@ -161,11 +165,8 @@ impl World<'_> {
         // Crashes are likeliest here: the view is decided, and no member has been told.
         let plan = self.plan;
         let running = self.turn < plan.turns;
-        if running
-            && self
-                .rng
-                .chance((10.0 * plan.crashes * plan.fault_bias).min(0.3))
-        {
+        let chance = (10.0 * plan.crashes * plan.fault_bias).min(0.3);
+        if running && self.rng.chance(chance) && self.is_crowd() {
             self.end(at);
         }
     }

@@ -188,6 +188,10 @@ impl World<'_> {
 
     fn view_ended(&mut self, at: usize, finish: &Finish, branch: u64) -> Result<(), Finding> {
         self.know(branch, &finish.next)?;
+        if let Some(view) = self.members[at].view.clone() {
+            let delivered = &mut self.members[at].delivered;
+            delivered.view_ended(&view, &finish.proposal);
+        }
         let digest = finish.proposal.digest(&finish.next);
         self.members[at].follow(&finish.next, branch);
         for member in &finish.next.members {
@@ -199,6 +203,7 @@ impl World<'_> {
                 let (joiner, _) = self.joiners.remove(joined);
                 self.spawn(&joiner, &finish.next, branch);
                 let newcomer = self.members.len() - 1;
+                self.return_member(newcomer, at)?;
                 if self.note(newcomer, &finish.next, digest).is_err() {
                     self.end(newcomer);
                 }
@@ -253,8 +258,50 @@ impl World<'_> {
             reason: &reason,
             standing,
         });
+        let comes_back = reason != OutReason::Left && self.turn < self.plan.turns;
         self.members[at].stopped = Some(reason);
         self.network.crash(self.members[at].node);
+        if comes_back {
+            self.come_back(at);
+        }
         allowed
+    }
+
+    /// The process of a member that has stopped may enter the group again, as a new member.
+    fn come_back(&mut self, at: usize) {
+        let plan = self.plan;
+        let may = plan.returns > 0.0 && self.nodes.len() < plan.members_max;
+        if !may || plan.is_hostile(self.members[at].id) || !self.odds.chance(plan.returns) {
+            return;
+        }
+        let mut newcomer = self.new_participant();
+        newcomer.host = self.hosts[&self.members[at].id];
+        newcomer.endpoints = self.members[at].endpoints().clone();
+        self.hosts.insert(newcomer.id, newcomer.host);
+        self.returning.insert(newcomer.id, at);
+        self.joiners.push((newcomer, MemberId(0)));
+    }
+
+    /// A newcomer that was a member before is told by its sponsor what was delivered of it.
+    fn return_member(&mut self, newcomer: usize, sponsor: usize) -> Result<(), Finding> {
+        let Some(before) = self.returning.remove(&self.members[newcomer].id) else {
+            return Ok(());
+        };
+        let was = self.members[before].id;
+        let counts = self.members[sponsor].delivered.of(was);
+        let counts = counts.cloned().unwrap_or_default();
+        // The newcomer was added last.
+        let (members, added) = self.members.split_at_mut(newcomer);
+        let Some(newcomer) = added.first_mut() else {
+            return Ok(());
+        };
+        let again = newcomer.return_from(&members[before], &counts)?;
+        self.returned.0 += 1;
+        for (epoch, again) in again {
+            self.returned.1 += again.len();
+            let again = &again[..];
+            self.checkers.tell(&Fact::Returned { was, epoch, again })?;
+        }
+        Ok(())
     }
 }

@@ -12,19 +12,15 @@ use crate::life::plan::Action;
 impl World<'_> {
     pub(super) fn inject_faults(&mut self, at: usize) {
         let plan = self.plan;
-        let member = &mut self.members[at];
-        let changing = member.preparing.is_some()
-            || member.answering.is_some()
-            || self.branches.is_changing(member.view.as_deref());
-        let fault_bias = if changing { plan.fault_bias } else { 1.0 };
-        if !member.is_up() {
+        let fault_bias = self.fault_bias(at);
+        if !self.members[at].is_up() {
             if self.rng.chance(plan.joins) && self.nodes.len() < plan.members_max {
                 let newcomer = self.new_participant();
                 self.joiners.push((newcomer, MemberId(0)));
             }
             return;
         }
-        if self.rng.chance(plan.crashes * fault_bias) {
+        if self.rng.chance(plan.crashes * fault_bias) && self.is_crowd() {
             return self.end(at);
         }
         if self.rng.chance(plan.pauses * fault_bias) {
@@ -140,6 +136,12 @@ impl World<'_> {
         }
     }
 
+    /// Whether so many members are up that one may crash.
+    pub(super) fn is_crowd(&self) -> bool {
+        let up = self.members.iter().filter(|member| member.is_up());
+        up.count() >= self.plan.crowd
+    }
+
     /// Holds up what a member sends to another one, for less or more than the heartbeat timeout.
     fn cut_one_way(&mut self, at: usize) {
         let from = self.members[at].node;
@@ -191,6 +193,7 @@ impl World<'_> {
 
     pub(super) fn end(&mut self, at: usize) {
         self.tell(at, |_| "dies".to_owned());
+        self.count_crash(at);
         let member = &mut self.members[at];
         member.is_down = true;
         self.network.crash(member.node);

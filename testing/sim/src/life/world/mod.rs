@@ -1,11 +1,12 @@
 //! The world of a life: members take turns, while time passes and the network goes on.
 //!
-//! `faults` injects faults, `environment` is what lies outside of the processes, `events` records
+//! `faults` injects faults, `phases` says where they are likely, `environment` is what lies outside of the processes, `events` records
 //! what members report, `quiescent` says when all is at rest, and checks what must be true then.
 
 mod environment;
 mod events;
 mod faults;
+mod phases;
 mod quiescent;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,7 @@ use spindle_dds_core::membership::{HostId, Member as ViewMember, MemberId, View}
 use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimNetwork};
 use spindle_dds_transport::{FABRIC_AREA, Rank};
 
+use self::phases::PHASES;
 use super::branches::Branches;
 use super::checkers::Checkers;
 use super::facts::EpochKey;
@@ -35,6 +37,12 @@ pub struct LifeReport {
     pub members: usize,
     /// Members that crashed or stopped.
     pub gone: usize,
+    /// Crashes in the phases of a change of views: of members that prepared one, had wedged, had
+    /// reported, had proposed or echoed, were to begin the next view, and had begun it before
+    /// others.
+    pub crashes: [usize; PHASES],
+    /// Members that came back, and messages that they sent again.
+    pub returned: (usize, usize),
     /// Requests that were refused.
     pub refused: usize,
     /// Words that were forged.
@@ -89,6 +97,8 @@ struct World<'a> {
     records: BTreeMap<HostId, DomainRecord>,
     /// Newcomers, each with the member that it has asked.
     joiners: Vec<(ViewMember, MemberId)>,
+    /// Newcomers that are members that had stopped: the index of each.
+    returning: BTreeMap<MemberId, usize>,
     divided: Vec<(HostId, HostId)>,
     /// One-way cuts: the turn at which each ends, and the nodes from and to.
     cuts: Vec<(usize, NodeId, NodeId)>,
@@ -97,7 +107,9 @@ struct World<'a> {
     /// Newcomers that crashed before they joined: a view may have them as members.
     died_joining: BTreeSet<MemberId>,
     may_suspect_wrongly: bool,
+    crashes: [usize; PHASES],
     refused: usize,
+    returned: (usize, usize),
     forger: RowForger,
     /// The trace, if it is wanted.
     trace: Option<Vec<Line>>,
@@ -122,13 +134,16 @@ impl<'a> World<'a> {
             subgroups: BTreeMap::new(),
             records: BTreeMap::new(),
             joiners: Vec::new(),
+            returning: BTreeMap::new(),
             divided: Vec::new(),
             cuts: Vec::new(),
             branches: Branches::default(),
             checkers: Checkers::new(plan.availability, plan.only.as_deref()),
             died_joining: BTreeSet::new(),
             may_suspect_wrongly: plan.may_suspect_wrongly(),
+            crashes: [0; PHASES],
             refused: 0,
+            returned: (0, 0),
             trace: None,
             forger: RowForger::new(plan.seed, plan.hostile),
             expelled: BTreeMap::new(),
@@ -187,7 +202,7 @@ impl<'a> World<'a> {
         {
             *when = self.now + self.preparation_delay();
         }
-        if self.turn >= self.plan.turns {
+        if self.turn >= self.rests_at() {
             member.rest();
         }
         self.members.push(member);
@@ -222,23 +237,30 @@ impl<'a> World<'a> {
         });
     }
 
+    /// The turn from which on applications begin nothing.
+    fn rests_at(&self) -> usize {
+        self.plan.turns + self.plan.calm
+    }
+
     fn run(&mut self) -> Result<LifeReport, Finding> {
         // Where something is lacking, slow preparations are made again.
         let slow = if self.plan.slow > 0.0 { 60 } else { 0 };
-        let patience = self.plan.turns + 60_000 + slow * self.plan.limit as usize;
+        let patience = self.rests_at() + 60_000 + slow * self.plan.limit as usize;
         let mut quiet = 0;
         while quiet <= 50 {
             self.turn += 1;
             if self.turn > patience {
                 return Err(("L3", format!("no rest: {}", self.describe())));
             }
-            if self.turn == self.plan.turns {
+            if self.turn == self.rests_at() {
                 self.members.iter_mut().for_each(Member::rest);
+            }
+            if self.turn == self.plan.turns {
                 self.end_hostile_members();
                 self.checkers.judge(None)?;
             }
             self.take_turn()?;
-            let over = self.turn > self.plan.turns;
+            let over = self.turn > self.rests_at();
             quiet = if over && self.is_at_rest() {
                 quiet + 1
             } else {
@@ -250,7 +272,9 @@ impl<'a> World<'a> {
             views: self.branches.views(),
             members: self.nodes.len(),
             gone: self.members.iter().filter(|member| !member.is_up()).count(),
+            crashes: self.crashes,
             refused: self.refused,
+            returned: self.returned,
             forged: self.forger.written,
             expelled: core::mem::take(&mut self.expelled),
             branches: self.branches.branches(),
@@ -325,7 +349,7 @@ impl<'a> World<'a> {
         let up = || self.members.iter().filter(|member| member.is_up());
         let waits = |member: &Member| member.preparing.is_none() && member.answering.is_none();
         let asleep = up().all(|member| member.mode == Mode::Asleep && waits(member));
-        if self.turn > self.plan.turns
+        if self.turn > self.rests_at()
             && asleep
             && self.network.pending() == 0
             && !self.is_at_rest()

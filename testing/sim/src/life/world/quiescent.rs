@@ -87,14 +87,16 @@ impl World<'_> {
         self.checkers.judge(Some(&survivors))
     }
 
-    /// Returns all loans to their senders.
+    /// Returns all loans to their senders. A member that does not read is in no hurry to deliver
+    /// what it sent itself: it is lent messages by these steps, too, at worst one by each. A ring
+    /// has 16 at most.
     fn let_go(&mut self) -> Result<(), Finding> {
         let turn = self.turn;
-        for member in &self.members {
-            let engine = &member.engine;
-            engine.with_sink(|sink| sink.return_loans(turn, true));
-        }
-        for _ in 0..3 {
+        for _ in 0..20 {
+            for member in &self.members {
+                let engine = &member.engine;
+                engine.with_sink(|sink| sink.return_loans(turn, true));
+            }
             for member in self.up() {
                 member.engine.step(self.now);
             }

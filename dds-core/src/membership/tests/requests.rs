@@ -1,0 +1,111 @@
+//! Requests in rows, at the limits of their lengths, and in a proposal.
+
+use spindle_dds_transport::Rank;
+use spindle_dds_transport::sim::{Rng, SimFabric};
+
+use super::world::{World, endpoint, member};
+use crate::limits::{REASON_LEN_MAX, REQUEST_LEN_MAX, REQUESTS_LEN_FEW, REQUESTS_LEN_MAX};
+use crate::membership::merge::Merge;
+use crate::membership::proposal::ReadRequest;
+use crate::membership::protocol::shortened;
+use crate::membership::row::Text;
+use crate::membership::*;
+
+const ID: MemberId = MemberId(1);
+
+fn update(number: u64, info: usize) -> Update {
+    let mut large = endpoint(&mut Rng::new(0));
+    large.info = vec![8; info];
+    Update {
+        member: ID,
+        number,
+        put: vec![(1, large)],
+        remove: Vec::new(),
+        notes: Notes::default(),
+    }
+}
+
+/// An update that takes this many bytes in a row: from 300 to 16,400, so that the length of its
+/// information is two bytes, or more than 20,000, so that it is three.
+fn update_of(number: u64, len: usize) -> Request {
+    let encoded = |info: usize| {
+        let request = Request::Update(update(number, info));
+        // A byte says how the request is written.
+        postcard::to_allocvec(&request).unwrap().len() + 1
+    };
+    let info = if len > 20_000 { 1 << 14 } else { 200 };
+    let request = Request::Update(update(number, info + len - encoded(info)));
+    assert_eq!(postcard::to_allocvec(&request).unwrap().len() + 1, len);
+    request
+}
+
+/// A lonely member that has published these requests.
+fn publishing(requests: Vec<Request>) -> Membership<SimFabric> {
+    let mut world = World::of(vec![member(ID.0, &mut Rng::new(0))]);
+    let mut membership = world.nodes.remove(0).membership;
+    requests.into_iter().for_each(|it| membership.request(it));
+    membership.publish_requests();
+    membership
+}
+
+/// Number of requests in its row, and their length.
+fn published(requests: Vec<Request>) -> (usize, u64) {
+    let membership = publishing(requests);
+    let len = membership.rows.len(membership.me(), Text::Request);
+    (membership.requests_published, len)
+}
+
+#[test]
+fn a_request_is_published_whole_up_to_the_longest() {
+    let (count, len) = published(vec![update_of(1, REQUEST_LEN_MAX)]);
+    assert_eq!((count, len), (1, REQUEST_LEN_MAX as u64));
+    let (count, len) = published(vec![update_of(1, REQUEST_LEN_MAX + 1)]);
+    assert!(count == 1 && len < 100, "{len}");
+}
+
+#[test]
+fn requests_are_published_as_long_as_there_is_room_in_the_row() {
+    let rest = REQUESTS_LEN_FEW;
+    let (count, len) = published(vec![update_of(1, REQUEST_LEN_MAX), update_of(2, rest)]);
+    assert_eq!((count, len), (2, REQUESTS_LEN_MAX as u64));
+    let (count, len) = published(vec![update_of(1, REQUEST_LEN_MAX), update_of(2, rest + 1)]);
+    assert_eq!((count, len), (1, REQUEST_LEN_MAX as u64));
+    let several = (1..=9).map(|number| update_of(number, 1000)).collect();
+    assert_eq!(published(several), (9, 9000));
+}
+
+/// A view has the first `updates` updates of its member.
+fn view(updates: u64) -> View {
+    let member = Member {
+        updates,
+        ..member(ID.0, &mut Rng::new(0))
+    };
+    View::first(member).unwrap()
+}
+
+/// Numbers of the updates that a proposal takes, of these that are requested.
+fn taken(view: &View, requested: &[u64]) -> Result<Vec<u64>, Rank> {
+    let mut merge = Merge::new(view);
+    for number in requested {
+        let request = Request::Update(update(*number, 1));
+        merge.add(&[(Rank(0), ReadRequest::Whole(request))])?;
+    }
+    let updates = merge.into_proposal().updates;
+    Ok(updates.iter().map(|update| update.number).collect())
+}
+
+#[test]
+fn an_update_is_taken_once_and_in_its_turn() {
+    let view = view(3);
+    assert_eq!(taken(&view, &[3, 4, 4, 5]), Ok(vec![4, 5]));
+    assert_eq!(taken(&view, &[5]), Err(Rank(0)));
+    assert_eq!(taken(&view, &[4, 6]), Err(Rank(0)));
+}
+
+#[test]
+fn a_cause_is_cut_where_a_character_ends() {
+    let short = "é".repeat(REASON_LEN_MAX / 2);
+    assert_eq!(shortened(&short), short);
+    let long = format!("a{short}");
+    assert_eq!(shortened(&long), long[..REASON_LEN_MAX - 1]);
+}
