@@ -118,15 +118,24 @@ impl EntityBase {
     }
 
     /// For operations that need an enabled entity.
+    #[inline]
     pub(crate) fn ready(&self) -> Result<()> {
         if self.usable_in.load(Ordering::Acquire) == fork::number() {
             return Ok(());
         }
-        self.alive()?;
-        Err(Error::NotEnabled(format!(
-            "{} is disabled; call enable() on its participant first",
-            self.what
-        )))
+        Err(self.unready())
+    }
+
+    /// Why it cannot be used.
+    #[cold]
+    fn unready(&self) -> Error {
+        match self.alive() {
+            Err(error) => error,
+            Ok(()) => Error::NotEnabled(format!(
+                "{} is disabled; call enable() on its participant first",
+                self.what
+            )),
+        }
     }
 
     #[cold]

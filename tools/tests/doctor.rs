@@ -172,7 +172,7 @@ fn a_directory_that_others_may_use_is_unfit() {
     std::fs::set_permissions(home.path(), mode).expect("set");
     let (code, said, _) = doctor(&["--directory", home.path().to_str().expect("text")]);
     assert!(
-        said.contains("UNFIT") && said.contains("chmod 700"),
+        said.contains("ERROR") && said.contains("chmod 700"),
         "{said}"
     );
     assert_eq!(code, 1);

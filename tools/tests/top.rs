@@ -14,6 +14,7 @@ use perf::Probe;
 
 const PART: &str = "SPINDLE_TEST_TOP_PART";
 const DIRECTORY: &str = "SPINDLE_TEST_TOP_DIRECTORY";
+const LIMIT_MS: &str = "SPINDLE_TEST_TOP_LIMIT_MS";
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// This program once more, as another participant; ended with the test.
@@ -21,11 +22,16 @@ struct Part(Child);
 
 impl Part {
     fn start(part: &str, directory: &Path) -> Self {
+        Self::start_with(part, directory, &[])
+    }
+
+    fn start_with(part: &str, directory: &Path, variables: &[(&str, &str)]) -> Self {
         let program = std::env::current_exe().expect("this program");
         let child = Command::new(program)
             .args(["--exact", "a_part_of_the_test", "--nocapture"])
             .env(PART, part)
             .env(DIRECTORY, directory)
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn();
@@ -51,8 +57,10 @@ fn a_part_of_the_test() {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         std::process::exit(0);
     });
+    let limit_ms = std::env::var(LIMIT_MS).unwrap_or_else(|_| "10000".to_owned());
     let participant = DomainParticipant::builder(0)
         .property("spindle.directory", &directory)
+        .property("spindle.failure.limit_ms", &limit_ms)
         .property("spindle.topic.Flow.subgroup", "1")
         .property("spindle.topic.Held.subgroup", "2")
         .disabled()
@@ -139,9 +147,13 @@ fn read(participant: &DomainParticipant) {
 
 fn top(directory: &Path, arguments: &[&str]) -> (bool, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_spindle"))
-        .args(["top", "--patience-ms", "20000", "--directory"])
+        .args(["top", "--directory"])
         .arg(directory)
         .args(arguments)
+        .args(match arguments.contains(&"--patience-ms") {
+            true => &[][..],
+            false => &["--patience-ms", "20000"],
+        })
         .stdin(Stdio::null())
         .output()
         .expect("spindle starts");
@@ -184,6 +196,9 @@ fn seen(scene: &Value, [writer, reader]: [u32; 2]) -> Option<()> {
     let entry = blocked.find(|entry| entry["what"] == "room")?;
     let named = entry["participant"] == writer && entry["by"] == serde_json::json!([reader]);
     let why = entry["why"].as_str()?;
+    let mut late = scene["late"].as_array()?.iter();
+    let holds = late.find(|it| it["with"] == "release" && it["member"] == reader)?;
+    holds["for_s"].as_f64().filter(|for_s| *for_s >= 0.5)?;
     (named && why.contains("does not take from its reader of Held")).then_some(())
 }
 
@@ -219,6 +234,62 @@ fn rates_of_writers_and_readers_that_block_them_are_shown() {
     drop(parts);
     let scene = once(&directory);
     assert_eq!(scene["participants"], serde_json::json!([]));
+}
+
+/// A stopped process sends no heartbeats: it is named before it is suspected.
+#[test]
+fn a_member_without_heartbeats_is_shown_as_late() {
+    let home = tempfile::tempdir().expect("a directory");
+    let directory = home.path().join("domains");
+    let limit = [(LIMIT_MS, "15000")];
+    let parts = ["writer", "reader"].map(|part| Part::start_with(part, &directory, &limit));
+    let [writer, reader] = parts.each_ref().map(|part| part.0.id());
+    let deadline = Instant::now() + PATIENCE;
+    while seen(&once(&directory), [writer, reader]).is_none() {
+        assert!(Instant::now() < deadline, "they do not meet");
+    }
+    let signal = |name: &str| {
+        let sent = Command::new("kill")
+            .args([name, &reader.to_string()])
+            .status();
+        assert!(sent.expect("kill runs").success());
+    };
+    signal("-STOP");
+    let arguments = [
+        "--once",
+        "--json",
+        "--interval",
+        "0.1",
+        "--patience-ms",
+        "500",
+    ];
+    let late = loop {
+        let (done, out, said) = top(&directory, &arguments);
+        assert!(done && Instant::now() < deadline, "{out}{said}");
+        let scene: Value = serde_json::from_str(&out).expect("JSON");
+        let mut late = scene["late"].as_array().expect("a list").iter();
+        if let Some(late) = late.find(|it| it["with"] == "heartbeat") {
+            break late.clone();
+        }
+    };
+    signal("-CONT");
+    let names = |name: &Value, pid: u32| {
+        let name = name.as_str().unwrap_or_default();
+        name.ends_with(&format!("/{pid}"))
+    };
+    assert!(names(&late["member"], reader), "{late:#}");
+    assert!(names(&late["seen_by"][0], writer), "{late:#}");
+    assert!(
+        late["why"]
+            .as_str()
+            .is_some_and(|why| why.contains("no heartbeat for")),
+        "{late:#}"
+    );
+    // Two intervals of a third of the limit.
+    assert!(
+        late["for_s"].as_f64().is_some_and(|for_s| for_s > 10.0),
+        "{late:#}"
+    );
 }
 
 #[test]

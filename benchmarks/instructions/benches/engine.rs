@@ -71,7 +71,7 @@ impl Sink<HybridSegment> for Touch {
 
 type Node = Engine<HybridSegment, Touch>;
 
-/// A sender and a receiver.
+/// A sender and a receiver. Boxed, so that no bench counts the instructions that move them.
 struct World {
     sender: Node,
     subgroup: Arc<SubgroupHandle<HybridSegment>>,
@@ -100,11 +100,11 @@ fn subgroup(subgroup: SubgroupId) -> SubgroupSpec {
 }
 
 impl World {
-    fn new(size: u32) -> Self {
+    fn new(size: u32) -> Box<Self> {
         Self::with_subgroups(size, 1)
     }
 
-    fn with_subgroups(size: u32, subgroups: u32) -> Self {
+    fn with_subgroups(size: u32, subgroups: u32) -> Box<Self> {
         let subgroups = SUBGROUP.0..SUBGROUP.0 + subgroups;
         let subgroups: Vec<_> = subgroups.map(|it| subgroup(SubgroupId(it))).collect();
         let (stations, nodes) =
@@ -114,13 +114,13 @@ impl World {
             unreachable!("two engines");
         };
         let subgroup = sender.handle().subgroup(SUBGROUP).expect("a subgroup");
-        let world = Self {
+        let world = Box::new(Self {
             sender,
             subgroup,
             receiver,
             size,
             _stations: stations,
-        };
+        });
         for _ in 0..WARM_UP {
             (0..BATCH).for_each(|_| world.publish());
             world.settle();
@@ -153,19 +153,19 @@ impl World {
     }
 }
 
-fn with_one(size: u32) -> World {
+fn with_one(size: u32) -> Box<World> {
     let world = World::new(size);
     world.publish();
     world
 }
 
-fn with_batch(size: u32) -> World {
+fn with_batch(size: u32) -> Box<World> {
     let world = World::new(size);
     (0..BATCH).for_each(|_| world.publish());
     world
 }
 
-fn with_batch_delivered(size: u32) -> World {
+fn with_batch_delivered(size: u32) -> Box<World> {
     let world = with_batch(size);
     world.deliver(BATCH);
     world
@@ -175,14 +175,14 @@ fn with_batch_delivered(size: u32) -> World {
 #[bench::bytes_8(args = (8), setup = World::new)]
 #[bench::bytes_1024(args = (1024), setup = World::new)]
 #[bench::bytes_10240(args = (10240), setup = World::new)]
-fn publish(world: World) -> World {
+fn publish(world: Box<World>) -> Box<World> {
     world.publish();
     world
 }
 
 #[library_benchmark]
 #[bench::bytes_128(args = (128), setup = World::new)]
-fn publish_64(world: World) -> World {
+fn publish_64(world: Box<World>) -> Box<World> {
     (0..BATCH).for_each(|_| world.publish());
     world
 }
@@ -191,14 +191,14 @@ fn publish_64(world: World) -> World {
 #[bench::bytes_8(args = (8), setup = with_one)]
 #[bench::bytes_1024(args = (1024), setup = with_one)]
 #[bench::bytes_10240(args = (10240), setup = with_one)]
-fn deliver(world: World) -> World {
+fn deliver(world: Box<World>) -> Box<World> {
     world.deliver(1);
     world
 }
 
 #[library_benchmark]
 #[bench::bytes_128(args = (128), setup = with_batch)]
-fn deliver_64(world: World) -> World {
+fn deliver_64(world: Box<World>) -> Box<World> {
     world.deliver(BATCH);
     world
 }
@@ -206,20 +206,20 @@ fn deliver_64(world: World) -> World {
 // The sender's own step after a batch has been delivered.
 #[library_benchmark]
 #[bench::bytes_128(args = (128), setup = with_batch_delivered)]
-fn settle_64(world: World) -> World {
+fn settle_64(world: Box<World>) -> Box<World> {
     world.sender.step(0);
     world
 }
 
 #[library_benchmark]
 #[bench::receiver(args = (128), setup = World::new)]
-fn idle_step(world: World) -> World {
+fn idle_step(world: Box<World>) -> Box<World> {
     world.receiver.step(0);
     world
 }
 
 /// Nothing has happened for long.
-fn at_rest(subgroups: u32) -> World {
+fn at_rest(subgroups: u32) -> Box<World> {
     let world = World::with_subgroups(128, subgroups);
     for _ in 0..LOOKS_IN_VAIN {
         assert!(!world.receiver.step_briefly(0).expect("mine").progress);
@@ -231,7 +231,7 @@ fn at_rest(subgroups: u32) -> World {
 #[library_benchmark]
 #[bench::epochs_1(args = (1), setup = at_rest)]
 #[bench::epochs_50(args = (50), setup = at_rest)]
-fn rest_step(world: World) -> World {
+fn rest_step(world: Box<World>) -> Box<World> {
     world.receiver.step_briefly(0);
     world
 }
@@ -240,7 +240,7 @@ fn rest_step(world: World) -> World {
 #[library_benchmark]
 #[bench::epochs_1(args = (1), setup = at_rest)]
 #[bench::epochs_50(args = (50), setup = at_rest)]
-fn last_step(world: World) -> World {
+fn last_step(world: Box<World>) -> Box<World> {
     world.receiver.step(0);
     world
 }

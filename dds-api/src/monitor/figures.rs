@@ -8,7 +8,7 @@ use spindle_dds_transport::hybrid::PeerPath;
 use crate::error::{Error, Result};
 
 /// Version of the figures. It rises with every change of this file's types.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The state of a participant. Counters begin when it is enabled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

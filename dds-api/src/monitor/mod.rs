@@ -20,6 +20,8 @@ pub use client::{Monitor, ObservedMember};
 pub use figures::{
     Latencies, MemberFigures, ParticipantFigures, TopicFigures, VERSION, WaitFigures,
 };
+/// What a participant knows of the heartbeats of the others.
+pub use spindle_dds_core::membership::{DetectorFigures, HeartbeatFigures};
 /// The state and the counters of an engine.
 pub use spindle_dds_core::{
     BatchHistogram, Counters, DeliveryClass, DeliveryWait, EpochPhase, Figures, RingFigures,

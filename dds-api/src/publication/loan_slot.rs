@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use spindle_dds_core::{CommitMeta, Committed, DeliveryClass, MessageKind};
+use spindle_dds_core::{CommitMeta, DeliveryClass, MessageKind};
 use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_qos::Duration;
 
@@ -132,14 +132,16 @@ impl LoanSlot {
             key,
             timestamp,
         };
-        let sent = match &writer.side.limits {
-            None => send(writer, claim, message)?,
-            Some(limits) => send_within(limits, writer, claim, &mut self.permit, message)?,
+        let Some(limits) = &writer.side.limits else {
+            return match send(writer, claim, message)? {
+                Some(index) => {
+                    let committed = Some(claim.committed(index));
+                    Ok(writer.receipt(committed, claim.returns()))
+                }
+                None => writer.drop_sample(),
+            };
         };
-        match sent {
-            Some(committed) => Ok(writer.receipt(Some(committed), claim.returns())),
-            None => writer.drop_sample(),
-        }
+        send_within(limits, writer, claim, &mut self.permit, message)
     }
 
     /// Withdraws what was not sent.
@@ -165,13 +167,10 @@ struct Message {
     timestamp: i64,
 }
 
+/// Returns the index of the message, and moves nothing larger: it is on the path of each sample.
 /// `None` if a BEST_EFFORT writer finds no room.
 #[inline(always)]
-fn send(
-    writer: &WriterCore,
-    claim: &mut WriterClaim,
-    message: Message,
-) -> Result<Option<Committed>> {
+fn send(writer: &WriterCore, claim: &mut WriterClaim, message: Message) -> Result<Option<u64>> {
     let port = writer.port()?;
     let meta = CommitMeta {
         kind: message.kind,
@@ -183,15 +182,15 @@ fn send(
         key_hash: message.key.0,
         skipped: writer.take_unannounced(),
     };
-    let Some(index) = port.commit(claim, message.used, &meta, || writer.patience())? else {
+    let index = port.commit(claim, message.used, &meta, || writer.patience())?;
+    if index.is_none() {
         let unannounced = &writer.side.unannounced;
         unannounced.fetch_add(meta.skipped.into(), Ordering::Relaxed);
-        return Ok(None);
-    };
-    Ok(Some(claim.committed(index)))
+    }
+    Ok(index)
 }
 
-/// The same within RESOURCE_LIMITS.
+/// The same within RESOURCE_LIMITS, to the receipt.
 #[inline(never)]
 fn send_within(
     limits: &Limits,
@@ -199,7 +198,7 @@ fn send_within(
     claim: &mut WriterClaim,
     permit: &mut Option<SamplePermit>,
     message: Message,
-) -> Result<Option<Committed>> {
+) -> Result<Receipt> {
     let (name, _on_its_way) = match &writer.side.keys {
         None => (message.key, None),
         Some(keys) => {
@@ -211,21 +210,22 @@ fn send_within(
     let permit = match permit.take() {
         None => None,
         Some(permit) => match writer.name_instance(limits, permit, name)? {
-            None => return Ok(None),
+            None => return writer.drop_sample(),
             permit => permit,
         },
     };
-    let sent = send(writer, claim, message)?;
-    if let Some(committed) = &sent {
-        settle(
-            limits,
-            permit,
-            message.kind,
-            name,
-            claim.position(committed),
-        );
-    }
-    Ok(sent)
+    let Some(index) = send(writer, claim, message)? else {
+        return writer.drop_sample();
+    };
+    let committed = claim.committed(index);
+    settle(
+        limits,
+        permit,
+        message.kind,
+        name,
+        claim.position(&committed),
+    );
+    Ok(writer.receipt(Some(committed), claim.returns()))
 }
 
 /// RESOURCE_LIMITS after a message was sent.

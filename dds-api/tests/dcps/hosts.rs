@@ -4,15 +4,18 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds::qos::{DataWriterQos, History};
-use spindle_dds::{DomainParticipant, Error, ParticipantBuilder, PeerPath, ReturnCode, testing};
+use spindle_dds::{
+    DomainParticipant, Error, ParticipantBuilder, PeerPath, ReturnCode, Sample, testing,
+};
 use spindle_dds_transport::shm::{DomainRegistry, DomainState, MemberEntry, ViewDecision, host_id};
 
+use crate::flight::State;
 use crate::meeting::{
     Meeting, reader, reliable_writer, state, take, until, wait_for_members, writer, writer_with,
 };
@@ -124,28 +127,64 @@ fn what_was_under_way_to_another_host_comes_once_after_a_return() {
         one.enable().expect("it is let in");
     }
     wait_for_members(&[stays.clone(), other.clone(), goes.clone()], 3);
-    for round in 0..5 {
-        let numbers = round * SAMPLES..(round + 1) * SAMPLES;
-        let mut receipts = Vec::new();
-        for number in numbers.clone() {
-            receipts.push(own.write(&state(1, number)).expect("it comes back"));
+    let over = AtomicBool::new(false);
+    // What another thread writes all the time stays in its order, too.
+    let write_on = || {
+        let mut numbers = 0..;
+        while !over.load(Ordering::Relaxed) {
+            let number = numbers.next().expect("a number");
+            own.write(&state(2, number)).expect("it comes back");
         }
-        testing::fail(&goes, "this is a test").expect("enabled");
-        for receipt in [&receipts[0], &receipts[receipts.len() - 1]] {
-            own.wait_for(receipt, spindle_dds::Duration::INFINITE)
-                .expect("it is received at last");
+        numbers.start
+    };
+    let mut beside = Vec::new();
+    let take_next = |beside: &mut Vec<u32>| {
+        let data = |sample: Sample<'_, State>| {
+            let data = sample.info().valid_data.then(|| sample.data());
+            data.map(|data| data.expect("data"))
+        };
+        let next = take(&heard, 1, data).pop().flatten()?;
+        if next.icao == 2 {
+            beside.push(next.number);
         }
-        until("it is back", || {
-            let status = goes.membership_status().expect("alive");
-            status.is_member && status.total_count == round as i32 + 1
+        Some((next.icao, next.number))
+    };
+    let written = thread::scope(|scope| {
+        let writing = scope.spawn(write_on);
+        for round in 0..5 {
+            let numbers = round * SAMPLES..(round + 1) * SAMPLES;
+            let mut receipts = Vec::new();
+            for number in numbers.clone() {
+                receipts.push(own.write(&state(1, number)).expect("it comes back"));
+            }
+            testing::fail(&goes, "this is a test").expect("enabled");
+            let mut come = Vec::new();
+            while come.last() != Some(&(numbers.end - 1)) {
+                let own = take_next(&mut beside).filter(|(icao, _)| *icao == 1);
+                come.extend(own.map(|(_, number)| number));
+            }
+            assert_eq!(come, numbers.collect::<Vec<_>>());
+            until("it is back", || {
+                let status = goes.membership_status().expect("alive");
+                status.is_member && status.total_count == round as i32 + 1
+            });
+            for receipt in [&receipts[0], &receipts[receipts.len() - 1]] {
+                own.wait_for(receipt, spindle_dds::Duration::INFINITE)
+                    .expect("it is received");
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        // A full reader would hold the writer back.
+        until("it has written all", || {
+            let _ = heard.read(1).is_ok() && take_next(&mut beside).is_some();
+            writing.is_finished()
         });
-        let mut come = Vec::new();
-        while come.last() != Some(&(numbers.end - 1)) {
-            let some = take(&heard, 1, |it| it.data().ok().map(|it| it.number));
-            come.extend(some.into_iter().flatten());
-        }
-        assert_eq!(come, numbers.collect::<Vec<_>>());
+        writing.join().expect("no panic")
+    });
+    while beside.last() != Some(&(written - 1)) {
+        take_next(&mut beside);
     }
+    assert_eq!(beside, (0..written).collect::<Vec<_>>());
     assert_eq!(heard.sample_lost_status().expect("alive").total_count, 0);
     assert_eq!(goes.membership_status().expect("alive").samples_gone, 0);
 }

@@ -73,6 +73,16 @@ fn a_monitor_receives_the_figures_of_each_participant() {
     assert_eq!((sender.view, sender.members.len()), (receiver.view, 2));
     let subgroup = &receiver.engine.subgroups[0];
     assert_eq!((subgroup.delivered, subgroup.members.len()), (100, 2));
+    assert_eq!(subgroup.received, [subgroup.received_num; 2]);
+    for figures in &told {
+        let detector = figures.engine.detector.as_ref().expect("in a view");
+        let [other] = detector.heartbeats[..] else {
+            panic!("{detector:?}");
+        };
+        let other = &figures.members[usize::from(other.member)];
+        assert_ne!(other.member, figures.member);
+        assert_eq!(detector.interval_ns, detector.timeout_ns / 3);
+    }
     for participant in participants {
         participant.close().expect("it leaves");
     }

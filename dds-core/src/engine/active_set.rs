@@ -130,6 +130,7 @@ impl ActiveSet {
     }
 
     /// The subgroup of this activity whose turn it is, round robin.
+    #[inline]
     pub(crate) fn next_in_turn(&mut self, activity: Activity) -> Option<usize> {
         let at = self.next(self.turn, activity);
         let at = at.or_else(|| self.next(0, activity))?;

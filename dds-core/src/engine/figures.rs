@@ -5,6 +5,8 @@ use spindle_dds_transport::Fabric;
 
 use crate::counters::Counters;
 use crate::engine::Engine;
+use crate::engine::views::Views;
+use crate::membership::DetectorFigures;
 use crate::sink::Sink;
 use crate::subgroup::{SubgroupFigures, SubgroupState};
 
@@ -17,6 +19,8 @@ pub struct Figures {
     pub writers: Vec<WriterFigures>,
     /// Its subgroups that have an epoch, by ascending id.
     pub subgroups: Vec<SubgroupFigures>,
+    /// What it knows of the heartbeats of its view; `None` between two views.
+    pub detector: Option<DetectorFigures>,
 }
 
 /// Totals of a writer.
@@ -47,6 +51,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
             counters: self.participant().shared.counters.snapshot(),
             writers: state.seqs.published().map(writer).collect(),
             subgroups,
+            detector: state.views.as_ref().and_then(Views::detector_figures),
         }
     }
 }

@@ -21,8 +21,8 @@ use crate::engine::subgroups::Subgroups;
 use crate::engine::{Engine, State, StepScope};
 use crate::ids::SubgroupId;
 use crate::membership::{
-    Action, Finish, MemberId, Membership, OpenRequest, OutReason, Refusal, Request, Rules,
-    SubgroupEnds, Touched, Trim, View,
+    Action, DetectorFigures, Finish, MemberId, Membership, OpenRequest, OutReason, Refusal,
+    Request, Rules, SubgroupEnds, Touched, Trim, View,
 };
 use crate::sink::{EngineEvent, Sink};
 use crate::spec::SpecError;
@@ -34,6 +34,16 @@ pub(crate) struct Views<F> {
     id: MemberId,
     rules: Rules,
     phase: Phase<F>,
+}
+
+impl<F: Fabric> Views<F> {
+    /// What this participant knows of heartbeats; `None` between two views.
+    pub(crate) fn detector_figures(&self) -> Option<DetectorFigures> {
+        match &self.phase {
+            Phase::In(membership) => Some(membership.detector_figures()),
+            _ => None,
+        }
+    }
 }
 
 enum Phase<F> {

@@ -1,5 +1,6 @@
 //! Failure detection by heartbeats, for failures that neither the kernel nor the fabric report.
 
+use serde::{Deserialize, Serialize};
 use spindle_dds_transport::Rank;
 
 /// Times of failure detection.
@@ -17,6 +18,37 @@ impl Detection {
     pub const fn interval_ns(self) -> u64 {
         self.timeout_ns / 3
     }
+}
+
+/// What a member knows of heartbeats, for tools that show which member is late.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DetectorFigures {
+    /// Time between two heartbeats of a member that is in time.
+    pub interval_ns: u64,
+    /// The heartbeat timeout of the configuration.
+    pub timeout_ns: u64,
+    /// The heartbeat timeout under the present load of the group; at least `timeout_ns`.
+    pub allowed_ns: u64,
+    /// Longest time of late between two steps of the reporting member itself.
+    pub own_gap_ns: u64,
+    /// Heartbeats of the other members, by rank.
+    pub heartbeats: Vec<HeartbeatFigures>,
+}
+
+/// A member's heartbeat, as another member has seen it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeartbeatFigures {
+    /// The member's rank in the view.
+    pub member: u16,
+    /// Whether it has sent a heartbeat in this view.
+    pub has_begun: bool,
+    /// Time from its last heartbeat, or from the beginning of the view, to the last step of the
+    /// reporting member.
+    pub silent_ns: u64,
+    /// Longest time of late between two of its heartbeats; 0 before the second.
+    pub gap_ns: u64,
+    /// Whether the reporting member suspects it.
+    pub is_suspected: bool,
 }
 
 /// Heartbeats of the other members, as this member has seen them.
@@ -169,6 +201,29 @@ impl Detector {
         }
     }
 
+    /// What is known of the heartbeats of the other members; of each rank, whether it is suspected.
+    pub(super) fn figures(&self, me: Rank, is_suspected: impl Fn(Rank) -> bool) -> DetectorFigures {
+        // Nothing is known of the time since then.
+        let polled_at_ns = self.polled_at_ns.unwrap_or(0);
+        let others = (0..).map(Rank).zip(&self.heartbeats);
+        let others = others.filter(|(rank, _)| *rank != me);
+        DetectorFigures {
+            interval_ns: self.detection.interval_ns(),
+            timeout_ns: self.detection.timeout_ns,
+            allowed_ns: self.allowed_ns,
+            own_gap_ns: self.own_gap_ns,
+            heartbeats: others
+                .map(|(rank, heartbeat)| HeartbeatFigures {
+                    member: rank.0,
+                    has_begun: heartbeat.value != 0,
+                    silent_ns: polled_at_ns.saturating_sub(heartbeat.new_at_ns),
+                    gap_ns: heartbeat.gap_ns,
+                    is_suspected: is_suspected(rank),
+                })
+                .collect(),
+        }
+    }
+
     /// Time of the next heartbeat: the latest time for the next step.
     pub(super) fn next_heartbeat_at_ns(&self) -> u64 {
         self.heartbeat_sent_at_ns
@@ -264,6 +319,44 @@ mod tests {
         // Each heartbeat takes as long as the timeout: three times the interval.
         assert_eq!(late_after(5, TIMEOUT_NS), 3 * TIMEOUT_NS + 10);
         assert_eq!(late_after(5, 7 * TIMEOUT_NS), LOAD_MAX * TIMEOUT_NS + 10);
+    }
+
+    #[test]
+    fn figures_tell_how_late_each_other_member_is() {
+        let detection = Detection {
+            timeout_ns: TIMEOUT_NS,
+            preparation_ns: 0,
+        };
+        let mut detector = Detector::new(detection, 4);
+        // Member 1 beats in time, member 2 stops at 200, and member 3 never begins.
+        for now in (0..=500).step_by(50) {
+            detector.poll(now);
+            detector.lateness(Rank(1), 1 + now / 100, now);
+            detector.lateness(Rank(2), 1 + now.min(200) / 100, now);
+            detector.lateness(Rank(3), 0, now);
+        }
+        let figures = detector.figures(Rank(0), |rank| rank == Rank(2));
+        let told: Vec<_> = figures
+            .heartbeats
+            .iter()
+            .map(|it| {
+                (
+                    it.member,
+                    it.has_begun,
+                    it.silent_ns,
+                    it.gap_ns,
+                    it.is_suspected,
+                )
+            })
+            .collect();
+        let right = [
+            (1, true, 0, 100, false),
+            (2, true, 300, 100, true),
+            (3, false, 500, 0, false),
+        ];
+        assert_eq!(told, right);
+        assert_eq!((figures.interval_ns, figures.timeout_ns), (100, TIMEOUT_NS));
+        assert_eq!(figures.own_gap_ns, 50);
     }
 
     #[test]

@@ -39,7 +39,7 @@ mod view;
 
 pub use asking::OpenRequest;
 pub use delivered::{DeliveredCounts, DeliveredHistory};
-pub use detector::Detection;
+pub use detector::{Detection, DetectorFigures, HeartbeatFigures};
 pub use proposal::{
     Notes, Proposal, Refusal, Removal, RemovalReason, Request, RequestId, Touched, Trim, Update,
 };

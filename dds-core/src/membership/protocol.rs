@@ -6,7 +6,7 @@ use std::sync::Arc;
 use spindle_dds_transport::{Fabric, FailureCause, PeerSet, Rank};
 
 use super::asking::OpenRequest;
-use super::detector::{Detection, Detector, Lateness, is_load};
+use super::detector::{Detection, Detector, DetectorFigures, Lateness, is_load};
 use super::preparing::{Announced, Announcer};
 use super::proposal::{Proposal, Refusal, Request, Touched, Trim};
 use super::row::{Level, Rows};
@@ -287,6 +287,12 @@ impl<F: Fabric> Membership<F> {
     /// Takes the requests that the end of the view refuses, with the reasons, in their order.
     pub fn take_refused(&mut self) -> Vec<(Request, Refusal)> {
         core::mem::take(&mut self.refused)
+    }
+
+    /// What this member knows of the heartbeats of the others.
+    pub fn detector_figures(&self) -> DetectorFigures {
+        let is_suspected = |rank| self.suspected.contains(rank);
+        self.detector.figures(self.me, is_suspected)
     }
 
     /// Suspected members, with the causes.

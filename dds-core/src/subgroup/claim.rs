@@ -129,7 +129,7 @@ impl<F: Fabric> Claim<F> {
 
     /// Claims again in the same epoch and class, like [`SubgroupHandle::claim`], but reuses the
     /// claim's count of the epoch. An open claim is withdrawn first.
-    #[inline]
+    #[inline(always)]
     pub fn renew(&mut self, len: u32) -> Result<(), ClaimError> {
         self.withdraw();
         self.reserved = self.subgroup.reserve(self.class, len)?;
@@ -211,7 +211,7 @@ impl<F: Fabric> Claim<F> {
     /// publishes the [`header`](Self::header) or [writes](Self::write) it, and for a thread that
     /// has entered the gate before. Until then the epoch must not be wedged: the thread that wedges
     /// it takes the committed messages for complete.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin_commit(
         &mut self,
         status: u32,

@@ -35,6 +35,9 @@ pub struct SubgroupFigures {
     pub unready: Vec<u16>,
     /// Sequence number below which every message has been received here.
     pub received_num: u64,
+    /// The same of each member, by rank in the epoch, as far as known here and at most
+    /// `received_num`.
+    pub received: Vec<u64>,
     /// Sequence number below which every message has been received by all members, as far as known
     /// here.
     pub stable: u64,
@@ -91,6 +94,10 @@ pub struct RingFigures {
     pub sent: u64,
     /// Bytes of their payload.
     pub sent_bytes: u64,
+    /// Messages published, nulls included.
+    pub published: u64,
+    /// Published messages, nulls included, that all members have released.
+    pub released: u64,
     /// Members that have released the least; empty if all published messages are released by all.
     pub unreleased: Vec<u16>,
 }
@@ -109,6 +116,7 @@ impl<F: Fabric> SubgroupState<F> {
             },
             unready: self.unready(),
             received_num: self.received_num,
+            received: self.received_by_each(),
             stable: self.stable,
             delivered_num: self.delivered_num,
             delivered: self.delivered.0,
@@ -136,6 +144,17 @@ impl<F: Fabric> SubgroupState<F> {
         let least = least.filter(|least| *least < end);
         let theirs = values.iter().filter(|(_, value)| Some(*value) == least);
         theirs.map(|(place, _)| self.rank(*place)).collect()
+    }
+
+    /// The end of what each member has received in order, of what was received here.
+    fn received_by_each(&self) -> Vec<u64> {
+        let me = self.handle.fabric.me();
+        let end = self.received_num;
+        let of = |place: Rank| match place == me || self.sends_all(place) {
+            true => end,
+            false => self.received_by(place, end).min(end),
+        };
+        (0..self.members.len() as u16).map(Rank).map(of).collect()
     }
 
     fn unready(&self) -> Vec<u16> {
@@ -189,11 +208,15 @@ impl<F: Fabric> SubgroupState<F> {
         let spec = handle.columns.rings[class.index()]?.spec;
         let mine = handle.mine?;
         let (messages, bytes) = send_ring.in_use();
-        let unreleased = self.least(outgoing.published.index, |place| {
+        let released = |place: Rank| {
             let columns = &self.members[place.index()].columns;
             let word = columns.released(class.index(), mine);
-            Some(handle.fabric.row(place).load(word))
-        });
+            handle.fabric.row(place).load(word)
+        };
+        let published = outgoing.published.index;
+        let unreleased = self.least(published, |place| Some(released(place)));
+        let places = (0..self.members.len() as u16).map(Rank);
+        let least = places.map(released).min().unwrap_or(published);
         Some(RingFigures {
             class,
             messages_max: spec.messages,
@@ -202,6 +225,8 @@ impl<F: Fabric> SubgroupState<F> {
             bytes,
             sent: outgoing.published.real,
             sent_bytes: outgoing.bytes,
+            published,
+            released: least.min(published),
             unreleased,
         })
     }

@@ -247,24 +247,48 @@ impl ReleaseTracker {
         }
     }
 
+    #[inline]
     fn oldest(&self) -> u64 {
         // Read before `passed_real`: an older bound with a newer count is safe; the other order
         // would release a held message.
         let passed = self.passed.all.load(Ordering::Acquire);
         let passed_real = self.passed.real.load(Ordering::Acquire);
-        let mut real = self.released.real.load(Ordering::Relaxed);
-        let oldest = loop {
-            if real == passed_real {
-                break passed;
-            }
-            // Acquire: pairs with the releases in `end_hold`.
-            if self.holds(real).load(Ordering::Acquire) != 0 {
-                break self.slot(real).index.load(Ordering::Relaxed);
-            }
-            real += 1;
-        };
+        let real = self.first_held(self.released.real.load(Ordering::Relaxed), passed_real);
         self.released.real.store(real, Ordering::Release);
-        oldest
+        match real == passed_real {
+            true => passed,
+            false => self.slot(real).index.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The first held message from `from` on; `end` if there is none below.
+    #[inline]
+    fn first_held(&self, from: u64, end: u64) -> u64 {
+        // Acquire: pairs with the releases in `end_hold`.
+        if from == end || self.holds(from).load(Ordering::Acquire) != 0 {
+            return from;
+        }
+        // Often only one was passed.
+        let from = from + 1;
+        if from == end {
+            return end;
+        }
+        self.first_held_of_many(from, end)
+    }
+
+    #[inline(never)]
+    fn first_held_of_many(&self, from: u64, end: u64) -> u64 {
+        // Acquire: as above.
+        let is_held = |holds: &AtomicU32| holds.load(Ordering::Acquire) != 0;
+        let count = usize::try_from(end - from).unwrap_or(usize::MAX);
+        let at = (from & (self.holds.len() as u64 - 1)) as usize;
+        let (wrapped, ahead) = self.holds.split_at(at);
+        let ahead = &ahead[..ahead.len().min(count)];
+        let free = ahead.iter().position(is_held).unwrap_or_else(|| {
+            let wrapped = &wrapped[..wrapped.len().min(count - ahead.len())];
+            ahead.len() + wrapped.iter().position(is_held).unwrap_or(wrapped.len())
+        });
+        from + free as u64
     }
 }
 

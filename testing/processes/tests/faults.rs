@@ -43,7 +43,7 @@ fn one_failure_of_a_call_costs_no_participant_anything() {
         "--call ppoll --errno ENOMEM --phase change",
         "--call recvmsg --errno ENOMEM --phase join --role B",
         "--call mmap(file) --errno ENOMEM --phase join --role B",
-        "--call read(file) --errno EIO --phase join --role C",
+        "--call openat --errno EMFILE --phase join --role B",
         "--call getsockopt --errno ENOBUFS --phase join --role B",
         "--call fcntl(lock) --errno ENOLCK --phase leave",
         "--call connect --errno ECONNREFUSED --phase join",
@@ -53,6 +53,14 @@ fn one_failure_of_a_call_costs_no_participant_anything() {
         let outcome = check(&format!("--first 1 {fault}"));
         assert_eq!(outcome["total"]["told"], 0, "{outcome}");
     }
+}
+
+/// An unreadable `/proc/PID/stat` has counted as the death of that process, so that a newcomer
+/// founded a second group.
+#[test]
+fn what_a_newcomer_cannot_read_disturbs_no_member() {
+    check("--first 1 --call openat --errno EACCES --phase join --role C");
+    check("--first 1 --call read(file) --errno EIO --phase join --role C");
 }
 
 #[test]

@@ -55,15 +55,16 @@ impl Domain {
         if !directory.join(format!("domain-{domain}.record")).exists() {
             return Self::NoMembers;
         }
-        match living(domain, directory) {
-            Ok(0) => Self::NoMembers,
-            Ok(count) => Self::Members(count),
+        match living_members(domain, directory) {
+            Ok(members) if members.is_empty() => Self::NoMembers,
+            Ok(members) => Self::Members(members.len()),
             Err(problem) => Self::Unusable(problem),
         }
     }
 }
 
-fn living(domain: u32, directory: &Path) -> Result<usize, String> {
+/// The members in the record. To be called if there is a record.
+pub(super) fn living_members(domain: u32, directory: &Path) -> Result<Vec<MemberEntry>, String> {
     // The entry of no member: it is in no view, so nothing is left behind.
     let me = MemberEntry {
         id: 0,
@@ -75,8 +76,8 @@ fn living(domain: u32, directory: &Path) -> Result<usize, String> {
     let state = DomainRegistry::open(domain, Some(directory), me)
         .and_then(|register| register.living_members());
     match state {
-        Ok(DomainState::Empty) => Ok(0),
-        Ok(DomainState::Present(members)) => Ok(members.len()),
+        Ok(DomainState::Empty) => Ok(Vec::new()),
+        Ok(DomainState::Present(members)) => Ok(members),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -3,14 +3,18 @@
 //! All files are read below a root, so that tests can invent machines. Files that cannot be read
 //! are skipped: a container may hide some.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::mounts::{GroupLimit, MEMORY, PIDS};
 use super::rdma::Rdma;
 
 /// The bit of CAP_IPC_LOCK (linux/capability.h), which allows a process to pin any memory.
 const CAP_IPC_LOCK: u32 = 14;
+/// Those of CAP_SYS_ADMIN and CAP_SYS_RESOURCE, to which RLIMIT_NPROC does not apply.
+const CAP_SYS: [u32; 2] = [21, 24];
 
 /// A machine, and this process's limits on it.
 #[derive(Debug, Clone, Serialize)]
@@ -22,12 +26,16 @@ pub(super) struct Machine {
     /// Runnable processes, averaged over the last minute.
     pub(super) load: Option<f64>,
     pub(super) memory_available_bytes: Option<u64>,
-    /// Memory limit of its control group.
-    pub(super) memory_max_bytes: Option<u64>,
+    /// The tightest memory limit of its control group and those above it.
+    pub(super) memory_group: Option<GroupLimit>,
     pub(super) huge_pages: HugePages,
-    /// Free bytes of /dev/shm.
+    /// Free bytes of /dev/shm, and all of them.
     pub(super) shm_free_bytes: Option<u64>,
+    pub(super) shm_bytes: Option<u64>,
     pub(super) limits: Limits,
+    pub(super) threads: Threads,
+    /// Most mappings of a process (vm.max_map_count).
+    pub(super) mappings_max: Option<u64>,
     /// The kernel's clock source, for example `tsc`.
     pub(super) clock: Option<String>,
     pub(super) rdma: Rdma,
@@ -50,8 +58,25 @@ pub(super) struct Limits {
     pub(super) open_files_hard: Limit,
     /// Size of a file, including files in memory.
     pub(super) file_size_bytes: Limit,
+    /// Threads of its user.
+    pub(super) user_threads: Limit,
     /// Whether it has CAP_IPC_LOCK.
     pub(super) may_pin_any: bool,
+    /// Whether `user_threads` does not apply to it, as it has CAP_SYS_RESOURCE or CAP_SYS_ADMIN.
+    pub(super) may_start_any: bool,
+}
+
+/// Threads, and limits of their number that are not of this process alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Threads {
+    /// Threads of this user.
+    pub(super) of_user: u64,
+    /// Threads of the machine.
+    pub(super) of_machine: Option<u64>,
+    /// The least of kernel.threads-max and kernel.pid_max.
+    pub(super) of_machine_max: Option<u64>,
+    /// The tightest limit of its control group and those above it.
+    pub(super) group: Option<GroupLimit>,
 }
 
 /// A limit; `None` for unlimited.
@@ -73,6 +98,8 @@ impl Machine {
         let kibibytes = |name| number_after(&meminfo, name).map(|found| found << 10);
         let shared = files.text("sys/kernel/mm/transparent_hugepage/shmem_enabled");
         let load = files.text("proc/loadavg");
+        let shm = rustix::fs::statvfs(root.join("dev/shm")).ok();
+        let bytes = |blocks: u64, of: &rustix::fs::StatVfs| blocks.saturating_mul(of.f_frsize);
         Self {
             kernel: files
                 .text("proc/sys/kernel/osrelease")
@@ -80,7 +107,7 @@ impl Machine {
             cores: files.cores(),
             load: load.and_then(|text| text.split_whitespace().next()?.parse().ok()),
             memory_available_bytes: kibibytes("MemAvailable:"),
-            memory_max_bytes: files.memory_max(),
+            memory_group: files.group_limit(MEMORY),
             huge_pages: HugePages {
                 total: number_after(&meminfo, "HugePages_Total:").unwrap_or(0),
                 free: number_after(&meminfo, "HugePages_Free:").unwrap_or(0),
@@ -90,10 +117,11 @@ impl Machine {
                     Some(rest.split_once(']')?.0.to_owned())
                 }),
             },
-            shm_free_bytes: rustix::fs::statvfs(root.join("dev/shm"))
-                .ok()
-                .map(|found| found.f_bavail.saturating_mul(found.f_frsize)),
+            shm_free_bytes: shm.as_ref().map(|it| bytes(it.f_bavail, it)),
+            shm_bytes: shm.as_ref().map(|it| bytes(it.f_blocks, it)),
             limits: files.limits(),
+            threads: files.threads(),
+            mappings_max: files.number("proc/sys/vm/max_map_count"),
             clock: files.text("sys/devices/system/clocksource/clocksource0/current_clocksource"),
             rdma: Rdma::read(&files),
         }
@@ -109,7 +137,7 @@ impl Machine {
 
 /// The kernel's files below a root.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Files<'a>(&'a Path);
+pub(super) struct Files<'a>(pub(super) &'a Path);
 
 impl Files<'_> {
     pub(super) fn path(self, name: &str) -> PathBuf {
@@ -144,11 +172,34 @@ impl Files<'_> {
         ranges.sum()
     }
 
-    fn memory_max(self) -> Option<u64> {
-        let groups = self.text("proc/self/cgroup")?;
-        let group = line_after(&groups, "0::")?.trim_start_matches('/');
-        let max = format!("sys/fs/cgroup/{group}/memory.max");
-        self.text(&max)?.parse().ok()
+    fn number(self, name: &str) -> Option<u64> {
+        self.text(name)?.parse().ok()
+    }
+
+    fn threads(self) -> Threads {
+        let user = rustix::process::geteuid().as_raw();
+        let is_of_user = |name: &String| {
+            let found = std::fs::metadata(self.path(&format!("proc/{name}")));
+            found.is_ok_and(|found| found.uid() == user)
+        };
+        let processes = self.names("proc").into_iter();
+        let processes = processes.filter(|name| name.parse::<u32>().is_ok());
+        let threads = processes.filter(is_of_user).filter_map(|name| {
+            let status = self.text(&format!("proc/{name}/status"))?;
+            number_after(&status, "Threads:")
+        });
+        // For example 0.50 0.40 0.30 2/150 4711: of 150 threads, 2 can run.
+        let load = self.text("proc/loadavg").unwrap_or_default();
+        let of_machine = load.split_whitespace().nth(3);
+        let of_machine = of_machine.and_then(|it| it.split_once('/')?.1.parse().ok());
+        let most = ["threads-max", "pid_max"];
+        let most = most.map(|name| self.number(&format!("proc/sys/kernel/{name}")));
+        Threads {
+            of_user: threads.sum(),
+            of_machine,
+            of_machine_max: most.into_iter().flatten().min(),
+            group: self.group_limit(PIDS),
+        }
     }
 
     fn limits(self) -> Limits {
@@ -161,23 +212,26 @@ impl Files<'_> {
         let status = self.text("proc/self/status").unwrap_or_default();
         let capabilities = line_after(&status, "CapEff:");
         let capabilities = capabilities.and_then(|bits| u64::from_str_radix(bits, 16).ok());
+        let has = |capability: u32| capabilities.is_some_and(|bits| bits >> capability & 1 == 1);
         Limits {
             memlock_bytes: limit("Max locked memory", 0),
             open_files: limit("Max open files", 0),
             open_files_hard: limit("Max open files", 1),
             file_size_bytes: limit("Max file size", 0),
-            may_pin_any: capabilities.is_some_and(|bits| bits >> CAP_IPC_LOCK & 1 == 1),
+            user_threads: limit("Max processes", 0),
+            may_pin_any: has(CAP_IPC_LOCK),
+            may_start_any: CAP_SYS.into_iter().any(has),
         }
     }
 }
 
 /// What follows a word that a line begins with.
-fn line_after<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+pub(super) fn line_after<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     let mut rests = text.lines().filter_map(|line| line.strip_prefix(word));
     rests.next().map(str::trim)
 }
 
-fn number_after(text: &str, word: &str) -> Option<u64> {
+pub(super) fn number_after(text: &str, word: &str) -> Option<u64> {
     let rest = line_after(text, word)?;
     rest.split_whitespace().next()?.parse().ok()
 }

@@ -24,6 +24,13 @@ pub(crate) struct DoctorOptions {
     /// Time for each contact to answer, in milliseconds.
     #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     pub(super) patience_ms: u64,
+    /// Other participants on this host, of each participant: limits are compared with what these
+    /// need. Default: those of the running domain, or 9.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(0..=255))]
+    pub(super) peers: Option<u64>,
+    /// Topics of the domain, likewise. Default: those of the running domain, or 10.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(0..=100_000))]
+    pub(super) topics: Option<u64>,
     /// Further requirements for the machine to be fit.
     #[arg(long, value_delimiter = ',')]
     pub(super) require: Vec<Requirement>,

@@ -6,8 +6,11 @@ use serde::Serialize;
 
 use super::contacts::ContactCheck;
 use super::domain::Domain;
-use super::findings::{Finding, Mark};
+use super::findings::{Finding, Level};
 use super::machine::Machine;
+use super::members::Members;
+use super::needs::Scale;
+use super::place::Place;
 use super::rdma::{Choice, Obstacle};
 
 /// The report of `spindle doctor`.
@@ -18,6 +21,9 @@ pub(super) struct Report {
     pub(super) findings: Vec<Finding>,
     pub(super) machine: Machine,
     pub(super) domain: Domain,
+    pub(super) place: Place,
+    pub(super) members: Members,
+    pub(super) scale: Scale,
     pub(super) contacts: Vec<ContactCheck>,
 }
 
@@ -65,17 +71,23 @@ impl fmt::Display for Choice {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for finding in &self.findings {
-            let mark = match finding.mark {
-                Mark::Ok => "ok",
-                Mark::Advice => "advice",
-                Mark::Unfit => "UNFIT",
+            let level = match finding.level {
+                Level::Ok => "ok",
+                Level::Warning => "warning",
+                Level::Error => "ERROR",
             };
-            writeln!(f, "{mark:<7} {:<14} {}", finding.subject, finding.what)?;
+            writeln!(f, "{level:<7} {:<16} {}", finding.check, finding.what)?;
             if let Some(advice) = &finding.advice {
-                writeln!(f, "{:<22} -> {advice}", "")?;
+                writeln!(f, "{:<24} -> {advice}", "")?;
             }
         }
         writeln!(f)?;
+        if !self.scale.is_known() {
+            writeln!(
+                f,
+                "The number of peers and topics is assumed: give --peers and --topics.\n"
+            )?;
+        }
         for one in &self.fabrics {
             writeln!(f, "a peer {:<15} {:<6} {}", one.peer, one.fabric, one.why)?;
         }

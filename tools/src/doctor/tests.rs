@@ -7,11 +7,17 @@ use spindle_dds_transport::hybrid::CallFailureCause;
 
 use super::contacts::{ContactCheck, ContactPath, ContactProblem, ProblemCause};
 use super::domain::Domain;
-use super::findings::{Found, Mark};
-use super::machine::{HugePages, Limit, Limits, Machine};
+use super::findings::{Finding, Found, Level};
+use super::machine::{HugePages, Limit, Limits, Machine, Threads};
+use super::members::{MemberProcess, Members, OtherDirectory};
+use super::mounts::GroupLimit;
+use super::needs::{Scale, ScaleFrom};
 use super::options::Requirement;
+use super::place::{Hazard, Place, Refused, Room};
 use super::rdma::Rdma;
 use super::report::{Report, fabrics};
+
+mod conditions;
 
 const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
@@ -19,6 +25,9 @@ const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 const FILES: &[(&str, &str)] = &[
     ("proc/sys/kernel/osrelease", "6.1.0-56-amd64\n"),
     ("proc/loadavg", "1.50 0.80 0.40 2/150 4711\n"),
+    ("proc/sys/kernel/threads-max", "63000\n"),
+    ("proc/sys/kernel/pid_max", "32768\n"),
+    ("proc/sys/vm/max_map_count", "65530\n"),
     (
         "proc/self/status",
         "Name:\tspindle\nCpus_allowed_list:\t0-3,8\nCapEff:\t0000000000000000\n",
@@ -27,6 +36,7 @@ const FILES: &[(&str, &str)] = &[
         "proc/self/limits",
         "Limit                     Soft Limit           Hard Limit           Units     \n\
          Max file size             unlimited            unlimited            bytes     \n\
+         Max processes             15000                15000                processes \n\
          Max open files            1024                 524288               files     \n\
          Max locked memory         8388608              8388608              bytes     \n",
     ),
@@ -35,7 +45,14 @@ const FILES: &[(&str, &str)] = &[
         "MemTotal: 4000000 kB\nMemAvailable: 2048000 kB\nHugePages_Total: 4\nHugePages_Free: 3\n",
     ),
     ("proc/self/cgroup", "0::/a.slice/b\n"),
+    (
+        "proc/self/mountinfo",
+        "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n",
+    ),
     ("sys/fs/cgroup/a.slice/b/memory.max", "1073741824\n"),
+    ("sys/fs/cgroup/a.slice/b/memory.current", "104857600\n"),
+    ("sys/fs/cgroup/a.slice/pids.max", "2000\n"),
+    ("sys/fs/cgroup/a.slice/pids.current", "120\n"),
     (
         "sys/kernel/mm/transparent_hugepage/shmem_enabled",
         "always within_size advise [never] deny force\n",
@@ -75,6 +92,7 @@ fn machine(root: &Path) -> Machine {
     let mut machine = Machine::read(root);
     machine.rdma.built = true;
     machine.shm_free_bytes = Some(1 << 30);
+    machine.shm_bytes = Some(1 << 30);
     machine
 }
 
@@ -104,19 +122,29 @@ fn plain() -> Machine {
         cores: Some(8),
         load: Some(0.5),
         memory_available_bytes: Some(16 << 30),
-        memory_max_bytes: None,
+        memory_group: None,
         huge_pages: HugePages {
             shared_memory: Some("within_size".to_owned()),
             ..HugePages::default()
         },
         shm_free_bytes: Some(8 << 30),
+        shm_bytes: Some(8 << 30),
         limits: Limits {
             memlock_bytes: Limit(Some(8 << 20)),
             open_files: Limit(Some(1 << 20)),
             open_files_hard: Limit(Some(1 << 20)),
             file_size_bytes: Limit(None),
+            user_threads: Limit(Some(60_000)),
             may_pin_any: false,
+            may_start_any: false,
         },
+        threads: Threads {
+            of_user: 200,
+            of_machine: Some(900),
+            of_machine_max: Some(32_768),
+            group: None,
+        },
+        mappings_max: Some(65_530),
         clock: Some("tsc".to_owned()),
         rdma: Rdma {
             built: true,
@@ -128,26 +156,98 @@ fn plain() -> Machine {
     }
 }
 
-fn report(machine: Machine, contacts: Vec<ContactCheck>, require: &[Requirement]) -> Report {
-    let rdma = machine.rdma.choice(&machine.limits, ANY);
-    let (trial, domain, contacts) = (Ok(()), Domain::NoMembers, Ok(contacts));
-    let found = Found {
-        machine: &machine,
-        rdma: &rdma,
-        trial: &trial,
-        domain: &domain,
-        contacts: &contacts,
-        require,
-    };
-    let findings = found.findings();
-    Report {
-        fit: findings.iter().all(|finding| finding.mark != Mark::Unfit),
-        fabrics: fabrics(&rdma),
-        findings,
-        machine,
-        domain,
-        contacts: contacts.expect("as given"),
+fn place() -> Place {
+    Place {
+        directory: "/dev/shm/spindle-dds-0".into(),
+        mount: None,
+        room: Some(Room {
+            free_bytes: 1 << 30,
+            bytes: 8 << 30,
+            free_files: Some(100_000),
+        }),
+        refused: None,
+        hazards: Vec::new(),
     }
+}
+
+/// A domain of this size is planned.
+fn scale(peers: u64, topics: u64) -> Scale {
+    Scale::new(Some(peers), Some(topics), (0, 0))
+}
+
+/// All that is found, of which each test alters something.
+struct Facts {
+    machine: Machine,
+    domain: Domain,
+    place: Place,
+    members: Members,
+    scale: Scale,
+    contacts: Vec<ContactCheck>,
+}
+
+fn facts() -> Facts {
+    Facts {
+        machine: plain(),
+        domain: Domain::NoMembers,
+        place: place(),
+        members: Members::default(),
+        scale: Scale::new(None, None, (0, 0)),
+        contacts: Vec::new(),
+    }
+}
+
+impl Facts {
+    fn report(self, require: &[Requirement]) -> Report {
+        let rdma = self.machine.rdma.choice(&self.machine.limits, ANY);
+        let (trial, contacts) = (Ok(()), Ok(self.contacts));
+        let found = Found {
+            machine: &self.machine,
+            rdma: &rdma,
+            trial: &trial,
+            domain: &self.domain,
+            place: &self.place,
+            members: &self.members,
+            scale: self.scale,
+            contacts: &contacts,
+            require,
+        };
+        let findings = found.findings();
+        Report {
+            fit: findings.iter().all(|finding| finding.level != Level::Error),
+            fabrics: fabrics(&rdma),
+            findings,
+            machine: self.machine,
+            domain: self.domain,
+            place: self.place,
+            members: self.members,
+            scale: self.scale,
+            contacts: contacts.expect("as given"),
+        }
+    }
+}
+
+/// What a check says of altered facts.
+fn findings(check: &str, alter: impl FnOnce(&mut Facts)) -> Vec<Finding> {
+    let mut facts = facts();
+    alter(&mut facts);
+    let findings = facts.report(&[]).findings.into_iter();
+    findings.filter(|finding| finding.check == check).collect()
+}
+
+/// The same of a check that says one thing.
+fn finding(check: &str, alter: impl FnOnce(&mut Facts)) -> Finding {
+    let mut findings = findings(check, alter);
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    findings.remove(0)
+}
+
+fn report(machine: Machine, contacts: Vec<ContactCheck>, require: &[Requirement]) -> Report {
+    let facts = Facts {
+        machine,
+        contacts,
+        ..facts()
+    };
+    facts.report(require)
 }
 
 #[test]
@@ -184,11 +284,23 @@ fn a_machine_as_bad_as_can_be() {
         cores: Some(1),
         load: Some(9.0),
         memory_available_bytes: Some(100 << 20),
-        memory_max_bytes: Some(64 << 20),
+        memory_group: Some(GroupLimit {
+            group: "/sys/fs/cgroup/small".into(),
+            limit: 64 << 20,
+            used: 60 << 20,
+        }),
         shm_free_bytes: Some(0),
+        mappings_max: Some(300),
+        threads: Threads {
+            of_user: 200,
+            of_machine: Some(900),
+            of_machine_max: Some(950),
+            group: None,
+        },
         clock: Some("hpet".to_owned()),
         limits: Limits {
-            open_files: Limit(Some(256)),
+            open_files: Limit(Some(64)),
+            user_threads: Limit(Some(210)),
             ..plain().limits
         },
         ..plain()

@@ -3,12 +3,13 @@
 //! - `snapshot`: the figures of the participants, by a [`Monitor`], and of their processes, from
 //!   the kernel (`process`).
 //! - `scene`: the rates between two snapshots; `blocked`: which participants wait, and for which
-//!   others. Both are computed from the snapshots alone.
+//!   others; `late`: which members are late. All are computed from the snapshots alone.
 //! - `screen`: a scene as a frame of text. The alternative is the scene as JSON.
 //!
 //! [`Monitor`]: spindle_dds::monitor::Monitor
 
 mod blocked;
+mod late;
 mod options;
 mod process;
 mod scene;

@@ -8,6 +8,7 @@ use spindle_dds::monitor::{
 };
 
 use super::blocked::{Blocked, Comparison};
+use super::late::{Late, late};
 use super::snapshot::Snapshot;
 
 /// What is shown. Rates are per second, over the time between the snapshots.
@@ -21,6 +22,7 @@ pub(super) struct Scene {
     pub(super) participants: Vec<Participant>,
     pub(super) topics: Vec<Topic>,
     pub(super) blocked: Vec<Blocked>,
+    pub(super) late: Vec<Late>,
 }
 
 #[derive(Debug, Serialize)]
@@ -186,6 +188,7 @@ impl Scene {
             domain: now.domain,
             interval_s: interval,
             view: newest_view(&all, &names),
+            late: late(before, now, &names),
             ..Self::default()
         };
         for seen in &now.seen {

@@ -7,6 +7,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Cell, Row, Table, Widget};
 
 use super::blocked::{Blocked, What};
+use super::late::Late;
 use super::scene::{Figures, Participant, Scene, Sizes, Times, Topic};
 
 /// Columns of the tables.
@@ -89,6 +90,11 @@ fn sections(scene: &Scene) -> Vec<Section> {
             &[WIDTH],
         ),
     ];
+    let late: Vec<Vec<String>> = match scene.late.is_empty() {
+        true => vec![vec!["none".to_owned()]],
+        false => scene.late.iter().map(|it| vec![late(it)]).collect(),
+    };
+    sections.push(Section::new("Late", vec![], late, &[WIDTH]));
     if !unanswered.is_empty() {
         sections.push(Section::new("No answer", vec![], unanswered, &[WIDTH]));
     }
@@ -258,6 +264,17 @@ fn blocked(one: &Blocked) -> String {
         What::Delivery => "waits to deliver",
     };
     format!("{participant} {what} ({topics}): {by} {why}")
+}
+
+fn late(one: &Late) -> String {
+    let (member, why, seen_by) = (&one.member, &one.why, one.seen_by.join(", "));
+    match one.topics.is_empty() {
+        true => format!("{member}: {why}; seen by {seen_by}"),
+        false => format!(
+            "{member}: {why} ({}); seen by {seen_by}",
+            one.topics.join(", ")
+        ),
+    }
 }
 
 /// A rate in at most five digits.

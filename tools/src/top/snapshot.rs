@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use spindle_dds::monitor::{Monitor, ObservedMember};
 
 use super::Failure;
+use super::late::Standstills;
 use super::options::TopOptions;
 use super::process::Process;
 
@@ -18,6 +19,8 @@ pub(super) struct Snapshot {
     pub(super) seen: Vec<ObservedMember>,
     /// The participants' processes on this host, by pid.
     pub(super) processes: BTreeMap<u32, Process>,
+    /// Since when the participants' counts have not changed.
+    pub(super) standstills: Standstills,
 }
 
 /// Takes snapshots.
@@ -27,6 +30,8 @@ pub(super) struct Sampler {
     domain: u32,
     patience: Duration,
     since: Instant,
+    /// Those of the last snapshot.
+    standstills: Standstills,
 }
 
 impl Sampler {
@@ -36,6 +41,7 @@ impl Sampler {
             domain: options.domain,
             patience: options.patience(),
             since: Instant::now(),
+            standstills: Standstills::default(),
         }
     }
 
@@ -43,10 +49,14 @@ impl Sampler {
         let seen = self.monitor.observe(self.patience)?;
         let here = seen.iter().filter(|seen| seen.is_here);
         let processes = here.filter_map(|seen| Some((seen.pid, Process::read(seen.pid)?)));
+        let at = self.since.elapsed();
+        let told = seen.iter().filter_map(|seen| seen.figures.as_ref().ok());
+        self.standstills = self.standstills.after(at, told);
         Ok(Snapshot {
             domain: self.domain,
-            at: self.since.elapsed(),
+            at,
             processes: processes.collect(),
+            standstills: self.standstills.clone(),
             seen,
         })
     }

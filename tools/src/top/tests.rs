@@ -6,11 +6,13 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use spindle_dds::Error;
 use spindle_dds::monitor::{
-    Counters, DeliveryClass, DeliveryWait, EpochPhase, Figures, MemberFigures, ObservedMember,
-    ParticipantFigures, RingFigures, SubgroupFigures, TopicFigures, Traffic, VERSION, WaitFigures,
+    Counters, DeliveryClass, DeliveryWait, DetectorFigures, EpochPhase, Figures, HeartbeatFigures,
+    MemberFigures, ObservedMember, ParticipantFigures, RingFigures, SubgroupFigures, TopicFigures,
+    Traffic, VERSION, WaitFigures,
 };
 
 use super::blocked::What;
+use super::late::{LateWith, Standstills};
 use super::process::Process;
 use super::scene::Scene;
 use super::snapshot::Snapshot;
@@ -21,6 +23,25 @@ const SUBGROUP: u32 = 7;
 
 fn member(rank: usize) -> String {
     format!("{rank:x}a11").repeat(8)
+}
+
+/// All heartbeats are in time.
+fn detector(rank: usize) -> DetectorFigures {
+    let others = (0..3).filter(|other| *other != rank as u16);
+    let heartbeats = others.map(|member| HeartbeatFigures {
+        member,
+        has_begun: true,
+        silent_ns: SECOND / 2,
+        gap_ns: SECOND,
+        is_suspected: false,
+    });
+    DetectorFigures {
+        interval_ns: SECOND,
+        timeout_ns: 3 * SECOND,
+        allowed_ns: 3 * SECOND,
+        own_gap_ns: SECOND,
+        heartbeats: heartbeats.collect(),
+    }
 }
 
 /// Of one of three members, after so many seconds: the first writes 1000 samples of 64 bytes
@@ -53,6 +74,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
         phase: EpochPhase::Open,
         unready: vec![],
         received_num: count,
+        received: vec![count; 3],
         stable: count,
         delivered_num: count,
         delivered: count,
@@ -67,6 +89,8 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
                 bytes: 0,
                 sent: count,
                 sent_bytes: count * 64,
+                published: count,
+                released: count,
                 unreleased: vec![],
             })
             .into_iter()
@@ -90,6 +114,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
             counters,
             writers: vec![],
             subgroups: vec![subgroup],
+            detector: Some(detector(rank)),
         },
         fabric: Default::default(),
         wake_ups: seconds * 20,
@@ -122,6 +147,7 @@ fn snapshot(seconds: u64, all: Vec<ParticipantFigures>) -> Snapshot {
         domain: 0,
         at: Duration::from_secs(seconds),
         processes: all.iter().map(process).collect(),
+        standstills: Standstills::default().after(Duration::from_secs(seconds), all.iter()),
         seen: all
             .into_iter()
             .map(|told| ObservedMember {
@@ -141,7 +167,10 @@ fn scene(alter: impl Fn(u64, &mut [ParticipantFigures])) -> Scene {
         alter(seconds, &mut all);
         snapshot(seconds, all)
     };
-    Scene::of(&at(2), &at(4))
+    let (before, mut now) = (at(2), at(4));
+    let told = now.seen.iter().filter_map(|it| it.figures.as_ref().ok());
+    now.standstills = before.standstills.after(now.at, told);
+    Scene::of(&before, &now)
 }
 
 /// The writer waits for room; the recorder holds all that it was sent.
@@ -154,8 +183,23 @@ fn held_up(seconds: u64, all: &mut [ParticipantFigures]) {
     }];
     let ring = &mut all[0].engine.subgroups[0].rings[0];
     (ring.messages, ring.bytes) = (1024, 65536);
-    ring.unreleased = vec![2];
+    (ring.released, ring.unreleased) = (500, vec![2]);
     all[2].topics[0].full_readers = 1;
+}
+
+/// The display has sent no heartbeat for 2.5 seconds, and the writer has seen that it has received
+/// nothing for longer.
+fn silent(_: u64, all: &mut [ParticipantFigures]) {
+    for figures in all {
+        let detector = figures.engine.detector.as_mut().expect("in a view");
+        let mut beats = detector.heartbeats.iter_mut();
+        if let Some(display) = beats.find(|it| it.member == 1) {
+            display.silent_ns = SECOND * 5 / 2;
+        }
+        if figures.pid == 100 {
+            figures.engine.subgroups[0].received[1] = 700;
+        }
+    }
 }
 
 /// The display has not acknowledged what the recorder waits to deliver.
@@ -174,6 +218,7 @@ fn a_frame() {
     let scene = scene(|seconds, all| {
         held_up(seconds, all);
         unacknowledged(seconds, all);
+        silent(seconds, all);
     });
     let backend = TestBackend::new(screen::width(&scene), screen::height(&scene));
     let mut terminal = Terminal::new(backend).expect("a terminal");
@@ -283,6 +328,99 @@ fn a_blocked_participant_is_shown_with_the_blocker_and_the_reason() {
         all[0].engine.subgroups[0].rings[0].unreleased = vec![999];
     });
     check(wild, What::Room, "member 999", "has not released");
+}
+
+/// What is late, with what, who sees it, for how long, and how many messages.
+type Told = (String, LateWith, Vec<String>, f64, Option<u64>);
+
+fn late(alter: impl Fn(u64, &mut [ParticipantFigures])) -> Vec<Told> {
+    let told = scene(alter).late.into_iter();
+    told.map(|it| (it.member, it.with, it.seen_by, it.for_s, it.messages))
+        .collect()
+}
+
+#[test]
+fn members_in_time_are_not_late() {
+    assert_eq!(late(|_, _| {}), []);
+    // Between two heartbeats, and behind by what has just been sent.
+    let soon = late(|seconds, all| {
+        for beat in &mut all[0]
+            .engine
+            .detector
+            .as_mut()
+            .expect("in a view")
+            .heartbeats
+        {
+            beat.silent_ns = 2 * SECOND;
+        }
+        all[0].engine.subgroups[0].received[1] = seconds * 1000 - 300;
+        let ring = &mut all[0].engine.subgroups[0].rings[0];
+        (ring.messages, ring.released) = (1024, seconds * 1000 - 1024);
+        ring.unreleased = vec![1, 2];
+    });
+    assert_eq!(soon, []);
+    // A sample that an application keeps holds little of the ring.
+    let kept = late(|_, all| {
+        let ring = &mut all[0].engine.subgroups[0].rings[0];
+        (ring.messages, ring.released, ring.unreleased) = (10, 700, vec![2]);
+    });
+    assert_eq!(kept, []);
+}
+
+#[test]
+fn a_late_member_is_named_with_what_it_is_late_with_and_for_how_long() {
+    let name = |rank: usize| ["writer/100", "display/101", "recorder/102"][rank].to_owned();
+    let others = || vec![name(0), name(2)];
+    assert_eq!(
+        late(silent),
+        [
+            (name(1), LateWith::Heartbeat, others(), 2.5, None),
+            (name(1), LateWith::Receipt, vec![name(0)], 2.0, Some(3300)),
+        ]
+    );
+    let holds = (name(2), LateWith::Release, vec![name(0)], 2.0, Some(1024));
+    assert_eq!(late(held_up), [holds]);
+    // A member that tells that it was not stepped.
+    let starved = late(|_, all| {
+        all[1]
+            .engine
+            .detector
+            .as_mut()
+            .expect("in a view")
+            .own_gap_ns = 3 * SECOND;
+    });
+    assert_eq!(
+        starved,
+        [(name(1), LateWith::Steps, vec![name(1)], 3.0, None)]
+    );
+    // A member whose heartbeats come again, but did not for a while.
+    let was = scene(|_, all| {
+        let detector = all[0].engine.detector.as_mut().expect("in a view");
+        detector.heartbeats[1].gap_ns = 5 * SECOND / 2;
+    });
+    assert!(
+        was.late[0].why.contains("up to 2.5 s apart of late"),
+        "{:?}",
+        was.late
+    );
+    // A view that a member does not begin, and ranks that do not exist.
+    let wild = scene(|_, all| {
+        let detector = all[0].engine.detector.as_mut().expect("in a view");
+        let beat = &mut detector.heartbeats[0];
+        (beat.member, beat.has_begun, beat.silent_ns) = (999, false, 4 * SECOND);
+        beat.is_suspected = true;
+        all[0].engine.subgroups[0].received.clear();
+    });
+    let [late] = &wild.late[..] else {
+        panic!("{:?}", wild.late)
+    };
+    assert_eq!(late.member, "member 999");
+    assert!(
+        late.why
+            .contains("has not begun the view for 4.0 s, suspected"),
+        "{}",
+        late.why
+    );
 }
 
 #[test]

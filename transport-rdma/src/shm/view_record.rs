@@ -9,6 +9,7 @@
 
 use super::error::SetupError;
 use super::process;
+use super::station_name::StationName;
 use crate::fabric::peers::MEMBERS_MAX;
 
 /// Longest address of a member, in bytes.
@@ -48,6 +49,12 @@ impl MemberEntry {
             start: process::own_start_time()?,
             address,
         })
+    }
+
+    /// The number of the pid namespace in which `pid` counts, as `/proc/PID/ns/pid` has it; `None`
+    /// if the address does not tell.
+    pub fn pid_namespace(&self) -> Option<u64> {
+        StationName::in_address(&self.address, self.id).map(|name| name.namespace)
     }
 
     /// Most bytes that it takes in a text.

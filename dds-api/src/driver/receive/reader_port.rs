@@ -277,6 +277,7 @@ impl<F: Fabric> ReaderPort<F> {
         self.with_locked(self.state(), work)
     }
 
+    #[inline]
     fn with_locked<R>(
         &self,
         mut state: MutexGuard<'_, ReaderState<F>>,
@@ -339,14 +340,19 @@ impl<F: Fabric> ReaderPort<F> {
     /// Takes back a collection that [`select`](Self::select) returned.
     pub(crate) fn return_loan(&self, mut items: Vec<Item<F>>) {
         // All at once, and without the lock: a writer may have to be woken.
-        Held::release_all(items.iter_mut().filter_map(|(_, payload)| in_ring(payload)));
+        let mut has_payloads = false;
+        Held::release_all(items.iter_mut().filter_map(|(_, payload)| {
+            let held = in_ring(payload);
+            has_payloads |= payload.is_some();
+            held
+        }));
         let Some(state) = self.try_state().or_else(|| self.wait_for_state()) else {
             std::mem::forget(items);
             return;
         };
         self.with_locked(state, |state| {
             self.note_select();
-            state.return_loan(items);
+            state.return_loan(items, has_payloads);
         });
     }
 

@@ -423,14 +423,15 @@ impl<F: Fabric> ReaderState<F> {
         self.loans
     }
 
-    /// Takes back a collection that `select` returned.
-    pub(crate) fn return_loan(&mut self, mut items: Vec<Item<F>>) {
+    /// Takes back a collection that `select` returned; `has_payloads` unless all were taken out.
+    #[inline]
+    pub(crate) fn return_loan(&mut self, mut items: Vec<Item<F>>, has_payloads: bool) {
         self.loans -= 1;
-        for (_, payload) in items.drain(..) {
-            if let Some(payload) = payload {
-                self.pool.recycle(payload);
-            }
+        if has_payloads {
+            let payloads = items.iter_mut().filter_map(|(_, payload)| payload.take());
+            payloads.for_each(|payload| self.pool.recycle(payload));
         }
+        items.clear();
         self.keep_collection(items);
     }
 

@@ -318,7 +318,10 @@ impl Member {
     /// How much room of its rings is free again. (Nulls take no room; some of the last may not be
     /// passed yet.) A sender that lets go of its own messages, and waits for no room, does not wake
     /// its engine: the engine finds them at its next step.
-    pub(crate) fn rings_at_rest(&self, now: u64) -> Vec<Fact<'static>> {
+    pub(crate) fn rings_at_rest(&self, turn: usize, now: u64) -> Vec<Fact<'static>> {
+        self.engine.step(now);
+        // A member that does not read may have been lent its own messages only now.
+        self.engine.with_sink(|sink| sink.return_loans(turn, true));
         self.engine.step(now);
         let handle = self.engine.handle();
         let at_rest = |last: &Committed| {

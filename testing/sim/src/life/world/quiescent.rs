@@ -111,7 +111,7 @@ impl World<'_> {
     fn check_room(&mut self) -> Result<(), Finding> {
         let up = self.members.iter().filter(|member| member.is_up());
         for member in up {
-            for fact in member.rings_at_rest(self.now) {
+            for fact in member.rings_at_rest(self.turn, self.now) {
                 self.checkers.tell(&fact)?;
             }
         }
