@@ -18,6 +18,7 @@ use crate::fabric::FailureCause;
 use crate::fabric::failures::Control;
 use crate::fork::OwnerProcess;
 use crate::memory::Region;
+use crate::shm::error::SetupError;
 use crate::shm::socket;
 use crate::station::event::{EventQueue, QUEUE_LEN_MAX, StationEvent};
 use crate::station::segment::SegmentKey;
@@ -151,6 +152,8 @@ pub(super) enum CallFailure {
     /// The two are connected, or about to be.
     Already(String),
     Lost(String),
+    /// This process lacks something.
+    Lack(SetupError),
 }
 
 #[derive(Debug)]
