@@ -93,14 +93,6 @@ impl Error {
         }
     }
 
-    /// The error with which another participant has refused something, from its text.
-    pub(crate) fn of_refusal(text: &str) -> Self {
-        match text.strip_prefix("out of resources: ") {
-            Some(lack) => Self::OutOfResources(lack.to_owned()),
-            None => Self::Error(text.to_owned()),
-        }
-    }
-
     /// Whether it is NO_DATA.
     pub const fn is_no_data(&self) -> bool {
         matches!(self, Self::NoData(_))
@@ -210,19 +202,5 @@ impl fmt::Display for ReturnCode {
             Self::IllegalOperation => "ILLEGAL_OPERATION",
             Self::NotAllowedBySecurity => "NOT_ALLOWED_BY_SECURITY",
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_is_the_error_that_the_other_participant_wrote() {
-        let check = |error: Error| assert_eq!(Error::of_refusal(&error.to_string()), error);
-        check(Error::OutOfResources("no space".to_owned()));
-        check(Error::Error("it does not fit".to_owned()));
-        let lack = Error::OutOfResources("no space".to_owned());
-        assert_eq!(lack.reason(), "no space");
     }
 }

@@ -205,7 +205,7 @@ fn warn_of_two_groups(participant: &ParticipantCore) {
     }
 }
 
-fn refused(error: SetupError) -> Error {
+pub(crate) fn refused(error: SetupError) -> Error {
     let text = error.to_string();
     match error {
         _ if error.is_out_of_resources() => Error::OutOfResources(text),

@@ -11,7 +11,8 @@ use spindle_dds_transport::hybrid::{
     CallFailureCause, HybridError, Station, StationOptions, sockets_of,
 };
 use spindle_dds_transport::shm::{
-    self, DomainRegistry, DomainState, DoorbellChoice, EnterOutcome, MemberEntry, StationEvent,
+    self, DomainRegistry, DomainState, DoorbellChoice, EnterOutcome, MemberEntry, StationError,
+    StationEvent,
 };
 use spindle_dds_transport::{FABRIC_AREA, Rank, SegmentKey, SegmentRequest};
 
@@ -184,7 +185,7 @@ impl Newcomer {
                     Duration::ZERO
                 }
                 Next::Connect(target) => {
-                    let reached = self.reach(target, deadline);
+                    let reached = self.reach(target, deadline)?;
                     let now = since.elapsed();
                     // An attempt cut short by the deadline says less than one before it.
                     let counts = Instant::now() < deadline || !protocol.has_tried(target);
@@ -285,23 +286,28 @@ impl Newcomer {
         Ok(())
     }
 
-    /// Connects to a target.
-    fn reach(&mut self, target: Target, deadline: Instant) -> Reached {
+    /// Connects to a target. Fails if this participant lacks something for that.
+    fn reach(&mut self, target: Target, deadline: Instant) -> Result<Reached> {
         let until = deadline.min(Instant::now() + CALL_WITHIN);
         let reached = match target {
             Target::Contact(at) => self.station.call(self.contacts[at].at, until),
             // A founder is connected, or its connection is lost.
-            Target::Founder(_) => return Reached::Unreachable("it is lost".to_owned()),
+            Target::Founder(_) => return Ok(Reached::Unreachable("it is lost".to_owned())),
             Target::Recorded(id) => {
                 let Some(entry) = self.present.iter().find(|entry| entry.id == id) else {
-                    return Reached::Unreachable("it is gone".to_owned());
+                    return Ok(Reached::Unreachable("it is gone".to_owned()));
                 };
                 self.reach_member(entry, until)
             }
         };
-        match reached {
+        Ok(match reached {
             Ok(id) => Reached::Peer(id),
             Err(HybridError::ThisStation) => Reached::Myself,
+            Err(HybridError::Join(error) | HybridError::Station(StationError::System(error)))
+                if error.is_out_of_resources() =>
+            {
+                return Err(refused(error));
+            }
             Err(error) => {
                 self.warn_if_refused(&error);
                 if let Target::Recorded(id) = target {
@@ -321,7 +327,7 @@ impl Newcomer {
                     false => Reached::Unreachable(said),
                 }
             }
-        }
+        })
     }
 
     /// Warns at once, so that users need not wait for the timeout to learn of a wrong secret.
@@ -420,25 +426,26 @@ impl Newcomer {
                 }
             }
             Ok(Packet::Waits { ahead }) => self.is_nearer |= protocol.waits(now, from, ahead),
-            Ok(Packet::Refused(reason)) if protocol.is_asking(from) => {
+            Ok(Packet::Refused { is_lack, reason }) if protocol.is_asking(from) => {
                 return Err(match self.lack.take() {
+                    // In its own words, if it is this participant that lacks something.
                     Some(Error::OutOfResources(lack)) => Error::OutOfResources(lack),
-                    _ => Error::of_refusal(&reason),
+                    _ if is_lack => Error::OutOfResources(reason),
+                    _ => Error::Error(reason),
                 });
             }
             Err(reason) if protocol.is_asking(from) => return Err(Error::Error(reason)),
             Ok(Packet::StatusRequest) => {
-                let why = "it is in no group yet".to_owned();
-                self.send(from, &Packet::Refused(why));
+                self.refuse(from, "it is in no group yet".to_owned());
             }
             Ok(
                 Packet::Delivered(_)
                 | Packet::GivesUp(_)
                 | Packet::Prepared { .. }
-                | Packet::Refused(_)
+                | Packet::Refused { .. }
                 | Packet::Status { .. },
             ) => {}
-            Err(reason) => self.send(from, &Packet::Refused(reason)),
+            Err(reason) => self.refuse(from, reason),
         }
         Ok(None)
     }
@@ -459,6 +466,11 @@ impl Newcomer {
             dead: dead.collect::<BTreeSet<_>>(),
             reason: said.reason,
         }
+    }
+
+    fn refuse(&self, to: u128, reason: String) {
+        let is_lack = false;
+        self.send(to, &Packet::Refused { is_lack, reason });
     }
 
     fn send(&self, to: u128, packet: &Packet) {

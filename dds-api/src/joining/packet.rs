@@ -6,6 +6,7 @@ use spindle_dds_core::membership::{DeliveredCounts, Member, MemberId, View};
 use spindle_dds_transport::shm::MemberEntry;
 
 use crate::discovery::PROTOCOL;
+use crate::error::Error;
 
 /// Bytes of a view in one packet.
 const PART_LEN: usize = 512 << 10;
@@ -49,7 +50,11 @@ pub(crate) enum Packet {
     /// What the group has delivered of the member that the newcomer was, before the view that has it.
     Delivered(DeliveredCounts),
     /// A request is refused, and why.
-    Refused(String),
+    Refused {
+        /// A member lacks something for it, which it may have another time.
+        is_lack: bool,
+        reason: String,
+    },
     /// The participant that was asked is in no group either.
     NotYet(Answer),
     /// A member leaves the group, as it lacks something for the view, and why.
@@ -136,8 +141,8 @@ impl Packet {
                 out.push(11);
                 out.extend(ahead.to_le_bytes());
             }
-            Self::Refused(reason) => {
-                out.push(3);
+            Self::Refused { is_lack, reason } => {
+                out.extend([3, u8::from(*is_lack)]);
                 out.extend(reason.as_bytes());
             }
             Self::Delivered(counts) => {
@@ -163,6 +168,15 @@ impl Packet {
             }
         }
         out
+    }
+
+    /// A refusal with what is wrong.
+    pub(crate) fn refused(error: Error) -> Vec<u8> {
+        let (is_lack, reason) = match error {
+            Error::OutOfResources(lack) => (true, lack),
+            error => (false, error.to_string()),
+        };
+        Self::Refused { is_lack, reason }.write()
     }
 
     /// Figures in as many packets as they take.
@@ -206,7 +220,7 @@ impl Packet {
         let packet = match kind {
             1 => read_ask(rest).map(Self::Ask),
             2 => read_welcome(rest),
-            3 => Some(Self::Refused(String::from_utf8_lossy(rest).into_owned())),
+            3 => read_refused(rest),
             4 => read_answer(rest).map(Self::NotYet),
             5 => rest.is_empty().then_some(Self::StatusRequest),
             9 => Some(Self::GivesUp(String::from_utf8_lossy(rest).into_owned())),
@@ -219,6 +233,15 @@ impl Packet {
         };
         packet.ok_or_else(nonsense)
     }
+}
+
+/// A code that is not known here is no lack.
+fn read_refused(rest: &[u8]) -> Option<Packet> {
+    let (code, reason) = rest.split_first()?;
+    Some(Packet::Refused {
+        is_lack: *code == 1,
+        reason: String::from_utf8_lossy(reason).into_owned(),
+    })
 }
 
 fn read_told(mut rest: &[u8]) -> Option<Packet> {
@@ -336,7 +359,7 @@ mod tests {
     use super::*;
     use spindle_dds_core::membership::HostId;
 
-    fn examples() -> [Packet; 12] {
+    fn examples() -> [Packet; 13] {
         let member = Member {
             id: MemberId(7),
             host: HostId(1 << 100),
@@ -383,7 +406,14 @@ mod tests {
             },
             Packet::Waits { ahead: 0x0102_0304 },
             Packet::Delivered(DeliveredCounts::from_bytes(&[7; 40]).expect("two")),
-            Packet::Refused("no room".to_owned()),
+            Packet::Refused {
+                is_lack: true,
+                reason: "no room".to_owned(),
+            },
+            Packet::Refused {
+                is_lack: false,
+                reason: "another version".to_owned(),
+            },
             Packet::GivesUp("no memory".to_owned()),
             Packet::NotYet(Answer {
                 promises: true,
@@ -416,7 +446,7 @@ mod tests {
             let mut bytes = packet.write();
             bytes[0] ^= 1;
             match (packet, Packet::read(&bytes)) {
-                (Packet::Refused(said), Ok(Packet::Refused(read))) => assert_eq!(said, read),
+                (said @ Packet::Refused { .. }, Ok(read)) => assert_eq!(said, read),
                 (_, Err(why)) => assert!(why.contains("version"), "{why}"),
                 (said, read) => panic!("{said:?} is read as {read:?}"),
             }

@@ -207,7 +207,7 @@ impl Answer {
                 }
                 ParticipantFigures::read(parts)
             }
-            Ok(Packet::Refused(why)) | Err(why) => Err(Error::Error(why)),
+            Ok(Packet::Refused { reason, .. }) | Err(reason) => Err(Error::Error(reason)),
             Ok(_) => Err(Error::Error("its answer is invalid".to_owned())),
         };
         *self = Self::whole(figures);
@@ -236,7 +236,7 @@ mod tests {
             &Packet::status(b"{\"version\":2}"),
             "its figures are invalid",
         );
-        check(&[Packet::Refused("no".to_owned()).write()], "no");
+        check(&[Packet::refused(Error::Error("no".to_owned()))], "no");
         let part = Packet::Status {
             last: false,
             part: vec![b' '; 1 << 20],

@@ -373,9 +373,9 @@ fn make_ended(member: &mut MemberEntry) {
     let process = format!("-{}-{}-", member.pid, member.start);
     let mut bytes = member.address.windows(process.len());
     let at = bytes.position(|it| it == process.as_bytes());
-    let last = at.expect("in its address") + process.len() - 2;
-    member.address[last] ^= 1;
-    member.start ^= 1;
+    // The tens of its ticks.
+    let tens = at.expect("in its address") + process.len() - 3;
+    member.address[tens] ^= 1;
 }
 
 /// All hosts' records name members of others; when all have ended, each host knows it of

@@ -138,5 +138,5 @@ fn a_reused_process_id_is_not_taken_for_a_member() {
         living.to_string().contains("let this participant in"),
         "{living}"
     );
-    enable_with_stale_record(1).expect("no member is alive");
+    enable_with_stale_record(2).expect("no member is alive");
 }

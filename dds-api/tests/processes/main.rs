@@ -1,7 +1,9 @@
 //! Groups of processes under attack: unknown processes that connect, dead processes that leave
 //! sockets or records, a member that overwrites its own row, and surroundings that fail: full
-//! file systems, removed directories, killed containers. And processes that fork or handle signals.
+//! file systems, removed directories, killed containers, resources that end, clocks that step.
+//! And processes that fork or handle signals.
 
+mod clocks;
 #[path = "../../../transport-rdma/tests/fork/mod.rs"]
 mod fork;
 mod forked;
@@ -10,8 +12,10 @@ mod hostile;
 #[path = "../../../transport-rdma/tests/inside/mod.rs"]
 mod inside;
 mod member;
+mod resources;
 mod scene;
 mod signals;
+mod stopped;
 mod strangers;
 mod surroundings;
 mod threads;

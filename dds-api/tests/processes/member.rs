@@ -18,14 +18,17 @@ use spindle_dds::{
 };
 use tracing::subscriber::set_global_default;
 
+use crate::clocks;
 use crate::fork::{Heir, fork};
-use crate::hostile;
 use crate::warnings::Warnings;
+use crate::{hostile, resources};
 use spindle_dds_test_types::flight::State;
 
 const DIRECTORY: &str = "SPINDLE_TEST_DIRECTORY";
 const NUMBER: &str = "SPINDLE_TEST_NUMBER";
 pub(crate) const LIMIT: &str = "SPINDLE_TEST_LIMIT_MS";
+/// The user as which it runs; unset: that of the tests.
+const USER: &str = "SPINDLE_TEST_USER";
 /// The address at which it listens, and the first contact; unset if all are on one host.
 const LISTEN: &str = "SPINDLE_TEST_LISTEN";
 const CONTACT: &str = "SPINDLE_TEST_CONTACT";
@@ -54,6 +57,13 @@ impl Member {
             command.env(name, value.expect("set"));
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        Self::spawn(command)
+    }
+
+    /// The same, as another user.
+    pub(crate) fn start_as(user: u32, directory: &Path, number: u32, limit_ms: u32) -> Self {
+        let mut command = Self::command(directory, number, limit_ms);
+        command.env(USER, user.to_string());
         Self::spawn(command)
     }
 
@@ -106,14 +116,21 @@ impl Member {
 
     /// Its next answer.
     fn read_answer(&mut self) -> String {
+        let answer = self.read_answer_or_end();
+        answer.unwrap_or_else(|| panic!("process {} ended", self.child.id()))
+    }
+
+    /// Its next answer; `None` if it ends before.
+    fn read_answer_or_end(&mut self) -> Option<String> {
         let mut line = String::new();
         loop {
             line.clear();
-            let read = self.output.read_line(&mut line).expect("its output");
-            assert!(read > 0, "process {} ended", self.child.id());
+            if self.output.read_line(&mut line).expect("its output") == 0 {
+                return None;
+            }
             // The first answer may follow output of the test runner on the same line.
             if let Some((_, answer)) = line.split_once('@') {
-                return answer.trim_end().to_owned();
+                return Some(answer.trim_end().to_owned());
             }
         }
     }
@@ -121,6 +138,12 @@ impl Member {
     pub(crate) fn ask(&mut self, line: &str) -> String {
         writeln!(self.input, "{line}").expect("its input");
         self.read_answer()
+    }
+
+    /// Asks it something that may end it: then there is no answer.
+    pub(crate) fn ask_in_danger(&mut self, line: &str) -> Option<String> {
+        writeln!(self.input, "{line}").expect("its input");
+        self.read_answer_or_end()
     }
 
     /// Asks for a number.
@@ -164,13 +187,19 @@ impl Member {
     }
 
     /// From now on it cannot write to files.
-    pub(crate) fn forbid_writing(&self) {
-        let none = rustix::process::Rlimit {
-            current: Some(0),
-            maximum: None,
-        };
-        let resource = rustix::process::Resource::Fsize;
-        rustix::process::prlimit(Some(self.pid()), resource, none).expect("limited");
+    pub(crate) fn forbid_writing(&mut self) {
+        self.limit("file size", 0);
+    }
+
+    /// From now on it gets no more of a resource than this.
+    pub(crate) fn limit(&mut self, resource: &str, limit: u64) {
+        let line = format!("limit {limit} {resource}");
+        assert_eq!(self.ask(&line), "limited");
+    }
+
+    /// It gets what it may have at most of a resource.
+    pub(crate) fn unlimit(&mut self, resource: &str) {
+        self.limit(resource, u64::MAX);
     }
 
     /// Why its group has failed; empty if it has not.
@@ -200,9 +229,14 @@ impl Member {
 
     /// Its resident memory in kB.
     pub(crate) fn memory_kb(&self) -> u64 {
+        self.kb("VmRSS")
+    }
+
+    /// A size in its status.
+    pub(crate) fn kb(&self, name: &str) -> u64 {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).expect("it runs");
-        let line = status.lines().find(|line| line.starts_with("VmRSS"));
+        let line = status.lines().find(|line| line.starts_with(name));
         let mut words = line.expect("its memory").split_whitespace();
         words.nth(1).expect("a number").parse().expect("a number")
     }
@@ -225,6 +259,9 @@ fn process() {
     ) else {
         return;
     };
+    if let Ok(user) = std::env::var(USER) {
+        become_user(user.parse().expect("a number"));
+    }
     let number = number.parse().expect("a number");
     let mut served = Served::new(&directory, number, &limit);
     println!("@ready");
@@ -232,6 +269,17 @@ fn process() {
         let answer = served.answer(&line);
         println!("@{answer}");
     }
+}
+
+/// Goes on as another user, and as one that may look at itself in `/proc`.
+fn become_user(user: u32) {
+    // SAFETY: it changes this process alone, and touches no memory.
+    let group = unsafe { libc::setresgid(user, user, user) };
+    // SAFETY: the same.
+    let changed = unsafe { libc::setresuid(user, user, user) };
+    assert_eq!((group, changed), (0, 0), "root becomes another user");
+    let dumpable = rustix::process::DumpableBehavior::Dumpable;
+    rustix::process::set_dumpable_behavior(dumpable).expect("its own");
 }
 
 struct Served {
@@ -243,6 +291,8 @@ struct Served {
     /// Why its group has failed, if it has.
     reason: Arc<Mutex<Option<String>>>,
     warnings: Warnings,
+    /// Another participant of this process, in another directory.
+    other: Option<DomainParticipant>,
     /// The flag that stops publishing, and the thread, which returns the number of samples.
     publishing: Option<(Arc<AtomicBool>, JoinHandle<u64>)>,
 }
@@ -315,6 +365,7 @@ impl Served {
             received,
             reason,
             warnings,
+            other: None,
             publishing: None,
         }
     }
@@ -344,6 +395,26 @@ impl Served {
                 Ok(()) => "left".to_owned(),
                 Err(error) => error.to_string(),
             },
+            ["join", directory, ref properties @ ..] => {
+                match resources::join(directory, properties) {
+                    Ok(participant) => {
+                        self.other = Some(participant);
+                        "joined".to_owned()
+                    }
+                    Err(error) => format!("{error:?}"),
+                }
+            }
+            ["quit"] => match self.other.take().map(|it| it.close()) {
+                Some(Ok(())) => "quit".to_owned(),
+                other => format!("{other:?}"),
+            },
+            ["limit", limit, ref resource @ ..] => {
+                resources::limit(&resource.join(" "), limit.parse().expect("a number"));
+                "limited".to_owned()
+            }
+            ["use_up_descriptors"] => resources::use_up_descriptors(),
+            ["free_descriptors"] => resources::free_descriptors(),
+            ["step_clock", seconds] => clocks::step(seconds.parse().expect("a number")),
             ["failed"] => lock(&self.reason).clone().unwrap_or_default(),
             ["vandalise", ms, seed, how] => {
                 let ms = Duration::from_millis(ms.parse().expect("a number"));

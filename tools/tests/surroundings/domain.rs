@@ -125,7 +125,7 @@ fn a_domain_in_two_directories_is_told() {
     let report = doctor(&["--directory", directory, "--domain", "3"]);
     let findings = of(&report, "second-directory");
     let names = |it: &&Value| it["what"].as_str().is_some_and(|it| it.contains(directory));
-    assert!(!findings.iter().any(|it| names(&it)), "{findings:#?}");
+    assert!(!findings.iter().any(names), "{findings:#?}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::address::Address;
 use super::handshake::{self, Handshake};
 use super::path_state::PathSelection;
 use super::pending::{CallOutcome, NoStation, PendingConnection, Phase, Role, no_answer};
+use super::refusal::HandshakeRefusal;
 use crate::retry::Classified;
 use crate::shm::error::SetupError;
 
@@ -40,7 +41,7 @@ pub(super) enum ConnectOutcome {
 pub(super) enum ConnectError {
     Closed,
     Myself,
-    Refused(String),
+    Refused(HandshakeRefusal),
     /// No station is there, or it was too slow.
     Not(NoStation),
     System(SetupError),
@@ -68,7 +69,7 @@ impl Acceptor {
                     CallOutcome::Connected(id) => return Ok(ConnectOutcome::Peer(id)),
                     CallOutcome::OnHost(address) => return Ok(ConnectOutcome::OnHost(address)),
                     CallOutcome::Myself => return Err(ConnectError::Myself),
-                    CallOutcome::Refused(reason) => return Err(ConnectError::Refused(reason)),
+                    CallOutcome::Refused(refusal) => return Err(ConnectError::Refused(refusal)),
                     CallOutcome::NotThere(failure) => {
                         again = expected.is_some() && Instant::now() < member_until;
                         failure

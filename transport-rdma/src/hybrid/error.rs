@@ -47,17 +47,18 @@ pub enum HybridError {
     Refused {
         /// The address.
         contact: SocketAddr,
+        /// Why, by the code of the refusal.
+        cause: CallFailureCause,
         /// The reason of the side that refuses.
         reason: String,
     },
 }
 
 impl HybridError {
-    /// Why a call of a contact failed. The cause of a refusal is recognized by its text, which is
-    /// the same in all versions.
+    /// Why a call of a contact failed.
     pub fn call_failure(&self) -> CallFailureCause {
         match self {
-            Self::Refused { reason, .. } => CallFailureCause::of_refusal(reason),
+            Self::Refused { cause, .. } => *cause,
             Self::Unreachable { kind, .. } => match kind {
                 Some(ErrorKind::ConnectionRefused) => CallFailureCause::NotListening,
                 Some(ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable) => {
@@ -86,17 +87,4 @@ pub enum CallFailureCause {
     NoRoute,
     /// Another cause, for example no answer in time.
     Other,
-}
-
-impl CallFailureCause {
-    /// The cause of a refusal with this reason, which the handshake of either side wrote.
-    fn of_refusal(reason: &str) -> Self {
-        let causes = [
-            (" secret", Self::Secret),
-            (" of domain ", Self::Domain),
-            (" version ", Self::Version),
-        ];
-        let mut causes = causes.iter().filter(|(words, _)| reason.contains(words));
-        causes.next().map_or(Self::Other, |(_, cause)| *cause)
-    }
 }

@@ -28,6 +28,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use super::address::{ADDRESS_LEN_MAX, Address};
+use super::refusal::{HandshakeRefusal, RefusalKind, cut};
 use crate::shm::error::SetupError;
 
 const MAGIC: [u8; 4] = *b"SPNT";
@@ -54,9 +55,6 @@ const BODY_LEN_MAX: usize = HELLO_LEN + ADDRESS_LEN_MAX;
 
 /// Longest offer, in bytes.
 pub(super) const OFFER_LEN_MAX: usize = 128;
-
-/// Longest reason, in bytes.
-const REASON_LEN_MAX: usize = 500;
 
 /// What this station says of itself in handshakes.
 pub(super) struct LocalIdentity {
@@ -90,12 +88,8 @@ pub(super) struct Hello {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Frame {
     Hello(Hello),
-    /// The connection is refused. `already`: because the two are connected or about to be, a
-    /// queue pair was tried in vain, or the station lacks something; another call may succeed.
-    Refused {
-        already: bool,
-        reason: String,
-    },
+    /// The connection is refused.
+    Refused(HandshakeRefusal),
     Proof(Proof),
     /// What the other side needs to know of my queue pair; empty if there is none.
     Offer(Vec<u8>),
@@ -134,9 +128,7 @@ impl Frame {
     pub(super) fn write(&self) -> Vec<u8> {
         let (kind, body) = match self {
             Self::Hello(hello) => (HELLO, hello.write()),
-            Self::Refused { already, reason } => {
-                (REFUSED, [&[u8::from(*already)], cut(reason)].concat())
-            }
+            Self::Refused(refusal) => (REFUSED, refusal.write()),
             Self::Proof(proof) => (PROOF, proof.to_vec()),
             Self::Offer(offer) => (OFFER, offer.clone()),
             Self::Verdict(Ok(())) => (VERDICT, vec![1]),
@@ -151,13 +143,7 @@ impl Frame {
         let (header, body) = bytes.split_first_chunk::<HEADER_LEN>()?;
         match header[5] {
             HELLO => Hello::read(body).map(Self::Hello),
-            REFUSED => {
-                let (already, reason) = body.split_first()?;
-                Some(Self::Refused {
-                    already: *already != 0,
-                    reason: String::from_utf8_lossy(reason).into_owned(),
-                })
-            }
+            REFUSED => HandshakeRefusal::read(body).map(Self::Refused),
             PROOF => Some(Self::Proof(body.try_into().ok()?)),
             OFFER if body.len() <= OFFER_LEN_MAX => Some(Self::Offer(body.to_vec())),
             VERDICT => match body.split_first()? {
@@ -171,15 +157,6 @@ impl Frame {
             _ => None,
         }
     }
-}
-
-/// The part of a reason that is sent, cut between characters.
-fn cut(reason: &str) -> &[u8] {
-    let mut end = reason.len().min(REASON_LEN_MAX);
-    while !reason.is_char_boundary(end) {
-        end -= 1;
-    }
-    &reason.as_bytes()[..end]
 }
 
 impl Hello {
@@ -278,22 +255,29 @@ impl Handshake {
         me: &LocalIdentity,
         hello: &Hello,
         frame: Vec<u8>,
-    ) -> Result<(), String> {
+    ) -> Result<(), HandshakeRefusal> {
         let (us, them) = (self.role.name(), self.role.other().name());
+        let refuse = |kind, reason: String| Err(HandshakeRefusal::new(kind, reason));
         if self.theirs.is_some() {
-            return Err(format!("{them} said hello twice"));
+            return refuse(RefusalKind::Other, format!("{them} said hello twice"));
         }
         if hello.domain != me.domain {
             let (ours, theirs) = (me.domain, hello.domain);
-            return Err(format!("{them} is of domain {theirs}, {us} of {ours}"));
+            let reason = format!("{them} is of domain {theirs}, {us} of {ours}");
+            return refuse(RefusalKind::Domain, reason);
         }
-        match (hello.has_secret, me.secret.is_some()) {
-            (true, false) => return Err(format!("{them} has a secret, {us} has none")),
-            (false, true) => return Err(format!("{them} has no secret, {us} has one")),
-            _ => {}
+        if hello.has_secret != me.secret.is_some() {
+            let (theirs, ours) = match hello.has_secret {
+                true => ("a secret", "none"),
+                false => ("no secret", "one"),
+            };
+            let reason = format!("{them} has {theirs}, {us} has {ours}");
+            return refuse(RefusalKind::Secret, reason);
         }
         let address = Address::read(&hello.address).filter(|address| address.id == hello.id);
-        let address = address.ok_or_else(|| format!("{them} has no address"))?;
+        let no_address = || format!("{them} has no address");
+        let address =
+            address.ok_or_else(|| HandshakeRefusal::new(RefusalKind::Other, no_address()))?;
         self.theirs = Some((frame, address));
         Ok(())
     }
@@ -321,13 +305,14 @@ impl Handshake {
     }
 
     /// Checks the other side's proof in constant time. An error is sent to the other side.
-    pub(super) fn check(&self, me: &LocalIdentity, proof: &Proof) -> Result<(), String> {
+    pub(super) fn check(&self, me: &LocalIdentity, proof: &Proof) -> Result<(), HandshakeRefusal> {
         let them = self.role.other();
         let checked = self.mac(me, them).verify_slice(proof);
-        let wrong = |_| match me.secret {
-            Some(_) => format!("{} has another secret", them.name()),
-            None => format!("{} answers to another hello", them.name()),
+        let (kind, what) = match me.secret {
+            Some(_) => (RefusalKind::Secret, "has another secret"),
+            None => (RefusalKind::Other, "answers to another hello"),
         };
+        let wrong = |_| HandshakeRefusal::new(kind, format!("{} {what}", them.name()));
         checked.map_err(wrong)
     }
 }
@@ -335,7 +320,6 @@ impl Handshake {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hybrid::{CallFailureCause, HybridError};
 
     fn me(domain: u32, id: u128, secret: Option<&str>) -> LocalIdentity {
         let address = Address {
@@ -368,7 +352,7 @@ mod tests {
     }
 
     /// Runs the handshake of a caller and a called station.
-    fn meet(caller: &LocalIdentity, called: &LocalIdentity) -> Result<(), String> {
+    fn meet(caller: &LocalIdentity, called: &LocalIdentity) -> Result<(), HandshakeRefusal> {
         let mut calls = Handshake::new(caller, Role::Caller).expect("a nonce");
         let mut hears = Handshake::new(called, Role::Called).expect("a nonce");
         hears.receive_hello(called, &hello_of(&calls), calls.hello().to_vec())?;
@@ -387,16 +371,14 @@ mod tests {
         let (right, wrong) = (Some("open"), Some("shut"));
         assert_eq!(meet(&me(3, 1, right), &me(3, 2, right)), Ok(()));
         let refused = |caller: LocalIdentity, called: LocalIdentity, words: &str| {
-            let reason = meet(&caller, &called).expect_err("refused");
-            assert_eq!(reason, words);
-            let cause = match () {
-                () if caller.secret != called.secret => CallFailureCause::Secret,
-                () if caller.domain != called.domain => CallFailureCause::Domain,
-                () => CallFailureCause::Other,
+            let refusal = meet(&caller, &called).expect_err("refused");
+            assert_eq!(refusal.reason, words);
+            let kind = match () {
+                () if caller.secret != called.secret => RefusalKind::Secret,
+                () if caller.domain != called.domain => RefusalKind::Domain,
+                () => RefusalKind::Other,
             };
-            let contact = ([127, 0, 0, 1], 7400).into();
-            let error = HybridError::Refused { contact, reason };
-            assert_eq!(error.call_failure(), cause);
+            assert_eq!(refusal.kind, kind);
         };
         let words = "the caller is of domain 3, the one called of 4";
         refused(me(3, 1, None), me(4, 2, None), words);
@@ -438,15 +420,14 @@ mod tests {
         let proof = proof_of(&calls.proof(&caller));
         assert_eq!(first.check(&called, &proof), Ok(()));
         let replayed = again.check(&called, &proof).expect_err("refused");
-        assert_eq!(replayed, "the caller has another secret");
+        assert_eq!(replayed.reason, "the caller has another secret");
     }
 
     fn frames() -> [Frame; 6] {
         let handshake = Handshake::new(&me(9, 8, Some("x")), Role::Caller).expect("a nonce");
-        let (already, reason) = (true, "für nichts".to_owned());
         [
             Frame::Hello(hello_of(&handshake)),
-            Frame::Refused { already, reason },
+            Frame::Refused(HandshakeRefusal::new(RefusalKind::Already, "für nichts")),
             Frame::Proof([7; 32]),
             Frame::Offer(vec![9; OFFER_LEN_MAX]),
             Frame::Verdict(Ok(())),
@@ -466,7 +447,7 @@ mod tests {
             }
             let mut later = header;
             later[4] = 9;
-            let refusal = matches!(frame, Frame::Refused { .. });
+            let refusal = matches!(frame, Frame::Refused(_));
             let expected = match refusal {
                 true => Ok(bytes.len() - HEADER_LEN),
                 false => Err(FrameError::Version(9)),
@@ -498,16 +479,5 @@ mod tests {
         for verdict in [&[][..], &[2], &[1, b'x']] {
             assert_eq!(frame(VERDICT, verdict), None, "{verdict:?}");
         }
-    }
-
-    #[test]
-    fn long_reasons_are_cut_between_characters() {
-        let reason = "ü".repeat(REASON_LEN_MAX);
-        let already = false;
-        let bytes = Frame::Refused { already, reason }.write();
-        let Some(Frame::Refused { reason, .. }) = Frame::read(&bytes) else {
-            panic!("{bytes:?}");
-        };
-        assert_eq!(reason, "ü".repeat(REASON_LEN_MAX / 2));
     }
 }

@@ -20,6 +20,7 @@ use super::path_state::PathSelection;
 use super::pending::{
     CallOutcome, Ending, PendingConnection, Phase, Role, Shared, State, no_answer, send_frame,
 };
+use super::refusal::{HandshakeRefusal, RefusalKind};
 use crate::retry::{self, Classified};
 
 /// How long an incoming connection has to prove itself.
@@ -243,19 +244,15 @@ fn settle(shared: &Shared, state: &mut State, number: u64) -> Result<(), Ending>
 fn stop(state: &mut State, number: u64, end: Ending) {
     let answer = match end {
         Ending::Quiet(answer) => answer,
-        Ending::Refuse { already, reason } => {
-            tracing::debug!(reason, "a connection is refused");
+        Ending::Refuse(refusal) => {
+            tracing::debug!(reason = refusal.reason, "a connection is refused");
             if let Some(connection) = state.connections.get(&number) {
-                let reason = reason.clone();
                 // Unread bytes would cause a reset, and the refusal might get lost.
-                let _ = send_frame(connection, &Frame::Refused { already, reason }.write());
+                let _ = send_frame(connection, &Frame::Refused(refusal.clone()).write());
                 let _ = connection.stream.shutdown(Shutdown::Write);
                 let _ = (&*connection.stream).read(&mut [0; 4096]);
             }
-            match already {
-                true => CallOutcome::Already(reason),
-                false => CallOutcome::Refused(reason),
-            }
+            CallOutcome::of_refusal(refusal)
         }
     };
     state.end(number, answer);
@@ -284,11 +281,8 @@ fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End
             return Ok(());
         };
         match (Frame::read(&bytes), connection.phase) {
-            (Some(Frame::Refused { already, reason }), _) => {
-                return Err(Ending::Quiet(match already {
-                    true => CallOutcome::Already(reason),
-                    false => CallOutcome::Refused(reason),
-                }));
+            (Some(Frame::Refused(refusal)), _) => {
+                return Err(Ending::Quiet(CallOutcome::of_refusal(refusal)));
             }
             (Some(Frame::Hello(hello)), Phase::Hello) => {
                 let is_authenticated = is_authenticated(state, hello.id);
@@ -299,7 +293,7 @@ fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End
             }
             (Some(Frame::Proof(proof)), Phase::Proof) => {
                 let checked = connection.handshake.check(&shared.me, &proof);
-                checked.map_err(Ending::refuse)?;
+                checked.map_err(Ending::Refuse)?;
                 match connection.role {
                     Role::Called { .. } => connection.phase = Phase::Offer,
                     Role::Stranger { .. } | Role::Authenticated { .. } => {
@@ -314,7 +308,7 @@ fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End
                 path_selection::receive_verdict(connection, theirs)?;
                 settle(shared, state, number)?;
             }
-            _ => return Err(Ending::refuse("it sent what does not belong here".into())),
+            _ => return Err(Ending::refuse("it sent what does not belong here")),
         }
     }
     Ok(())
@@ -348,12 +342,13 @@ fn read(connection: &mut PendingConnection) -> Result<Option<Vec<u8>>, Ending> {
 }
 
 fn no_frame(problem: FrameError) -> Ending {
-    Ending::refuse(match problem {
+    match problem {
         FrameError::Version(theirs) => {
-            format!("that is version {theirs} of the protocol, here it is {VERSION}")
+            let reason = format!("that is version {theirs} of the protocol, here it is {VERSION}");
+            Ending::Refuse(HandshakeRefusal::new(RefusalKind::Version, reason))
         }
-        FrameError::ProtocolViolation => "that is nothing of this protocol".to_owned(),
-    })
+        FrameError::ProtocolViolation => Ending::refuse("that is nothing of this protocol"),
+    }
 }
 
 /// Handles the other side's hello.
@@ -368,7 +363,7 @@ fn handle_hello(
     connection
         .handshake
         .receive_hello(me, hello, frame)
-        .map_err(Ending::refuse)?;
+        .map_err(Ending::Refuse)?;
     connection.phase = Phase::Proof;
     let Role::Called { expected } = connection.role else {
         return send_frame(connection, connection.handshake.hello());
@@ -419,11 +414,11 @@ fn accept_authenticated(
     };
     let (me, id) = (&shared.me, address.id);
     if id == me.id {
-        return Err(Ending::refuse("that is this station itself".into()));
+        return Err(Ending::refuse("that is this station itself"));
     }
     if address.host == me.host {
         let nearer = "it is on the same host, where one connects by shared memory";
-        return Err(Ending::refuse(nearer.into()));
+        return Err(Ending::refuse(nearer));
     }
     match shared.streams.fate_of(id) {
         Some(None) => return Err(Ending::already(format!("member {id:032x} is connected"))),

@@ -44,8 +44,8 @@
 //! - The network: `network` is a station's part in it; `address`, `interfaces` and `secret`
 //!   are what it says of itself; `listeners` its sockets; `pending` the connections that
 //!   are not peers' yet; `acceptor` with its `handshake_thread` serves them, `connecting`
-//!   adds calls; `handshake` is the protocol, `path_selection` (over `path_state`) its last
-//!   part.
+//!   adds calls; `handshake` is the protocol, with `refusal`, `path_selection` (over
+//!   `path_state`) its last part.
 
 mod acceptor;
 mod address;
@@ -61,6 +61,7 @@ mod path_selection;
 mod path_state;
 mod pending;
 mod rdma;
+mod refusal;
 mod secret;
 mod segment;
 mod station;

@@ -130,7 +130,11 @@ impl Network {
         called.map_err(|why| match why {
             ConnectError::Closed => StationError::Closed.into(),
             ConnectError::Myself => HybridError::ThisStation,
-            ConnectError::Refused(reason) => HybridError::Refused { contact, reason },
+            ConnectError::Refused(refusal) => HybridError::Refused {
+                contact,
+                cause: refusal.cause(),
+                reason: refusal.reason,
+            },
             ConnectError::Not(NoStation { reason, kind }) => HybridError::Unreachable {
                 contact,
                 reason,
@@ -149,7 +153,10 @@ impl Network {
             Ok(ConnectOutcome::OnHost(_)) => unreachable("it is on this host by now".to_owned()),
             Err(ConnectError::Closed) => StationError::Closed,
             Err(ConnectError::Myself) => return Err(HybridError::ThisStation),
-            Err(ConnectError::Refused(reason)) => StationError::Refused { id, reason },
+            Err(ConnectError::Refused(refusal)) => StationError::Refused {
+                id,
+                reason: refusal.reason,
+            },
             Err(ConnectError::Not(failure)) => unreachable(failure.reason),
             Err(ConnectError::System(error)) => error.into(),
         };

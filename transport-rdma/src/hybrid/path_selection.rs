@@ -41,10 +41,8 @@ fn my_pair(shared: &Shared, connection: &PendingConnection) -> Result<Option<Tri
         return Ok(None);
     };
     let pair = TrialPair::begin(rdma, other.id);
-    pair.map(Some).ok_or_else(|| Ending::Refuse {
-        already: true,
-        reason: format!("member {:032x} is being connected", other.id),
-    })
+    pair.map(Some)
+        .ok_or_else(|| Ending::already(format!("member {:032x} is being connected", other.id)))
 }
 
 /// Sends an offer, with my proof before it.
@@ -70,7 +68,7 @@ pub(super) fn receive_offer(
         Role::Called { .. } => (my_pair(shared, connection)?, PairStep::Answer(theirs)),
         Role::Stranger { .. } | Role::Authenticated { .. } => {
             let pair = connection.path.pair.take();
-            let unasked = || Ending::refuse("it answers where nothing was offered".into());
+            let unasked = || Ending::refuse("it answers where nothing was offered");
             (Some(pair.ok_or_else(unasked)?), PairStep::Accept(theirs))
         }
     };
@@ -178,9 +176,9 @@ fn make_ready(shared: &Shared, connection: &mut PendingConnection) -> Result<(),
 
 /// What this station lacks it may have at another call.
 fn lacking(error: &StationError) -> Ending {
-    Ending::Refuse {
-        already: matches!(error, StationError::System(_)),
-        reason: error.to_string(),
+    match error {
+        StationError::System(error) => Ending::already(error.to_string()),
+        error => Ending::refuse(error.to_string()),
     }
 }
 
@@ -192,10 +190,10 @@ pub(super) fn receive_verdict(
     let called = matches!(connection.role, Role::Called { .. });
     let path = &mut connection.path;
     if called && path.mine.is_none() || path.theirs.is_some() {
-        return Err(Ending::refuse("it sent what does not belong here".into()));
+        return Err(Ending::refuse("it sent what does not belong here"));
     }
     if theirs.is_ok() && path.pair.is_none() {
-        return Err(Ending::refuse("it says yes to what was not offered".into()));
+        return Err(Ending::refuse("it says yes to what was not offered"));
     }
     if theirs.is_err() {
         path.mine.get_or_insert_with(|| Err(NONE.to_owned()));
@@ -251,12 +249,13 @@ pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result
                 } else {
                     &reason
                 };
-                return Err(Ending::Refuse {
-                    // Packets may have been lost, so the caller may call again within its
-                    // deadline. Otherwise the two would never reach each other, and their
-                    // group would expel both.
-                    already: !has_none,
-                    reason: format!("RDMA is required, and {why}"),
+                let reason = format!("RDMA is required, and {why}");
+                // Packets may have been lost, so the caller may call again within its
+                // deadline. Otherwise the two would never reach each other, and their
+                // group would expel both.
+                return Err(match has_none {
+                    true => Ending::refuse(reason),
+                    false => Ending::already(reason),
                 });
             }
             warn(id, &reason);

@@ -11,6 +11,7 @@ use super::address::Address;
 use super::handshake::{Handshake, LocalIdentity};
 use super::path_state::PathSelection;
 use super::rdma::StationRdma;
+use super::refusal::{HandshakeRefusal, RefusalKind};
 use crate::sleep::eventfd::signal_eventfd;
 use crate::tcp;
 
@@ -80,10 +81,20 @@ pub(super) enum CallOutcome {
     Myself,
     /// The two are connected, or about to be.
     Already(String),
-    Refused(String),
+    Refused(HandshakeRefusal),
     NotThere(NoStation),
     /// The connection was lost, or the peer was too busy.
     Lost(String),
+}
+
+impl CallOutcome {
+    /// The outcome of a call that either side refuses.
+    pub(super) fn of_refusal(refusal: HandshakeRefusal) -> Self {
+        match refusal.kind {
+            RefusalKind::Already => Self::Already(refusal.reason),
+            _ => Self::Refused(refusal),
+        }
+    }
 }
 
 /// No suitable station is at an address.
@@ -174,24 +185,18 @@ impl Shared {
 /// Why a connection ends.
 pub(super) enum Ending {
     /// The other side is sent the reason.
-    Refuse { already: bool, reason: String },
+    Refuse(HandshakeRefusal),
     /// Nothing is sent.
     Quiet(CallOutcome),
 }
 
 impl Ending {
-    pub(super) fn refuse(reason: String) -> Self {
-        Self::Refuse {
-            already: false,
-            reason,
-        }
+    pub(super) fn refuse(reason: impl Into<String>) -> Self {
+        Self::Refuse(HandshakeRefusal::new(RefusalKind::Other, reason))
     }
 
     pub(super) fn already(reason: String) -> Self {
-        Self::Refuse {
-            already: true,
-            reason,
-        }
+        Self::Refuse(HandshakeRefusal::new(RefusalKind::Already, reason))
     }
 
     pub(super) fn lost(reason: &str) -> Self {

@@ -252,6 +252,12 @@ impl Domain {
         true
     }
 
+    /// Whether the record that newcomers find has room for a text of `len` bytes.
+    pub(super) fn has_room(&self, len: usize) -> bool {
+        let files = self.files();
+        files.is_at(&self.path) && files.record().has_room(len)
+    }
+
     /// Goes on in other files, under the lock of those that are returned: they are closed when it
     /// is released.
     pub(super) fn replace_files(&self, next: Arc<DomainFiles>) -> Arc<DomainFiles> {

@@ -111,22 +111,23 @@ impl DomainRegistry {
             owner: OwnerProcess::this(),
         };
         if registry.me.id != 0 {
-            registry.make_room(&registry.me)?;
+            let locked = registry.lock()?;
+            let record = registry.load(&locked)?;
+            let others = record.iter().flat_map(|it| &it.decision.members);
+            let members = others.chain([&registry.me]);
+            locked.reserve(ViewRecord::room(members))?;
         }
         Ok(registry)
     }
 
-    /// Gets room in the record for a newcomer, so that no view with it needs more later.
-    /// Waits up to 5 s for the lock.
-    pub fn make_room(&self, newcomer: &MemberEntry) -> Result<(), SetupError> {
-        let locked = self.lock()?;
-        let record = self.load(&locked)?;
-        let members = record.iter().flat_map(|it| &it.decision.members);
-        let lens = members.map(MemberEntry::text_len);
-        let (sum, longest) = lens.fold((0, 0), |(sum, most), len| (sum + len, most.max(len)));
-        let each = newcomer.text_len();
-        // Others of this host may be joining; one more may join from another host.
-        locked.reserve(ViewRecord::room(sum + each), each.max(longest))
+    /// Gets room in the record for a view with these members, before it is agreed: so recording
+    /// it needs no more of the file system. Waits up to 5 s for the lock if there is no room yet.
+    pub fn make_room(&self, members: &[MemberEntry]) -> Result<(), SetupError> {
+        let len = ViewRecord::room(members);
+        match self.domain.has_room(len) {
+            true => Ok(()),
+            false => self.lock()?.reserve(len),
+        }
     }
 
     /// The members that are alive, by the record of this host. Changes nothing. Waits up to

@@ -68,12 +68,9 @@ impl Locked {
         record.write(text).map_err(self.failed("written"))
     }
 
-    /// Allocates room for a text of `len` bytes and what the stations of this domain on this
-    /// host may add, `each` bytes a station.
-    pub(super) fn reserve(&self, len: usize, each: usize) -> Result<(), SetupError> {
-        let files = self.lock.files();
-        let stations = files.stations()?.len().max(1);
-        let room = files.record().reserve(len + stations * each);
+    /// Allocates room for a text of `len` bytes.
+    pub(super) fn reserve(&self, len: usize) -> Result<(), SetupError> {
+        let room = self.lock.files().record().reserve(len);
         room.map_err(self.failed("given room"))
     }
 

@@ -8,10 +8,14 @@ use rustix::io::Errno;
 use super::error::SetupError;
 use crate::retry;
 
+/// Clock ticks of `/proc`, per second.
+const TICKS_PER_S: i64 = 100;
+
 /// What the kernel says about a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProcessState {
-    /// It is alive, and has started at this time, in clock ticks since boot.
+    /// It is alive, and has started at this time, in clock ticks since boot, whatever the time
+    /// namespace of this process.
     Alive(u64),
     /// It has ended, even if its parent has not waited for it yet.
     Ended,
@@ -23,7 +27,8 @@ impl ProcessState {
     /// Whether it is the process that has started at this time; `None` if that is not known.
     pub(super) fn has_started_at(self, start: u64) -> Option<bool> {
         match self {
-            Self::Alive(started) => Some(started == start),
+            // Offsets of time namespaces are rounded to ticks.
+            Self::Alive(started) => Some(started.abs_diff(start) <= 1),
             Self::Ended => Some(false),
             Self::Unknown(_) => None,
         }
@@ -36,10 +41,54 @@ pub(super) fn state_of(pid: u32) -> ProcessState {
 }
 
 fn read_state(path: &str) -> ProcessState {
+    let ahead = match ticks_ahead() {
+        Ok(ahead) => ahead,
+        Err(error) => {
+            return ProcessState::Unknown(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+        }
+    };
     match retry::repeat(|| std::fs::read_to_string(path)) {
-        Ok(stat) => state_in(&stat).unwrap_or(ProcessState::Unknown(Errno::BADMSG)),
+        Ok(stat) => state_in(&stat, ahead).unwrap_or(ProcessState::Unknown(Errno::BADMSG)),
         Err(error) => unread(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
     }
+}
+
+/// By how many ticks start times are ahead that this process reads: by the offset of its time
+/// namespace. Two processes in different ones read different times of the same start.
+fn ticks_ahead() -> io::Result<i64> {
+    static KNOWN: OnceLock<(u32, i64)> = OnceLock::new();
+    let pid = std::process::id();
+    // A forked child may be in another namespace.
+    if let Some((_, known)) = KNOWN.get().filter(|known| known.0 == pid) {
+        return Ok(*known);
+    }
+    let namespace = |name: &str| {
+        retry::repeat(|| rustix::fs::stat(format!("/proc/self/ns/{name}"))).map(|stat| stat.st_ino)
+    };
+    // The offsets are those of its children, which are the same unless it has left theirs for
+    // them.
+    let ahead = match (namespace("time"), namespace("time_for_children")) {
+        (Ok(own), Ok(childrens)) if own == childrens => {
+            let offsets = retry::repeat(|| std::fs::read_to_string("/proc/self/timens_offsets"))?;
+            offset_in(&offsets).ok_or(Errno::BADMSG)?
+        }
+        (Ok(_), Ok(_)) | (Err(Errno::NOENT), _) | (_, Err(Errno::NOENT)) => 0,
+        (Err(errno), _) | (_, Err(errno)) => return Err(errno.into()),
+    };
+    let _ = KNOWN.set((pid, ahead));
+    Ok(ahead)
+}
+
+/// The offset of the clock since boot, in ticks.
+fn offset_in(offsets: &str) -> Option<i64> {
+    let mut lines = offsets.lines();
+    let words = lines.find_map(|line| line.strip_prefix("boottime"))?;
+    let mut words = words.split_ascii_whitespace();
+    let mut number = || words.next()?.parse::<i64>().ok();
+    let (seconds, ns) = (number()?, number()?);
+    seconds
+        .checked_mul(TICKS_PER_S)?
+        .checked_add(ns / (1_000_000_000 / TICKS_PER_S))
 }
 
 /// Only these say that there is no such process.
@@ -50,7 +99,7 @@ fn unread(errno: Errno) -> ProcessState {
     }
 }
 
-fn state_in(stat: &str) -> Option<ProcessState> {
+fn state_in(stat: &str, ahead: i64) -> Option<ProcessState> {
     // The name may hold any character, so fields are counted from the last bracket: state
     // is the 3rd field of proc_pid_stat(5), the start time the 22nd.
     let (_, fields) = stat.rsplit_once(')')?;
@@ -58,7 +107,10 @@ fn state_in(stat: &str) -> Option<ProcessState> {
     if matches!(fields.next()?, "Z" | "X" | "x") {
         return Some(ProcessState::Ended);
     }
-    fields.nth(18)?.parse().ok().map(ProcessState::Alive)
+    let started: u64 = fields.nth(18)?.parse().ok()?;
+    started
+        .checked_add_signed(ahead.checked_neg()?)
+        .map(ProcessState::Alive)
 }
 
 /// Start time of this process.
@@ -146,7 +198,7 @@ mod tests {
             assert_eq!(unread(errno).has_started_at(7), None);
         }
         assert_eq!(ProcessState::Alive(7).has_started_at(7), Some(true));
-        assert_eq!(ProcessState::Alive(8).has_started_at(7), Some(false));
+        assert_eq!(ProcessState::Alive(9).has_started_at(7), Some(false));
         assert_eq!(ProcessState::Ended.has_started_at(7), Some(false));
     }
 
@@ -156,8 +208,21 @@ mod tests {
         assert_eq!(state_of(std::process::id()), ProcessState::Alive(start));
         assert_eq!(state_of(u32::MAX), ProcessState::Ended);
         let fields = |state: &str| format!("7 (a) b) {state} {}77 0", "1 ".repeat(18));
-        assert_eq!(state_in(&fields("S")), Some(ProcessState::Alive(77)));
-        assert_eq!(state_in(&fields("Z")), Some(ProcessState::Ended));
-        assert_eq!(state_in("7 (a) S 1"), None);
+        let alive = |start| Some(ProcessState::Alive(start));
+        assert_eq!(state_in(&fields("S"), 0), alive(77));
+        // Read in a time namespace whose clock is ahead, or behind.
+        assert_eq!(state_in(&fields("S"), 70), alive(7));
+        assert_eq!(state_in(&fields("S"), -100), alive(177));
+        assert_eq!(state_in(&fields("Z"), 0), Some(ProcessState::Ended));
+        for (stat, ahead) in [("7 (a) S 1", 0), (&fields("S"), 78)] {
+            assert_eq!(state_in(stat, ahead), None);
+        }
+    }
+
+    #[test]
+    fn the_offset_of_a_time_namespace_is_read_in_ticks() {
+        let offsets = "monotonic           1         0\nboottime           -2 30000000\n";
+        assert_eq!(offset_in(offsets), Some(-197));
+        assert_eq!(offset_in("monotonic 1 0\n"), None);
     }
 }

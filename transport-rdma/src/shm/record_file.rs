@@ -171,11 +171,16 @@ impl RecordFile {
         Ok(())
     }
 
+    /// Whether a text of `len` bytes has room. The lock is not needed: while members live, room
+    /// is only added.
+    pub(super) fn has_room(&self, len: usize) -> bool {
+        let stat = rustix::fs::fstat(&self.file);
+        stat.is_ok_and(|stat| stat.st_size as u64 >= end_of_room(len))
+    }
+
     /// Allocates room for a text of `len` bytes, in both slots.
     pub(super) fn reserve(&self, len: usize) -> io::Result<()> {
-        let len = len.min(TEXT_LEN_MAX);
-        let pages = (SLOT_HEADER_LEN + len).div_ceil(PAGE);
-        let wanted = offset(0, pages);
+        let wanted = end_of_room(len);
         let size = rustix::fs::fstat(&self.file)?.st_size as u64;
         if size >= wanted {
             return Ok(());
@@ -218,6 +223,12 @@ fn check_size_limit(end: u64) -> io::Result<()> {
         true => Err(Errno::FBIG.into()),
         false => Ok(()),
     }
+}
+
+/// Length of a file in which both slots have room for a text of `len` bytes.
+fn end_of_room(len: usize) -> u64 {
+    let pages = (SLOT_HEADER_LEN + len.min(TEXT_LEN_MAX)).div_ceil(PAGE);
+    offset(0, pages)
 }
 
 fn offset(slot: usize, page: usize) -> u64 {

@@ -58,7 +58,7 @@ impl MemberEntry {
     }
 
     /// Most bytes that it takes in a text.
-    pub(super) fn text_len(&self) -> usize {
+    fn text_len(&self) -> usize {
         // Ids, host, pid, start, address, and what separates them.
         32 + 32 + 10 + 20 + 2 * self.address.len().max(1) + 5
     }
@@ -144,9 +144,10 @@ impl ViewRecord {
         self.boot == boot && others.any(lives)
     }
 
-    /// Room that the text of a record needs for members that take `members` bytes.
-    pub(super) fn room(members: usize) -> usize {
-        HEAD_LEN_MAX + members
+    /// Most bytes of the text of a record with these members.
+    pub(super) fn room<'a>(members: impl IntoIterator<Item = &'a MemberEntry>) -> usize {
+        let lens = members.into_iter().map(MemberEntry::text_len);
+        HEAD_LEN_MAX + lens.sum::<usize>()
     }
 
     pub(super) fn write(&self) -> String {
@@ -347,8 +348,8 @@ mod tests {
                 .members
                 .iter_mut()
                 .for_each(|it| it.pid = u32::MAX);
-            let members = record.decision.members.iter().map(MemberEntry::text_len);
-            assert!(record.write().len() <= ViewRecord::room(members.sum()));
+            let room = ViewRecord::room(&record.decision.members);
+            assert!(record.write().len() <= room);
         }
     }
 }

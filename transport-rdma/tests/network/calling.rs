@@ -181,9 +181,10 @@ fn all_stations_may_call_each_other_at_once() {
     }
 }
 
-fn refused(one: &Station, two: &Station, words: &str) {
+fn refused(one: &Station, two: &Station, cause: CallFailureCause, words: &str) {
     let called = one.call(at(two), soon()).expect_err("refused");
     assert!(matches!(called, HybridError::Refused { .. }), "{called}");
+    assert_eq!(called.call_failure(), cause);
     assert!(called.to_string().contains(words), "{called}");
     let called = one.connect(&two.address(), soon()).expect_err("refused");
     let kind = matches!(called, HybridError::Station(StationError::Refused { .. }));
@@ -199,8 +200,16 @@ fn stations_of_other_domains_and_secrets_are_refused_with_the_reason() {
     other.host.domain = 9;
     let other = Station::open(&other).expect("a station");
     let words = "the caller is of domain 3, the one called of 9";
-    refused(&alone(1, network()), &other, words);
+    refused(
+        &alone(1, network()),
+        &other,
+        CallFailureCause::Domain,
+        words,
+    );
     let station = |id, secret| alone(id, with_secret(secret));
+    let refused = |one: &Station, two: &Station, words: &str| {
+        refused(one, two, CallFailureCause::Secret, words);
+    };
     let words = "the caller has another secret";
     refused(&station(1, "shut"), &station(2, "open"), words);
     let words = "the caller has no secret, the one called has one";
@@ -229,7 +238,7 @@ fn other_versions_are_refused_in_both_directions() {
             let (mut stream, _) = listener.accept().expect("called");
             read_frame(&mut stream).expect("a hello");
             let reason = b"that is version 2 of the protocol, here it is 9";
-            let later = [&[0][..], reason].concat();
+            let later = [&[raw::OF_VERSION][..], reason].concat();
             stream
                 .write_all(&frame(9, raw::REFUSED, &later))
                 .expect("sent");

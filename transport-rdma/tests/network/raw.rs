@@ -15,6 +15,8 @@ pub(crate) const REFUSED: u8 = 2;
 pub(crate) const PROOF: u8 = 3;
 pub(crate) const OFFER: u8 = 4;
 pub(crate) const VERDICT: u8 = 5;
+/// The code of a refusal of another version.
+pub(crate) const OF_VERSION: u8 = 4;
 
 pub(crate) fn frame(version: u8, kind: u8, body: &[u8]) -> Vec<u8> {
     let len = (body.len() as u16).to_le_bytes();

@@ -173,8 +173,9 @@ fn fill(directory: &Path) {
     while file.write_all(&[1; 512]).is_ok() {}
 }
 
+/// It takes more than a page of a record.
 fn long_entry(id: u128) -> MemberEntry {
-    MemberEntry::here(id, 1, vec![7; 1000]).expect("a process")
+    MemberEntry::here(id, 1, vec![7; 2100]).expect("a process")
 }
 
 #[test]
@@ -190,13 +191,20 @@ fn on_a_full_file_system_members_go_on_and_newcomers_are_refused() {
         assert_eq!(both[view % 2].ask(&decide), "decided");
     }
     // There is room for small newcomers; but not for these.
-    let refused = DomainRegistry::open(DOMAIN, Some(&directory), long_entry(3));
-    let refused = refused.expect_err("no room");
-    assert!(refused.is_out_of_resources(), "{refused}");
-    let text = refused.to_string();
-    let path = file(&directory, "record");
-    assert!(text.contains(path.to_str().expect("UTF-8")), "{text}");
-    assert!(text.contains("No space left on device"), "{text}");
+    let small = MemberEntry::here(3, 1, vec![]).expect("a process");
+    let small = DomainRegistry::open(DOMAIN, Some(&directory), small).expect("room");
+    let refused = DomainRegistry::open(DOMAIN, Some(&directory), long_entry(4));
+    let unprepared = small.make_room(&[long_entry(4)]);
+    for refused in [
+        refused.expect_err("no room"),
+        unprepared.expect_err("no room"),
+    ] {
+        assert!(refused.is_out_of_resources(), "{refused}");
+        let text = refused.to_string();
+        let path = file(&directory, "record");
+        assert!(text.contains(path.to_str().expect("UTF-8")), "{text}");
+        assert!(text.contains("No space left on device"), "{text}");
+    }
     assert_eq!(
         both[1].ask(&format!("decide 39 40 6 {entries} 0")),
         "decided"
@@ -205,7 +213,8 @@ fn on_a_full_file_system_members_go_on_and_newcomers_are_refused() {
     assert_eq!(enter(&mut Process::start(&directory, 4)), "present [2]");
     // With space, the same newcomer is let in.
     std::fs::remove_file(directory.join("fill")).expect("removed");
-    DomainRegistry::open(DOMAIN, Some(&directory), long_entry(3)).expect("room");
+    small.make_room(&[long_entry(4)]).expect("room");
+    DomainRegistry::open(DOMAIN, Some(&directory), long_entry(4)).expect("room");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The control thread: installs views, and admits newcomers.
 //!
 //! ```text
-//!   engine --Prepare-> segments with the peers and newcomers --> Engine::prepared
+//!   engine --Prepare-> room in the record, segments with peers and newcomers --> Engine::prepared
 //!          --Decide--> record of the domain --> Engine::decided
 //!          --Ended---> record, segments if they are not prepared --> Engine::install
 //!   station --Ask--> Engine::request(Join) ... Prepare --> Prepared ... next view --> Welcome
@@ -255,13 +255,16 @@ impl ControlThread {
                     | Packet::Prepared { .. }
                     | Packet::Delivered(_)
                     | Packet::Welcome { .. }
-                    | Packet::Refused(_)
+                    | Packet::Refused { .. }
                     | Packet::NotYet(_)
                     | Packet::Waits { .. }
                     | Packet::Status { .. },
                 ) => {}
-                Ok(Packet::Ask(_)) => self.refuse(from, "it asks on behalf of another participant"),
-                Err(reason) => self.refuse(from, &reason),
+                Ok(Packet::Ask(_)) => {
+                    let why = "it asks on behalf of another participant";
+                    self.refuse(from, Error::Error(why.to_owned()));
+                }
+                Err(reason) => self.refuse(from, Error::Error(reason)),
             },
         }
     }
@@ -284,26 +287,16 @@ impl ControlThread {
             self.were.insert(id, was);
         }
         if let Err(error) = self.fits(&newcomer) {
-            return self.refuse(id, &error.to_string());
+            return self.refuse(id, error);
         }
         if self.view.rank(newcomer.id).is_some() {
             return self.welcome(id);
         }
         if !self.asked.contains(&id) {
-            if let Err(error) = self.make_room(&newcomer) {
-                return self.refuse(id, &error.to_string());
-            }
             self.asked.push(id);
             session.control_queue().count_join_request();
         }
         session.engine().request(Request::Join(newcomer));
-    }
-
-    /// Gets the room in the domain's record that a view with the newcomer needs.
-    fn make_room(&self, newcomer: &Member) -> Result<()> {
-        let room = self.register.make_room(&entry(newcomer)?);
-        let pid = std::process::id();
-        room.map_err(|error| Error::OutOfResources(format!("process {pid}: {error}")))
     }
 
     /// Whether a newcomer is compatible with the members.
@@ -342,7 +335,7 @@ impl ControlThread {
             Request::Update(update) => self.local_endpoints.refused(update, &why),
             Request::Join(newcomer) => {
                 self.asked.retain(|asked| *asked != newcomer.id.0);
-                self.refuse(newcomer.id.0, &why.to_string());
+                self.refuse(newcomer.id.0, why);
             }
             // A leave is never refused.
             Request::Leave => {}
@@ -371,12 +364,12 @@ impl ControlThread {
                     let _ = self.station.send(to, &packet);
                 }
             }
-            Err(error) => self.refuse(to, &error.to_string()),
+            Err(error) => self.refuse(to, Error::Error(error.to_string())),
         }
     }
 
-    fn refuse(&self, id: u128, reason: &str) {
-        self.send(id, &Packet::Refused(reason.to_owned()).write());
+    fn refuse(&self, id: u128, why: Error) {
+        self.send(id, &Packet::refused(why));
     }
 
     fn send(&self, id: u128, bytes: &[u8]) {

@@ -19,7 +19,7 @@ use spindle_dds_transport::{Fabric, FailureCause, Rank, SegmentKey, SegmentReque
 use crate::discovery::ParticipantInfo;
 use crate::driver::threads::control::entry;
 use crate::error::{Error, Result};
-use crate::joining::unmade;
+use crate::joining::{refused, unmade};
 use crate::wire::Wire;
 
 /// The index of the control segment among the segments of a view.
@@ -115,6 +115,12 @@ pub(crate) fn make(
     })
 }
 
+/// Gets the room in the domain's record that a view needs, before it is agreed.
+pub(crate) fn make_room(register: &DomainRegistry, view: &View) -> Result<()> {
+    let members: Result<Vec<_>> = view.members.iter().map(entry).collect();
+    register.make_room(&members?).map_err(refused)
+}
+
 /// Gives up members of this host that have died or closed before they were connected.
 pub(crate) fn give_up_gone(station: &Station, register: &DomainRegistry, members: &[Member]) {
     // The station itself watches those that are connected.
@@ -151,7 +157,7 @@ fn connect(station: &Station, view: &View, me: Rank, deadline: Instant) -> Vec<(
             tracing::warn!(%error, "a member cannot be reached");
             // Not waited for; the others get the rows of this one, and need not wait for it.
             station.give_up(member.id.0, &error.to_string());
-            missing.push((member.id.0, unreached(member, &why(&error))));
+            missing.push((member.id.0, unconnected(member, error)));
         }
     }
     missing
@@ -199,6 +205,15 @@ pub(crate) fn name(member: &Member) -> String {
     match ParticipantInfo::of(member) {
         Ok(info) => format!("process {}", info.pid),
         Err(_) => format!("member {}", member.id),
+    }
+}
+
+/// Why this participant and a member are not connected.
+fn unconnected(member: &Member, error: HybridError) -> Error {
+    match error {
+        // It is this one that lacks something.
+        HybridError::Join(_) | HybridError::Station(StationError::System(_)) => unmade(error),
+        error => unreached(member, &why(&error)),
     }
 }
 

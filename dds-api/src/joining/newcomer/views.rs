@@ -54,7 +54,8 @@ impl Newcomer {
                 later.push_back(event);
             }
         };
-        let made = preparation::make(station, self.me.id, view, number, limit, &mut watch);
+        let made = preparation::make_room(&self.register, view)
+            .and_then(|()| preparation::make(station, self.me.id, view, number, limit, &mut watch));
         match made {
             Ok(ready) => {
                 (self.ready, self.lack) = (Some(ready), None);
@@ -75,7 +76,7 @@ fn goes_on(event: &StationEvent, sponsor: u128) -> bool {
     match event {
         StationEvent::Message { from, bytes } if *from == sponsor => matches!(
             Packet::read(bytes),
-            Ok(Packet::Prepare { .. } | Packet::Waits { .. } | Packet::Refused(_))
+            Ok(Packet::Prepare { .. } | Packet::Waits { .. } | Packet::Refused { .. })
         ),
         _ => false,
     }

@@ -50,6 +50,7 @@ pub(super) fn connect(
         match state.answers.remove(&id) {
             Some(CallFailure::Refused(reason)) => return Err(StationError::Refused { id, reason }),
             Some(CallFailure::Lost(reason)) => return unreachable(reason),
+            Some(CallFailure::Lack(error)) => return Err(error.into()),
             // The peer's own call is on its way, or has arrived.
             Some(CallFailure::Already(reason)) => excuse = reason,
             None if state.peers.contains_key(&id) => {}
@@ -97,6 +98,9 @@ fn call(
         // One error says nothing about a process that lives.
         Err(_) if Instant::now() < socket_until && target.may_live().unwrap_or(true) => {
             return Ok(false);
+        }
+        Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS)) => {
+            return Err(SetupError::system("calling a peer")(errno).into());
         }
         Err(errno) => {
             let domain = shared.domain.id;

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::packet::Packet;
+use super::packet_io::Objection;
 use super::shared::Shared;
 use super::sleep_state::{DOORBELL_ROW_LEN, DOORBELLS, WakeTarget};
 use super::state::{Life, Peer, Role, State, try_send};
@@ -25,7 +26,7 @@ pub(super) fn welcome(
     id: u128,
     their_doorbell: u16,
     fds: Vec<OwnedFd>,
-) -> Result<(), String> {
+) -> Result<(), Objection> {
     let Some(connection) = state.connections.get(&number) else {
         return Ok(());
     };
@@ -35,22 +36,22 @@ pub(super) fn welcome(
             doorbell,
         } if called == id => (connection.pid, Some(doorbell)),
         Role::Called { id: called, .. } => {
-            return Err(format!(
-                "member {id:032x} answers where member {called:032x} was called"
-            ));
+            return Err(
+                format!("member {id:032x} answers where member {called:032x} was called").into(),
+            );
         }
         Role::Stranger { .. } => (connection.pid, None),
         Role::Member(_) => return Err("it said hello twice".into()),
     };
     if id == shared.id() {
-        return Err(format!("member {id:032x} is this station itself"));
+        return Err(format!("member {id:032x} is this station itself").into());
     }
     if called.is_none() && is_connecting(shared, state, id) || state.peers.contains_key(&id) {
-        return refuse_duplicate(state, number, id);
+        return Ok(refuse_duplicate(state, number, id)?);
     }
     let (row, event, lifeline) = check_descriptors(pid, their_doorbell, fds)?;
     let Some(doorbell) = called.or_else(|| state.take_doorbell()) else {
-        return Err(format!("this station has {} peers already", DOORBELLS - 1));
+        return Err(format!("this station has {} peers already", DOORBELLS - 1).into());
     };
     let row = row.region();
     shared.sleep.add_peer(&row, their_doorbell);
@@ -116,17 +117,24 @@ fn refuse_duplicate(state: &mut State, number: u64, id: u128) -> Result<(), Stri
 type Descriptors = (Arc<Mapping>, OwnedFd, OwnedFd);
 
 /// Doorbell row, event descriptor and lifeline of process `pid`, if they are valid.
-fn check_descriptors(pid: u32, doorbell: u16, fds: Vec<OwnedFd>) -> Result<Descriptors, String> {
+fn check_descriptors(pid: u32, doorbell: u16, fds: Vec<OwnedFd>) -> Result<Descriptors, Objection> {
     let fds: [OwnedFd; 3] = fds
         .try_into()
         .map_err(|fds: Vec<_>| format!("3 descriptors belong to a hello, not {}", fds.len()))?;
     let [row, event, lifeline] = fds;
     if !(1..DOORBELLS).contains(&usize::from(doorbell)) {
-        return Err(format!("there is no doorbell {doorbell}"));
+        return Err(format!("there is no doorbell {doorbell}").into());
     }
-    let row = memory::open_lasting_row(&row, pid, DOORBELL_ROW_LEN)
-        .map_err(|error| format!("its doorbell row cannot be used: {error}"))?;
-    let unchecked = |error: SetupError| format!("its descriptors cannot be checked: {error}");
+    let row = memory::open_lasting_row(&row, pid, DOORBELL_ROW_LEN).map_err(|error| match error
+        .is_out_of_resources()
+    {
+        true => Objection::Lack(error),
+        false => format!("its doorbell row cannot be used: {error}").into(),
+    })?;
+    let unchecked = |error: SetupError| match error.is_out_of_resources() {
+        true => Objection::Lack(error),
+        false => format!("its descriptors cannot be checked: {error}").into(),
+    };
     if !descriptor::is_event(&event).map_err(unchecked)? {
         return Err("its event descriptor is none, or blocks".into());
     }
@@ -135,7 +143,7 @@ fn check_descriptors(pid: u32, doorbell: u16, fds: Vec<OwnedFd>) -> Result<Descr
         false => descriptor::pid_of(&lifeline).map(|of| of == Some(pid)),
     };
     if !good.map_err(unchecked)? {
-        return Err(format!("its lifeline is not that of process {pid}"));
+        return Err(format!("its lifeline is not that of process {pid}").into());
     }
     Ok((row, event, lifeline))
 }

@@ -56,15 +56,20 @@ pub(super) struct IoThread {
     admit_after: Option<Instant>,
     /// When to look for the domain's files.
     look_at: Instant,
+    /// Given up for a moment when no descriptors are left, so that a caller is told why it is
+    /// turned away.
+    spare: Option<OwnedFd>,
 }
 
 impl IoThread {
     pub(super) fn new(shared: Arc<Shared>, listener: OwnedFd) -> Self {
+        let spare = spare_descriptor(&shared);
         Self {
             shared,
             listener: Arc::new(listener),
             admit_after: None,
             look_at: Instant::now() + LOOK_EVERY,
+            spare,
         }
     }
 
@@ -197,6 +202,12 @@ impl IoThread {
             let connection = match socket::accept(&self.listener) {
                 Ok(Some(connection)) => connection,
                 Ok(None) => return,
+                Err(errno @ (Errno::MFILE | Errno::NFILE)) if self.spare.is_some() => {
+                    match self.turn_away(errno) {
+                        true => continue,
+                        false => return,
+                    }
+                }
                 Err(errno) => {
                     tracing::warn!(%errno, "accepting pauses for a moment");
                     self.admit_after = Some(Instant::now() + PAUSE);
@@ -206,7 +217,9 @@ impl IoThread {
             let (pid, uid) = match retry::repeat(|| socket::peer(&connection)) {
                 Ok(peer) => peer,
                 Err(errno) => {
-                    refuse_unknown(&connection, errno);
+                    let pid = std::process::id();
+                    let reason = format!("process {pid} cannot look at its caller: {errno}");
+                    refuse_unheard(&connection, reason);
                     continue;
                 }
             };
@@ -228,6 +241,24 @@ impl IoThread {
         }
     }
 
+    /// Accepts a caller by the spare descriptor, and refuses it. False if there is none.
+    fn turn_away(&mut self, errno: Errno) -> bool {
+        self.spare = None;
+        let caller = socket::accept(&self.listener).ok().flatten();
+        if let Some(caller) = &caller {
+            let pid = std::process::id();
+            let reason = format!("process {pid} has no descriptors left (ulimit -n): {errno}");
+            refuse_unheard(caller, reason);
+        }
+        let was_there = caller.is_some();
+        drop(caller);
+        self.spare = spare_descriptor(&self.shared);
+        if !was_there {
+            self.admit_after = Some(Instant::now() + PAUSE);
+        }
+        was_there
+    }
+
     /// Looks whether the domain's record and this station's socket are still at their paths.
     fn look(&mut self) {
         self.shared.domain.look();
@@ -237,8 +268,13 @@ impl IoThread {
                 // Calls that have come to the one before are taken first.
                 self.accept_connections(&mut self.shared.clone().state());
                 self.listener = Arc::new(listener);
-                let file = self.shared.address.file();
-                tracing::warn!(file, "the socket of a station was removed: it is made anew");
+                let domain = &self.shared.domain;
+                let file = domain.file_name(&self.shared.address.file());
+                let path = domain.path().join(file);
+                tracing::warn!(
+                    path = %path.display(),
+                    "the socket of a station was removed: it is made anew"
+                );
             }
             Ok(None) => {}
             // The lock is held, or the directory is not there, which the domain has logged.
@@ -284,14 +320,18 @@ impl IoThread {
     }
 }
 
-/// Closes a connection whose other end the kernel does not tell.
-fn refuse_unknown(connection: &OwnedFd, errno: Errno) {
-    tracing::warn!(%errno, "a caller is refused that cannot be looked at");
+/// A descriptor that can be given up.
+fn spare_descriptor(shared: &Shared) -> Option<OwnedFd> {
+    rustix::io::fcntl_dupfd_cloexec(shared.kicked(), 0).ok()
+}
+
+/// Refuses a connection whose first packet is not handled.
+fn refuse_unheard(connection: &OwnedFd, reason: String) {
+    tracing::warn!(reason, "a caller is refused");
     // Unread packets would cause a reset, and the refusal would get lost.
     let _ = rustix::net::shutdown(connection, Shutdown::Read);
     let _ = socket::receive(connection);
-    let (already, pid) = (false, std::process::id());
-    let reason = format!("process {pid} cannot look at its caller: {errno}");
+    let already = false;
     try_send(connection, &Packet::Refused { already, reason });
 }
 

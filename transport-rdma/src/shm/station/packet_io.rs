@@ -10,6 +10,7 @@ use super::shared::Shared;
 use super::state::{CallFailure, EarlyRow, Life, Role, State, borrow, try_send};
 use crate::fabric::FailureCause;
 use crate::retry::Classified;
+use crate::shm::error::SetupError;
 use crate::shm::socket::{self, Received};
 use crate::station::event::{CLOSED_BY_PEER, MESSAGE_LEN_MAX};
 
@@ -21,9 +22,41 @@ const EXIT_REPORT_WITHIN: Duration = Duration::from_secs(1);
 /// flight.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Why a hello is refused whose descriptors did not arrive.
-const NO_DESCRIPTORS: &str =
-    "the process that is called has no descriptors left (ulimit -n): Too many open files";
+/// Why a packet is not taken.
+pub(super) enum Objection {
+    /// What is wrong with it.
+    ToPacket(String),
+    /// This process lacks something for it, and nothing is wrong with the sender.
+    Lack(SetupError),
+}
+
+impl From<String> for Objection {
+    fn from(reason: String) -> Self {
+        Self::ToPacket(reason)
+    }
+}
+
+impl From<&str> for Objection {
+    fn from(reason: &str) -> Self {
+        Self::ToPacket(reason.to_owned())
+    }
+}
+
+impl Objection {
+    /// For the sender.
+    fn reason(&self) -> String {
+        match self {
+            Self::ToPacket(reason) => reason.clone(),
+            Self::Lack(error) => format!("process {} lacks it: {error}", std::process::id()),
+        }
+    }
+}
+
+/// The descriptors of a packet did not arrive.
+fn no_descriptors() -> Objection {
+    let error = SetupError::system("taking a peer's descriptors (ulimit -n)")(Errno::MFILE);
+    Objection::Lack(error)
+}
 
 /// Reads up to `packets_max` packets.
 pub(super) fn read(shared: &Shared, state: &mut State, number: u64, packets_max: usize) {
@@ -35,14 +68,14 @@ pub(super) fn read(shared: &Shared, state: &mut State, number: u64, packets_max:
             Received::Nothing => return,
             Received::Later => return pause(state, number),
             Received::Packet(packet) => receive_packet(shared, state, number, packet),
-            Received::Cut => Err("what it sent did not fit".to_owned()),
+            Received::Cut => Err("what it sent did not fit".into()),
             Received::End => {
                 end(state, number);
                 return;
             }
         };
-        if let Err(reason) = heard {
-            refuse(shared, state, number, reason);
+        if let Err(objection) = heard {
+            refuse(shared, state, number, objection);
             return;
         }
     }
@@ -60,7 +93,7 @@ fn receive_packet(
     state: &mut State,
     number: u64,
     mut received: socket::Packet,
-) -> Result<(), String> {
+) -> Result<(), Objection> {
     let bytes = core::mem::take(&mut received.bytes);
     let packet = Packet::read(&bytes).map_err(|problem| match problem {
         PacketError::Version(theirs) => {
@@ -76,7 +109,7 @@ fn receive_packet(
         Role::Member(id) => id,
         Role::Stranger { .. } | Role::Called { .. } => {
             return match packet {
-                Packet::Hello { .. } if received.lacks_fds => Err(NO_DESCRIPTORS.to_owned()),
+                Packet::Hello { .. } if received.lacks_fds => Err(no_descriptors()),
                 Packet::Hello { id, doorbell } => {
                     hello::welcome(shared, state, number, id, doorbell, received.fds)
                 }
@@ -88,7 +121,7 @@ fn receive_packet(
                     state.end_call(number, Some(answer));
                     Ok(())
                 }
-                _ => Err("it did not say hello first".to_owned()),
+                _ => Err("it did not say hello first".into()),
             };
         }
     };
@@ -96,7 +129,7 @@ fn receive_packet(
         (Packet::Part { last, bytes }, None) => {
             connection.partial.extend(bytes);
             if connection.partial.len() > MESSAGE_LEN_MAX {
-                return Err(format!("it sent more than {MESSAGE_LEN_MAX} bytes at once"));
+                return Err(format!("it sent more than {MESSAGE_LEN_MAX} bytes at once").into());
             }
             if last {
                 let bytes = core::mem::take(&mut connection.partial);
@@ -126,15 +159,16 @@ fn receive_packet(
             state.close_peer(from, cause, &shared.sleep);
             Ok(())
         }
-        _ => Err("it sent what does not belong here".to_owned()),
+        _ => Err("it sent what does not belong here".into()),
     }
 }
 
 /// Closes a connection and sends the reason.
-fn refuse(shared: &Shared, state: &mut State, number: u64, reason: String) {
+fn refuse(shared: &Shared, state: &mut State, number: u64, objection: Objection) {
     let Some(connection) = state.connections.get(&number) else {
         return;
     };
+    let reason = objection.reason();
     let refused = Packet::Refused {
         already: false,
         reason: reason.clone(),
@@ -146,7 +180,11 @@ fn refuse(shared: &Shared, state: &mut State, number: u64, reason: String) {
             state.connections.remove(&number);
         }
         Role::Called { .. } => {
-            state.end_call(number, Some(CallFailure::Refused(reason)));
+            let failure = match objection {
+                Objection::ToPacket(reason) => CallFailure::Refused(reason),
+                Objection::Lack(error) => CallFailure::Lack(error),
+            };
+            state.end_call(number, Some(failure));
         }
         Role::Member(id) => {
             state.close_peer(id, FailureCause::Unreachable(reason), &shared.sleep);

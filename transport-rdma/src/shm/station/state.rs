@@ -176,6 +176,8 @@ pub(super) enum CallFailure {
     /// The two are connected, or about to be.
     Already(String),
     Lost(String),
+    /// This process lacks something.
+    Lack(SetupError),
 }
 
 #[derive(Debug)]

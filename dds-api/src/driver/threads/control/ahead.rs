@@ -59,6 +59,7 @@ impl ControlThread {
                 }
             };
             watch();
+            preparation::make_room(&self.register, next)?;
             preparation::make(station, self.me, next, number, self.limit, &mut watch)
         });
         let made = made.transpose();

@@ -92,7 +92,7 @@ fn ask(
                 assert!(last);
                 return Ok(View::from_bytes(&part).unwrap());
             }
-            Ok(Packet::Refused(reason)) => return Err(reason),
+            Ok(Packet::Refused { reason, .. }) => return Err(reason),
             other => panic!("it is neither welcomed nor refused: {other:?}"),
         }
     }
