@@ -71,7 +71,7 @@ fn launch() -> Result<()> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(std::env::args_os().skip(1)).arg(role);
         // The participants of this run meet in a directory of their own.
-        command.env("SPINDLE_DDS_DIR", directory.path());
+        command.env("SPINDLE_DDS_DIR", directory.path().join("domains"));
         Ok(Process(command.stdout(Stdio::piped()).spawn()?))
     };
     let started = Instant::now();

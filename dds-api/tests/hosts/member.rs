@@ -12,7 +12,10 @@ use spindle_dds::qos::{
     DataReaderQos, DataWriterQos, History, Presentation, PresentationAccessScope, PublisherQos,
     Reliability, SubscriberQos,
 };
-use spindle_dds::{DataReader, DataWriter, DomainParticipant, Error};
+use spindle_dds::{
+    DataReader, DataWriter, DomainParticipant, DomainParticipantListener, Error, MembershipStatus,
+    StatusMask,
+};
 
 use crate::network::Network;
 use spindle_dds_test_types::flight::State;
@@ -41,6 +44,14 @@ pub(crate) struct Ended {
     pub(crate) order: Vec<(u32, u32)>,
     /// The error that ended it, if any.
     pub(crate) failed: Option<String>,
+    /// How often it lost its group.
+    pub(crate) outages: u64,
+    /// Samples that its reader missed.
+    pub(crate) lost: u64,
+    /// Samples that its writer lost.
+    pub(crate) gone: u64,
+    /// Samples that it wrote, without the last.
+    pub(crate) written: u64,
 }
 
 impl Member {
@@ -51,6 +62,7 @@ impl Member {
         host: usize,
         number: usize,
         members: usize,
+        rejoin: &str,
     ) -> Self {
         let program = std::env::current_exe().expect("this test");
         let log = directory.join(format!("{number}.log"));
@@ -60,6 +72,7 @@ impl Member {
             contact: format!("{}:7400", network.address(0)),
             number: number as u32,
             members,
+            rejoin: rejoin.to_owned(),
             log: log.clone(),
         };
         let mut child = network
@@ -110,10 +123,20 @@ impl Member {
         let line = self.lines.recv_timeout(HANGS_AFTER);
         let line = line.unwrap_or_else(|_| format!("member {} hangs", self.number));
         let log = std::fs::read_to_string(&self.log).expect("its log");
+        let counts = line.strip_prefix("done ").map(|counts| {
+            let mut counts = counts.split(' ').map(|it| it.parse().expect("a count"));
+            [(); 4].map(|()| counts.next().expect("four counts"))
+        });
+        let failed = counts.is_none().then_some(line);
+        let [outages, lost, gone, written] = counts.unwrap_or_default();
         Ended {
             number: self.number,
             order: read(&log),
-            failed: line.strip_prefix("failed: ").map(str::to_owned),
+            failed,
+            outages,
+            lost,
+            gone,
+            written,
         }
     }
 }
@@ -141,6 +164,7 @@ struct Setup {
     contact: String,
     number: u32,
     members: usize,
+    rejoin: String,
     log: PathBuf,
 }
 
@@ -152,14 +176,15 @@ impl Setup {
             contact,
             number,
             members,
+            rejoin,
             ..
         } = self;
-        format!("{listen} {contact} {number} {members} {directory} {log}")
+        format!("{listen} {contact} {number} {members} {rejoin} {directory} {log}")
     }
 
     fn read(text: &str) -> Self {
         let fields: Vec<&str> = text.split(' ').collect();
-        let [listen, contact, number, members, directory, log] = fields[..] else {
+        let [listen, contact, number, members, rejoin, directory, log] = fields[..] else {
             panic!("{text:?} has not all fields");
         };
         Self {
@@ -168,6 +193,7 @@ impl Setup {
             contact: contact.to_owned(),
             number: number.parse().expect("a number"),
             members: members.parse().expect("a number"),
+            rejoin: rejoin.to_owned(),
             log: log.into(),
         }
     }
@@ -185,7 +211,8 @@ fn child() {
         .property("spindle.listen", &setup.listen)
         .property("spindle.contacts", &setup.contact)
         .property("spindle.failure.limit_ms", "700")
-        .property("spindle.rejoin", "off")
+        .property("spindle.rejoin", &setup.rejoin)
+        .listener(StatusMask::NONE, Told)
         .disabled()
         .create()
         .expect("a participant");
@@ -203,22 +230,36 @@ fn child() {
             let _ = std::io::stdin().lines().next();
             is_over.store(true, Ordering::Release);
         });
-        scope.spawn(|| publish(&writer, setup.number, &is_over));
+        let publishing = scope.spawn(|| publish(&writer, setup.number, &is_over));
         let logged = log_samples(&reader, &setup.log, || others().map(|it| it + 1));
         is_over.store(true, Ordering::Release);
-        logged
+        let written = publishing.join().expect("no panic");
+        logged.map(|()| written)
     });
     match logged {
-        Ok(()) => {
+        Ok(written) => {
+            let status = participant.membership_status().expect("alive");
+            let lost = reader.sample_lost_status().expect("alive").total_count;
             participant.close().expect("it leaves");
-            println!("\nmember: done");
+            let (outages, gone) = (status.total_count, status.samples_gone);
+            println!("\nmember: done {outages} {lost} {gone} {written}");
         }
         Err(error) => println!("\nmember: failed: {error}"),
     }
 }
 
-/// Writes about one sample each millisecond.
-fn publish(writer: &DataWriter<State>, icao: u32, is_over: &AtomicBool) {
+/// Prints when the participant loses its group, and when it comes back.
+struct Told;
+
+impl DomainParticipantListener for Told {
+    fn on_membership_changed(&mut self, _: &DomainParticipant, status: &MembershipStatus) {
+        let what = if status.is_member { "back" } else { "out" };
+        println!("\nmember: {what}");
+    }
+}
+
+/// Writes about one sample each millisecond. Returns how many it wrote before the last.
+fn publish(writer: &DataWriter<State>, icao: u32, is_over: &AtomicBool) -> u32 {
     let state = |number| State {
         icao,
         number,
@@ -231,6 +272,7 @@ fn publish(writer: &DataWriter<State>, icao: u32, is_over: &AtomicBool) {
     }
     // An error is reported by the reader.
     let _ = writer.write(&state(LAST));
+    number
 }
 
 /// Logs samples until the last sample of each remaining member has arrived.
@@ -281,6 +323,7 @@ fn endpoints(participant: &DomainParticipant) -> (DataWriter<State>, DataReader<
     let publisher = publisher.create().expect("a publisher");
     let writer = publisher.writer(&topic).qos(DataWriterQos {
         reliability: Reliability::reliable(spindle_dds::Duration::from_secs(60)),
+        history: History::keep_all(),
         ..DataWriterQos::default()
     });
     let subscriber = participant.subscriber().qos(SubscriberQos {

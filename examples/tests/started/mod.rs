@@ -26,7 +26,7 @@ impl Started {
     pub(crate) fn new(program: &str, arguments: &[&str], directory: &Path) -> Self {
         let mut child = Command::new(program)
             .args(arguments)
-            .env("SPINDLE_DDS_DIR", directory)
+            .env("SPINDLE_DDS_DIR", directory.join("domains"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -1,6 +1,6 @@
 //! Processes that are started, signalled, reported on, and never left behind.
 
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -73,6 +73,18 @@ impl Children {
     pub fn close_input(&mut self, number: usize) {
         if let Some(child) = &mut self.running[number] {
             drop(child.stdin.take());
+        }
+    }
+
+    /// Writes a line to the standard input of a process, unless that is closed.
+    ///
+    /// # Errors
+    /// The process does not read: it has ended.
+    pub fn write_line(&mut self, number: usize, line: &str) -> io::Result<()> {
+        let child = self.running[number].as_mut();
+        match child.and_then(|child| child.stdin.as_mut()) {
+            Some(stdin) => stdin.write_all(format!("{line}\n").as_bytes()),
+            None => Ok(()),
         }
     }
 
@@ -153,7 +165,10 @@ mod tests {
         children.start_with_input(shell(script)).expect("a process");
         assert_eq!(next(&children), (0, ChildEvent::Line("started".to_owned())));
         assert_eq!(children.next_event(Instant::now()), None);
+        children.write_line(0, "said").expect("it reads");
+        assert_eq!(next(&children), (0, ChildEvent::Line("said".to_owned())));
         children.close_input(0);
+        children.write_line(0, "too late").expect("it is closed");
         assert_eq!(next(&children), (0, ChildEvent::Line("ended".to_owned())));
         assert_eq!(next(&children), (0, ChildEvent::Closed));
         assert!(children.reap(0).expect("a status").success());

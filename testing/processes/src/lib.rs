@@ -11,8 +11,9 @@
 //! | `closing` | a participant with 1,000 topics closes while others exchange samples | the others go on, no sample is lost |
 //! | `crowd` | a hundred participants enter, exchange samples and leave | none is expelled, no sample is lost |
 //! | `faults` | each system call of join, change and leave fails once | the others go on, the one with the fault says why |
+//! | `soak` | for a long time, a random fault every few seconds | no healthy participant is disturbed, nothing grows |
 //!
-//! The verdict is the last line of output, as JSON (for all but `flight` with `--json`),
+//! The verdict is the last line of output, as JSON (for all but `flight` and `soak` with `--json`),
 //! and the exit code.
 // Filters of system calls need it, in one module.
 #![deny(unsafe_code)]
@@ -27,6 +28,7 @@ mod hosts;
 mod isolation;
 mod leaks;
 mod resources;
+mod soak;
 mod workers;
 
 use std::process::ExitCode;
@@ -60,6 +62,16 @@ pub enum Command {
     /// participants, with each errno that it may fail with: the others go on, and the one with
     /// the fault goes on too, or says why not.
     Faults(faults::Options),
+    /// Many participants with many topics, and a random fault every few seconds, for a long time:
+    /// those without a fault go on and lose nothing, those with one come back, and no process
+    /// holds more and more of the system.
+    Soak(soak::Options),
+    /// A participant of `soak`.
+    #[command(hide = true)]
+    SoakMember {
+        /// What it is to do, as JSON.
+        job: String,
+    },
     /// A participant of `faults`.
     #[command(hide = true)]
     Participant {
@@ -109,6 +121,8 @@ pub fn run(command: Command) -> ExitCode {
         Command::Closing(options) => closing::run(&options),
         Command::Crowd(options) => crowd::run(&options),
         Command::Faults(options) => faults::run(&options),
+        Command::Soak(options) => soak::run(&options),
+        Command::SoakMember { job } => return soak::work(&job),
         Command::Participant { job } => return faults::work(&job),
         Command::Worker { job } => return workers::work(&job),
     };

@@ -54,6 +54,16 @@ impl Resources {
     }
 }
 
+/// Memory of this process that no file backs and no other process shares (`RssAnon`), in KiB.
+pub(crate) fn anonymous_kib() -> io::Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib = line.and_then(|it| it.trim().trim_end_matches(" kB").parse().ok());
+    kib.ok_or_else(|| io::Error::other("/proc/self/status has no RssAnon"))
+}
+
 /// In words, each count above its limit. Of each: name, limit, count.
 pub(crate) fn describe_excess(counts: &[(&str, u64, u64)]) -> Vec<String> {
     let excess = counts.iter().filter(|(_, limit, count)| count > limit);
