@@ -32,8 +32,7 @@ fn check(first: &str, second: &str) {
 
 /// Joins the domain, until another participant is in it.
 fn wait_for_a_participant(directory: &Path) {
-    // Where participants meet whose runtime directory it is.
-    let directory = directory.join("spindle-dds");
+    let directory = directory.join("domains");
     let observer = DomainParticipant::builder(0)
         .property("spindle.directory", &directory.to_string_lossy())
         .create()
