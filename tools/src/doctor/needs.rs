@@ -61,9 +61,9 @@ impl Scale {
         (self.peers + 1).saturating_sub(self.running).max(1)
     }
 
-    /// Open files of a participant.
+    /// Open files of a participant. A row keeps none once it is mapped.
     pub(super) fn open_files(self) -> u64 {
-        FILES + self.peers * (FILES_PEER + FILES_ROW * self.topics)
+        FILES + self.peers * FILES_PEER
     }
 
     /// Threads of a participant.
@@ -92,8 +92,6 @@ impl Scale {
 /// Files of the application, too.
 const FILES: u64 = 32;
 const FILES_PEER: u64 = 6;
-/// One in each of two views.
-const FILES_ROW: u64 = 2;
 const THREADS: u64 = 8;
 /// Mappings of the program and its libraries, too.
 const MAPPINGS: u64 = 200;
