@@ -97,8 +97,8 @@ fn descriptors_and_mappings_stay_flat_over_a_thousand_segments() {
     for answer in ask_all(&mut all, |_| "cycle 500 1,2".into()) {
         let (before, after) = answer.split_once(" Some").expect("two");
         let after = format!("Some{after}");
-        // Rows of the last exchange may still be in flight.
-        assert_eq!(rows(before), rows(&after), "{answer}");
+        // Rows of an exchange may be in flight, before and after.
+        assert!(rows(&after) <= rows(before) + 1, "{answer}");
         assert!(descriptors(&after) <= descriptors(before) + 2, "{answer}");
     }
 }
@@ -124,9 +124,10 @@ fn unrequested_rows_are_freed_when_forgotten() {
     let mut all = Process::connected(directory.path(), 2);
     let before = all[1].ask("spare");
     assert_eq!(all[0].ask("make 5 1,2 100"), "made, without {1}");
-    let arrived = || descriptors(&before) + 1;
+    // It is mapped as it arrives, and keeps no descriptor.
+    let arrived = rows(&before) + 1;
     let start = Instant::now();
-    while descriptors(&all[1].ask("spare")) != arrived() {
+    while rows(&all[1].ask("spare")) != arrived {
         assert!(start.elapsed() < Duration::from_secs(20), "it never comes");
     }
     assert_eq!(all[1].ask("forget 5"), "forgotten");
@@ -158,34 +159,19 @@ fn a_member_with_another_row_than_agreed_is_absent_with_a_reason() {
     assert_eq!(all[0].ask("read 1 1"), "0");
 }
 
-/// A member without descriptors, of which some are left: it cannot make its own row with none, and
-/// not take that of the other with one.
-fn check_lack_of_descriptors(left: usize, other: &str) {
+#[test]
+fn a_member_that_cannot_make_its_row_fails_and_tells_the_others_why() {
     let directory = directory();
     let mut all = Process::connected(directory.path(), 2);
-    let leave = format!("leave_descriptors {left}");
-    assert_eq!(all[1].ask(&leave), "left");
+    assert_eq!(all[1].ask("leave_descriptors 0"), "left");
     let made = ask_all(&mut all, |_| "make 1 1,2".into());
     assert!(made[1].contains("Too many open files"), "{}", made[1]);
-    assert_eq!(made[0], other);
+    assert_eq!(made[0], "made, without {1}");
     let told = all[0].ask("poll 1");
-    match left {
-        0 => assert!(told.contains("Too many open files"), "{told}"),
-        _ => assert_eq!(told, "None", "it has got the row"),
-    }
+    assert!(told.contains("Too many open files"), "{told}");
     assert_eq!(all[1].ask("free_descriptors"), "freed");
     let made = ask_all(&mut all, |_| "make 2 1,2".into());
     assert_eq!(made, [ALL_THERE; 2], "still connected");
-}
-
-#[test]
-fn a_member_that_cannot_make_its_row_fails_and_tells_the_others_why() {
-    check_lack_of_descriptors(0, "made, without {1}");
-}
-
-#[test]
-fn a_member_that_cannot_take_a_row_fails_and_its_peer_is_not_blamed() {
-    check_lack_of_descriptors(1, ALL_THERE);
 }
 
 fn request(key: u64, members: &[u128], me: u16) -> SegmentRequest {
