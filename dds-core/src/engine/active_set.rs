@@ -139,6 +139,7 @@ impl ActiveSet {
     }
 
     /// The first subgroup of this activity at or after `from`.
+    #[inline]
     pub(crate) fn next(&self, from: usize, activity: Activity) -> Option<usize> {
         let mut at = from;
         while at < self.len {

@@ -80,6 +80,7 @@ impl<F: Fabric> SubgroupState<F> {
     }
 
     /// Polls the watched words.
+    #[inline]
     pub(crate) fn poll<S>(&mut self, context: &Context<'_, S>) -> PollResult {
         let fabric = &self.handle.fabric;
         let differs = |it: &Watched| fabric.row(it.place).load(it.word) != it.value;
