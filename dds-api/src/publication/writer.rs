@@ -199,9 +199,10 @@ impl<T: TopicType> DataWriter<T> {
     ///
     /// # Errors
     /// BAD_PARAMETER when it breaks a bound of its type; TIMEOUT when a RELIABLE writer finds
-    /// no room in its ring and within its RESOURCE_LIMITS within `max_blocking_time`;
-    /// OUT_OF_RESOURCES when it never fits, or would exceed max_instances; NOT_ENABLED,
-    /// ALREADY_DELETED; ERROR when the group failed.
+    /// no room in its ring and within its RESOURCE_LIMITS within `max_blocking_time`, or its
+    /// participant has lost its group and is not back by then; OUT_OF_RESOURCES when it never fits,
+    /// or would exceed max_instances; NOT_ENABLED, ALREADY_DELETED; ERROR when the group failed, or
+    /// was lost for now and the writer is BEST_EFFORT.
     pub fn write(&self, sample: &T) -> Result<Receipt> {
         self.write_w_timestamp(sample, source_timestamp())
     }

@@ -226,7 +226,6 @@ fn what_is_needed_is_what_participants_take() {
     ];
     for part in &parts {
         let counts = counts(part.0.id());
-        eprintln!("{counts:?} of {needed:?}");
         for (count, needed) in counts.iter().zip(needed) {
             assert!(*count <= needed, "{counts:?} of {needed:?}");
             assert!(needed <= 4 * count, "{counts:?} of {needed:?}");

@@ -12,6 +12,7 @@ use crate::driver::session::Session;
 use crate::driver::threads::join::join;
 use crate::driver::waiting::poll_on_read::this_thread_calls_back;
 use crate::entity::EntityBase;
+use crate::listener::DomainParticipantListener;
 use crate::participant::{DomainParticipant, ParticipantCore};
 use crate::status::StatusMask;
 use crate::topic::TopicCore;
@@ -112,28 +113,23 @@ impl Dispatcher {
 
     fn failed(&self, reason: &str) {
         tracing::error!("{reason}");
+        self.tell(|listener, participant| listener.on_failed(participant, reason));
+    }
+
+    /// Calls the participant's listener, whatever its mask is.
+    fn tell(&self, call: impl FnOnce(&mut dyn DomainParticipantListener, &DomainParticipant)) {
         if let Some(core) = self.participant.upgrade() {
             let participant = DomainParticipant::of(core);
-            participant
-                .core
-                .listener
-                .call(StatusMask::NONE, |listener| {
-                    listener.on_failed(&participant, reason);
-                });
+            let listener = &participant.core.listener;
+            listener.call(StatusMask::NONE, |listener| call(listener, &participant));
         }
     }
 
     fn membership_changed(&self, session: &Session) {
-        if let Some(core) = self.participant.upgrade() {
-            let participant = DomainParticipant::of(core);
-            participant
-                .core
-                .listener
-                .call(StatusMask::NONE, |listener| {
-                    let status = session.group_status().membership();
-                    listener.on_membership_changed(&participant, &status);
-                });
-        }
+        self.tell(|listener, participant| {
+            let status = session.group_status().membership();
+            listener.on_membership_changed(participant, &status);
+        });
     }
 
     /// Calls the listeners of endpoints and topics that have one of these bits.

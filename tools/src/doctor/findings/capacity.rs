@@ -262,7 +262,7 @@ impl Found<'_> {
         let mappings = more(Scale::mappings);
         let mut findings = Vec::new();
         for process in processes {
-            let who = format!("process {} ({})", process.pid, process.name);
+            let holder = format!("process {} ({})", process.pid, process.name);
             let looked_at = [
                 (
                     "open files",
@@ -283,7 +283,7 @@ impl Found<'_> {
                 };
                 if limit.saturating_sub(used) < needed {
                     let what = format!(
-                        "{who} has {used} of {limit} {kind}; one more peer takes up to {needed}"
+                        "{holder} has {used} of {limit} {kind}; one more peer takes up to {needed}"
                     );
                     let words = "start it with a higher limit: until then, newcomers are refused";
                     let figures = [
