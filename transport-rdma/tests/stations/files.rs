@@ -1,6 +1,6 @@
 //! The domain's files: removed while members run, on a full file system, not writable.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,6 +25,13 @@ fn two_members(directory: &Path) -> (Vec<Process>, String) {
 
 fn enter(process: &mut Process) -> String {
     process.ask(&format!("enter {DOMAIN} 0"))
+}
+
+/// Removes a directory, in which members make files anew meanwhile.
+fn remove_whole(directory: impl AsRef<Path>) {
+    while let Err(error) = std::fs::remove_dir_all(directory.as_ref()) {
+        assert_eq!(error.kind(), ErrorKind::DirectoryNotEmpty, "{error}");
+    }
 }
 
 fn file(directory: &Path, name: &str) -> PathBuf {
@@ -70,7 +77,7 @@ fn check_removal(remove: impl Fn(&Path)) {
 
 #[test]
 fn a_newcomer_finds_members_whose_directory_was_removed() {
-    check_removal(|directory| std::fs::remove_dir_all(directory).expect("removed"));
+    check_removal(|directory| remove_whole(directory));
 }
 
 #[test]
@@ -78,7 +85,7 @@ fn a_newcomer_finds_members_whose_directory_was_renamed() {
     check_removal(|directory| {
         let other = directory.with_extension("other");
         std::fs::rename(directory, &other).expect("renamed");
-        std::fs::remove_dir_all(other).expect("removed");
+        remove_whole(other);
     });
 }
 
@@ -104,7 +111,7 @@ fn members_agree_where_a_removed_record_is_written_anew() {
         let (mut both, entries) = two_members(directory.path());
         for view in 3..6 {
             match round % 2 {
-                0 => std::fs::remove_dir_all(directory.path()).expect("removed"),
+                0 => remove_whole(directory.path()),
                 _ => std::fs::remove_file(file(directory.path(), "record")).expect("removed"),
             }
             let from = view - 1;
@@ -121,7 +128,7 @@ fn members_agree_where_a_removed_record_is_written_anew() {
 fn members_whose_directory_cannot_be_made_anew_decide_and_leave_without_it() {
     let directory = directory();
     let (mut both, entries) = two_members(directory.path());
-    std::fs::remove_dir_all(directory.path()).expect("removed");
+    remove_whole(directory.path());
     std::fs::write(directory.path(), "in its place").expect("written");
     assert_eq!(both[0].ask(&format!("decide 2 3 6 {entries} 0")), "decided");
     let late = both[1].ask(&format!("decide 2 3 7 {entries} 0"));
