@@ -17,7 +17,7 @@ use super::socket::{self, Deadline};
 use super::station_name::{SUFFIX, StationName};
 use super::view_record::MemberEntry;
 use crate::fork::OwnerProcess;
-use crate::retry;
+use crate::retry::{self, Classified, ErrorClass};
 
 /// Open files of one domain. The directory may have another one at its path by now.
 #[derive(Debug)]
@@ -224,18 +224,19 @@ fn open_directory(path: &Path, create: bool) -> Result<OwnedFd, SetupError> {
         path: path.to_owned(),
         problem,
     };
+    let failed = |what, errno: Errno| match errno.class() {
+        ErrorClass::OutOfResources => SetupError::record(path, "", what, errno),
+        _ => refuse(format!("cannot be {what}: {errno}")),
+    };
     if create {
         match rustix::fs::mkdir(path, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno @ (Errno::NOSPC | Errno::DQUOT)) => {
-                return Err(SetupError::record(path, "", "made", errno));
-            }
-            Err(errno) => return Err(refuse(format!("cannot be made: {errno}"))),
+            Err(errno) => return Err(failed("made", errno)),
         }
     }
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
     let fd = rustix::fs::open(path, flags, Mode::empty())
-        .map_err(|errno| refuse(format!("cannot be opened as a directory: {errno}")))?;
+        .map_err(|errno| failed("opened as a directory", errno))?;
     let stat = rustix::fs::fstat(&fd).map_err(SetupError::system("looking at a directory"))?;
     let user = rustix::process::geteuid().as_raw();
     if stat.st_uid != user {
