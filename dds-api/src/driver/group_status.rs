@@ -106,12 +106,6 @@ impl GroupStatus {
         }
     }
 
-    /// There is no way back.
-    pub(crate) fn cannot_return(&self, reason: String) {
-        let _ = self.failed.set(reason);
-        self.out.store(false, Ordering::Release);
-    }
-
     /// Samples of its writers were neither delivered nor kept.
     pub(crate) fn samples_gone(&self, samples: u64) {
         self.outage().samples_gone += samples;

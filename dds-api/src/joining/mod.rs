@@ -61,7 +61,7 @@ pub(crate) fn join(participant: &ParticipantCore, cancel: &CancelToken) -> Resul
     warn_of_unused_pins(participant);
     warn_of_two_groups(participant);
     let entry = Entry::prepare(participant, None)?;
-    let session = entry.enter(cancel)?.begin(participant, None)?;
+    let session = entry.enter(cancel)?.begin(participant, None);
     let begun = session.wait_begun();
     begun.inspect_err(|_| session.abandon())?;
     Ok(session)
@@ -107,7 +107,7 @@ impl Entry {
 impl Entered {
     /// Begins the session: the threads install the view. `ended`: the session before, if the
     /// participant comes back; its threads end, and writers keep what the group has not delivered.
-    fn begin(self, participant: &ParticipantCore, ended: Option<&Session>) -> Result<Arc<Session>> {
+    fn begin(self, participant: &ParticipantCore, ended: Option<&Session>) -> Arc<Session> {
         let config = &participant.config;
         let lasting = participant.lasting();
         let local_endpoints = &participant.local_endpoints;
@@ -140,7 +140,7 @@ impl Entered {
         let session = Session::new(self.sleep_segment, start, lasting, control_queue);
         // Listeners are called from now on, and use the entities that contain theirs.
         participant.enable_contained();
-        local_endpoints.enter(me.id, &session)?;
+        local_endpoints.enter(me.id, &session);
         let control = ControlThread {
             participant: participant.weak(),
             station,
@@ -166,7 +166,7 @@ impl Entered {
         let stream_waker = StreamWaker::new(local_endpoints.clone());
         self.threads
             .begin(&session, control, dispatcher, stream_waker);
-        Ok(session)
+        session
     }
 }
 

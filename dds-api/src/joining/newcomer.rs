@@ -110,7 +110,7 @@ impl Newcomer {
             address: entry.address.clone(),
             info: info.to_bytes()?,
             updates: 0,
-            endpoints: participant.local_endpoints.first()?.into(),
+            endpoints: participant.local_endpoints.first().into(),
             notes: Default::default(),
         };
         let directory = config.directory.as_deref();

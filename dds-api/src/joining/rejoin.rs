@@ -45,14 +45,7 @@ pub(crate) fn rejoin(participant: &Weak<ParticipantCore>, ended: &Arc<Session>, 
         }
         return;
     };
-    match entered.begin(&core, Some(ended)) {
-        Ok(session) => go_on(&core, &session),
-        // Its threads are gone already, so that is the end.
-        Err(error) => {
-            core.group_status.cannot_return(error.to_string());
-            core.return_cancelled();
-        }
-    }
+    go_on(&core, &entered.begin(&core, Some(ended)));
 }
 
 /// Joins, until that succeeds. `None` if the participant is closed or dropped.

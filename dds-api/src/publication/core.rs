@@ -183,6 +183,10 @@ impl WriterCore {
         }
     }
 
+    pub(crate) fn is_refused(&self) -> bool {
+        self.side.port.get().is_some_and(WriterPort::is_refused)
+    }
+
     /// A view has begun, with this epoch of the writer's subgroup.
     pub(crate) fn enter_epoch(&self, epoch: Arc<SubgroupHandle<Wire>>) {
         if let Some(port) = self.side.port.get() {

@@ -200,6 +200,25 @@ fn endpoints() {
 }
 
 #[test]
+fn endpoints_that_cannot_be_announced_are_refused_before_enabling_too() {
+    let meeting = Meeting::new();
+    let participant = meeting.participant();
+    let long = "x".repeat(20_000);
+    let too_long = |participant: &DomainParticipant| {
+        let topic = participant.topic::<State>(&long).create().expect("a name");
+        let publisher = participant.publisher().create().expect("a publisher");
+        let writer = publisher.writer(&topic).create();
+        check(writer, ReturnCode::OutOfResources, "can be announced");
+        let subscriber = participant.subscriber().create().expect("a subscriber");
+        let reader = subscriber.reader(&topic).create();
+        check(reader, ReturnCode::OutOfResources, "can be announced");
+    };
+    too_long(&participant);
+    participant.enable().expect("nothing of them is left");
+    too_long(&participant);
+}
+
+#[test]
 fn operations_before_enabling() {
     let meeting = Meeting::new();
     let participant = meeting.participant();

@@ -64,12 +64,15 @@ impl fmt::Debug for LocalEndpoints {
 }
 
 impl LocalEndpoint {
-    /// Its announcement, and the ring that it requests. `None` if it is deleted.
+    /// Its announcement, and the ring that it requests. `None` if it is deleted, or a group has
+    /// refused it.
     fn announce(
         &self,
         config: &ParticipantConfig,
     ) -> Option<(Entry, Option<(DeliveryClass, RingSpec)>)> {
         Some(match self {
+            Self::Writer(writer) if writer.is_refused() => return None,
+            Self::Reader(reader) if reader.side.port.is_refused() => return None,
             Self::Writer(writer) => {
                 let publisher = writer.factory.upgrade()?;
                 let size = writer.side.ring_size;
@@ -95,6 +98,14 @@ impl LocalEndpoint {
         match self {
             Self::Writer(writer) => &writer.topic,
             Self::Reader(reader) => &reader.topic,
+        }
+    }
+
+    /// Using it returns the reason from now on.
+    fn refuse(&self, reason: Error) {
+        match self {
+            Self::Writer(writer) => writer.refuse(reason),
+            Self::Reader(reader) => reader.side.port.refuse(reason),
         }
     }
 
@@ -151,16 +162,22 @@ impl LocalEndpoints {
     ///
     /// # Errors
     /// ERROR when the others have its topic in another subgroup; OUT_OF_RESOURCES
-    /// when too much would have to be announced.
+    /// when too much would have to be announced, in a group or not.
     pub(crate) fn add(&self, number: u32, own: LocalEndpoint) -> Result<()> {
         let number = u64::from(number);
         let mut state = self.state();
         let session = state.session();
-        if let Some(session) = &session {
-            if let Some((entry, ring)) = own.announce(&self.config) {
+        match (&session, own.announce(&self.config)) {
+            (Some(_), Some((entry, ring))) => {
                 state.check(&entry)?;
                 state.put(number, &entry, ring)?;
             }
+            (None, Some((entry, ring))) => {
+                entry.to_group(ring, None)?;
+            }
+            (_, None) => {}
+        }
+        if let Some(session) = &session {
             own.enable(&self.config, session);
         }
         let reader = match &own {
@@ -204,8 +221,8 @@ impl LocalEndpoints {
     }
 
     /// The announcements that this participant joins with: as many as fit in its sponsor's request.
-    /// Endpoints with noted types follow later.
-    pub(crate) fn first(&self) -> Result<BTreeMap<u64, GroupEndpoint>> {
+    /// Endpoints with noted types follow later, as do those that cannot be announced.
+    pub(crate) fn first(&self) -> BTreeMap<u64, GroupEndpoint> {
         let mut state = self.state();
         state.begin_anew();
         let mut first = BTreeMap::new();
@@ -217,7 +234,9 @@ impl LocalEndpoints {
             if entry.noted_type().is_some() {
                 continue;
             }
-            let endpoint = entry.to_group(ring, None)?;
+            let Ok(endpoint) = entry.to_group(ring, None) else {
+                continue;
+            };
             len += endpoint.info.len() + 64;
             if len > FIRST_LEN_MAX {
                 break;
@@ -225,12 +244,13 @@ impl LocalEndpoints {
             first.insert(*number, endpoint);
         }
         state.announced = first.keys().copied().collect();
-        Ok(first)
+        first
     }
 
     /// The participant is in a group: announces what has changed since [`first`](Self::first), and
-    /// makes all endpoints usable.
-    pub(crate) fn enter(&self, me: MemberId, session: &Arc<Session>) -> Result<()> {
+    /// makes all endpoints usable but those that cannot be announced, as where a publisher's QoS
+    /// has grown since.
+    pub(crate) fn enter(&self, me: MemberId, session: &Arc<Session>) {
         let mut state = self.state();
         // What was announced meanwhile was told to a group that it has lost.
         state.begin_anew();
@@ -246,16 +266,22 @@ impl LocalEndpoints {
             .iter()
             .filter(|(it, _)| !state.announced.contains(it));
         let new: Vec<(u64, LocalEndpoint)> = new.map(|(it, own)| (*it, own.clone())).collect();
+        let mut unannounced = Vec::new();
         for (number, own) in new {
-            if let Some((entry, ring)) = own.announce(&self.config) {
-                state.put(number, &entry, ring)?;
+            if let Some((entry, ring)) = own.announce(&self.config)
+                && let Err(why) = state.put(number, &entry, ring)
+            {
+                unannounced.push((own, why));
             }
         }
         let all = state.own.values();
         all.for_each(|own| own.enable(&self.config, session));
         drop(state);
+        for (own, why) in unannounced {
+            tracing::warn!(topic = own.topic().name, %why, "an endpoint cannot be announced");
+            own.refuse(why);
+        }
         self.changed();
-        Ok(())
     }
 
     /// The participant leaves: nothing is announced any more.
@@ -300,10 +326,7 @@ impl LocalEndpoints {
                 why => Error::Error(text(&why.to_string())),
             };
             tracing::warn!(topic, number, %why, "the group refuses an endpoint");
-            match own {
-                LocalEndpoint::Writer(writer) => writer.refuse(refusal),
-                LocalEndpoint::Reader(reader) => reader.side.port.refuse(refusal),
-            }
+            own.refuse(refusal);
         }
     }
 

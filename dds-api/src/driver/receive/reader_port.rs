@@ -160,6 +160,10 @@ impl<F: Fabric> ReaderPort<F> {
         self.group_failed();
     }
 
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refused.get().is_some()
+    }
+
     /// The group has failed. Wakes threads that wait for data: `take` returns the error.
     pub(crate) fn group_failed(&self) {
         self.set_due();
@@ -386,7 +390,7 @@ impl<F: Fabric> ReaderPort<F> {
     }
 
     fn has_failed(&self) -> bool {
-        self.refused.get().is_some() || self.group_status.failure().is_some()
+        self.is_refused() || self.group_status.failure().is_some()
     }
 
     /// Why `select` has returned nothing.

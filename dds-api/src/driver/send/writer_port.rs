@@ -147,6 +147,10 @@ impl WriterPort {
         self.wake_waiters();
     }
 
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refusal.get().is_some()
+    }
+
     /// The topic as message headers carry it.
     #[inline]
     pub(crate) fn topic(&self) -> u64 {
