@@ -204,8 +204,8 @@ fn endpoints_that_cannot_be_announced_are_refused_before_enabling_too() {
     let meeting = Meeting::new();
     let participant = meeting.participant();
     let long = "x".repeat(20_000);
+    let topic = participant.topic::<State>(&long).create().expect("a name");
     let too_long = |participant: &DomainParticipant| {
-        let topic = participant.topic::<State>(&long).create().expect("a name");
         let publisher = participant.publisher().create().expect("a publisher");
         let writer = publisher.writer(&topic).create();
         check(writer, ReturnCode::OutOfResources, "can be announced");
