@@ -95,9 +95,10 @@ pub(crate) enum Fact<'a> {
         view: &'a View,
         recorded: u64,
     },
-    /// A request of a member was refused.
+    /// A request of a member was refused; a newcomer hears of it.
     Refused {
         of: MemberId,
+        branch: u64,
         request: &'a Request,
         why: &'a str,
     },

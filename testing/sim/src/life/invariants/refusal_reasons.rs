@@ -91,6 +91,7 @@ mod tests {
         };
         let join = Request::Join(newcomer);
         let refused = |why| Fact::Refused {
+            branch: 0,
             of: A,
             request: &join,
             why,
@@ -107,7 +108,12 @@ mod tests {
         });
         let request = &update;
         let (of, why) = (A, "lacking: memory");
-        let refused = Fact::Refused { of, request, why };
+        let refused = Fact::Refused {
+            of,
+            branch: 0,
+            request,
+            why,
+        };
         last_violates(RefusalReasons::default(), &[lacks(&one), refused]);
     }
 }

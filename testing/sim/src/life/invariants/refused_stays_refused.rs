@@ -1,4 +1,4 @@
-//! J10: a refused request is in no view.
+//! J10: a refused request is in no view of the group that has refused it.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use spindle_dds_core::membership::{MemberId, Request};
 use super::Invariant;
 use crate::life::facts::Fact;
 
-/// Updates by member and number, joins by newcomer and 0.
+/// By branch; updates by member and number, joins by newcomer and 0.
 #[derive(Default)]
 pub(super) struct RefusedStaysRefused {
-    refused: BTreeSet<(MemberId, u64)>,
-    fulfilled: BTreeSet<(MemberId, u64)>,
+    refused: BTreeSet<(u64, MemberId, u64)>,
+    fulfilled: BTreeSet<(u64, MemberId, u64)>,
 }
 
 impl Invariant for RefusedStaysRefused {
@@ -21,21 +21,28 @@ impl Invariant for RefusedStaysRefused {
 
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
-            Fact::Refused { request, .. } => match request {
-                Request::Join(newcomer) => drop(self.refused.insert((newcomer.id, 0))),
-                Request::Update(it) => drop(self.refused.insert((it.member, it.number))),
+            Fact::Refused {
+                branch, request, ..
+            } => match request {
+                Request::Join(newcomer) => drop(self.refused.insert((branch, newcomer.id, 0))),
+                Request::Update(it) => drop(self.refused.insert((branch, it.member, it.number))),
                 Request::Leave => {}
             },
-            Fact::ViewEnded { proposal, .. } => {
-                let joins = proposal.joins.iter().map(|member| (member.id, 0));
-                let updates = proposal.updates.iter().map(|it| (it.member, it.number));
+            Fact::ViewEnded {
+                branch, proposal, ..
+            } => {
+                let joins = proposal.joins.iter().map(|member| (branch, member.id, 0));
+                let updates = proposal.updates.iter();
+                let updates = updates.map(|it| (branch, it.member, it.number));
                 self.fulfilled.extend(joins.chain(updates));
             }
             _ => return Ok(()),
         }
         match self.refused.intersection(&self.fulfilled).next() {
-            Some((id, 0)) => Err(format!("{id} joins, and was refused")),
-            Some((id, number)) => Err(format!("update {number} of {id} was refused, and is done")),
+            Some((_, id, 0)) => Err(format!("{id} joins, and was refused")),
+            Some((_, id, number)) => {
+                Err(format!("update {number} of {id} was refused, and is done"))
+            }
             None => Ok(()),
         }
     }
@@ -69,7 +76,12 @@ mod tests {
         };
         let (of, why) = (A, "");
         for request in [&Request::Join(newcomer), &Request::Update(update)] {
-            let refused = Fact::Refused { of, request, why };
+            let refused = Fact::Refused {
+                of,
+                branch: 0,
+                request,
+                why,
+            };
             last_violates(RefusedStaysRefused::default(), &[refused, ended]);
             last_violates(RefusedStaysRefused::default(), &[ended, refused]);
         }

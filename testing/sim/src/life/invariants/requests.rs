@@ -25,7 +25,9 @@ impl Invariant for Requests {
                 let updates = proposal.updates.iter();
                 self.done.extend(updates.map(|it| (it.member, it.number)));
             }
-            Fact::Refused { of, request, why } => match request {
+            Fact::Refused {
+                of, request, why, ..
+            } => match request {
                 Request::Join(_) => {}
                 Request::Leave => return Err(format!("{of} may not leave: {why}")),
                 Request::Update(update) => {
@@ -80,7 +82,12 @@ mod tests {
         };
         let request = &Request::Update(update);
         let (of, why) = (A, "");
-        let refused = Fact::Refused { of, request, why };
+        let refused = Fact::Refused {
+            of,
+            branch: 0,
+            request,
+            why,
+        };
         let settled = |updates| Fact::Settled { of, updates };
         last_violates(Requests::default(), &[settled(0), settled(1)]);
         last_violates(Requests::default(), &[done, settled(1), settled(2)]);
@@ -88,7 +95,12 @@ mod tests {
         last_violates(Requests::default(), &[done, refused]);
         last_violates(Requests::default(), &[refused, done, settled(1)]);
         let request = &Request::Leave;
-        let refused = Fact::Refused { of, request, why };
+        let refused = Fact::Refused {
+            of,
+            branch: 0,
+            request,
+            why,
+        };
         last_violates(Requests::default(), &[refused]);
     }
 }

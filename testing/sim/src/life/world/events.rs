@@ -116,7 +116,7 @@ impl World<'_> {
                 if let Request::Update(update) = &request {
                     self.members[at].refused(update.number);
                 }
-                self.refused(id, &request, &why)
+                self.refused(at, &request, &why)
             }
             SinkEvent::ViewEnded(finish) => self.view_ended(at, &finish, next),
             SinkEvent::ViewBegun(view) => {
@@ -136,12 +136,23 @@ impl World<'_> {
         self.checkers.tell(&Fact::ViewKnown { branch, view })
     }
 
-    fn refused(&mut self, of: MemberId, request: &Request, why: &str) -> Result<(), Finding> {
+    fn refused(&mut self, at: usize, request: &Request, why: &str) -> Result<(), Finding> {
+        let (of, branch) = (self.members[at].id, self.members[at].branch);
         self.refused += 1;
         if let Request::Join(newcomer) = request {
+            // A newcomer that asks another member by now does not hear of it.
+            let mut joiners = self.joiners.iter();
+            if joiners.any(|(joiner, asked)| joiner.id == newcomer.id && *asked != of) {
+                return Ok(());
+            }
             self.joiners.retain(|(joiner, _)| joiner.id != newcomer.id);
         }
-        self.checkers.tell(&Fact::Refused { of, request, why })
+        self.checkers.tell(&Fact::Refused {
+            of,
+            branch,
+            request,
+            why,
+        })
     }
 
     fn trace_event(&mut self, at: usize, event: &SinkEvent) {
