@@ -76,6 +76,7 @@ pub(crate) enum Fact<'a> {
     /// A view ended at a member. If it `is_divided` from others, or was stopped, these may go on
     /// without it.
     ViewEnded {
+        at: MemberId,
         branch: u64,
         proposal: &'a Proposal,
         is_divided: bool,

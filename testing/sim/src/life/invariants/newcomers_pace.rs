@@ -49,6 +49,7 @@ mod tests {
         };
         let check = |ended: &[Proposal]| {
             let fact = |proposal| Fact::ViewEnded {
+                at: A,
                 branch: 0,
                 proposal,
                 is_divided: false,

@@ -68,6 +68,7 @@ mod tests {
         let mut joins = proposal();
         joins.joins.push(alone(B).members.remove(0));
         let ended = |branch, proposal| Fact::ViewEnded {
+            at: A,
             branch,
             proposal,
             is_divided: false,

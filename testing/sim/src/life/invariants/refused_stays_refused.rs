@@ -70,6 +70,7 @@ mod tests {
         proposal.updates.push(update.clone());
         let proposal = &proposal;
         let ended = Fact::ViewEnded {
+            at: A,
             branch: 0,
             proposal,
             is_divided: false,

@@ -21,8 +21,9 @@ impl Invariant for Requests {
 
     fn observe(&mut self, fact: &Fact<'_>) -> Result<(), String> {
         match *fact {
-            Fact::ViewEnded { proposal, .. } => {
-                let updates = proposal.updates.iter();
+            // What a group does of which the maker is no member is not told to it.
+            Fact::ViewEnded { at, proposal, .. } => {
+                let updates = proposal.updates.iter().filter(|it| it.member == at);
                 self.done.extend(updates.map(|it| (it.member, it.number)));
             }
             Fact::Refused {
@@ -76,6 +77,7 @@ mod tests {
         proposal.updates.push(update.clone());
         let proposal = &proposal;
         let done = Fact::ViewEnded {
+            at: A,
             branch: 0,
             proposal,
             is_divided: false,

@@ -54,6 +54,7 @@ impl Invariant for SameEnd {
                 branch,
                 proposal,
                 is_divided,
+                ..
             } => {
                 let first = self.views.entry((proposal.view, branch));
                 let first = first.or_insert_with(|| proposal.clone());
@@ -107,6 +108,7 @@ mod tests {
         });
         let (one, other) = (&proposal(), &other);
         let ends = |proposal, is_divided| Fact::ViewEnded {
+            at: A,
             branch: 0,
             proposal,
             is_divided,

@@ -195,6 +195,7 @@ impl World<'_> {
         let is_divided = !self.divided.is_empty() || self.plan.may_suspect_wrongly();
         let proposal = &finish.proposal;
         self.checkers.tell(&Fact::ViewEnded {
+            at: self.members[at].id,
             branch,
             proposal,
             is_divided,
