@@ -41,6 +41,10 @@ pub(crate) struct Backoff {
 impl Backoff {
     /// One more poll made no progress: spins or yields. False if it is time to sleep.
     pub(crate) fn again(&mut self, limits: BackoffLimits) -> bool {
+        self.again_at(limits, Instant::now)
+    }
+
+    fn again_at(&mut self, limits: BackoffLimits, now: impl Fn() -> Instant) -> bool {
         self.vain += 1;
         if self.vain <= limits.spins {
             hint::spin_loop();
@@ -49,8 +53,8 @@ impl Backoff {
         if self.vain > limits.spins + limits.yields {
             return false;
         }
-        let since = self.yields_since.get_or_insert_with(Instant::now);
-        if since.elapsed() >= YIELDS_FOR {
+        let since = *self.yields_since.get_or_insert_with(&now);
+        if now().duration_since(since) >= YIELDS_FOR {
             return false;
         }
         thread::yield_now();
@@ -60,6 +64,8 @@ impl Backoff {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[test]
@@ -68,14 +74,19 @@ mod tests {
             spins: 3,
             yields: 2,
         };
+        let begun = Instant::now();
         let mut backoff = Backoff::default();
-        assert_eq!((0..9).take_while(|_| backoff.again(few)).count(), 5);
+        let again = |_: &i32| backoff.again_at(few, || begun);
+        assert_eq!((0..9).take_while(again).count(), 5);
         let endless = BackoffLimits {
             spins: 0,
             yields: u32::MAX,
         };
-        let (mut backoff, begun) = (Backoff::default(), Instant::now());
-        while backoff.again(endless) {}
-        assert!(begun.elapsed() >= YIELDS_FOR);
+        // A clock that goes on by a millisecond whenever it is read.
+        let reads = Cell::new(0);
+        let now = || begun + Duration::from_millis(reads.replace(reads.get() + 1));
+        let mut backoff = Backoff::default();
+        let again = |_: &i32| backoff.again_at(endless, now);
+        assert_eq!((0..9).take_while(again).count(), 4);
     }
 }
