@@ -28,7 +28,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure throughput, latency and the cost of idling, with a process for each participant.
+    /// Measure throughput, latency, and what idling and many topics cost, with a process for each
+    /// participant.
     #[command(subcommand)]
     Perf(perf::Command),
     /// Compare Spindle with other middleware on this machine.

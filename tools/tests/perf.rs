@@ -348,3 +348,79 @@ fn a_sample_larger_than_the_ring() {
     assert!(said.contains("writer 0: out of resources"), "{said}");
     assert!(!said.contains("panicked"), "{said}");
 }
+
+/// 2 processes with 3 topics: each endpoint matches those of both.
+fn check_scale(contender: &Value) {
+    assert_eq!(contender["matches"], 2 * 3 * 2 * 2, "{contender}");
+    for time in ["participants_s", "endpoints_s", "matched_s", "cpu_s"] {
+        positive(&contender[time], "min");
+    }
+    let stages = contender["stages"].as_array().expect("stages");
+    let names: Vec<&str> = stages
+        .iter()
+        .filter_map(|it| it["stage"].as_str())
+        .collect();
+    let few = [
+        "start",
+        "matched",
+        "one_sample_a_topic",
+        "one_sample_a_writer",
+    ];
+    assert_eq!(names[..4], few, "{contender}");
+    for stage in stages {
+        let kinds = ["pss_bytes", "anonymous_bytes", "program_bytes"];
+        for held in [&kinds[..], &["descriptors", "mappings", "threads"]].concat() {
+            positive(&stage[held], "min");
+        }
+    }
+}
+
+#[test]
+fn scale() {
+    let outcome = perf(&["scale", "--participants", "2", "--topics", "3", "--burst"]);
+    assert_eq!(outcome["participants"], 2);
+    assert_eq!(outcome["topics"], 3);
+    let ours = &outcome["contenders"][0];
+    check_scale(ours);
+    assert_eq!(ours["contender"], "spindle");
+    for group in [
+        "views",
+        "subgroup_pushes",
+        "subgroup_pushed_bytes",
+        "close_s",
+    ] {
+        positive(&ours[group], "min");
+    }
+    // It is at work from the second stage on, in memory that both processes map.
+    let (before, stages) = (
+        &ours["stages"][0],
+        ours["stages"].as_array().expect("stages"),
+    );
+    assert_eq!(stages.len(), 5, "{ours}");
+    for stage in &stages[1..] {
+        assert!(
+            stage["threads"]["min"].as_f64() > before["threads"]["max"].as_f64(),
+            "{stage}"
+        );
+        positive(&stage["shared_bytes"], "min");
+        positive(&stage["added_bytes"], "min");
+    }
+    assert_eq!(outcome["matched_ratio"], Value::Null);
+}
+
+/// The page has a plot for each figure over the participants, and over the topics.
+#[test]
+fn scale_from_one_upwards() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let page = directory.path().join("page.html");
+    let path = page.to_str().expect("a path");
+    let size = ["scale", "--participants", "2", "--topics", "2"];
+    let outcome = perf(&[&size[..], &["--curve", "--report", path]].concat());
+    let curve = outcome["curve"].as_array().expect("sizes").iter();
+    let sizes = curve.map(|cell| (cell["participants"].as_u64(), cell["topics"].as_u64()));
+    let expected = [(1, 2), (2, 1), (2, 2)].map(|(n, t)| (Some(n), Some(t)));
+    assert_eq!(sizes.collect::<Vec<_>>(), expected, "{outcome}");
+    let page = std::fs::read_to_string(page).expect("the page");
+    assert_eq!(page.matches("<svg").count(), 10, "{page}");
+    assert!(page.contains("perf scale --participants 2"), "{page}");
+}

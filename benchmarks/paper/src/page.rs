@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::plot::{escape, number, svg};
+use super::plot::svg;
 use super::report::{Claim, Figure, Machine, Part, Report, Source, Table, Verdict};
+use spindle_dds_tools::harness::plot::{escape, number};
 use spindle_dds_tools::harness::spread::Spread;
 
 const STYLE: &str = "

@@ -6,6 +6,7 @@ use std::fmt;
 use crate::model::constants::Constant;
 use serde::{Serialize, Serializer};
 
+pub(crate) use spindle_dds_tools::harness::plot::Axis;
 use spindle_dds_tools::harness::spread::Spread;
 
 /// A subject of the paper that is run again.
@@ -83,13 +84,6 @@ pub(crate) struct Panel {
     pub(crate) x: Axis,
     pub(crate) y: Axis,
     pub(crate) series: Vec<Series>,
-}
-
-/// An axis: its quantity and unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(crate) struct Axis {
-    pub(crate) label: &'static str,
-    pub(crate) log: bool,
 }
 
 /// A line of a plot.

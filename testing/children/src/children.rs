@@ -88,11 +88,15 @@ impl Children {
         }
     }
 
+    /// The id of a process; `None` once it has been reaped.
+    pub fn id(&self, number: usize) -> Option<u32> {
+        self.running[number].as_ref().map(Child::id)
+    }
+
     /// Sends a signal to a process, unless it has been reaped.
     pub fn signal(&self, number: usize, signal: Signal) -> io::Result<()> {
-        let child = self.running[number].as_ref();
-        let pid = child.and_then(|child| Pid::from_raw(i32::try_from(child.id()).ok()?));
-        match pid {
+        let id = self.id(number).and_then(|id| i32::try_from(id).ok());
+        match id.and_then(Pid::from_raw) {
             Some(pid) => Ok(rustix::process::kill_process(pid, signal)?),
             None => Ok(()),
         }
@@ -190,9 +194,12 @@ mod tests {
         children
             .start_with_input(shell("exec cat"))
             .expect("a process");
+        let is_there = |id: u32| std::path::Path::new(&format!("/proc/{id}")).exists();
+        assert!(children.id(1).is_some_and(is_there));
         children.signal(1, Signal::KILL).expect("a signal");
         assert_eq!(next(&children), (1, ChildEvent::Closed));
         let status = children.reap(1).expect("a status");
+        assert_eq!(children.id(1), None);
         let failure = crate::describe_failure(status);
         assert_eq!(failure.as_deref(), Some("was killed by signal 9"));
         children.close_input(0);

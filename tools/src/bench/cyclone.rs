@@ -31,7 +31,7 @@ impl Contender for Cyclone {
         let seconds = (1 + setup.seconds.ceil() as u64).max(2).to_string();
         let started = |arguments: &[&str]| {
             let mut command = Command::new(PROGRAM);
-            command.env("CYCLONEDDS_URI", CONFIGURATION);
+            command.env("CYCLONEDDS_URI", configuration(PARTICIPANTS));
             let options = [
                 "-X", "-1", "-T", "KS", "-k", "all", "-i", DOMAIN, "-D", &seconds,
             ];
@@ -125,6 +125,17 @@ fn round_trips(said: &str, whole: bool) -> Option<Figures> {
     })
 }
 
+/// `CYCLONEDDS_URI` for so many participants on the loopback interface only.
+pub(crate) fn configuration(participants: u32) -> String {
+    format!(
+        "<CycloneDDS><Domain><General><Interfaces><NetworkInterface name=\"lo\"/></Interfaces>\
+         <AllowMulticast>false</AllowMulticast></General>\
+         <Discovery><ParticipantIndex>auto</ParticipantIndex>\
+         <MaxAutoParticipantIndex>{participants}</MaxAutoParticipantIndex>\
+         <Peers><Peer address=\"localhost\"/></Peers></Discovery></Domain></CycloneDDS>"
+    )
+}
+
 /// The number after a word.
 fn number<T: std::str::FromStr>(line: &str, name: &str) -> Option<T> {
     let mut words = line.split_whitespace().skip_while(|word| *word != name);
@@ -133,12 +144,8 @@ fn number<T: std::str::FromStr>(line: &str, name: &str) -> Option<T> {
 
 const PROGRAM: &str = "ddsperf";
 const DOMAIN: &str = "49";
-/// On the loopback interface only.
-const CONFIGURATION: &str = "<CycloneDDS><Domain><General><Interfaces>\
-<NetworkInterface name=\"lo\"/></Interfaces><AllowMulticast>false</AllowMulticast></General>\
-<Discovery><ParticipantIndex>auto</ParticipantIndex>\
-<MaxAutoParticipantIndex>40</MaxAutoParticipantIndex>\
-<Peers><Peer address=\"localhost\"/></Peers></Discovery></Domain></CycloneDDS>";
+/// Enough for all readers of a cell, and programs that have not ended yet.
+const PARTICIPANTS: u32 = 40;
 
 #[cfg(test)]
 mod tests {

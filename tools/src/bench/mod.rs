@@ -18,7 +18,7 @@
 
 mod cell;
 mod contender;
-mod cyclone;
+pub(crate) mod cyclone;
 mod options;
 mod program;
 mod spindle;
@@ -31,11 +31,11 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::json;
 
 use crate::harness::cache_line::are_alike;
-use crate::harness::load;
+use crate::harness::{load, progress};
 use cell::Cell;
 use contender::{Contender, Setup};
 pub(crate) use options::BenchOptions;
@@ -74,7 +74,7 @@ fn measure(options: &BenchOptions, rounds: usize) -> Result<(), Failure> {
     let mut bench = Bench {
         options,
         rounds,
-        progress: progress(trials as u64),
+        progress: progress::bar(trials as u64, MESSAGE_COLUMNS),
         sessions: 0,
     };
     bench.say(&json!({ "kind": "machine", "machine": load::machine() }))?;
@@ -126,15 +126,6 @@ fn present(options: &BenchOptions) -> Result<Vec<Box<dyn Contender>>, Failure> {
         }
     }
     Ok(present)
-}
-
-fn progress(trials: u64) -> ProgressBar {
-    let progress = ProgressBar::new(trials);
-    let style = "{elapsed:>4} {wide_bar} {pos}/{len} {eta:>4} {msg:<60}";
-    if let Ok(style) = ProgressStyle::with_template(style) {
-        progress.set_style(style);
-    }
-    progress
 }
 
 /// A contender's name, and its trial or error.
@@ -258,3 +249,4 @@ impl Bench<'_> {
 }
 
 const WARM_UP_S: f64 = 0.25;
+const MESSAGE_COLUMNS: usize = 60;

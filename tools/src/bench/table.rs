@@ -6,7 +6,7 @@ use super::cell::Cell;
 use super::contender::LatencyKind;
 use super::options::BenchOptions;
 use super::tally::{Row, Tally};
-use crate::harness::spread::Spread;
+use crate::harness::spread::{Spread, number};
 
 /// Prints all cells, a block each.
 pub(super) fn print(
@@ -64,7 +64,7 @@ fn line(out: &mut impl Write, cell: &Cell, row: &Row) -> io::Result<()> {
         true => row.p99_ns.map_or(0.0, |p99| p99.median / 1e3),
         false => value.median * cell.size as f64 / 1e3,
     };
-    let ratio = row.ratio.map(|ratio| (number(ratio.median), range(ratio)));
+    let ratio = row.ratio.map(|ratio| (number(ratio.median), ratio.range()));
     let (ratio, ratio_range) = ratio.unwrap_or_default();
     let foreign = row.foreign.map(|foreign| foreign.by(1e2));
     write!(
@@ -72,7 +72,7 @@ fn line(out: &mut impl Write, cell: &Cell, row: &Row) -> io::Result<()> {
         "  {:<13} {:>11} {:>23} {:>9} {ratio:>7} {ratio_range:>17} {:>10} {:>12} {:>12} {:>7}",
         row.contender,
         number(value.median),
-        range(value),
+        value.range(),
         number(second),
         row.cpu_us_per_sample
             .map_or_else(String::new, |cpu| number(cpu.median)),
@@ -95,32 +95,8 @@ fn line(out: &mut impl Write, cell: &Cell, row: &Row) -> io::Result<()> {
     writeln!(out)
 }
 
-fn range(spread: Spread) -> String {
-    format!("[{} .. {}]", number(spread.min), number(spread.max))
-}
-
 fn whole(spread: Spread) -> String {
     format!("{:.0} .. {:.0}", spread.min, spread.max)
-}
-
-/// Three digits, or all digits before the point.
-fn number(value: f64) -> String {
-    match value {
-        100.0.. => format!("{value:.0}"),
-        10.0.. => format!("{value:.1}"),
-        1.0.. => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    }
-}
-
-impl Spread {
-    fn by(self, factor: f64) -> Self {
-        Self {
-            median: self.median * factor,
-            min: self.min * factor,
-            max: self.max * factor,
-        }
-    }
 }
 
 /// Foreign load above this is marked.

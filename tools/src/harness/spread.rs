@@ -32,6 +32,31 @@ impl Spread {
         };
         Some(Self { median, min, max })
     }
+
+    /// The same in another unit.
+    #[must_use]
+    pub fn by(self, factor: f64) -> Self {
+        Self {
+            median: self.median * factor,
+            min: self.min * factor,
+            max: self.max * factor,
+        }
+    }
+
+    /// Minimum and maximum in words.
+    pub fn range(self) -> String {
+        format!("[{} .. {}]", number(self.min), number(self.max))
+    }
+}
+
+/// Three digits, or all digits before the point.
+pub fn number(value: f64) -> String {
+    match value {
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        1.0.. => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
 }
 
 #[cfg(test)]

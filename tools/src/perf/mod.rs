@@ -1,7 +1,8 @@
 //! `spindle perf`: measurements with a process for each participant.
 //!
 //! The parent starts the workers, passes each its [`Job`](job::Job) on the command line, and
-//! reads one line of JSON from it, its [`Answer`](spindle_dds_children::Answer).
+//! reads one line of JSON from it, its [`Answer`](spindle_dds_children::Answer). The processes of
+//! [`scale`] do one thing after the other, all together, and so follow orders.
 
 mod bystander;
 mod clock;
@@ -16,6 +17,7 @@ mod participant;
 mod payload;
 mod place;
 mod reader;
+mod scale;
 mod scenario;
 mod throughput;
 mod work;
@@ -25,6 +27,7 @@ mod writer;
 use std::process::ExitCode;
 
 use options::{IdleOptions, LatencyOptions, ThroughputOptions, WorkOptions};
+use scale::ScaleOptions;
 
 spindle_dds::include_idl!("perf");
 
@@ -37,6 +40,8 @@ pub(crate) enum Command {
     Latency(LatencyOptions),
     /// Processor time of idle participants, and the latency of waking them.
     Idle(IdleOptions),
+    /// Time until many participants with many topics match, and the memory that they take.
+    Scale(ScaleOptions),
     /// The cost of the bytes alone: threads hand blocks of samples to each other, and write and
     /// sum every byte, without any middleware.
     Work(WorkOptions),
@@ -44,6 +49,12 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Worker {
         /// The worker's job as JSON.
+        job: String,
+    },
+    /// A process of `scale`.
+    #[command(hide = true)]
+    ScaleWorker {
+        /// Its job as JSON.
         job: String,
     },
 }
@@ -78,8 +89,10 @@ pub(crate) fn run(command: Command) -> ExitCode {
         Command::Throughput(options) => throughput::run(&options),
         Command::Latency(options) => latency::run(&options),
         Command::Idle(options) => idle::run(&options),
+        Command::Scale(options) => scale::run(&options),
         Command::Work(options) => work::run(&options),
         Command::Worker { job } => return worker::run(&job),
+        Command::ScaleWorker { job } => return scale::work(&job),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,7 +7,7 @@ use std::io;
 use std::ops::Range;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::outcome::{Outcome, Rounds};
@@ -18,8 +18,10 @@ use crate::report::{Machine, Panel, Part, Series, Source, Subject, System, Table
 use crate::toll;
 use spindle_dds_tools::harness::cache_line::are_alike;
 use spindle_dds_tools::harness::load;
+use spindle_dds_tools::harness::progress;
 use spindle_dds_tools::harness::spread::Spread;
 
+const MESSAGE_COLUMNS: usize = 24;
 /// The delay of the paper's delayed senders.
 const DELAY: Duration = Duration::from_micros(100);
 
@@ -81,11 +83,7 @@ impl Lab {
                 different.push(asked);
             }
         }
-        let progress = ProgressBar::new((different.len() * rounds) as u64);
-        let style = "{elapsed:>4} {wide_bar} {pos}/{len} {eta:>4} {msg:<24}";
-        if let Ok(style) = ProgressStyle::with_template(style) {
-            progress.set_style(style);
-        }
+        let progress = progress::bar((different.len() * rounds) as u64, MESSAGE_COLUMNS);
         progress.enable_steady_tick(Duration::from_millis(200));
         Self {
             rounds,

@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::model::{Broken, Experiment, Measured};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::plan::{Found, Line, PanelPlan, Plan};
 use crate::report::{Panel, Part, Series, Source, System};
+use spindle_dds_tools::harness::progress;
+
+const MESSAGE_COLUMNS: usize = 24;
 
 /// A line of the raw numbers.
 #[derive(Debug, Serialize)]
@@ -40,11 +43,7 @@ impl Lab {
         let runs = lines
             .flat_map(|panel| &panel.lines)
             .map(|line| line.runs.len());
-        let progress = ProgressBar::new(runs.sum::<usize>() as u64);
-        let style = ProgressStyle::with_template("{elapsed:>4} {wide_bar} {pos}/{len} {msg:<24}");
-        if let Ok(style) = style {
-            progress.set_style(style);
-        }
+        let progress = progress::bar(runs.sum::<usize>() as u64, MESSAGE_COLUMNS);
         progress.enable_steady_tick(Duration::from_millis(200));
         Self {
             known: BTreeMap::new(),
