@@ -182,27 +182,6 @@ impl Mapping {
         Ok(true)
     }
 
-    /// Has the kernel allocate each page alone, when it is first written to. Where the system makes
-    /// huge pages unasked, one write would allocate 2 MiB.
-    pub(crate) fn keep_pages_small(&self) {
-        let base = self.base.as_ptr().cast();
-        // SAFETY: a mapping that we own; no byte of it changes. A kernel without huge pages
-        // refuses, which is harmless.
-        let _ = unsafe { rustix::mm::madvise(base, self.len, Advice::LinuxNoHugepage) };
-    }
-
-    /// Length in bytes.
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Address of a byte. Panics if it is neither inside nor the end.
-    pub(crate) fn at(&self, at: usize) -> NonNull<u8> {
-        assert!(at <= self.len, "byte {at} of {}", self.len);
-        // SAFETY: in bounds by the assertion above.
-        unsafe { self.base.add(at) }
-    }
-
     /// Has the kernel replace pages by huge pages for a bounded time: the processor then
     /// keeps the translation of a whole ring, and need not look it up for each sample.
     /// Returns false if it was told to stop. Needs Linux 6.1; the system's huge page settings
@@ -313,6 +292,30 @@ impl Mapping {
         Ok(runs
             .filter_map(|(there, run)| there.then_some(run))
             .collect())
+    }
+}
+
+#[cfg(not(any(loom, miri)))]
+impl Mapping {
+    /// Has the kernel allocate each page alone, when it is first written to. Where the system makes
+    /// huge pages unasked, one write would allocate 2 MiB.
+    pub(crate) fn keep_pages_small(&self) {
+        let base = self.base.as_ptr().cast();
+        // SAFETY: a mapping that we own; no byte of it changes. A kernel without huge pages
+        // refuses, which is harmless.
+        let _ = unsafe { rustix::mm::madvise(base, self.len, Advice::LinuxNoHugepage) };
+    }
+
+    /// Length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Address of a byte. Panics if it is neither inside nor the end.
+    pub(crate) fn at(&self, at: usize) -> NonNull<u8> {
+        assert!(at <= self.len, "byte {at} of {}", self.len);
+        // SAFETY: in bounds by the assertion above.
+        unsafe { self.base.add(at) }
     }
 }
 
