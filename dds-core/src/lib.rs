@@ -50,7 +50,7 @@ pub use config::{Bounds, EngineConfig, EngineSwitch, SWITCHES};
 pub use counters::{BATCH_BUCKETS, BatchHistogram, Counters, Traffic};
 pub use engine::figures::{Figures, WriterFigures};
 pub use engine::handle::{AckWait, EngineHandle};
-pub use engine::views::{InstallError, PreparedView};
+pub use engine::views::{InstallError, PreparedSubgroup, PreparedView};
 pub use engine::{Engine, StepOutcome};
 pub use ids::{DeliveryClass, SubgroupId, TopicKey};
 pub use sink::{EngineEvent, Sink};
@@ -60,6 +60,7 @@ pub use subgroup::handle::SubgroupHandle;
 pub use subgroup::header::{Header, MessageKind};
 pub use subgroup::held::{Delivery, Held};
 pub use subgroup::layout::SegmentLayout;
+pub use subgroup::memory::EpochMemory;
 pub use subgroup::receive_cursor::ProtocolViolation;
 pub use subgroup::sent::SentMessage;
 pub use subgroup::{

@@ -12,6 +12,7 @@ use std::panic::catch_unwind;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
+use spindle_dds_transport::memory::Arena;
 
 use crate::spec::RingSpec;
 use crate::subgroup::gate::Gate;
@@ -50,7 +51,7 @@ unsafe impl Send for ModelRing {}
 impl ModelRing {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            send_ring: SendRing::new(&RING),
+            send_ring: SendRing::new(&RING, &mut Arena::new(0)).expect("memory"),
             bytes: Default::default(),
             headers: Default::default(),
         })
@@ -293,7 +294,7 @@ fn loom_a_gate_that_opens_again_neither_loses_nor_repeats_a_message() {
 #[test]
 fn loom_each_release_accounts_for_all_before_it() {
     model(|| {
-        let tracker = Arc::new(ReleaseTracker::new(2));
+        let tracker = Arc::new(ReleaseTracker::new(2, &mut Arena::new(0)).expect("memory"));
         let column = Arc::new(AtomicU64::new(0));
         let release = |tracker: &ReleaseTracker, column: &AtomicU64| {
             tracker.release(|value| {
@@ -415,7 +416,7 @@ unsafe impl Send for Bytes {}
 #[test]
 fn loom_the_last_of_two_holders_accounts() {
     model(|| {
-        let tracker = Arc::new(ReleaseTracker::new(2));
+        let tracker = Arc::new(ReleaseTracker::new(2, &mut Arena::new(0)).expect("memory"));
         let bytes = Arc::new(Bytes(UnsafeCell::new(0)));
         let reader = |tracker: &ReleaseTracker, bytes: &Bytes| {
             // SAFETY: nothing is written while the message is held; loom checks it.

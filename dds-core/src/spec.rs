@@ -104,6 +104,9 @@ pub enum SpecError {
     /// The segment does not fit the epoch.
     #[error("subgroup {0}: the segment has other members than the epoch, or shorter rows")]
     Segment(SubgroupId),
+    /// The memory was made for another epoch, or another member.
+    #[error("subgroup {0}: the memory was made for another epoch or member")]
+    Memory(SubgroupId),
     /// The previous epoch of the subgroup has not ended.
     #[error("subgroup {0}: the previous epoch has not ended")]
     Occupied(SubgroupId),

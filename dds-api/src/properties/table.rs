@@ -155,10 +155,12 @@ pub(crate) const PROPERTIES: &[PropertyRow] = &[
         on: Participant,
         values: "`true`, `false`",
         default: "`false`",
-        meaning: "`true`: memory shared with participants of the same host, all rings included, is \
-                  allocated when it is mapped, so that no sample waits for a page fault; with Linux \
-                  6.1 or newer in huge pages, if the kernel makes them within 50 ms. It takes that \
-                  memory, and time at each join and leave: 1 ms for each 4 MiB, and up to 50 ms for \
+        meaning: "`true`: memory shared with participants of the same host, all rings included, and \
+                  that in which each participant keeps account of their messages (up to 116 bytes \
+                  for each message that a ring holds) is allocated when it is mapped, so that no \
+                  sample waits for a page fault; rings with Linux 6.1 or newer in huge pages, if \
+                  the kernel makes them within 50 ms. It takes that memory, and time at each join \
+                  and leave: 1 ms for each 4 MiB, and up to 50 ms for \
                   each participant that writes, or more if the kernel has no free huge pages. What \
                   is not there within `spindle.failure.limit_ms` is allocated while samples flow. \
                   Needs Linux 5.14. `false`: each page is allocated at its first use.",

@@ -12,6 +12,7 @@ use crate::sink::Sink;
 use crate::spec::{SpecError, SubgroupSpec};
 use crate::subgroup::handle::SubgroupHandle;
 use crate::subgroup::layout::SegmentLayout;
+use crate::subgroup::memory::EpochMemory;
 use crate::subgroup::{Context, SubgroupState};
 
 /// The subgroups of an engine between two of its steps: opens epochs, and ends them.
@@ -62,20 +63,26 @@ impl<'a, F: Fabric, S: Sink<F>> Subgroups<'a, F, S> {
         at.ok_or(SubgroupError::NotOpen(subgroup))
     }
 
-    /// Opens an epoch. Its ordered ring takes claims when all members are ready.
+    /// Opens an epoch in the segment and the memory that were made for it. Its ordered ring takes
+    /// claims when all members are ready.
     pub(crate) fn open(
         &mut self,
         spec: &SubgroupSpec,
         segment: F,
+        memory: EpochMemory,
     ) -> Result<Arc<SubgroupHandle<F>>, SpecError> {
         let layout = SegmentLayout::new(spec)?;
         if self.at(spec.subgroup).is_ok() {
             return Err(SpecError::Occupied(spec.subgroup));
         }
-        let shared = self.participant.shared.clone();
-        let handle = SubgroupHandle::new(segment, spec, &layout, shared, self.state.config)?;
+        if !memory.is_of(spec, segment.me()) {
+            return Err(SpecError::Memory(spec.subgroup));
+        }
+        let EpochMemory { rings, headers, .. } = memory;
+        let (shared, config) = (self.participant.shared.clone(), self.state.config);
+        let handle = SubgroupHandle::new(segment, spec, &layout, rings, shared, config)?;
         let handle = Arc::new(handle);
-        let subgroup = SubgroupState::new(handle.clone(), spec.clone(), &layout);
+        let subgroup = SubgroupState::new(handle.clone(), spec.clone(), &layout, headers);
         self.state.subgroups.push(subgroup);
         self.state.activate_all();
         self.participant.add(handle.clone());

@@ -26,6 +26,7 @@ use crate::membership::{
 };
 use crate::sink::{EngineEvent, Sink};
 use crate::spec::SpecError;
+use crate::subgroup::memory::EpochMemory;
 use crate::subgroup::{Fault, MemberFault, SubgroupState};
 
 /// A participant's part in the sequence of views.
@@ -63,7 +64,7 @@ enum Phase<F> {
     Out,
 }
 
-/// Segments of a view and its subgroups, prepared by the driver.
+/// What a view needs, prepared by the driver.
 #[derive(Debug)]
 pub struct PreparedView<F> {
     /// The view.
@@ -72,8 +73,19 @@ pub struct PreparedView<F> {
     ///
     /// [`CONTROL_ROW_LEN`]: crate::membership::CONTROL_ROW_LEN
     pub control: F,
-    /// Segments of the subgroups whose epoch begins with this view and that this participant is in.
-    pub subgroups: Vec<(SubgroupId, F)>,
+    /// The subgroups whose epoch begins with this view and that this participant is in.
+    pub subgroups: Vec<PreparedSubgroup<F>>,
+}
+
+/// What an epoch of a subgroup needs, prepared by the driver.
+#[derive(Debug)]
+pub struct PreparedSubgroup<F> {
+    /// The subgroup.
+    pub subgroup: SubgroupId,
+    /// The segment with the rows of the epoch's members.
+    pub segment: F,
+    /// The memory for this participant's account of the epoch's messages.
+    pub memory: EpochMemory,
 }
 
 /// Why a view cannot be installed.
@@ -366,10 +378,15 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             }
         }
         self.activate_all();
-        for (subgroup, segment) in subgroups {
+        for prepared in subgroups {
+            let PreparedSubgroup {
+                subgroup,
+                segment,
+                memory,
+            } = prepared;
             let spec = view.subgroup(subgroup);
             let spec = spec.ok_or(SpecError::Segment(subgroup))?;
-            Subgroups::new(participant, self).open(spec, segment)?;
+            Subgroups::new(participant, self).open(spec, segment, memory)?;
         }
         self.sink().event(EngineEvent::ViewBegun(view));
         Ok(())

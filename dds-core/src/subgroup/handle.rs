@@ -28,6 +28,7 @@ use crate::subgroup::claim::{Claim, ClaimError, Committed};
 use crate::subgroup::gate::Gate;
 use crate::subgroup::idle_flag::IdleFlag;
 use crate::subgroup::layout::{Columns, RingColumns, SegmentLayout};
+use crate::subgroup::memory::SharedRings;
 use crate::subgroup::release_tracker::ReleaseTracker;
 use crate::subgroup::send_ring::{ReserveError, Reserved, SendRing};
 use crate::subgroup::shared::Shared;
@@ -112,6 +113,7 @@ impl<F: Fabric> SubgroupHandle<F> {
         fabric: F,
         spec: &SubgroupSpec,
         layout: &SegmentLayout,
+        shared_rings: SharedRings,
         shared: Arc<Shared>,
         config: EngineConfig,
     ) -> Result<Self, SpecError> {
@@ -135,13 +137,8 @@ impl<F: Fabric> SubgroupHandle<F> {
             id: spec.subgroup,
             epoch: spec.epoch,
             base: spec.base,
-            send_rings: columns.rings.map(|ring| Some(SendRing::new(&ring?.spec))),
-            release_trackers: DeliveryClass::BOTH.map(|class| {
-                rings[class.index()]
-                    .iter()
-                    .map(|ring| ring.map(|ring| ReleaseTracker::new(ring.spec.messages)))
-                    .collect()
-            }),
+            send_rings: shared_rings.send_rings,
+            release_trackers: shared_rings.release_trackers,
             rings,
             senders: spec.senders.iter().map(|sender| sender.rank).collect(),
             mine: spec.senders.iter().position(|sender| sender.rank == me),

@@ -41,8 +41,10 @@ impl MessageKind {
     }
 }
 
-/// A decoded, checked header.
+/// A decoded, checked header. Kind, flags, encapsulation and writer lie as in word 2, so that they
+/// are read and written together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub struct Header {
     /// Index among the sender's messages, nulls included, from 0.
     pub index: u64,
@@ -76,21 +78,6 @@ pub(crate) const WRITER_SEQ_WORD: usize = 3;
 pub(crate) const WORDS: usize = HEADER_LEN / 8;
 
 impl Header {
-    /// The header of no message.
-    pub(crate) const EMPTY: Self = Self {
-        index: 0,
-        offset: 0,
-        len: 0,
-        kind: MessageKind::Control,
-        flags: 0,
-        encapsulation: 0,
-        writer: 0,
-        writer_seq: 0,
-        timestamp: 0,
-        topic: 0,
-        key_hash: [0; 16],
-    };
-
     /// Header of a message of `len` bytes at `offset`, for tests.
     #[cfg(test)]
     pub(crate) const fn test(index: u64, offset: u64, len: u32) -> Self {
@@ -98,7 +85,14 @@ impl Header {
             index,
             offset,
             len,
-            ..Self::EMPTY
+            kind: MessageKind::Control,
+            flags: 0,
+            encapsulation: 0,
+            writer: 0,
+            writer_seq: 0,
+            timestamp: 0,
+            topic: 0,
+            key_hash: [0; 16],
         }
     }
 

@@ -30,6 +30,7 @@ pub(crate) mod held;
 mod idle;
 pub(crate) mod idle_flag;
 pub(crate) mod layout;
+pub(crate) mod memory;
 pub(crate) mod outgoing;
 pub(crate) mod pushes;
 mod receive;
@@ -61,7 +62,7 @@ use crate::subgroup::held::Tickets;
 use crate::subgroup::layout::{Columns, SegmentLayout};
 use crate::subgroup::outgoing::{Outgoing, WriterSeqs};
 use crate::subgroup::pushes::Pushes;
-use crate::subgroup::receive_cursor::{ProtocolViolation, ReceiveCursor};
+use crate::subgroup::receive_cursor::{ProtocolViolation, ReceiveCursor, ReceivedHeaders};
 
 /// The engine's side of one subgroup epoch. Arrays of two are indexed by delivery class.
 pub(crate) struct SubgroupState<F> {
@@ -211,13 +212,15 @@ impl<F: Fabric> SubgroupState<F> {
         handle: Arc<SubgroupHandle<F>>,
         spec: SubgroupSpec,
         layout: &SegmentLayout,
+        mut headers: [Vec<Option<ReceivedHeaders>>; 2],
     ) -> Self {
         let me = handle.fabric.me();
         let places = || (0..spec.members.len() as u16).map(Rank);
-        let cursor = |class: DeliveryClass, sender: usize| {
+        let mut cursor = |class: DeliveryClass, sender: usize| {
             let columns = handle.rings[class.index()][sender]?;
             let row = handle.fabric.row(spec.senders[sender].rank);
-            Some(ReceiveCursor::new(columns, row.clone()))
+            let headers = headers[class.index()].get_mut(sender)?.take()?;
+            Some(ReceiveCursor::new(columns, row.clone(), headers))
         };
         let mut ordered = 0;
         let mut order = |sender: &SenderSpec| {

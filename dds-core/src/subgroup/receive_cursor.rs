@@ -12,11 +12,27 @@
 use std::ptr::NonNull;
 
 use spindle_dds_transport::Region;
+use spindle_dds_transport::memory::{Arena, ZeroedSlice};
 
 use crate::limits::MESSAGE_INDEX_MAX;
 use crate::subgroup::header::{Header, WORDS};
 use crate::subgroup::layout::RingColumns;
 use crate::subgroup::release_tracker::ReleaseTracker;
+
+/// An entry for each message of a ring.
+pub(crate) type ReceivedHeaders = ZeroedSlice<HeaderEntry>;
+
+/// Where the header of a received message is kept; none if it was never used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct HeaderEntry(Option<Header>);
+
+impl HeaderEntry {
+    #[inline]
+    pub(crate) const fn header(&self) -> Option<&Header> {
+        self.0.as_ref()
+    }
+}
 
 /// The receiver's cursor over a ring.
 #[derive(Debug)]
@@ -33,7 +49,7 @@ pub(crate) struct ReceiveCursor {
     /// Real messages delivered.
     delivered: u64,
     /// Headers of the real messages `delivered..real`, as a ring: message `first` is in entry 0.
-    headers: Box<[Header]>,
+    headers: ReceivedHeaders,
     /// All real messages below it were delivered when it was set. Reset whenever none waits, so
     /// that a fast receiver uses few entries.
     first: u64,
@@ -60,9 +76,8 @@ pub enum ProtocolViolation {
 }
 
 impl ReceiveCursor {
-    /// A cursor over a ring in this row.
-    pub(crate) fn new(columns: RingColumns, row: Region) -> Self {
-        let headers = vec![Header::EMPTY; columns.spec.messages as usize].into_boxed_slice();
+    /// A cursor over a ring in this row, with an entry for each of its messages.
+    pub(crate) fn new(columns: RingColumns, row: Region, headers: ReceivedHeaders) -> Self {
         Self {
             columns,
             row,
@@ -73,6 +88,11 @@ impl ReceiveCursor {
             headers,
             first: 0,
         }
+    }
+
+    /// Bytes that the entries for a ring of so many messages take of an arena.
+    pub(crate) const fn bytes_of(messages: usize) -> usize {
+        Arena::bytes_of::<HeaderEntry>(messages)
     }
 
     /// Messages received, nulls included.
@@ -160,7 +180,7 @@ impl ReceiveCursor {
                     result = Err(ProtocolViolation::BadHeader);
                     break 'stretches;
                 };
-                *place = header;
+                *place = HeaderEntry(Some(header));
                 real += 1;
                 count = index_end;
                 self.newest = index_end;
@@ -187,13 +207,17 @@ impl ReceiveCursor {
     #[inline]
     pub(crate) fn front(&self) -> Option<(u64, &Header)> {
         let waiting = self.delivered < self.real;
-        waiting.then(|| (self.delivered, &self.headers[self.place(self.delivered)]))
+        let header = waiting.then(|| self.headers[self.place(self.delivered)].header())?;
+        Some((self.delivered, header?))
     }
 
     /// Index of the first undelivered real message with this index or a higher one.
     pub(crate) fn first_from(&self, index: u64) -> Option<u64> {
         let (_, front) = self.front().filter(|_| index < self.newest)?;
-        let index_of = |real| self.headers[self.place(real)].index;
+        let index_of = |real| {
+            let header = self.headers[self.place(real)].header();
+            header.map_or(0, |header| header.index)
+        };
         // Indexes rise, so the message is at most that many entries further; exactly there without
         // nulls.
         let further = index.saturating_sub(front.index);
@@ -217,7 +241,7 @@ impl ReceiveCursor {
     /// real messages delivered, which the caller raises as it hands them over (see
     /// [`ReleaseTracker::pass_real`]).
     #[inline]
-    pub(crate) fn waiting_run(&mut self) -> (&[Header], &mut u64) {
+    pub(crate) fn waiting_run(&mut self) -> (&[HeaderEntry], &mut u64) {
         let at = self.place(self.delivered);
         let run = self.headers.get(at..).unwrap_or_default();
         let waiting = (self.real - self.delivered) as usize;
@@ -237,8 +261,9 @@ impl ReceiveCursor {
     /// Passes the oldest message: it has been handed over.
     #[inline]
     pub(crate) fn pop(&mut self, tracker: &ReleaseTracker) {
-        let header = &self.headers[self.place(self.delivered)];
-        tracker.pass_real(self.delivered, tracker.place(self.delivered), header);
+        if let Some(header) = self.headers[self.place(self.delivered)].header() {
+            tracker.pass_real(self.delivered, tracker.place(self.delivered), header);
+        }
         self.delivered += 1;
     }
 }
@@ -261,6 +286,13 @@ mod tests {
         },
     };
 
+    fn cursor(row: &Region) -> (ReceiveCursor, ReleaseTracker) {
+        let mut arena = Arena::new(0);
+        let headers = arena.slice(4).expect("memory");
+        let tracker = ReleaseTracker::new(4, &mut arena).expect("memory");
+        (ReceiveCursor::new(COLUMNS, row.clone(), headers), tracker)
+    }
+
     /// Batches of several sizes cross the end of the ring, with and without waiting messages. What
     /// is handed over is what was sent, in order.
     #[test]
@@ -270,10 +302,7 @@ mod tests {
             unreachable!("one fabric")
         };
         let row = fabric.row(fabric.me());
-        let (mut cursor, tracker) = (
-            ReceiveCursor::new(COLUMNS, row.clone()),
-            ReleaseTracker::new(4),
-        );
+        let (mut cursor, tracker) = cursor(row);
         let (mut sent, mut taken) = (0, 0);
         let mut first_places = Vec::new();
         for (come, go) in [(3, 2), (3, 1), (1, 4), (2, 1), (1, 2), (4, 4)] {
@@ -296,7 +325,8 @@ mod tests {
                     Some((taken, taken))
                 );
                 let (run, delivered) = cursor.waiting_run();
-                for header in run.iter().take((until - taken) as usize) {
+                let headers = run.iter().filter_map(HeaderEntry::header);
+                for header in headers.take((until - taken) as usize) {
                     assert_eq!((header.index, *delivered), (taken, taken));
                     tracker.pass_real(taken, tracker.place(taken), header);
                     *delivered += 1;
@@ -322,10 +352,7 @@ mod tests {
             unreachable!("one fabric")
         };
         let row = fabric.row(fabric.me());
-        let (mut cursor, tracker) = (
-            ReceiveCursor::new(COLUMNS, row.clone()),
-            ReleaseTracker::new(4),
-        );
+        let (mut cursor, tracker) = cursor(row);
         let receive = |cursor: &mut ReceiveCursor, reals: &[(u64, u64)], guard: u64| {
             for &(real, index) in reals {
                 let header = Header::test(index, 0, 8);
@@ -361,10 +388,7 @@ mod tests {
             unreachable!("one fabric")
         };
         let row = fabric.row(fabric.me());
-        let (mut cursor, tracker) = (
-            ReceiveCursor::new(COLUMNS, row.clone()),
-            ReleaseTracker::new(4),
-        );
+        let (mut cursor, tracker) = cursor(row);
         let mut receive = |sent: u64, tracker: &ReleaseTracker| {
             let header = Header::test(sent - 1, 0, 8);
             fabric.store_words(COLUMNS.header(sent - 1), &header.to_words());

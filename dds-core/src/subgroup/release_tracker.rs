@@ -12,9 +12,13 @@
 //!
 //! Invariants: `released` only rises, and never above a held message. Any thread may release a
 //! message. The first thread to do so recomputes `released` for all threads that release
-//! meanwhile, so no thread waits and no release is missed.
+//! meanwhile, so no thread waits and no release is missed. The arrays begin as zeros, which nothing
+//! has to write: no message is held.
+
+use std::io;
 
 use crossbeam_utils::CachePadded;
+use spindle_dds_transport::memory::{Arena, ZeroedSlice};
 
 use crate::limits::GRANULE;
 use crate::subgroup::header::Header;
@@ -26,9 +30,9 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 pub(crate) struct ReleaseTracker {
     /// Number of holders of the message in each header slot. Packed: engine and readers write them,
     /// mostly for many messages in a row.
-    holds: Box<[AtomicU32]>,
+    holds: ZeroedSlice<AtomicU32>,
     /// By header slot. Written by the engine only.
-    slots: Box<[Slot]>,
+    slots: ZeroedSlice<Slot>,
     /// The engine writes it for each message, so it shares no cache line with what releasing
     /// threads write.
     passed: CachePadded<Passed>,
@@ -36,8 +40,8 @@ pub(crate) struct ReleaseTracker {
 }
 
 /// A message, from its passing to its release.
-#[derive(Debug)]
-struct Slot {
+#[derive(Debug, Default)]
+pub(super) struct Slot {
     /// The message index.
     index: AtomicU64,
     /// Word 1 of its header: payload offset in granules | length in bytes << 32.
@@ -88,14 +92,10 @@ struct Released {
 }
 
 impl ReleaseTracker {
-    pub(crate) fn new(messages: u32) -> Self {
-        let slot = |_| Slot {
-            index: AtomicU64::new(0),
-            place: AtomicU64::new(0),
-        };
-        Self {
-            holds: (0..messages).map(|_| AtomicU32::new(0)).collect(),
-            slots: (0..messages).map(slot).collect(),
+    pub(crate) fn new(messages: usize, arena: &mut Arena) -> io::Result<Self> {
+        Ok(Self {
+            holds: arena.slice(messages)?,
+            slots: arena.slice(messages)?,
             passed: CachePadded::new(Passed {
                 real: AtomicU64::new(0),
                 all: AtomicU64::new(0),
@@ -105,7 +105,12 @@ impl ReleaseTracker {
                 all: AtomicU64::new(0),
                 requests: AtomicU32::new(0),
             }),
-        }
+        })
+    }
+
+    /// Bytes that the tracker of a ring of so many messages takes of an arena.
+    pub(crate) const fn bytes_of(messages: usize) -> usize {
+        Arena::bytes_of::<AtomicU32>(messages) + Arena::bytes_of::<Slot>(messages)
     }
 
     #[inline]
@@ -297,6 +302,10 @@ mod tests {
     use super::*;
     use crate::spec::RingSpec;
 
+    fn new_tracker(messages: usize) -> ReleaseTracker {
+        ReleaseTracker::new(messages, &mut Arena::new(0)).expect("memory")
+    }
+
     #[test]
     fn a_full_ring_is_not_taken_for_an_empty_one() {
         let spec = RingSpec {
@@ -309,7 +318,7 @@ mod tests {
             payload: 0,
             spec,
         };
-        let tracker = ReleaseTracker::new(4);
+        let tracker = new_tracker(4);
         let check = |expected: u32| assert_eq!(tracker.held_parts(&columns), expected);
         check(0);
         tracker.place(0).hold();
@@ -336,7 +345,7 @@ mod tests {
                 bytes: 192,
             },
         };
-        let tracker = ReleaseTracker::new(8);
+        let tracker = new_tracker(8);
         let pass = |real: u64, offset, len| {
             tracker.place(real).hold();
             tracker.pass_real(real, tracker.place(real), &Header::test(real, offset, len));
@@ -353,7 +362,7 @@ mod tests {
 
     #[test]
     fn the_oldest_held_message_bounds_what_is_released() {
-        let tracker = ReleaseTracker::new(4);
+        let tracker = new_tracker(4);
         let mut column = Vec::new();
         // Messages 0 (real), 1 and 2 (nulls), 3 and 4 (real).
         for (real, index) in [(0, 0), (1, 3), (2, 4)] {

@@ -204,8 +204,12 @@ impl<F: Fabric> MessageRun<'_, F> {
             let left = usize::try_from(limit - handed.messages).unwrap_or(usize::MAX);
             goes_on = !headers.is_empty();
             let places = source.tracker.places(*delivered);
-            for (header, at) in headers[..headers.len().min(left)].iter().zip(places) {
-                let Some(place) = span.place(header).filter(|_| wanted(header)) else {
+            for (entry, at) in headers[..headers.len().min(left)].iter().zip(places) {
+                let next = entry.header().and_then(|header| {
+                    let place = span.place(header).filter(|_| wanted(header))?;
+                    Some((place, header))
+                });
+                let Some((place, header)) = next else {
                     goes_on = false;
                     break;
                 };

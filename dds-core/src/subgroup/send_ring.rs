@@ -24,8 +24,12 @@
 //!   new `head`; a large one may fill the ring.
 //! - `ready[slot]` is set when the header of a committed message is written. It holds index + 1,
 //!   which rises from lap to lap, so a stale entry is at or below the published index.
+//! - Both arrays begin as zeros, which nothing has to write: no extent in use, no header written.
+
+use std::io;
 
 use crossbeam_utils::CachePadded;
+use spindle_dds_transport::memory::{Arena, ZeroedSlice};
 
 use crate::limits::{GRANULE, MESSAGE_INDEX_MAX};
 use crate::spec::RingSpec;
@@ -38,7 +42,7 @@ const REST_MAX: u32 = 64 / GRANULE as u32 - 1;
 const REAL_BITS: u32 = 16;
 const REAL_MASK: u64 = (1 << REAL_BITS) - 1;
 
-/// Extent state: the message is being built.
+/// Extent state: the message is being built. 0: an extent that was never used is like this.
 const BUILDING: u64 = 0;
 /// Extent state: given up.
 const WITHDRAWN: u64 = 1;
@@ -56,10 +60,10 @@ pub(crate) struct SendRing {
     /// Message index | real messages: what the next commit takes.
     next: CachePadded<AtomicU64>,
     /// By ticket, modulo the length, a power of two.
-    extents: Box<[Extent]>,
+    extents: ZeroedSlice<Extent>,
     /// By count of real messages, modulo the length: index + 1 of the message whose header is
     /// written.
-    ready: Box<[AtomicU64]>,
+    ready: ZeroedSlice<AtomicU64>,
     /// Granules of the ring's memory, a power of two.
     granules: u32,
     /// Maximum granules in flight for small extents (up to an eighth of it). Large extents may take
@@ -69,8 +73,8 @@ pub(crate) struct SendRing {
     granules_max: u32,
 }
 
-#[derive(Debug)]
-struct Extent {
+#[derive(Debug, Default)]
+pub(super) struct Extent {
     /// `BUILDING`, `WITHDRAWN`, or `COMMITTED` plus the message index.
     state: AtomicU64,
     /// Granules the extent takes, valid once it is committed or withdrawn.
@@ -136,24 +140,25 @@ const fn unpack(word: u64) -> (u32, u32) {
 }
 
 impl SendRing {
-    pub(crate) fn new(spec: &RingSpec) -> Self {
+    pub(crate) fn new(spec: &RingSpec, arena: &mut Arena) -> io::Result<Self> {
         let messages = spec.messages as usize;
         let granules = (spec.memory() / GRANULE as u64) as u32;
         let granules_in_flight = (spec.bytes / GRANULE as u64) as u32;
-        let extent = || Extent {
-            state: AtomicU64::new(BUILDING),
-            granules: AtomicU64::new(0),
-        };
-        Self {
+        Ok(Self {
             head: CachePadded::new(AtomicU64::new(0)),
             tail: CachePadded::new(AtomicU64::new(0)),
             next: CachePadded::new(AtomicU64::new(0)),
-            extents: (0..messages).map(|_| extent()).collect(),
-            ready: (0..messages).map(|_| AtomicU64::new(0)).collect(),
+            extents: arena.slice(messages)?,
+            ready: arena.slice(messages)?,
             granules,
             granules_in_flight,
             granules_max: granules / 2,
-        }
+        })
+    }
+
+    /// Bytes that a ring of so many messages takes of an arena.
+    pub(crate) const fn bytes_of(messages: usize) -> usize {
+        Arena::bytes_of::<Extent>(messages) + Arena::bytes_of::<AtomicU64>(messages)
     }
 
     /// Bytes of the largest extent.
@@ -393,7 +398,8 @@ mod tests {
     use super::*;
 
     fn send_ring(messages: u32, bytes: u64) -> SendRing {
-        SendRing::new(&RingSpec { messages, bytes })
+        let arena = &mut Arena::new(0);
+        SendRing::new(&RingSpec { messages, bytes }, arena).expect("memory")
     }
 
     #[test]

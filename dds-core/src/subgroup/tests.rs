@@ -9,10 +9,11 @@ use crate::engine::subgroups::{SubgroupError, Subgroups};
 use crate::limits::{DIGEST_EVERY, DIGESTS_KEPT, HEADER_LEN, MESSAGE_INDEX_MAX};
 use crate::membership::{CONTROL_ROW_LEN, OutReason, SubgroupEnds, Touched};
 use crate::sink::EngineEvent;
-use crate::spec::{RingSpec, SenderSpec};
+use crate::spec::{RingSpec, SenderSpec, SpecError};
 use crate::subgroup::claim::{ClaimError, CommitMeta, Committed};
 use crate::subgroup::header::{Header, MessageKind};
 use crate::subgroup::held::{Delivery, Held};
+use crate::subgroup::memory::EpochMemory;
 use crate::subgroup::shared::Shared;
 
 use Lie::{Message, Nulls};
@@ -174,7 +175,8 @@ impl World {
         for (rank, place) in spec.members.iter().zip(0..) {
             let segment = self.network.fabric(self.segment, Rank(place));
             let node = &self.nodes[rank.index()];
-            subgroups(node, |subgroups| subgroups.open(spec, segment)).expect("a subgroup");
+            let memory = EpochMemory::new(spec, Rank(place)).expect("memory");
+            subgroups(node, |subgroups| subgroups.open(spec, segment, memory)).expect("a subgroup");
         }
         let all: Vec<usize> = spec.members.iter().map(|rank| rank.index()).collect();
         self.run(&all);
@@ -474,9 +476,12 @@ impl Order {
     fn new(spec: &SubgroupSpec, segment: SimFabric) -> Self {
         let layout = SegmentLayout::new(spec).expect("a subgroup");
         let config = EngineConfig::SPINDLE;
-        let subgroup = SubgroupHandle::new(segment, spec, &layout, Arc::new(Shared::new()), config);
+        let EpochMemory { rings, headers, .. } =
+            EpochMemory::new(spec, segment.me()).expect("memory");
+        let shared = Arc::new(Shared::new());
+        let subgroup = SubgroupHandle::new(segment, spec, &layout, rings, shared, config);
         let subgroup = Arc::new(subgroup.expect("a subgroup"));
-        let group = SubgroupState::new(subgroup.clone(), spec.clone(), &layout);
+        let group = SubgroupState::new(subgroup.clone(), spec.clone(), &layout, headers);
         Self { subgroup, group }
     }
 
@@ -779,11 +784,23 @@ fn an_epoch_ends_the_same_at_all_that_go_on_without_an_expelled_member() {
                 > next.base
         );
     }
-    let segment = world.network.fabric(world.segment, Rank(0));
-    let occupied = subgroups(&world.nodes[0], |subgroups| {
-        subgroups.open(&next, segment).err()
-    });
-    assert!(occupied.is_some(), "the epoch before has not ended");
+    let open = |spec: &SubgroupSpec, memory| {
+        let segment = world.network.fabric(world.segment, Rank(0));
+        subgroups(&world.nodes[0], |subgroups| {
+            subgroups.open(spec, segment, memory).err()
+        })
+    };
+    let memory = |rank| EpochMemory::new(&next, Rank(rank)).expect("memory");
+    let occupied = open(&next, memory(0));
+    let is_before = matches!(occupied, Some(SpecError::Occupied(_)));
+    assert!(is_before, "the epoch before has not ended");
+    let other = SubgroupSpec {
+        subgroup: SubgroupId(SUBGROUP.0 + 1),
+        ..next.clone()
+    };
+    let foreign = open(&other, memory(1));
+    let is_foreign = matches!(foreign, Some(SpecError::Memory(_)));
+    assert!(is_foreign, "the memory of another member");
 }
 
 /// A release while an epoch is wedged is acknowledged when the epoch reopens.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{Detection, HostId, Member, MemberId, Rules, View};
-use spindle_dds_core::{Engine, PreparedView, Sink, SubgroupSpec};
+use spindle_dds_core::{Engine, EpochMemory, PreparedSubgroup, PreparedView, Sink, SubgroupSpec};
 use spindle_dds_transport::{Fabric, Rank};
 
 /// A view of members of one host, with these subgroups, ascending by id.
@@ -49,6 +49,11 @@ pub(crate) fn begin_view<F: Fabric, S: Sink<F>>(
         preparation_ns: never,
     });
     engine.enter(member_id(me), view.clone(), rules);
+    let prepared = |(spec, segment): (&SubgroupSpec, F)| PreparedSubgroup {
+        subgroup: spec.subgroup,
+        memory: EpochMemory::new(spec, segment.me()).expect("memory"),
+        segment,
+    };
     let mine = view
         .subgroups
         .iter()
@@ -56,7 +61,7 @@ pub(crate) fn begin_view<F: Fabric, S: Sink<F>>(
     let prepared = PreparedView {
         view: view.clone(),
         control,
-        subgroups: mine.map(|spec| spec.subgroup).zip(segments).collect(),
+        subgroups: mine.zip(segments).map(prepared).collect(),
     };
     engine.install(prepared).expect("the view begins");
 }

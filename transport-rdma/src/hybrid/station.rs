@@ -94,6 +94,11 @@ impl Station {
         self.here.host
     }
 
+    /// Whether memory is allocated when it is mapped: [`shm::HostOptions::prefault`].
+    pub fn prefaults(&self) -> bool {
+        self.host.prefaults()
+    }
+
     /// Its address for other stations, on this host and in the network. At most 1024 bytes.
     pub fn address(&self) -> Vec<u8> {
         self.here.write()

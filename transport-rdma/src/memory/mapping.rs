@@ -1,4 +1,4 @@
-//! Mapped memory of rows: mapping, prefaulting and freezing.
+//! Mapped memory, of rows above all: mapping, prefaulting and freezing.
 
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
@@ -29,7 +29,8 @@ const COLLAPSE_FOR: Duration = Duration::from_millis(50);
 /// Pause after a conflict with another process that collapses pages of the same file.
 const COLLAPSE_AGAIN_AFTER: Duration = Duration::from_millis(1);
 
-/// A mapped row. Unmapped when the last [`Region`] over it is dropped.
+/// A mapped row, or memory of an [`Arena`](crate::memory::Arena). Unmapped when the last
+/// [`Region`] over it, or slice of it, is dropped.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     base: NonNull<u8>,
@@ -50,7 +51,8 @@ pub(crate) struct Populated {
 
 // SAFETY: an address range belongs to the process, not to a thread; it is unmapped once.
 unsafe impl Send for Mapping {}
-// SAFETY: all access is through `Region`, which makes it atomic.
+// SAFETY: all access is through `Region`, which makes it atomic, or through slices of an `Arena`,
+// each of which owns its part.
 unsafe impl Sync for Mapping {}
 
 /// Bytes of a page. (Through libc: rustix's way of asking ends a program in Valgrind.)
@@ -145,10 +147,20 @@ impl Mapping {
         self
     }
 
+    /// [Allocates](Self::allocate) the memory of the mapping, and has the kernel make huge pages
+    /// of it.
+    pub(crate) fn populate(
+        &self,
+        populated: &mut Populated,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, Errno> {
+        Ok(self.allocate(populated, &goes_on)? && self.collapse(goes_on))
+    }
+
     /// Populates the mapping from where `populated` left off: the kernel allocates its memory
     /// now, not at the first use of each page. Stops if `goes_on`, which is called about
     /// every millisecond, returns false. Returns whether all was done. Needs Linux 5.14.
-    pub(crate) fn populate(
+    pub(crate) fn allocate(
         &self,
         populated: &mut Populated,
         goes_on: impl Fn() -> bool,
@@ -167,7 +179,7 @@ impl Mapping {
             unsafe { rustix::mm::madvise(part.cast(), len, advice) }?;
             populated.bytes += len;
         }
-        Ok(self.collapse(goes_on))
+        Ok(true)
     }
 
     /// Has the kernel replace pages by huge pages for a bounded time: the processor then
@@ -280,6 +292,30 @@ impl Mapping {
         Ok(runs
             .filter_map(|(there, run)| there.then_some(run))
             .collect())
+    }
+}
+
+#[cfg(not(any(loom, miri)))]
+impl Mapping {
+    /// Has the kernel allocate each page alone, when it is first written to. Where the system makes
+    /// huge pages unasked, one write would allocate 2 MiB.
+    pub(crate) fn keep_pages_small(&self) {
+        let base = self.base.as_ptr().cast();
+        // SAFETY: a mapping that we own; no byte of it changes. A kernel without huge pages
+        // refuses, which is harmless.
+        let _ = unsafe { rustix::mm::madvise(base, self.len, Advice::LinuxNoHugepage) };
+    }
+
+    /// Length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Address of a byte. Panics if it is neither inside nor the end.
+    pub(crate) fn at(&self, at: usize) -> NonNull<u8> {
+        assert!(at <= self.len, "byte {at} of {}", self.len);
+        // SAFETY: in bounds by the assertion above.
+        unsafe { self.base.add(at) }
     }
 }
 

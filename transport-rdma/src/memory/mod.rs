@@ -11,9 +11,12 @@
 //!   released it. Only the caller knows that this holds; so [`Region::bytes`] is unsafe, and
 //!   so is any use of the pointers of [`Region::begin`] and [`Region::place`].
 //!
+//! An [`Arena`] has private memory beside the rows, for what a process notes about them.
+//!
 //! What other processes write is outside of this program's memory model. To this program the
 //! memory is as if shared with additional threads that only ever make the accesses above.
 
+mod arena;
 pub(crate) mod mapping;
 
 use core::any::Any;
@@ -22,6 +25,8 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::sync::Arc;
+
+pub use arena::{Arena, Zeroable, ZeroedSlice};
 
 /// Alignment of every row and of every column block in it: two cache lines, because x86-64
 /// prefetches lines in pairs.

@@ -51,10 +51,10 @@ pub(crate) struct ArrivalBatch<F: Fabric> {
 pub(crate) const BATCH_MAX: usize = 64;
 
 impl<F: Fabric> ArrivalBatch<F> {
-    /// Allocates room for `BATCH_MAX` arrivals, so that `push` never allocates.
+    /// Has no memory of its own before the first arrival: most samples go into the cache directly.
     pub(crate) fn new() -> Self {
         Self {
-            arrivals: VecDeque::with_capacity(BATCH_MAX),
+            arrivals: VecDeque::new(),
             received: [0; 2],
             last_writer: None,
             changed: StatusMask::NONE,

@@ -18,8 +18,9 @@ struct InRing<F: Fabric> {
     entries: Entries,
 }
 
-/// In the order in which they came: a ring, whose room is a power of two.
-#[derive(Debug)]
+/// In the order in which they came: a ring, whose room is 0 or a power of two. It grows with what it
+/// holds.
+#[derive(Debug, Default)]
 pub(crate) struct Entries {
     places: Box<[EntryRef]>,
     /// Counts of those that came, and of those of them that are gone.
@@ -28,16 +29,6 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    /// With room for so many.
-    fn new(len_max: usize) -> Self {
-        let len = len_max.next_power_of_two();
-        Self {
-            places: vec![EntryRef::NONE; len].into(),
-            end: 0,
-            first: 0,
-        }
-    }
-
     fn is_empty(&self) -> bool {
         self.end == self.first
     }
@@ -93,7 +84,11 @@ impl Entries {
     /// There is room, if there was none.
     #[cold]
     fn grow(&mut self) {
-        let mut grown = Self::new(2 * self.places.len());
+        let len = (2 * self.places.len()).max(PLACES_MIN);
+        let mut grown = Self {
+            places: vec![EntryRef::NONE; len].into(),
+            ..Self::default()
+        };
         while let Some(entry) = self.pop() {
             grown.push(entry);
         }
@@ -110,6 +105,9 @@ pub(crate) struct InRings<F: Fabric> {
     /// There was more to copy, or samples of ended epochs are left.
     linger: bool,
 }
+
+/// Least room of `Entries` that have any.
+const PLACES_MIN: usize = 16;
 
 /// Bytes that are copied out of rings at once.
 const RELIEVE_BYTES_MAX: usize = 4 << 20;
@@ -133,7 +131,8 @@ impl<F: Fabric> InRing<F> {
     #[cold]
     fn make_room(&mut self, cache: &mut Cache<Payload<F>>) {
         self.pass_taken(cache);
-        if self.entries.room() == 0 {
+        // With less room, samples would come in short runs.
+        if 2 * self.entries.room() <= self.entries.places.len() {
             self.entries.grow();
         }
     }
@@ -149,13 +148,12 @@ impl<F: Fabric> InRing<F> {
 }
 
 impl<F: Fabric> InRings<F> {
-    /// Samples may arrive in the ring of `sender` for `class`, which holds `len_max` at most.
+    /// Samples may arrive in the ring of `sender` for `class`.
     pub(crate) fn add(
         &mut self,
         subgroup: &Arc<SubgroupHandle<F>>,
         sender: Rank,
         class: DeliveryClass,
-        len_max: usize,
     ) {
         let is_here = |it: &InRing<F>| {
             let same = it.sender == sender && it.class == class;
@@ -166,7 +164,7 @@ impl<F: Fabric> InRings<F> {
                 subgroup: subgroup.clone(),
                 sender,
                 class,
-                entries: Entries::new(len_max),
+                entries: Entries::default(),
             });
         }
     }
@@ -270,10 +268,11 @@ mod tests {
 
     #[test]
     fn entries_go_round_and_grow_in_order() {
-        let mut entries = Entries::new(3);
+        let mut entries = Entries::default();
+        assert_eq!((entries.room(), entries.front()), (0, None));
         let (mut next, mut oldest) = (0, 0);
         // So many come, and so many go: over the end, and beyond the room.
-        for (come, go) in [(3, 2), (3, 3), (4, 1), (9, 5), (2, 9), (1, 0)] {
+        for (come, go) in [(12, 8), (12, 12), (16, 4), (36, 20), (8, 36), (4, 0)] {
             for _ in 0..come {
                 if entries.room() == 0 {
                     entries.grow();
@@ -296,7 +295,10 @@ mod tests {
 
     #[test]
     fn entries_are_noted_where_they_are_vacant_and_come_in_order() {
-        let mut entries = Entries::new(4);
+        let mut entries = Entries {
+            places: [EntryRef::NONE; 4].into(),
+            ..Entries::default()
+        };
         let (mut next, mut oldest) = (0, 0);
         // What is vacant in one piece, before so many go: up to the end of the places, then
         // up to the oldest.

@@ -9,6 +9,7 @@
 //! ```
 
 pub(super) mod arrival;
+pub(super) mod arrival_queue;
 pub(super) mod delivery_timer;
 pub(super) mod epoch_cursor;
 pub(super) mod in_ring;

@@ -13,7 +13,6 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use crossbeam_queue::ArrayQueue;
 use spindle_dds_core::membership::MemberId;
 use spindle_dds_core::{Delivery, DeliveryClass, SubgroupHandle};
 use spindle_dds_idl_runtime::KeyHash;
@@ -21,13 +20,14 @@ use spindle_dds_qos::PolicyId;
 use spindle_dds_transport::{Fabric, Rank};
 
 use super::arrival::{Arrival, ArrivalBatch, DeliveryPoint, Departure};
+use super::arrival_queue::ArrivalQueue;
 use super::payload::Payload;
 use crate::cache::{Arrived, Origin};
 use crate::handle::InstanceHandle;
 
 pub(crate) struct ReaderEpoch<F: Fabric> {
     /// Has room for all messages that can be in flight, and for one departure of each writer.
-    pub(crate) arrivals: ArrayQueue<Arrival<F>>,
+    pub(crate) arrivals: ArrivalQueue<Arrival<F>>,
     pub(crate) matched: Arc<MatchedWriters<F>>,
     next: OnceLock<Arc<Self>>,
 }
@@ -47,8 +47,6 @@ pub(crate) struct MatchedWriters<F: Fabric> {
     pub(crate) refusals: Vec<Vec<PolicyId>>,
     /// All incompatible writers.
     refused: Vec<InstanceHandle>,
-    /// Most messages that one ring holds.
-    pub(crate) ring_max: usize,
     /// Whether the key hashes of any writer are replaced.
     pub(crate) rekeys: bool,
 }
@@ -97,11 +95,10 @@ impl<F: Fabric> ReaderEpoch<F> {
             departed: Vec::new(),
             refusals: Vec::new(),
             refused: Vec::new(),
-            ring_max: 0,
             rekeys: false,
         };
         Self {
-            arrivals: ArrayQueue::new(1),
+            arrivals: ArrivalQueue::new(1),
             matched: Arc::new(matched),
             next: OnceLock::new(),
         }
@@ -146,12 +143,11 @@ impl<F: Fabric> ReaderEpoch<F> {
             refusals: new.map(|(_, policies)| policies.clone()).collect(),
             refused: refused.into_iter().map(|(handle, _)| handle).collect(),
             departed,
-            ring_max: sizes.iter().copied().max().unwrap_or(0),
             rekeys: writers.iter().any(|it| it.writer.is_rekeyed),
             writers,
         };
         Self {
-            arrivals: ArrayQueue::new(len_max),
+            arrivals: ArrivalQueue::new(len_max),
             matched: Arc::new(matched),
             next: OnceLock::new(),
         }
@@ -179,11 +175,10 @@ impl<F: Fabric> ReaderEpoch<F> {
             departed: own(&old.departed),
             refusals: Vec::new(),
             refused: own(&old.refused),
-            ring_max: 0,
             rekeys: old.rekeys,
         };
         Self {
-            arrivals: ArrayQueue::new(1),
+            arrivals: ArrivalQueue::new(1),
             matched: Arc::new(matched),
             next: OnceLock::new(),
         }

@@ -130,9 +130,7 @@ impl<F: Fabric> ReaderState<F> {
                 changed |= self.writer_matched(index, writer.handle);
             }
             if let Some(handle) = &handle {
-                let len_max = matched.ring_max;
-                self.in_rings
-                    .add(handle, writer.rank, writer.class, len_max);
+                self.in_rings.add(handle, writer.rank, writer.class);
             }
         }
         for policies in &matched.refusals {

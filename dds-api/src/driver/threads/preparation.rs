@@ -1,4 +1,4 @@
-//! The segments of a view, made with its members.
+//! The segments of a view, made with its members, and the memory for their bookkeeping.
 //!
 //! Usually they are made before the view is agreed, by all members of the present view and the
 //! newcomers: one that lacks something says so, and nothing has changed. A view that is agreed
@@ -8,10 +8,11 @@
 //! Each attempt has segments of its own: the keys of a view's attempts rise, and those of the
 //! segments that are made afterwards are the highest.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{CONTROL_ROW_LEN, Member, MemberId, View};
-use spindle_dds_core::{SegmentLayout, SubgroupId};
+use spindle_dds_core::{EpochMemory, PreparedSubgroup, SegmentLayout, SubgroupSpec};
 use spindle_dds_transport::hybrid::{HybridError, Station};
 use spindle_dds_transport::shm::DomainRegistry;
 use spindle_dds_transport::{Fabric, FailureCause, Rank, SegmentKey, SegmentRequest, StationError};
@@ -36,8 +37,8 @@ pub(crate) struct ViewSegments {
     /// The number of the preparation; 0 if they were made after the view was agreed.
     pub(crate) preparation: u64,
     pub(crate) control: Wire,
-    /// Those of the subgroups whose epochs begin with the view.
-    pub(crate) subgroups: Vec<(SubgroupId, Wire)>,
+    /// The subgroups whose epochs begin with the view.
+    pub(crate) subgroups: Vec<PreparedSubgroup<Wire>>,
 }
 
 /// The epoch in the keys of a view's segments.
@@ -82,8 +83,10 @@ pub(crate) fn make(
 ) -> Result<ViewSegments> {
     let deadline = Instant::now() + time_limit(preparation, limit);
     let rank = view.rank(me).unwrap_or(Rank(0));
+    let begun = begun(view, rank);
+    let requests = requests(view, rank, key_epoch(view.id, preparation), &begun)?;
+    let memories = memories(&begun)?;
     let missing = connect(station, view, rank, deadline);
-    let requests = requests(view, rank, key_epoch(view.id, preparation))?;
     let segments = station.segments_watching(&requests, deadline, watch);
     if preparation != 0 && !missing.is_empty() {
         // They may come another time.
@@ -106,12 +109,22 @@ pub(crate) fn make(
         };
         return Err(unreached(member, &reason));
     }
-    let subgroups = requests[1..].iter().map(|it| SubgroupId(it.key.index));
+    if station.prefaults() {
+        // After the rows were sent, for which the others wait.
+        let goes_on = || Instant::now() < deadline;
+        memories.iter().for_each(|memory| memory.prefault(goes_on));
+    }
+    let begun = begun.iter().zip(segments).zip(memories);
+    let subgroups = begun.map(|(((spec, _), segment), memory)| PreparedSubgroup {
+        subgroup: spec.subgroup,
+        segment,
+        memory,
+    });
     Ok(ViewSegments {
         view: view.id,
         preparation,
         control,
-        subgroups: subgroups.zip(segments).collect(),
+        subgroups: subgroups.collect(),
     })
 }
 
@@ -163,8 +176,36 @@ fn connect(station: &Station, view: &View, me: Rank, deadline: Instant) -> Vec<(
     missing
 }
 
+/// The subgroup epochs that begin with the view and that this member is in, and its rank in each. A
+/// newcomer enters no others.
+fn begun(view: &View, me: Rank) -> Vec<(&SubgroupSpec, Rank)> {
+    let begun = view.subgroups.iter().filter(|spec| spec.epoch == view.id);
+    let mine = begun.filter_map(|spec| {
+        let place = spec.members.iter().position(|rank| *rank == me)?;
+        Some((spec, Rank(place as u16)))
+    });
+    mine.collect()
+}
+
+/// The memory for the bookkeeping of these epochs.
+fn memories(begun: &[(&SubgroupSpec, Rank)]) -> Result<Vec<EpochMemory>> {
+    let memory = |(spec, place): &(&SubgroupSpec, Rank)| EpochMemory::new(spec, *place);
+    let memories: io::Result<_> = begun.iter().map(memory).collect();
+    memories.map_err(|error| {
+        Error::OutOfResources(format!(
+            "no memory for the bookkeeping of messages: {error}: lower spindle.ring.messages, or \
+             raise the limit of the process's address space"
+        ))
+    })
+}
+
 /// The segments that this member is in and that begin with the view, its control segment first.
-fn requests(view: &View, me: Rank, epoch: u64) -> Result<Vec<SegmentRequest>> {
+fn requests(
+    view: &View,
+    me: Rank,
+    epoch: u64,
+    begun: &[(&SubgroupSpec, Rank)],
+) -> Result<Vec<SegmentRequest>> {
     let ids = |ranks: &[Rank]| {
         let ids = ranks.iter().map(|rank| view.members[rank.index()].id.0);
         ids.collect::<Vec<_>>()
@@ -180,11 +221,7 @@ fn requests(view: &View, me: Rank, epoch: u64) -> Result<Vec<SegmentRequest>> {
         row_lens: vec![CONTROL_ROW_LEN; all.len()],
         control: true,
     }];
-    // A newcomer enters only subgroup epochs that begin with this view.
-    for spec in view.subgroups.iter().filter(|spec| spec.epoch == view.id) {
-        let Some(place) = spec.members.iter().position(|rank| *rank == me) else {
-            continue;
-        };
+    for (spec, place) in begun {
         let layout = SegmentLayout::new(spec).map_err(|error| Error::Error(error.to_string()))?;
         requests.push(SegmentRequest {
             key: SegmentKey {
@@ -192,7 +229,7 @@ fn requests(view: &View, me: Rank, epoch: u64) -> Result<Vec<SegmentRequest>> {
                 index: spec.subgroup.0,
             },
             members: ids(&spec.members),
-            me: Rank(place as u16),
+            me: *place,
             row_lens: layout.row_lens(),
             control: false,
         });

@@ -278,6 +278,11 @@ impl Station {
         self.shared.events()
     }
 
+    /// Whether memory is allocated when it is mapped: [`HostOptions::prefault`].
+    pub fn prefaults(&self) -> bool {
+        self.shared.prefaults()
+    }
+
     /// The id of its host: see [`host_id`](crate::shm::host_id).
     pub(crate) fn host_id(&self) -> u128 {
         self.shared.domain.host_id()

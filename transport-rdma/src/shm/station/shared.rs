@@ -134,6 +134,11 @@ impl Shared {
         &self.events
     }
 
+    /// Whether memory is allocated when it is mapped.
+    pub(super) fn prefaults(&self) -> bool {
+        self.prefault
+    }
+
     /// Prefaults a row, if that is requested; blocks until `deadline` at most.
     pub(super) fn prefault(&self, row: &Arc<Mapping>, rank: Rank, deadline: Instant) {
         if self.prefault {

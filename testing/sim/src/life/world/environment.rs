@@ -5,7 +5,7 @@ use std::sync::Arc;
 use spindle_dds_core::membership::{
     CONTROL_ROW_LEN, Decision, MemberId, Preparation, Proposal, Request, RequestId, View,
 };
-use spindle_dds_core::{PreparedView, SegmentLayout};
+use spindle_dds_core::{EpochMemory, PreparedSubgroup, PreparedView, SegmentLayout};
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::sim::SimFabric;
 
@@ -135,10 +135,13 @@ impl World<'_> {
                 .subgroups
                 .entry(key)
                 .or_insert_with(|| network.open(&rows));
-            subgroups.push((
-                subgroup.subgroup,
-                network.fabric(segment, Rank(place as u16)),
-            ));
+            let place = Rank(place as u16);
+            let memory = EpochMemory::new(subgroup, place);
+            subgroups.push(PreparedSubgroup {
+                subgroup: subgroup.subgroup,
+                segment: network.fabric(segment, place),
+                memory: memory.map_err(|error| ("X2", error.to_string()))?,
+            });
         }
         Ok(PreparedView {
             control: network.fabric(control, me),

@@ -1,0 +1,153 @@
+//! Memory follows use: topics on which nothing is sent take little, and samples on one topic add to
+//! the memory of that topic alone. Its own binary: what other tests allocate would be counted.
+
+use std::fs;
+use std::time::Duration;
+
+use spindle_dds::qos::{DataWriterQos, Reliability};
+use spindle_dds::{DataReader, DataWriter, DomainParticipant};
+use spindle_dds_test_types::flight::State;
+
+/// Topics with a writer and a reader of each participant.
+const TOPICS: usize = 50;
+/// Messages that a ring holds by default.
+const MESSAGES: u64 = 4096;
+/// Most bytes that a topic takes of the two participants together while nothing is sent. With an
+/// entry of a few bytes for each message that its four rings hold there, it would be several times
+/// as much.
+const TOPIC_BYTES_MAX: u64 = 200 << 10;
+/// Least bytes for each message that a ring of a sender holds, where all of it is allocated.
+const ENTRY_BYTES_MIN: u64 = 64;
+/// Most bytes that samples on one topic add, however many they are. Where all topics' memory was
+/// used, it would be many times as much.
+const USED_TOPIC_BYTES_MAX: u64 = 8 << 20;
+
+/// Bytes of this process that no other process shares and that no file has.
+fn private_bytes() -> u64 {
+    let rollup = fs::read_to_string("/proc/self/smaps_rollup").expect("Linux has it");
+    let line = rollup
+        .lines()
+        .find_map(|line| line.strip_prefix("Anonymous:"));
+    let kb = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kb.expect("a number") << 10
+}
+
+struct Member {
+    participant: DomainParticipant,
+    writers: Vec<DataWriter<State>>,
+    readers: Vec<DataReader<State>>,
+}
+
+impl Member {
+    fn new(directory: &str, topics: usize, prefault: &str) -> Self {
+        let participant = DomainParticipant::builder(0)
+            .property("spindle.directory", directory)
+            .property("spindle.prefault", prefault)
+            .disabled()
+            .create()
+            .expect("a participant");
+        let publisher = participant.publisher().create().expect("a publisher");
+        let subscriber = participant.subscriber().create().expect("a subscriber");
+        let (mut writers, mut readers) = (Vec::new(), Vec::new());
+        let qos = DataWriterQos {
+            reliability: Reliability::reliable(spindle_dds::Duration::INFINITE),
+            ..DataWriterQos::default()
+        };
+        for number in 0..topics {
+            let topic = participant.topic::<State>(&format!("State {number}"));
+            let topic = topic.create().expect("a topic");
+            let writer = publisher.writer(&topic).qos(qos.clone());
+            writers.push(writer.create().expect("a writer"));
+            readers.push(subscriber.reader(&topic).create().expect("a reader"));
+        }
+        Self {
+            participant,
+            writers,
+            readers,
+        }
+    }
+
+    fn is_matched(&self) -> bool {
+        let writers = self.writers.iter().map(|it| {
+            let status = it.publication_matched_status().expect("a status");
+            status.current_count
+        });
+        let readers = self.readers.iter().map(|it| {
+            let status = it.subscription_matched_status().expect("a status");
+            status.current_count
+        });
+        writers.chain(readers).all(|count| count == 2)
+    }
+}
+
+/// Two participants of a group, whose endpoints are matched.
+fn group(directory: &str, topics: usize, prefault: &str) -> [Member; 2] {
+    let members = [0, 1].map(|_| Member::new(directory, topics, prefault));
+    std::thread::scope(|scope| {
+        for member in &members {
+            scope.spawn(|| member.participant.enable().expect("the group forms"));
+        }
+    });
+    while !members.iter().all(Member::is_matched) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    members
+}
+
+fn close(members: [Member; 2]) {
+    for member in members {
+        member.participant.close().expect("it leaves");
+    }
+}
+
+/// Sends on one topic, and takes at both participants what is there from time to time.
+fn send(members: &[Member; 2], topic: usize, samples: u32) {
+    for number in 0..samples {
+        let sample = members[0].writers[topic].loan().expect("room");
+        let sample = sample.callsign("DLH4AB").expect("short");
+        sample.publish().expect("sent");
+        if number % 100 == 99 {
+            for member in members {
+                while member.readers[topic].take(32).is_err() {
+                    std::thread::yield_now();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_follows_use() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let directory = |name: &str| {
+        let path = directory.path().join(name);
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    // Threads, allocators and tables that all participants share.
+    close(group(&directory("warm"), 1, "false"));
+
+    let before = private_bytes();
+    let members = group(&directory("idle"), TOPICS, "false");
+    let idle = private_bytes();
+    let per_topic = idle.saturating_sub(before) / TOPICS as u64;
+    eprintln!("{per_topic} bytes a topic while nothing is sent");
+    assert!(per_topic < TOPIC_BYTES_MAX, "{per_topic} bytes a topic");
+
+    send(&members, 0, 10_000);
+    let used = private_bytes().saturating_sub(idle);
+    eprintln!("{used} bytes more after samples on one topic");
+    assert!(used < USED_TOPIC_BYTES_MAX, "{used} bytes of one topic");
+    close(members);
+
+    // The control: the bookkeeping is there if it is asked for.
+    const FEW: usize = 4;
+    let before = private_bytes();
+    let members = group(&directory("prefaulted"), FEW, "true");
+    let per_topic = private_bytes().saturating_sub(before) / FEW as u64;
+    eprintln!("{per_topic} bytes a topic with all its memory");
+    assert!(
+        per_topic > 4 * MESSAGES * ENTRY_BYTES_MIN,
+        "{per_topic} bytes a topic"
+    );
+    close(members);
+}
