@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use spindle_dds_transport::sleep::broadcast::{self, Doorbell as _};
+use spindle_dds_transport::sleep::broadcast;
 use spindle_dds_transport::sleep::{self, Word};
 use spindle_dds_transport::{PeerSet, Rank, WakeInterest};
 
