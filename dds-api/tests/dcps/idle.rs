@@ -81,14 +81,14 @@ fn readers_that_wait_are_woken_together() {
     let others = participants[1..].iter();
     let readers: Vec<_> = others.map(|it| reader(it, "State")).collect();
     enable(&participants);
-    let wait_sets: Vec<_> = readers
-        .iter()
-        .map(|reader| {
-            let waits = WaitSet::new();
-            waits.attach(&reader.read_condition(StateMasks::ANY).expect("alive"));
-            waits
-        })
-        .collect();
+    let any = |reader: &DataReader<State>| reader.read_condition(StateMasks::ANY);
+    let conditions: Vec<_> = readers.iter().map(|it| any(it).expect("alive")).collect();
+    let wait_sets = conditions.iter().map(|condition| {
+        let waits = WaitSet::new();
+        waits.attach(condition);
+        waits
+    });
+    let wait_sets: Vec<_> = wait_sets.collect();
     let taken = [(); READERS].map(|()| AtomicU32::new(0));
     let counters = || sender.counters().expect("enabled").fabric;
     let before = counters();
