@@ -17,8 +17,8 @@
 //!
 //!   fabric      the contract; peers, failures and counters
 //!   memory      rows: atomic words, and bytes that a word vouches for
-//!   sleep       the handshake by which all backends sleep, and which thread of a process is
-//!               woken (`poller_role`); both run under loom
+//!   sleep       the handshake by which all backends sleep, which thread of a process is woken
+//!               (`poller_role`), and several woken at once (`broadcast`); all run under loom
 //!   fork        what a child of `fork` has inherited
 //!   library_thread   how the threads of the library are started
 //!   retry       what the error of a system call says about the next attempt

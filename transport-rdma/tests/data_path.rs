@@ -203,9 +203,34 @@ fn allocations_of<F: Park>(group: &[F]) -> u64 {
     })
 }
 
+/// One member wakes two at once, over and over.
+fn wake_together<F: Park>(group: &[F]) {
+    let (from, sleepers) = group.split_first().expect("three members");
+    let to: PeerSet = [Rank(1), Rank(2)].into_iter().collect();
+    for value in 100..200 {
+        let sleeping = sleepers.iter();
+        sleeping.for_each(|it| it.announce_sleep(WakeInterest::Data));
+        from.push_word(FABRIC_AREA, value, &to);
+        from.wake(&to, &PeerSet::EMPTY);
+        for sleeper in sleepers {
+            assert!(sleeper.park(None));
+            sleeper.announce_awake();
+        }
+    }
+}
+
 fn check<F: Park>(group: &[F], doorbell: DoorbellChoice) {
     assert_eq!(allocations_of(group), 0, "{doorbell:?}");
     assert_eq!(group[0].counters().peer_wakes, 99);
+    assert_eq!(allocations(|| wake_together(group)), 0, "{doorbell:?}");
+    let counters = group[0].counters();
+    let calls = match doorbell {
+        DoorbellChoice::Event => 200,
+        // The first two times each by its own doorbell.
+        _ => 102,
+    };
+    let woken = (counters.peer_wakes, counters.wake_calls);
+    assert_eq!(woken, (299, 99 + calls), "{doorbell:?}");
     assert_eq!(
         allocations(|| drop(std::hint::black_box(Box::new(1)))),
         1,

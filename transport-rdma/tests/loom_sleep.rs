@@ -11,8 +11,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use spindle_dds_transport::WakeInterest;
+use spindle_dds_transport::sleep::broadcast;
 use spindle_dds_transport::sleep::{self, Word};
+use spindle_dds_transport::{PeerSet, Rank, WakeInterest};
 
 /// A doorbell like the kernel's: a count, and sleeping while it is unchanged.
 struct Doorbell {
@@ -31,9 +32,7 @@ impl Doorbell {
     }
 
     fn signal(&self) {
-        self.count.fetch_add(1, Ordering::Release);
-        let _kernel = self.queue.lock().expect("no panic");
-        self.woken.notify_all();
+        broadcast::signal(self);
     }
 
     fn sleep_while(&self, before: u64) {
@@ -41,6 +40,17 @@ impl Doorbell {
         while self.count.load(Ordering::Acquire) == before {
             kernel = self.woken.wait(kernel).expect("no panic");
         }
+    }
+}
+
+impl broadcast::Doorbell for Doorbell {
+    fn count_up(&self) {
+        self.count.fetch_add(1, Ordering::Release);
+    }
+
+    fn wake_queued(&self) {
+        let _kernel = self.queue.lock().expect("no panic");
+        self.woken.notify_all();
     }
 }
 
@@ -146,6 +156,125 @@ fn one_wake_up_an_epoch_is_enough() {
         group.sleep_until(|| group.data.load(Ordering::Acquire) == 2);
         thread.join().expect("no panic");
     });
+}
+
+/// A process that sleeps on two doorbells: one of its own, and the broadcast doorbell.
+struct Process {
+    /// Its sleep word.
+    epoch: AtomicU64,
+    /// What the pusher has noted of it.
+    woken_at: AtomicU64,
+    own: Doorbell,
+}
+
+/// One pusher and two processes.
+struct Party {
+    data: AtomicU64,
+    broadcast: AtomicU64,
+    processes: [Process; 2],
+}
+
+/// The broadcast doorbell: the kernel has a queue for each doorbell, and a sleeper is in both
+/// of its queues. Here it waits in its own, and the broadcast wakes both.
+struct Broadcast<'a>(&'a Party);
+
+impl broadcast::Doorbell for Broadcast<'_> {
+    fn count_up(&self) {
+        self.0.broadcast.fetch_add(1, Ordering::Release);
+    }
+
+    fn wake_queued(&self) {
+        self.0.processes.iter().for_each(|it| it.own.wake_queued());
+    }
+}
+
+impl Party {
+    fn new() -> Arc<Self> {
+        let process = || Process {
+            epoch: AtomicU64::new(0),
+            woken_at: AtomicU64::new(0),
+            own: Doorbell::new(),
+        };
+        Arc::new(Self {
+            data: AtomicU64::new(0),
+            broadcast: AtomicU64::new(0),
+            processes: [process(), process()],
+        })
+    }
+
+    /// The pusher: stores, and wakes those that sleep, both by one wake-up.
+    fn push(&self, value: u64) {
+        self.data.store_release(value);
+        let fenced = sleep::fence_before_wake();
+        let asleep = |process: &Process| {
+            let word = fenced.epoch(&process.epoch);
+            WakeInterest::of_sleep_word(word).map(|_| word)
+        };
+        let mut promised = PeerSet::EMPTY;
+        for (rank, process) in (0..).map(Rank).zip(&self.processes) {
+            if asleep(process).is_some_and(|word| broadcast::promise(word, &process.woken_at)) {
+                promised.insert(rank);
+            }
+        }
+        let is_promised = |process: &Process| {
+            asleep(process).is_none_or(|word| process.woken_at.load_relaxed() == word)
+        };
+        broadcast::wake_promised(
+            &promised,
+            &Broadcast(self),
+            || self.processes.iter().all(is_promised),
+            |peer| self.processes[peer.index()].own.signal(),
+        );
+    }
+
+    /// A process: sleeps until it sees this value.
+    fn sleep_until(&self, process: usize, value: u64) {
+        let process = &self.processes[process];
+        let done = || self.data.load(Ordering::Acquire) == value;
+        let counts = || {
+            let own = process.own.count.load(Ordering::Acquire);
+            (own, self.broadcast.load(Ordering::Acquire))
+        };
+        for epoch in 1.. {
+            if done() {
+                return;
+            }
+            let noted = counts();
+            sleep::announce(&process.epoch, WakeInterest::Data.sleep_word(epoch));
+            if !done() {
+                let mut kernel = process.own.queue.lock().expect("no panic");
+                while counts() == noted {
+                    kernel = process.own.woken.wait(kernel).expect("no panic");
+                }
+            }
+            process.epoch.store_release(epoch << 2);
+        }
+    }
+}
+
+/// Two processes sleep until they see the last of the values that are pushed.
+fn sleep_on_a_broadcast_doorbell(values: u64, preemptions: usize) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(move || {
+        let party = Party::new();
+        let (pusher, other) = (Arc::clone(&party), Arc::clone(&party));
+        let pusher = thread::spawn(move || (1..=values).for_each(|value| pusher.push(value)));
+        let other = thread::spawn(move || other.sleep_until(1, values));
+        party.sleep_until(0, values);
+        pusher.join().expect("no panic");
+        other.join().expect("no panic");
+    });
+}
+
+#[test]
+fn no_wake_up_by_a_broadcast_is_lost() {
+    sleep_on_a_broadcast_doorbell(1, 3);
+}
+
+#[test]
+fn one_wake_up_an_epoch_is_enough_with_broadcasts() {
+    sleep_on_a_broadcast_doorbell(2, 2);
 }
 
 /// The fence is needed: without it loom finds a sleeper that is never woken.

@@ -46,6 +46,7 @@ pub(crate) struct Session {
     stopping: AtomicBool,
     pause: PollingPause,
     wake_ups: AtomicU64,
+    wakes_without_work: AtomicU64,
     followers: Followers,
     threads: Mutex<Vec<JoinHandle<()>>>,
     owner: OwnerProcess,
@@ -141,6 +142,7 @@ impl Session {
             stopping: AtomicBool::new(false),
             pause: PollingPause::default(),
             wake_ups: AtomicU64::new(0),
+            wakes_without_work: AtomicU64::new(0),
             followers: Followers::new(BackoffLimits::of(start.wait)),
             threads: Mutex::default(),
             owner: OwnerProcess::this(),
@@ -223,6 +225,18 @@ impl Session {
 
     pub(crate) fn wake_ups(&self) -> u64 {
         self.wake_ups.load(Ordering::Relaxed)
+    }
+
+    /// Called with the outcome of the first step after a doorbell has woken a thread.
+    pub(crate) fn note_work_after_wake(&self, outcome: Option<StepOutcome>) {
+        // `None`: another thread steps, for what woke this one, too.
+        if outcome.is_some_and(|outcome| !outcome.progress && !outcome.stopped) {
+            self.wakes_without_work.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn wakes_without_work(&self) -> u64 {
+        self.wakes_without_work.load(Ordering::Relaxed)
     }
 
     /// The engine's time, in nanoseconds.

@@ -27,6 +27,9 @@ pub struct ParticipantCounters {
     pub fabric: FabricCounters,
     /// How often the polling thread woke up.
     pub wake_ups: u64,
+    /// How often a doorbell woke a thread that sleeps for the participant, and its first step
+    /// found nothing to do.
+    pub wakes_without_work: u64,
     /// Number of the current view. It rises when a member joins, leaves or fails, and when
     /// endpoints are created or deleted.
     pub view: u64,
@@ -38,6 +41,7 @@ impl ParticipantCounters {
             engine: session.handle().counters(),
             fabric: session.handle().traffic(),
             wake_ups: session.wake_ups(),
+            wakes_without_work: session.wakes_without_work(),
             view: session.control_queue().view().map_or(0, |view| view.id),
         }
     }

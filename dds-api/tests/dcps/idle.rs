@@ -1,9 +1,13 @@
 //! Idle participants cost nothing and are woken in time; memory is prefaulted if asked for.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::meeting::{Meeting, enable, reader, state, take, writer};
+use spindle_dds::{DataReader, DomainParticipant, StateMasks, WaitSet, testing};
+
+use crate::flight::State;
+use crate::meeting::{Meeting, PATIENCE, enable, reader, state, take, until, writer};
 
 #[test]
 fn idle_participants_sleep() {
@@ -51,6 +55,61 @@ fn idle_participants_sleep() {
             }
         }
     }
+}
+
+/// Takes samples as they come, until number `last`, which it notes each time.
+fn receive(reader: &DataReader<State>, waits: &WaitSet, last: u32, taken: &AtomicU32) {
+    while taken.load(Ordering::Relaxed) < last {
+        waits.wait(PATIENCE).expect("a sample");
+        let samples = reader.take(10).expect("there");
+        for sample in &samples {
+            let number = sample.data().expect("data").number;
+            taken.store(number, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Their threads wait in WaitSets, and have gone to sleep when the next sample is sent.
+#[test]
+fn readers_that_wait_are_woken_together() {
+    const READERS: usize = 8;
+    const SAMPLES: u32 = 200;
+    let meeting = Meeting::new();
+    let participants: [DomainParticipant; 1 + READERS] = meeting.participants();
+    let sender = &participants[0];
+    let writer = writer(sender, "State");
+    let others = participants[1..].iter();
+    let readers: Vec<_> = others.map(|it| reader(it, "State")).collect();
+    enable(&participants);
+    let any = |reader: &DataReader<State>| reader.read_condition(StateMasks::ANY);
+    let conditions: Vec<_> = readers.iter().map(|it| any(it).expect("alive")).collect();
+    let wait_sets = conditions.iter().map(|condition| {
+        let waits = WaitSet::new();
+        waits.attach(condition);
+        waits
+    });
+    let wait_sets: Vec<_> = wait_sets.collect();
+    let taken = [(); READERS].map(|()| AtomicU32::new(0));
+    let counters = || sender.counters().expect("enabled").fabric;
+    let before = counters();
+    thread::scope(|scope| {
+        for (at, reader) in readers.iter().enumerate() {
+            let (waits, taken) = (&wait_sets[at], &taken[at]);
+            scope.spawn(move || receive(reader, waits, SAMPLES, taken));
+        }
+        for number in 1..=SAMPLES {
+            until("they wait", || wait_sets.iter().all(testing::is_waiting));
+            thread::sleep(Duration::from_millis(2));
+            writer.write(&state(1, number)).expect("sent");
+            let has_taken = |taken: &AtomicU32| taken.load(Ordering::Relaxed) == number;
+            until("all have it", || taken.iter().all(has_taken));
+        }
+    });
+    let after = counters();
+    let woken = after.peer_wakes - before.peer_wakes;
+    let calls = after.wake_calls - before.wake_calls;
+    assert!(woken > u64::from(SAMPLES) * 4, "most slept: {woken}");
+    assert!(calls * 2 < woken, "{calls} calls for {woken} wake-ups");
 }
 
 /// Bytes of the mapped rows that are as long as `lens`, and of those that have memory.

@@ -31,8 +31,11 @@ pub(super) struct Counts {
     /// Announcements that it sleeps.
     pub(super) sleeps: u64,
     pub(super) wake_ups: u64,
+    pub(super) wakes_without_work: u64,
     /// Wake-ups sent to sleeping participants.
     pub(super) peer_wakes: u64,
+    /// System calls for them, in shared memory.
+    pub(super) wake_calls: u64,
     pub(super) pushes: u64,
     /// Pushed bytes of payload, headers and guards.
     pub(super) data_bytes_pushed: u64,
@@ -69,7 +72,9 @@ impl From<&ParticipantCounters> for Counts {
             idle_steps: engine.idle_steps,
             sleeps: fabric.sleeps,
             wake_ups: counters.wake_ups,
+            wakes_without_work: counters.wakes_without_work,
             peer_wakes: fabric.peer_wakes,
+            wake_calls: fabric.wake_calls,
             pushes: fabric.pushes + fabric.word_pushes,
             data_bytes_pushed: engine.data.bytes,
             ack_bytes_pushed: engine.acks.bytes,

@@ -16,6 +16,7 @@ pub(crate) struct PushCounters {
 #[derive(Debug, Default)]
 pub(crate) struct SleepCounters {
     pub(crate) peer_wakes: AtomicU64,
+    pub(crate) wake_calls: AtomicU64,
     pub(crate) sleeps: AtomicU64,
     pub(crate) nudges: AtomicU64,
 }
@@ -61,6 +62,7 @@ impl PushCounters {
             word_pushes: load(&self.word_pushes),
             bytes_pushed: load(&self.bytes_pushed),
             peer_wakes: load(&process.peer_wakes),
+            wake_calls: load(&process.wake_calls),
             sleeps: load(&process.sleeps),
             nudges: load(&process.nudges),
         }

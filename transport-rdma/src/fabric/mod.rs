@@ -357,6 +357,9 @@ pub struct FabricCounters {
     /// Sleepers woken: peers woken by this process; where wake-ups travel behind the data,
     /// wake-ups of this process on behalf of its peers.
     pub peer_wakes: u64,
+    /// System calls by which it woke peers in shared memory: one may wake several of them.
+    #[serde(default)]
+    pub wake_calls: u64,
     /// Times that the process went to sleep.
     pub sleeps: u64,
     /// Times that a thread of the process woke its sleeper.

@@ -248,6 +248,7 @@ fn sum(one: FabricCounters, other: FabricCounters) -> FabricCounters {
         word_pushes: one.word_pushes + other.word_pushes,
         bytes_pushed: one.bytes_pushed + other.bytes_pushed,
         peer_wakes: one.peer_wakes + other.peer_wakes,
+        wake_calls: one.wake_calls + other.wake_calls,
         sleeps: one.sleeps + other.sleeps,
         nudges: one.nudges + other.nudges,
     }

@@ -25,8 +25,10 @@
 //! epoch is visible; if it gets the lock later, its look sees the work.
 //!
 //! The doorbell may be anything that remembers one signal: the sleeper notes the doorbell's
-//! state before it announces, and blocks only while that is unchanged.
+//! state before it announces, and blocks only while that is unchanged. Several sleepers may
+//! share one: see [`broadcast`].
 
+pub mod broadcast;
 pub(crate) mod eventfd;
 pub mod poller_role;
 
@@ -39,6 +41,8 @@ pub trait Word {
     /// Stores with release ordering; pairs with the acquire loads of
     /// [`Region::load`](crate::Region::load).
     fn store_release(&self, value: u64);
+    /// Stores, and returns the value before, without ordering.
+    fn swap_relaxed(&self, value: u64) -> u64;
 }
 
 impl Word for core::sync::atomic::AtomicU64 {
@@ -48,6 +52,10 @@ impl Word for core::sync::atomic::AtomicU64 {
 
     fn store_release(&self, value: u64) {
         self.store(value, Ordering::Release);
+    }
+
+    fn swap_relaxed(&self, value: u64) -> u64 {
+        self.swap(value, Ordering::Relaxed)
     }
 }
 
@@ -59,6 +67,10 @@ impl Word for loom::sync::atomic::AtomicU64 {
 
     fn store_release(&self, value: u64) {
         self.store(value, Ordering::Release);
+    }
+
+    fn swap_relaxed(&self, value: u64) -> u64 {
+        self.swap(value, Ordering::Relaxed)
     }
 }
 

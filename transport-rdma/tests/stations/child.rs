@@ -17,6 +17,7 @@ use spindle_dds_transport::shm::{
 };
 use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, WakeInterest};
 
+use crate::broadcast;
 use crate::fork::{Heir, fork};
 
 const DIRECTORY: &str = "SPINDLE_TEST_DIRECTORY";
@@ -40,6 +41,7 @@ pub(crate) struct Process {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
+    id: u128,
     /// Address of its station.
     pub(crate) address: String,
 }
@@ -75,6 +77,7 @@ impl Process {
             child,
             input,
             output,
+            id,
             address: String::new(),
         };
         process.address = process.hear();
@@ -85,14 +88,19 @@ impl Process {
     pub(crate) fn connected(directory: &Path, count: usize) -> Vec<Self> {
         let ids = 1..=count as u128;
         let mut all: Vec<_> = ids.map(|id| Self::start(directory, id)).collect();
-        for at in 1..count {
+        Self::connect_all(&mut all);
+        all
+    }
+
+    /// Each with each.
+    pub(crate) fn connect_all(all: &mut [Self]) {
+        for at in 1..all.len() {
             let (before, rest) = all.split_at_mut(at);
-            for (other, id) in before.iter().zip(1..) {
+            for other in &*before {
                 let answer = rest[0].ask(&format!("connect {}", other.address));
-                assert_eq!(answer, format!("connected {id}"));
+                assert_eq!(answer, format!("connected {}", other.id));
             }
         }
-        all
     }
 
     pub(crate) fn tell(&mut self, line: &str) {
@@ -479,6 +487,8 @@ fn in_segment(segment: &ShmSegment, what: &str, rest: &[u64]) -> String {
             segment.wake(&all, &PeerSet::EMPTY);
             "pushed".into()
         }
+        "publish" => broadcast::publish(segment, rest[0]),
+        "receive" => broadcast::receive(segment, rest[0]),
         "read" => segment.row(Rank(rest[0] as u16)).load(WORD).to_string(),
         "await" => {
             say("waiting");

@@ -1,6 +1,7 @@
 //! Stations of real processes: connections, segments, deaths, invalid connections, and the
 //! domain's record.
 
+mod broadcast;
 mod child;
 mod connections;
 mod deaths;

@@ -20,11 +20,17 @@ const FOLLOWERS_EXPECTED: Duration = Duration::from_secs(1);
 
 /// Steps until the participant leaves or the group stops.
 pub(crate) fn run(session: &Session, limits: BackoffLimits) {
-    let (mut backoff, mut slept) = (Backoff::default(), false);
+    // It has just slept; a doorbell has woken it.
+    let (mut slept, mut woken) = (false, false);
+    let mut backoff = Backoff::default();
     let mut sleeping = SleepingPoller::new(session);
     while !session.is_stopping() {
         session.pause().pass();
-        let Some(outcome) = session.step_repeatedly(mem::take(&mut slept)) else {
+        let outcome = session.step_repeatedly(mem::take(&mut slept));
+        if mem::take(&mut woken) {
+            session.note_work_after_wake(outcome);
+        }
+        let Some(outcome) = outcome else {
             thread::yield_now();
             continue;
         };
@@ -40,15 +46,17 @@ pub(crate) fn run(session: &Session, limits: BackoffLimits) {
         let followers = session.followers();
         let is_taken = followers.has_waiting() || followers.empty_reads.take_role_request();
         if is_taken || !backoff.again(limits) {
-            sleep(session, &mut sleeping, outcome);
+            woken = sleep(session, &mut sleeping, outcome);
             (backoff, slept) = (Backoff::default(), true);
         }
     }
 }
 
-fn sleep(session: &Session, sleeping: &mut SleepingPoller<'_>, outcome: StepOutcome) {
+/// Returns whether a doorbell has woken it.
+fn sleep(session: &Session, sleeping: &mut SleepingPoller<'_>, outcome: StepOutcome) -> bool {
+    sleeping.woken = false;
     if session.upkeep() != Some(false) {
-        return;
+        return false;
     }
     let fabric = session.handle().fabric();
     fabric.announce_sleep(outcome.want);
@@ -67,6 +75,7 @@ fn sleep(session: &Session, sleeping: &mut SleepingPoller<'_>, outcome: StepOutc
         session.copy_out_neglected(woken, selects);
     }
     fabric.announce_awake();
+    sleeping.woken
 }
 
 /// The polling thread while it sleeps.
@@ -85,6 +94,8 @@ struct SleepingPoller<'a> {
     /// The last upkeep while a follower had the role: when, in ns of the engine's time, and what
     /// `Session::selects_if_nearly_full` returned.
     upkeep: (u64, Option<u64>),
+    /// A doorbell ended its last sleep.
+    woken: bool,
 }
 
 impl<'a> SleepingPoller<'a> {
@@ -97,6 +108,7 @@ impl<'a> SleepingPoller<'a> {
             leases: 0,
             leased_term: None,
             upkeep: (0, None),
+            woken: false,
         }
     }
 
@@ -176,9 +188,9 @@ impl<'a> SleepingPoller<'a> {
         let timeout = timeouts.into_iter().flatten().min();
         let until = timeout.map_or(u64::MAX, |timeout| now + timeout.as_nanos() as u64);
         self.session.followers().set_poller_wakes_at(until);
-        let woken = self.session.handle().fabric().park(timeout);
+        self.woken = self.session.handle().fabric().park(timeout);
         self.session.woke_up();
-        woken
+        self.woken
     }
 
     /// How soon to check on followers, if there were any of late.

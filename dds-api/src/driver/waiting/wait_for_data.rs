@@ -144,10 +144,15 @@ impl Session {
     fn poll_as_follower(&self, signal: &Signal, deadline: Option<Instant>) -> Followed {
         let fabric = self.handle().fabric();
         fabric.announce_awake();
-        let (mut backoff, mut slept, mut woke) = (Backoff::default(), false, false);
+        let (mut backoff, mut slept) = (Backoff::default(), false);
+        // It has just slept; a doorbell has woken it.
+        let (mut woke, mut woken) = (false, false);
         let mut want = WakeInterest::DataAndAcks;
         let followed = loop {
             let outcome = self.step_repeatedly(mem::take(&mut woke));
+            if mem::take(&mut woken) && !signal.is_raised() {
+                self.note_work_after_wake(outcome);
+            }
             want = outcome.map_or(want, |outcome| outcome.want);
             if signal.is_raised() {
                 break Followed::Raised;
@@ -169,8 +174,9 @@ impl Session {
                     }
                     backoff = Backoff::default();
                     (slept, woke) = (true, true);
-                    if !self.sleep_as_follower(signal, outcome, deadline) {
-                        break Followed::Refused;
+                    match self.sleep_as_follower(signal, outcome, deadline) {
+                        None => break Followed::Refused,
+                        Some(by_doorbell) => woken = by_doorbell,
                     }
                     let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
                     if over && !signal.is_raised() {
@@ -191,19 +197,20 @@ impl Session {
         followed
     }
 
-    /// False if the fabric cannot wake a follower.
+    /// Returns whether a doorbell has woken it; `None` if the fabric cannot wake a follower.
     fn sleep_as_follower(
         &self,
         signal: &Signal,
         outcome: StepOutcome,
         deadline: Option<Instant>,
-    ) -> bool {
+    ) -> Option<bool> {
         let fabric = self.handle().fabric();
+        let mut woken = false;
         if self.upkeep() != Some(false) {
-            return true;
+            return Some(woken);
         }
         if !fabric.announce_follower(outcome.want) {
-            return false;
+            return None;
         }
         // The second step: for what was pushed or raised before peers saw the announcement.
         let asleep = self.step().is_some_and(|again| {
@@ -217,12 +224,12 @@ impl Session {
         {
             let left = deadline.map(|it| it.saturating_duration_since(Instant::now()));
             let timeout = [left, selects.map(|_| NEGLECTED_AFTER)];
-            let woken = fabric.park_follower(timeout.into_iter().flatten().min());
+            woken = fabric.park_follower(timeout.into_iter().flatten().min());
             self.woke_up();
             self.copy_out_neglected(woken, selects);
         }
         fabric.announce_awake();
-        true
+        Some(woken)
     }
 
     /// How soon a thread that polls with `take` or `read` is expected back.

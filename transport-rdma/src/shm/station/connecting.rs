@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::address::Address;
+use super::doorbell_row::DOORBELLS;
 use super::shared::Shared;
-use super::sleep_state::DOORBELLS;
 use super::state::{CallFailure, Connection, Life, Role, State};
 use crate::retry;
 use crate::shm::error::SetupError;

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use super::doorbell_row::{DOORBELL_ROW_LEN, DOORBELLS, WakeTarget};
 use super::packet::Packet;
 use super::packet_io::Objection;
 use super::shared::Shared;
-use super::sleep_state::{DOORBELL_ROW_LEN, DOORBELLS, WakeTarget};
 use super::state::{Life, Peer, Role, State, try_send};
 use crate::memory::mapping::Mapping;
 use crate::shm::descriptor;
@@ -54,11 +54,13 @@ pub(super) fn welcome(
         return Err(format!("this station has {} peers already", DOORBELLS - 1).into());
     };
     let row = row.region();
-    shared.sleep.add_peer(&row, their_doorbell);
+    let wake_target = WakeTarget::new(row.clone(), event, doorbell, their_doorbell);
+    let wake_target = Arc::new(wake_target);
+    shared.sleep.add_peer(&wake_target);
     let life = Life::Open { connection: number };
     let peer = Peer {
         pid,
-        wake_target: Arc::new(WakeTarget::new(row.clone(), event, doorbell)),
+        wake_target,
         row,
         lifeline: Arc::new(lifeline),
         life,

@@ -18,10 +18,13 @@
 //!   the start of a connection; `connecting`: calling a peer.
 //! - `row_exchange`, `segment`: making segments, and their data path; `row_prefault`: their
 //!   memory.
-//! - `sleep_state`: sleeping and waking.
+//! - `sleep_state`: sleeping and waking; `doorbell_row`: the memory for it; `heard_peers`: by
+//!   which peers several are woken at once.
 
 mod address;
 mod connecting;
+mod doorbell_row;
+mod heard_peers;
 mod packet_io;
 mod sleep_state;
 

@@ -4,8 +4,9 @@ use core::sync::atomic::Ordering;
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::doorbell_row::WakeTarget;
 use super::shared::Shared;
-use super::sleep_state::WakeTarget;
+use super::sleep_state::PromisedWakes;
 use crate::fabric::counters::PushCounters;
 use crate::fabric::failures::Failures;
 use crate::fabric::peers::{PeerSet, Rank};
@@ -21,8 +22,8 @@ use crate::station::segment::SegmentKey;
 /// A [`Fabric`] over memory that the members of a segment map.
 ///
 /// A push copies nothing: a peer's copy of my row *is* my row. What remains is waking: a
-/// fence, one load for each peer, and a system call for each that sleeps. All segments of a
-/// [`Station`](super::Station) share its sleep state.
+/// fence, one load for each peer, and a system call for each that sleeps, or one for several.
+/// All segments of a [`Station`](super::Station) share its sleep state.
 ///
 /// When it is dropped, its key is forgotten: rows that arrive late for it are discarded. Its
 /// rows stay mapped as long as a [`Region`] over them lives. It keeps working without its
@@ -122,12 +123,20 @@ impl ShmSegment {
         }
     }
 
-    /// Wakes a peer if it sleeps for this: data, or acknowledgements, for which it may not
-    /// wait.
+    /// Wakes the peers that sleep for this: data, or acknowledgements, for which some do not
+    /// wait. First all are found, so that several can be woken by one system call.
     #[cold]
-    fn wake_peer(&self, wake_target: &WakeTarget, fenced: &Fenced, is_data: bool) {
-        let wanted = |interest| is_data || interest == WakeInterest::DataAndAcks;
-        self.shared.sleep.wake_peer(wake_target, fenced, wanted);
+    fn wake_sleepers(&self, data: &PeerSet, acks: &PeerSet, fenced: &Fenced) {
+        // `None` for myself and for absent members.
+        let target = |peer: Rank| self.wake_targets.get(peer.index())?.as_deref();
+        let mut promised = PromisedWakes::default();
+        for peer in data.union(acks).iter() {
+            let wanted = |interest| interest == WakeInterest::DataAndAcks || data.contains(peer);
+            if let Some(mode) = target(peer).and_then(|it| it.promise(fenced, wanted)) {
+                promised.add(peer, mode);
+            }
+        }
+        self.shared.sleep.wake_promised(&promised, fenced, target);
     }
 
     /// Wakes the sleeper of this process, if it has announced.
@@ -214,8 +223,7 @@ impl Fabric for ShmSegment {
         let fenced = sleep::fence_before_wake();
         // Only words of the sets that can have a member are read.
         for (at, wake_targets) in self.wake_targets.chunks(64).enumerate() {
-            let data = data.word(at);
-            let mut peers = data | acks.word(at);
+            let mut peers = data.word(at) | acks.word(at);
             while peers != 0 {
                 let bit = peers.trailing_zeros();
                 peers &= peers - 1;
@@ -223,7 +231,7 @@ impl Fabric for ShmSegment {
                 if let Some(Some(wake_target)) = wake_targets.get(bit as usize)
                     && wake_target.sleeps(&fenced)
                 {
-                    self.wake_peer(wake_target, &fenced, data >> bit & 1 == 1);
+                    return self.wake_sleepers(data, acks, &fenced);
                 }
             }
         }

@@ -6,10 +6,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::address::Address;
+use super::doorbell_row::DOORBELL_ROW_LEN;
 use super::options::HostOptions;
 use super::packet::Packet;
 use super::row_prefault::prefault;
-use super::sleep_state::{DOORBELL_ROW_LEN, SleepState};
+use super::sleep_state::SleepState;
 use super::state::State;
 use crate::fabric::peers::Rank;
 use crate::memory::mapping::{Mapping, Populated};

@@ -1,18 +1,12 @@
 //! How a participant sleeps and how its peers wake it: one sleep word and one set of
-//! doorbells for all its segments.
-//!
-//! Each station has a *doorbell row*, a small memory file that its peers map read-only:
-//!
-//! ```text
-//!   0      sleep word: epoch, wake interest, which thread sleeps, and how
-//!   128    doorbell 0: counted up by this process for its own sleeper
-//!   136    doorbell 1, 2, ...: one for each peer that this station may wake; the low half
-//!          wakes the peer's poller, the high half its follower
-//! ```
+//! doorbells for all its segments (see [`doorbell_row`](super::doorbell_row)).
 //!
 //! - By **futex** (kernel 5.16, up to 127 peers): the sleeper waits for its doorbell in the
 //!   row of each peer and for doorbell 0 of its own row, in one system call. A peer that
-//!   wakes it counts the doorbell up in the *peer's own* row and wakes the futex.
+//!   wakes it counts the doorbell up in the *peer's own* row and wakes the futex. Of peers
+//!   that often wake it together with others (see [`heard_peers`](super::heard_peers)) it
+//!   waits for the broadcast doorbell, too: such a peer wakes all of them in one system call
+//!   (see [`broadcast`]).
 //! - By **event**: the sleeper polls its own event descriptor, which all peers hold; a peer
 //!   that wakes it writes to that.
 //!
@@ -23,118 +17,151 @@
 //! The *poller* and one *follower* (see [`poller_role`](crate::sleep::poller_role)) may both be
 //! parked; the sleep word says which of them is woken. A follower sleeps by futex only.
 
-use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::thread::futex::{self, Wait, WaitFlags, WaitPtr, WaitvFlags};
+use rustix::thread::futex::{self, Wait, WaitvFlags};
 
+use super::doorbell_row::{
+    BROADCAST_AT, BY_EVENT, HEARD_WORD, HOW, HalfDoorbell, LEASED, PARKED_WORD, SLEEP_WORD,
+    SleepMode, WakeTarget, doorbell_at, is_announced,
+};
+use super::heard_peers::{HEARD_MAX, HeardPeers, WokenBy};
 use crate::fabric::counters::SleepCounters;
+use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{Sleeper, WakeInterest, WakeReason};
 use crate::memory::Region;
 use crate::shm::doorbell::{FUTEXES_MAX, end_of, timespec};
 use crate::sleep::eventfd::signal_eventfd;
-use crate::sleep::{self, Fenced};
-
-/// Length of a doorbell row, in bytes.
-pub(super) const DOORBELL_ROW_LEN: usize = 4096;
-
-const SLEEP_WORD: usize = 0;
-
-/// In a sleep word: its owner sleeps on its event descriptor.
-const BY_EVENT: u64 = 1 << 63;
-/// In a sleep word: the follower sleeps.
-const FOLLOWER: u64 = 1 << 62;
-/// In a sleep word of a process that is awake to its peers: no thread looks at the moment,
-/// and a nudge wakes the poller.
-const LEASED: u64 = 1 << 61;
-/// The bits that mean nothing to other backends.
-const HOW: u64 = BY_EVENT | FOLLOWER | LEASED;
-
-/// Whether a nudge wakes a sleeper that has announced this word.
-const fn is_announced(word: u64) -> bool {
-    word & LEASED != 0 || WakeInterest::of_sleep_word(word).is_some()
-}
-
-/// Doorbells in a row; the first is the owner's.
-pub(super) const DOORBELLS: usize = 256;
-
-const fn doorbell_at(doorbell: u16) -> usize {
-    128 + doorbell as usize * 8
-}
-const _: () = assert!(doorbell_at(DOORBELLS as u16) <= DOORBELL_ROW_LEN);
-
-/// What it takes to wake a peer.
-#[derive(Debug)]
-pub(super) struct WakeTarget {
-    /// The peer's doorbell row; its sleep word is read here.
-    row: Region,
-    /// The peer's event descriptor.
-    event: OwnedFd,
-    /// Which doorbell of my row the peer waits for.
-    doorbell: u16,
-    /// Its sleep word at which I woke it last: once an epoch is enough.
-    woken_at: AtomicU64,
-}
-
-impl WakeTarget {
-    pub(super) fn new(row: Region, event: OwnedFd, doorbell: u16) -> Self {
-        Self {
-            row,
-            event,
-            doorbell,
-            woken_at: AtomicU64::new(0),
-        }
-    }
-
-    /// Whether the peer has announced that it sleeps.
-    #[inline]
-    pub(super) fn sleeps(&self, fenced: &Fenced) -> bool {
-        WakeInterest::of_sleep_word(fenced.epoch(self.row.word(SLEEP_WORD))).is_some()
-    }
-}
+use crate::sleep::{self, Fenced, broadcast};
 
 /// A doorbell that a sleeper of this process waits for.
-#[derive(Debug)]
-struct Doorbell {
+#[derive(Debug, Clone)]
+struct WatchedDoorbell {
     /// The row of the process that counts it up.
     row: Region,
     at: usize,
+    /// The number of that process; 0 for this one.
+    number: u16,
+}
+
+impl WatchedDoorbell {
+    /// Acquire: pairs with the release of [`HalfDoorbell`]'s count.
+    fn load(&self) -> u64 {
+        self.row.load(self.at)
+    }
+
+    fn load_broadcast(&self) -> u64 {
+        self.row.load(BROADCAST_AT)
+    }
 }
 
 /// The doorbells that a parked thread waits for, with their counts when it noted them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct DoorbellSnapshot {
-    doorbells: Arc<[Arc<Doorbell>]>,
+    doorbells: Arc<[WatchedDoorbell]>,
+    /// Of `doorbells`, and behind them of the broadcast doorbells that are heard.
     counts: [u64; FUTEXES_MAX],
+    /// Whose broadcast doorbells are heard: positions in `doorbells`.
+    heard: [u8; HEARD_MAX],
+    heard_len: usize,
+    peers: HeardPeers,
 }
 
 impl DoorbellSnapshot {
-    fn new(doorbells: &Arc<[Arc<Doorbell>]>) -> Self {
+    fn new(doorbells: &Arc<[WatchedDoorbell]>) -> Self {
         Self {
             doorbells: Arc::clone(doorbells),
             counts: [0; FUTEXES_MAX],
+            heard: [0; HEARD_MAX],
+            heard_len: 0,
+            peers: HeardPeers::default(),
         }
     }
 
-    fn note(&mut self, doorbells: &Arc<[Arc<Doorbell>]>) {
+    fn note(&mut self, doorbells: &Arc<[WatchedDoorbell]>) {
         if !Arc::ptr_eq(&self.doorbells, doorbells) {
             self.doorbells = Arc::clone(doorbells);
         }
         for (doorbell, count) in self.doorbells.iter().zip(&mut self.counts) {
-            // Acquire: pairs with the increment in `signal_doorbell`.
-            *count = doorbell.row.load(doorbell.at);
+            *count = doorbell.load();
         }
+        self.heard_len = 0;
+        let counts = self.counts.iter_mut().skip(self.doorbells.len());
+        for (number, count) in self.peers.heard().zip(counts) {
+            let position = self.doorbells.iter().position(|it| it.number == number);
+            if let Some(position) = position {
+                *count = self.doorbells[position].load_broadcast();
+                self.heard[self.heard_len] = position as u8;
+                self.heard_len += 1;
+            }
+        }
+    }
+
+    /// The doorbells whose broadcasts are heard, with the counts of these.
+    fn heard(&self) -> impl Iterator<Item = (&WatchedDoorbell, u64)> {
+        let heard = self.heard[..self.heard_len].iter();
+        let counts = &self.counts[self.doorbells.len().min(FUTEXES_MAX)..];
+        let doorbells = heard.map(|&position| &self.doorbells[usize::from(position)]);
+        doorbells.zip(counts.iter().copied())
+    }
+
+    /// These peers, in the form of a heard word.
+    fn heard_word(&self) -> u64 {
+        let numbers = self.heard().map(|(doorbell, _)| u64::from(doorbell.number));
+        numbers.fold(0, |word, number| word << 8 | number)
+    }
+
+    /// Sleeps while all counts of this thread are as noted.
+    fn wait(&self, sleeper: Sleeper, timeout: Option<Duration>) -> WokenBy {
+        let mut waits = [Wait::new(); FUTEXES_MAX];
+        let own = self.doorbells.iter().zip(&self.counts);
+        let own = own.map(|(it, &count)| sleeper.wait_while(&it.row, it.at, count));
+        let heard = self.heard();
+        let heard = heard.map(|(it, count)| sleeper.wait_while(&it.row, BROADCAST_AT, count));
+        for (wait, futex) in waits.iter_mut().zip(own.chain(heard)) {
+            *wait = futex;
+        }
+        // Its result (woken, a doorbell changed before, timeout, signal) does not matter: the
+        // doorbells tell.
+        let _ = futex::waitv(
+            &waits[..self.doorbells.len() + self.heard_len],
+            WaitvFlags::empty(),
+            timeout.map(end_of).as_ref(),
+            futex::ClockId::Monotonic,
+        );
+        self.woken_by(sleeper)
+    }
+
+    /// Which doorbell has changed.
+    fn woken_by(&self, sleeper: Sleeper) -> WokenBy {
+        let changed = |count: u64, noted: u64| sleeper.half(count) != sleeper.half(noted);
+        for (doorbell, count) in self.heard() {
+            if changed(doorbell.load_broadcast(), count) {
+                return WokenBy::Broadcast(doorbell.number);
+            }
+        }
+        for (doorbell, &noted) in self.doorbells.iter().zip(&self.counts) {
+            let count = doorbell.load();
+            if changed(count, noted) {
+                let (number, in_group) = (doorbell.number, sleeper.was_in_group(count));
+                return match number {
+                    0 => WokenBy::Itself,
+                    _ => WokenBy::Peer { number, in_group },
+                };
+            }
+        }
+        WokenBy::Nothing
     }
 }
 
 #[derive(Debug)]
 struct Doorbells {
     /// My own doorbell 0, and one for each connected peer.
-    all: Arc<[Arc<Doorbell>]>,
+    all: Arc<[WatchedDoorbell]>,
     poller: DoorbellSnapshot,
     follower: DoorbellSnapshot,
     /// The poller sleeps on its event descriptor.
@@ -148,6 +175,31 @@ impl Doorbells {
     }
 }
 
+/// The sleepers to which one call has promised a wake-up, by how they sleep.
+#[derive(Debug, Default)]
+pub(super) struct PromisedWakes {
+    by_event: PeerSet,
+    /// Poller, follower.
+    alone: [PeerSet; 2],
+    hearing: [PeerSet; 2],
+}
+
+impl PromisedWakes {
+    pub(super) fn add(&mut self, peer: Rank, mode: SleepMode) {
+        let promised = match mode {
+            SleepMode::ByEvent => &mut self.by_event,
+            SleepMode::Alone(sleeper) => &mut self.alone[sleeper as usize],
+            SleepMode::Hearing(sleeper) => &mut self.hearing[sleeper as usize],
+        };
+        promised.insert(peer);
+    }
+
+    fn len(&self) -> usize {
+        let sets = self.alone.iter().chain(&self.hearing);
+        sets.fold(self.by_event.len(), |sum, set| sum + set.len())
+    }
+}
+
 /// The sleep of one participant.
 #[derive(Debug)]
 pub(super) struct SleepState {
@@ -157,6 +209,8 @@ pub(super) struct SleepState {
     /// Futexes are used: the kernel can wait for many, and the options allow it.
     futexes: bool,
     doorbells: Mutex<Doorbells>,
+    /// The connected peers: those that may sleep on my broadcast doorbell.
+    listeners: RwLock<Vec<Arc<WakeTarget>>>,
     /// My event descriptor has been read since I announced.
     event_read: AtomicBool,
     /// My sleep word at which I was last woken on behalf of a peer on another host.
@@ -166,11 +220,12 @@ pub(super) struct SleepState {
 
 impl SleepState {
     pub(super) fn new(row: Region, event: Arc<OwnedFd>, futexes: bool) -> Self {
-        let own = Doorbell {
+        let own = WatchedDoorbell {
             row: row.clone(),
             at: doorbell_at(0),
+            number: 0,
         };
-        let all: Arc<[_]> = [Arc::new(own)].into();
+        let all: Arc<[_]> = [own].into();
         Self {
             row,
             event,
@@ -181,6 +236,7 @@ impl SleepState {
                 all,
                 by_event: false,
             }),
+            listeners: RwLock::default(),
             event_read: AtomicBool::new(false),
             woken_for_remote_at: AtomicU64::new(0),
             counters: SleepCounters::default(),
@@ -193,18 +249,31 @@ impl SleepState {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A peer has connected; it wakes this participant by `doorbell` of its `row`.
-    pub(super) fn add_peer(&self, row: &Region, doorbell: u16) {
-        let (row, at) = (row.clone(), doorbell_at(doorbell));
-        self.change(|all| all.push(Arc::new(Doorbell { row, at })));
+    fn listeners(&self) -> RwLockWriteGuard<'_, Vec<Arc<WakeTarget>>> {
+        self.listeners
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A peer has connected.
+    pub(super) fn add_peer(&self, peer: &Arc<WakeTarget>) {
+        self.listeners().push(Arc::clone(peer));
+        let doorbell = WatchedDoorbell {
+            row: peer.row.clone(),
+            at: doorbell_at(peer.their_doorbell),
+            number: peer.doorbell,
+        };
+        self.change(|all| all.push(doorbell));
     }
 
     /// The peer with this doorbell row is gone: its doorbell is waited for no longer.
     pub(super) fn remove_peer(&self, row: &Region) {
-        self.change(|all| all.retain(|doorbell| doorbell.row.address() != row.address()));
+        let is_other = |of: &Region| of.address() != row.address();
+        self.listeners().retain(|peer| is_other(&peer.row));
+        self.change(|all| all.retain(|doorbell| is_other(&doorbell.row)));
     }
 
-    fn change(&self, change: impl FnOnce(&mut Vec<Arc<Doorbell>>)) {
+    fn change(&self, change: impl FnOnce(&mut Vec<WatchedDoorbell>)) {
         let mut doorbells = self.doorbells();
         let mut all = doorbells.all.to_vec();
         change(&mut all);
@@ -223,23 +292,26 @@ impl SleepState {
     pub(super) fn announce_sleep(&self, interest: WakeInterest) {
         self.event_read.store(false, Ordering::Relaxed);
         // Noted before the epoch is announced, so that no wake-up falls between.
-        let by_event = self.note_poller_doorbells();
-        self.announce(interest, if by_event { BY_EVENT } else { 0 });
+        let (by_event, heard) = self.note_poller_doorbells();
+        self.announce(interest, if by_event { BY_EVENT } else { 0 }, heard);
     }
 
-    fn announce(&self, interest: WakeInterest, how: u64) {
+    fn announce(&self, interest: WakeInterest, how: u64, heard: u64) {
+        // Before the sleep word: see `WakeTarget::promise`.
+        self.row.store(HEARD_WORD, heard);
         let epoch = ((self.word().load(Ordering::Relaxed) & !HOW) >> 2) + 1;
         sleep::announce(self.word(), interest.sleep_word(epoch) | how);
         self.counters.sleeps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes the poller's doorbells and decides how it sleeps; true by event.
-    fn note_poller_doorbells(&self) -> bool {
+    /// Notes the poller's doorbells and decides how it sleeps; true by event. Returns its
+    /// heard word, too.
+    fn note_poller_doorbells(&self) -> (bool, u64) {
         let mut doorbells = self.doorbells();
         let doorbells = &mut *doorbells;
         doorbells.by_event = !self.futexes || doorbells.exceed_waitv();
         doorbells.poller.note(&doorbells.all);
-        doorbells.by_event
+        (doorbells.by_event, doorbells.poller.heard_word())
     }
 
     /// Notes the poller's doorbells without an announcement: a follower has the role.
@@ -260,7 +332,8 @@ impl SleepState {
             return false;
         }
         doorbells.follower.note(&doorbells.all);
-        self.announce(interest, FOLLOWER);
+        let heard = doorbells.follower.heard_word();
+        self.announce(interest, Sleeper::Follower.how(), heard);
         true
     }
 
@@ -269,7 +342,7 @@ impl SleepState {
         let waits_for_all =
             Arc::ptr_eq(&doorbells.poller.doorbells, &doorbells.all) && !doorbells.by_event;
         if waits_for_all {
-            self.announce(interest, 0);
+            self.announce(interest, 0, doorbells.poller.heard_word());
         }
         waits_for_all
     }
@@ -291,21 +364,59 @@ impl SleepState {
         self.word().load(Ordering::Relaxed) & !HOW
     }
 
-    /// Wakes a peer if it sleeps with an interest that `includes` accepts.
-    pub(super) fn wake_peer(
+    /// Wakes sleepers as this thread has promised; `target` finds what it takes.
+    pub(super) fn wake_promised<'a>(
         &self,
-        peer: &WakeTarget,
+        promised: &PromisedWakes,
         fenced: &Fenced,
-        includes: impl Fn(WakeInterest) -> bool,
+        target: impl Fn(Rank) -> Option<&'a WakeTarget>,
     ) {
-        let word = fenced.epoch(peer.row.word(SLEEP_WORD));
-        let wanted = WakeInterest::of_sleep_word(word).is_some_and(includes);
-        // Once an epoch is enough: the woken thread's next look, or the one after its next
-        // announcement, sees all that I have stored until now.
-        if wanted && peer.woken_at.swap(word, Ordering::Relaxed) != word {
-            self.signal_doorbell(word, peer.doorbell, &peer.event);
-            self.counters.peer_wakes.fetch_add(1, Ordering::Relaxed);
+        let sleepers = promised.len();
+        if sleepers == 0 {
+            return;
         }
+        let in_group = sleepers > 1;
+        let wake_one = |how: u64, peer: Rank| {
+            if let Some(peer) = target(peer) {
+                self.signal_doorbell(how, peer.doorbell, &peer.event, in_group);
+            }
+        };
+        let mut calls = promised.by_event.len() as u64;
+        promised
+            .by_event
+            .iter()
+            .for_each(|it| wake_one(BY_EVENT, it));
+        for sleeper in [Sleeper::Poller, Sleeper::Follower] {
+            let alone = &promised.alone[sleeper as usize];
+            alone.iter().for_each(|it| wake_one(sleeper.how(), it));
+            let broadcast = HalfDoorbell {
+                row: &self.row,
+                at: BROADCAST_AT,
+                sleeper,
+                in_group,
+            };
+            calls += alone.len() as u64;
+            calls += broadcast::wake_promised(
+                &promised.hearing[sleeper as usize],
+                &broadcast,
+                || self.are_all_promised(sleeper, fenced),
+                |it| wake_one(sleeper.how(), it),
+            );
+        }
+        let SleepCounters {
+            peer_wakes,
+            wake_calls,
+            ..
+        } = &self.counters;
+        peer_wakes.fetch_add(sleepers as u64, Ordering::Relaxed);
+        wake_calls.fetch_add(calls, Ordering::Relaxed);
+    }
+
+    /// Whether all that sleep on this half of my broadcast doorbell have been promised a wake-up.
+    /// Not if a peer comes or goes at this moment: the caller does not wait for that.
+    fn are_all_promised(&self, sleeper: Sleeper, fenced: &Fenced) -> bool {
+        let listeners = self.listeners.try_read();
+        listeners.is_ok_and(|all| !all.iter().any(|it| it.is_unpromised(sleeper, fenced)))
     }
 
     /// Whether a sleeper of this process has announced. The caller holds the lock under
@@ -320,7 +431,7 @@ impl SleepState {
         let word = sleep::fence_before_wake().epoch(self.word());
         let wakes = is_announced(word);
         if wakes {
-            self.signal_doorbell(word, 0, &self.event);
+            self.signal_doorbell(word, 0, &self.event, false);
         }
         wakes
     }
@@ -329,11 +440,10 @@ impl SleepState {
     /// announced.
     pub(super) fn wake(&self, sleeper: Sleeper) {
         let how = match sleeper {
-            Sleeper::Follower => FOLLOWER,
             Sleeper::Poller if self.doorbells().by_event => BY_EVENT,
-            Sleeper::Poller => 0,
+            sleeper => sleeper.how(),
         };
-        self.signal_doorbell(how, 0, &self.event);
+        self.signal_doorbell(how, 0, &self.event, false);
     }
 
     /// Wakes the sleeper of this process if it has announced an interest that `includes`
@@ -342,7 +452,7 @@ impl SleepState {
         let word = sleep::fence_before_wake().epoch(self.word());
         let asleep = WakeInterest::of_sleep_word(word).is_some_and(includes);
         if asleep {
-            self.signal_doorbell(word, 0, &self.event);
+            self.signal_doorbell(word, 0, &self.event, false);
         }
         asleep
     }
@@ -355,26 +465,23 @@ impl SleepState {
         if wanted && self.woken_for_remote_at.swap(word, Ordering::Relaxed) != word {
             // Counted first: the woken thread may read the counter.
             wakes.fetch_add(1, Ordering::Relaxed);
-            self.signal_doorbell(word, 0, &self.event);
+            self.signal_doorbell(word, 0, &self.event, false);
         }
     }
 
     /// Wakes the thread that announced `word`. One system call.
-    fn signal_doorbell(&self, word: u64, doorbell: u16, event: &OwnedFd) {
-        let signalled = if word & BY_EVENT != 0 {
-            signal_eventfd(event)
-        } else {
-            let (at, sleeper) = (doorbell_at(doorbell), Sleeper::of(word));
-            // Release: a thread that sees the new count sees what I stored before. (A low
-            // half that overflows carries into the high half and wakes that, too: once in
-            // four billion wake-ups.)
-            self.row
-                .word(at)
-                .fetch_add(sleeper.increment(), Ordering::Release);
-            let all = i32::MAX as u32;
-            futex::wake(sleeper.futex(&self.row, at), futex::Flags::empty(), all).map(drop)
-        };
-        debug_assert!(signalled.is_ok(), "{signalled:?}");
+    fn signal_doorbell(&self, word: u64, doorbell: u16, event: &OwnedFd, in_group: bool) {
+        if word & BY_EVENT != 0 {
+            let signalled = signal_eventfd(event);
+            debug_assert!(signalled.is_ok(), "{signalled:?}");
+            return;
+        }
+        broadcast::signal(&HalfDoorbell {
+            row: &self.row,
+            at: doorbell_at(doorbell),
+            sleeper: Sleeper::of(word),
+            in_group,
+        });
     }
 
     /// Blocks until a noted doorbell has changed, a signal comes, or `timeout` is over.
@@ -392,9 +499,26 @@ impl SleepState {
             return true;
         }
         // The `Arc` keeps the rows mapped, whatever happens to the peers meanwhile.
-        let (waits, counts) = (Arc::clone(&noted.doorbells), noted.counts);
+        let noted = noted.clone();
         drop(doorbells);
-        park_on_futexes(sleeper, &waits, &counts, timeout)
+        let heard = noted.heard_word();
+        let hears_as_poller = sleeper == Sleeper::Poller && heard != 0;
+        if hears_as_poller {
+            self.row.store(PARKED_WORD, heard);
+        }
+        let woken_by = noted.wait(sleeper, timeout);
+        if hears_as_poller {
+            self.row.store(PARKED_WORD, 0);
+        }
+        if !noted.peers.ignores(woken_by) {
+            let mut doorbells = self.doorbells();
+            let noted = match sleeper {
+                Sleeper::Poller => &mut doorbells.poller,
+                Sleeper::Follower => &mut doorbells.follower,
+            };
+            noted.peers.note(woken_by);
+        }
+        woken_by != WokenBy::Nothing
     }
 
     fn park_on_event(&self, timeout: Option<Duration>) -> bool {
@@ -410,190 +534,5 @@ impl SleepState {
     }
 }
 
-/// Which half of each doorbell wakes which thread.
-impl Sleeper {
-    fn of(sleep_word: u64) -> Self {
-        match sleep_word & FOLLOWER {
-            0 => Self::Poller,
-            _ => Self::Follower,
-        }
-    }
-
-    fn increment(self) -> u64 {
-        match self {
-            Self::Poller => 1,
-            Self::Follower => 1 << 32,
-        }
-    }
-
-    fn half(self, doorbell: u64) -> u64 {
-        match self {
-            Self::Poller => doorbell & u64::from(u32::MAX),
-            Self::Follower => doorbell >> 32,
-        }
-    }
-
-    fn futex(self, row: &Region, at: usize) -> &AtomicU32 {
-        match self {
-            Self::Poller => row.futex(at),
-            Self::Follower => row.futex_high(at),
-        }
-    }
-}
-
-fn park_on_futexes(
-    sleeper: Sleeper,
-    doorbells: &[Arc<Doorbell>],
-    counts: &[u64; FUTEXES_MAX],
-    timeout: Option<Duration>,
-) -> bool {
-    let mut waits = [Wait::new(); FUTEXES_MAX];
-    for (wait, (doorbell, count)) in waits.iter_mut().zip(doorbells.iter().zip(counts)) {
-        let futex = sleeper.futex(&doorbell.row, doorbell.at);
-        wait.val = sleeper.half(*count);
-        wait.uaddr = WaitPtr::new(futex.as_ptr().cast::<c_void>());
-        wait.flags = WaitFlags::SIZE_U32;
-    }
-    // Its result (woken, a doorbell changed before, timeout, signal) does not matter: the
-    // doorbells tell.
-    let _ = futex::waitv(
-        &waits[..doorbells.len()],
-        WaitvFlags::empty(),
-        timeout.map(end_of).as_ref(),
-        futex::ClockId::Monotonic,
-    );
-    // Acquire: pairs with the increment in `signal_doorbell`.
-    let mut each = doorbells.iter().zip(counts);
-    each.any(|(it, &count)| sleeper.half(it.row.load(it.at)) != sleeper.half(count))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::shm::descriptor;
-    use std::thread;
-
-    fn sleep_state(futexes: bool) -> SleepState {
-        let event = Arc::new(descriptor::event().expect("an event descriptor"));
-        SleepState::new(Region::heap(DOORBELL_ROW_LEN), event, futexes)
-    }
-
-    /// `waker` as a peer that `sleeper` doorbell by a doorbell.
-    fn wake_target(waker: &SleepState, sleeper: &SleepState, doorbell: u16) -> WakeTarget {
-        sleeper.add_peer(&waker.row, doorbell);
-        let event = sleeper.event.try_clone().expect("a copy");
-        WakeTarget::new(sleeper.row.clone(), event, doorbell)
-    }
-
-    const LONG: Option<Duration> = Some(Duration::from_secs(20));
-
-    #[test]
-    fn a_peer_wakes_a_sleeper_once_an_epoch() {
-        for futexes in [true, false] {
-            let (sleeper, waker) = (sleep_state(futexes), sleep_state(true));
-            let wake_target = wake_target(&waker, &sleeper, 3);
-            for sleeps in 1..=3 {
-                sleeper.announce_sleep(WakeInterest::Data);
-                for _ in 0..2 {
-                    waker.wake_peer(&wake_target, &sleep::fence_before_wake(), |_| true);
-                }
-                assert_eq!(waker.counters.peer_wakes.load(Ordering::Relaxed), sleeps);
-                assert!(sleeper.park(Sleeper::Poller, LONG));
-                sleeper.announce_awake();
-            }
-            waker.wake_peer(&wake_target, &sleep::fence_before_wake(), |_| true);
-            assert_eq!(
-                waker.counters.peer_wakes.load(Ordering::Relaxed),
-                3,
-                "awake"
-            );
-        }
-    }
-
-    #[test]
-    fn a_new_peer_cuts_short_a_sleep_that_does_not_wait_for_its_doorbell() {
-        let (sleeper, waker) = (sleep_state(true), sleep_state(true));
-        thread::scope(|scope| {
-            sleeper.announce_sleep(WakeInterest::Data);
-            let parked = scope.spawn(|| sleeper.park(Sleeper::Poller, LONG));
-            // It probably sleeps by now; if not, it must not fall asleep.
-            thread::sleep(Duration::from_millis(20));
-            wake_target(&waker, &sleeper, 1);
-            assert!(parked.join().expect("no panic"));
-        });
-        sleeper.announce_awake();
-        sleeper.announce_sleep(WakeInterest::Data);
-        wake_target(&waker, &sleeper, 2);
-        // Its own doorbell was signalled.
-        assert!(sleeper.park(Sleeper::Poller, LONG));
-    }
-
-    #[test]
-    fn more_peers_than_futexes_change_sleep_to_the_event_descriptor() {
-        let (sleeper, waker) = (sleep_state(true), sleep_state(true));
-        let mut wake_targets = Vec::new();
-        for doorbell in 1..=FUTEXES_MAX as u16 {
-            wake_targets.push(wake_target(&waker, &sleeper, doorbell));
-            sleeper.announce_sleep(WakeInterest::Data);
-            let by_event = sleeper.word().load(Ordering::Relaxed) & BY_EVENT != 0;
-            assert_eq!(by_event, usize::from(doorbell) == FUTEXES_MAX, "{doorbell}");
-            let last = wake_targets.last().expect("one");
-            waker.wake_peer(last, &sleep::fence_before_wake(), |_| true);
-            assert!(sleeper.park(Sleeper::Poller, LONG), "{doorbell}");
-            sleeper.announce_awake();
-            assert_eq!(sleeper.word().load(Ordering::Relaxed) & (BY_EVENT | 3), 0);
-        }
-        assert!(
-            !sleeper.announce_follower(WakeInterest::Data),
-            "too many doorbells"
-        );
-        sleeper.remove_peer(&waker.row);
-        sleeper.announce_sleep(WakeInterest::Data);
-        assert_eq!(sleeper.word().load(Ordering::Relaxed) & BY_EVENT, 0);
-        assert!(sleeper.announce_follower(WakeInterest::Data));
-    }
-
-    /// Both are parked; only the thread that announced last is woken.
-    #[test]
-    fn the_thread_that_announced_last_is_woken() {
-        let (sleeper, waker) = (sleep_state(true), sleep_state(true));
-        let wake_target = wake_target(&waker, &sleeper, 3);
-        let wake = || waker.wake_peer(&wake_target, &sleep::fence_before_wake(), |_| true);
-        let at_once = Some(Duration::ZERO);
-        sleeper.announce_sleep(WakeInterest::Data);
-        assert!(sleeper.announce_follower(WakeInterest::Data));
-        wake();
-        assert!(!sleeper.park(Sleeper::Poller, at_once));
-        assert!(sleeper.park(Sleeper::Follower, LONG));
-        // The role is handed back: the poller has been parked all the while.
-        assert!(sleeper.announce_follower(WakeInterest::Data));
-        assert!(sleeper.announce_poller(WakeInterest::Data));
-        wake();
-        assert!(!sleeper.park(Sleeper::Follower, at_once));
-        assert!(sleeper.park(Sleeper::Poller, LONG));
-        sleeper.note_doorbells();
-        sleeper.announce_leased();
-        wake();
-        assert!(
-            !sleeper.park(Sleeper::Poller, at_once),
-            "awake to its peers"
-        );
-        assert!(sleeper.has_announced(), "seen under the engine's lock");
-        assert!(sleeper.wake_myself(), "a nudge wakes the poller");
-        assert!(sleeper.park(Sleeper::Poller, LONG));
-    }
-
-    #[test]
-    fn a_poller_that_does_not_wait_for_a_new_peer_is_not_announced() {
-        let (sleeper, waker) = (sleep_state(true), sleep_state(true));
-        sleeper.announce_sleep(WakeInterest::Data);
-        wake_target(&waker, &sleeper, 1);
-        assert!(!sleeper.announce_poller(WakeInterest::Data));
-        assert!(
-            sleeper.park(Sleeper::Poller, LONG),
-            "woken, and notes its doorbells"
-        );
-        sleeper.note_doorbells();
-        assert!(sleeper.announce_poller(WakeInterest::Data));
-    }
-}
+mod tests;

@@ -14,8 +14,9 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 
+use super::doorbell_row::{DOORBELLS, WakeTarget};
 use super::packet::Packet;
-use super::sleep_state::{DOORBELLS, SleepState, WakeTarget};
+use super::sleep_state::SleepState;
 use crate::fabric::FailureCause;
 use crate::fabric::failures::Control;
 use crate::fork::OwnerProcess;
