@@ -248,8 +248,7 @@ impl LocalEndpoints {
     }
 
     /// The participant is in a group: announces what has changed since [`first`](Self::first), and
-    /// makes all endpoints usable but those that cannot be announced, as where a publisher's QoS
-    /// has grown since.
+    /// makes all endpoints usable. Using one that cannot be announced returns the reason.
     pub(crate) fn enter(&self, me: MemberId, session: &Arc<Session>) {
         let mut state = self.state();
         // What was announced meanwhile was told to a group that it has lost.

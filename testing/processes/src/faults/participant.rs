@@ -1,11 +1,11 @@
 //! A participant of `processes faults`, in a process of its own: does what it is told, and says
 //! what it sees.
 
-use std::io::{self, BufRead, IoSlice};
+use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::ExitCode;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
@@ -18,7 +18,7 @@ use super::messages::{Job, Reply, Request, Situation};
 use super::seccomp::Listener;
 use crate::Failure;
 use crate::exchange::Probe;
-use crate::workers::participant::{SAMPLE_OVERHEAD, send};
+use crate::workers::participant::{SAMPLE_OVERHEAD, requests, send};
 
 /// Is a participant, until it is told to end.
 pub(crate) fn work(job: &str) -> ExitCode {
@@ -63,22 +63,6 @@ fn hand_over_listener(job: &Job) -> Result<(), Failure> {
     rustix::net::sendmsg(io::stdin(), &bytes, &mut control, SendFlags::empty())
         .map_err(io::Error::from)?;
     Ok(())
-}
-
-/// The requests, read by a thread: what this thread does between two of them is up to it.
-fn requests() -> Receiver<Request> {
-    let (sender, requests) = channel();
-    std::thread::spawn(move || {
-        for line in io::stdin().lock().lines().map_while(Result::ok) {
-            let Ok(request) = serde_json::from_str(&line) else {
-                return;
-            };
-            if sender.send(request).is_err() {
-                return;
-            }
-        }
-    });
-    requests
 }
 
 fn reply(reply: &Reply) -> Result<(), Failure> {

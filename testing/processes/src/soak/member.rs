@@ -1,9 +1,9 @@
 //! A participant of the run, in a process of its own: it writes and reads all topics, does what it is
 //! asked to, and says how it is.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -15,7 +15,7 @@ use super::messages::{Job, Line, Request, State};
 use super::tally::Tally;
 use crate::exchange::Probe;
 use crate::resources::{Resources, anonymous_kib};
-use crate::workers::participant::send;
+use crate::workers::participant::{requests, send};
 use crate::{Failure, clock};
 
 /// Is a participant, until its standard input ends.
@@ -50,22 +50,6 @@ fn print(line: &Line) {
         .map_err(io::Error::from)
         .and_then(|()| out.write_all(b"\n"))
         .and_then(|()| out.flush());
-}
-
-/// The requests, read by a thread.
-fn requests() -> Receiver<Request> {
-    let (sender, requests) = channel();
-    std::thread::spawn(move || {
-        for line in io::stdin().lock().lines().map_while(Result::ok) {
-            let Ok(request) = serde_json::from_str(&line) else {
-                return;
-            };
-            if sender.send(request).is_err() {
-                return;
-            }
-        }
-    });
-    requests
 }
 
 struct Member<'a> {

@@ -1,7 +1,11 @@
-//! The participant of a worker, and how a sample is sent.
+//! The participant of a worker, how a sample is sent, and how requests are read.
 
+use std::io::{self, BufRead};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use spindle_dds::{DataWriter, DomainParticipant, ParticipantBuilder};
 
 use super::Job;
@@ -42,9 +46,26 @@ pub(crate) fn enable(job: &Job, participant: &DomainParticipant) -> Result<(), F
     participant.enable()?;
     let others = job.participants.saturating_sub(1) as usize;
     while participant.discovered_participants()?.len() < others {
-        std::thread::sleep(POLL_EVERY);
+        thread::sleep(POLL_EVERY);
     }
     Ok(())
+}
+
+/// The requests on standard input, a line of JSON each, read by a thread. They end with the input, or
+/// at a line that is no request.
+pub(crate) fn requests<R: DeserializeOwned + Send + 'static>() -> Receiver<R> {
+    let (sender, requests) = channel();
+    thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            let Ok(request) = serde_json::from_str(&line) else {
+                return;
+            };
+            if sender.send(request).is_err() {
+                return;
+            }
+        }
+    });
+    requests
 }
 
 /// Builds a sample in the ring and publishes it.
