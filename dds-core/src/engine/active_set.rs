@@ -53,12 +53,14 @@
 /// Which subgroups are active, by their indexes in the engine's list.
 #[derive(Debug, Default)]
 pub(crate) struct ActiveSet {
-    /// Number of subgroups: bits at and above it are 0 in all three sets.
+    /// Number of subgroups: bits at and above it are 0 in all sets.
     len: usize,
     /// Bit set of the active subgroups; all others are idle.
     active: Vec<u64>,
     /// Bit set of the idle subgroups that wait for acknowledgements.
     wants_acks: Vec<u64>,
+    /// Bit set of the idle subgroups that wait for releases of their own messages.
+    awaits_release: Vec<u64>,
     /// Bit set of the idle subgroups that are cold. Disjoint from `active`.
     cold: Vec<u64>,
     /// Index after the idle subgroup that was polled last in turn.
@@ -78,6 +80,17 @@ pub(crate) enum Activity {
     Warm,
     /// Idle for long: polled in turn by brief steps.
     Cold,
+    /// Idle, and waits for releases of its own messages.
+    AwaitingRelease,
+}
+
+/// What an idle subgroup waits for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct IdleWaits {
+    /// Acknowledgements, without which it cannot proceed.
+    pub(crate) wants_acks: bool,
+    /// Releases of own messages, whose room comes back with them.
+    pub(crate) awaits_release: bool,
 }
 
 /// Of the steps with progress, one in this many polls an idle subgroup.
@@ -94,7 +107,11 @@ impl ActiveSet {
         {
             *last = (1 << (len % 64)) - 1;
         }
-        for idle in [&mut self.wants_acks, &mut self.cold] {
+        for idle in [
+            &mut self.wants_acks,
+            &mut self.awaits_release,
+            &mut self.cold,
+        ] {
             idle.clear();
             idle.resize(len.div_ceil(64), 0);
         }
@@ -104,13 +121,19 @@ impl ActiveSet {
         let bit = 1 << (at % 64);
         self.active[at / 64] |= bit;
         self.wants_acks[at / 64] &= !bit;
+        self.awaits_release[at / 64] &= !bit;
         self.cold[at / 64] &= !bit;
     }
 
     /// Makes an active subgroup idle and warm.
-    pub(crate) fn set_idle(&mut self, at: usize, wants_acks: bool) {
+    pub(crate) fn set_idle(&mut self, at: usize, waits: IdleWaits) {
         self.active[at / 64] &= !(1 << (at % 64));
-        self.wants_acks[at / 64] |= u64::from(wants_acks) << (at % 64);
+        self.wants_acks[at / 64] |= u64::from(waits.wants_acks) << (at % 64);
+        self.awaits_release[at / 64] |= u64::from(waits.awaits_release) << (at % 64);
+    }
+
+    pub(crate) fn is_idle(&self, at: usize) -> bool {
+        self.active[at / 64] >> (at % 64) & 1 == 0
     }
 
     /// Makes a warm subgroup cold.
@@ -149,6 +172,7 @@ impl ActiveSet {
                 Activity::Idle => !active,
                 Activity::Warm => !(active | cold),
                 Activity::Cold => cold,
+                Activity::AwaitingRelease => self.awaits_release[at / 64],
             };
             let left = bits >> (at % 64);
             if left != 0 {
@@ -165,6 +189,15 @@ impl ActiveSet {
 mod tests {
     use super::*;
 
+    const NOTHING: IdleWaits = IdleWaits {
+        wants_acks: false,
+        awaits_release: false,
+    };
+    const BOTH: IdleWaits = IdleWaits {
+        wants_acks: true,
+        awaits_release: true,
+    };
+
     fn all(set: &ActiveSet, activity: Activity) -> Vec<usize> {
         let first = set.next(0, activity);
         std::iter::successors(first, |at| set.next(at + 1, activity)).collect()
@@ -178,7 +211,7 @@ mod tests {
             assert_eq!(all(&set, Activity::Active), (0..len).collect::<Vec<_>>());
             assert_eq!(all(&set, Activity::Idle), []);
             let idle: Vec<_> = (0..len).filter(|at| at % 3 != 1).collect();
-            idle.iter().for_each(|&at| set.set_idle(at, false));
+            idle.iter().for_each(|&at| set.set_idle(at, NOTHING));
             assert_eq!(all(&set, Activity::Idle), idle);
             assert_eq!(all(&set, Activity::Warm), idle);
             assert_eq!(all(&set, Activity::Active).len() + idle.len(), len);
@@ -188,7 +221,7 @@ mod tests {
             assert_eq!(all(&set, Activity::Warm), warm);
             assert_eq!(all(&set, Activity::Cold), cold);
             cold.iter().for_each(|&at| set.set_active(at));
-            cold.iter().for_each(|&at| set.set_idle(at, false));
+            cold.iter().for_each(|&at| set.set_idle(at, NOTHING));
             assert_eq!(all(&set, Activity::Warm), idle, "idle again is warm");
         }
     }
@@ -199,7 +232,7 @@ mod tests {
             let mut set = ActiveSet::default();
             set.reset(len);
             for at in 0..len {
-                set.set_idle(at, false);
+                set.set_idle(at, NOTHING);
                 set.set_cold(at);
             }
             let polled: Vec<_> = (0..2 * len)
@@ -215,8 +248,8 @@ mod tests {
         let mut set = ActiveSet::default();
         set.reset(70);
         assert_eq!(set.next_in_turn(Activity::Idle), None);
-        set.set_idle(69, false);
-        set.set_idle(3, false);
+        set.set_idle(69, NOTHING);
+        set.set_idle(3, NOTHING);
         let turns = [0; 3].map(|_| set.next_in_turn(Activity::Idle));
         assert_eq!(turns, [Some(3), Some(69), Some(3)]);
         assert_eq!(set.next_in_turn(Activity::Cold), None);
@@ -236,10 +269,13 @@ mod tests {
     fn an_active_subgroup_is_not_counted_as_waiting_for_acks() {
         let mut set = ActiveSet::default();
         set.reset(70);
-        set.set_idle(69, true);
-        set.set_idle(3, false);
+        set.set_idle(69, BOTH);
+        set.set_idle(3, NOTHING);
         assert!(set.wants_acks());
+        assert_eq!(all(&set, Activity::AwaitingRelease), [69]);
+        assert!(set.is_idle(3) && set.is_idle(69) && !set.is_idle(4));
         set.set_active(69);
+        assert_eq!(all(&set, Activity::AwaitingRelease), []);
         assert!(!set.wants_acks());
         assert_eq!(all(&set, Activity::Idle), [3]);
     }
