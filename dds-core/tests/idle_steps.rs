@@ -159,7 +159,11 @@ impl World {
             };
             let own = network.open(&[(NodeId(rank.index()), FABRIC_AREA)]);
             let own = counted(network.fabric(own, Rank(0)));
-            let of_last = if is_last { delivered.clone() } else { Arc::default() };
+            let of_last = if is_last {
+                delivered.clone()
+            } else {
+                Arc::default()
+            };
             let engine = Engine::new(own, EngineConfig::SPINDLE, Counting(of_last));
             let parts = segments.iter().map(|at| counted(network.fabric(*at, rank)));
             let control = Counted {

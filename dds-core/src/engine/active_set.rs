@@ -6,7 +6,7 @@
 //! samples). So a subgroup in which a few consecutive passes changed nothing becomes *idle*: the
 //! engine records the words on which it depends with their values, and a step compares those
 //! words instead. For an idle subgroup with nothing in flight that is one guard per ring of each
-//! other sender. Even this comparison is not made for all idle subgroups at each step: see below.
+//! other sender. Even this comparison is made only where there is news.
 //!
 //! ```text
 //!   active --passes that change nothing--> set the idle flag, fence, record the words,
@@ -15,40 +15,46 @@
 //!     |                                                          |
 //!     |                                    many polls in vain: idle, cold
 //!     |
-//!     +--- a recorded word differs:   found by a full step that changed nothing else;
-//!     |                               by a brief step if it is warm, or its turn has come
+//!     +--- a recorded word differs:   found by a step that changed nothing else, where the
+//!     |                               fabric knows of the news; where it does not, by a full
+//!     |                               step, or a brief one if it is warm, or its turn has come
 //!     +--- a thread left work:        found by every step
 //!     +--- changed by the engine's owner (published, wedged, fenced, ...)
 //! ```
 //!
-//! *Cost of idle subgroups.* A thread that steps in a loop, because it spins or has enough to do,
+//! *Where there is news.* Each recorded word is on a cache line and a page of its own: with 60
+//! topics in ten processes there are some 540, and a thread takes two full steps before it sleeps.
+//! So a step asks the fabric first ([`Fabric::news`]): with shared memory a participant counts its
+//! batches of pushes in one place, with the bucket of the segment of each, and a peer reads one
+//! cache line for each participant. A step polls the idle subgroups in the buckets that are named.
+//! Threads that acknowledge count by themselves, as they do not own the engine; for their count, the
+//! idle subgroups are polled that wait for releases. A step that changed something asks once in
+//! [`STEPS_PER_POLL`] steps, all others ask each time. A member with many busy subgroups polls
+//! nothing in vain: those are active, and evaluated anyway. What a look finds is polled in the same
+//! step, since no later look finds it again. A subgroup that goes idle after a look has recorded its
+//! words after it, with all that the look could have found.
+//!
+//! *Where it is not known* (a peer writes by RDMA, which no thread here sees), words are compared.
+//! A thread that steps in a loop, because it spins or has enough to do,
 //! takes brief steps ([`Engine::step_briefly`]). A brief step that changed nothing polls all warm
 //! subgroups, where a message is likely, as there was one lately, and one cold subgroup, the next
 //! one each time. A step that changed something polls an idle subgroup once every
-//! [`STEPS_PER_POLL`] steps: each word polled is on a cache line and a page of its own. (With
-//! four processes on two cores, one busy subgroup and 49 idle ones, polls took 5 % of all
-//! processor time when each step made one, and cold subgroups were polled in pairs.) So the cost
-//! of a step does not grow with the number of idle subgroups. What grows is the number of steps
-//! until a change in one of them is found while this participant is awake. Only a thread that is
-//! about to sleep, which costs far more, takes a full step.
-//!
-//! *Why senders do not raise a word in each row with every push.* A member with many busy
-//! subgroups would find it raised at each poll, and would compare all words anyway. A word that
-//! is raised only for subgroups that are idle at a receiver needs another word by which members
-//! announce their idle subgroups, and an answer before the announcement counts. The word would
-//! be in another segment than the subgroup's, would cost a push or a cache line per batch, and
-//! would be raised by acknowledging threads that do not own the engine. Comparing local words
-//! needs nothing of the fabric beyond F1 to F7.
+//! [`STEPS_PER_POLL`] steps. (With four processes on two cores, one busy subgroup and 49 idle ones,
+//! polls took 5 % of all processor time when each step made one, and cold subgroups were polled in
+//! pairs.) So the cost of a brief step does not grow with the number of idle subgroups. What grows is
+//! the number of steps until a change in one of them is found while this participant is awake. Only
+//! a thread that is about to sleep, which costs far more, takes a full step, which polls all.
 //!
 //! *No change is missed.* A full step that reports no progress has compared all recorded words of
-//! all idle subgroups, so the second step of a thread that goes to sleep covers all subgroups.
-//! The words are recorded before the last pass: a change that this pass did not see is a
+//! all idle subgroups, but for those of which the fabric says that they are as they were at an
+//! earlier look: so the second step of a thread that goes to sleep covers all subgroups. The words are recorded before the last pass: a change that this pass did not see is a
 //! difference. A thread of this participant leaves its work, fences (every nudge does), and reads
 //! the idle flag; the engine sets the flag, fences, and looks for work in one more pass. Either
 //! the thread sees the flag and reports its work, or that pass sees the work (checked by a loom
 //! model).
 //!
 //! [`Engine::step_briefly`]: crate::Engine::step_briefly
+//! [`Fabric::news`]: spindle_dds_transport::Fabric::news
 
 /// Which subgroups are active, by their indexes in the engine's list.
 #[derive(Debug, Default)]

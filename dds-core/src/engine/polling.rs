@@ -38,7 +38,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         {
             return;
         }
-        // After the active subgroups: one that has become idle among them is idle for this look.
+        // Only where all that is found is polled: no later look finds it again.
         match participant.own.news(&mut self.news.seen) {
             Some(news) => self.poll_with_news(participant, &news, progress),
             None if has_changed => self.poll_in_turn(participant, Activity::Idle, progress),
