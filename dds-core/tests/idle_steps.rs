@@ -103,6 +103,10 @@ impl<F: Fabric> Sink<F> for Counting {
     fn batch_end(&mut self) {}
 
     fn event(&mut self, _: EngineEvent) {}
+
+    fn is_reading(&self, _: SubgroupId) -> bool {
+        true
+    }
 }
 
 /// Members that all send in all subgroups, at rest.
