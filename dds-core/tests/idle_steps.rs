@@ -19,7 +19,7 @@ use spindle_dds_transport::{
 const MEMBERS: u16 = 10;
 
 /// More steps than it takes until all subgroups are idle.
-const STEPS: usize = 40;
+const STEPS: usize = 20;
 
 /// A fabric that counts how often rows of others are looked at, but for control segments.
 struct Counted {
