@@ -249,3 +249,23 @@ fn a_step_finds_the_one_subgroup_that_has_news() {
         assert_eq!(world.looks_of_a_step(), (0, false));
     }
 }
+
+/// A step that delivers in one subgroup does not always look elsewhere. What comes meanwhile in
+/// another one is found by a later step, though no member tells of it again.
+#[test]
+fn news_that_come_beside_other_progress_are_found() {
+    let world = World::at_rest(12, true);
+    let last = world.engines.last().expect("members");
+    for round in 0..6 {
+        let (busy, quiet) = (round % 2, 6 + round);
+        // It becomes active, so that the next message there is progress of the next step.
+        world.publish(busy);
+        last.step(0);
+        world.publish(busy);
+        world.publish(quiet);
+        while last.step(0).is_some_and(|step| step.progress) {}
+        let received = last.has_received(SubgroupId(quiet), 0);
+        assert_eq!(received, Some(true), "round {round}");
+        world.rest();
+    }
+}
