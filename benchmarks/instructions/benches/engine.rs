@@ -245,121 +245,6 @@ fn last_step(world: Box<World>) -> Box<World> {
     world
 }
 
-/// Members that all read, of which the first ones send, and a message of sender 0 that the last
-/// member is to find: by its first step, as no other member has stepped since, or only after all
-/// others have received it and said so, so that it delivers it.
-struct Crowd {
-    nodes: Vec<Node>,
-    subgroup: Arc<SubgroupHandle<HybridSegment>>,
-    class: DeliveryClass,
-    _stations: Vec<Station>,
-}
-
-impl Crowd {
-    fn new(senders: u16, class: DeliveryClass) -> Box<Self> {
-        let ring = Some(RingSpec {
-            messages: 1024,
-            bytes: 1 << 17,
-        });
-        let mut rings = [None; 2];
-        rings[class as usize] = ring;
-        let spec = SubgroupSpec {
-            members: (0..=senders).map(Rank).collect(),
-            senders: (0..senders)
-                .map(|rank| SenderSpec {
-                    rank: Rank(rank),
-                    rings,
-                })
-                .collect(),
-            ..subgroup(SUBGROUP)
-        };
-        let members = vec![0; usize::from(senders) + 1];
-        let (stations, nodes) = stations::engines(&members, &[spec], |_| Touch { reading: true });
-        let subgroup = nodes.first().and_then(|it| it.handle().subgroup(SUBGROUP));
-        let crowd = Box::new(Self {
-            nodes,
-            subgroup: subgroup.expect("a subgroup"),
-            class,
-            _stations: stations,
-        });
-        // More rounds than the ring has messages.
-        for _ in 0..1100 {
-            crowd.publish();
-            while crowd.step_all() {}
-        }
-        crowd
-    }
-
-    fn publish(&self) {
-        let mut claim = self.subgroup.claim(self.class, 128).expect("room");
-        let sent = self.nodes[0].send(&mut claim, 128, &META);
-        sent.expect("a commit");
-    }
-
-    fn step_all(&self) -> bool {
-        let step = |node: &Node| node.step(0).is_some_and(|step| step.progress);
-        self.nodes.iter().fold(false, |any, node| step(node) | any)
-    }
-
-    fn last(&self) -> &Node {
-        self.nodes.last().expect("members")
-    }
-}
-
-fn unordered_news(senders: u16) -> Box<Crowd> {
-    let crowd = Crowd::new(senders, DeliveryClass::Unordered);
-    crowd.publish();
-    crowd
-}
-
-fn ordered_news(senders: u16) -> Box<Crowd> {
-    let crowd = Crowd::new(senders, DeliveryClass::Ordered);
-    crowd.publish();
-    crowd
-}
-
-fn all_but_one_null(senders: u16) -> Box<Crowd> {
-    let crowd = ordered_news(senders);
-    let (last, others) = crowd.nodes.split_last().expect("members");
-    for (at, node) in (1..).zip(others) {
-        node.step(0);
-        if at < others.len() {
-            last.step(0);
-        }
-    }
-    crowd
-}
-
-// One sender has a message, which is delivered at once.
-#[library_benchmark]
-#[bench::senders_1(args = (1), setup = unordered_news)]
-#[bench::senders_2(args = (2), setup = unordered_news)]
-#[bench::senders_10(args = (10), setup = unordered_news)]
-fn unordered_step(crowd: Box<Crowd>) -> Box<Crowd> {
-    crowd.last().step(0);
-    crowd
-}
-
-// One sender has a message. It is delivered at once if there is no other sender.
-#[library_benchmark]
-#[bench::senders_1(args = (1), setup = ordered_news)]
-#[bench::senders_2(args = (2), setup = ordered_news)]
-#[bench::senders_10(args = (10), setup = ordered_news)]
-fn ordered_step(crowd: Box<Crowd>) -> Box<Crowd> {
-    crowd.last().step(0);
-    crowd
-}
-
-// One sender has a null, the last one that a message waits for.
-#[library_benchmark]
-#[bench::senders_1(args = (1), setup = all_but_one_null)]
-#[bench::senders_2(args = (2), setup = all_but_one_null)]
-#[bench::senders_10(args = (10), setup = all_but_one_null)]
-fn ordered_delivery(crowd: Box<Crowd>) -> Box<Crowd> {
-    crowd.last().step(0);
-    crowd
-}
-
 /// Which routine of libc copies memory depends on the processor: here it is the same.
 const HWCAPS: &str =
     "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-AVX_Fast_Unaligned_Load,-ERMS,-FSRM,-SSSE3";
@@ -367,17 +252,7 @@ const HWCAPS: &str =
 library_benchmark_group!(
     name = engine,
     benchmarks = [
-        publish,
-        publish_64,
-        deliver,
-        deliver_64,
-        settle_64,
-        idle_step,
-        rest_step,
-        last_step,
-        unordered_step,
-        ordered_step,
-        ordered_delivery
+        publish, publish_64, deliver, deliver_64, settle_64, idle_step, rest_step, last_step
     ]
 );
 

@@ -42,6 +42,7 @@ pub(crate) mod sent;
 pub(crate) mod shared;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod watch;
 
 use std::sync::Arc;
 
@@ -63,6 +64,7 @@ use crate::subgroup::layout::{Columns, SegmentLayout};
 use crate::subgroup::outgoing::{Outgoing, WriterSeqs};
 use crate::subgroup::pushes::Pushes;
 use crate::subgroup::receive_cursor::{ProtocolViolation, ReceiveCursor, ReceivedHeaders};
+use crate::subgroup::watch::Watch;
 
 /// The engine's side of one subgroup epoch. Arrays of two are indexed by delivery class.
 pub(crate) struct SubgroupState<F> {
@@ -102,10 +104,9 @@ pub(crate) struct SubgroupState<F> {
     digest: Digest,
     /// Whether this member has announced that it is ready for messages.
     is_ready: bool,
-    /// By class and sender: the passed count at the last release.
-    accounted: [Vec<u64>; 2],
     /// By class and sender: the `released` value that was last pushed to the others.
-    released_told: [Vec<u64>; 2],
+    released_told: Vec<u64>,
+    watch: Watch,
     idle: idle::IdleState,
     /// Real messages delivered, and the bytes of their payload.
     delivered: (u64, u64),
@@ -127,6 +128,7 @@ enum Phase {
     Frozen,
 }
 
+#[derive(Debug)]
 struct Member {
     columns: Columns,
     /// Its acknowledgement as last read; it only rises.
@@ -138,6 +140,7 @@ struct Member {
     fenced: bool,
 }
 
+#[derive(Debug)]
 struct Sender {
     /// Its rank in the epoch.
     rank: Rank,
@@ -243,11 +246,13 @@ impl<F: Fabric> SubgroupState<F> {
             compared: 0,
             fenced: false,
         };
+        let members: Vec<Member> = places().map(member).collect();
         Self {
             phase: Phase::Open,
             others: places().filter(|place| *place != me).collect(),
             peers: spec.members.len() - 1,
-            members: places().map(member).collect(),
+            watch: Watch::new(me, &members, &senders),
+            members,
             ordered: (0..senders.len())
                 .filter(|&at| senders[at].receive_cursors[0].is_some())
                 .collect(),
@@ -260,8 +265,7 @@ impl<F: Fabric> SubgroupState<F> {
             null_target: 0,
             digest: Digest::new(spec.epoch, spec.subgroup.0),
             is_ready: false,
-            accounted: [vec![0; senders.len()], vec![0; senders.len()]],
-            released_told: [vec![0; senders.len()], vec![0; senders.len()]],
+            released_told: vec![0; 2 * senders.len()],
             idle: idle::IdleState::default(),
             delivered: (0, 0),
             reported: 0,
@@ -347,6 +351,8 @@ impl<F: Fabric> SubgroupState<F> {
         progress.stable = self.find_stable(handle)?;
         progress.any |= self.deliver_ordered(handle, context);
         progress.any |= self.deliver_unordered(handle, context);
+        #[cfg(debug_assertions)]
+        self.check_watch(handle);
         self.compare_digests(handle)
     }
 
