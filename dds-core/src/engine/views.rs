@@ -18,7 +18,7 @@ use spindle_dds_transport::{Fabric, Rank};
 
 use crate::engine::handle::Participant;
 use crate::engine::subgroups::Subgroups;
-use crate::engine::{Engine, State, StepScope};
+use crate::engine::{Engine, State};
 use crate::ids::SubgroupId;
 use crate::membership::{
     Action, DetectorFigures, Finish, MemberId, Membership, OpenRequest, OutReason, Pace, Refusal,
@@ -223,15 +223,16 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
 }
 
 impl<F: Fabric, S: Sink<F>> State<F, S> {
-    /// The membership's part of a step. Returns whether anything changed, and the time of the next
-    /// step in nanoseconds.
+    /// The membership's part of a step. A few steps in a row may skip it: brief ones, and those in
+    /// which a subgroup has changed, after which a thread that is about to sleep takes another step.
+    /// Returns whether anything changed, and the time of the next step in nanoseconds.
     pub(crate) fn step_views(
         &mut self,
         participant: &Participant<F>,
         now: u64,
-        scope: StepScope,
+        may_skip: bool,
     ) -> (bool, u64) {
-        if scope == StepScope::Brief
+        if may_skip
             && let Some(views) = &mut self.views
             && let Phase::In(membership) = &mut views.phase
             && membership.may_skip_step()

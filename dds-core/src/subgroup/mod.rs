@@ -404,13 +404,11 @@ impl<F: Fabric> SubgroupState<F> {
 
     /// Whether acknowledgements of others would allow a delivery that is waited for.
     pub(crate) fn wants_acks<S: Sink<F>>(&self, sink: &S) -> bool {
-        let me = self.handle.fabric.me();
+        let [ordered, unordered] = self.watch.waiting;
+        let mut waiting = ordered.union(unordered).iter();
+        let mine = self.handle.mine;
         self.phase == Phase::Open
-            && self.senders.iter().any(|sender| {
-                let is_urgent = sender.rank != me || self.wants_own_messages(sink);
-                let mut receive_cursors = sender.receive_cursors.iter().flatten();
-                is_urgent && receive_cursors.any(|cursor| cursor.waiting() > 0)
-            })
+            && waiting.any(|at| Some(at) != mine || self.wants_own_messages(sink))
     }
 
     /// Like [`wants_acks`](Self::wants_acks), for one class of own messages, from their publication

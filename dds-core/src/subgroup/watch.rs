@@ -223,6 +223,12 @@ impl SenderSet {
         self.0.iter().fold(0, |any, word| any | word) == 0
     }
 
+    /// The senders that are in either set.
+    #[inline]
+    pub(super) fn union(self, other: Self) -> Self {
+        Self(core::array::from_fn(|at| self.0[at] | other.0[at]))
+    }
+
     /// Empties the set and returns what was in it.
     #[inline]
     pub(super) fn take(&mut self) -> Self {
