@@ -62,7 +62,7 @@ pub use fabric::{
     FABRIC_AREA, Fabric, FabricCounters, FailureCause, MessagePush, Park, ParkSlots, PeerFailure,
     Sleeper, WakeInterest,
 };
-pub use memory::{Region, Words};
+pub use memory::{Region, RowWord, Words};
 pub use rdma::{BATCH_CLASSES, CHAIN_CLASSES, RdmaCounters, RdmaOptions};
 pub use sleep::poller_role;
 pub use station::error::StationError;

@@ -329,7 +329,10 @@ impl<F: Fabric> SubgroupState<F> {
             }
         }
         // Another thread may also have released since the last step.
-        let (row, first) = (fabric.row(fabric.me()), handle.columns.released(0, 0));
+        let (row, first) = (
+            fabric.row(fabric.me()),
+            handle.columns.released(self.told_classes.start, 0),
+        );
         let mut changed = false;
         let words = row.word_groups::<1>(first, self.released_told.len());
         for (word, told) in words.zip(&mut self.released_told) {

@@ -44,6 +44,7 @@ pub(crate) mod shared;
 mod tests;
 mod watch;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
@@ -104,8 +105,11 @@ pub(crate) struct SubgroupState<F> {
     digest: Digest,
     /// Whether this member has announced that it is ready for messages.
     is_ready: bool,
-    /// By class and sender: the `released` value that was last pushed to the others.
+    /// By class and sender: the `released` value that was last pushed to the others. Only for
+    /// `told_classes`.
     released_told: Vec<u64>,
+    /// The classes of which there is any ring.
+    told_classes: Range<usize>,
     watch: Watch,
     idle: idle::IdleState,
     /// Real messages delivered, and the bytes of their payload.
@@ -247,11 +251,13 @@ impl<F: Fabric> SubgroupState<F> {
             fenced: false,
         };
         let members: Vec<Member> = places().map(member).collect();
+        let has = |class: usize| senders.iter().any(|it| it.receive_cursors[class].is_some());
+        let told_classes = usize::from(!has(0))..1 + usize::from(has(1));
         Self {
             phase: Phase::Open,
             others: places().filter(|place| *place != me).collect(),
             peers: spec.members.len() - 1,
-            watch: Watch::new(me, &members, &senders),
+            watch: Watch::new(&handle.fabric, &members, &senders),
             members,
             ordered: (0..senders.len())
                 .filter(|&at| senders[at].receive_cursors[0].is_some())
@@ -265,7 +271,8 @@ impl<F: Fabric> SubgroupState<F> {
             null_target: 0,
             digest: Digest::new(spec.epoch, spec.subgroup.0),
             is_ready: false,
-            released_told: vec![0; 2 * senders.len()],
+            released_told: vec![0; told_classes.len() * senders.len()],
+            told_classes,
             idle: idle::IdleState::default(),
             delivered: (0, 0),
             reported: 0,

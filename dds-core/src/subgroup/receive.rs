@@ -27,12 +27,12 @@ impl<F: Fabric> SubgroupState<F> {
         let limit = if all { u64::MAX } else { 1 };
         let (mut taken, mut any) = (0, false);
         let (mut reach, mut from) = (0, 0);
-        while let Some(at) = self.watch.next_guard(&handle.fabric, from) {
-            let Guard { sender, class, .. } = self.watch.guards[at];
-            let ring = (usize::from(sender), class);
-            let received = self.receive_ring(handle, ring, limit, &mut reach);
+        while let Some(at) = self.watch.next_guard(from) {
+            let Guard { sender, class, .. } = &self.watch.guards[at];
+            let (sender, class) = (usize::from(*sender), *class);
+            let received = self.receive_ring(handle, (sender, class), limit, &mut reach);
             // Less than the guard if not all of it has been followed.
-            let cursor = &self.senders[ring.0].receive_cursors[class.index()];
+            let cursor = &self.senders[sender].receive_cursors[class.index()];
             self.watch.guards[at].seen.value = cursor.as_ref().map_or(0, ReceiveCursor::count);
             if let Some(messages) = received? {
                 taken += messages;
@@ -340,7 +340,7 @@ impl<F: Fabric> SubgroupState<F> {
     /// message.
     pub(super) fn find_stable(&mut self, handle: &SubgroupHandle<F>) -> Result<bool, MemberFault> {
         let mut from = 0;
-        while let Some(at) = self.watch.next_ack(&handle.fabric, from) {
+        while let Some(at) = self.watch.next_ack(from) {
             let noted = self.note_acknowledgement(handle, self.watch.acks[at].place)?;
             self.watch.acks[at].value = noted;
             from = at + 1;
@@ -379,21 +379,23 @@ impl<F: Fabric> SubgroupState<F> {
             return received_num;
         }
         // It has received what it has sent itself.
-        let cursor = |order: u64| {
-            let sender = &self.senders[self.ordered[order as usize]];
+        let cursor = |at: usize| {
+            let sender = &self.senders[at];
             let cursor = sender.receive_cursors[0].as_ref();
             cursor.filter(|_| sender.rank != place)
         };
         // Usually it lacks exactly the next message, and no other count need be read.
         let (next, order) = (received_num / n, received_num % n);
-        if cursor(order).and_then(|cursor| cursor.first_from(next)) == Some(next) {
+        let at = self.ordered[order as usize];
+        if cursor(at).and_then(|cursor| cursor.first_from(next)) == Some(next) {
             return received_num;
         }
         let row = handle.fabric.row(place);
-        let lacks = (0..n).zip(&self.ordered).filter_map(|(order, &at)| {
-            let cursor = cursor(order)?;
+        // Of others no real message is undelivered here.
+        let lacks = self.watch.waiting[0].iter().filter_map(|at| {
+            let cursor = cursor(at)?;
             let received = row.load(member.columns.received(at));
-            Some(cursor.first_from(received)? * n + order)
+            Some(cursor.first_from(received)? * n + self.senders[at].order)
         });
         lacks.min().unwrap_or(end).max(received_num)
     }

@@ -15,7 +15,7 @@
 //! - A least value is at most what its holder has now, and what all others had when it was taken;
 //!   counts only rise.
 
-use spindle_dds_transport::{Fabric, MEMBERS_MAX, Rank};
+use spindle_dds_transport::{Fabric, MEMBERS_MAX, Rank, RowWord};
 
 #[cfg(debug_assertions)]
 use super::SubgroupState;
@@ -54,22 +54,30 @@ pub(super) struct Watch {
 }
 
 /// A word of another member's row, and the value that was evaluated last.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct SeenWord {
-    pub(super) place: Rank,
-    pub(super) word: usize,
+    word: RowWord,
     pub(super) value: u64,
+    pub(super) place: Rank,
 }
 
 impl SeenWord {
+    fn new<F: Fabric>(fabric: &F, place: Rank, word: usize) -> Self {
+        Self {
+            word: fabric.row(place).row_word(word),
+            value: 0,
+            place,
+        }
+    }
+
     #[inline]
-    fn differs<F: Fabric>(&self, fabric: &F) -> bool {
-        fabric.row(self.place).load(self.word) != self.value
+    fn differs(&self) -> bool {
+        self.word.load() != self.value
     }
 }
 
 /// The guard of a ring.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Guard {
     pub(super) seen: SeenWord,
     /// Index of the sender in the epoch's `senders`.
@@ -124,18 +132,14 @@ impl Reach {
 }
 
 impl Watch {
-    pub(super) fn new(me: Rank, members: &[Member], senders: &[Sender]) -> Self {
+    pub(super) fn new<F: Fabric>(fabric: &F, members: &[Member], senders: &[Sender]) -> Self {
+        let me = fabric.me();
         let others = || (0..).zip(senders).filter(|(_, sender)| sender.rank != me);
         let guards = others().flat_map(|(at, sender)| {
             DeliveryClass::BOTH.into_iter().filter_map(move |class| {
                 let cursor = sender.receive_cursors[class.index()].as_ref()?;
-                let seen = SeenWord {
-                    place: sender.rank,
-                    word: cursor.guard(),
-                    value: 0,
-                };
                 Some(Guard {
-                    seen,
+                    seen: SeenWord::new(fabric, sender.rank, cursor.guard()),
                     sender: at,
                     class,
                 })
@@ -147,11 +151,7 @@ impl Watch {
         Self {
             guards: guards.collect(),
             acks: acks
-                .map(|(place, member)| SeenWord {
-                    place,
-                    word: member.columns.received_num,
-                    value: 0,
-                })
+                .map(|(place, member)| SeenWord::new(fabric, place, member.columns.received_num))
                 .collect(),
             // The first acknowledgement says that nothing has been received.
             unacknowledged: ordered().map(|(at, _)| at).collect(),
@@ -175,17 +175,17 @@ impl Watch {
 
     /// The first guard from index `from` on that has changed.
     #[inline]
-    pub(super) fn next_guard<F: Fabric>(&self, fabric: &F, from: usize) -> Option<usize> {
+    pub(super) fn next_guard(&self, from: usize) -> Option<usize> {
         let guards = self.guards.get(from..)?;
-        let at = guards.iter().position(|it| it.seen.differs(fabric))?;
+        let at = guards.iter().position(|it| it.seen.differs())?;
         Some(from + at)
     }
 
     /// The same of the acknowledgements.
     #[inline]
-    pub(super) fn next_ack<F: Fabric>(&self, fabric: &F, from: usize) -> Option<usize> {
+    pub(super) fn next_ack(&self, from: usize) -> Option<usize> {
         let acks = self.acks.get(from..)?;
-        let at = acks.iter().position(|it| it.differs(fabric))?;
+        let at = acks.iter().position(SeenWord::differs)?;
         Some(from + at)
     }
 
