@@ -370,28 +370,42 @@ impl<const ENTRIES: usize> Newsroom<ENTRIES> {
     }
 }
 
-/// A process that looks only at what the news names finds the last value of each word.
-fn find_all_by_the_news<const ENTRIES: usize>(pushes: &'static [(u8, u64)], last: [u64; 2]) {
+/// A process that looks only at what the news name is not left asleep.
+#[test]
+fn what_is_news_is_found_by_a_sleeper() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
-    model.check(move || {
-        let room = Newsroom::<ENTRIES>::new();
+    model.check(|| {
+        let room = Newsroom::<4>::new();
         let pusher = Arc::clone(&room);
-        let push = move || pushes.iter().for_each(|it| pusher.push(it.0, it.1));
-        let thread = thread::spawn(push);
-        room.sleep_until(last);
+        let thread = thread::spawn(move || {
+            pusher.push(0, 1);
+            pusher.push(1, 2);
+        });
+        room.sleep_until([1, 2]);
         thread.join().expect("no panic");
     });
 }
 
-#[test]
-fn what_is_news_is_found_by_a_sleeper() {
-    find_all_by_the_news::<4>(&[(0, 1), (1, 2)], [1, 2]);
-}
-
+/// A process that is awake looks while the log has room for two entries, and three are made.
 #[test]
 fn news_are_found_though_their_log_is_overwritten() {
-    find_all_by_the_news::<2>(&[(1, 1), (0, 2), (0, 3)], [3, 1]);
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let room = Newsroom::<2>::new();
+        let pusher = Arc::clone(&room);
+        let thread = thread::spawn(move || {
+            pusher.push(1, 1);
+            pusher.push(0, 2);
+            pusher.push(0, 3);
+        });
+        let mut reader = Reader::default();
+        room.look(&mut reader);
+        thread.join().expect("no panic");
+        room.look(&mut reader);
+        assert_eq!(reader.values, [3, 1]);
+    });
 }
 
 /// The fence is needed: without it loom finds a sleeper that is never woken.

@@ -237,18 +237,11 @@ impl Region {
             self.len
         );
         // SAFETY: in bounds by the assertion above.
-        let word = unsafe { self.base.add(at) };
-        // SAFETY: in bounds by the assertion above.
         let bytes = unsafe { self.base.add(at + 8) };
-        // SAFETY: as in `word`. The bytes are mapped as long as `self` lives and accessed
-        // atomically only, without write permission by relaxed loads; an `AtomicU8` has the
-        // layout of a byte.
-        unsafe {
-            (
-                AtomicU64::from_ptr(word.cast().as_ptr()),
-                bytes.cast::<[AtomicU8; N]>().as_ref(),
-            )
-        }
+        // SAFETY: mapped as long as `self` lives, and accessed atomically only, without write
+        // permission by relaxed loads. An `AtomicU8` has the layout of a byte.
+        let bytes = unsafe { bytes.cast::<[AtomicU8; N]>().as_ref() };
+        (self.word(at), bytes)
     }
 
     /// The low half of a word, as an address for the kernel to wait on. This process reads

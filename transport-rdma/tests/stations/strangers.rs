@@ -127,7 +127,7 @@ fn another_version_is_refused_and_both_are_named() {
     let text = String::from_utf8_lossy(&answer);
     assert!(answer.starts_with(b"SPST"), "{text}");
     assert!(
-        text.contains("version 9") && text.contains("station 3"),
+        text.contains("version 9") && text.contains("station 4"),
         "{text}"
     );
     assert_eq!(hear(&stranger), b"", "and closed");
