@@ -385,6 +385,12 @@ fn scale() {
     assert_eq!(ours["contender"], "spindle");
     for group in [
         "views",
+        "epochs",
+        "control_pushes",
+        "control_pushed_bytes",
+        "packets",
+        "packet_bytes",
+        "rows",
         "subgroup_pushes",
         "subgroup_pushed_bytes",
         "close_s",

@@ -86,9 +86,7 @@ impl ControlThread {
         let first = self.view.clone();
         let mut flow = self.go_on(session, &first, self.digest);
         while flow.is_continue() && !session.is_stopping() {
-            for update in self.local_endpoints.take_updates() {
-                session.engine().request(Request::Update(update));
-            }
+            self.request_updates(session);
             flow = match session.control_queue().take() {
                 Some(ControlEvent::Prepare(preparation)) => {
                     self.prepare_ahead(session, &preparation);
@@ -153,6 +151,13 @@ impl ControlThread {
         session.stop_if_over();
     }
 
+    /// Requests what has changed, of all endpoints at once.
+    fn request_updates(&self, session: &Session) {
+        for update in self.local_endpoints.take_updates() {
+            session.engine().request(Request::Update(update));
+        }
+    }
+
     // From view to view.
 
     /// Records a decision by compare-and-set in the domain's record: a member of this host that
@@ -194,6 +199,8 @@ impl ControlThread {
         let segments = noted.and_then(|()| self.segments(next, self.preparation));
         let installed = segments.and_then(|segments| {
             session.prepare(self.announcements.read(next, &self.local_endpoints));
+            // What came while the view was prepared is there when it begins: the next one has it all.
+            self.request_updates(session);
             let installed = session.engine().install(PreparedView {
                 view: next.clone(),
                 control: segments.control,
