@@ -149,9 +149,8 @@ impl ViewMatcher {
             match (endpoint, &**entry) {
                 (LocalEndpoint::Writer(writer), Entry::Writer(_)) => {
                     // Matches change with an epoch only.
-                    if self.writers.get(number) != Some(&spec.epoch)
-                        && match_writer(writer, matches, beginning)
-                    {
+                    let has_entered = self.writers.get(number) == Some(&spec.epoch);
+                    if !has_entered && match_writer(writer, matches, beginning) {
                         self.writers.insert(*number, spec.epoch);
                     }
                 }
