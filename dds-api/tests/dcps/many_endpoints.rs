@@ -45,7 +45,8 @@ impl Endpoints {
 
 /// Views that the group needs while this many participants create their endpoints at the same time.
 fn views(creators: usize) -> u64 {
-    let participants: [DomainParticipant; 3] = Meeting::new().participants();
+    let meeting = Meeting::new();
+    let participants: [DomainParticipant; 3] = meeting.participants();
     enable(&participants);
     let view = || participants[0].counters().expect("counters").view;
     let before = view();

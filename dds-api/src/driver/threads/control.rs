@@ -184,10 +184,9 @@ impl ControlThread {
         // The first view has no view before it.
         let is_first = std::mem::replace(&mut self.view, next.clone()).id == next.id;
         self.digest = digest;
-        let newcomers: Vec<u128> = next.members.iter().map(|it| it.id.0).collect();
-        for id in newcomers.iter().filter(|id| self.asked.contains(id)) {
-            self.welcome(*id);
-        }
+        let members = next.members.iter().map(|it| it.id.0);
+        let newcomers: Vec<u128> = members.filter(|id| self.asked.contains(id)).collect();
+        self.welcome(&newcomers);
         self.asked.retain(|id| !newcomers.contains(id));
         self.tell_waiting(&[]);
         if next.rank(self.me).is_none() {
@@ -297,7 +296,7 @@ impl ControlThread {
             return self.refuse(id, error);
         }
         if self.view.rank(newcomer.id).is_some() {
-            return self.welcome(id);
+            return self.welcome(&[id]);
         }
         if !self.asked.contains(&id) {
             self.asked.push(id);
@@ -349,15 +348,19 @@ impl ControlThread {
         }
     }
 
-    fn welcome(&self, id: u128) {
-        if let Some(was) = self.were.get(&id)
-            && let Some(counts) = self.delivered.of(*was)
-        {
-            let counts = Packet::Delivered(counts.clone());
-            self.send(id, &counts.write());
+    fn welcome(&self, newcomers: &[u128]) {
+        if newcomers.is_empty() {
+            return;
         }
-        for packet in Packet::welcome(&self.view, self.digest, self.preparation) {
-            self.send(id, &packet);
+        let packets = Packet::welcome(&self.view, self.digest, self.preparation);
+        for id in newcomers {
+            if let Some(was) = self.were.get(id)
+                && let Some(counts) = self.delivered.of(*was)
+            {
+                let counts = Packet::Delivered(counts.clone());
+                self.send(*id, &counts.write());
+            }
+            packets.iter().for_each(|packet| self.send(*id, packet));
         }
     }
 
