@@ -69,4 +69,5 @@ pub use sleep::poller_role;
 pub use station::error::StationError;
 pub use station::event::{MESSAGE_LEN_MAX, StationEvent};
 pub use station::segment::{SegmentKey, SegmentRequest};
+pub use station::traffic::StationTraffic;
 pub use verbs::RdmaError;

@@ -60,8 +60,8 @@ fn a_thousand_invalid_connections_change_nothing() {
             .collect();
         match index % 4 {
             // A hello without descriptors, and packets that may follow one.
-            0 => bytes = [b"SPST\x03", &[1 + (random >> 32) as u8 % 6][..], &bytes].concat(),
-            1 => bytes = [b"SPST\x03\x01", &[7; 18][..]].concat(),
+            0 => bytes = [b"SPST\x04", &[1 + (random >> 32) as u8 % 6][..], &bytes].concat(),
+            1 => bytes = [b"SPST\x04\x01", &[7; 18][..]].concat(),
             _ => {}
         }
         if index % 3 > 0 {
