@@ -238,7 +238,8 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let mut due = 0;
         if !self.is_closed {
             self.step_subgroups(participant, scope, &mut progress);
-            let (changed, when) = self.step_views(participant, now, scope);
+            let may_skip = scope == StepScope::Brief || progress.is_any();
+            let (changed, when) = self.step_views(participant, now, may_skip);
             progress.any |= changed;
             due = when;
         } else if !self.stopped {

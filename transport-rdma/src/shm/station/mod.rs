@@ -59,6 +59,7 @@ use crate::sleep::eventfd::signal_eventfd;
 use crate::station::error::StationError;
 use crate::station::event::{EventQueue, MESSAGE_LEN_MAX, QUEUE_LEN_MAX, StationEvent};
 pub use crate::station::segment::{SegmentKey, SegmentRequest};
+use crate::station::traffic::StationTraffic;
 
 pub use self::options::HostOptions;
 pub use self::segment::ShmSegment;
@@ -105,6 +106,11 @@ impl Station {
     /// Its address for stations of the same domain and directory.
     pub fn address(&self) -> Vec<u8> {
         self.shared.address.write()
+    }
+
+    /// What it has sent.
+    pub fn traffic(&self) -> StationTraffic {
+        self.shared.state().sent
     }
 
     /// The id of its participant.
