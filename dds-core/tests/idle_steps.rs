@@ -190,7 +190,9 @@ impl World {
 
     fn rest(&self) {
         for _ in 0..STEPS {
-            self.engines.iter().for_each(|it| drop(it.step(0)));
+            for engine in &self.engines {
+                engine.step(0);
+            }
             self.network.settle();
         }
     }
