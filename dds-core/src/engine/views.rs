@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
 
+use crate::counters::bump;
 use crate::engine::handle::Participant;
 use crate::engine::subgroups::Subgroups;
 use crate::engine::{Engine, State};
@@ -249,6 +250,11 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         };
         let action = membership.step(now, &mut Subgroups::new(participant, self));
         let due = membership.due();
+        let pushed = membership.take_traffic();
+        if pushed.pushes > 0 {
+            let (pushes, bytes) = (pushed.pushes as usize, pushed.bytes as usize);
+            participant.shared.counters.control.add_all(pushes, bytes);
+        }
         let changed = action.is_some();
         match action {
             None => {}
@@ -379,6 +385,9 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             }
         }
         self.activate_all();
+        let counters = &participant.shared.counters;
+        bump(&counters.views, 1);
+        bump(&counters.epochs, subgroups.len() as u64);
         for prepared in subgroups {
             let PreparedSubgroup {
                 subgroup,
