@@ -18,6 +18,7 @@
 
 mod arena;
 pub(crate) mod mapping;
+mod resident;
 
 use core::any::Any;
 use core::fmt;
@@ -27,6 +28,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::sync::Arc;
 
 pub use arena::{Arena, Zeroable, ZeroedSlice};
+pub use resident::ResidentPages;
 
 /// Alignment of every row and of every column block in it: two cache lines, because x86-64
 /// prefetches lines in pairs.
