@@ -138,8 +138,8 @@ mod tests {
 
     #[test]
     fn a_peer_whose_number_does_not_fit_into_a_heard_word_is_not_heard() {
-        assert_eq!(heard_after([in_group(NUMBER_MAX); 3]), [NUMBER_MAX]);
-        assert_eq!(heard_after([in_group(NUMBER_MAX + 1); 3]), []);
+        assert_eq!(heard_after([in_group(NUMBER_MAX); 2]), [NUMBER_MAX]);
+        assert_eq!(heard_after([in_group(NUMBER_MAX + 1); 2]), []);
     }
 
     #[test]
