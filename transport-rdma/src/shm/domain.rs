@@ -252,6 +252,16 @@ impl Domain {
         true
     }
 
+    /// The text of the record, without the lock: it may be that before a change under way. `None`
+    /// if there is none, or it was removed.
+    pub(super) fn current_text(&self) -> Option<String> {
+        let files = self.files();
+        match files.record().read() {
+            Ok(Content::Text(text)) if files.is_at(&self.path) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Whether the record that newcomers find has room for a text of `len` bytes.
     pub(super) fn has_room(&self, len: usize) -> bool {
         let files = self.files();

@@ -236,17 +236,30 @@ impl DomainRegistry {
 
     /// Records a view that others have decided and that has this member. The record never
     /// goes back. Fails, and changes nothing, if other living members of this host are in
-    /// that view or a later one without this member. Waits up to 5 s for the lock.
+    /// that view or a later one without this member. Waits up to 5 s for the lock, unless the view
+    /// was recorded before.
     pub fn record(&self, decision: &ViewDecision) -> Result<(), SetupError> {
         if let Err(DecisionRefused::NoView(what)) = check(0, decision) {
             let pid = self.me.pid;
             return Err(SetupError::ProtocolViolation { pid, what });
         }
-        let locked = self.lock()?;
-        let record = self.load(&locked)?;
-        self.follow(&locked, record, decision)?;
+        // The member that decided has recorded it for all members of the host: if each of them
+        // waited for the lock, view after view would take them time in proportion to their square.
+        if !self.is_recorded(decision) {
+            let locked = self.lock()?;
+            let record = self.load(&locked)?;
+            self.follow(&locked, record, decision)?;
+        }
         self.domain.show(self.me.id);
         Ok(())
+    }
+
+    /// Whether the record is known to have a decision, or to have had it before. Needs no lock: a
+    /// text that is being written is not the current one, and what was recorded stays so.
+    fn is_recorded(&self, decision: &ViewDecision) -> bool {
+        let text = self.domain.current_text();
+        let record = text.and_then(|text| ViewRecord::read(&text));
+        record.is_some_and(|record| record.remembers(decision))
     }
 
     /// Brings the record up to date with a decision made elsewhere.
@@ -357,4 +370,34 @@ fn check(from_view: u64, next: &ViewDecision) -> Result<(), DecisionRefused> {
         return refuse(format!("an address of more than {ADDRESS_LEN_MAX} bytes"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_note_a_view_that_is_recorded_while_others_have_the_lock() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let here = |id| MemberEntry::here(id, 1, vec![]).expect("a process");
+        let register = |id| DomainRegistry::open(7, Some(directory.path()), here(id));
+        let [first, second] = [1, 2].map(|id| register(id).expect("a register"));
+        let view = |view| ViewDecision {
+            view,
+            digest: view,
+            members: vec![here(1), here(2)],
+        };
+        assert_eq!(first.enter().expect("entered"), EnterOutcome::Founded);
+        for next in [2, 3] {
+            first.decide(next - 1, &view(next), true).expect("decided");
+        }
+        let locked = first.lock().expect("the lock");
+        for noted in [2, 3] {
+            second.record(&view(noted)).expect("it is there");
+        }
+        assert!(!second.is_recorded(&view(4)));
+        drop(locked);
+        second.record(&view(4)).expect("recorded");
+        assert!(first.is_recorded(&view(4)));
+    }
 }
