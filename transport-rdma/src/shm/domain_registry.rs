@@ -378,9 +378,10 @@ mod tests {
 
     #[test]
     fn members_note_a_view_that_is_recorded_while_others_have_the_lock() {
-        let directory = tempfile::tempdir().expect("a directory");
+        let parent = tempfile::tempdir().expect("a directory");
+        let directory = parent.path().join("domains");
         let here = |id| MemberEntry::here(id, 1, vec![]).expect("a process");
-        let register = |id| DomainRegistry::open(7, Some(directory.path()), here(id));
+        let register = |id| DomainRegistry::open(7, Some(&directory), here(id));
         let [first, second] = [1, 2].map(|id| register(id).expect("a register"));
         let view = |view| ViewDecision {
             view,
