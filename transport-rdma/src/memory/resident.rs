@@ -35,25 +35,27 @@ impl ResidentPages {
         })
     }
 
-    /// Bytes of the pages of a range that this process has in memory. A page counts where it begins,
-    /// so that ranges next to each other count each page once. Of a page that processes share, it
-    /// counts whether this one has used it.
+    /// Bytes of a range that lie in pages which this process has in memory. Of a page that processes
+    /// share, it counts whether this one has used it.
     pub fn bytes(&mut self, addresses: Range<usize>) -> io::Result<usize> {
-        let mut page = addresses.start.div_ceil(self.page_len);
+        let mut page = addresses.start / self.page_len;
         let end = addresses.end.div_ceil(self.page_len);
-        let mut pages = 0;
+        let mut bytes = 0;
         while page < end {
             let len = (end - page).min(ENTRIES_MAX) * ENTRY_LEN;
             let entries = &mut self.entries[..len];
             self.table
                 .read_exact_at(entries, (page * ENTRY_LEN) as u64)?;
             let (entries, _) = entries.as_chunks::<ENTRY_LEN>();
-            let there =
-                |entry: &&[u8; ENTRY_LEN]| u64::from_ne_bytes(**entry) & (PRESENT | SWAPPED) != 0;
-            pages += entries.iter().filter(there).count();
-            page += entries.len();
+            for entry in entries {
+                if u64::from_ne_bytes(*entry) & (PRESENT | SWAPPED) != 0 {
+                    let start = addresses.start.max(page * self.page_len);
+                    bytes += addresses.end.min((page + 1) * self.page_len) - start;
+                }
+                page += 1;
+            }
         }
-        Ok(pages * self.page_len)
+        Ok(bytes)
     }
 }
 
@@ -65,7 +67,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn pages_count_once_they_are_written_to_and_once_each() {
+    fn bytes_count_once_their_page_was_written_to() {
         let pages = 3 * ENTRIES_MAX;
         let len = pages * page_len();
         let mapping = Mapping::private(len, ProtFlags::READ | ProtFlags::WRITE);
@@ -83,7 +85,8 @@ mod tests {
         // Cut within a page.
         let cut = all.start + page_len() + 128;
         let parts = [all.start..cut, cut..all.end].map(&mut bytes);
-        assert_eq!(parts, [2 * page_len(); 2]);
+        assert_eq!(parts, [page_len() + 128, 3 * page_len() - 128]);
+        assert_eq!(bytes(all.start + 8..all.start + 24), 16);
         assert_eq!(bytes(all.start..all.start), 0);
     }
 }
