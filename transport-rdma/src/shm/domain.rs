@@ -284,7 +284,7 @@ impl Domain {
         }
     }
 
-    /// From now on, the socket is looked for whenever the record is locked.
+    /// From now on, the socket is looked for whenever the record is locked, or has a view.
     pub(super) fn watch(&self, socket: &Arc<StationSocket>) {
         let mut stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
         stations.retain(|it| it.strong_count() > 0);
@@ -292,8 +292,8 @@ impl Domain {
     }
 
     /// Wakes the stations whose sockets are missing: a newcomer calls all members of its first
-    /// view, and each of them has recorded that view, which locks the record.
-    fn check_stations(&self) {
+    /// view, each of which looks when it locks the record, or finds that view recorded.
+    pub(super) fn check_stations(&self) {
         let stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
         for station in stations.iter().filter_map(Weak::upgrade) {
             if !self.has_at_path(&station.file) {

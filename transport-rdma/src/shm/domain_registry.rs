@@ -110,14 +110,23 @@ impl DomainRegistry {
             left: AtomicBool::new(false),
             owner: OwnerProcess::this(),
         };
-        if registry.me.id != 0 {
+        if registry.me.id != 0 && !registry.current().is_some_and(|it| registry.fits(&it)) {
             let locked = registry.lock()?;
             let record = registry.load(&locked)?;
-            let others = record.iter().flat_map(|it| &it.decision.members);
-            let members = others.chain([&registry.me]);
-            locked.reserve(ViewRecord::room(members))?;
+            locked.reserve(registry.room_beside(record.as_ref()))?;
         }
         Ok(registry)
+    }
+
+    /// Room for a text with the members of a record and this one.
+    fn room_beside(&self, record: Option<&ViewRecord>) -> usize {
+        let others = record.into_iter().flat_map(|it| &it.decision.members);
+        ViewRecord::room(others.chain([&self.me]))
+    }
+
+    /// Whether the record has room for this member, too.
+    fn fits(&self, record: &ViewRecord) -> bool {
+        self.domain.has_room(self.room_beside(Some(record)))
     }
 
     /// Gets room in the record for a view with these members, before it is agreed: so recording
@@ -131,11 +140,20 @@ impl DomainRegistry {
     }
 
     /// The members that are alive, by the record of this host. Changes nothing. Waits up to
-    /// 5 s for the lock.
+    /// 5 s for the lock if there is no record, or it was removed.
     pub fn living_members(&self) -> Result<DomainState, SetupError> {
-        let locked = self.lock()?;
-        let record = self.load(&locked)?;
-        let living = living(&locked, record.as_ref())?;
+        let (record, living) = match self.current() {
+            Some(record) => {
+                let living = living(Some(&record), |member| self.domain.lives(member))?;
+                (Some(record), living)
+            }
+            None => {
+                let locked = self.lock()?;
+                let record = self.load(&locked)?;
+                let living = living(record.as_ref(), |member| locked.lives(member))?;
+                (record, living)
+            }
+        };
         let is_foreign = record.is_some_and(|record| record.host != self.me.host);
         if is_foreign && self.me.id != 0 && living != DomainState::Empty {
             let problem = "was made anew while this participant joined: join again".to_owned();
@@ -157,7 +175,8 @@ impl DomainRegistry {
     pub fn enter_ignoring(&self, gone: &BTreeSet<u128>) -> Result<EnterOutcome, SetupError> {
         let locked = self.lock()?;
         let record = self.load(&locked)?;
-        if let DomainState::Present(living) = living(&locked, record.as_ref())?
+        if let DomainState::Present(living) =
+            living(record.as_ref(), |member| locked.lives(member))?
             && living.iter().any(|entry| !gone.contains(&entry.id))
         {
             return Ok(EnterOutcome::Present(living));
@@ -245,7 +264,9 @@ impl DomainRegistry {
         }
         // The member that decided has recorded it for all members of the host: if each of them
         // waited for the lock, view after view would take them time in proportion to their square.
-        if !self.is_recorded(decision) {
+        if self.is_recorded(decision) {
+            self.domain.check_stations();
+        } else {
             let locked = self.lock()?;
             let record = self.load(&locked)?;
             self.follow(&locked, record, decision)?;
@@ -257,9 +278,14 @@ impl DomainRegistry {
     /// Whether the record is known to have a decision, or to have had it before. Needs no lock: a
     /// text that is being written is not the current one, and what was recorded stays so.
     fn is_recorded(&self, decision: &ViewDecision) -> bool {
-        let text = self.domain.current_text();
-        let record = text.and_then(|text| ViewRecord::read(&text));
-        record.is_some_and(|record| record.remembers(decision))
+        self.current()
+            .is_some_and(|record| record.remembers(decision))
+    }
+
+    /// The record without the lock: it may be that before a change under way. `None` where the lock
+    /// is needed to tell what is there.
+    fn current(&self) -> Option<ViewRecord> {
+        ViewRecord::read(&self.domain.current_text()?)
     }
 
     /// Brings the record up to date with a decision made elsewhere.
@@ -344,9 +370,11 @@ fn lives_here_besides(locked: &Locked, record: &ViewRecord, me: u128) -> Result<
     Ok(record.lives_here_besides(me, process::boot()?, lives))
 }
 
-fn living(locked: &Locked, record: Option<&ViewRecord>) -> Result<DomainState, SetupError> {
+fn living(
+    record: Option<&ViewRecord>,
+    lives: impl Fn(&MemberEntry) -> bool,
+) -> Result<DomainState, SetupError> {
     let boot = process::boot()?;
-    let lives = |member: &MemberEntry| locked.lives(member);
     let living = record.map_or_else(Vec::new, |record| record.living(boot, lives));
     Ok(if living.is_empty() {
         DomainState::Empty
@@ -377,7 +405,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_note_a_view_that_is_recorded_while_others_have_the_lock() {
+    fn what_is_recorded_is_read_while_others_have_the_lock() {
         let parent = tempfile::tempdir().expect("a directory");
         let directory = parent.path().join("domains");
         let here = |id| MemberEntry::here(id, 1, vec![]).expect("a process");
@@ -399,6 +427,11 @@ mod tests {
         assert!(!second.is_recorded(&view(4)));
         drop(locked);
         second.record(&view(4)).expect("recorded");
+        let locked = first.lock().expect("the lock");
+        let there = DomainState::Present(view(4).members);
+        let third = register(3).expect("there is room");
+        assert_eq!(third.living_members().expect("looked"), there);
+        drop(locked);
         assert!(first.is_recorded(&view(4)));
     }
 }
