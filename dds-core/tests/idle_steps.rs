@@ -12,7 +12,7 @@ use spindle_dds_core::{
 };
 use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
 use spindle_dds_transport::{
-    FABRIC_AREA, Fabric, FabricCounters, News, NewsSeen, PeerFailure, PeerSet, Rank, Region,
+    FABRIC_AREA, Fabric, FabricCounters, News, PeerFailure, PeerSet, Rank, Region, SeenNews,
     WakeInterest,
 };
 
@@ -71,7 +71,7 @@ impl Fabric for Counted {
         self.fabric.nudge();
     }
 
-    fn news(&self, seen: &mut NewsSeen) -> Option<News> {
+    fn news(&self, seen: &mut SeenNews) -> Option<News> {
         self.fabric.news(seen)
     }
 

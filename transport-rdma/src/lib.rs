@@ -57,7 +57,7 @@ mod verbs;
 #[path = "rdma/not_built.rs"]
 mod verbs;
 
-pub use fabric::news::{NEWS_BUCKETS, News, NewsBuckets, NewsSeen};
+pub use fabric::news::{NEWS_BUCKETS, News, NewsBuckets, SeenNews};
 pub use fabric::peers::{MEMBERS_MAX, PeerSet, Rank};
 pub use fabric::{
     FABRIC_AREA, Fabric, FabricCounters, FailureCause, MessagePush, Park, ParkSlots, PeerFailure,

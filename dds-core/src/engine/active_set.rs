@@ -127,6 +127,10 @@ impl ActiveSet {
 
     pub(crate) fn set_active(&mut self, at: usize) {
         let bit = 1 << (at % 64);
+        // A publication mostly finds its subgroup active, and in no other set.
+        if self.active[at / 64] & bit != 0 {
+            return;
+        }
         self.active[at / 64] |= bit;
         self.wants_acks[at / 64] &= !bit;
         self.awaits_release[at / 64] &= !bit;

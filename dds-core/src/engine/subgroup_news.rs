@@ -1,11 +1,11 @@
 //! Where an engine's subgroups find the news of other members.
 
-use spindle_dds_transport::NewsSeen;
+use spindle_dds_transport::SeenNews;
 
 /// What was seen of the news, and which subgroups are in which bucket.
 #[derive(Debug, Default)]
 pub(super) struct SubgroupNews {
-    pub(super) seen: NewsSeen,
+    pub(super) seen: SeenNews,
     /// Bucket and index of each subgroup, ascending. Kept, so that it allocates only while it grows.
     index: Vec<(u8, u32)>,
     is_indexed: bool,

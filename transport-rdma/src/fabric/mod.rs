@@ -7,7 +7,7 @@ pub(crate) mod peers;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fabric::news::{News, NewsSeen};
+use crate::fabric::news::{News, SeenNews};
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::memory::Region;
 
@@ -198,7 +198,7 @@ pub trait Fabric: Send + Sync + 'static {
     /// Where peers have news since the last call with the same `seen`, in any segment of this
     /// process but control segments. `None` if this is not known: anything may have changed. One
     /// thread at a time. Never blocks.
-    fn news(&self, seen: &mut NewsSeen) -> Option<News> {
+    fn news(&self, seen: &mut SeenNews) -> Option<News> {
         let _ = seen;
         None
     }

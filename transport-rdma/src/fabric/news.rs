@@ -1,9 +1,13 @@
 //! News: in which segments words of peers may have changed since a process last looked.
 
-use crate::memory::Region;
+use crate::memory::RowWord;
+use crate::memory::row_log::RowLog;
 
 /// Number of buckets into which segments are divided.
 pub const NEWS_BUCKETS: usize = 256;
+
+/// Entries of a log of news.
+pub(crate) const NEWS_LOG: usize = 32;
 
 /// A set of buckets of segments: see [`Fabric::news`](super::Fabric::news).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -86,7 +90,7 @@ impl News {
 
 /// How far a process has seen the news of its peers. Begins with nothing seen.
 #[derive(Debug, Default)]
-pub struct NewsSeen {
+pub struct SeenNews {
     pub(crate) peers: Vec<PeerNews>,
     /// The number of the set of peers that is in `peers`; 0 for none.
     pub(crate) set: u64,
@@ -95,13 +99,15 @@ pub struct NewsSeen {
 /// How far the news of one peer was seen.
 #[derive(Debug)]
 pub(crate) struct PeerNews {
-    /// The peer's row that has its news.
-    pub(crate) row: Region,
+    /// Its batches of pushes.
+    pub(crate) block: RowLog<NEWS_LOG>,
+    /// Its count of acknowledgements.
+    pub(crate) acknowledged: RowWord,
     pub(crate) batches: u64,
     pub(crate) acknowledgements: u64,
 }
 
-impl NewsSeen {
+impl SeenNews {
     /// The next look finds that anything may have changed.
     pub(crate) fn forget(&mut self) {
         self.set = 0;

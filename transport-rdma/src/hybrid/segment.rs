@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::rdma::StationRdma;
-use crate::fabric::news::{News, NewsSeen};
+use crate::fabric::news::{News, SeenNews};
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{
     Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, WakeInterest,
@@ -201,7 +201,7 @@ impl Fabric for HybridSegment {
         }
     }
 
-    fn news(&self, seen: &mut NewsSeen) -> Option<News> {
+    fn news(&self, seen: &mut SeenNews) -> Option<News> {
         // What a peer writes by RDMA, no thread of this process sees.
         if self.rdma.as_ref().is_some_and(|rdma| rdma.has_peers()) {
             seen.forget();

@@ -5,7 +5,7 @@ use super::landing::news_bucket;
 use super::network::SimNetwork;
 use super::options::SimOptions;
 use super::segment::MemberRef;
-use crate::fabric::news::{News, NewsSeen};
+use crate::fabric::news::{News, SeenNews};
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{Fabric, FabricCounters, PeerFailure, WakeInterest};
 use crate::memory::Region;
@@ -126,7 +126,7 @@ impl Fabric for SimFabric {
         self.network.state().nudge(self.node);
     }
 
-    fn news(&self, _: &mut NewsSeen) -> Option<News> {
+    fn news(&self, _: &mut SeenNews) -> Option<News> {
         let node = &mut self.network.state().nodes[self.node];
         let buckets = core::mem::take(&mut node.news);
         node.knows_news.then_some(News {

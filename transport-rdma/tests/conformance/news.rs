@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_transport::shm::DoorbellChoice;
-use spindle_dds_transport::{FABRIC_AREA, Fabric, News, NewsSeen, PeerSet, Rank, WakeInterest};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, News, PeerSet, Rank, SeenNews, WakeInterest};
 
 use crate::harness::{Harness, Outcome, Segments, Turn, ensure};
 use crate::segments::open_everywhere;
@@ -31,7 +31,7 @@ pub(crate) fn nothing_is_missed_where_only_news_are_read<H: Segments>(group: &H)
     let member = |(rank, segments): (usize, Vec<H::F>)| {
         let (before, after) = ((rank + members - 1) % members, (rank + 1) % members);
         let (mut passed, mut newest) = (0, 0);
-        let mut seen = NewsSeen::default();
+        let mut seen = SeenNews::default();
         sleeper(rank, WakeInterest::Data, move |fabric: &H::F| {
             if passed == rounds {
                 return Ok(Turn::Done);
@@ -61,7 +61,7 @@ pub(crate) fn what_was_seen_is_no_news_any_more<H: Segments>(group: &H) -> Outco
     let members: Vec<_> = (0..group.fabric(0).members()).collect();
     let made = [0, 1].map(|_| open_everywhere(group, group.agree(&members, false), members.len()));
     let [segment, other] = &made;
-    let mut seen = NewsSeen::default();
+    let mut seen = SeenNews::default();
     group.settle();
     if group.fabric(1).news(&mut seen).is_none() {
         return Ok(());
@@ -107,7 +107,7 @@ fn acknowledgements_of_several_threads_are_news() {
                 writer.wake(&only(0), &PeerSet::EMPTY);
             }
         });
-        let mut seen = NewsSeen::default();
+        let mut seen = SeenNews::default();
         let (mut data, mut acks) = (0, [0; THREADS]);
         let end = Instant::now() + Duration::from_secs(20);
         while (data, acks) != (LAST, [LAST; THREADS]) && Instant::now() < end {

@@ -25,6 +25,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::thread::futex::{self, Wait, WaitFlags, WaitPtr};
 
+use crate::fabric::news::NEWS_LOG;
 use crate::fabric::peers::PEERS_MAX;
 use crate::fabric::{Sleeper, WakeInterest};
 use crate::memory::Region;
@@ -51,8 +52,6 @@ const _: () = assert!(BROADCAST_AT.is_multiple_of(128) && BROADCAST_AT + 128 <= 
 /// The news block: a count, and the log behind it. On a cache line of its own, with the count of
 /// acknowledgements: that line is all that a peer reads.
 pub(super) const NEWS_AT: usize = BROADCAST_AT + 128;
-/// Entries of the log.
-pub(super) const NEWS_LOG: usize = 32;
 pub(super) const ACKNOWLEDGED_WORD: usize = NEWS_AT + 8 + NEWS_LOG;
 const _: () = assert!(NEWS_AT.is_multiple_of(64) && ACKNOWLEDGED_WORD + 8 <= NEWS_AT + 64);
 const _: () = assert!(NEWS_AT + 128 <= DOORBELL_ROW_LEN);

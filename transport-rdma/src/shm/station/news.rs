@@ -1,68 +1,58 @@
 //! A station's news for its peers on its host, and its looks at theirs: see
 //! [`sleep::news`](crate::sleep::news).
 
-use core::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 
-use super::doorbell_row::{ACKNOWLEDGED_WORD, NEWS_AT, NEWS_LOG};
-use crate::fabric::news::{NEWS_BUCKETS, News, NewsBuckets, NewsSeen, PeerNews};
+use super::doorbell_row::{ACKNOWLEDGED_WORD, NEWS_AT};
+use crate::fabric::news::{NEWS_BUCKETS, NEWS_LOG, News, NewsBuckets, PeerNews, SeenNews};
 use crate::memory::Region;
+use crate::memory::row_log::RowLog;
 use crate::sleep::news::{NewsBlock, look, raise_before_wake};
 use crate::sleep::{Fenced, fence_before_wake};
 
 /// The news block in a doorbell row.
-struct Block<'a> {
-    count: &'a AtomicU64,
-    log: &'a [AtomicU8; NEWS_LOG],
-}
-
-impl<'a> Block<'a> {
-    #[inline]
-    fn of(row: &'a Region) -> Self {
-        let (count, log) = row.word_and_bytes(NEWS_AT);
-        Self { count, log }
-    }
-}
+type Block = RowLog<NEWS_LOG>;
 
 /// Of a peer's row only relaxed loads are made: it is mapped read-only.
-impl NewsBlock for Block<'_> {
+impl NewsBlock for Block {
     const ENTRIES: u64 = NEWS_LOG as u64;
 
     #[inline]
     fn own_count(&self) -> u64 {
-        self.count.load(Ordering::Relaxed)
+        self.word().load(Ordering::Relaxed)
     }
 
     #[inline]
     fn count(&self) -> u64 {
-        let count = self.count.load(Ordering::Relaxed);
+        let count = self.word().load(Ordering::Relaxed);
         fence(Ordering::Acquire);
         count
     }
 
     #[inline]
     fn set_count(&self, count: u64) {
-        self.count.store(count, Ordering::Release);
+        self.word().store(count, Ordering::Release);
     }
 
     #[inline]
     fn entry(&self, at: u64) -> u8 {
-        let bucket = self.log[at as usize].load(Ordering::Relaxed);
+        let bucket = self.bytes()[at as usize].load(Ordering::Relaxed);
         fence(Ordering::Acquire);
         bucket
     }
 
     #[inline]
     fn set_entry(&self, at: u64, bucket: u8) {
-        self.log[at as usize].store(bucket, Ordering::Release);
+        self.bytes()[at as usize].store(bucket, Ordering::Release);
     }
 }
 
 /// What a station tells its peers, and what it has of them.
 #[derive(Debug)]
 pub(super) struct StationNews {
-    /// My doorbell row.
-    own: Region,
+    /// Of my doorbell row.
+    own: Block,
     /// The doorbell rows of the connected peers.
     peers: RwLock<Vec<Region>>,
     /// The number of that set, from 1. Changed with the set locked.
@@ -72,9 +62,10 @@ pub(super) struct StationNews {
 }
 
 impl StationNews {
-    pub(super) fn new(own: Region) -> Self {
+    /// `own` is my doorbell row.
+    pub(super) fn new(own: &Region) -> Self {
         Self {
-            own,
+            own: own.row_log(NEWS_AT),
             peers: RwLock::default(),
             set: AtomicU64::new(1),
             landed: Default::default(),
@@ -100,13 +91,13 @@ impl StationNews {
     /// Tells peers that a batch in this bucket has ended, and fences.
     #[inline]
     pub(super) fn raise_before_wake(&self, bucket: u8) -> Fenced {
-        raise_before_wake(&Block::of(&self.own), bucket)
+        raise_before_wake(&self.own, bucket)
     }
 
     /// Tells peers that an acknowledgement was stored, and fences. Any thread.
     #[inline]
     pub(super) fn raise_acknowledged_before_wake(&self) -> Fenced {
-        let acknowledged = self.own.word(ACKNOWLEDGED_WORD);
+        let acknowledged = self.own.row().word(ACKNOWLEDGED_WORD);
         // Release: a peer that sees the count sees the acknowledgement.
         acknowledged.fetch_add(1, Ordering::Release);
         fence_before_wake()
@@ -123,7 +114,7 @@ impl StationNews {
     }
 
     /// What has changed since the last look. One thread at a time.
-    pub(super) fn look(&self, seen: &mut NewsSeen) -> News {
+    pub(super) fn look(&self, seen: &mut SeenNews) -> News {
         let mut news = News::default();
         if self.set.load(Ordering::Acquire) != seen.set {
             news = News::ALL;
@@ -131,10 +122,10 @@ impl StationNews {
         }
         for peer in &mut seen.peers {
             let found = |bucket| news.buckets.insert(bucket);
-            if !look(&Block::of(&peer.row), &mut peer.batches, found) {
+            if !look(&peer.block, &mut peer.batches, found) {
                 news.buckets = NewsBuckets::ALL;
             }
-            let acknowledgements = peer.row.load(ACKNOWLEDGED_WORD);
+            let acknowledgements = peer.acknowledged.load();
             news.acknowledged |= acknowledgements != peer.acknowledgements;
             peer.acknowledgements = acknowledgements;
         }
@@ -156,13 +147,14 @@ impl StationNews {
 
     /// Notes the present set of peers, unless it is being changed at this moment.
     #[cold]
-    fn note_peers(&self, seen: &mut NewsSeen) {
+    fn note_peers(&self, seen: &mut SeenNews) {
         let Ok(peers) = self.peers.try_read() else {
             return;
         };
         seen.set = self.set.load(Ordering::Relaxed);
         let unseen = |row: &Region| PeerNews {
-            row: row.clone(),
+            block: row.row_log(NEWS_AT),
+            acknowledged: row.row_word(ACKNOWLEDGED_WORD),
             batches: 0,
             acknowledgements: 0,
         };

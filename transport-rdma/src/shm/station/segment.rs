@@ -9,7 +9,7 @@ use super::shared::Shared;
 use super::sleep_state::PromisedWakes;
 use crate::fabric::counters::PushCounters;
 use crate::fabric::failures::Failures;
-use crate::fabric::news::{News, NewsSeen};
+use crate::fabric::news::{News, SeenNews};
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{
     Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, Sleeper, WakeInterest,
@@ -282,7 +282,7 @@ impl Fabric for ShmSegment {
         }
     }
 
-    fn news(&self, seen: &mut NewsSeen) -> Option<News> {
+    fn news(&self, seen: &mut SeenNews) -> Option<News> {
         Some(self.shared.sleep.news.look(seen))
     }
 

@@ -230,7 +230,7 @@ impl SleepState {
         };
         let all: Arc<[_]> = [own].into();
         Self {
-            news: StationNews::new(row.clone()),
+            news: StationNews::new(&row),
             row,
             event,
             futexes,
