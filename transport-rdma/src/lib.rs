@@ -60,7 +60,7 @@ mod verbs;
 pub use fabric::peers::{MEMBERS_MAX, PeerSet, Rank};
 pub use fabric::{
     FABRIC_AREA, Fabric, FabricCounters, FailureCause, MessagePush, Park, ParkSlots, PeerFailure,
-    Sleeper, WakeInterest,
+    Sleeper, WakeInterest, WakeReason,
 };
 pub use memory::{Region, Words};
 pub use rdma::{BATCH_CLASSES, CHAIN_CLASSES, RdmaCounters, RdmaOptions};

@@ -42,6 +42,7 @@ pub(crate) mod sent;
 pub(crate) mod shared;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod waking;
 
 use std::sync::Arc;
 
@@ -76,6 +77,8 @@ pub(crate) struct SubgroupState<F> {
     others: PeerSet,
     /// Number of peers in `others`.
     peers: usize,
+    /// Whether all members of the epoch share memory: see `waking`.
+    shares_memory: bool,
     /// By rank in the epoch.
     members: Vec<Member>,
     /// By index in `spec.senders`.
@@ -247,6 +250,7 @@ impl<F: Fabric> SubgroupState<F> {
             phase: Phase::Open,
             others: places().filter(|place| *place != me).collect(),
             peers: spec.members.len() - 1,
+            shares_memory: handle.fabric.shares_memory(),
             members: places().map(member).collect(),
             ordered: (0..senders.len())
                 .filter(|&at| senders[at].receive_cursors[0].is_some())
@@ -292,24 +296,6 @@ impl<F: Fabric> SubgroupState<F> {
         }
         self.enter_idle();
         self.pass(context, progress).map(|moved| !moved)
-    }
-
-    /// Runs the predicates once. Returns whether this changed or pushed anything.
-    fn pass<S: Sink<F>>(
-        &mut self,
-        context: &mut Context<'_, S>,
-        progress: &mut Progress,
-    ) -> Result<bool, MemberFault> {
-        let handle = &self.handle.clone();
-        let mut own = Progress::default();
-        context.pushes.address(&self.others, self.peers);
-        let evaluated = self.evaluate(handle, context, &mut own);
-        let pushed = context.pushes.flush(&handle.fabric);
-        if own.room || own.stable {
-            handle.has_changed();
-        }
-        progress.add(own);
-        evaluated.map(|()| own.is_any() || pushed)
     }
 
     fn evaluate<S: Sink<F>>(

@@ -5,7 +5,7 @@ use super::network::SimNetwork;
 use super::options::SimOptions;
 use super::segment::MemberRef;
 use crate::fabric::peers::{PeerSet, Rank};
-use crate::fabric::{Fabric, FabricCounters, PeerFailure, WakeInterest};
+use crate::fabric::{Fabric, FabricCounters, PeerFailure, WakeInterest, WakeReason};
 use crate::memory::Region;
 
 /// A [`Fabric`] over a segment of a [`SimNetwork`]. Nothing that it pushes lands before the
@@ -108,8 +108,13 @@ impl Fabric for SimFabric {
         self.network.state().push_word(self.member, word, value, to);
     }
 
-    fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        self.network.state().wake_members(self.member, data, acks);
+    fn wake(&self, peers: &PeerSet, reason: WakeReason) {
+        let mut state = self.network.state();
+        state.wake_members(self.member, peers, reason);
+    }
+
+    fn shares_memory(&self) -> bool {
+        self.network.state().shares_memory(self.member.segment)
     }
 
     fn announce_sleep(&self, interest: WakeInterest) {

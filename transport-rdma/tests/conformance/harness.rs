@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork, SimOptions};
-use spindle_dds_transport::{Fabric, FailureCause, Park, PeerSet, Rank};
+use spindle_dds_transport::{Fabric, FailureCause, Park, PeerSet, Rank, WakeReason};
 
 /// A violation of a clause.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl<'a, F> Actor<'a, F> {
 
 /// Ends a batch, waking no member.
 pub(crate) fn end_batch(fabric: &impl Fabric) {
-    fabric.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
+    fabric.wake(&PeerSet::EMPTY, WakeReason::Data);
 }
 
 /// A group of members over one backend; its fabrics are of a control segment.

@@ -63,7 +63,7 @@ impl EmptyReads {
     /// True if the last reads found only messages that are not stable yet: other readers may have
     /// no processor.
     fn is_held_up(&self, found: Option<StepOutcome>) -> bool {
-        let waits = |it: StepOutcome| !it.progress && it.want == WakeInterest::DataAndAcks;
+        let waits = |it: StepOutcome| !it.progress && it.want != WakeInterest::Data;
         let held_up = match found.is_some_and(waits) {
             true => self.held_up.load(Ordering::Relaxed).saturating_add(1),
             false => 0,
@@ -164,9 +164,9 @@ mod tests {
     #[test]
     fn a_thread_yields_after_some_reads_that_wait_for_other_readers() {
         let empty_reads = EmptyReads::default();
-        let waiting = Some(found(false, WakeInterest::DataAndAcks));
+        let waiting = Some(found(false, WakeInterest::Stability));
         for other in [
-            Some(found(true, WakeInterest::DataAndAcks)),
+            Some(found(true, WakeInterest::Stability)),
             Some(found(false, WakeInterest::Data)),
             None,
         ] {

@@ -147,7 +147,7 @@ impl Session {
         let (mut backoff, mut slept) = (Backoff::default(), false);
         // It has just slept; a doorbell has woken it.
         let (mut woke, mut woken) = (false, false);
-        let mut want = WakeInterest::DataAndAcks;
+        let mut want = WakeInterest::Room;
         let followed = loop {
             let outcome = self.step_repeatedly(mem::take(&mut woke));
             if mem::take(&mut woken) && !signal.is_raised() {
@@ -185,7 +185,7 @@ impl Session {
                 }
             }
         };
-        // With `DataAndAcks` a writer of this participant may wait for acknowledgements.
+        // Otherwise a writer or a message of this participant may wait for others.
         let leaves_nothing = !slept && want == WakeInterest::Data;
         match followed {
             Followed::Raised if leaves_nothing && self.followers().trusts() => {

@@ -8,7 +8,7 @@ use crate::station::segment::SegmentKey;
 
 const MAGIC: [u8; 4] = *b"SPST";
 /// Version of everything but the first five bytes and refusals.
-pub(super) const VERSION: u8 = 3;
+pub(super) const VERSION: u8 = 4;
 
 /// Most bytes of a message in one packet.
 pub(super) const PART_LEN_MAX: usize = 32 * 1024;
