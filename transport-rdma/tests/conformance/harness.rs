@@ -166,8 +166,13 @@ impl Harness for SimGroup {
             if let Some(&at) = rng.pick(&awake) {
                 let Actor { rank, step } = &mut actors[at];
                 let fabric = &self.fabrics[rank.index()];
-                let turn = step(fabric)?;
+                let before = self.network.trace_hash();
+                let mut turn = step(fabric)?;
                 end_batch(fabric);
+                // The fence may have brought what the step did not find.
+                if turn == Turn::Idle && self.network.trace_hash() != before {
+                    turn = Turn::Busy;
+                }
                 if matches!(turn, Turn::Busy | Turn::Done) {
                     last.iter_mut()
                         .filter(|t| **t == Turn::Idle)

@@ -12,14 +12,14 @@ use spindle_dds_transport::poller_role::RoleHolder;
 use spindle_dds_transport::{Fabric, Park, ParkSlots};
 
 use crate::driver::session::Session;
-use crate::driver::waiting::backoff::{Backoff, BackoffLimits};
+use crate::driver::waiting::backoff::Backoff;
 use crate::driver::waiting::followers::{NEGLECTED_AFTER, UPKEEP_WITHIN, covers};
 
 /// How long the polling thread checks on followers often after one of them had the role.
 const FOLLOWERS_EXPECTED: Duration = Duration::from_secs(1);
 
 /// Steps until the participant leaves or the group stops.
-pub(crate) fn run(session: &Session, limits: BackoffLimits) {
+pub(crate) fn run(session: &Session) {
     // It has just slept; a doorbell has woken it.
     let (mut slept, mut woken) = (false, false);
     let mut backoff = Backoff::default();
@@ -45,7 +45,7 @@ pub(crate) fn run(session: &Session, limits: BackoffLimits) {
         // A thread that waits for data, or polls, steps by itself.
         let followers = session.followers();
         let is_taken = followers.has_waiting() || followers.empty_reads.take_role_request();
-        if is_taken || !backoff.again(limits) {
+        if is_taken || !backoff.again(session.backoff_limits()) {
             woken = sleep(session, &mut sleeping, outcome);
             (backoff, slept) = (Backoff::default(), true);
         }

@@ -22,6 +22,8 @@ pub(crate) struct EmptyReads {
     close: AtomicU32,
     /// How many since a thread has waited for data.
     unbroken: AtomicU32,
+    /// How many of the next reads follow upon a wait for data.
+    after_wait: AtomicU32,
     /// How many in a row found messages waiting for other readers.
     held_up: AtomicU32,
     /// When the lease was renewed last, in ns of the engine's time.
@@ -53,6 +55,17 @@ impl EmptyReads {
     /// A thread waits for data, and is woken for it.
     pub(crate) fn note_waiting_thread(&self) {
         self.unbroken.store(0, Ordering::Relaxed);
+        self.after_wait.store(CLOSE_READS, Ordering::Relaxed);
+    }
+
+    /// One more. Whether it is one of the first `CLOSE_READS` after a thread has waited for data:
+    /// that thread has stepped until there was nothing left to do.
+    pub(crate) fn follows_wait(&self) -> bool {
+        let left = self.after_wait.load(Ordering::Relaxed);
+        if left > 0 {
+            self.after_wait.store(left - 1, Ordering::Relaxed);
+        }
+        left > 0
     }
 
     /// Whether no thread has waited for data since `CLOSE_READS` reads.
@@ -133,6 +146,17 @@ mod tests {
         assert!(empty_reads.no_thread_waits());
         empty_reads.note_waiting_thread();
         assert!(!empty_reads.no_thread_waits());
+    }
+
+    #[test]
+    fn the_first_reads_after_a_wait_follow_upon_it() {
+        let empty_reads = EmptyReads::default();
+        assert!(!empty_reads.follows_wait(), "no thread has waited");
+        for _ in 0..2 {
+            empty_reads.note_waiting_thread();
+            (0..CLOSE_READS).for_each(|_| assert!(empty_reads.follows_wait()));
+            assert!(!empty_reads.follows_wait());
+        }
     }
 
     fn found(progress: bool, want: WakeInterest) -> StepOutcome {

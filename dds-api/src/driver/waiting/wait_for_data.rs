@@ -88,9 +88,7 @@ impl Session {
     fn wait_until_woken(&self, signal: &Signal, deadline: Option<Instant>) -> bool {
         let mut backoff = Backoff::default();
         let is_early = || deadline.is_none_or(|deadline| Instant::now() < deadline);
-        while !signal.is_raised() && is_early() && backoff.again(self.followers().backoff_limits())
-        {
-        }
+        while !signal.is_raised() && is_early() && backoff.again(self.backoff_limits()) {}
         signal.wait(deadline)
     }
 
@@ -104,7 +102,7 @@ impl Session {
         let mut backoff = Backoff::default();
         let begun = loop {
             let followed = self.try_follow(signal, deadline);
-            if followed.is_some() || !backoff.again(self.followers().backoff_limits()) {
+            if followed.is_some() || !backoff.again(self.backoff_limits()) {
                 break followed;
             }
         };
@@ -169,7 +167,7 @@ impl Session {
                 Some(outcome) if outcome.progress => backoff = Backoff::default(),
                 Some(outcome) => {
                     self.note_due(outcome.due);
-                    if backoff.again(self.followers().backoff_limits()) {
+                    if backoff.again(self.backoff_limits()) {
                         continue;
                     }
                     backoff = Backoff::default();
