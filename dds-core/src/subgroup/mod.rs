@@ -414,7 +414,8 @@ impl<F: Fabric> SubgroupState<F> {
     }
 
     /// Whether other ordered senders exist and send no nulls. Then no message of theirs wakes this
-    /// member when they have received its own.
+    /// member when they have received its own. (Where members share memory, nulls do not either: the
+    /// own messages wait for this member's next step.)
     fn lacks_nulls(&self) -> bool {
         self.ordered.len() > 1 && !self.handle.config.null_sends
     }

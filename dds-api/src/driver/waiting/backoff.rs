@@ -33,7 +33,7 @@ impl BackoffLimits {
     /// processes with 5 topics at 50 Hz on 2 processors, processor time a delivery: 40 to 48 µs
     /// without yields, 23 to 26 with one to three, 30 with 32.)
     pub(crate) const fn crowded(self) -> Self {
-        match self.yields > BackoffLimits::of(WaitPolicy::Balanced).yields {
+        match self.yields > Self::of(WaitPolicy::Balanced).yields {
             // `spin`: what the user has asked for.
             true => self,
             false => Self {

@@ -89,7 +89,10 @@ fn a_message_wakes_each_member_twice_at_most() {
         let sleepers = Sleepers::new(members, true);
         for (from, sent) in (0..usize::from(members)).zip(1..) {
             let wakes = sleepers.send(from);
-            assert_eq!(wakes, 2 * (u64::from(members) - 1), "of {members}");
+            let others = u64::from(members) - 1;
+            // A sender that its own message wakes needs no peer for it.
+            let expected = 2 * others - 1..=2 * others;
+            assert!(expected.contains(&wakes), "{wakes} of {members}");
             assert_eq!(sleepers.delivered(), vec![sent; members.into()]);
         }
     }
