@@ -79,6 +79,10 @@ impl Fabric for Noted {
         self.fabric.shares_memory()
     }
 
+    fn would_wake(&self, peers: &PeerSet, reason: WakeReason) -> bool {
+        self.fabric.would_wake(peers, reason)
+    }
+
     fn announce_sleep(&self, want: WakeInterest) {
         self.fabric.announce_sleep(want);
     }

@@ -142,11 +142,18 @@ impl Pushes {
         self.reason == Some(WakeReason::Stability)
     }
 
-    /// Leaves it to a later flush, of this member or another, to wake receivers that sleep for
-    /// stability.
-    pub(crate) fn leave_waking(&mut self) {
+    /// Flushes, but leaves it to a later flush, of this member or another, to wake receivers that
+    /// sleep for stability. Returns whether one does.
+    pub(crate) fn flush_and_leave_waking<F: Fabric>(&mut self, fabric: &F) -> bool {
         debug_assert!(self.wake_for_stability());
-        self.reason = self.releases.then_some(WakeReason::Room);
+        self.reason = None;
+        self.issue(fabric);
+        self.issued = false;
+        let is_left = fabric.would_wake(&self.to, WakeReason::Stability);
+        if core::mem::take(&mut self.releases) && is_left {
+            fabric.wake(&self.to, WakeReason::Room);
+        }
+        is_left
     }
 
     /// Makes the next flush wake receivers that sleep for stability, whatever is pushed.

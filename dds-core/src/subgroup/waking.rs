@@ -28,6 +28,9 @@
 //! `transport-rdma`). A flush that wakes all sleepers, because it has a message, does the same for all
 //! that its member has stored before.
 //!
+//! Y need not look again if it sees no member asleep after its fence that waits for stability, as it
+//! is while all are busy: those that announce their sleep later see what it has stored.
+//!
 //! **Nothing is left behind.** Both passes are part of one step, so it does not matter what the thread
 //! does afterwards. If the second pass has to push such words itself, it wakes all that sleep until
 //! something is stable, as a member does that shares no memory with others.
@@ -47,7 +50,7 @@ use crate::sink::Sink;
 struct Passed {
     /// It changed or pushed something.
     moved: bool,
-    /// It has pushed acknowledgements or nulls, and has woken no member for them.
+    /// It has pushed acknowledgements or nulls, and has woken no member for them, though one sleeps.
     left_waking: bool,
 }
 
@@ -79,17 +82,16 @@ impl<F: Fabric> SubgroupState<F> {
         context.pushes.address(&self.others, self.peers);
         let evaluated = self.evaluate(handle, context, &mut own);
         let is_sound = evaluated.is_ok() && self.phase == Phase::Open;
-        let left_waking = self.shares_memory
+        let leaves = self.shares_memory
             && !is_second
             && is_sound
             && !own.stable
             && context.pushes.wake_for_stability();
-        if left_waking {
-            context.pushes.leave_waking();
-        } else if is_second && (own.stable || !is_sound) {
+        if is_second && (own.stable || !is_sound) {
             context.pushes.wake_after_all();
         }
-        let pushed = context.pushes.flush(&handle.fabric);
+        let left_waking = leaves && context.pushes.flush_and_leave_waking(&handle.fabric);
+        let pushed = context.pushes.flush(&handle.fabric) || leaves;
         if own.room || own.stable {
             handle.has_changed();
         }

@@ -158,6 +158,14 @@ pub trait Fabric: Send + Sync + 'static {
         false
     }
 
+    /// Ends a batch of pushes as [`wake`](Self::wake) does, but wakes no peer. Returns whether
+    /// it would have woken one of `peers`; true where that is not known.
+    fn would_wake(&self, peers: &PeerSet, reason: WakeReason) -> bool {
+        let _ = peers;
+        self.wake(&PeerSet::EMPTY, reason);
+        true
+    }
+
     /// Stores and publishes an odd sleep epoch, then fences (SeqCst). The caller must look
     /// for work once more before it blocks.
     fn announce_sleep(&self, interest: WakeInterest);

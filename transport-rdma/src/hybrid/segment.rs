@@ -168,6 +168,16 @@ impl Fabric for HybridSegment {
         self.remote.is_none()
     }
 
+    fn would_wake(&self, peers: &PeerSet, reason: WakeReason) -> bool {
+        match self.remote {
+            None => self.host.would_wake(peers, reason),
+            Some(_) => {
+                self.wake(&PeerSet::EMPTY, reason);
+                true
+            }
+        }
+    }
+
     fn announce_sleep(&self, interest: WakeInterest) {
         self.host.announce_sleep(interest);
         self.tell_rdma();

@@ -117,6 +117,12 @@ impl Fabric for SimFabric {
         self.network.state().shares_memory(self.member.segment)
     }
 
+    fn would_wake(&self, peers: &PeerSet, reason: WakeReason) -> bool {
+        let mut state = self.network.state();
+        state.wake_members(self.member, &PeerSet::EMPTY, reason);
+        state.would_wake(self.member, peers, reason)
+    }
+
     fn announce_sleep(&self, interest: WakeInterest) {
         self.network.state().announce_sleep(self.node, interest);
     }

@@ -36,6 +36,20 @@ impl State {
         }
     }
 
+    /// Whether a member of a segment would wake one of these after its fence; true unless it shares
+    /// memory with all of them.
+    pub(super) fn would_wake(
+        &self,
+        member: MemberRef,
+        peers: &PeerSet,
+        reason: WakeReason,
+    ) -> bool {
+        let nodes = &self.segments[member.segment].nodes;
+        let sleeps = |peer: usize| Self::is_wanted(self.nodes[peer].sleep_word, Some(reason));
+        let mut peers = peers.iter().map(|rank| nodes[rank.index()]);
+        !self.shares_memory(member.segment) || peers.any(sleeps)
+    }
+
     /// Fences are ordered: from now on I see what a peer with which I share memory has stored
     /// before its last fence, and a peer that fences later sees what I have stored until now.
     /// Nothing more is promised: a peer that does not fence sees the stores at any time.

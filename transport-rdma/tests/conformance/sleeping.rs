@@ -246,6 +246,11 @@ pub(crate) fn a_sleeper_is_woken_for_what_its_interest_includes<H: Harness>(grou
     ] {
         for (reason, expected) in reasons.into_iter().zip(woken) {
             sleeps(interest);
+            let would_wake = from.would_wake(&only(1), reason);
+            ensure!(
+                would_wake == (expected == 1) || would_wake && !from.shares_memory(),
+                "{reason:?} would wake a sleeper for {interest:?}: {would_wake}"
+            );
             let wakes = woken_by(reason);
             ensure!(
                 wakes == expected,

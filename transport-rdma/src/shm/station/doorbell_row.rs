@@ -200,6 +200,13 @@ impl WakeTarget {
         (wanted && broadcast::promise(word, &self.woken_at)).then(|| self.mode(word))
     }
 
+    /// Whether [`promise`](Self::promise) would promise the peer a wake-up.
+    pub(super) fn would_be_promised(&self, fenced: &Fenced, reason: WakeReason) -> bool {
+        let word = fenced.epoch(self.row.word(SLEEP_WORD));
+        let wanted = WakeInterest::of_sleep_word(word).is_some_and(|it| it.includes(reason));
+        wanted && self.woken_at.load(Ordering::Relaxed) != word
+    }
+
     /// How the peer sleeps that has announced this word.
     fn mode(&self, word: u64) -> SleepMode {
         // Acquire: pairs with the release of the announcement, before which the heard word was

@@ -241,6 +241,13 @@ impl Fabric for ShmSegment {
         true
     }
 
+    fn would_wake(&self, peers: &PeerSet, reason: WakeReason) -> bool {
+        let fenced = sleep::fence_before_wake();
+        let target = |peer: Rank| self.wake_targets.get(peer.index())?.as_deref();
+        let mut targets = peers.iter().filter_map(target);
+        targets.any(|it| it.would_be_promised(&fenced, reason))
+    }
+
     fn announce_sleep(&self, interest: WakeInterest) {
         self.shared.sleep.announce_sleep(interest);
     }
