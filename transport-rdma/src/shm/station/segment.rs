@@ -9,6 +9,7 @@ use super::shared::Shared;
 use super::sleep_state::PromisedWakes;
 use crate::fabric::counters::PushCounters;
 use crate::fabric::failures::Failures;
+use crate::fabric::news::{News, NewsSeen};
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{
     Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, Sleeper, WakeInterest,
@@ -46,6 +47,8 @@ pub struct ShmSegment {
     /// Set in a control segment.
     failures: Option<Arc<Failures>>,
     counters: PushCounters,
+    /// Where peers find its news; `None` in a control segment, which is looked at anyway.
+    news_bucket: Option<u8>,
 }
 
 /// One member's row.
@@ -96,6 +99,7 @@ impl ShmSegment {
             absent: absent.map(|(rank, _)| rank).collect(),
             wake_targets: rows.iter().map(|row| row.wake_target.clone()).collect(),
             mappings: rows.into_iter().map(|row| row.mapping).collect(),
+            news_bucket: failures.is_none().then(|| key.news_bucket()),
             failures,
             counters: PushCounters::default(),
         }
@@ -137,6 +141,34 @@ impl ShmSegment {
             }
         }
         self.shared.sleep.wake_promised(&promised, fenced, target);
+    }
+
+    /// Says that there is news, and fences.
+    #[inline]
+    fn fence_for_wake(&self) -> Fenced {
+        match self.news_bucket {
+            Some(bucket) => self.shared.sleep.news.raise_before_wake(bucket),
+            None => sleep::fence_before_wake(),
+        }
+    }
+
+    /// Wakes the peers that sleep, if there are any.
+    #[inline]
+    fn wake_fenced(&self, peers: &PeerSet, reason: WakeReason, fenced: &Fenced) {
+        // Only words of the set that can have a member are read.
+        for (at, wake_targets) in self.wake_targets.chunks(64).enumerate() {
+            let mut left = peers.word(at);
+            while left != 0 {
+                let bit = left.trailing_zeros();
+                left &= left - 1;
+                // `None` for myself and for absent members.
+                if let Some(Some(wake_target)) = wake_targets.get(bit as usize)
+                    && wake_target.sleeps(fenced)
+                {
+                    return self.wake_sleepers(peers, reason, fenced);
+                }
+            }
+        }
     }
 
     /// Wakes the sleeper of this process, if it has announced.
@@ -220,21 +252,7 @@ impl Fabric for ShmSegment {
 
     #[inline]
     fn wake(&self, peers: &PeerSet, reason: WakeReason) {
-        let fenced = sleep::fence_before_wake();
-        // Only words of the set that can have a member are read.
-        for (at, wake_targets) in self.wake_targets.chunks(64).enumerate() {
-            let mut left = peers.word(at);
-            while left != 0 {
-                let bit = left.trailing_zeros();
-                left &= left - 1;
-                // `None` for myself and for absent members.
-                if let Some(Some(wake_target)) = wake_targets.get(bit as usize)
-                    && wake_target.sleeps(&fenced)
-                {
-                    return self.wake_sleepers(peers, reason, &fenced);
-                }
-            }
-        }
+        self.wake_fenced(peers, reason, &self.fence_for_wake());
     }
 
     fn shares_memory(&self) -> bool {
@@ -242,7 +260,7 @@ impl Fabric for ShmSegment {
     }
 
     fn would_wake(&self, peers: &PeerSet, reason: WakeReason) -> bool {
-        let fenced = sleep::fence_before_wake();
+        let fenced = self.fence_for_wake();
         let target = |peer: Rank| self.wake_targets.get(peer.index())?.as_deref();
         let mut targets = peers.iter().filter_map(target);
         targets.any(|it| it.would_be_promised(&fenced, reason))
@@ -274,8 +292,18 @@ impl Fabric for ShmSegment {
             let waits_for_room = |interest: WakeInterest| interest.includes(WakeReason::Room);
             self.shared.sleep.wake_myself_if(waits_for_room);
         } else {
-            self.wake(&[to].into_iter().collect(), WakeReason::Room);
+            // Not `wake`: the engine's thread may raise its own news at the same time.
+            let fenced = self.shared.sleep.news.raise_acknowledged_before_wake();
+            self.wake_fenced(&[to].into_iter().collect(), WakeReason::Room, &fenced);
         }
+    }
+
+    fn news(&self, seen: &mut NewsSeen) -> Option<News> {
+        Some(self.shared.sleep.news.look(seen))
+    }
+
+    fn news_bucket(&self) -> u8 {
+        self.key.news_bucket()
     }
 
     fn poll(&self) -> Option<PeerFailure> {
