@@ -342,7 +342,7 @@ impl<F: Fabric> SubgroupState<F> {
         }
         if changed {
             let (at, len) = (handle.columns.delivered_num, handle.columns.delivered_len());
-            context.pushes.acks(at, len);
+            context.pushes.releases(at, len);
         }
     }
 

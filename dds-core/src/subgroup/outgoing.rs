@@ -1,6 +1,6 @@
 //! The send predicate: publishes the committed messages and nulls of one own ring.
 
-use spindle_dds_transport::{Fabric, MessagePush};
+use spindle_dds_transport::{Fabric, MessagePush, WakeReason};
 
 use crate::limits::{GRANULE, HEADER_LEN};
 use crate::subgroup::header::{Header, WRITER_SEQ_WORD};
@@ -91,6 +91,8 @@ pub(crate) struct SendOrder {
     pub(crate) limit: u64,
     /// Number of messages, nulls included, to fill up to with nulls.
     pub(crate) null_target: u64,
+    /// Why nulls wake receivers if no message comes with them.
+    pub(crate) nulls_wake: WakeReason,
     /// Whether nothing is pushed after this batch before the flush.
     pub(crate) is_last: bool,
 }
@@ -187,10 +189,14 @@ impl Outgoing {
             }
         }
         let (ranges, guard) = (&ranges[..runs], self.published.index);
+        let reason = match sent {
+            0 => order.nulls_wake,
+            _ => WakeReason::Data,
+        };
         if order.is_last {
-            pushes.last_batch(fabric, ranges, self.columns.guard, guard);
+            pushes.last_batch(fabric, ranges, self.columns.guard, guard, reason);
         } else {
-            pushes.batch(ranges, self.columns.guard, guard);
+            pushes.batch(ranges, self.columns.guard, guard, reason);
         }
         (sent, nulls)
     }

@@ -4,7 +4,7 @@
 //! others can have sent; no guard beyond `reach` is followed; nulls are not acknowledged, receivers
 //! infer them from the guard.
 
-use spindle_dds_transport::{Fabric, Rank};
+use spindle_dds_transport::{Fabric, Rank, WakeReason};
 
 use super::{Context, Fault, MemberFault, Phase, Sender, SubgroupState};
 use crate::counters::{LiveCounters, bump};
@@ -221,6 +221,10 @@ impl<F: Fabric> SubgroupState<F> {
             },
             // Once the epoch is wedged, no member waits for nulls.
             null_target: if open { self.null_target } else { 0 },
+            nulls_wake: match self.shares_memory {
+                true => WakeReason::Stability,
+                false => WakeReason::Data,
+            },
             is_last,
         };
         let mut any = false;
