@@ -78,7 +78,7 @@ impl<F: Fabric> SubgroupState<F> {
                 continue;
             };
             highest = highest.max(cursor.newest());
-            known += cursor.real();
+            known += cursor.received();
             // All own published messages have been received here.
             if sender.rank != me {
                 unknown += cursor.unseen_max(tracker);
@@ -100,18 +100,24 @@ impl<F: Fabric> SubgroupState<F> {
         let place = self.senders[at].rank;
         let row = handle.fabric.row(place);
         let (Some(cursor), Some(tracker)) = (
-            &self.senders[at].receive_cursors[class.index()],
+            &mut self.senders[at].receive_cursors[class.index()],
             &handle.release_trackers[class.index()][at],
         ) else {
             return Ok(None);
         };
         let guard = row.load(cursor.guard());
-        if guard == cursor.count() {
+        let count = cursor.count();
+        if guard == count {
             return Ok(None);
         }
+        let fault = |what| MemberFault {
+            place,
+            what: Fault::ProtocolViolation(what),
+        };
+        cursor.follow_restart(row, tracker).map_err(fault)?;
         let reach = match class {
             // The unordered ring has no nulls.
-            DeliveryClass::Unordered => cursor.real() + cursor.unseen_max(tracker),
+            DeliveryClass::Unordered => cursor.received() + cursor.unseen_max(tracker),
             DeliveryClass::Ordered if guard <= *ordered_reach => *ordered_reach,
             DeliveryClass::Ordered => {
                 *ordered_reach = self.reach(handle);
@@ -121,21 +127,18 @@ impl<F: Fabric> SubgroupState<F> {
         let is_jump =
             class == DeliveryClass::Ordered && self.phase == Phase::Open && guard <= reach;
         let guard = if is_jump && guard > *ordered_reach {
-            cursor.count().max(*ordered_reach)
+            count.max(*ordered_reach)
         } else {
             guard
         };
-        if guard == cursor.count() {
+        if guard == count {
             return Ok(None);
         }
         let Some(cursor) = &mut self.senders[at].receive_cursors[class.index()] else {
             return Ok(None);
         };
         let taken = cursor.receive(row, tracker, guard, reach, limit);
-        taken.map(Some).map_err(|what| MemberFault {
-            place,
-            what: Fault::ProtocolViolation(what),
-        })
+        taken.map(Some).map_err(fault)
     }
 
     /// Receives what the own guards cover: messages published by committing threads since the last

@@ -6,8 +6,14 @@
 //! ```
 //!
 //! Invariants: a row is input from another process, so each header is copied once, checked, and
-//! kept here until its message is delivered; no word is read twice. `delivered <= real <= count`,
-//! and all of them only rise.
+//! kept here until its message is delivered; no word is read twice. `delivered <= real`, and both
+//! and `count` only rise.
+//!
+//! Real messages are numbered one after the other; the number says which slots a message has. When
+//! all members have released all messages, the sender may *restart* its ring: it goes on with the
+//! next number that has the first slot, and says so in a word beside the guard. This word is the
+//! index before which it restarted last, and is pushed before the guard of any message after it. So
+//! a receiver that reads it after a guard has it before any such message.
 
 use std::ptr::NonNull;
 
@@ -42,11 +48,17 @@ pub(crate) struct ReceiveCursor {
     row: Region,
     /// Messages received, nulls included.
     count: u64,
-    /// Real messages received.
+    /// Number of the next real message.
     real: u64,
+    /// Numbers of real messages that restarts have left out.
+    left_out: u64,
+    /// Index of the message before which the ring was restarted last.
+    restarted: u64,
+    /// Number of the first real message since then: all before it were released here.
+    start: u64,
     /// Exclusive index of the newest real message: `count` without the nulls after it.
     newest: u64,
-    /// Real messages delivered.
+    /// Number of the next real message to deliver.
     delivered: u64,
     /// Headers of the real messages `delivered..real`, as a ring: message `first` is in entry 0.
     headers: ReceivedHeaders,
@@ -73,6 +85,9 @@ pub enum ProtocolViolation {
     /// The member acknowledged messages that cannot have been sent.
     #[error("it acknowledged what was not sent")]
     AcknowledgedTooMuch,
+    /// The sender restarted its ring before its messages were released.
+    #[error("it restarted its ring while messages were held")]
+    RestartTooSoon,
 }
 
 impl ReceiveCursor {
@@ -83,6 +98,9 @@ impl ReceiveCursor {
             row,
             count: 0,
             real: 0,
+            left_out: 0,
+            restarted: 0,
+            start: 0,
             newest: 0,
             delivered: 0,
             headers,
@@ -101,8 +119,8 @@ impl ReceiveCursor {
     }
 
     /// Real messages received.
-    pub(crate) fn real(&self) -> u64 {
-        self.real
+    pub(crate) fn received(&self) -> u64 {
+        self.real - self.left_out
     }
 
     /// Exclusive index of the newest real message received: the nulls after it are left out.
@@ -113,7 +131,7 @@ impl ReceiveCursor {
     /// Upper bound of the real messages sent and not received here. Called after the word to be
     /// judged was loaded, because a release meanwhile makes room for more.
     pub(crate) fn unseen_max(&self, tracker: &ReleaseTracker) -> u64 {
-        let unreleased = self.real.saturating_sub(tracker.released_real());
+        let unreleased = self.real.saturating_sub(self.released(tracker));
         u64::from(self.columns.spec.messages).saturating_sub(unreleased)
     }
 
@@ -123,9 +141,57 @@ impl ReceiveCursor {
         self.row.begin(self.columns.payload, len)
     }
 
+    /// All real messages below this number were released here.
+    fn released(&self, tracker: &ReleaseTracker) -> u64 {
+        // After a restart, the tracker may be behind for a moment.
+        tracker.released_real().max(self.start)
+    }
+
     /// Byte offset of the guard in the sender's row.
     pub(crate) fn guard(&self) -> usize {
         self.columns.guard
+    }
+
+    /// Follows a restart of the ring, if there was one. `row` is the sender's, and its guard was
+    /// loaded before.
+    #[inline]
+    pub(crate) fn follow_restart(
+        &mut self,
+        row: &Region,
+        tracker: &ReleaseTracker,
+    ) -> Result<(), ProtocolViolation> {
+        let index = row.load(self.columns.restart());
+        match index == self.restarted {
+            true => Ok(()),
+            false => self.restart(index, tracker),
+        }
+    }
+
+    /// The ring was restarted before the message of this index: the next real message has the first
+    /// slot.
+    #[cold]
+    pub(crate) fn restart(
+        &mut self,
+        index: u64,
+        tracker: &ReleaseTracker,
+    ) -> Result<(), ProtocolViolation> {
+        if index < self.restarted {
+            return Err(ProtocolViolation::CounterFell);
+        }
+        // All members have released all before it. Acquire (in `released_real`): as for a slot that
+        // is used again.
+        let is_empty = self.delivered == self.real && self.released(tracker) >= self.real;
+        if !is_empty || index < self.newest || index > MESSAGE_INDEX_MAX + 1 {
+            return Err(ProtocolViolation::RestartTooSoon);
+        }
+        let start = self
+            .real
+            .next_multiple_of(self.columns.spec.messages.into());
+        tracker.restart(start);
+        self.left_out += start - self.real;
+        (self.real, self.delivered, self.first) = (start, start, start);
+        (self.start, self.restarted) = (start, index);
+        Ok(())
     }
 
     /// Receives what `guard` covers, at most `limit` real messages, and returns how many. A guard
@@ -149,7 +215,7 @@ impl ReceiveCursor {
         let messages = self.headers.len() as u64;
         let memory = self.columns.spec.memory();
         // `released` only rises: an old value is enough while it leaves room.
-        let mut released = tracker.released_real();
+        let mut released = self.released(tracker);
         let (mut real, mut count) = (before, self.count);
         let mut result = Ok(());
         'stretches: while real - before < limit {
@@ -169,7 +235,7 @@ impl ReceiveCursor {
                     break 'stretches;
                 }
                 if real - released >= messages {
-                    released = tracker.released_real();
+                    released = tracker.released_real().max(self.start);
                     if real - released >= messages {
                         result = Err(ProtocolViolation::Overrun);
                         break 'stretches;
@@ -203,7 +269,7 @@ impl ReceiveCursor {
         }
     }
 
-    /// The oldest undelivered message, with its count of real messages before it.
+    /// The oldest undelivered message, with its number.
     #[inline]
     pub(crate) fn front(&self) -> Option<(u64, &Header)> {
         let waiting = self.delivered < self.real;
@@ -237,9 +303,8 @@ impl ReceiveCursor {
         Some(index_of(below))
     }
 
-    /// Undelivered messages from the oldest on, as far as they are contiguous, and the count of
-    /// real messages delivered, which the caller raises as it hands them over (see
-    /// [`ReleaseTracker::pass_real`]).
+    /// Undelivered messages from the oldest on, as far as they are contiguous, and the number of the
+    /// oldest, which the caller raises as it hands them over (see [`ReleaseTracker::pass_real`]).
     #[inline]
     pub(crate) fn waiting_run(&mut self) -> (&[HeaderEntry], &mut u64) {
         let at = self.place(self.delivered);
@@ -253,7 +318,8 @@ impl ReceiveCursor {
         self.waiting_below(self.real)
     }
 
-    /// How many of the first `real` messages are not delivered, received or not.
+    /// How many of the real messages below this number are not delivered, received or not. No
+    /// restart lies between.
     pub(crate) fn waiting_below(&self, real: u64) -> u64 {
         real - self.delivered
     }

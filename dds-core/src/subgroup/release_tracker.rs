@@ -25,7 +25,8 @@ use crate::subgroup::header::Header;
 use crate::subgroup::layout::RingColumns;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// Tracks one ring of one sender at one receiver.
+/// Tracks one ring of one sender at one receiver. Real messages have numbers, of which restarts of
+/// the ring leave some out (see `ReceiveCursor`).
 #[derive(Debug)]
 pub(crate) struct ReleaseTracker {
     /// Number of holders of the message in each header slot. Packed: engine and readers write them,
@@ -74,7 +75,7 @@ impl ReleaseSlot<'_> {
 
 #[derive(Debug)]
 struct Passed {
-    /// Real messages.
+    /// Number of the next real message.
     real: AtomicU64,
     /// Messages, nulls included.
     all: AtomicU64,
@@ -83,7 +84,7 @@ struct Passed {
 /// Written by the thread that recomputes it.
 #[derive(Debug)]
 struct Released {
-    /// Real messages.
+    /// Number of the oldest held real message.
     real: AtomicU64,
     /// Value of the `released` column.
     all: AtomicU64,
@@ -158,13 +159,13 @@ impl ReleaseTracker {
         holds.fetch_sub(1, Ordering::Release) == 1
     }
 
-    /// Real messages passed.
+    /// All real messages below this number are passed.
     pub(crate) fn passed_real(&self) -> u64 {
         // Acquire: the engine adds no holder to a message below.
         self.passed.real.load(Ordering::Acquire)
     }
 
-    /// Passes the real message number `real`, with this header and slot: the engine has handed it
+    /// Passes the real message of this number, with this header and slot: the engine has handed it
     /// over.
     #[inline]
     pub(crate) fn pass_real(&self, real: u64, at: ReleaseSlot<'_>, header: &Header) {
@@ -185,7 +186,7 @@ impl ReleaseTracker {
         self.passed.all.load(Ordering::Relaxed)
     }
 
-    /// Real messages released.
+    /// All real messages below this number are released.
     pub(crate) fn released_real(&self) -> u64 {
         self.released.real.load(Ordering::Acquire)
     }
@@ -193,6 +194,27 @@ impl ReleaseTracker {
     /// Value of the `released` column.
     pub(crate) fn released(&self) -> u64 {
         self.released.all.load(Ordering::Acquire)
+    }
+
+    /// All messages passed are released, and the next one has this number. Called by the engine.
+    pub(crate) fn restart(&self, start: u64) {
+        let Released { real, requests, .. } = &*self.released;
+        // AcqRel: as in `release`.
+        if requests.fetch_add(1, Ordering::AcqRel) == 0 {
+            // In this order, so that no thread takes the numbers left out for held messages.
+            real.store(start, Ordering::Release);
+            self.passed.real.store(start, Ordering::Release);
+        } else {
+            self.passed.real.store(start, Ordering::Release);
+            if requests.fetch_add(1, Ordering::AcqRel) != 0 {
+                // The thread that recomputes `released` goes on until it has seen this, and passes
+                // the numbers left out: nothing is held there.
+                return;
+            }
+            real.store(start, Ordering::Release);
+        }
+        // Requests since are for messages that were known to be released, and for nothing else.
+        requests.swap(0, Ordering::AcqRel);
     }
 
     /// The part of the ring between the oldest held message and the newest passed one, in 1/256, by

@@ -19,6 +19,7 @@ use crate::subgroup::shared::Shared;
 use Lie::{Message, Nulls};
 
 mod fenced;
+mod restart;
 mod stop;
 mod switches;
 #[path = "../../tests/view/mod.rs"]
