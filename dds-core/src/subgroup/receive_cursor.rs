@@ -54,8 +54,6 @@ pub(crate) struct ReceiveCursor {
     left_out: u64,
     /// Index of the message before which the ring was restarted last.
     restarted: u64,
-    /// Number of the first real message since then: all before it were released here.
-    start: u64,
     /// Exclusive index of the newest real message: `count` without the nulls after it.
     newest: u64,
     /// Number of the next real message to deliver.
@@ -100,7 +98,6 @@ impl ReceiveCursor {
             real: 0,
             left_out: 0,
             restarted: 0,
-            start: 0,
             newest: 0,
             delivered: 0,
             headers,
@@ -131,7 +128,7 @@ impl ReceiveCursor {
     /// Upper bound of the real messages sent and not received here. Called after the word to be
     /// judged was loaded, because a release meanwhile makes room for more.
     pub(crate) fn unseen_max(&self, tracker: &ReleaseTracker) -> u64 {
-        let unreleased = self.real.saturating_sub(self.released(tracker));
+        let unreleased = self.real.saturating_sub(tracker.released_real());
         u64::from(self.columns.spec.messages).saturating_sub(unreleased)
     }
 
@@ -139,12 +136,6 @@ impl ReceiveCursor {
     pub(crate) fn payload(&self) -> NonNull<u8> {
         let len = self.columns.spec.memory() as usize;
         self.row.begin(self.columns.payload, len)
-    }
-
-    /// All real messages below this number were released here.
-    fn released(&self, tracker: &ReleaseTracker) -> u64 {
-        // After a restart, the tracker may be behind for a moment.
-        tracker.released_real().max(self.start)
     }
 
     /// Byte offset of the guard in the sender's row.
@@ -180,7 +171,7 @@ impl ReceiveCursor {
         }
         // All members have released all before it. Acquire (in `released_real`): as for a slot that
         // is used again.
-        let is_empty = self.delivered == self.real && self.released(tracker) >= self.real;
+        let is_empty = self.delivered == self.real && tracker.released_real() >= self.real;
         if !is_empty || index < self.newest || index > MESSAGE_INDEX_MAX + 1 {
             return Err(ProtocolViolation::RestartTooSoon);
         }
@@ -190,7 +181,7 @@ impl ReceiveCursor {
         tracker.restart(start);
         self.left_out += start - self.real;
         (self.real, self.delivered, self.first) = (start, start, start);
-        (self.start, self.restarted) = (start, index);
+        self.restarted = index;
         Ok(())
     }
 
@@ -215,7 +206,7 @@ impl ReceiveCursor {
         let messages = self.headers.len() as u64;
         let memory = self.columns.spec.memory();
         // `released` only rises: an old value is enough while it leaves room.
-        let mut released = self.released(tracker);
+        let mut released = tracker.released_real();
         let (mut real, mut count) = (before, self.count);
         let mut result = Ok(());
         'stretches: while real - before < limit {
@@ -235,7 +226,7 @@ impl ReceiveCursor {
                     break 'stretches;
                 }
                 if real - released >= messages {
-                    released = tracker.released_real().max(self.start);
+                    released = tracker.released_real();
                     if real - released >= messages {
                         result = Err(ProtocolViolation::Overrun);
                         break 'stretches;

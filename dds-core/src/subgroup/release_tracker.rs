@@ -77,6 +77,9 @@ impl ReleaseSlot<'_> {
 struct Passed {
     /// Number of the next real message.
     real: AtomicU64,
+    /// Number of the first real message since the last restart of the ring: all before it are
+    /// released.
+    start: AtomicU64,
     /// Messages, nulls included.
     all: AtomicU64,
 }
@@ -99,6 +102,7 @@ impl ReleaseTracker {
             slots: arena.slice(messages)?,
             passed: CachePadded::new(Passed {
                 real: AtomicU64::new(0),
+                start: AtomicU64::new(0),
                 all: AtomicU64::new(0),
             }),
             released: CachePadded::new(Released {
@@ -188,7 +192,8 @@ impl ReleaseTracker {
 
     /// All real messages below this number are released.
     pub(crate) fn released_real(&self) -> u64 {
-        self.released.real.load(Ordering::Acquire)
+        let released = self.released.real.load(Ordering::Acquire);
+        released.max(self.passed.start.load(Ordering::Acquire))
     }
 
     /// Value of the `released` column.
@@ -198,30 +203,17 @@ impl ReleaseTracker {
 
     /// All messages passed are released, and the next one has this number. Called by the engine.
     pub(crate) fn restart(&self, start: u64) {
-        let Released { real, requests, .. } = &*self.released;
-        // AcqRel: as in `release`.
-        if requests.fetch_add(1, Ordering::AcqRel) == 0 {
-            // In this order, so that no thread takes the numbers left out for held messages.
-            real.store(start, Ordering::Release);
-            self.passed.real.store(start, Ordering::Release);
-        } else {
-            self.passed.real.store(start, Ordering::Release);
-            if requests.fetch_add(1, Ordering::AcqRel) != 0 {
-                // The thread that recomputes `released` goes on until it has seen this, and passes
-                // the numbers left out: nothing is held there.
-                return;
-            }
-            real.store(start, Ordering::Release);
-        }
-        // Requests since are for messages that were known to be released, and for nothing else.
-        requests.swap(0, Ordering::AcqRel);
+        // In this order, so that no thread takes the numbers left out for held messages.
+        self.passed.start.store(start, Ordering::Release);
+        // Release: pairs with the acquire in `oldest`, which sees the start then.
+        self.passed.real.store(start, Ordering::Release);
     }
 
     /// The part of the ring between the oldest held message and the newest passed one, in 1/256, by
     /// messages or by bytes, whichever is more.
     pub(crate) fn held_parts(&self, columns: &RingColumns) -> u32 {
         let passed = self.passed.real.load(Ordering::Acquire);
-        let oldest = self.released.real.load(Ordering::Acquire);
+        let oldest = self.released_real();
         let messages = passed
             .saturating_sub(oldest)
             .min(columns.spec.messages.into());
@@ -280,7 +272,10 @@ impl ReleaseTracker {
         // would release a held message.
         let passed = self.passed.all.load(Ordering::Acquire);
         let passed_real = self.passed.real.load(Ordering::Acquire);
-        let real = self.first_held(self.released.real.load(Ordering::Relaxed), passed_real);
+        let known = self.released.real.load(Ordering::Relaxed);
+        // A restart may be newer than `passed_real`: then all passed before it are released.
+        let known = known.max(self.passed.start.load(Ordering::Acquire));
+        let real = self.first_held(known.min(passed_real), passed_real);
         self.released.real.store(real, Ordering::Release);
         match real == passed_real {
             true => passed,
