@@ -133,6 +133,15 @@ pub struct Counters {
     pub acks: Traffic,
     /// Pushes of digests.
     pub digests: Traffic,
+    /// Pushes of the view protocol, heartbeats included.
+    #[serde(default)]
+    pub control: Traffic,
+    /// Views that this participant has begun.
+    #[serde(default)]
+    pub views: u64,
+    /// Subgroup epochs that have begun here.
+    #[serde(default)]
+    pub epochs: u64,
     /// Steps that found something to do.
     pub steps: u64,
     /// Steps that found nothing.
@@ -196,6 +205,9 @@ pub(crate) struct LiveCounters {
     pub(crate) data: LiveTraffic,
     pub(crate) acks: LiveTraffic,
     pub(crate) digests: LiveTraffic,
+    pub(crate) control: LiveTraffic,
+    pub(crate) views: AtomicU64,
+    pub(crate) epochs: AtomicU64,
     pub(crate) steps: AtomicU64,
     pub(crate) idle_steps: AtomicU64,
     pub(crate) send_batches: LiveHistogram,
@@ -251,6 +263,9 @@ impl LiveCounters {
             data: LiveTraffic::new(),
             acks: LiveTraffic::new(),
             digests: LiveTraffic::new(),
+            control: LiveTraffic::new(),
+            views: zero(),
+            epochs: zero(),
             steps: zero(),
             idle_steps: zero(),
             claims_without_room: CachePadded::new(zero()),
@@ -273,6 +288,9 @@ impl LiveCounters {
             data: self.data.snapshot(),
             acks: self.acks.snapshot(),
             digests: self.digests.snapshot(),
+            control: self.control.snapshot(),
+            views: read(&self.views),
+            epochs: read(&self.epochs),
             steps: read(&self.steps),
             idle_steps: read(&self.idle_steps),
             claims_without_room: read(&self.claims_without_room),

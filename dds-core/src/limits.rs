@@ -41,10 +41,20 @@ pub const REQUEST_LEN_MAX: usize = 1 << 16;
 /// more, the leader ends the view even if all of them are refused.
 pub const REQUESTS_LEN_FEW: usize = 1 << 14;
 
-/// Most bytes of a member's requests in one view.
-pub const REQUESTS_LEN_MAX: usize = REQUEST_LEN_MAX + REQUESTS_LEN_FEW;
+/// Most bytes of a member's requests in one view, compressed.
+pub const REQUESTS_LEN_MAX: usize = REQUEST_LEN_MAX + REQUESTS_LEN_FEW + REQUESTS_HEAD_LEN;
 
-/// Most bytes of a leader's intent: a proposal without trims, and a flag.
+/// Bytes that requests that are published together may take beyond their own.
+pub const REQUESTS_HEAD_LEN: usize = 128;
+
+/// Most bytes that a member's requests in one view, or a proposal without its trims, become when
+/// they are read: several times what their texts have room for.
+pub const CHANGES_LEN_MAX: usize = 4 << 20;
+
+/// Most bytes that a view becomes when a newcomer reads it.
+pub const VIEW_LEN_MAX: usize = 1 << 28;
+
+/// Most bytes of a leader's intent: a compressed proposal without trims, and a flag.
 pub const INTENT_LEN_MAX: usize = PROPOSAL_LEN_MAX / 2 + 128;
 
 /// Most bytes of a member's answer to an intent.
@@ -53,7 +63,7 @@ pub const ANSWER_LEN_MAX: usize = 256;
 /// Most bytes of a member's report of its counts.
 pub const REPORT_LEN_MAX: usize = 1 << 16;
 
-/// Most bytes of a proposal. Half of them are for the trims.
+/// Most bytes of a proposal, compressed but for the trims, for which half of them are.
 pub const PROPOSAL_LEN_MAX: usize = 1 << 18;
 
 /// Most bytes of the notes of all members of a view together; equal notes of several members

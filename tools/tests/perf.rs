@@ -385,6 +385,12 @@ fn scale() {
     assert_eq!(ours["contender"], "spindle");
     for group in [
         "views",
+        "epochs",
+        "control_pushes",
+        "control_pushed_bytes",
+        "packets",
+        "packet_bytes",
+        "rows",
         "subgroup_pushes",
         "subgroup_pushed_bytes",
         "close_s",
@@ -406,6 +412,32 @@ fn scale() {
         positive(&stage["added_bytes"], "min");
     }
     assert_eq!(outcome["matched_ratio"], Value::Null);
+}
+
+/// A participant has descriptors for its peers, and none for topics.
+#[test]
+fn descriptors_do_not_grow_with_topics() {
+    let descriptors = |topics: &str| {
+        let outcome = perf(&["scale", "--participants", "3", "--topics", topics]);
+        let stages = outcome["contenders"][0]["stages"].as_array().cloned();
+        let stages = stages.expect("stages");
+        // The last stage is at rest.
+        let held = stages.last().expect("a stage")["descriptors"].clone();
+        (held["min"].as_f64(), held["max"].as_f64())
+    };
+    let few = descriptors("2");
+    assert!(few.0 > Some(0.0) && few.0 == few.1, "{few:?}");
+    assert_eq!(few, descriptors("20"));
+}
+
+#[test]
+fn scale_with_one_that_joins_late() {
+    let outcome = perf(&["scale", "--participants", "2", "--topics", "3", "--late"]);
+    let ours = &outcome["contenders"][0];
+    check_scale(ours);
+    for figure in ["matched_s", "gap_before_s", "gap_s", "gap_ratio"] {
+        positive(&ours["late"][figure], "min");
+    }
 }
 
 /// The page has a plot for each figure over the participants, and over the topics.

@@ -57,15 +57,17 @@ mod verbs;
 #[path = "rdma/not_built.rs"]
 mod verbs;
 
+pub use fabric::news::{NEWS_BUCKETS, News, NewsBuckets, NewsSeen};
 pub use fabric::peers::{MEMBERS_MAX, PeerSet, Rank};
 pub use fabric::{
     FABRIC_AREA, Fabric, FabricCounters, FailureCause, MessagePush, Park, ParkSlots, PeerFailure,
     Sleeper, WakeInterest,
 };
-pub use memory::{Region, Words};
+pub use memory::{Region, RowWord, Words};
 pub use rdma::{BATCH_CLASSES, CHAIN_CLASSES, RdmaCounters, RdmaOptions};
 pub use sleep::poller_role;
 pub use station::error::StationError;
 pub use station::event::{MESSAGE_LEN_MAX, StationEvent};
 pub use station::segment::{SegmentKey, SegmentRequest};
+pub use station::traffic::StationTraffic;
 pub use verbs::RdmaError;

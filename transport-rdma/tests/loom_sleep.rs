@@ -6,12 +6,14 @@
 //! ```
 #![cfg(loom)]
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use spindle_dds_transport::sleep::broadcast;
+use spindle_dds_transport::sleep::news::{self, NewsBlock};
 use spindle_dds_transport::sleep::{self, Word};
 use spindle_dds_transport::{PeerSet, Rank, WakeInterest};
 
@@ -275,6 +277,135 @@ fn no_wake_up_by_a_broadcast_is_lost() {
 #[test]
 fn one_wake_up_an_epoch_is_enough_with_broadcasts() {
     sleep_on_a_broadcast_doorbell(2, 2);
+}
+
+/// A pusher that says where it has news, and a process that looks there only.
+struct Newsroom<const ENTRIES: usize> {
+    group: Arc<Group>,
+    block: Block<ENTRIES>,
+}
+
+struct Block<const ENTRIES: usize> {
+    count: AtomicU64,
+    log: [AtomicU8; ENTRIES],
+}
+
+impl<const ENTRIES: usize> NewsBlock for Block<ENTRIES> {
+    const ENTRIES: u64 = ENTRIES as u64;
+
+    fn own_count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    fn count(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    fn set_count(&self, count: u64) {
+        self.count.store(count, Ordering::Release);
+    }
+
+    fn entry(&self, at: u64) -> u8 {
+        self.log[at as usize].load(Ordering::Acquire)
+    }
+
+    fn set_entry(&self, at: u64, bucket: u8) {
+        self.log[at as usize].store(bucket, Ordering::Release);
+    }
+}
+
+/// What the process has found out.
+#[derive(Default)]
+struct Reader {
+    seen: u64,
+    /// Values of the words in buckets 0 and 1.
+    values: [u64; 2],
+}
+
+impl<const ENTRIES: usize> Newsroom<ENTRIES> {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            group: Group::new(),
+            block: Block {
+                count: AtomicU64::new(0),
+                log: core::array::from_fn(|_| AtomicU8::new(0)),
+            },
+        })
+    }
+
+    fn word(&self, bucket: u8) -> &AtomicU64 {
+        [&self.group.data, &self.group.more][usize::from(bucket)]
+    }
+
+    /// The pusher: stores into the word of a bucket, says so, and wakes the process if it
+    /// sleeps.
+    fn push(&self, bucket: u8, value: u64) {
+        self.word(bucket).store_release(value);
+        let fenced = news::raise_before_wake(&self.block, bucket);
+        if WakeInterest::of_sleep_word(fenced.epoch(&self.group.epoch)).is_some() {
+            self.group.doorbell.signal();
+        }
+    }
+
+    /// Reads the words of the buckets that are named.
+    fn look(&self, reader: &mut Reader) {
+        let Reader { seen, values } = reader;
+        let mut read = |bucket: u8| {
+            values[usize::from(bucket)] = self.word(bucket).load(Ordering::Acquire);
+        };
+        if !news::look(&self.block, seen, &mut read) {
+            read(0);
+            read(1);
+        }
+    }
+
+    /// The process: sleeps until it has found these values.
+    fn sleep_until(&self, values: [u64; 2]) {
+        let reader = RefCell::new(Reader::default());
+        self.group.sleep_until(|| {
+            let mut reader = reader.borrow_mut();
+            self.look(&mut reader);
+            reader.values == values
+        });
+    }
+}
+
+/// A process that looks only at what the news name is not left asleep.
+#[test]
+fn what_is_news_is_found_by_a_sleeper() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let room = Newsroom::<4>::new();
+        let pusher = Arc::clone(&room);
+        let thread = thread::spawn(move || {
+            pusher.push(0, 1);
+            pusher.push(1, 2);
+        });
+        room.sleep_until([1, 2]);
+        thread.join().expect("no panic");
+    });
+}
+
+/// A process that is awake looks while the log has room for two entries, and three are made.
+#[test]
+fn news_are_found_though_their_log_is_overwritten() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let room = Newsroom::<2>::new();
+        let pusher = Arc::clone(&room);
+        let thread = thread::spawn(move || {
+            pusher.push(1, 1);
+            pusher.push(0, 2);
+            pusher.push(0, 3);
+        });
+        let mut reader = Reader::default();
+        room.look(&mut reader);
+        thread.join().expect("no panic");
+        room.look(&mut reader);
+        assert_eq!(reader.values, [3, 1]);
+    });
 }
 
 /// The fence is needed: without it loom finds a sleeper that is never woken.

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
 use spindle_dds_core::membership::{Endpoint as GroupEndpoint, Member, Note};
 use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupId, TopicKey};
 use spindle_dds_qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos};
@@ -59,18 +60,34 @@ pub(crate) struct WriterEntry {
     pub(crate) number: u32,
     /// Whether its samples are delivered in total order.
     pub(crate) is_ordered: bool,
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        skip_serializing_if = "is_default",
+        serialize_with = "changed_policies"
+    )]
     pub(crate) qos: DataWriterQos,
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        skip_serializing_if = "is_default",
+        serialize_with = "changed_policies"
+    )]
     pub(crate) publisher: PublisherQos,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReaderEntry {
     pub(crate) endpoint: Endpoint,
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        skip_serializing_if = "is_default",
+        serialize_with = "changed_policies"
+    )]
     pub(crate) qos: DataReaderQos,
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(
+        default,
+        skip_serializing_if = "is_default",
+        serialize_with = "changed_policies"
+    )]
     pub(crate) subscriber: SubscriberQos,
 }
 
@@ -220,6 +237,20 @@ fn to_bytes(value: &impl Serialize) -> Result<Vec<u8>> {
 /// QoS that equals the default is omitted.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
+}
+
+/// Of QoS, the policies that do not equal the default: most endpoints set few, and each member of a
+/// group keeps the announcements of all endpoints.
+fn changed_policies<T: Default + Serialize, S: Serializer>(
+    qos: &T,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    let policies = |qos: &T| serde_json::to_value(qos).map_err(S::Error::custom);
+    let (mut changed, default) = (policies(qos)?, policies(&T::default())?);
+    if let (Some(changed), Some(default)) = (changed.as_object_mut(), default.as_object()) {
+        changed.retain(|name, policy| default.get(name) != Some(policy));
+    }
+    changed.serialize(serializer)
 }
 
 #[cfg(test)]

@@ -233,7 +233,7 @@ mod tests {
         check(&[Packet::StatusRequest.write()], "its answer is invalid");
         check(&Packet::status(b"{}"), "its figures are invalid");
         check(
-            &Packet::status(b"{\"version\":2}"),
+            &Packet::status(b"{\"version\":3}"),
             "its figures are invalid",
         );
         check(&[Packet::refused(Error::Error("no".to_owned()))], "no");

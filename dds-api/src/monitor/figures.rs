@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 use spindle_dds_core::Figures;
-use spindle_dds_transport::FabricCounters;
 use spindle_dds_transport::hybrid::PeerPath;
+use spindle_dds_transport::{FabricCounters, StationTraffic};
 
 use crate::error::{Error, Result};
 
 /// Version of the figures. It rises with every change of this file's types.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The state of a participant. Counters begin when it is enabled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,9 @@ pub struct ParticipantFigures {
     pub engine: Figures,
     /// The counters of the fabric, over all subgroups.
     pub fabric: FabricCounters,
+    /// What its station has sent to others of its host.
+    #[serde(default)]
+    pub station: StationTraffic,
     /// How often the polling thread woke up.
     pub wake_ups: u64,
     /// The topics of its writers and readers, by name.
@@ -248,6 +251,7 @@ mod tests {
             }],
             engine: Figures::default(),
             fabric: FabricCounters::default(),
+            station: StationTraffic::default(),
             wake_ups: 0,
             topics: vec![TopicFigures::default()],
             waits: Vec::new(),

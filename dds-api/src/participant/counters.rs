@@ -1,8 +1,8 @@
 //! Counters of a participant, and its peers.
 
 use spindle_dds_core::Counters;
-use spindle_dds_transport::FabricCounters;
 use spindle_dds_transport::hybrid::PeerPath;
+use spindle_dds_transport::{FabricCounters, StationTraffic};
 
 use crate::driver::Session;
 use crate::handle::Guid;
@@ -25,6 +25,9 @@ pub struct ParticipantCounters {
     pub engine: Counters,
     /// Counters of the fabric, over all subgroups: pushes, bytes, doorbells, sleeps.
     pub fabric: FabricCounters,
+    /// What was sent to other participants of the host beside samples: messages, and rows of
+    /// segments.
+    pub station: StationTraffic,
     /// How often the polling thread woke up.
     pub wake_ups: u64,
     /// How often a doorbell woke a thread that sleeps for the participant, and its first step
@@ -40,6 +43,7 @@ impl ParticipantCounters {
         Self {
             engine: session.handle().counters(),
             fabric: session.handle().traffic(),
+            station: session.control_queue().station_traffic(),
             wake_ups: session.wake_ups(),
             wakes_without_work: session.wakes_without_work(),
             view: session.control_queue().view().map_or(0, |view| view.id),

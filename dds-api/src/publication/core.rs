@@ -187,12 +187,14 @@ impl WriterCore {
         self.side.port.get().is_some_and(WriterPort::is_refused)
     }
 
-    /// A view has begun, with this epoch of the writer's subgroup.
-    pub(crate) fn enter_epoch(&self, epoch: Arc<SubgroupHandle<Wire>>) {
-        if let Some(port) = self.side.port.get() {
-            port.enter_epoch(epoch);
-            self.side.pool.epoch_begun();
-        }
+    /// A view has begun, with this epoch of the writer's subgroup. False if it is not usable yet.
+    pub(crate) fn enter_epoch(&self, epoch: Arc<SubgroupHandle<Wire>>) -> bool {
+        let Some(port) = self.side.port.get() else {
+            return false;
+        };
+        port.enter_epoch(epoch);
+        self.side.pool.epoch_begun();
+        true
     }
 
     #[inline]

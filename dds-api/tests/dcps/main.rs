@@ -19,6 +19,7 @@ mod limits;
 mod listeners;
 mod liveliness;
 mod long_keys;
+mod many_endpoints;
 mod matching;
 mod meeting;
 mod membership;

@@ -6,7 +6,7 @@
 //! samples). So a subgroup in which a few consecutive passes changed nothing becomes *idle*: the
 //! engine records the words on which it depends with their values, and a step compares those
 //! words instead. For an idle subgroup with nothing in flight that is one guard per ring of each
-//! other sender. Even this comparison is not made for all idle subgroups at each step: see below.
+//! other sender. Even this comparison is made only where there is news.
 //!
 //! ```text
 //!   active --passes that change nothing--> set the idle flag, fence, record the words,
@@ -15,50 +15,58 @@
 //!     |                                                          |
 //!     |                                    many polls in vain: idle, cold
 //!     |
-//!     +--- a recorded word differs:   found by a full step that changed nothing else;
-//!     |                               by a brief step if it is warm, or its turn has come
+//!     +--- a recorded word differs:   found by a step that changed nothing else, where the
+//!     |                               fabric knows of the news; where it does not, by a full
+//!     |                               step, or a brief one if it is warm, or its turn has come
 //!     +--- a thread left work:        found by every step
 //!     +--- changed by the engine's owner (published, wedged, fenced, ...)
 //! ```
 //!
-//! *Cost of idle subgroups.* A thread that steps in a loop, because it spins or has enough to do,
+//! *Where there is news.* Each recorded word is on a cache line and a page of its own: with 60
+//! topics in ten processes there are some 540, and a thread takes two full steps before it sleeps.
+//! So a step asks the fabric first ([`Fabric::news`]): with shared memory a participant counts its
+//! batches of pushes in one place, with the bucket of the segment of each, and a peer reads one
+//! cache line for each participant. A step polls the idle subgroups in the buckets that are named.
+//! Threads that acknowledge count by themselves, as they do not own the engine; for their count, the
+//! idle subgroups are polled that wait for releases. A step that changed something asks once in
+//! [`STEPS_PER_POLL`] steps, all others ask each time. A member with many busy subgroups polls
+//! nothing in vain: those are active, and evaluated anyway. What a look finds is polled in the same
+//! step, since no later look finds it again. A subgroup that goes idle after a look has recorded its
+//! words after it, with all that the look could have found.
+//!
+//! *Where it is not known* (a peer writes by RDMA, which no thread here sees), words are compared.
+//! A thread that steps in a loop, because it spins or has enough to do,
 //! takes brief steps ([`Engine::step_briefly`]). A brief step that changed nothing polls all warm
 //! subgroups, where a message is likely, as there was one lately, and one cold subgroup, the next
 //! one each time. A step that changed something polls an idle subgroup once every
-//! [`STEPS_PER_POLL`] steps: each word polled is on a cache line and a page of its own. (With
-//! four processes on two cores, one busy subgroup and 49 idle ones, polls took 5 % of all
-//! processor time when each step made one, and cold subgroups were polled in pairs.) So the cost
-//! of a step does not grow with the number of idle subgroups. What grows is the number of steps
-//! until a change in one of them is found while this participant is awake. Only a thread that is
-//! about to sleep, which costs far more, takes a full step.
-//!
-//! *Why senders do not raise a word in each row with every push.* A member with many busy
-//! subgroups would find it raised at each poll, and would compare all words anyway. A word that
-//! is raised only for subgroups that are idle at a receiver needs another word by which members
-//! announce their idle subgroups, and an answer before the announcement counts. The word would
-//! be in another segment than the subgroup's, would cost a push or a cache line per batch, and
-//! would be raised by acknowledging threads that do not own the engine. Comparing local words
-//! needs nothing of the fabric beyond F1 to F7.
+//! [`STEPS_PER_POLL`] steps. (With four processes on two cores, one busy subgroup and 49 idle ones,
+//! polls took 5 % of all processor time when each step made one, and cold subgroups were polled in
+//! pairs.) So the cost of a brief step does not grow with the number of idle subgroups. What grows is
+//! the number of steps until a change in one of them is found while this participant is awake. Only
+//! a thread that is about to sleep, which costs far more, takes a full step, which polls all.
 //!
 //! *No change is missed.* A full step that reports no progress has compared all recorded words of
-//! all idle subgroups, so the second step of a thread that goes to sleep covers all subgroups.
-//! The words are recorded before the last pass: a change that this pass did not see is a
+//! all idle subgroups, but for those of which the fabric says that they are as they were at an
+//! earlier look: so the second step of a thread that goes to sleep covers all subgroups. The words are recorded before the last pass: a change that this pass did not see is a
 //! difference. A thread of this participant leaves its work, fences (every nudge does), and reads
 //! the idle flag; the engine sets the flag, fences, and looks for work in one more pass. Either
 //! the thread sees the flag and reports its work, or that pass sees the work (checked by a loom
 //! model).
 //!
 //! [`Engine::step_briefly`]: crate::Engine::step_briefly
+//! [`Fabric::news`]: spindle_dds_transport::Fabric::news
 
 /// Which subgroups are active, by their indexes in the engine's list.
 #[derive(Debug, Default)]
 pub(crate) struct ActiveSet {
-    /// Number of subgroups: bits at and above it are 0 in all three sets.
+    /// Number of subgroups: bits at and above it are 0 in all sets.
     len: usize,
     /// Bit set of the active subgroups; all others are idle.
     active: Vec<u64>,
     /// Bit set of the idle subgroups that wait for acknowledgements.
     wants_acks: Vec<u64>,
+    /// Bit set of the idle subgroups that wait for releases of their own messages.
+    awaits_release: Vec<u64>,
     /// Bit set of the idle subgroups that are cold. Disjoint from `active`.
     cold: Vec<u64>,
     /// Index after the idle subgroup that was polled last in turn.
@@ -78,6 +86,17 @@ pub(crate) enum Activity {
     Warm,
     /// Idle for long: polled in turn by brief steps.
     Cold,
+    /// Idle, and waits for releases of its own messages.
+    AwaitingRelease,
+}
+
+/// What an idle subgroup waits for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct IdleWaits {
+    /// Acknowledgements, without which it cannot proceed.
+    pub(crate) wants_acks: bool,
+    /// Releases of own messages, whose room comes back with them.
+    pub(crate) awaits_release: bool,
 }
 
 /// Of the steps with progress, one in this many polls an idle subgroup.
@@ -94,7 +113,11 @@ impl ActiveSet {
         {
             *last = (1 << (len % 64)) - 1;
         }
-        for idle in [&mut self.wants_acks, &mut self.cold] {
+        for idle in [
+            &mut self.wants_acks,
+            &mut self.awaits_release,
+            &mut self.cold,
+        ] {
             idle.clear();
             idle.resize(len.div_ceil(64), 0);
         }
@@ -104,13 +127,19 @@ impl ActiveSet {
         let bit = 1 << (at % 64);
         self.active[at / 64] |= bit;
         self.wants_acks[at / 64] &= !bit;
+        self.awaits_release[at / 64] &= !bit;
         self.cold[at / 64] &= !bit;
     }
 
     /// Makes an active subgroup idle and warm.
-    pub(crate) fn set_idle(&mut self, at: usize, wants_acks: bool) {
+    pub(crate) fn set_idle(&mut self, at: usize, waits: IdleWaits) {
         self.active[at / 64] &= !(1 << (at % 64));
-        self.wants_acks[at / 64] |= u64::from(wants_acks) << (at % 64);
+        self.wants_acks[at / 64] |= u64::from(waits.wants_acks) << (at % 64);
+        self.awaits_release[at / 64] |= u64::from(waits.awaits_release) << (at % 64);
+    }
+
+    pub(crate) fn is_idle(&self, at: usize) -> bool {
+        self.active[at / 64] >> (at % 64) & 1 == 0
     }
 
     /// Makes a warm subgroup cold.
@@ -149,6 +178,7 @@ impl ActiveSet {
                 Activity::Idle => !active,
                 Activity::Warm => !(active | cold),
                 Activity::Cold => cold,
+                Activity::AwaitingRelease => self.awaits_release[at / 64],
             };
             let left = bits >> (at % 64);
             if left != 0 {
@@ -165,6 +195,15 @@ impl ActiveSet {
 mod tests {
     use super::*;
 
+    const NOTHING: IdleWaits = IdleWaits {
+        wants_acks: false,
+        awaits_release: false,
+    };
+    const BOTH: IdleWaits = IdleWaits {
+        wants_acks: true,
+        awaits_release: true,
+    };
+
     fn all(set: &ActiveSet, activity: Activity) -> Vec<usize> {
         let first = set.next(0, activity);
         std::iter::successors(first, |at| set.next(at + 1, activity)).collect()
@@ -178,7 +217,7 @@ mod tests {
             assert_eq!(all(&set, Activity::Active), (0..len).collect::<Vec<_>>());
             assert_eq!(all(&set, Activity::Idle), []);
             let idle: Vec<_> = (0..len).filter(|at| at % 3 != 1).collect();
-            idle.iter().for_each(|&at| set.set_idle(at, false));
+            idle.iter().for_each(|&at| set.set_idle(at, NOTHING));
             assert_eq!(all(&set, Activity::Idle), idle);
             assert_eq!(all(&set, Activity::Warm), idle);
             assert_eq!(all(&set, Activity::Active).len() + idle.len(), len);
@@ -188,7 +227,7 @@ mod tests {
             assert_eq!(all(&set, Activity::Warm), warm);
             assert_eq!(all(&set, Activity::Cold), cold);
             cold.iter().for_each(|&at| set.set_active(at));
-            cold.iter().for_each(|&at| set.set_idle(at, false));
+            cold.iter().for_each(|&at| set.set_idle(at, NOTHING));
             assert_eq!(all(&set, Activity::Warm), idle, "idle again is warm");
         }
     }
@@ -199,7 +238,7 @@ mod tests {
             let mut set = ActiveSet::default();
             set.reset(len);
             for at in 0..len {
-                set.set_idle(at, false);
+                set.set_idle(at, NOTHING);
                 set.set_cold(at);
             }
             let polled: Vec<_> = (0..2 * len)
@@ -215,8 +254,8 @@ mod tests {
         let mut set = ActiveSet::default();
         set.reset(70);
         assert_eq!(set.next_in_turn(Activity::Idle), None);
-        set.set_idle(69, false);
-        set.set_idle(3, false);
+        set.set_idle(69, NOTHING);
+        set.set_idle(3, NOTHING);
         let turns = [0; 3].map(|_| set.next_in_turn(Activity::Idle));
         assert_eq!(turns, [Some(3), Some(69), Some(3)]);
         assert_eq!(set.next_in_turn(Activity::Cold), None);
@@ -236,10 +275,13 @@ mod tests {
     fn an_active_subgroup_is_not_counted_as_waiting_for_acks() {
         let mut set = ActiveSet::default();
         set.reset(70);
-        set.set_idle(69, true);
-        set.set_idle(3, false);
+        set.set_idle(69, BOTH);
+        set.set_idle(3, NOTHING);
         assert!(set.wants_acks());
+        assert_eq!(all(&set, Activity::AwaitingRelease), [69]);
+        assert!(set.is_idle(3) && set.is_idle(69) && !set.is_idle(4));
         set.set_active(69);
+        assert_eq!(all(&set, Activity::AwaitingRelease), []);
         assert!(!set.wants_acks());
         assert_eq!(all(&set, Activity::Idle), [3]);
     }

@@ -10,7 +10,7 @@
 //!
 //! ```text
 //!   active subgroups: receive, null-send, send, deliver --> Sink::deliver
-//!   idle subgroups:   compare recorded words; a difference makes one active
+//!   idle subgroups:   where others have news: compare recorded words; a difference makes one active
 //!   membership:       heartbeats, suspicions, view change --> EngineEvent
 //! ```
 
@@ -18,6 +18,8 @@ pub(crate) mod active_set;
 pub(crate) mod engine_lock;
 pub(crate) mod figures;
 pub(crate) mod handle;
+mod polling;
+mod subgroup_news;
 pub(crate) mod subgroups;
 pub(crate) mod views;
 
@@ -31,6 +33,7 @@ use crate::counters::bump;
 use crate::engine::active_set::{ActiveSet, Activity};
 use crate::engine::engine_lock::{EngineGuard, EngineLock};
 use crate::engine::handle::{EngineHandle, Participant};
+use crate::engine::subgroup_news::SubgroupNews;
 use crate::engine::views::{Views, describe};
 use crate::ids::SubgroupId;
 use crate::membership::OutReason;
@@ -39,7 +42,7 @@ use crate::subgroup::claim::{Claim, ClaimError, CommitMeta};
 use crate::subgroup::handle::{STOPPED, SubgroupHandle};
 use crate::subgroup::outgoing::WriterSeqs;
 use crate::subgroup::pushes::Pushes;
-use crate::subgroup::{Context, MemberFault, PollResult, Position, Progress, SubgroupState};
+use crate::subgroup::{Context, MemberFault, Position, Progress, SubgroupState};
 use crate::sync::Ordering;
 
 /// The outcome of a step.
@@ -59,7 +62,8 @@ pub struct StepOutcome {
     pub due: u64,
 }
 
-/// Which idle subgroups a step without progress polls. (Of the steps with progress, one in
+/// Which idle subgroups a step without progress polls, where the fabric does not know which of them
+/// have news. (Of the steps with progress, one in
 /// [`STEPS_PER_POLL`](crate::engine::active_set::STEPS_PER_POLL) polls one.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StepScope {
@@ -81,6 +85,7 @@ pub(crate) struct State<F, S> {
     /// In no order; [`ActiveSet`] and `SubgroupHandle::listed_at` know them by their indexes.
     pub(crate) subgroups: Vec<SubgroupState<F>>,
     active_set: ActiveSet,
+    news: SubgroupNews,
     sink: S,
     /// Kept between steps for its allocation only.
     pushes: Pushes,
@@ -104,6 +109,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         let state = State {
             subgroups: Vec::new(),
             active_set: ActiveSet::default(),
+            news: SubgroupNews::default(),
             sink,
             pushes: Pushes::new(participant.shared.clone()),
             seqs: WriterSeqs::default(),
@@ -232,7 +238,8 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let mut due = 0;
         if !self.is_closed {
             self.step_subgroups(participant, scope, &mut progress);
-            let (changed, when) = self.step_views(participant, now, scope);
+            let may_skip = scope == StepScope::Brief || progress.is_any();
+            let (changed, when) = self.step_views(participant, now, may_skip);
             progress.any |= changed;
             due = when;
         } else if !self.stopped {
@@ -266,103 +273,6 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             sink,
         };
         (subgroups, context)
-    }
-
-    /// Steps the active subgroups, and polls idle ones: fewer where there was progress.
-    fn step_subgroups(
-        &mut self,
-        participant: &Participant<F>,
-        scope: StepScope,
-        progress: &mut Progress,
-    ) {
-        // Before the first pass: a thread that leaves a commit from here on sets it again.
-        if participant.shared.left_commits.load(Ordering::Relaxed) {
-            participant
-                .shared
-                .left_commits
-                .swap(false, Ordering::AcqRel);
-        }
-        if participant.shared.left_work.take() {
-            self.activate_left_work();
-        }
-        let mut at = 0;
-        while let Some(active) = self.active_set.next(at, Activity::Active) {
-            self.step_subgroup(participant, active, progress);
-            at = active + 1;
-        }
-        if progress.is_any() {
-            if self.active_set.should_poll_idle() {
-                self.poll_in_turn(participant, Activity::Idle, progress);
-            }
-            return;
-        }
-        let polled = match scope {
-            StepScope::Full => Activity::Idle,
-            StepScope::Brief => Activity::Warm,
-        };
-        at = 0;
-        while let Some(idle) = self.active_set.next(at, polled) {
-            self.poll_idle(participant, idle, progress);
-            at = idle + 1;
-        }
-        if scope == StepScope::Brief {
-            self.poll_in_turn(participant, Activity::Cold, progress);
-        }
-    }
-
-    /// Polls the subgroup of this activity whose turn it is.
-    fn poll_in_turn(
-        &mut self,
-        participant: &Participant<F>,
-        activity: Activity,
-        progress: &mut Progress,
-    ) {
-        if let Some(idle) = self.active_set.next_in_turn(activity) {
-            self.poll_idle(participant, idle, progress);
-        }
-    }
-
-    /// Compares the recorded words of an idle subgroup, and steps it where one differs.
-    fn poll_idle(&mut self, participant: &Participant<F>, at: usize, progress: &mut Progress) {
-        let (subgroups, context) = self.split();
-        match subgroups[at].poll(&context) {
-            PollResult::Changed => {
-                self.active_set.set_active(at);
-                self.step_subgroup(participant, at, progress);
-            }
-            PollResult::BecomesCold => self.active_set.set_cold(at),
-            PollResult::Unchanged => {}
-        }
-    }
-
-    fn step_subgroup(&mut self, participant: &Participant<F>, at: usize, progress: &mut Progress) {
-        let (subgroups, mut context) = self.split();
-        let subgroup = &mut subgroups[at];
-        match subgroup.step(&mut context, progress) {
-            Ok(is_idle) => {
-                if is_idle {
-                    let wants_acks = subgroup.wants_acks(&*context.sink);
-                    self.active_set.set_idle(at, wants_acks);
-                }
-            }
-            Err(trouble) => self.suspect_member(participant, at, trouble),
-        }
-    }
-
-    /// Makes all subgroups active, after a change that concerns them.
-    pub(crate) fn activate_all(&mut self) {
-        self.active_set.reset(self.subgroups.len());
-    }
-
-    /// Makes those idle subgroups active in which threads have left work.
-    fn activate_left_work(&mut self) {
-        let mut at = 0;
-        while let Some(idle) = self.active_set.next(at, Activity::Idle) {
-            if self.subgroups[idle].has_new_work() {
-                self.active_set.set_active(idle);
-            }
-            at = idle + 1;
-        }
     }
 
     /// Whether acknowledgements of other members would let a subgroup proceed.

@@ -16,9 +16,10 @@ use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, Rank};
 
+use crate::counters::bump;
 use crate::engine::handle::Participant;
 use crate::engine::subgroups::Subgroups;
-use crate::engine::{Engine, State, StepScope};
+use crate::engine::{Engine, State};
 use crate::ids::SubgroupId;
 use crate::membership::{
     Action, DetectorFigures, Finish, MemberId, Membership, OpenRequest, OutReason, Pace, Refusal,
@@ -223,15 +224,16 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
 }
 
 impl<F: Fabric, S: Sink<F>> State<F, S> {
-    /// The membership's part of a step. Returns whether anything changed, and the time of the next
-    /// step in nanoseconds.
+    /// The membership's part of a step. A few steps in a row may skip it: brief ones, and those in
+    /// which a subgroup has changed, after which a thread that is about to sleep takes another step.
+    /// Returns whether anything changed, and the time of the next step in nanoseconds.
     pub(crate) fn step_views(
         &mut self,
         participant: &Participant<F>,
         now: u64,
-        scope: StepScope,
+        may_skip: bool,
     ) -> (bool, u64) {
-        if scope == StepScope::Brief
+        if may_skip
             && let Some(views) = &mut self.views
             && let Phase::In(membership) = &mut views.phase
             && membership.may_skip_step()
@@ -248,6 +250,11 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         };
         let action = membership.step(now, &mut Subgroups::new(participant, self));
         let due = membership.due();
+        let pushed = membership.take_traffic();
+        if pushed.pushes > 0 {
+            let (pushes, bytes) = (pushed.pushes as usize, pushed.bytes as usize);
+            participant.shared.counters.control.add_all(pushes, bytes);
+        }
         let changed = action.is_some();
         match action {
             None => {}
@@ -378,6 +385,9 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             }
         }
         self.activate_all();
+        let counters = &participant.shared.counters;
+        bump(&counters.views, 1);
+        bump(&counters.epochs, subgroups.len() as u64);
         for prepared in subgroups {
             let PreparedSubgroup {
                 subgroup,

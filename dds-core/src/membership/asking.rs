@@ -4,12 +4,16 @@
 //! the view ends; if that end does not settle it, as another leader has made it, its member says
 //! in the next view that it was refused, in its turn. So an update is refused once, and the
 //! numbers of updates go on.
+//!
+//! Requests that are published at once are compressed together: the text is a list of such packs,
+//! each with its length before it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{Fabric, Rank};
 
+use super::compression::{compress, decompress};
 use super::merge::{Asked, Merge};
 use super::proposal::{
     Notes, Proposal, ReadRequest, Refusal, RemovalReason, Request, RequestId, Update,
@@ -17,7 +21,7 @@ use super::proposal::{
 use super::protocol::Membership;
 use super::row::Text;
 use super::view::MemberId;
-use crate::limits::REQUEST_LEN_MAX;
+use crate::limits::{CHANGES_LEN_MAX, REQUEST_LEN_MAX};
 
 /// Cause of suspicion: a request that cannot be read.
 pub(super) const INVALID_REQUEST: &str = "its request violates the protocol";
@@ -53,29 +57,58 @@ pub(super) enum Scope {
 impl<F: Fabric> Membership<F> {
     /// Appends requests to this member's row, as many as fit; the others wait for the next view.
     pub(super) fn publish_requests(&mut self) {
-        let len_before = self.request_text.len();
-        for open in &mut self.requests[self.requests_published..] {
-            let asked = open.request.id();
+        while !self.is_request_row_full && self.requests_published < self.requests.len() {
+            self.publish_pack_of_requests();
+        }
+    }
+
+    fn publish_pack_of_requests(&mut self) {
+        let mut open = Vec::new();
+        for asks in &mut self.requests[self.requests_published..] {
+            let asked = asks.request.id();
             let known = |refusal: &&Refusal| Some(refusal.request) == asked;
-            if open.refusal.is_none()
+            if asks.refusal.is_none()
                 && let Some(refusal) = self.refusals.iter().find(known)
             {
-                open.refusal = Some(refusal.clone());
-                self.refused.push((open.request.clone(), refusal.clone()));
-                self.requests_published += 1;
+                asks.refusal = Some(refusal.clone());
+                self.refused.push((asks.request.clone(), refusal.clone()));
+                open.push(Vec::new());
                 continue;
             }
-            let bytes = written(open);
-            if self.request_text.len() + bytes.len() > Text::Request.len_max() {
-                break;
+            open.push(written(asks));
+        }
+        let (count, pack, len) = self.pack_of_first(&open);
+        self.requests_published += count;
+        self.is_request_row_full = count == 0;
+        if pack.is_empty() {
+            return;
+        }
+        let len_before = self.request_text.len();
+        self.request_text.extend(pack);
+        self.requests_len += len;
+        let text = &self.request_text;
+        self.rows.publish_appended(Text::Request, len_before, text);
+    }
+
+    /// Of these encoded requests, the first ones that this member's row has room for: how many, their
+    /// pack, which is empty if nothing is to be said, and their length.
+    fn pack_of_first(&self, requests: &[Vec<u8>]) -> (usize, Vec<u8>, usize) {
+        let room = Text::Request.len_max() - self.request_text.len();
+        let mut count = requests.len();
+        while count > 0 {
+            let bytes = requests[..count].concat();
+            if bytes.is_empty() {
+                return (count, Vec::new(), 0);
             }
-            self.request_text.extend(bytes);
-            self.requests_published += 1;
+            // Encoding into memory does not fail.
+            let pack = postcard::to_allocvec(&compress(&bytes)).unwrap_or_default();
+            if pack.len() <= room && self.requests_len + bytes.len() <= CHANGES_LEN_MAX {
+                return (count, pack, bytes.len());
+            }
+            // Then half of them, as long as it takes.
+            count /= 2;
         }
-        if self.request_text.len() > len_before {
-            let text = &self.request_text;
-            self.rows.publish_appended(Text::Request, len_before, text);
-        }
+        (0, Vec::new(), 0)
     }
 
     /// Notes the refusals of an intent: requests of this member among them are refused.
@@ -207,9 +240,20 @@ fn written(open: &OpenRequest) -> Vec<u8> {
     }
 }
 
-/// Decodes the requests in a row, which follow each other.
+/// Decodes the requests in a row: packs that follow each other.
 fn read(mut said: &[u8]) -> Option<Vec<ReadRequest>> {
-    let mut all = Vec::new();
+    let (mut all, mut room) = (Vec::new(), CHANGES_LEN_MAX);
+    while !said.is_empty() {
+        let (pack, rest) = postcard::take_from_bytes::<&[u8]>(said).ok()?;
+        let bytes = decompress(pack, room)?;
+        room -= bytes.len();
+        read_pack(&bytes, &mut all)?;
+        said = rest;
+    }
+    Some(all)
+}
+
+fn read_pack(mut said: &[u8], all: &mut Vec<ReadRequest>) -> Option<()> {
     while !said.is_empty() {
         let (one, rest) = postcard::take_from_bytes(said).ok()?;
         all.push(match one {
@@ -222,5 +266,5 @@ fn read(mut said: &[u8]) -> Option<Vec<ReadRequest>> {
         });
         said = rest;
     }
-    Some(all)
+    Some(())
 }

@@ -132,7 +132,7 @@ impl<F: Fabric> Membership<F> {
         let Ok(next) = self.view.next(&proposal) else {
             return false;
         };
-        self.rows.publish_text(Text::Proposal, &proposal.to_bytes());
+        self.rows.publish_text(Text::Proposal, &proposal.to_text());
         self.echo = Some((Arc::new(proposal), Arc::new(next)));
         true
     }

@@ -210,5 +210,6 @@ impl<'a> Merge<'a> {
 /// Whether a proposal fits into a row with its trims.
 fn fits(proposal: &Proposal) -> bool {
     // Half of the area is for the trims.
-    proposal.to_bytes().len() <= Text::Proposal.len_max() / 2
+    let len = proposal.text_len();
+    len.is_some_and(|len| len <= Text::Proposal.len_max() / 2)
 }

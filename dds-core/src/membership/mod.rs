@@ -24,6 +24,7 @@
 //! proposal that any member has echoed.
 
 mod asking;
+mod compression;
 mod delivered;
 mod detector;
 mod ending;

@@ -66,8 +66,10 @@ pub(super) struct Announcer {
     additions_max: usize,
     /// Whether the last intent left out newcomers, as it had as many as the group can follow.
     newcomers_wait: bool,
-    /// When newcomers were announced first.
-    pub(super) joins_since_ns: Option<u64>,
+    /// When it announced the first intent.
+    pub(super) announced_since_ns: Option<u64>,
+    /// Until when it leaves requests to gather.
+    pub(super) pauses_until_ns: Option<u64>,
     /// Length of all members' requests when they were last merged.
     requests_len: u64,
     /// Since when it waits for answers.
@@ -85,7 +87,8 @@ impl Default for Announcer {
             prepared_by_all: 0,
             additions_max: usize::MAX,
             newcomers_wait: false,
-            joins_since_ns: None,
+            announced_since_ns: None,
+            pauses_until_ns: None,
             requests_len: 0,
             waiting_since_ns: 0,
         }
@@ -110,7 +113,7 @@ impl Intent {
         let is_called_off = self.is_called_off;
         // Encoding into memory does not fail.
         let mut bytes = postcard::to_allocvec(&IntentHead { is_called_off }).unwrap_or_default();
-        bytes.extend(self.proposal.to_bytes());
+        bytes.extend(self.proposal.to_text());
         bytes
     }
 }
@@ -249,8 +252,8 @@ impl<F: Fabric> Membership<F> {
     /// Judges the answers to the last intent, and announces the next one if there is anything to
     /// announce.
     pub(super) fn announce(&mut self, now: u64, subgroups: &mut impl SubgroupEnds) {
-        self.measure_pace(now);
-        if !self.suspected.is_empty() || self.rows.label(self.me, Text::Intent) & 1 == 1 {
+        let is_ending = self.rows.label(self.me, Text::Intent) & 1 == 1;
+        if !self.keeps_pace(now) || !self.suspected.is_empty() || is_ending {
             return;
         }
         match self.read_answers() {
@@ -270,7 +273,7 @@ impl<F: Fabric> Membership<F> {
         }
         let scope = Scope::Announced {
             additions_max: self.announcer.additions_max,
-            joins_max: self.pace.joins_max(),
+            joins_max: self.pace.joins_max(self.view.members.len()),
         };
         let (proposal, newcomers_wait) = match self.merge_requests(scope) {
             Ok(merged) => merged,
@@ -352,7 +355,7 @@ impl<F: Fabric> Membership<F> {
         // Rows, and intents, begin anew with a view.
         let is_long = |rank| self.rows.len(rank, Text::Request) > REQUESTS_LEN_FEW as u64;
         let is_full =
-            self.trusted().iter().any(is_long) || proposal.to_bytes().len() > INTENT_LEN_MAX / 4;
+            self.trusted().iter().any(is_long) || proposal.to_text().len() > INTENT_LEN_MAX / 4;
         if !proposal.changes_nothing() || is_full {
             return Some(false);
         }
@@ -369,9 +372,7 @@ impl<F: Fabric> Membership<F> {
                 announcer.refusals.push(refusal.clone());
             }
         }
-        if !proposal.joins.is_empty() {
-            announcer.joins_since_ns.get_or_insert(now);
-        }
+        announcer.announced_since_ns.get_or_insert(now);
         announcer.number += 1;
         announcer.lacks.clear();
         announcer.is_judged = is_called_off;

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
+use super::compression::{compress, decompress};
 use super::view::{Endpoint, Member, MemberId, Note, View};
 use crate::ids::SubgroupId;
+use crate::limits::CHANGES_LEN_MAX;
 use crate::spec::SubgroupSpec;
 
 /// A request to the leader. It stays open until a view fulfils or refuses it.
@@ -279,23 +281,71 @@ impl Proposal {
         }
     }
 
-    /// The bytes in a row: the proposal, then the notes of its updates, if there are any.
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    /// All bytes of it: the proposal, then the notes of its updates, if there are any.
+    fn to_bytes(&self) -> Vec<u8> {
         // Encoding into memory does not fail.
         let mut bytes = postcard::to_allocvec(self).unwrap_or_default();
-        let updates = (0..).zip(&self.updates);
-        let noting = updates.filter(|(_, update)| update.notes != Notes::default());
-        let notes: Vec<(u32, &Notes)> = noting.map(|(at, update)| (at, &update.notes)).collect();
-        if !notes.is_empty() {
-            bytes.extend(postcard::to_allocvec(&notes).unwrap_or_default());
-        }
+        bytes.extend(self.notes_bytes());
         bytes
     }
 
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (mut proposal, rest) = postcard::take_from_bytes::<Self>(bytes).ok()?;
+    fn notes_bytes(&self) -> Vec<u8> {
+        let updates = (0..).zip(&self.updates);
+        let noting = updates.filter(|(_, update)| update.notes != Notes::default());
+        let notes: Vec<(u32, &Notes)> = noting.map(|(at, update)| (at, &update.notes)).collect();
+        match notes.is_empty() {
+            true => Vec::new(),
+            false => postcard::to_allocvec(&notes).unwrap_or_default(),
+        }
+    }
+
+    /// What it changes, the notes of its updates behind it.
+    fn changes_bytes(&self) -> Vec<u8> {
+        let (view, removals, joins) = (self.view, &self.removals, &self.joins);
+        let changes = (view, removals, joins, &self.updates, &self.refusals);
+        let mut bytes = postcard::to_allocvec(&changes).unwrap_or_default();
+        bytes.extend(self.notes_bytes());
+        bytes
+    }
+
+    /// The text in a row: what it changes, compressed, then its trims and the number of its
+    /// preparation.
+    pub(super) fn to_text(&self) -> Vec<u8> {
+        let changes = compress(&self.changes_bytes());
+        let tail = (&self.trims, self.preparation);
+        postcard::to_allocvec(&(changes, tail)).unwrap_or_default()
+    }
+
+    /// The length of its text without trims; `None` if what it changes is more than members read.
+    pub(super) fn text_len(&self) -> Option<usize> {
+        let bytes = self.changes_bytes();
+        // Its length, no trims, a number.
+        let more = 10 + 1 + 10;
+        (bytes.len() <= CHANGES_LEN_MAX).then(|| compress(&bytes).len() + more)
+    }
+
+    fn from_text(text: &[u8]) -> Option<Self> {
+        type Changes = (u64, Vec<Removal>, Vec<Member>, Vec<Update>, Vec<Refusal>);
+        let (changes, tail) = postcard::take_from_bytes::<&[u8]>(text).ok()?;
+        let (tail, rest) = postcard::take_from_bytes::<(Vec<Trim>, u64)>(tail).ok()?;
         if !rest.is_empty() {
-            for (at, notes) in postcard::from_bytes::<Vec<(u32, Notes)>>(rest).ok()? {
+            return None;
+        }
+        let changes = decompress(changes, CHANGES_LEN_MAX)?;
+        let (changes, notes) = postcard::take_from_bytes::<Changes>(&changes).ok()?;
+        let (view, removals, joins, updates, refusals) = changes;
+        let (trims, preparation) = tail;
+        let mut proposal = Self {
+            view,
+            removals,
+            joins,
+            updates,
+            refusals,
+            trims,
+            preparation,
+        };
+        if !notes.is_empty() {
+            for (at, notes) in postcard::from_bytes::<Vec<(u32, Notes)>>(notes).ok()? {
                 proposal.updates.get_mut(at as usize)?.notes = notes;
             }
         }
@@ -339,8 +389,8 @@ impl Proposal {
 
     /// Reads a proposal for `view` from a member's row, and checks everything that its readers rely
     /// on.
-    pub(super) fn read(bytes: &[u8], view: &View) -> Option<(Self, View)> {
-        let (proposal, next) = Self::read_untrimmed(bytes, view)?;
+    pub(super) fn read(text: &[u8], view: &View) -> Option<(Self, View)> {
+        let (proposal, next) = Self::read_untrimmed(text, view)?;
         // Each replaced subgroup with senders needs a trim.
         let touched = proposal.touched(view);
         let replaced = view
@@ -357,8 +407,8 @@ impl Proposal {
     }
 
     /// Reads a proposal that may lack trims, and the view that it makes.
-    pub(super) fn read_untrimmed(bytes: &[u8], view: &View) -> Option<(Self, View)> {
-        let proposal = Self::from_bytes(bytes)?;
+    pub(super) fn read_untrimmed(text: &[u8], view: &View) -> Option<(Self, View)> {
+        let proposal = Self::from_text(text)?;
         let members = view.members.len();
         let sound = proposal.view == view.id
             && proposal.joins.len() <= MEMBERS_MAX

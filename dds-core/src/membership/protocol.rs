@@ -12,6 +12,7 @@ use super::preparing::{Announced, Announcer};
 use super::proposal::{Proposal, Refusal, Request, Touched, Trim};
 use super::row::{Level, Rows};
 use super::view::View;
+use crate::counters::Traffic;
 use crate::ids::SubgroupId;
 use crate::limits::REASON_LEN_MAX;
 
@@ -164,6 +165,10 @@ pub struct Membership<F> {
     pub(super) requests_published: usize,
     /// The requests in this member's row.
     pub(super) request_text: Vec<u8>,
+    /// How many bytes they become when they are read.
+    pub(super) requests_len: usize,
+    /// Whether it has no room for the next request, in this view.
+    pub(super) is_request_row_full: bool,
     /// Refused requests that the driver has not been told of, with the reasons.
     pub(super) refused: Vec<(Request, Refusal)>,
     /// All refusals that the leader has announced.
@@ -228,6 +233,8 @@ impl<F: Fabric> Membership<F> {
             requests,
             requests_published: 0,
             request_text: Vec::new(),
+            requests_len: 0,
+            is_request_row_full: false,
             refused: Vec::new(),
             refusals: Vec::new(),
             intent_read: 0,
@@ -269,7 +276,11 @@ impl<F: Fabric> Membership<F> {
 
     /// Time at which the next step is due, unless something causes one before.
     pub fn due(&self) -> u64 {
-        self.detector.next_heartbeat_at_ns()
+        let heartbeat_at_ns = self.detector.next_heartbeat_at_ns();
+        match self.announcer.pauses_until_ns {
+            Some(until_ns) => until_ns.min(heartbeat_at_ns),
+            None => heartbeat_at_ns,
+        }
     }
 
     /// Requests something of the leader. A request that this view does not fulfil stays open.
@@ -281,6 +292,11 @@ impl<F: Fabric> Membership<F> {
     #[cfg(all(test, not(loom)))]
     pub(super) fn is_proposing(&self) -> bool {
         self.rows.proposer(self.me) == Some(self.me)
+    }
+
+    /// What this member has pushed in the view's control segment since the last call.
+    pub(crate) fn take_traffic(&mut self) -> Traffic {
+        self.rows.take_traffic()
     }
 
     /// Number of open requests.
@@ -360,6 +376,10 @@ impl<F: Fabric> Membership<F> {
     }
 
     fn pass(&mut self, now: u64, subgroups: &mut impl SubgroupEnds) -> Option<Action> {
+        if self.requests_published < self.requests.len() && self.rows.heartbeat(self.me) == 0 {
+            // Before the first heartbeat: a leader that knows that all have begun sees what they ask.
+            self.publish_requests();
+        }
         self.detect_failures(now, subgroups);
         self.was_silent = self.is_silent();
         if self.was_silent && !self.has_work() {
@@ -420,7 +440,8 @@ impl<F: Fabric> Membership<F> {
         let asks = self.requests_published < self.requests.len()
             || !self.refused.is_empty()
             || self.announced.is_some()
-            || self.pace.is_measured();
+            || self.pace.is_measured()
+            || self.announcer.pauses_until_ns.is_some();
         let knows = !self.suspected.is_empty() || self.expelled_by.is_some();
         let decides = self.is_deciding || self.is_decided || self.no_majority_since_ns.is_some();
         asks || knows || decides || self.wedged_level != Level::None

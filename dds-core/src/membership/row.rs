@@ -16,6 +16,7 @@
 use spindle_dds_transport::memory::{ROW_ALIGN, Region};
 use spindle_dds_transport::{FABRIC_AREA, Fabric, MEMBERS_MAX, PeerSet, Rank};
 
+use crate::counters::Traffic;
 use crate::landmarks::Landmark;
 use crate::limits::{
     ANSWER_LEN_MAX, INTENT_LEN_MAX, PROPOSAL_LEN_MAX, REPORT_LEN_MAX, REQUESTS_LEN_MAX,
@@ -156,6 +157,8 @@ pub(super) struct Rows<F> {
     has_pushed: bool,
     /// Whether any of it is to wake the others; a heartbeat alone wakes no member.
     wakes_others: bool,
+    /// Pushes that [`take_traffic`](Self::take_traffic) has not returned yet.
+    traffic: Traffic,
 }
 
 impl<F: Fabric> Rows<F> {
@@ -167,7 +170,30 @@ impl<F: Fabric> Rows<F> {
             others,
             has_pushed: false,
             wakes_others: false,
+            traffic: Traffic::default(),
         }
+    }
+
+    /// What was pushed since the last call.
+    pub(super) fn take_traffic(&mut self) -> Traffic {
+        core::mem::take(&mut self.traffic)
+    }
+
+    fn push(&mut self, at: usize, len: usize) {
+        self.fabric.push(at, len, &self.others);
+        self.count(len);
+    }
+
+    fn push_word(&mut self, word: usize, value: u64) {
+        self.fabric.push_word(word, value, &self.others);
+        self.count(8);
+    }
+
+    fn count(&mut self, len: usize) {
+        let peers = self.others.len() as u64;
+        self.traffic.pushes += peers;
+        self.traffic.bytes += peers * len as u64;
+        self.has_pushed = true;
     }
 
     /// Lets pushes go that were held back, and wakes the others if something other than a heartbeat
@@ -183,8 +209,8 @@ impl<F: Fabric> Rows<F> {
     }
 
     fn publish_word(&mut self, word: usize, value: u64) {
-        self.fabric.push_word(word, value, &self.others);
-        (self.has_pushed, self.wakes_others) = (true, true);
+        self.push_word(word, value);
+        self.wakes_others = true;
     }
 
     fn set(&self, of: Rank, at: usize) -> PeerSet {
@@ -197,8 +223,8 @@ impl<F: Fabric> Rows<F> {
         for (i, word) in set.words().into_iter().enumerate() {
             self.fabric.store(at + i * 8, word);
         }
-        self.fabric.push(at, SET_WORDS * 8, &self.others);
-        (self.has_pushed, self.wakes_others) = (true, true);
+        self.push(at, SET_WORDS * 8);
+        self.wakes_others = true;
     }
 
     pub(super) fn suspected(&self, of: Rank) -> PeerSet {
@@ -224,8 +250,7 @@ impl<F: Fabric> Rows<F> {
     /// Publishes the next heartbeat; wakes no member.
     pub(super) fn publish_heartbeat(&mut self) {
         let beat = self.heartbeat(self.fabric.me()) + 1;
-        self.fabric.push_word(HEARTBEAT, beat, &self.others);
-        self.has_pushed = true;
+        self.push_word(HEARTBEAT, beat);
     }
 
     pub(super) fn wedged(&self, of: Rank) -> Result<Level, ProtocolViolation> {
@@ -326,7 +351,7 @@ impl<F: Fabric> Rows<F> {
                 .store(text.area() + from + i * 8, u64::from_le_bytes(word));
         }
         let len = bytes.len().next_multiple_of(8) - from;
-        self.fabric.push(text.area() + from, len, &self.others);
+        self.push(text.area() + from, len);
         let guard = bytes.len() as u64 + 1;
         self.publish_word(text.guard(), guard | label << LABEL_SHIFT);
     }

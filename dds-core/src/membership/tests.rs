@@ -3,6 +3,7 @@
 
 mod faults;
 mod patience;
+mod pauses;
 mod requests;
 mod subgroups;
 mod world;

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
+use super::compression::{compress, decompress};
 use super::proposal::{Proposal, RequestId, Touched, Trim};
 use crate::ids::{DeliveryClass, SubgroupId, TopicKey};
-use crate::limits::{NOTE_LEN_MIN, NOTES_LEN_MAX, REPORT_LEN_MAX, SUBGROUPS_MAX};
+use crate::limits::{NOTE_LEN_MIN, NOTES_LEN_MAX, REPORT_LEN_MAX, SUBGROUPS_MAX, VIEW_LEN_MAX};
 use crate::spec::{RingSpec, SenderSpec, SpecError, SubgroupSpec};
 
 /// Identity of a participant; never used again.
@@ -188,7 +189,7 @@ impl View {
         at.ok().map(|at| &self.subgroups[at])
     }
 
-    /// The view as bytes, for newcomers.
+    /// The view as bytes, compressed, for newcomers.
     pub fn to_bytes(&self) -> Vec<u8> {
         let subgroup =
             |subgroup: &SubgroupSpec| (subgroup.subgroup.0, subgroup.epoch, subgroup.base);
@@ -211,12 +212,13 @@ impl View {
             notes,
         };
         // Encoding into memory does not fail.
-        postcard::to_allocvec(&wire).unwrap_or_default()
+        compress(&postcard::to_allocvec(&wire).unwrap_or_default())
     }
 
     /// Reads and checks the bytes that [`to_bytes`](Self::to_bytes) wrote.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ViewError> {
-        let mut wire: Wire = postcard::from_bytes(bytes).map_err(|_| ViewError::Unreadable)?;
+        let bytes = decompress(bytes, VIEW_LEN_MAX).ok_or(ViewError::Unreadable)?;
+        let mut wire: Wire = postcard::from_bytes(&bytes).map_err(|_| ViewError::Unreadable)?;
         for (rank, number, place) in &wire.noted {
             let member = wire.members.get_mut(usize::from(*rank));
             let note = wire.notes.get(*place as usize);

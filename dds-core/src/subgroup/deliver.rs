@@ -22,6 +22,7 @@ use crate::sink::Sink;
 use crate::spec::SubgroupSpec;
 use crate::subgroup::digest::Digest;
 use crate::subgroup::handle::SubgroupHandle;
+use crate::subgroup::watch::Least;
 use crate::sync::Ordering;
 
 /// Maximum number of messages that a step delivers, with this many ordered senders.
@@ -144,11 +145,12 @@ impl<F: Fabric> SubgroupState<F> {
     fn next_in_order(&self, trim: Option<&[u64]>) -> Option<Next> {
         let n = self.ordered.len() as u64;
         let mut next: Option<Next> = None;
-        for (order, &at) in self.ordered.iter().enumerate() {
+        for at in self.watch.waiting[0].iter() {
             let sender = &self.senders[at];
             let Some(cursor) = &sender.receive_cursors[0] else {
                 continue;
             };
+            let order = sender.order as usize;
             let index = match cursor.front() {
                 Some((_, header)) if trim.is_some_and(|trim| header.index >= trim[at]) => continue,
                 Some((_, header)) => header.index,
@@ -222,6 +224,9 @@ impl<F: Fabric> SubgroupState<F> {
         }
         let (handed, behind) = (run.handed, run.behind);
         *left -= most - run.left;
+        if run.cursor.waiting() == 0 {
+            self.watch.waiting[class.index()].remove(at);
+        }
         self.delivered.0 += handed.messages;
         self.delivered.1 += handed.bytes;
         if !batched {
@@ -257,17 +262,22 @@ impl<F: Fabric> SubgroupState<F> {
     }
 
     /// Passes, for each ordered sender, all messages below `delivered_num`.
-    fn pass_ordered(&self, handle: &SubgroupHandle<F>) {
+    fn pass_ordered(&mut self, handle: &SubgroupHandle<F>) {
         let n = self.ordered.len() as u64;
-        for (order, &at) in self.ordered.iter().enumerate() {
+        let (rounds, rest) = (self.delivered_num / n, self.delivered_num % n);
+        for (order, &at) in (0..).zip(&self.ordered) {
             let (Some(cursor), Some(tracker)) = (
                 &self.senders[at].receive_cursors[0],
                 &handle.release_trackers[0][at],
             ) else {
                 continue;
             };
-            let below = self.delivered_num.saturating_sub(order as u64).div_ceil(n);
-            tracker.pass(below.min(cursor.count()));
+            let below = rounds + u64::from(order < rest);
+            let below = below.min(cursor.count());
+            if below != tracker.passed() {
+                tracker.pass(below);
+                self.watch.passed[0].insert(at);
+            }
         }
     }
 
@@ -276,9 +286,13 @@ impl<F: Fabric> SubgroupState<F> {
         handle: &Arc<SubgroupHandle<F>>,
         context: &mut Context<'_, S>,
     ) -> bool {
+        let waiting = self.watch.waiting[1];
+        if waiting.is_empty() {
+            return false;
+        }
         let before = self.delivered;
         let mut left = u64::MAX;
-        for at in 0..self.senders.len() {
+        for at in waiting.iter() {
             while self
                 .hand_over(
                     DeliveryClass::Unordered,
@@ -294,34 +308,37 @@ impl<F: Fabric> SubgroupState<F> {
                 &handle.release_trackers[1][at],
             ) {
                 tracker.pass(cursor.count());
+                self.watch.passed[1].insert(at);
             }
         }
         self.count_delivered(before);
-        if self.delivered != before {
-            self.end_batch(context);
-        }
-        self.delivered != before
+        self.end_batch(context);
+        true
     }
 
     /// Acknowledges to senders which room they may reuse.
     pub(super) fn release<S>(&mut self, handle: &SubgroupHandle<F>, context: &mut Context<'_, S>) {
         let fabric = &handle.fabric;
-        let mut changed = false;
         for class in DeliveryClass::BOTH.map(DeliveryClass::index) {
-            for (at, tracker) in handle.release_trackers[class].iter().enumerate() {
-                let Some(tracker) = tracker else { continue };
+            for at in self.watch.passed[class].take().iter() {
                 // A thread that releases messages later recomputes `released` itself.
-                let passed = tracker.passed();
-                if self.accounted[class][at] != passed {
+                if let Some(tracker) = &handle.release_trackers[class][at] {
                     let word = handle.columns.released(class, at);
                     tracker.release(|value| fabric.store(word, value));
-                    self.accounted[class][at] = passed;
                 }
-                // Another thread may also have released since the last step.
-                let released = tracker.released();
-                changed |= released != self.released_told[class][at];
-                self.released_told[class][at] = released;
             }
+        }
+        // Another thread may also have released since the last step.
+        let (row, first) = (
+            fabric.row(fabric.me()),
+            handle.columns.released(self.told_classes.start, 0),
+        );
+        let mut changed = false;
+        let words = row.word_groups::<1>(first, self.released_told.len());
+        for (word, told) in words.zip(&mut self.released_told) {
+            let released = word.load(0);
+            changed |= released != *told;
+            *told = released;
         }
         if changed {
             let (at, len) = (handle.columns.delivered_num, handle.columns.delivered_len());
@@ -337,11 +354,10 @@ impl<F: Fabric> SubgroupState<F> {
         handle: &SubgroupHandle<F>,
         context: &mut Context<'_, S>,
     ) -> Result<bool, MemberFault> {
-        let fabric = &handle.fabric;
         let Some(mine) = handle.mine else {
             return Ok(false);
         };
-        if self.members.iter().any(|member| member.fenced) {
+        if self.watch.any_fenced {
             return Ok(false);
         }
         let mut room = false;
@@ -352,14 +368,7 @@ impl<F: Fabric> SubgroupState<F> {
             if send_ring.is_empty() {
                 continue;
             }
-            let members = (0..).map(Rank).zip(&self.members);
-            let released = members
-                .map(|(place, member)| {
-                    let word = member.columns.released(class, mine);
-                    fabric.row(place).load(word)
-                })
-                .min()
-                .unwrap_or(0);
+            let released = self.released_by_all(handle, class, mine);
             // A push may carry an older value of a word after a newer one (F1).
             if released > handle.released[class].load(Ordering::Relaxed) {
                 // Pairs with the acquire in `SubgroupHandle::released`.
@@ -413,6 +422,27 @@ impl<F: Fabric> SubgroupState<F> {
         })
     }
 
+    /// What all members have released of the own ring.
+    fn released_by_all(&mut self, handle: &SubgroupHandle<F>, class: usize, mine: usize) -> u64 {
+        let released = |holder: u16| {
+            let word = self.members[usize::from(holder)]
+                .columns
+                .released(class, mine);
+            handle.fabric.row(Rank(holder)).load(word)
+        };
+        let least = self.watch.released[class];
+        if released(least.holder) == least.value {
+            return least.value;
+        }
+        let members = 0..self.members.len() as u16;
+        let least = Least::of(members.map(|holder| Least {
+            value: released(holder),
+            holder,
+        }));
+        self.watch.released[class] = least;
+        least.value
+    }
+
     pub(super) fn checkpoint<S>(
         &mut self,
         seq: u64,
@@ -420,6 +450,7 @@ impl<F: Fabric> SubgroupState<F> {
         context: &mut Context<'_, S>,
     ) {
         let pushes = &mut *context.pushes;
+        self.watch.digests_due = true;
         self.digest.checkpoint(seq, |number, value| {
             let slot = handle.columns.digest_slot(number);
             // Pushed as words, with their values of now, because a pushed range may be read when
@@ -436,9 +467,13 @@ impl<F: Fabric> SubgroupState<F> {
         &mut self,
         handle: &SubgroupHandle<F>,
     ) -> Result<(), MemberFault> {
+        if !self.watch.digests_due {
+            return Ok(());
+        }
         let fabric = &handle.fabric;
         let me = fabric.me();
         let taken = self.digest.taken();
+        let mut due = false;
         for (place, member) in (0..).map(Rank).zip(&mut self.members) {
             if member.fenced || member.compared == taken || place == me {
                 continue;
@@ -464,7 +499,9 @@ impl<F: Fabric> SubgroupState<F> {
                 }
             }
             member.compared = member.compared.max(taken.min(theirs));
+            due |= member.compared != taken;
         }
+        self.watch.digests_due = due;
         Ok(())
     }
 }

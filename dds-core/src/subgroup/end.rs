@@ -96,6 +96,7 @@ impl<F: Fabric> SubgroupState<F> {
         }
         let _ = self.note_acknowledgement(handle, place);
         self.members[place.index()].fenced = true;
+        self.watch.fence(place);
         self.push_no_more_to(place);
     }
 

@@ -20,6 +20,8 @@ pub(super) struct IdleState {
     /// The words of others that the next pass depends on. Kept, so that it allocates only while it
     /// grows.
     watched: Vec<Watched>,
+    /// Whether these include words by which others release messages of this member.
+    awaits_release: bool,
 }
 
 /// A word of another member's row, with the value it had when it was noted.
@@ -79,6 +81,11 @@ impl<F: Fabric> SubgroupState<F> {
         !self.handle.idle_flag.lasts()
     }
 
+    /// Whether the idle epoch has own messages that others have not released.
+    pub(crate) fn awaits_release(&self) -> bool {
+        self.idle.awaits_release
+    }
+
     /// Polls the watched words.
     #[inline]
     pub(crate) fn poll<S>(&mut self, context: &Context<'_, S>) -> PollResult {
@@ -109,6 +116,7 @@ impl<F: Fabric> SubgroupState<F> {
             let value = fabric.row(place).load(word);
             watched.push(Watched { place, word, value });
         };
+        let mut awaits_release = false;
         if self.phase < Phase::Frozen {
             for sender in &self.senders {
                 if sender.rank == me || self.members[sender.rank.index()].fenced {
@@ -143,10 +151,12 @@ impl<F: Fabric> SubgroupState<F> {
                         && send_ring.is_some_and(|send_ring: &SendRing| !send_ring.is_empty())
                     {
                         note(place, member.columns.released(class, mine));
+                        awaits_release = true;
                     }
                 }
             }
         }
         self.idle.watched = watched;
+        self.idle.awaits_release = awaits_release;
     }
 }

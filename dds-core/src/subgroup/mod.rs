@@ -42,7 +42,9 @@ pub(crate) mod sent;
 pub(crate) mod shared;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod watch;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use spindle_dds_transport::{Fabric, PeerSet, Rank};
@@ -63,6 +65,7 @@ use crate::subgroup::layout::{Columns, SegmentLayout};
 use crate::subgroup::outgoing::{Outgoing, WriterSeqs};
 use crate::subgroup::pushes::Pushes;
 use crate::subgroup::receive_cursor::{ProtocolViolation, ReceiveCursor, ReceivedHeaders};
+use crate::subgroup::watch::Watch;
 
 /// The engine's side of one subgroup epoch. Arrays of two are indexed by delivery class.
 pub(crate) struct SubgroupState<F> {
@@ -102,10 +105,12 @@ pub(crate) struct SubgroupState<F> {
     digest: Digest,
     /// Whether this member has announced that it is ready for messages.
     is_ready: bool,
-    /// By class and sender: the passed count at the last release.
-    accounted: [Vec<u64>; 2],
-    /// By class and sender: the `released` value that was last pushed to the others.
-    released_told: [Vec<u64>; 2],
+    /// By class and sender: the `released` value that was last pushed to the others. Only for
+    /// `told_classes`.
+    released_told: Vec<u64>,
+    /// The classes of which there is any ring.
+    told_classes: Range<usize>,
+    watch: Watch,
     idle: idle::IdleState,
     /// Real messages delivered, and the bytes of their payload.
     delivered: (u64, u64),
@@ -127,6 +132,7 @@ enum Phase {
     Frozen,
 }
 
+#[derive(Debug)]
 struct Member {
     columns: Columns,
     /// Its acknowledgement as last read; it only rises.
@@ -138,6 +144,7 @@ struct Member {
     fenced: bool,
 }
 
+#[derive(Debug)]
 struct Sender {
     /// Its rank in the epoch.
     rank: Rank,
@@ -243,11 +250,15 @@ impl<F: Fabric> SubgroupState<F> {
             compared: 0,
             fenced: false,
         };
+        let members: Vec<Member> = places().map(member).collect();
+        let has = |class: usize| senders.iter().any(|it| it.receive_cursors[class].is_some());
+        let told_classes = usize::from(!has(0))..1 + usize::from(has(1));
         Self {
             phase: Phase::Open,
             others: places().filter(|place| *place != me).collect(),
             peers: spec.members.len() - 1,
-            members: places().map(member).collect(),
+            watch: Watch::new(&handle.fabric, &members, &senders),
+            members,
             ordered: (0..senders.len())
                 .filter(|&at| senders[at].receive_cursors[0].is_some())
                 .collect(),
@@ -260,8 +271,8 @@ impl<F: Fabric> SubgroupState<F> {
             null_target: 0,
             digest: Digest::new(spec.epoch, spec.subgroup.0),
             is_ready: false,
-            accounted: [vec![0; senders.len()], vec![0; senders.len()]],
-            released_told: [vec![0; senders.len()], vec![0; senders.len()]],
+            released_told: vec![0; told_classes.len() * senders.len()],
+            told_classes,
             idle: idle::IdleState::default(),
             delivered: (0, 0),
             reported: 0,
@@ -347,6 +358,8 @@ impl<F: Fabric> SubgroupState<F> {
         progress.stable = self.find_stable(handle)?;
         progress.any |= self.deliver_ordered(handle, context);
         progress.any |= self.deliver_unordered(handle, context);
+        #[cfg(debug_assertions)]
+        self.check_watch(handle);
         self.compare_digests(handle)
     }
 
@@ -398,13 +411,11 @@ impl<F: Fabric> SubgroupState<F> {
 
     /// Whether acknowledgements of others would allow a delivery that is waited for.
     pub(crate) fn wants_acks<S: Sink<F>>(&self, sink: &S) -> bool {
-        let me = self.handle.fabric.me();
+        let [ordered, unordered] = self.watch.waiting;
+        let mut waiting = ordered.union(unordered).iter();
+        let mine = self.handle.mine;
         self.phase == Phase::Open
-            && self.senders.iter().any(|sender| {
-                let is_urgent = sender.rank != me || self.wants_own_messages(sink);
-                let mut receive_cursors = sender.receive_cursors.iter().flatten();
-                is_urgent && receive_cursors.any(|cursor| cursor.waiting() > 0)
-            })
+            && waiting.any(|at| Some(at) != mine || self.wants_own_messages(sink))
     }
 
     /// Like [`wants_acks`](Self::wants_acks), for one class of own messages, from their publication

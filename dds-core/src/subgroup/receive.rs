@@ -12,7 +12,8 @@ use crate::ids::DeliveryClass;
 use crate::limits::MESSAGE_INDEX_MAX;
 use crate::subgroup::handle::SubgroupHandle;
 use crate::subgroup::outgoing::SendOrder;
-use crate::subgroup::receive_cursor::ProtocolViolation;
+use crate::subgroup::receive_cursor::{ProtocolViolation, ReceiveCursor};
+use crate::subgroup::watch::{Guard, Least, Reach};
 use crate::sync::Ordering;
 
 impl<F: Fabric> SubgroupState<F> {
@@ -21,25 +22,23 @@ impl<F: Fabric> SubgroupState<F> {
         handle: &SubgroupHandle<F>,
         context: &Context<'_, S>,
     ) -> Result<bool, MemberFault> {
-        let me = handle.fabric.me();
-        let batching = context.config.receive_batching;
+        // In an epoch that is ending, receives everything: the counts must be complete.
+        let all = context.config.receive_batching || self.phase != Phase::Open;
+        let limit = if all { u64::MAX } else { 1 };
         let (mut taken, mut any) = (0, false);
-        let mut reach = 0;
-        for at in 0..self.senders.len() {
-            let sender = &self.senders[at];
-            if sender.rank == me || self.members[sender.rank.index()].fenced {
-                continue;
+        let (mut reach, mut from) = (0, 0);
+        while let Some(at) = self.watch.next_guard(from) {
+            let Guard { sender, class, .. } = &self.watch.guards[at];
+            let (sender, class) = (usize::from(*sender), *class);
+            let received = self.receive_ring(handle, (sender, class), limit, &mut reach);
+            // Less than the guard if not all of it has been followed.
+            let cursor = &self.senders[sender].receive_cursors[class.index()];
+            self.watch.guards[at].seen.value = cursor.as_ref().map_or(0, ReceiveCursor::count);
+            if let Some(messages) = received? {
+                taken += messages;
+                any = true;
             }
-            // In an epoch that is ending, receives everything: the counts must be complete.
-            let all = batching || self.phase != Phase::Open;
-            let limit = if all { u64::MAX } else { 1 };
-            for class in DeliveryClass::BOTH {
-                let received = self.receive_ring(handle, (at, class), limit, &mut reach)?;
-                if let Some(messages) = received {
-                    taken += messages;
-                    any = true;
-                }
-            }
+            from = at + 1;
         }
         if any {
             bump(&handle.shared.counters.received, taken);
@@ -67,9 +66,9 @@ impl<F: Fabric> SubgroupState<F> {
     /// and others no longer see why. So nothing above the bound is followed, but a member is
     /// suspected only if it exceeds the bound by more than `slack`. At the end of an epoch no
     /// member follows nulls, and everything that is not suspect is received.
-    fn reach(&self, handle: &SubgroupHandle<F>) -> u64 {
+    pub(super) fn reach(&self, handle: &SubgroupHandle<F>) -> Reach {
         let me = handle.fabric.me();
-        let (mut highest, mut known, mut unknown) = (0_u64, 0_u64, 0_u64);
+        let mut reach = Reach::default();
         for &at in &self.ordered {
             let sender = &self.senders[at];
             let (Some(cursor), Some(tracker)) =
@@ -77,14 +76,13 @@ impl<F: Fabric> SubgroupState<F> {
             else {
                 continue;
             };
-            highest = highest.max(cursor.newest());
-            known += cursor.received();
+            reach.receive(cursor.received(), cursor.newest());
             // All own published messages have been received here.
             if sender.rank != me {
-                unknown += cursor.unseen_max(tracker);
+                reach.unknown += cursor.unseen_max(tracker);
             }
         }
-        highest.min(known) + unknown
+        reach
     }
 
     /// Receives what a sender's guard covers; `None` when nothing is new. `ordered_reach` is the
@@ -119,8 +117,13 @@ impl<F: Fabric> SubgroupState<F> {
             // The unordered ring has no nulls.
             DeliveryClass::Unordered => cursor.received() + cursor.unseen_max(tracker),
             DeliveryClass::Ordered if guard <= *ordered_reach => *ordered_reach,
+            DeliveryClass::Ordered if guard <= self.watch.reach.bound() => {
+                *ordered_reach = self.watch.reach.bound();
+                *ordered_reach
+            }
             DeliveryClass::Ordered => {
-                *ordered_reach = self.reach(handle);
+                self.watch.reach = self.reach(handle);
+                *ordered_reach = self.watch.reach.bound();
                 *ordered_reach + self.slack
             }
         };
@@ -137,7 +140,21 @@ impl<F: Fabric> SubgroupState<F> {
         let Some(cursor) = &mut self.senders[at].receive_cursors[class.index()] else {
             return Ok(None);
         };
+        let before = cursor.received();
         let taken = cursor.receive(row, tracker, guard, reach, limit);
+        // Some of it may have been received before a violation.
+        let real = cursor.received() - before;
+        let (count, newest) = (cursor.count(), cursor.newest());
+        if real > 0 {
+            self.watch.waiting[class.index()].insert(at);
+        }
+        if class == DeliveryClass::Ordered {
+            self.watch.unacknowledged.insert(at);
+            self.watch.reach.receive(real, newest);
+            self.watch.reach.unknown = self.watch.reach.unknown.saturating_sub(real);
+            let nulls = self.nulls_wanted(handle, self.senders[at].order, count);
+            self.watch.nulls_due = self.watch.nulls_due.max(nulls);
+        }
         taken.map(Some).map_err(fault)
     }
 
@@ -159,7 +176,15 @@ impl<F: Fabric> SubgroupState<F> {
             if guard != cursor.count() {
                 let place = handle.fabric.me();
                 let row = handle.fabric.row(place);
+                let before = cursor.received();
                 let taken = cursor.receive(row, tracker, guard, guard, u64::MAX);
+                let real = cursor.received() - before;
+                if real > 0 {
+                    self.watch.waiting[class].insert(mine);
+                }
+                if class == DeliveryClass::Ordered.index() {
+                    self.watch.reach.receive(real, cursor.newest());
+                }
                 taken.map_err(|what| MemberFault {
                     place,
                     what: Fault::ProtocolViolation(what),
@@ -177,7 +202,7 @@ impl<F: Fabric> SubgroupState<F> {
         context: &mut Context<'_, S>,
     ) -> bool {
         if context.config.null_sends && self.phase == Phase::Open {
-            self.null_target = self.null_target.max(self.nulls_wanted(handle));
+            self.null_target = self.null_target.max(self.watch.nulls_due);
         }
         self.send_rings(handle, context, false)
     }
@@ -224,29 +249,15 @@ impl<F: Fabric> SubgroupState<F> {
         any
     }
 
-    /// Number of messages this member must have sent so that no message waits for it: on receipt of
-    /// message `k` of sender `j`, senders before `j` fill up through round `k`, senders after it
-    /// through round `k - 1` (Spindle §III-B).
-    fn nulls_wanted(&self, handle: &SubgroupHandle<F>) -> u64 {
-        let Some(mine) = handle.my_order else {
-            return 0;
+    /// Number of messages this member must have sent so that none of another sender's first `count`
+    /// messages waits for it: on receipt of message `k` of sender `j`, senders before `j` fill up
+    /// through round `k`, senders after it through round `k - 1` (Spindle §III-B).
+    pub(super) fn nulls_wanted(&self, handle: &SubgroupHandle<F>, order: u64, count: u64) -> u64 {
+        let wanted = match handle.my_order {
+            None => 0,
+            Some(mine) if mine < order => count,
+            Some(_) => count.saturating_sub(1),
         };
-        let mut wanted = 0;
-        for (place, &at) in self.ordered.iter().enumerate() {
-            let sender = &self.senders[at];
-            let (Some(cursor), place) = (&sender.receive_cursors[0], place as u64) else {
-                continue;
-            };
-            if place == mine {
-                continue;
-            }
-            let count = cursor.count();
-            wanted = wanted.max(if mine < place {
-                count
-            } else {
-                count.saturating_sub(1)
-            });
-        }
         wanted.min(MESSAGE_INDEX_MAX)
     }
 
@@ -261,26 +272,37 @@ impl<F: Fabric> SubgroupState<F> {
     }
 
     /// Sequence number below which every message has been received here.
-    pub(super) fn received(&self) -> u64 {
-        self.received_of(|_| true).unwrap_or_default()
+    pub(super) fn received(&self, handle: &SubgroupHandle<F>) -> u64 {
+        let others = self.watch.next_of_others.value;
+        match (&self.outgoing[0], handle.my_order) {
+            // All own published messages count as received.
+            (Some(own), Some(mine)) => others.min(own.published.index * handle.ordered + mine),
+            _ => others,
+        }
     }
 
-    /// The same for the ordered senders at the ranks for which `is_counted` holds; `None` without
-    /// any.
-    fn received_of(&self, is_counted: impl Fn(Rank) -> bool) -> Option<u64> {
+    /// The sequence number of the next message of each ordered sender but this member, of all that
+    /// have been received here.
+    fn next_of_others(&self, me: Rank) -> Least {
         let n = self.ordered.len() as u64;
-        let senders = self.ordered.iter().map(|&at| &self.senders[at]).zip(0..);
-        let counted = senders.filter(|(sender, _)| is_counted(sender.rank));
-        let counts = counted.filter_map(|(sender, place)| Some((self.count(sender)?, place)));
-        counts
-            .map(|(count, place): (_, u64)| count * n + place)
-            .min()
+        let senders = self.ordered.iter().map(|&at| (at, &self.senders[at]));
+        let others = senders.filter(|(_, sender)| sender.rank != me);
+        Least::of(others.filter_map(|(at, sender)| {
+            let count = sender.receive_cursors[0].as_ref()?.count();
+            Some(Least {
+                value: count * n + sender.order,
+                holder: at as u16,
+            })
+        }))
     }
 
     /// Whether the member is the only ordered sender, so that its guard implies its receipt.
     pub(super) fn sends_all(&self, place: Rank) -> bool {
-        let mut senders = self.ordered.iter().map(|&at| &self.senders[at]);
-        senders.all(|sender| sender.rank == place)
+        match self.ordered[..] {
+            [] => true,
+            [only] => self.senders[only].rank == place,
+            _ => false,
+        }
     }
 
     /// Acknowledges what has been received of other senders; a sender's guard implies the receipt
@@ -290,23 +312,23 @@ impl<F: Fabric> SubgroupState<F> {
         handle: &SubgroupHandle<F>,
         context: &mut Context<'_, S>,
     ) {
-        let fabric = &handle.fabric;
-        let me = fabric.me();
-        self.received_num = self.received_num.max(self.received());
-        if self.sends_all(me) {
+        if self.ordered.is_empty() {
             return;
         }
-        let of_others = self.received_of(|rank| rank != me);
-        raise_word(
-            fabric,
-            handle.columns.received_num,
-            of_others.unwrap_or(self.received_num),
-        );
+        let (fabric, me) = (&handle.fabric, handle.fabric.me());
+        let received = self.watch.unacknowledged.take();
+        if received.contains(self.watch.next_of_others.holder.into()) {
+            self.watch.next_of_others = self.next_of_others(me);
+        }
+        self.received_num = self.received_num.max(self.received(handle));
+        if received.is_empty() {
+            return;
+        }
+        let of_others = self.watch.next_of_others.value;
+        raise_word(fabric, handle.columns.received_num, of_others);
         let mut changed = false;
-        for (at, sender) in self.senders.iter().enumerate() {
-            if let Some(cursor) = &sender.receive_cursors[0]
-                && sender.rank != me
-            {
+        for at in received.iter() {
+            if let Some(cursor) = &self.senders[at].receive_cursors[0] {
                 let told = raise_word(fabric, handle.columns.received(at), cursor.count());
                 changed |= cursor.newest() > told;
             }
@@ -320,22 +342,28 @@ impl<F: Fabric> SubgroupState<F> {
     /// Recomputes `stable`: the sequence number below which all members have received every
     /// message.
     pub(super) fn find_stable(&mut self, handle: &SubgroupHandle<F>) -> Result<bool, MemberFault> {
+        let mut from = 0;
+        while let Some(at) = self.watch.next_ack(from) {
+            let noted = self.note_acknowledgement(handle, self.watch.acks[at].place)?;
+            self.watch.acks[at].value = noted;
+            from = at + 1;
+        }
+        if self.received_num <= self.stable {
+            return Ok(false);
+        }
+        // Most often one that was behind before is still.
         let me = handle.fabric.me();
+        let all = (0..self.members.len() as u16).map(Rank);
         let mut stable = self.received_num;
-        for place in (0..self.members.len() as u16).map(Rank) {
-            let member = &self.members[place.index()];
-            if place == me {
+        for place in std::iter::once(self.watch.behind).chain(all) {
+            if place == me || self.sends_all(place) {
                 continue;
             }
-            if !member.fenced {
-                self.note_acknowledgement(handle, place)?;
+            stable = stable.min(self.received_by(place, stable));
+            if stable <= self.stable {
+                self.watch.behind = place;
+                return Ok(false);
             }
-            if !self.sends_all(place) {
-                stable = stable.min(self.received_by(place, stable));
-            }
-        }
-        if stable <= self.stable {
-            return Ok(false);
         }
         self.stable = stable;
         handle.stable.store(stable, Ordering::Release);
@@ -354,37 +382,41 @@ impl<F: Fabric> SubgroupState<F> {
             return received_num;
         }
         // It has received what it has sent itself.
-        let cursor = |order: u64| {
-            let sender = &self.senders[self.ordered[order as usize]];
+        let cursor = |at: usize| {
+            let sender = &self.senders[at];
             let cursor = sender.receive_cursors[0].as_ref();
             cursor.filter(|_| sender.rank != place)
         };
         // Usually it lacks exactly the next message, and no other count need be read.
         let (next, order) = (received_num / n, received_num % n);
-        if cursor(order).and_then(|cursor| cursor.first_from(next)) == Some(next) {
+        let at = self.ordered[order as usize];
+        if cursor(at).and_then(|cursor| cursor.first_from(next)) == Some(next) {
             return received_num;
         }
         let row = handle.fabric.row(place);
-        let lacks = (0..n).zip(&self.ordered).filter_map(|(order, &at)| {
-            let cursor = cursor(order)?;
+        // Of others no real message is undelivered here.
+        let lacks = self.watch.waiting[0].iter().filter_map(|at| {
+            let cursor = cursor(at)?;
             let received = row.load(member.columns.received(at));
-            Some(cursor.first_from(received)? * n + order)
+            Some(cursor.first_from(received)? * n + self.senders[at].order)
         });
         lacks.min().unwrap_or(end).max(received_num)
     }
 
-    /// Notes what a member has acknowledged. Fails if that much cannot have been sent.
+    /// Notes what a member has acknowledged, and returns the word. Fails if that much cannot have
+    /// been sent.
     pub(super) fn note_acknowledgement(
         &mut self,
         handle: &SubgroupHandle<F>,
         place: Rank,
-    ) -> Result<(), MemberFault> {
+    ) -> Result<u64, MemberFault> {
         let member = &self.members[place.index()];
         let received_num = handle.fabric.row(place).load(member.columns.received_num);
         if received_num > self.ack_reach {
             // Recomputed about once in a ring of messages.
             let n = self.ordered.len() as u64;
-            self.ack_reach = (self.reach(handle) + self.slack + 1) * n;
+            self.watch.reach = self.reach(handle);
+            self.ack_reach = (self.watch.reach.bound() + self.slack + 1) * n;
             if received_num > self.ack_reach {
                 let what = Fault::ProtocolViolation(ProtocolViolation::AcknowledgedTooMuch);
                 return Err(MemberFault { place, what });
@@ -393,7 +425,7 @@ impl<F: Fabric> SubgroupState<F> {
         let member = &mut self.members[place.index()];
         // A push may carry an older value than an earlier push (F1).
         member.received_num = member.received_num.max(received_num);
-        Ok(())
+        Ok(received_num)
     }
 }
 

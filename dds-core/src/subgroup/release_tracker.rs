@@ -196,7 +196,8 @@ impl ReleaseTracker {
         released.max(self.passed.start.load(Ordering::Acquire))
     }
 
-    /// Value of the `released` column.
+    /// Value of the `released` column. (The engine reads the column itself.)
+    #[cfg(test)]
     pub(crate) fn released(&self) -> u64 {
         self.released.all.load(Ordering::Acquire)
     }
@@ -249,7 +250,7 @@ impl ReleaseTracker {
         loop {
             let value = self.oldest();
             if value > self.released.all.load(Ordering::Relaxed) {
-                // The column first: a thread that reads `released` may push the column.
+                // The column first: who reads `released` finds the column no lower.
                 store(value);
                 self.released.all.store(value, Ordering::Release);
                 rose = true;

@@ -204,11 +204,11 @@ impl<F: Fabric> MessageRun<'_, F> {
             goes_on = !headers.is_empty();
             let places = source.tracker.places(*delivered);
             for (entry, at) in headers[..headers.len().min(left)].iter().zip(places) {
-                let next = entry.header().and_then(|header| {
-                    let place = span.place(header).filter(|_| wanted(header))?;
-                    Some((place, header))
-                });
-                let Some((place, header)) = next else {
+                let Some(header) = entry.header() else {
+                    goes_on = false;
+                    break;
+                };
+                let Some(place) = span.place(header).filter(|_| wanted(header)) else {
                     goes_on = false;
                     break;
                 };

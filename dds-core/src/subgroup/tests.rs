@@ -19,6 +19,7 @@ use crate::subgroup::shared::Shared;
 use Lie::{Message, Nulls};
 
 mod fenced;
+mod many;
 mod restart;
 mod stop;
 mod switches;

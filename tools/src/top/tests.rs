@@ -117,6 +117,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
             detector: Some(detector(rank)),
         },
         fabric: Default::default(),
+        station: Default::default(),
         wake_ups: seconds * 20,
         topics: vec![TopicFigures {
             topic: "Square".to_owned(),

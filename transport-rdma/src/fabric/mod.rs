@@ -2,10 +2,12 @@
 
 pub(crate) mod counters;
 pub(crate) mod failures;
+pub(crate) mod news;
 pub(crate) mod peers;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fabric::news::{News, NewsSeen};
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::memory::Region;
 
@@ -78,6 +80,17 @@ pub const FABRIC_AREA: usize = 256;
 /// or the sleeper's second look sees the push: no wake-up is lost. (The proof is in
 /// [`sleep`](crate::sleep).)
 ///
+/// # News
+///
+/// A process with many segments need not look at each word of each peer. A fabric may know
+/// where there is news: segments are divided into buckets, and [`news`](Self::news) returns the
+/// buckets of those in which something may have changed since the last look. A batch of pushes
+/// is news from its [`wake`](Self::wake) on, an acknowledgement from its
+/// [`acknowledge`](Self::acknowledge) on: a look that does not name them comes before they are
+/// visible, and a later one names them. This takes part in the handshake of sleeping: a look
+/// after `announce_sleep` names everything for which the sleeper is not woken. Stores that are
+/// visible early (F5) may be no news yet. Control segments have no news.
+///
 /// Two variants exist where memory is not shared. Where the epoch travels as a push, a
 /// fabric that receives a new odd epoch wakes its owner by itself if it has pushed to it
 /// since it woke it last; therefore a member that has pushed must go on to call
@@ -146,7 +159,7 @@ pub trait Fabric: Send + Sync + 'static {
     /// Ends a batch of pushes, to all peers, and wakes sleepers: the peers of `data`
     /// whatever they sleep for, those of `acks` only if they have announced that they wait
     /// for acknowledgements. Every batch of pushes ends with this call, even if it wakes
-    /// no peer. Never blocks on a peer.
+    /// no peer. Never blocks on a peer. One thread at a time, of all segments of a process.
     fn wake(&self, data: &PeerSet, acks: &PeerSet);
 
     /// Stores and publishes an odd sleep epoch, then fences (SeqCst). The caller must look
@@ -180,6 +193,19 @@ pub trait Fabric: Send + Sync + 'static {
         let _ = to;
         self.store(word, value);
         self.nudge();
+    }
+
+    /// Where peers have news since the last call with the same `seen`, in any segment of this
+    /// process but control segments. `None` if this is not known: anything may have changed. One
+    /// thread at a time. Never blocks.
+    fn news(&self, seen: &mut NewsSeen) -> Option<News> {
+        let _ = seen;
+        None
+    }
+
+    /// The bucket of this segment in [`news`](Self::news), the same at all its members.
+    fn news_bucket(&self) -> u8 {
+        0
     }
 
     /// The next failure of a peer, each reported once, on control segments only (F6). A

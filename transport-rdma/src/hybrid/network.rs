@@ -62,11 +62,13 @@ impl Network {
         let part = patience / PART_OF_PATIENCE;
         let rdma = StationRdma::open(&options.rdma, listening.ip(), part, wake, io)?;
         let rdma = rdma.map(Arc::new);
-        let (events, waker) = (Arc::clone(host.events()), Box::new(host.waker()));
+        let events = Arc::clone(host.events());
+        let hooks: (tcp::WakeHook, tcp::LandedHook) =
+            (Box::new(host.waker()), Box::new(host.landing()));
         let closes = rdma.clone();
         let lost = move |peer| closes.iter().for_each(|rdma| rdma.lose(peer));
         let (lost, streams) = (Box::new(lost), &options.streams);
-        let streams = tcp::StreamTransport::open(here.id, streams, events, waker, lost, io)?;
+        let streams = tcp::StreamTransport::open(here.id, streams, events, hooks, lost, io)?;
         let streams = Arc::new(streams);
         if let Some(rdma) = &rdma {
             rdma.serve(&streams);

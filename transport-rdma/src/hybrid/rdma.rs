@@ -3,6 +3,7 @@
 //! A queue pair is made in the handshake, as a [`TrialPair`]. If both sides find that it
 //! works, pushes to the peer go over it until the peer is lost; they never change to streams.
 
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -21,6 +22,8 @@ struct RdmaPeers {
     trials: Mutex<BTreeMap<u128, Option<String>>>,
     /// Peers that are reached by RDMA.
     kept: Mutex<BTreeSet<u128>>,
+    /// Number of these. Changed with them locked.
+    kept_len: AtomicUsize,
     /// The transport that reports failures of peers.
     streams: OnceLock<Weak<tcp::StreamTransport>>,
     /// Has the handshake thread check trials again.
@@ -34,6 +37,20 @@ impl RdmaPeers {
 
     fn kept(&self) -> MutexGuard<'_, BTreeSet<u128>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, peer: u128) {
+        let mut kept = self.kept();
+        kept.insert(peer);
+        self.kept_len.store(kept.len(), Ordering::Release);
+    }
+
+    /// Returns whether it was kept.
+    fn unkeep(&self, peer: u128) -> bool {
+        let mut kept = self.kept();
+        let was_kept = kept.remove(&peer);
+        self.kept_len.store(kept.len(), Ordering::Release);
+        was_kept
     }
 
     fn recheck(&self) {
@@ -143,13 +160,18 @@ impl StationRdma {
         self.peers.kept().contains(&peer)
     }
 
+    /// Whether any peer is. Takes no lock.
+    pub(super) fn has_peers(&self) -> bool {
+        self.peers.kept_len.load(Ordering::Acquire) != 0
+    }
+
     pub(super) fn counters(&self, peer: u128) -> Option<RdmaCounters> {
         self.has(peer).then(|| self.core.counters(peer)).flatten()
     }
 
     /// A peer is lost or dropped: closes its queue pair.
     pub(super) fn lose(&self, peer: u128) {
-        if self.peers.kept().remove(&peer) {
+        if self.peers.unkeep(peer) {
             self.core.close(peer);
         }
     }
@@ -218,9 +240,9 @@ impl TrialPair {
     /// peer.
     pub(super) fn keep<E>(mut self, connect: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let (peers, peer) = (Arc::clone(&self.rdma.peers), self.peer);
-        peers.kept().insert(peer);
+        peers.keep(peer);
         if let Err(error) = connect() {
-            peers.kept().remove(&peer);
+            peers.unkeep(peer);
             return Err(error);
         }
         self.kept = true;

@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::rdma::StationRdma;
+use crate::fabric::news::{News, NewsSeen};
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{
     Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, WakeInterest,
@@ -198,6 +199,19 @@ impl Fabric for HybridSegment {
                 self.host.nudge_sleeper();
             }
         }
+    }
+
+    fn news(&self, seen: &mut NewsSeen) -> Option<News> {
+        // What a peer writes by RDMA, no thread of this process sees.
+        if self.rdma.as_ref().is_some_and(|rdma| rdma.has_peers()) {
+            seen.forget();
+            return None;
+        }
+        self.host.news(seen)
+    }
+
+    fn news_bucket(&self) -> u8 {
+        self.host.news_bucket()
     }
 
     fn poll(&self) -> Option<PeerFailure> {

@@ -19,6 +19,7 @@ use crate::shm::{self, ShmSegment};
 use crate::station::error::StationError;
 use crate::station::event::StationEvent;
 use crate::station::segment::{SegmentKey, SegmentRequest};
+use crate::station::traffic::StationTraffic;
 use crate::tcp::{self, StreamState};
 
 /// The path of pushes to a peer. In JSON: `{"way": "shm"}`, `{"way": "tcp"}` or
@@ -185,6 +186,11 @@ impl Station {
             _ => self.host.send(to, bytes)?,
         }
         Ok(())
+    }
+
+    /// What it has sent to stations of its host.
+    pub fn traffic(&self) -> StationTraffic {
+        self.host.traffic()
     }
 
     /// The next event, of any peer; `None` if there is none before `timeout` is over, or

@@ -2,7 +2,7 @@
 
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -40,6 +40,18 @@ pub(crate) struct Mapping {
     listed: Option<WritableRange>,
     /// It is a peer's file: a freeze skips what was never written.
     pub(crate) is_peers: bool,
+}
+
+/// Where the lowest mapping that is aligned for huge pages was made last; 0 if there is none. To make
+/// room for one and cut it to size takes four system calls, and below the last one there is room mostly.
+static LOWEST_ALIGNED: AtomicUsize = AtomicUsize::new(0);
+
+/// An aligned address below the last mapping of this kind, for `len` bytes. It may be taken.
+fn next_aligned(len: usize) -> Option<usize> {
+    let len = len.checked_next_multiple_of(HUGE)?;
+    let below = |last: usize| last.checked_sub(len).filter(|it| *it > 0);
+    let last = LOWEST_ALIGNED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, below);
+    last.ok().map(|last| last - len)
 }
 
 /// How much of a mapping was populated.
@@ -88,6 +100,11 @@ impl Mapping {
             return Ok(Self::over(base, len, writable)?.keep_from_children());
         }
         // Aligned for huge pages; the kernel would choose an address aligned for pages only.
+        if let Some(base) = next_aligned(len)
+            && let Some(mapping) = Self::map_at(base, &file, len, protection)
+        {
+            return Ok(mapping.keep_from_children());
+        }
         let mut room = Self::private(len + HUGE, ProtFlags::empty())?;
         let skip = room.base.as_ptr().align_offset(HUGE);
         // SAFETY: `room` has `HUGE` bytes more than `len`, so the aligned address is inside.
@@ -103,7 +120,19 @@ impl Mapping {
         let behind = base.as_ptr().wrapping_add(len.next_multiple_of(page_len()));
         // SAFETY: this is the end of the room's address range, and nothing refers to it.
         unsafe { rustix::mm::munmap(behind.cast(), HUGE - skip) }?;
+        LOWEST_ALIGNED.store(mapping.base.as_ptr() as usize, Ordering::Relaxed);
         Ok(mapping.keep_from_children())
+    }
+
+    /// Maps a file at an address, if nothing is there.
+    fn map_at(base: usize, file: impl AsFd, len: usize, protection: ProtFlags) -> Option<Self> {
+        let flags = MapFlags::SHARED | MapFlags::FIXED_NOREPLACE;
+        let base = ptr::without_provenance_mut::<c_void>(base);
+        // SAFETY: the kernel maps nothing where there is a mapping: no memory that exists is touched.
+        let mapped = unsafe { rustix::mm::mmap(base, len, protection, flags, file, 0) }.ok()?;
+        let mapping = Self::over(mapped, len, protection.contains(ProtFlags::WRITE)).ok()?;
+        // Before Linux 4.17 it may be elsewhere: then it is dropped.
+        (mapped == base).then_some(mapping)
     }
 
     /// Maps zeros that are private to this mapping.
@@ -325,5 +354,43 @@ impl Drop for Mapping {
         // SAFETY: the range was mapped for `self`, and every region over it is gone, because
         // each holds `self`. A failure would leave it mapped, which is harmless.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn mapping(len: usize, number: u64) -> Mapping {
+        let flags = rustix::fs::MemfdFlags::CLOEXEC;
+        let file = rustix::fs::memfd_create("a row", flags).expect("a file");
+        rustix::fs::ftruncate(&file, len as u64).expect("its length");
+        let mapping = Mapping::new(&file, len, true).expect("a mapping");
+        let mapping = Arc::new(mapping);
+        mapping.region().store(0, number);
+        mapping.region().store(len - 8, number);
+        Arc::try_unwrap(mapping).expect("the only one")
+    }
+
+    /// Also where addresses are taken, or have been given back.
+    #[test]
+    fn long_mappings_are_aligned_for_huge_pages_and_apart() {
+        let len = HUGE + 4096;
+        let (mut all, mut in_the_way) = (Vec::new(), Vec::new());
+        for round in 0..4 {
+            all.extend((0..20).map(|number| mapping(len, number)));
+            let bases = all.iter().map(|it| it.base.as_ptr() as usize);
+            let mut bases: Vec<usize> = bases.collect();
+            assert!(bases.iter().all(|base| base.is_multiple_of(HUGE)));
+            bases.sort_unstable();
+            assert!(bases.windows(2).all(|pair| pair[0] + len <= pair[1]));
+            let next = LOWEST_ALIGNED.load(Ordering::Relaxed) - (round + 1) * 2 * HUGE;
+            let near = ptr::without_provenance_mut::<c_void>(next);
+            let (protection, flags) = (ProtFlags::READ, MapFlags::PRIVATE);
+            // SAFETY: the address is a hint: no memory that exists is touched.
+            let page = unsafe { rustix::mm::mmap_anonymous(near, 4096, protection, flags) };
+            in_the_way.push(Mapping::over(page.expect("a page"), 4096, false).expect("a page"));
+            all.drain(round * 3..round * 3 + 2);
+        }
     }
 }

@@ -18,15 +18,17 @@
 
 mod arena;
 pub(crate) mod mapping;
+mod row_word;
 
 use core::any::Any;
 use core::fmt;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::sync::Arc;
 
 pub use arena::{Arena, Zeroable, ZeroedSlice};
+pub use row_word::RowWord;
 
 /// Alignment of every row and of every column block in it: two cache lines, because x86-64
 /// prefetches lines in pairs.
@@ -223,6 +225,23 @@ impl Region {
         // relaxed loads are made (`store` asserts that it is writable; `load_acquire` loads
         // relaxed).
         unsafe { AtomicU64::from_ptr(word.cast().as_ptr()) }
+    }
+
+    /// The word at byte offset `at`, and the `N` bytes behind it. For backends; they may be stored
+    /// to only if the region is writable. These bytes are never accessed as words.
+    #[inline]
+    pub(crate) fn word_and_bytes<const N: usize>(&self, at: usize) -> (&AtomicU64, &[AtomicU8; N]) {
+        assert!(
+            at.is_multiple_of(8) && self.contains(at, 8 + N),
+            "a word and {N} bytes at {at} of {}",
+            self.len
+        );
+        // SAFETY: in bounds by the assertion above.
+        let bytes = unsafe { self.base.add(at + 8) };
+        // SAFETY: mapped as long as `self` lives, and accessed atomically only, without write
+        // permission by relaxed loads. An `AtomicU8` has the layout of a byte.
+        let bytes = unsafe { bytes.cast::<[AtomicU8; N]>().as_ref() };
+        (self.word(at), bytes)
     }
 
     /// The low half of a word, as an address for the kernel to wait on. This process reads

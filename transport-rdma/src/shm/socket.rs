@@ -19,7 +19,7 @@ use crate::retry::{self, Classified, ErrorClass};
 pub(super) const PACKET_LEN_MAX: usize = 64 * 1024 + 64;
 
 /// Most descriptors in one packet.
-const FDS_MAX: usize = 3;
+pub(super) const FDS_MAX: usize = 16;
 
 /// When a wait ends.
 #[derive(Debug, Clone, Copy)]

@@ -1,9 +1,11 @@
 //! The fabric of one member of a simulated segment.
 
 use super::ids::{NodeId, SegmentId};
+use super::landing::news_bucket;
 use super::network::SimNetwork;
 use super::options::SimOptions;
 use super::segment::MemberRef;
+use crate::fabric::news::{News, NewsSeen};
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{Fabric, FabricCounters, PeerFailure, WakeInterest};
 use crate::memory::Region;
@@ -122,6 +124,19 @@ impl Fabric for SimFabric {
 
     fn nudge(&self) {
         self.network.state().nudge(self.node);
+    }
+
+    fn news(&self, _: &mut NewsSeen) -> Option<News> {
+        let node = &mut self.network.state().nodes[self.node];
+        let buckets = core::mem::take(&mut node.news);
+        node.knows_news.then_some(News {
+            buckets,
+            acknowledged: false,
+        })
+    }
+
+    fn news_bucket(&self) -> u8 {
+        news_bucket(self.member.segment)
     }
 
     fn poll(&self) -> Option<PeerFailure> {

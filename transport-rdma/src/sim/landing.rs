@@ -6,6 +6,11 @@ use super::link::{InFlight, RowCopy};
 use super::segment::{MemberRef, OpenPhase};
 use super::state::State;
 
+/// The bucket in which the news of a segment are found. There are few, so that segments share one.
+pub(super) const fn news_bucket(segment: usize) -> u8 {
+    (segment % 5) as u8
+}
+
 /// Rows are compared in blocks of this many bytes, because most of them are equal.
 const BLOCK: usize = 1024;
 
@@ -109,6 +114,7 @@ impl State {
             }
             InFlight::Sleep(word) => self.land_sleep_word(from, to, word),
             InFlight::Doorbell => self.wake(to),
+            InFlight::News(bucket) => self.nodes[to].news.insert(bucket),
         }
     }
 
@@ -176,6 +182,12 @@ impl State {
         let pair = (target.row as u64) << 32 | target.reader as u64;
         self.note(&[5, target.segment as u64, pair, at as u64, value]);
         self.copy(target).store(at, value);
+        let segment = &self.segments[target.segment];
+        let (from, to) = (segment.nodes[target.row], segment.nodes[target.reader]);
+        // Of shared memory the receiver hears by the sender's word.
+        if !segment.control && !self.links[from][to].shared {
+            self.nodes[to].news.insert(news_bucket(target.segment));
+        }
     }
 
     /// Lands everything that left `from` for `to` up to operation `last`.

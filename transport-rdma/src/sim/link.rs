@@ -33,6 +33,8 @@ pub(super) enum InFlight {
     Sleep(u64),
     /// A doorbell behind the data for which it wakes.
     Doorbell,
+    /// Shared memory: the sender says that a batch in this bucket has ended.
+    News(u8),
 }
 
 impl InFlight {
@@ -42,14 +44,18 @@ impl InFlight {
             Self::Word { target, .. }
             | Self::Range { target, .. }
             | Self::Payload { target, .. } => Some(target),
-            Self::Sleep(_) | Self::Doorbell => None,
+            Self::Sleep(_) | Self::Doorbell | Self::News(_) => None,
         }
     }
 
     pub(super) fn words(&self) -> usize {
         match self {
             Self::Range { words, .. } => words.len(),
-            Self::Word { .. } | Self::Payload { .. } | Self::Sleep(_) | Self::Doorbell => 1,
+            Self::Word { .. }
+            | Self::Payload { .. }
+            | Self::Sleep(_)
+            | Self::Doorbell
+            | Self::News(_) => 1,
         }
     }
 }

@@ -20,6 +20,8 @@ pub struct SimOptions {
     pub stall_steps_max: usize,
     /// A sleeper is woken without cause, at each step.
     pub spurious_wakes: f64,
+    /// A node knows where its peers have news.
+    pub known_news: f64,
 }
 
 impl Default for SimOptions {
@@ -31,6 +33,7 @@ impl Default for SimOptions {
             stalls: 0.05,
             stall_steps_max: 200,
             spurious_wakes: 0.002,
+            known_news: 0.75,
         }
     }
 }
@@ -46,6 +49,7 @@ impl SimOptions {
             stalls: among(rng, &[0.0, 0.02, 0.2]),
             stall_steps_max: [10, 200, 2000][rng.below(3)],
             spurious_wakes: among(rng, &[0.0, 0.0, 0.002, 0.05]),
+            known_news: Self::default().known_news,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Announcing sleep and waking, over pairs of both kinds. All segments of a node share one
 //! sleep word.
 
+use super::landing::news_bucket;
 use super::link::{InFlight, OwedWake};
 use super::segment::MemberRef;
 use super::state::State;
@@ -18,6 +19,10 @@ impl State {
         for rank in 0..self.segments[member.segment].nodes.len() {
             let peer = self.segments[member.segment].nodes[rank];
             self.link(me, peer).end_batch();
+            if peer != me && !self.segments[member.segment].control && self.link(me, peer).shared {
+                let news = InFlight::News(news_bucket(member.segment));
+                self.enqueue(me, peer, news);
+            }
         }
         for rank in data.union(acks).iter() {
             let peer = self.segments[member.segment].nodes[rank.index()];

@@ -5,6 +5,7 @@ use super::options::SimOptions;
 use super::rng::{self, Rng};
 use super::segment::Segment;
 use crate::fabric::FailureCause;
+use crate::fabric::news::NewsBuckets;
 
 /// A process as the network knows it.
 #[derive(Debug, Default)]
@@ -22,6 +23,10 @@ pub(super) struct Node {
     pub(super) nudges: u64,
     /// The latest of its operations that is visible through shared memory.
     pub(super) newest_shown: u64,
+    /// It knows where its peers have news.
+    pub(super) knows_news: bool,
+    /// The news since it last looked.
+    pub(super) news: NewsBuckets,
 }
 
 /// The failure of a node that another one is still to be told of.
@@ -41,6 +46,7 @@ pub(super) struct State {
     pub(super) links: Vec<Vec<SimLink>>,
     pub(super) failing: Vec<PendingFailure>,
     pub(super) rng: Rng,
+    pub(super) seed: u64,
     pub(super) options: SimOptions,
     pub(super) steps: u64,
     pub(super) operations: u64,
@@ -55,6 +61,7 @@ impl State {
             links: Vec::new(),
             failing: Vec::new(),
             rng: Rng::new(seed),
+            seed,
             options,
             steps: 0,
             operations: 0,
@@ -69,7 +76,12 @@ impl State {
     /// Adds a node, which learns which nodes have crashed and which sleep.
     pub(super) fn add_node(&mut self) -> usize {
         let added = self.nodes.len();
-        self.nodes.push(Node::default());
+        // Not drawn: a run goes on as it would without this.
+        let chance = rng::mix(self.seed ^ added as u64) as f64 / u64::MAX as f64;
+        self.nodes.push(Node {
+            knows_news: chance < self.options.known_news,
+            ..Node::default()
+        });
         self.links.push(Vec::new());
         for other in 0..=added {
             let (mut from, mut to) = (self.draw_link(), self.draw_link());

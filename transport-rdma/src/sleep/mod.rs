@@ -30,6 +30,7 @@
 
 pub mod broadcast;
 pub(crate) mod eventfd;
+pub mod news;
 pub mod poller_role;
 
 use core::sync::atomic::Ordering;

@@ -3,3 +3,4 @@
 pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod segment;
+pub(crate) mod traffic;

@@ -13,6 +13,15 @@ pub struct SegmentKey {
     pub index: u32,
 }
 
+impl SegmentKey {
+    /// The bucket in which members find news of this segment: see
+    /// [`Fabric::news`](crate::Fabric::news). Segments of one epoch with consecutive numbers are
+    /// in different ones.
+    pub(crate) const fn news_bucket(self) -> u8 {
+        (self.index as u64).wrapping_add(self.epoch.wrapping_mul(61)) as u8
+    }
+}
+
 /// A segment to be made; the same at all its members except for `me`.
 #[derive(Debug, Clone)]
 pub struct SegmentRequest {

@@ -2,6 +2,7 @@
 
 use super::record::{HEADER_LEN, Header, RecordError};
 use crate::fabric::WakeReason;
+use crate::fabric::news::NewsBuckets;
 use crate::memory::Region;
 use crate::station::segment::SegmentKey;
 
@@ -25,6 +26,8 @@ pub(super) struct Decoded {
     pub(super) taken: usize,
     /// The greatest reason of the wake-ups among them.
     pub(super) wake: Option<WakeReason>,
+    /// The buckets of the segments into which they went.
+    pub(super) landed: NewsBuckets,
 }
 
 /// A segment that the peer has opened. Without a copy, its bytes are discarded.
@@ -47,6 +50,8 @@ pub(super) struct Decoder {
     slot: u16,
     at: usize,
     left: usize,
+    /// See [`Decoded::landed`].
+    landed: NewsBuckets,
 }
 
 impl Decoder {
@@ -71,6 +76,7 @@ impl Decoder {
         target: impl Fn(SegmentKey) -> RowTarget,
     ) -> Result<Decoded, RecordError> {
         let (len, mut wake) = (bytes.len(), None);
+        self.landed = NewsBuckets::default();
         while self.open_waiting(&target)? && !bytes.is_empty() {
             if self.left == 0 {
                 let Some(header) = self.collect(&mut bytes, HEADER_LEN) else {
@@ -97,7 +103,12 @@ impl Decoder {
             }
         }
         let taken = len - bytes.len();
-        Ok(Decoded { taken, wake })
+        let landed = self.landed;
+        Ok(Decoded {
+            taken,
+            wake,
+            landed,
+        })
     }
 
     /// Opens the slot that waits, if its segment can be resolved. False if it still waits.
@@ -149,10 +160,12 @@ impl Decoder {
     /// Writes whole words of the current record, which was checked to lie inside the row.
     fn apply(&mut self, words: &[u8]) {
         if let Some(Slot {
-            copy: Some(copy), ..
+            key,
+            copy: Some(copy),
         }) = &self.slots[usize::from(self.slot)]
         {
             copy.copy_in(self.at, words);
+            self.landed.insert(key.news_bucket());
         }
         self.at += words.len();
         self.left -= words.len();
@@ -339,7 +352,7 @@ mod tests {
             RowTarget::Copy(copy.clone())
         });
         let (taken, wake) = (rest.len(), Some(WakeReason::Data));
-        assert_eq!(fed, Ok(Decoded { taken, wake }));
+        assert_eq!(fed.map(|it| (it.taken, it.wake)), Ok((taken, wake)));
         assert_eq!(copy.load(FABRIC_AREA), 7);
         // Fenced in the middle of a record.
         let (one, other) = (word(8), word(9));

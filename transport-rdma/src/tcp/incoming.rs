@@ -12,6 +12,7 @@ use super::fault::Fault;
 use super::record::RecordError;
 use super::splitter::{Piece, Splitter};
 use crate::fabric::WakeReason;
+use crate::fabric::news::NewsBuckets;
 use crate::retry::{Classified, ErrorClass};
 use crate::station::segment::SegmentKey;
 
@@ -44,6 +45,8 @@ pub(super) struct Received {
     pub(super) messages: Vec<Vec<u8>>,
     /// The greatest reason of the wake-ups among them.
     pub(super) wake: Option<WakeReason>,
+    /// The buckets of the segments into whose copies bytes were written.
+    pub(super) landed: NewsBuckets,
     /// Number of bytes that were applied; the rest waits.
     len: usize,
     /// Set if nothing more of the stream is applied.
@@ -86,10 +89,11 @@ impl Receiver {
         let (len, waited) = (bytes.len(), self.rest.len());
         let mut received = Received::default();
         let fault = loop {
+            let landed = &mut received.landed;
             let rows = match self.splitter.next(&mut bytes) {
                 Ok(None) => break None,
-                Ok(Some(Piece::Rows(rows))) => self.rows(rows, &target),
-                Ok(Some(Piece::Header(header))) => self.rows(&header, &target),
+                Ok(Some(Piece::Rows(rows))) => self.rows(rows, &target, landed),
+                Ok(Some(Piece::Header(header))) => self.rows(&header, &target, landed),
                 Ok(Some(Piece::Message(message))) => {
                     received.messages.push(message);
                     continue;
@@ -112,6 +116,7 @@ impl Receiver {
         &mut self,
         rows: &[u8],
         target: impl Fn(SegmentKey) -> RowTarget,
+        landed: &mut NewsBuckets,
     ) -> Result<Option<WakeReason>, RecordError> {
         if self.decoder.is_waiting() {
             self.rest.extend_from_slice(rows);
@@ -119,6 +124,7 @@ impl Receiver {
         }
         let fed = self.decoder.feed(rows, target)?;
         self.rest.extend_from_slice(&rows[fed.taken..]);
+        landed.add(&fed.landed);
         Ok(fed.wake)
     }
 
@@ -129,6 +135,7 @@ impl Receiver {
             Ok(fed) => {
                 self.rest.drain(..fed.taken);
                 (received.len, received.wake) = (fed.taken, fed.wake);
+                received.landed = fed.landed;
             }
             Err(error) => received.fault = Some(Fault::InvalidRecord(error)),
         }

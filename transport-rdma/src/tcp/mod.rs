@@ -83,5 +83,5 @@ mod transport;
 
 pub(crate) use self::transport::{ReadyStream, StreamTransport, problem};
 pub use self::transport::{StreamOptions, StreamState};
-pub(crate) use shared::WakeHook;
+pub(crate) use shared::{LandedHook, WakeHook};
 pub(crate) use streams::{StreamReach, Streams};

@@ -20,6 +20,7 @@ use super::source::Source;
 use super::stalled::StalledLinks;
 use crate::fabric::counters::SleepCounters;
 use crate::fabric::failures::Control;
+use crate::fabric::news::NewsBuckets;
 use crate::fabric::peers::MEMBERS_MAX;
 use crate::fabric::{FailureCause, WakeReason};
 use crate::memory::Region;
@@ -55,6 +56,10 @@ pub(super) struct StreamLink {
 /// Wakes the sleeper of this process if it wants to be woken for this reason, and counts it
 /// first.
 pub(crate) type WakeHook = Box<dyn Fn(WakeReason, &AtomicU64) + Send + Sync>;
+
+/// Called when bytes of peers were written into copies, before a wake-up for them: the buckets of
+/// their segments.
+pub(crate) type LandedHook = Box<dyn Fn(&NewsBuckets) + Send + Sync>;
 
 /// Called when a peer is lost or dropped: its other paths are closed.
 pub(crate) type LostHook = Box<dyn Fn(u128) + Send + Sync>;
@@ -165,6 +170,7 @@ pub(super) struct Shared {
     /// The event descriptor that wakes the I/O thread.
     pub(super) kick: OwnedFd,
     wake: WakeHook,
+    landed: LandedHook,
     lost: LostHook,
     /// Used with the state locked, or alone.
     events: Arc<EventQueue>,
@@ -187,7 +193,7 @@ impl Shared {
     pub(super) fn new(
         id: u128,
         events: Arc<EventQueue>,
-        wake: WakeHook,
+        (wake, landed): (WakeHook, LandedHook),
         lost: LostHook,
         stalled_max: Duration,
     ) -> Result<Self, StationError> {
@@ -201,6 +207,7 @@ impl Shared {
             epoll,
             kick,
             wake,
+            landed,
             lost,
             events,
             sleep: SleepCounters::default(),
@@ -486,6 +493,9 @@ impl Shared {
     fn handle(&self, link: &StreamLink, received: Received) {
         for message in received.messages {
             self.deliver(link, message);
+        }
+        if !received.landed.is_empty() {
+            (self.landed)(&received.landed);
         }
         if let Some(reason) = received.wake {
             (self.wake)(reason, &self.sleep.peer_wakes);

@@ -10,7 +10,7 @@ use super::fault::Fault;
 use super::incoming::Incoming;
 use super::io_thread::IoThread;
 use super::outgoing::Outgoing;
-use super::shared::{LostHook, Shared, StreamLink, WakeHook};
+use super::shared::{LandedHook, LostHook, Shared, StreamLink, WakeHook};
 use super::streams::{StreamReach, Streams};
 use rustix::net::sockopt;
 
@@ -85,18 +85,18 @@ pub(crate) struct StreamTransport {
 }
 
 impl StreamTransport {
-    /// Events go to `events`. The I/O thread has these settings and calls `wake`. `lost` is called when a peer is
-    /// lost or dropped, before any event says so.
+    /// Events go to `events`. The I/O thread has these settings and calls `landed` and `wake`.
+    /// `lost` is called when a peer is lost or dropped, before any event says so.
     pub(crate) fn open(
         id: u128,
         options: &StreamOptions,
         events: Arc<EventQueue>,
-        wake: WakeHook,
+        hooks: (WakeHook, LandedHook),
         lost: LostHook,
         thread: &ThreadSettings,
     ) -> Result<Self, StationError> {
         let stalled_max = options.user_timeout;
-        let shared = Arc::new(Shared::new(id, events, wake, lost, stalled_max)?);
+        let shared = Arc::new(Shared::new(id, events, hooks, lost, stalled_max)?);
         let io = IoThread::start(&shared, thread)?;
         Ok(Self {
             options: *options,

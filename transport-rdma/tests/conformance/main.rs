@@ -9,6 +9,7 @@
 mod data;
 mod failure;
 mod harness;
+mod news;
 mod segments;
 mod sleeping;
 mod stations;
@@ -201,5 +202,7 @@ suite! {
         segments::ranks_are_of_the_segment,
         segments::no_wake_up_is_lost_when_a_token_changes_segments,
         segments::sleep_is_shared_by_all_segments,
+        news::nothing_is_missed_where_only_news_are_read,
+        news::what_was_seen_is_no_news_any_more,
     }
 }

@@ -16,7 +16,11 @@ fn index<H: Segments>(group: &H) -> H::Segment {
     group.agree(&everybody, false)
 }
 
-fn open_everywhere<H: Segments>(group: &H, segment: H::Segment, members: usize) -> Vec<H::F> {
+pub(crate) fn open_everywhere<H: Segments>(
+    group: &H,
+    segment: H::Segment,
+    members: usize,
+) -> Vec<H::F> {
     let ranks = 0..members;
     ranks.map(|rank| group.open(segment, rank)).collect()
 }

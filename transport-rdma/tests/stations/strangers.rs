@@ -60,8 +60,8 @@ fn a_thousand_invalid_connections_change_nothing() {
             .collect();
         match index % 4 {
             // A hello without descriptors, and packets that may follow one.
-            0 => bytes = [b"SPST\x03", &[1 + (random >> 32) as u8 % 6][..], &bytes].concat(),
-            1 => bytes = [b"SPST\x03\x01", &[7; 18][..]].concat(),
+            0 => bytes = [b"SPST\x04", &[1 + (random >> 32) as u8 % 6][..], &bytes].concat(),
+            1 => bytes = [b"SPST\x04\x01", &[7; 18][..]].concat(),
             _ => {}
         }
         if index % 3 > 0 {
@@ -127,7 +127,7 @@ fn another_version_is_refused_and_both_are_named() {
     let text = String::from_utf8_lossy(&answer);
     assert!(answer.starts_with(b"SPST"), "{text}");
     assert!(
-        text.contains("version 9") && text.contains("station 3"),
+        text.contains("version 9") && text.contains("station 4"),
         "{text}"
     );
     assert_eq!(hear(&stranger), b"", "and closed");

@@ -7,12 +7,13 @@
 //! it says of a view becomes visible when the view begins, and not before. The matches depend on
 //! the view alone, so they are the same wherever they are worked out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-use spindle_dds_core::membership::{MemberId, View};
+use spindle_dds_core::membership::{Endpoint as GroupEndpoint, Member, MemberId, View};
 
+use super::known_endpoints::{KnownEndpoints, MemberEndpoints};
 use super::local_endpoints::LocalEndpoints;
 use crate::discovery::{Comparisons, Entry, Match, ParticipantInfo, Types};
 use crate::topic::TopicCore;
@@ -20,28 +21,35 @@ use crate::topic::TopicCore;
 /// An endpoint of the group: its member, and its number there.
 pub(crate) type EndpointName = (MemberId, u64);
 
+/// The endpoints that match one, or are incompatible with it.
+pub(crate) type Matches = Arc<[(EndpointName, Match)]>;
+
 /// What a view means to the endpoints of this participant.
 #[derive(Debug)]
 pub(crate) struct AnnouncedMatches {
     /// The view that this is of.
     pub(crate) view_id: u64,
     /// All announced endpoints that can be understood.
-    pub(crate) known: BTreeMap<EndpointName, Arc<Entry>>,
-    /// The subgroup of each topic, and the process that announces it.
-    pub(crate) topics: BTreeMap<String, (u32, u32)>,
-    /// By number of the local endpoint: the endpoints that match, or are incompatible.
-    pub(crate) matches: BTreeMap<u64, Vec<(EndpointName, Match)>>,
+    pub(crate) known: KnownEndpoints,
+    /// By number of the local endpoint.
+    pub(crate) matches: BTreeMap<u64, Matches>,
     /// Topics of this participant that another one writes or reads as another type: once for each
     /// participant that was not known to do so.
     pub(crate) inconsistent: Vec<Arc<TopicCore>>,
 }
 
 /// Reads the announcements of one view after the other. Owned by the control thread.
+///
+/// What it does for a view grows with the members whose endpoints change, and with the endpoints of
+/// the topics that these are on, and hardly with all the others.
 pub(crate) struct AnnouncementReader {
     me: MemberId,
-    known: BTreeMap<EndpointName, Arc<Entry>>,
-    /// Process ids by member: 0 if a member does not say.
-    pids: BTreeMap<MemberId, u32>,
+    known: KnownEndpoints,
+    /// By member: what it announces in the last view, and whether all of it was understood.
+    read: BTreeMap<MemberId, (Arc<BTreeMap<u64, GroupEndpoint>>, bool)>,
+    /// By topic: its endpoints.
+    topics: HashMap<String, BTreeMap<EndpointName, Arc<Entry>>>,
+    matches: BTreeMap<u64, Matches>,
     /// Topics already reported as inconsistent, by member and topic name.
     inconsistent: BTreeSet<(MemberId, String)>,
     types: Types,
@@ -60,8 +68,10 @@ impl AnnouncementReader {
     pub(crate) fn new(me: MemberId) -> Self {
         Self {
             me,
-            known: BTreeMap::new(),
-            pids: BTreeMap::new(),
+            known: KnownEndpoints::default(),
+            read: BTreeMap::new(),
+            topics: HashMap::new(),
+            matches: BTreeMap::new(),
             inconsistent: BTreeSet::new(),
             types: Types::default(),
             comparisons: Comparisons::default(),
@@ -74,92 +84,151 @@ impl AnnouncementReader {
         view: &View,
         local_endpoints: &LocalEndpoints,
     ) -> AnnouncedMatches {
-        let topics = self.read_announcements(view);
-        // Only endpoints of one topic match: others are not looked at.
-        let mut by_topic: BTreeMap<&str, Vec<(EndpointName, &Entry)>> = BTreeMap::new();
-        for (name, entry) in &self.known {
-            let topic = entry.endpoint().topic.as_str();
-            by_topic.entry(topic).or_default().push((*name, &**entry));
-        }
-        let comparisons = &mut self.comparisons;
-        let own = self.known.range((self.me, 0)..=(self.me, u64::MAX));
-        let matches = own.map(|((_, number), entry)| {
-            let topic = entry.endpoint().topic.as_str();
-            let others = by_topic.get(topic).map_or(&[][..], |it| it);
-            (*number, matches_of(comparisons, entry, others))
-        });
-        let matches = matches.collect();
+        let changed = self.read_announcements(view);
+        self.match_again(&changed);
         AnnouncedMatches {
             view_id: view.id,
             known: self.known.clone(),
-            topics,
-            matches,
-            inconsistent: self.find_inconsistent(local_endpoints),
+            matches: self.matches.clone(),
+            inconsistent: self.find_inconsistent(&changed, local_endpoints),
         }
     }
 
-    /// Reads new announcements, and forgets those that the view does not have.
-    fn read_announcements(&mut self, view: &View) -> BTreeMap<String, (u32, u32)> {
-        let mut before = std::mem::take(&mut self.known);
-        let mut topics = BTreeMap::new();
+    /// Reads new announcements, and forgets those that the view does not have. Returns the topics
+    /// whose endpoints have changed.
+    fn read_announcements(&mut self, view: &View) -> BTreeSet<String> {
+        let mut changed = BTreeSet::new();
+        let gone = self.read.keys().filter(|id| view.rank(**id).is_none());
+        for id in gone.copied().collect::<Vec<_>>() {
+            self.read.remove(&id);
+            let before = self.known.remove(id);
+            self.changed(id, before.as_deref(), None, &mut changed);
+        }
         for member in &view.members {
-            let pid = self.pids.get(&member.id).copied();
-            let pid = pid.or_else(|| Some(ParticipantInfo::of(member).ok()?.pid));
-            let pid = pid.unwrap_or_default();
-            self.pids.insert(member.id, pid);
-            for (number, endpoint) in &*member.endpoints {
-                let name = (member.id, *number);
-                let entry = match before.remove(&name) {
-                    Some(entry) => entry,
-                    None => match Entry::from_group(endpoint, &member.notes, &mut self.types) {
-                        Ok(entry) => Arc::new(entry),
-                        Err(why) => {
-                            tracing::warn!(pid, number, %why, "an announced endpoint makes no sense");
-                            continue;
-                        }
-                    },
-                };
-                let announced = entry.endpoint();
-                topics
-                    .entry(announced.topic.clone())
-                    .or_insert((announced.subgroup, pid));
-                self.known.insert(name, entry);
+            let is_same = |(read, is_whole): &(Arc<_>, bool)| {
+                // What was not understood is looked at again: notes may have come.
+                *is_whole && Arc::ptr_eq(read, &member.endpoints)
+            };
+            if !self.read.get(&member.id).is_some_and(is_same) {
+                self.read_member(member, &mut changed);
             }
         }
-        self.pids.retain(|id, _| view.rank(*id).is_some());
         self.inconsistent.retain(|(id, _)| view.rank(*id).is_some());
-        drop(before);
-        self.types.tidy();
-        topics
+        if !changed.is_empty() {
+            self.types.tidy();
+        }
+        changed
     }
 
-    /// Logs and returns topics that another participant writes or reads as another type, once for
-    /// each participant.
-    fn find_inconsistent(&mut self, local_endpoints: &LocalEndpoints) -> Vec<Arc<TopicCore>> {
+    fn read_member(&mut self, member: &Member, changed: &mut BTreeSet<String>) {
+        let before = self.known.remove(member.id);
+        let pid = ParticipantInfo::of(member).map_or(0, |info| info.pid);
+        let mut entries = BTreeMap::new();
+        let last = self.read.get(&member.id);
+        for (number, endpoint) in &*member.endpoints {
+            let known = before.as_ref().and_then(|it| it.get(*number));
+            let is_same = || last.is_some_and(|(last, _)| last.get(number) == Some(endpoint));
+            let entry = match known.filter(|_| is_same()) {
+                Some(entry) => entry.clone(),
+                None => match Entry::from_group(endpoint, &member.notes, &mut self.types) {
+                    Ok(entry) => Arc::new(entry),
+                    Err(why) => {
+                        tracing::warn!(pid, number, %why, "an announced endpoint makes no sense");
+                        continue;
+                    }
+                },
+            };
+            entries.insert(*number, entry);
+        }
+        let is_whole = entries.len() == member.endpoints.len();
+        let read = (member.endpoints.clone(), is_whole);
+        self.read.insert(member.id, read);
+        let now = Arc::new(MemberEndpoints::new(pid, entries));
+        self.changed(member.id, before.as_deref(), Some(&now), changed);
+        self.known.put(member.id, now);
+    }
+
+    /// The endpoints of a member change from `before` to `now`: notes the topics of those that do.
+    fn changed(
+        &mut self,
+        id: MemberId,
+        before: Option<&MemberEndpoints>,
+        now: Option<&MemberEndpoints>,
+        changed: &mut BTreeSet<String>,
+    ) {
+        for (number, entry) in before.iter().flat_map(|it| it.all()) {
+            let same = now.and_then(|now| now.get(*number));
+            if same.is_some_and(|same| Arc::ptr_eq(same, entry)) {
+                continue;
+            }
+            let topic = &entry.endpoint().topic;
+            if let Some(of_topic) = self.topics.get_mut(topic) {
+                of_topic.remove(&(id, *number));
+                if of_topic.is_empty() {
+                    self.topics.remove(topic);
+                }
+            }
+            changed.insert(topic.clone());
+        }
+        for (number, entry) in now.iter().flat_map(|it| it.all()) {
+            let same = before.and_then(|before| before.get(*number));
+            if same.is_some_and(|same| Arc::ptr_eq(same, entry)) {
+                continue;
+            }
+            let topic = &entry.endpoint().topic;
+            let of_topic = self.topics.entry(topic.clone()).or_default();
+            of_topic.insert((id, *number), entry.clone());
+            changed.insert(topic.clone());
+        }
+    }
+
+    /// Matches the endpoints of this participant on these topics with the others on the same.
+    fn match_again(&mut self, changed: &BTreeSet<String>) {
+        let own = self.known.member(self.me);
+        self.matches
+            .retain(|number, _| own.is_some_and(|own| own.get(*number).is_some()));
+        for topic in changed {
+            let Some(of_topic) = self.topics.get(topic) else {
+                continue;
+            };
+            for ((_, number), entry) in of_topic.range((self.me, 0)..=(self.me, u64::MAX)) {
+                let matches = matches_of(&mut self.comparisons, entry, of_topic);
+                self.matches.insert(*number, matches);
+            }
+        }
+    }
+
+    /// Logs and returns topics, of these, that another participant writes or reads as another type,
+    /// once for each participant.
+    fn find_inconsistent(
+        &mut self,
+        changed: &BTreeSet<String>,
+        local_endpoints: &LocalEndpoints,
+    ) -> Vec<Arc<TopicCore>> {
         let mut inconsistent = Vec::new();
-        let mut others: BTreeMap<&str, Vec<(MemberId, &Entry)>> = BTreeMap::new();
-        for ((member, _), entry) in self.known.iter().filter(|((id, _), _)| *id != self.me) {
-            let topic = entry.endpoint().topic.as_str();
-            others.entry(topic).or_default().push((*member, &**entry));
+        if changed.is_empty() {
+            return inconsistent;
         }
         for (number, own) in local_endpoints.numbered() {
             let topic = own.topic();
-            let (Some(entry), Some(others)) = (
-                self.known.get(&(self.me, number)),
-                others.get(topic.name.as_str()),
-            ) else {
+            if !changed.contains(&topic.name) {
+                continue;
+            }
+            let Some(of_topic) = self.topics.get(&topic.name) else {
                 continue;
             };
-            for (member, other) in others {
-                let reported = (*member, topic.name.clone());
-                if self.inconsistent.contains(&reported) {
-                    continue;
-                }
+            let Some(entry) = of_topic.get(&(self.me, number)) else {
+                continue;
+            };
+            for ((member, _), other) in of_topic.iter().filter(|((id, _), _)| *id != self.me) {
                 let found = self.comparisons.conflict(entry, other, topic.ty.as_ref());
-                if let Some(conflict) = found {
-                    self.inconsistent.insert(reported);
+                let Some(conflict) = found else {
+                    continue;
+                };
+                if self.inconsistent.insert((*member, topic.name.clone())) {
                     let (own, theirs) = (topic.type_name, &other.endpoint().type_name);
-                    let (topic_name, pid) = (&topic.name, self.pids.get(member));
+                    let pid = self.known.member(*member).map(|it| it.pid());
+                    let topic_name = &topic.name;
                     tracing::warn!(topic_name, own, theirs, pid, %conflict, "inconsistent topic");
                     inconsistent.push(topic.clone());
                 }
@@ -173,12 +242,12 @@ impl AnnouncementReader {
 fn matches_of(
     comparisons: &mut Comparisons,
     own: &Entry,
-    others: &[(EndpointName, &Entry)],
-) -> Vec<(EndpointName, Match)> {
+    others: &BTreeMap<EndpointName, Arc<Entry>>,
+) -> Matches {
     let mut found = Vec::new();
     for (name, other) in others {
         let ((Entry::Writer(writer), Entry::Reader(reader))
-        | (Entry::Reader(reader), Entry::Writer(writer))) = (own, *other)
+        | (Entry::Reader(reader), Entry::Writer(writer))) = (own, &**other)
         else {
             continue;
         };
@@ -187,5 +256,143 @@ fn matches_of(
             matched => found.push((*name, matched)),
         }
     }
-    found
+    found.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use spindle_dds_core::RingSpec;
+    use spindle_dds_core::membership::HostId;
+    use spindle_dds_qos::{DataReaderQos, DataWriterQos, ReliabilityKind};
+
+    use super::*;
+    use crate::discovery::{Endpoint, ReaderEntry, WriterEntry};
+    use crate::handle::{EntityKind, Guid};
+    use crate::properties::ParticipantConfig;
+
+    const ME: MemberId = MemberId(1);
+
+    /// Numbers without a pattern, below `end`.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn below(&mut self, end: u64) -> u64 {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(7);
+            (self.0 >> 33) % end
+        }
+    }
+
+    /// An endpoint of one of four topics: a reader, or a writer that may be incompatible with it.
+    fn announced(member: u128, number: u64, numbers: &mut Numbers) -> GroupEndpoint {
+        let kind = match numbers.below(2) {
+            0 => EntityKind::Reader,
+            _ => EntityKind::Writer,
+        };
+        let endpoint = Endpoint {
+            guid: Guid([member as u8; 16]).entity(kind, number as u32),
+            topic: format!("T{}", numbers.below(4)),
+            type_name: "T".to_owned(),
+            has_key: false,
+            subgroup: 1,
+            ty: None,
+        };
+        let mut entry = match kind {
+            EntityKind::Reader => Entry::Reader(ReaderEntry {
+                endpoint,
+                qos: DataReaderQos::default(),
+                subscriber: Default::default(),
+            }),
+            _ => Entry::Writer(WriterEntry {
+                endpoint,
+                number: number as u32,
+                is_ordered: true,
+                qos: DataWriterQos::default(),
+                publisher: Default::default(),
+            }),
+        };
+        let ring = match &mut entry {
+            Entry::Reader(reader) => {
+                reader.qos.reliability.kind = ReliabilityKind::Reliable;
+                None
+            }
+            Entry::Writer(writer) => {
+                if numbers.below(3) == 0 {
+                    writer.qos.reliability.kind = ReliabilityKind::BestEffort;
+                }
+                Some((writer.class(), RingSpec::at_least(2, 128)))
+            }
+        };
+        entry.to_group(ring, None).expect("an announcement")
+    }
+
+    fn member(id: u128) -> Member {
+        let info = ParticipantInfo {
+            guid: Guid([id as u8; 16]),
+            subgroups: 4,
+            pid: id as u32,
+            start: 0,
+        };
+        Member {
+            id: MemberId(id),
+            host: HostId(1),
+            address: Vec::new(),
+            info: info.to_bytes().expect("JSON"),
+            updates: 0,
+            endpoints: Arc::default(),
+            notes: BTreeMap::new(),
+        }
+    }
+
+    /// Members come, go and change; mostly they stay as they are.
+    fn change(view: &mut View, numbers: &mut Numbers, next_id: &mut u128) {
+        view.id += 1;
+        if numbers.below(3) == 0 {
+            view.members.push(member(*next_id));
+            *next_id += 1;
+        }
+        if numbers.below(4) == 0 && view.members.len() > 1 {
+            let at = 1 + numbers.below(view.members.len() as u64 - 1);
+            view.members.remove(at as usize);
+        }
+        for _ in 0..numbers.below(4) {
+            let at = numbers.below(view.members.len() as u64) as usize;
+            let (member, number) = (&mut view.members[at], numbers.below(6));
+            let endpoints = Arc::make_mut(&mut member.endpoints);
+            match numbers.below(3) {
+                0 => drop(endpoints.remove(&number)),
+                _ => {
+                    let endpoint = announced(member.id.0, number, numbers);
+                    endpoints.insert(number, endpoint);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn views_read_one_after_the_other_mean_what_each_means_alone() {
+        let local_endpoints =
+            LocalEndpoints::new(ParticipantConfig::read(&Default::default()).expect("defaults"));
+        let (mut numbers, mut next_id) = (Numbers(5), 2);
+        let mut view = View::first(member(ME.0)).expect("a view");
+        let mut reader = AnnouncementReader::new(ME);
+        let mut matched = 0;
+        for _ in 0..400 {
+            change(&mut view, &mut numbers, &mut next_id);
+            let read = reader.read(&view, &local_endpoints);
+            let alone = AnnouncementReader::new(ME).read(&view, &local_endpoints);
+            assert_eq!(read.matches, alone.matches, "view {}", view.id);
+            matched += read.matches.values().map(|it| it.len()).sum::<usize>();
+            for member in &view.members {
+                for number in member.endpoints.keys() {
+                    let entry = read.known.get((member.id, *number)).expect("known");
+                    assert_eq!(Some(entry), alone.known.get((member.id, *number)));
+                    assert_eq!(read.known.find(entry.endpoint().guid), Some(entry));
+                }
+            }
+        }
+        assert!(matched > 400, "{matched}");
+    }
 }

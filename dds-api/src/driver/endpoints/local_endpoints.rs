@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use spindle_dds_core::membership::{Endpoint as GroupEndpoint, MemberId, Note, Notes, Update};
 use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupId};
 
+use super::known_endpoints::KnownEndpoints;
 use crate::discovery::{Endpoint, Entry, LargeTypes, ReaderEntry, WriterEntry};
 use crate::driver::session::Session;
 use crate::error::{Error, Result};
@@ -46,10 +47,8 @@ struct State {
     large_types: LargeTypes,
     /// This member and its session, once it is in a group.
     group: Option<(MemberId, Weak<Session>)>,
-    /// The subgroup of each topic of the view, and the process that announces it.
-    topics: BTreeMap<String, (u32, u32)>,
     /// The endpoints of the view.
-    known: BTreeMap<Guid, Arc<Entry>>,
+    known: KnownEndpoints,
 }
 
 /// Most bytes of announcements that a participant joins with; the others follow as updates.
@@ -329,14 +328,9 @@ impl LocalEndpoints {
         }
     }
 
-    /// A view has begun, with these topics and endpoints.
-    pub(crate) fn set_known(
-        &self,
-        topics: BTreeMap<String, (u32, u32)>,
-        known: BTreeMap<Guid, Arc<Entry>>,
-    ) {
+    /// A view has begun, with these endpoints.
+    pub(super) fn set_known(&self, known: KnownEndpoints) {
         let mut state = self.state();
-        state.topics = topics;
         let before = std::mem::replace(&mut state.known, known);
         drop(state);
         drop(before);
@@ -344,7 +338,7 @@ impl LocalEndpoints {
 
     /// The announcement of an endpoint of the view.
     pub(crate) fn entry(&self, handle: InstanceHandle) -> Option<Arc<Entry>> {
-        self.state().known.get(&handle.guid()?).cloned()
+        self.state().known.find(handle.guid()?).cloned()
     }
 
     /// Whether an endpoint's topic is in the subgroup in which the view has that topic.
@@ -417,8 +411,8 @@ impl State {
 
     fn check(&self, entry: &Entry) -> Result<()> {
         let endpoint = entry.endpoint();
-        match self.topics.get(&endpoint.topic) {
-            Some((subgroup, pid)) if *subgroup != endpoint.subgroup => Err(Error::Error(format!(
+        match self.known.subgroup_of(&endpoint.topic) {
+            Some((subgroup, pid)) if subgroup != endpoint.subgroup => Err(Error::Error(format!(
                 "topic {topic} is in subgroup {subgroup} at process {pid} and would be in {}: pin \
                  it to the same with spindle.topic.{topic}.subgroup",
                 endpoint.subgroup,

@@ -1,5 +1,6 @@
 //! The endpoints of this participant, and what each view means to them.
 
 pub(super) mod announced_matches;
+mod known_endpoints;
 pub(super) mod local_endpoints;
 pub(super) mod view_matcher;

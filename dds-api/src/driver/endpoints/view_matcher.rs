@@ -33,6 +33,9 @@ pub(crate) struct ViewMatcher {
     prepared: Option<AnnouncedMatches>,
     /// Readers of this participant that the last view has, by their numbers.
     readers: BTreeMap<u64, ViewReader>,
+    /// Writers of this participant that the last view has, by their numbers: the epochs that they
+    /// have entered.
+    writers: BTreeMap<u64, u64>,
     /// Last positions of the subgroup epochs that have ended since the view before.
     ends: BTreeMap<SubgroupId, u64>,
     /// Members that have left since then, on purpose.
@@ -71,6 +74,7 @@ impl ViewMatcher {
             handle: None,
             prepared: None,
             readers: BTreeMap::new(),
+            writers: BTreeMap::new(),
             ends: BTreeMap::new(),
             left: BTreeSet::new(),
         }
@@ -119,16 +123,15 @@ impl ViewMatcher {
         let announced = prepared
             .unwrap_or_else(|| AnnouncementReader::new(self.me).read(view, &self.local_endpoints));
         // First: the application may look up an endpoint as soon as it is matched.
-        let known = announced.known.values();
-        let known = known.map(|entry| (entry.endpoint().guid, entry.clone()));
-        self.local_endpoints
-            .set_known(announced.topics.clone(), known.collect());
+        self.local_endpoints.set_known(announced.known.clone());
         let own = self.local_endpoints.numbered();
         let in_view = |number: &u64| announced.matches.contains_key(number);
         self.readers
             .retain(|number, _| own.contains_key(number) && in_view(number));
+        self.writers
+            .retain(|number, _| own.contains_key(number) && in_view(number));
         for (number, endpoint) in own.iter().filter(|(number, _)| in_view(number)) {
-            let Some(entry) = announced.known.get(&(self.me, *number)) else {
+            let Some(entry) = announced.known.get((self.me, *number)) else {
                 continue;
             };
             let subgroup = SubgroupId(entry.endpoint().subgroup);
@@ -145,7 +148,11 @@ impl ViewMatcher {
             let matches = announced.matches.get(number).map_or(&[][..], |it| it);
             match (endpoint, &**entry) {
                 (LocalEndpoint::Writer(writer), Entry::Writer(_)) => {
-                    match_writer(writer, matches, beginning);
+                    // Matches change with an epoch only.
+                    let has_entered = self.writers.get(number) == Some(&spec.epoch);
+                    if !has_entered && match_writer(writer, matches, beginning) {
+                        self.writers.insert(*number, spec.epoch);
+                    }
                 }
                 (LocalEndpoint::Reader(reader), Entry::Reader(entry)) => {
                     self.match_reader(*number, reader, entry, matches, &beginning);
@@ -257,11 +264,16 @@ impl ViewMatcher {
     }
 }
 
-fn match_writer(writer: &WriterCore, matches: &[(EndpointName, Match)], beginning: Beginning<'_>) {
+/// False if the writer is not usable yet.
+fn match_writer(
+    writer: &WriterCore,
+    matches: &[(EndpointName, Match)],
+    beginning: Beginning<'_>,
+) -> bool {
     let mut matched = Vec::new();
     let mut refused = Vec::new();
     for (name, found) in matches {
-        let Some(other) = beginning.announced.known.get(name) else {
+        let Some(other) = beginning.announced.known.get(*name) else {
             continue;
         };
         let handle = InstanceHandle::of_entity(other.endpoint().guid);
@@ -272,7 +284,7 @@ fn match_writer(writer: &WriterCore, matches: &[(EndpointName, Match)], beginnin
         }
     }
     writer.meet(matched, refused);
-    writer.enter_epoch(beginning.handle);
+    writer.enter_epoch(beginning.handle)
 }
 
 impl Beginning<'_> {
@@ -285,7 +297,8 @@ impl Beginning<'_> {
         let mut matched = Vec::new();
         let mut refused = Vec::new();
         for (name, found) in matches {
-            let Some(Entry::Writer(writer)) = self.announced.known.get(name).map(|it| &**it) else {
+            let Some(Entry::Writer(writer)) = self.announced.known.get(*name).map(|it| &**it)
+            else {
                 continue;
             };
             let handle = InstanceHandle::of_entity(writer.endpoint.guid);

@@ -86,9 +86,7 @@ impl ControlThread {
         let first = self.view.clone();
         let mut flow = self.go_on(session, &first, self.digest);
         while flow.is_continue() && !session.is_stopping() {
-            for update in self.local_endpoints.take_updates() {
-                session.engine().request(Request::Update(update));
-            }
+            self.request_updates(session);
             flow = match session.control_queue().take() {
                 Some(ControlEvent::Prepare(preparation)) => {
                     self.prepare_ahead(session, &preparation);
@@ -153,6 +151,13 @@ impl ControlThread {
         session.stop_if_over();
     }
 
+    /// Requests what has changed, of all endpoints at once.
+    fn request_updates(&self, session: &Session) {
+        for update in self.local_endpoints.take_updates() {
+            session.engine().request(Request::Update(update));
+        }
+    }
+
     // From view to view.
 
     /// Records a decision by compare-and-set in the domain's record: a member of this host that
@@ -179,10 +184,9 @@ impl ControlThread {
         // The first view has no view before it.
         let is_first = std::mem::replace(&mut self.view, next.clone()).id == next.id;
         self.digest = digest;
-        let newcomers: Vec<u128> = next.members.iter().map(|it| it.id.0).collect();
-        for id in newcomers.iter().filter(|id| self.asked.contains(id)) {
-            self.welcome(*id);
-        }
+        let members = next.members.iter().map(|it| it.id.0);
+        let newcomers: Vec<u128> = members.filter(|id| self.asked.contains(id)).collect();
+        self.welcome(&newcomers);
         self.asked.retain(|id| !newcomers.contains(id));
         self.tell_waiting(&[]);
         if next.rank(self.me).is_none() {
@@ -194,6 +198,8 @@ impl ControlThread {
         let segments = noted.and_then(|()| self.segments(next, self.preparation));
         let installed = segments.and_then(|segments| {
             session.prepare(self.announcements.read(next, &self.local_endpoints));
+            // What came while the view was prepared is there when it begins: the next one has it all.
+            self.request_updates(session);
             let installed = session.engine().install(PreparedView {
                 view: next.clone(),
                 control: segments.control,
@@ -290,7 +296,7 @@ impl ControlThread {
             return self.refuse(id, error);
         }
         if self.view.rank(newcomer.id).is_some() {
-            return self.welcome(id);
+            return self.welcome(&[id]);
         }
         if !self.asked.contains(&id) {
             self.asked.push(id);
@@ -342,15 +348,19 @@ impl ControlThread {
         }
     }
 
-    fn welcome(&self, id: u128) {
-        if let Some(was) = self.were.get(&id)
-            && let Some(counts) = self.delivered.of(*was)
-        {
-            let counts = Packet::Delivered(counts.clone());
-            self.send(id, &counts.write());
+    fn welcome(&self, newcomers: &[u128]) {
+        if newcomers.is_empty() {
+            return;
         }
-        for packet in Packet::welcome(&self.view, self.digest, self.preparation) {
-            self.send(id, &packet);
+        let packets = Packet::welcome(&self.view, self.digest, self.preparation);
+        for id in newcomers {
+            if let Some(was) = self.were.get(id)
+                && let Some(counts) = self.delivered.of(*was)
+            {
+                let counts = Packet::Delivered(counts.clone());
+                self.send(*id, &counts.write());
+            }
+            packets.iter().for_each(|packet| self.send(*id, packet));
         }
     }
 

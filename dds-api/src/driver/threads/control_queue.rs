@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use spindle_dds_core::membership::{
     Decision, MemberId, Preparation, Proposal, Refusal, Request, View,
 };
+use spindle_dds_transport::StationTraffic;
 use spindle_dds_transport::hybrid::{PeerPath, Station};
 
 use crate::driver::threads::preparation::{first_epoch_afterwards, key_epoch};
@@ -93,6 +94,13 @@ impl ControlQueue {
     pub(crate) fn path_to(&self, member: MemberId) -> Option<PeerPath> {
         let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
         station.as_ref()?.path(member.0)
+    }
+
+    /// What the station has sent to others of its host; nothing once it is closed.
+    pub(crate) fn station_traffic(&self) -> StationTraffic {
+        let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
+        let traffic = station.as_ref().map(|station| station.traffic());
+        traffic.unwrap_or_default()
     }
 
     fn stage(&self) -> MutexGuard<'_, Stage> {

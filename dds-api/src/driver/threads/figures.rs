@@ -29,6 +29,7 @@ pub(crate) fn of(
         view: view.as_ref().map_or(0, |view| view.id),
         members,
         fabric: session.handle().traffic(),
+        station: session.control_queue().station_traffic(),
         wake_ups: session.wake_ups(),
         topics: topics(local_endpoints, &engine),
         waits: session.send_waiters().figures(),

@@ -4,7 +4,7 @@ use spindle_dds_transport::Rank;
 use spindle_dds_transport::sim::{Rng, SimFabric};
 
 use super::world::{World, endpoint, member};
-use crate::limits::{REASON_LEN_MAX, REQUEST_LEN_MAX, REQUESTS_LEN_FEW, REQUESTS_LEN_MAX};
+use crate::limits::{REASON_LEN_MAX, REQUEST_LEN_MAX, REQUESTS_LEN_MAX};
 use crate::membership::merge::Merge;
 use crate::membership::proposal::ReadRequest;
 use crate::membership::protocol::shortened;
@@ -12,10 +12,14 @@ use crate::membership::row::Text;
 use crate::membership::*;
 
 const ID: MemberId = MemberId(1);
+/// The length of a pack, and how it is written.
+const HEAD_LEN: usize = 4;
 
 fn update(number: u64, info: usize) -> Update {
     let mut large = endpoint(&mut Rng::new(0));
-    large.info = vec![8; info];
+    // Bytes that no compression makes shorter.
+    let mut bytes = Rng::new(number);
+    large.info = (0..info).map(|_| bytes.below(256) as u8).collect();
     Update {
         member: ID,
         number,
@@ -58,20 +62,46 @@ fn published(requests: Vec<Request>) -> (usize, u64) {
 #[test]
 fn a_request_is_published_whole_up_to_the_longest() {
     let (count, len) = published(vec![update_of(1, REQUEST_LEN_MAX)]);
-    assert_eq!((count, len), (1, REQUEST_LEN_MAX as u64));
+    assert_eq!((count, len), (1, (REQUEST_LEN_MAX + HEAD_LEN) as u64));
     let (count, len) = published(vec![update_of(1, REQUEST_LEN_MAX + 1)]);
     assert!(count == 1 && len < 100, "{len}");
 }
 
 #[test]
 fn requests_are_published_as_long_as_there_is_room_in_the_row() {
-    let rest = REQUESTS_LEN_FEW;
-    let (count, len) = published(vec![update_of(1, REQUEST_LEN_MAX), update_of(2, rest)]);
-    assert_eq!((count, len), (2, REQUESTS_LEN_MAX as u64));
-    let (count, len) = published(vec![update_of(1, REQUEST_LEN_MAX), update_of(2, rest + 1)]);
-    assert_eq!((count, len), (1, REQUEST_LEN_MAX as u64));
+    let rest = REQUESTS_LEN_MAX - HEAD_LEN - REQUEST_LEN_MAX - 1000;
+    let three = |rest| {
+        let lengths = [REQUEST_LEN_MAX, 1000, rest];
+        let updates = (1..).zip(lengths).map(|(at, len)| update_of(at, len));
+        published(updates.collect())
+    };
+    assert_eq!(three(rest), (3, REQUESTS_LEN_MAX as u64));
+    let two = REQUEST_LEN_MAX + HEAD_LEN + 1000 + HEAD_LEN - 1;
+    assert_eq!(three(rest + 1), (2, two as u64));
     let several = (1..=9).map(|number| update_of(number, 1000)).collect();
-    assert_eq!(published(several), (9, 9000));
+    let (count, len) = published(several);
+    assert!(
+        count == 9 && len < 9000 + HEAD_LEN as u64,
+        "{count} in {len}"
+    );
+}
+
+/// Endpoints that are alike, as most are, take little room.
+#[test]
+fn thousands_of_endpoints_that_are_alike_are_published_at_once() {
+    let alike = |number| {
+        let mut update = update(number, 0);
+        let name = format!("topic {number}").into_bytes();
+        update.put[0].1.info = [name, vec![8; 500]].concat();
+        Request::Update(update)
+    };
+    let (count, len) = published((1..=2000).map(alike).collect());
+    assert!(count == 2000 && len < 1 << 16, "{count} in {len}");
+    let (count, _) = published((1..=20_000).map(alike).collect());
+    assert!(
+        (2000..20_000).contains(&count),
+        "{count}: what is read is bounded"
+    );
 }
 
 /// A view has the first `updates` updates of its member.

@@ -20,6 +20,7 @@ from cyclonedds.util import duration
 
 # As in worker.rs.
 LOOK_AGAIN_AFTER_S = 0.001
+LOOK_FOR_MATCHES_AFTER_S = 0.005
 BLOCKING_S = 60
 TAKE_MAX = 256
 
@@ -64,7 +65,7 @@ class Process:
     def wait_until_matched(self):
         for matches in self.matches():
             while count(matches) < self.participants:
-                time.sleep(LOOK_AGAIN_AFTER_S)
+                time.sleep(LOOK_FOR_MATCHES_AFTER_S)
         return {"matched": {**self.times, "matched_at_ns": time.monotonic_ns()}}
 
     def count(self):

@@ -4,9 +4,11 @@
 //! ```text
 //!   options     how many, beside which peer, how often
 //!   run         one run: what its processes do one after the other
+//!   late        one more participant joins those that run
 //!   processes   starts them, gives them orders, reads what they hold
 //!   protocol    the orders and answers
 //!   worker      a process of Spindle's; cyclone: one of Cyclone DDS (cyclone.py)
+//!   pacing      its samples at a pace
 //!   resources   what a process holds, by the kernel's word
 //!   summary     medians and spreads
 //!   table, page print them; the page has the plots of the curve
@@ -14,7 +16,9 @@
 
 mod contender;
 mod cyclone;
+mod late;
 mod options;
+mod pacing;
 mod page;
 mod processes;
 mod protocol;
@@ -117,6 +121,7 @@ fn measure(options: &ScaleOptions) -> Result<Vec<Cell>, Failure> {
         size,
         sample_bytes: options.size,
         burst: options.burst,
+        late: options.late,
         time_limit: options.time_limit(),
     };
     let sizes = options.sizes();

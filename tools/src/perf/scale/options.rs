@@ -31,6 +31,11 @@ pub(crate) struct ScaleOptions {
     /// once more.
     #[arg(long)]
     pub(super) burst: bool,
+    /// At the end, one more participant joins with as many endpoints, while the others send samples
+    /// at a pace on a topic that it does not have: how long it takes until it is matched, and the
+    /// longest gap in their samples, without it and with it.
+    #[arg(long, conflicts_with_all = ["peer", "curve"])]
+    pub(super) late: bool,
     /// Measure fewer participants and fewer topics too: 1, 2, 4 and so on. The report plots them.
     #[arg(long, requires = "report")]
     pub(super) curve: bool,

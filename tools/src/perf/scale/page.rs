@@ -41,13 +41,15 @@ pub(super) fn page(outcome: &Outcome, command: &str) -> String {
     out
 }
 
-const HEAD: [&str; 15] = [
+const HEAD: [&str; 17] = [
     "processes x topics",
     "",
     "all matched, s",
     "CPU until then, s",
     "close, s",
     "views",
+    "subgroup epochs",
+    "rows",
     "",
     "PSS of a process, MiB",
     "added",
@@ -77,14 +79,17 @@ fn table(outcome: &Outcome, out: &mut String) {
 fn rows(size: Size, one: &Summary, out: &mut String) {
     for held in &one.stages {
         let mib = |bytes: Spread| number(bytes.median * MIB);
+        let count =
+            |counts: Option<Spread>| counts.map_or_else(String::new, |it| it.median.to_string());
         let columns = [
             size.to_string(),
             one.contender.to_string(),
             with_range(one.matched_s),
             with_range(one.cpu_s),
             with_range(one.close_s),
-            one.views
-                .map_or_else(String::new, |views| views.median.to_string()),
+            count(one.views),
+            count(one.epochs),
+            count(one.rows),
             held.stage.words().to_owned(),
             with_range(held.pss_bytes.by(MIB)),
             mib(held.added_bytes),

@@ -32,7 +32,8 @@ impl<'a> Processes<'a> {
     pub(super) fn start(plan: Plan, progress: &'a ProgressBar) -> Result<Self, Failure> {
         let directory = private_directory("spindle-perf-")?;
         let mut children = Children::default();
-        for index in 0..plan.size.participants {
+        let open = plan.size.participants + u32::from(plan.late);
+        for index in 0..open {
             let job = Job {
                 parent: std::process::id(),
                 contender: plan.contender,
@@ -40,6 +41,7 @@ impl<'a> Processes<'a> {
                 participants: plan.size.participants,
                 topics: plan.size.topics,
                 index,
+                has_paced_topic: plan.late && index < plan.size.participants,
             };
             let job = serde_json::to_string(&job)?;
             let arguments = vec!["perf".into(), "scale-worker".into(), job.into()];
@@ -49,21 +51,46 @@ impl<'a> Processes<'a> {
             plan,
             children,
             _directory: directory,
-            open: plan.size.participants as usize,
+            open: open as usize,
             deadline: Instant::now() + plan.time_limit,
             progress,
         })
     }
 
-    fn len(&self) -> usize {
+    /// The participants that all begin together.
+    pub(super) fn len(&self) -> usize {
         self.plan.size.participants as usize
     }
 
-    /// Gives an order to all processes, if there is one, and waits for the answer of each. `read`
-    /// returns `None` for a line that answers something else.
+    fn len_with_late(&self) -> usize {
+        self.len() + usize::from(self.plan.late)
+    }
+
+    /// Gives an order to the processes that begin together, and waits for the answer of each.
+    /// `read` returns `None` for a line that answers something else.
     pub(super) fn ask<T>(
         &mut self,
-        order: Option<Order>,
+        order: Order,
+        doing: &str,
+        read: impl Fn(Told) -> Option<T>,
+    ) -> Result<Vec<T>, Failure> {
+        self.ask_first(self.len(), |_| Some(order), doing, read)
+    }
+
+    /// The same for all processes: `order` gives the order of each, by its number, if there is one.
+    pub(super) fn ask_all<T>(
+        &mut self,
+        order: impl Fn(usize) -> Option<Order>,
+        doing: &str,
+        read: impl Fn(Told) -> Option<T>,
+    ) -> Result<Vec<T>, Failure> {
+        self.ask_first(self.len_with_late(), order, doing, read)
+    }
+
+    fn ask_first<T>(
+        &mut self,
+        count: usize,
+        order: impl Fn(usize) -> Option<Order>,
         doing: &str,
         read: impl Fn(Told) -> Option<T>,
     ) -> Result<Vec<T>, Failure> {
@@ -72,20 +99,21 @@ impl<'a> Processes<'a> {
         } = self.plan;
         self.progress
             .set_message(format!("{size} {contender}: {doing}"));
-        if let Some(order) = order {
-            let line = serde_json::to_string(&order)?;
-            for number in 0..self.len() {
+        for number in 0..count {
+            if let Some(order) = order(number) {
+                let line = serde_json::to_string(&order)?;
                 // A process that does not read has ended, and an event tells why.
                 let _ = self.children.write_line(number, &line);
             }
         }
-        let mut answers: Vec<Option<T>> = (0..self.len()).map(|_| None).collect();
+        let mut answers: Vec<Option<T>> = (0..count).map(|_| None).collect();
         let mut missing = answers.len();
         while missing > 0 {
             let Some((number, event)) = self.children.next_event(self.deadline) else {
                 return Err(self.describe_time_limit(doing, missing));
             };
-            let may_end = matches!(order, Some(Order::Close)) && answers[number].is_some();
+            let is_answered = answers.get(number).is_some_and(Option::is_some);
+            let may_end = is_answered && matches!(order(number), Some(Order::Close));
             let failure = match event {
                 ChildEvent::Closed if may_end => match self.reap(number)? {
                     None => continue,
@@ -93,7 +121,7 @@ impl<'a> Processes<'a> {
                 },
                 ChildEvent::Closed => self.describe_early_end(number)?,
                 ChildEvent::Line(line) => match serde_json::from_str(&line).map(&read) {
-                    Ok(Some(answer)) if answers[number].is_none() => {
+                    Ok(Some(answer)) if number < count && !is_answered => {
                         answers[number] = Some(answer);
                         missing -= 1;
                         self.progress.inc(1);

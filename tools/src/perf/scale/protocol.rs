@@ -7,6 +7,7 @@
 //!   begin                       matched       its endpoints exist, and all are matched
 //!   count                       counted
 //!   exchange ...                exchanged     the samples were sent, and its readers have them
+//!   pace ...                    paced         samples were sent and taken for a while
 //!   close                       closed        and it ends
 //!                               failed ...    at any time, and it ends
 //! ```
@@ -29,6 +30,8 @@ pub(super) struct Job {
     pub(super) topics: u32,
     /// Which of the participants it is, from 0.
     pub(super) index: u32,
+    /// Whether there is a topic for samples at a pace.
+    pub(super) has_paced_topic: bool,
 }
 
 /// What a process is to do next.
@@ -40,6 +43,10 @@ pub(super) enum Order {
     /// Tell what it counts.
     Count,
     Exchange(Exchange),
+    /// Send samples at a pace for so long, and take them.
+    Pace {
+        ms: u64,
+    },
     /// Close the participant, and end.
     Close,
 }
@@ -89,6 +96,7 @@ pub(super) enum Told {
     Matched(Matched),
     Counted(Counted),
     Exchanged,
+    Paced(Paced),
     Closed(Closed),
     Failed { error: String },
 }
@@ -117,15 +125,53 @@ pub(super) struct Counted {
     pub(super) group: Option<Group>,
 }
 
-/// Counts of the group.
+/// What a process has seen of the samples at a pace.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Paced {
+    /// Samples that were taken.
+    pub(super) taken: u64,
+    /// Longest time without a sample of one of the writers.
+    pub(super) longest_gap_ns: u64,
+}
+
+/// Counts of the group.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Group {
     /// Number of the current view, and so of the views that were agreed.
     pub(super) view: u64,
+    /// Subgroup epochs that have begun at this participant.
+    pub(super) epochs: u64,
+    /// Its pushes for the view protocol, times the peers of each.
+    pub(super) control_pushes: u64,
+    /// Bytes of these.
+    pub(super) control_pushed_bytes: u64,
+    /// Packets of its station to others of the host.
+    pub(super) packets: u64,
+    /// Bytes of these.
+    pub(super) packet_bytes: u64,
+    /// Rows of segments in these.
+    pub(super) rows: u64,
     /// Pushes of this participant in its subgroups, times the peers of each.
     pub(super) pushes: u64,
     /// Bytes of these.
     pub(super) pushed_bytes: u64,
+}
+
+impl Group {
+    /// Of two participants together.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            view: self.view.max(other.view),
+            epochs: self.epochs + other.epochs,
+            control_pushes: self.control_pushes + other.control_pushes,
+            control_pushed_bytes: self.control_pushed_bytes + other.control_pushed_bytes,
+            packets: self.packets + other.packets,
+            packet_bytes: self.packet_bytes + other.packet_bytes,
+            rows: self.rows + other.rows,
+            pushes: self.pushes + other.pushes,
+            pushed_bytes: self.pushed_bytes + other.pushed_bytes,
+        }
+    }
 }
 
 /// When a process has begun and ended to close its participant, by CLOCK_MONOTONIC.

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::Size;
 use super::contender::Contender;
+use super::late::LateJoin;
 use super::processes::Processes;
 use super::protocol::{Closed, Counted, Exchange, Group, Matched, Order, Told, Writers};
 use super::resources::Resources;
@@ -21,6 +22,8 @@ pub(super) struct Plan {
     pub(super) sample_bytes: u32,
     /// Whether it ends with many samples on one topic.
     pub(super) burst: bool,
+    /// Whether one more participant joins at the end.
+    pub(super) late: bool,
     pub(super) time_limit: Duration,
 }
 
@@ -39,6 +42,8 @@ pub(super) struct RunFigures {
     pub(super) cpu_s: f64,
     /// From when the first process began to close until the last one had closed.
     pub(super) close_s: f64,
+    /// How one more participant has joined, if one has.
+    pub(super) late: Option<LateJoin>,
     /// The number of the view, and the sum of the pushes.
     pub(super) group: Option<Group>,
     /// What each process held, stage by stage.
@@ -65,7 +70,9 @@ impl Plan {
     /// Lines that the processes of a run print: steps of the progress.
     pub(super) fn steps(&self) -> u64 {
         let exchanges = 2 + u64::from(self.burst);
-        u64::from(self.size.participants) * (4 + exchanges)
+        let participants = u64::from(self.size.participants);
+        let late = u64::from(self.late) * (2 * participants + 3);
+        participants * (4 + exchanges) + late
     }
 
     fn exchanges(&self) -> Vec<(Stage, Exchange)> {
@@ -88,32 +95,37 @@ impl Plan {
     /// Runs it. Each line of a process is a step of the progress.
     pub(super) fn run(&self, progress: &ProgressBar) -> Result<RunFigures, Failure> {
         let mut run = Processes::start(*self, progress)?;
-        run.ask(None, "starting", |told| {
-            matches!(told, Told::Ready).then_some(())
-        })?;
+        run.ask_all(
+            |_| None,
+            "starting",
+            |told| matches!(told, Told::Ready).then_some(()),
+        )?;
         let mut stages = vec![(Stage::Start, run.resources()?)];
-        let matched = run.ask(Some(Order::Begin), "matching", |told| match told {
+        let matched = run.ask(Order::Begin, "matching", |told| match told {
             Told::Matched(matched) => Some(matched),
             _ => None,
         })?;
-        let counted = run.ask(Some(Order::Count), "counting", |told| match told {
+        let counted = run.ask(Order::Count, "counting", |told| match told {
             Told::Counted(counted) => Some(counted),
             _ => None,
         })?;
         self.check(&counted)?;
         stages.push((Stage::Matched, run.settled_resources()?));
         for (stage, exchange) in self.exchanges() {
-            run.ask(Some(Order::Exchange(exchange)), "sending", |told| {
+            run.ask(Order::Exchange(exchange), "sending", |told| {
                 matches!(told, Told::Exchanged).then_some(())
             })?;
             stages.push((stage, run.settled_resources()?));
         }
-        let closed = run.ask(Some(Order::Close), "closing", |told| match told {
+        let late = self.late.then(|| run.join_late()).transpose()?;
+        let close = |_| Some(Order::Close);
+        let closed = run.ask_all(close, "closing", |told| match told {
             Told::Closed(closed) => Some(closed),
             _ => None,
         })?;
         run.end()?;
-        Ok(RunFigures::of(&matched, &counted, &closed, stages))
+        let figures = RunFigures::of(&matched, &counted, &closed, stages);
+        Ok(RunFigures { late, ..figures })
     }
 
     /// Whether each endpoint is matched with those of all processes.
@@ -157,11 +169,8 @@ impl RunFigures {
                 closed.iter().map(|it| it.began_at_ns).min(),
                 closed.iter().map(|it| it.ended_at_ns).max(),
             ),
-            group: groups.reduce(|sum, one| Group {
-                view: sum.view.max(one.view),
-                pushes: sum.pushes + one.pushes,
-                pushed_bytes: sum.pushed_bytes + one.pushed_bytes,
-            }),
+            late: None,
+            group: groups.reduce(Group::and),
             stages,
         }
     }
@@ -197,8 +206,10 @@ mod tests {
             matches: 12,
             group: Some(Group {
                 view,
+                epochs: 2,
                 pushes,
                 pushed_bytes: 8 * pushes,
+                ..Group::default()
             }),
         };
         let closed = [(5, 9), (4, 7)].map(|(began_at_ns, ended_at_ns)| Closed {
@@ -222,5 +233,6 @@ mod tests {
         let group = figures.group.expect("counts");
         assert_eq!((figures.matches, group.view), (24, 4));
         assert_eq!((group.pushes, group.pushed_bytes), (12, 96));
+        assert_eq!(group.epochs, 4);
     }
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::Size;
 use super::contender::Contender;
+use super::late::LateJoin;
 use super::protocol::Group;
 use super::resources::Resources;
 use super::run::{RunFigures, Stage};
@@ -41,15 +42,48 @@ pub(super) struct Summary {
     /// Views that were agreed until then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) views: Option<Spread>,
+    /// Subgroup epochs that have begun until then, summed over all processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) epochs: Option<Spread>,
+    /// Pushes of the view protocol until then, summed over all processes, times the peers of each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) control_pushes: Option<Spread>,
+    /// Bytes of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) control_pushed_bytes: Option<Spread>,
+    /// Packets that the processes' stations have sent each other until then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) packets: Option<Spread>,
+    /// Bytes of these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) packet_bytes: Option<Spread>,
+    /// Rows of segments in these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rows: Option<Spread>,
     /// Pushes in subgroups until then, summed over all processes, times the peers of each: no
-    /// sample has been sent, so they are what epochs take to begin. The product does not count
-    /// those of the view protocol.
+    /// sample has been sent, so they are what epochs take to begin.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) subgroup_pushes: Option<Spread>,
     /// Bytes of these.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) subgroup_pushed_bytes: Option<Spread>,
+    /// How one more participant has joined, with `--late`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) late: Option<LateSummary>,
     pub(super) stages: Vec<StageSummary>,
+}
+
+/// How one more participant has joined those that run.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct LateSummary {
+    /// From when it was told to begin until all its endpoints were matched.
+    pub(super) matched_s: Spread,
+    /// Longest time for which a process had no sample of one of the others, before it joined.
+    pub(super) gap_before_s: Spread,
+    /// The same while it joined.
+    pub(super) gap_s: Spread,
+    /// The latter over the former, in the same round.
+    pub(super) gap_ratio: Spread,
 }
 
 /// What a process holds at one stage, over all processes and rounds.
@@ -109,8 +143,15 @@ impl Summary {
             cpu_s: spread(|run| run.cpu_s),
             close_s: spread(|run| run.close_s),
             views: of_group(|group| group.view),
+            epochs: of_group(|group| group.epochs),
+            control_pushes: of_group(|group| group.control_pushes),
+            control_pushed_bytes: of_group(|group| group.control_pushed_bytes),
+            packets: of_group(|group| group.packets),
+            packet_bytes: of_group(|group| group.packet_bytes),
+            rows: of_group(|group| group.rows),
             subgroup_pushes: of_group(|group| group.pushes),
             subgroup_pushed_bytes: of_group(|group| group.pushed_bytes),
+            late: LateSummary::of(runs),
             stages: stages.iter().enumerate().map(stage).collect(),
         }
     }
@@ -118,6 +159,21 @@ impl Summary {
     /// What a process holds when all endpoints are matched.
     pub(super) fn matched(&self) -> Option<&StageSummary> {
         self.stages.iter().find(|it| it.stage == Stage::Matched)
+    }
+}
+
+impl LateSummary {
+    fn of(runs: &[&RunFigures]) -> Option<Self> {
+        let spread = |read: fn(&LateJoin) -> f64| {
+            let late = runs.iter().filter_map(|run| run.late.as_ref());
+            Spread::of(late.map(read).collect())
+        };
+        Some(Self {
+            matched_s: spread(|late| late.matched_s)?,
+            gap_before_s: spread(|late| late.gap_before_s)?,
+            gap_s: spread(|late| late.gap_s)?,
+            gap_ratio: spread(|late| late.gap_s / late.gap_before_s.max(1e-9))?,
+        })
     }
 }
 
@@ -175,10 +231,12 @@ pub(super) mod tests {
             matched_s,
             cpu_s: 2.0 * matched_s,
             close_s: 0.5,
+            late: None,
             group: Some(Group {
                 view: 4,
                 pushes: 10,
                 pushed_bytes: 80,
+                ..Group::default()
             }),
             stages: vec![
                 (Stage::Start, vec![held(1), held(2)]),

@@ -18,6 +18,8 @@ pub(super) fn print(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
             size.participants, size.topics
         )?;
         times(out, cell)?;
+        agreement(out, cell)?;
+        late(out, cell)?;
         resources(out, cell)?;
         if let Some(ratio) = cell.matched_ratio {
             let (median, range) = (number(ratio.median), ratio.range());
@@ -30,23 +32,78 @@ pub(super) fn print(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
 fn times(out: &mut impl Write, cell: &Cell) -> io::Result<()> {
     writeln!(
         out,
-        "  {:<8} {:>26} {:>24} {:>24} {:>6} {:>16} {:>14}",
-        "", "all matched s", "CPU s until then", "close s", "views", "subgroup pushes", "KB pushed"
+        "  {:<8} {:>26} {:>24} {:>24}",
+        "", "all matched s", "CPU s until then", "close s"
     )?;
     for one in &cell.contenders {
-        let count =
-            |counts: Option<Spread>| counts.map_or_else(String::new, |it| it.median.to_string());
-        let kb = one.subgroup_pushed_bytes.map(|it| number(it.median / 1e3));
         writeln!(
             out,
-            "  {:<8} {:>26} {:>24} {:>24} {:>6} {:>16} {:>14}",
+            "  {:<8} {:>26} {:>24} {:>24}",
             one.contender.to_string(),
             with_range(one.matched_s),
             with_range(one.cpu_s),
             with_range(one.close_s),
+        )?;
+    }
+    Ok(())
+}
+
+/// What it took until all were matched; nothing of a peer, which has no views.
+fn agreement(out: &mut impl Write, cell: &Cell) -> io::Result<()> {
+    let counted = cell.contenders.iter().filter(|one| one.views.is_some());
+    for (at, one) in counted.enumerate() {
+        if at == 0 {
+            writeln!(
+                out,
+                "  {:<8} {:<15} {:>6} {:>16} {:>15} {:>9} {:>9} {:>9} {:>9} {:>15} {:>9}",
+                "",
+                "until then",
+                "views",
+                "subgroup epochs",
+                "control pushes",
+                "KB",
+                "packets",
+                "KB",
+                "rows",
+                "subgroup pushes",
+                "KB"
+            )?;
+        }
+        let count =
+            |counts: Option<Spread>| counts.map_or_else(String::new, |it| it.median.to_string());
+        let kb = |bytes: Option<Spread>| {
+            let kb = bytes.map(|it| number(it.median / 1e3));
+            kb.unwrap_or_default()
+        };
+        writeln!(
+            out,
+            "  {:<8} {:<15} {:>6} {:>16} {:>15} {:>9} {:>9} {:>9} {:>9} {:>15} {:>9}",
+            one.contender.to_string(),
+            "",
             count(one.views),
+            count(one.epochs),
+            count(one.control_pushes),
+            kb(one.control_pushed_bytes),
+            count(one.packets),
+            kb(one.packet_bytes),
+            count(one.rows),
             count(one.subgroup_pushes),
-            kb.unwrap_or_default(),
+            kb(one.subgroup_pushed_bytes),
+        )?;
+    }
+    Ok(())
+}
+
+fn late(out: &mut impl Write, cell: &Cell) -> io::Result<()> {
+    for late in cell.contenders.iter().filter_map(|one| one.late.as_ref()) {
+        writeln!(
+            out,
+            "  one more joins: matched after {} s; longest gap in samples of others {} s, before \
+             {} s, ratio {}",
+            with_range(late.matched_s),
+            with_range(late.gap_s),
+            with_range(late.gap_before_s),
+            with_range(late.gap_ratio),
         )?;
     }
     Ok(())

@@ -10,7 +10,8 @@ use spindle_dds_children::die_with_parent;
 
 use super::contender::Contender;
 use super::cyclone;
-use super::protocol::{Closed, Counted, Exchange, Group, Job, Matched, Order, Told};
+use super::pacing::Pacing;
+use super::protocol::{Closed, Counted, Exchange, Group, Job, Matched, Order, Paced, Told};
 use crate::perf::participant::BLOCKING_S;
 use crate::perf::perf::Probe;
 use crate::perf::{Failure, clock};
@@ -58,6 +59,10 @@ fn follow_orders(job: &Job) -> Result<(), Failure> {
                 process.exchange(&exchange)?;
                 tell(&Told::Exchanged)?;
             }
+            Order::Pace { ms } => {
+                let paced = process.pace(Duration::from_millis(ms))?;
+                tell(&Told::Paced(paced))?;
+            }
             Order::Close => return tell(&Told::Closed(process.close()?)),
         }
     }
@@ -72,6 +77,7 @@ struct Process<'a> {
     participant: DomainParticipant,
     writers: Vec<DataWriter<Probe>>,
     readers: Vec<DataReader<Probe>>,
+    pacing: Option<Pacing>,
     cpu_began_ns: u64,
 }
 
@@ -95,8 +101,13 @@ impl<'a> Process<'a> {
             writers.push(publisher.writer(&topic).qos(writer_qos()).create()?);
             readers.push(subscriber.reader(&topic).qos(reader_qos()).create()?);
         }
+        let pacing = job.has_paced_topic.then(|| {
+            let (index, participants) = (job.index, job.participants);
+            Pacing::create(&participant, index, participants)
+        });
         let process = Self {
             job,
+            pacing: pacing.transpose()?,
             participant,
             writers,
             readers,
@@ -116,8 +127,9 @@ impl<'a> Process<'a> {
     /// Looks at one endpoint at a time, so that looking costs little beside what is measured. The
     /// parent adds up all matches afterwards.
     fn wait_until_matched(&self) -> Result<(), Failure> {
-        let all = u64::from(self.job.participants);
-        let wait = || std::thread::sleep(LOOK_AGAIN_AFTER);
+        // One that joins late finds all the others.
+        let all = u64::from(self.job.participants.max(self.job.index + 1));
+        let wait = || std::thread::sleep(LOOK_FOR_MATCHES_AFTER);
         for writer in &self.writers {
             while matched_readers(writer)? < all {
                 wait();
@@ -128,7 +140,17 @@ impl<'a> Process<'a> {
                 wait();
             }
         }
+        if let Some(pacing) = &self.pacing {
+            while !pacing.is_matched()? {
+                wait();
+            }
+        }
         Ok(())
+    }
+
+    fn pace(&self, lasts: Duration) -> Result<Paced, Failure> {
+        let none = || Failure::Workers("it has no topic for samples at a pace".to_owned());
+        self.pacing.as_ref().ok_or_else(none)?.run(lasts)
     }
 
     fn count(&self) -> Result<Counted, Failure> {
@@ -143,6 +165,12 @@ impl<'a> Process<'a> {
             matches,
             group: Some(Group {
                 view: counters.view,
+                epochs: counters.engine.epochs,
+                control_pushes: counters.engine.control.pushes,
+                control_pushed_bytes: counters.engine.control.bytes,
+                packets: counters.station.packets,
+                packet_bytes: counters.station.bytes,
+                rows: counters.station.rows,
                 pushes: counters.fabric.pushes + counters.fabric.word_pushes,
                 pushed_bytes: counters.fabric.bytes_pushed,
             }),
@@ -215,17 +243,17 @@ impl<'a> Process<'a> {
     }
 }
 
-fn matched_readers(writer: &DataWriter<Probe>) -> Result<u64, Failure> {
+pub(super) fn matched_readers(writer: &DataWriter<Probe>) -> Result<u64, Failure> {
     let count = writer.publication_matched_status()?.current_count;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-fn matched_writers(reader: &DataReader<Probe>) -> Result<u64, Failure> {
+pub(super) fn matched_writers(reader: &DataReader<Probe>) -> Result<u64, Failure> {
     let count = reader.subscription_matched_status()?.current_count;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-fn writer_qos() -> DataWriterQos {
+pub(super) fn writer_qos() -> DataWriterQos {
     let mut qos = DataWriterQos::default();
     qos.reliability.kind = ReliabilityKind::Reliable;
     qos.reliability.max_blocking_time = spindle_dds::Duration::from_secs(BLOCKING_S);
@@ -233,13 +261,15 @@ fn writer_qos() -> DataWriterQos {
     qos
 }
 
-fn reader_qos() -> DataReaderQos {
+pub(super) fn reader_qos() -> DataReaderQos {
     let mut qos = DataReaderQos::default();
     qos.reliability.kind = ReliabilityKind::Reliable;
     qos.history.kind = HistoryKind::KeepAll;
     qos
 }
 
+/// Where there are many processes, looking more often takes much of their processor time.
+const LOOK_FOR_MATCHES_AFTER: Duration = Duration::from_millis(5);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(1);
 const TAKE_MAX: usize = 256;
 const TOO_MANY: &str = "a reader has more samples than were sent";

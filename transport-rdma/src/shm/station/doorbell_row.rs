@@ -9,6 +9,8 @@
 //!   128    doorbell 0: of this process for its own sleeper
 //!   136    doorbell 1, 2, ...: one for each peer that this station may wake
 //!   2176   broadcast doorbell
+//!   2304   news: count of batches of pushes, log of the buckets of the last 32 of them
+//!   2344   news: count of acknowledgements that threads other than the engine's have stored
 //! ```
 //!
 //! A *doorbell* has a half for each thread that sleeps: the low one for the poller, the high
@@ -43,6 +45,15 @@ pub(super) const fn doorbell_at(doorbell: u16) -> usize {
 /// On cache lines of its own.
 pub(super) const BROADCAST_AT: usize = doorbell_at(DOORBELLS as u16);
 const _: () = assert!(BROADCAST_AT.is_multiple_of(128) && BROADCAST_AT + 128 <= DOORBELL_ROW_LEN);
+
+/// The news block: a count, and the log behind it. On a cache line of its own, with the count of
+/// acknowledgements: that line is all that a peer reads.
+pub(super) const NEWS_AT: usize = BROADCAST_AT + 128;
+/// Entries of the log.
+pub(super) const NEWS_LOG: usize = 32;
+pub(super) const ACKNOWLEDGED_WORD: usize = NEWS_AT + 8 + NEWS_LOG;
+const _: () = assert!(NEWS_AT.is_multiple_of(64) && ACKNOWLEDGED_WORD + 8 <= NEWS_AT + 64);
+const _: () = assert!(NEWS_AT + 128 <= DOORBELL_ROW_LEN);
 
 /// In a sleep word: its owner sleeps on its event descriptor.
 pub(super) const BY_EVENT: u64 = 1 << 63;

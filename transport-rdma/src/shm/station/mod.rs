@@ -19,7 +19,7 @@
 //! - `row_exchange`, `segment`: making segments, and their data path; `row_prefault`: their
 //!   memory.
 //! - `sleep_state`: sleeping and waking; `doorbell_row`: the memory for it; `heard_peers`: by
-//!   which peers several are woken at once.
+//!   which peers several are woken at once; `news`: where peers have something new.
 
 mod address;
 mod connecting;
@@ -30,6 +30,7 @@ mod sleep_state;
 
 mod hello;
 mod io_thread;
+mod news;
 mod options;
 mod packet;
 mod row_exchange;
@@ -47,6 +48,7 @@ use self::address::Address;
 use self::io_thread::IoThread;
 use self::packet::{PART_LEN_MAX, Packet};
 use self::shared::Shared;
+use crate::fabric::news::NewsBuckets;
 use crate::fabric::{FailureCause, WakeReason};
 use crate::fork::OwnerProcess;
 use crate::library_thread::LibraryThread;
@@ -57,6 +59,7 @@ use crate::sleep::eventfd::signal_eventfd;
 use crate::station::error::StationError;
 use crate::station::event::{EventQueue, MESSAGE_LEN_MAX, QUEUE_LEN_MAX, StationEvent};
 pub use crate::station::segment::{SegmentKey, SegmentRequest};
+use crate::station::traffic::StationTraffic;
 
 pub use self::options::HostOptions;
 pub use self::segment::ShmSegment;
@@ -103,6 +106,11 @@ impl Station {
     /// Its address for stations of the same domain and directory.
     pub fn address(&self) -> Vec<u8> {
         self.shared.address.write()
+    }
+
+    /// What it has sent.
+    pub fn traffic(&self) -> StationTraffic {
+        self.shared.state().sent
     }
 
     /// The id of its participant.
@@ -296,6 +304,13 @@ impl Station {
     pub(crate) fn waker(&self) -> impl Fn(WakeReason, &AtomicU64) + Send + Sync + use<> {
         let shared = Arc::clone(&self.shared);
         move |reason, wakes| shared.sleep.wake_for_remote(reason, wakes)
+    }
+
+    /// For backends that receive on behalf of this participant: notes the buckets of segments
+    /// into whose copies they have written, before they wake its sleeper.
+    pub(crate) fn landing(&self) -> impl Fn(&NewsBuckets) + Send + Sync + use<> {
+        let shared = Arc::clone(&self.shared);
+        move |buckets| shared.sleep.news.note_landed(buckets)
     }
 
     /// For tests: makes other stations of this process believe that the process of this one

@@ -8,7 +8,10 @@ use crate::station::segment::SegmentKey;
 
 const MAGIC: [u8; 4] = *b"SPST";
 /// Version of everything but the first five bytes and refusals.
-pub(super) const VERSION: u8 = 3;
+pub(super) const VERSION: u8 = 4;
+
+/// Most rows in one packet: each takes a descriptor at the receiver, for a moment.
+pub(super) const ROWS_MAX: usize = 16;
 
 /// Most bytes of a message in one packet.
 pub(super) const PART_LEN_MAX: usize = 32 * 1024;
@@ -22,16 +25,20 @@ pub(super) enum Packet<'a> {
     Refused { already: bool, reason: String },
     /// Part of a message.
     Part { last: bool, bytes: &'a [u8] },
-    /// My row of a segment. With its memory file.
-    Row {
-        key: SegmentKey,
-        rank: u16,
-        len: u64,
-    },
+    /// My rows of segments, one to [`ROWS_MAX`]. With their memory files.
+    Rows(Vec<RowHead>),
     /// The sender cannot make its row of a segment, or use those of others.
     NoRow { key: SegmentKey, reason: String },
     /// The sender closes this connection on purpose.
     Bye,
+}
+
+/// What a station says of its row of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RowHead {
+    pub(super) key: SegmentKey,
+    pub(super) rank: u16,
+    pub(super) len: u64,
 }
 
 /// Why bytes are not a packet.
@@ -59,12 +66,14 @@ impl<'a> Packet<'a> {
                 out.extend([3, u8::from(*last)]);
                 out.extend(*bytes);
             }
-            Self::Row { key, rank, len } => {
+            Self::Rows(rows) => {
                 out.push(4);
-                out.extend(key.epoch.to_le_bytes());
-                out.extend(key.index.to_le_bytes());
-                out.extend(rank.to_le_bytes());
-                out.extend(len.to_le_bytes());
+                for RowHead { key, rank, len } in rows {
+                    out.extend(key.epoch.to_le_bytes());
+                    out.extend(key.index.to_le_bytes());
+                    out.extend(rank.to_le_bytes());
+                    out.extend(len.to_le_bytes());
+                }
             }
             Self::Bye => out.push(5),
             Self::NoRow { key, reason } => {
@@ -105,11 +114,7 @@ impl<'a> Packet<'a> {
                 last: input.flag()?,
                 bytes: input.rest(),
             },
-            4 => Self::Row {
-                key: input.key()?,
-                rank: u16::from_le_bytes(input.take()?),
-                len: u64::from_le_bytes(input.take()?),
-            },
+            4 => Self::Rows(input.rows()?),
             5 => Self::Bye,
             6 => Self::NoRow {
                 key: input.key()?,
@@ -138,6 +143,18 @@ impl<'a> Input<'a> {
         })
     }
 
+    fn rows(&mut self) -> Option<Vec<RowHead>> {
+        let mut rows = Vec::new();
+        while rows.is_empty() || !self.0.is_empty() {
+            rows.push(RowHead {
+                key: self.key()?,
+                rank: u16::from_le_bytes(self.take()?),
+                len: u64::from_le_bytes(self.take()?),
+            });
+        }
+        (rows.len() <= ROWS_MAX).then_some(rows)
+    }
+
     fn flag(&mut self) -> Option<bool> {
         match self.take()? {
             [0] => Some(false),
@@ -155,6 +172,14 @@ impl<'a> Input<'a> {
 mod tests {
     use super::*;
 
+    fn row(epoch: u64) -> RowHead {
+        RowHead {
+            key: SegmentKey { epoch, index: 7 },
+            rank: 3,
+            len: 1 << 33,
+        }
+    }
+
     fn packets() -> [Packet<'static>; 6] {
         let (epoch, index) = (1 << 40, 7);
         [
@@ -170,11 +195,7 @@ mod tests {
                 last: false,
                 bytes: b"abc",
             },
-            Packet::Row {
-                key: SegmentKey { epoch, index },
-                rank: 3,
-                len: 1 << 33,
-            },
+            Packet::Rows(vec![row(1 << 40); 2]),
             Packet::Bye,
             Packet::NoRow {
                 key: SegmentKey { epoch, index },
@@ -201,6 +222,10 @@ mod tests {
             let mut kind = bytes.clone();
             kind[5] = 99;
             assert_eq!(Packet::read(&kind), Err(PacketError::ProtocolViolation));
+        }
+        for count in [0, ROWS_MAX + 1] {
+            let rows = Packet::Rows(vec![row(1); count]).write();
+            assert_eq!(Packet::read(&rows), Err(PacketError::ProtocolViolation));
         }
         let more = [&Packet::Bye.write()[..], &[0]].concat();
         assert_eq!(Packet::read(&more), Err(PacketError::ProtocolViolation));

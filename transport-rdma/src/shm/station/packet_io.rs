@@ -125,6 +125,19 @@ fn receive_packet(
             };
         }
     };
+    if let Packet::Rows(rows) = packet {
+        let (fds, lacks_fds) = (received.fds.len(), received.lacks_fds);
+        if fds > rows.len() || (fds < rows.len()) != lacks_fds {
+            return Err("it sent rows without their memory, or memory without its row".into());
+        }
+        let mut files = received.fds.into_iter();
+        for row in rows {
+            // Without its descriptor, what waits for the row fails.
+            let made = EarlyRow::made(pid, row.rank, row.len, files.next().as_ref());
+            state.keep_early_row(from, row.key, made);
+        }
+        return Ok(());
+    }
     match (packet, received.fds.pop()) {
         (Packet::Part { last, bytes }, None) => {
             connection.partial.extend(bytes);
@@ -136,13 +149,6 @@ fn receive_packet(
                 state.events.deliver(from, bytes)?;
                 shared.sleep.wake_myself();
             }
-            Ok(())
-        }
-        // Without its descriptor, what waits for the row fails.
-        (Packet::Row { key, rank, len }, file)
-            if received.fds.is_empty() && file.is_some() != received.lacks_fds =>
-        {
-            state.keep_early_row(from, key, EarlyRow::made(pid, rank, len, file.as_ref()));
             Ok(())
         }
         (Packet::NoRow { key, reason }, None) => {
@@ -215,12 +221,20 @@ fn end(state: &mut State, number: u64) {
 
 /// Writes a connection's queue as far as the socket accepts it.
 pub(super) fn write(state: &mut State, number: u64) {
-    let Some(connection) = state.connections.get_mut(&number) else {
+    let State {
+        connections, sent, ..
+    } = state;
+    let Some(connection) = connections.get_mut(&number) else {
         return;
     };
     while let Some(next) = connection.out.pop_front() {
         match socket::send_now(&connection.socket, &next.bytes, &borrow(&next.fds)) {
-            Ok(()) => connection.out_len -= next.bytes.len(),
+            Ok(()) => {
+                connection.out_len -= next.bytes.len();
+                sent.packets += 1;
+                sent.bytes += next.bytes.len() as u64;
+                sent.rows += next.rows;
+            }
             Err(Errno::AGAIN) => return connection.out.push_front(next),
             Err(errno) if errno.may_pass() => {
                 connection.paused_until = Some(Instant::now() + PAUSE);

@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
-use super::packet::Packet;
+use super::packet::{Packet, ROWS_MAX, RowHead};
 use super::segment::{MemberRow, ShmSegment};
 use super::shared::Shared;
 use super::state::{EarlyRow, Life, State};
@@ -21,7 +21,7 @@ use crate::fabric::failures::{Control, Failures};
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::memory::mapping::Mapping;
 use crate::shm::error::SetupError;
-use crate::shm::memory;
+use crate::shm::{memory, socket};
 use crate::station::error::StationError;
 use crate::station::segment::SegmentRequest;
 
@@ -67,6 +67,7 @@ fn tell_lack(shared: &Shared, requests: &[SegmentRequest], reason: &str) {
 
 /// Most files of rows that wait to be sent: each takes a descriptor.
 const FILES_QUEUED_MAX: usize = 64;
+const _: () = assert!(ROWS_MAX <= socket::FDS_MAX);
 /// How often those that wait for members may look for these.
 const WATCH_EVERY: Duration = Duration::from_millis(10);
 
@@ -79,6 +80,9 @@ struct ArrivedRow {
     mapped: Result<Arc<Mapping>, SetupError>,
 }
 
+/// My row of a segment, with its file, for a member.
+type ReadyRow = (RowHead, Arc<OwnedFd>);
+
 /// A segment in the making: my own row, and the rows that have arrived.
 struct PendingSegment<'a> {
     request: &'a SegmentRequest,
@@ -86,6 +90,8 @@ struct PendingSegment<'a> {
     own: Option<Arc<Mapping>>,
     /// Its file, until it is sent to all members.
     file: Option<Arc<OwnedFd>>,
+    /// Members whose row is awaited, or that are to be sent mine.
+    open: Vec<(Rank, u128)>,
     /// Members to which my row was sent.
     sent: PeerSet,
     /// Rows that have arrived, with the sender's pid.
@@ -132,6 +138,7 @@ impl<'a> RowExchange<'a> {
                 request,
                 own: None,
                 file: None,
+                open: request.peers().collect(),
                 sent: PeerSet::EMPTY,
                 arrived: BTreeMap::new(),
                 lost: PeerSet::EMPTY,
@@ -178,7 +185,8 @@ impl<'a> RowExchange<'a> {
 
     /// Returns whether something is still awaited, and whether something is to be sent.
     fn advance(&mut self, state: &mut State) -> Result<(bool, bool), StationError> {
-        let (mut waits, mut sends) = (false, false);
+        let mut waits = false;
+        let mut ready = BTreeMap::new();
         let queued = self.pending.iter_mut().map(PendingSegment::is_queued);
         let mut queued = queued.filter(|it| *it).count();
         for segment in &mut self.pending {
@@ -186,50 +194,35 @@ impl<'a> RowExchange<'a> {
             if !is_made && queued < FILES_QUEUED_MAX {
                 segment.make()?;
             }
-            let request = segment.request;
             waits |= segment.own.is_none();
-            for (rank, id) in request.peers() {
-                sends |= segment.send_to(rank, id, state, &mut self.failed);
-                if segment.lost.contains(rank) || segment.arrived.contains_key(&rank) {
-                    continue;
-                }
-                let Some(peer) = state.peers.get_mut(&id) else {
-                    match state.absent.get(&id) {
-                        Some(cause) => {
-                            segment.lost.insert(rank);
-                            self.failed.entry(id).or_insert_with(|| cause.clone());
-                        }
-                        // It may still connect.
-                        None => waits = true,
-                    }
-                    continue;
-                };
-                if let Some(row) = peer.rows.remove(&request.key) {
-                    match row {
-                        EarlyRow::Made {
-                            rank: of,
-                            len,
-                            mapped,
-                        } => {
-                            let row = ArrivedRow { of, len, mapped };
-                            segment.arrived.insert(rank, (peer.pid, row));
-                        }
-                        EarlyRow::Lacking(reason) => {
-                            segment.lost.insert(rank);
-                            let cause = FailureCause::Unreachable(reason);
-                            self.failed.entry(id).or_insert(cause);
-                        }
-                    }
-                } else if let Life::Closed(cause) = &peer.life {
-                    segment.lost.insert(rank);
-                    self.failed.entry(id).or_insert_with(|| cause.clone());
-                } else {
-                    waits = true;
-                }
-            }
+            waits |= segment.advance(state, &mut ready, &mut self.failed);
             queued += usize::from(!is_made && segment.is_queued());
         }
+        let mut sends = false;
+        for (id, rows) in ready {
+            sends |= self.send(state, id, &rows);
+        }
         Ok((waits, sends))
+    }
+
+    /// Sends rows to a member, many in one packet. Returns whether there is something to send.
+    fn send(&mut self, state: &mut State, id: u128, rows: &[ReadyRow]) -> bool {
+        let Some(connection) = state.connection_to(id) else {
+            return false;
+        };
+        if connection.is_full() {
+            let waiting = connection.out.len();
+            let cause = format!("{waiting} packets wait for it, which takes none");
+            let cause = FailureCause::Unreachable(cause);
+            self.failed.entry(id).or_insert(cause);
+            return false;
+        }
+        for rows in rows.chunks(ROWS_MAX) {
+            let heads = rows.iter().map(|(head, _)| *head).collect();
+            let files = rows.iter().map(|(_, file)| Arc::clone(file)).collect();
+            connection.put_rows(Packet::Rows(heads).write(), files, rows.len() as u64);
+        }
+        true
     }
 
     /// At the deadline: members whose rows are missing stay absent.
@@ -307,45 +300,86 @@ impl PendingSegment<'_> {
             return false;
         };
         let is_queued = Arc::strong_count(file) > 1;
-        let is_sent = |(rank, _)| self.sent.contains(rank) || self.lost.contains(rank);
-        if !is_queued && self.request.peers().all(is_sent) {
+        let is_sent =
+            |(rank, _): &(Rank, u128)| self.sent.contains(*rank) || self.lost.contains(*rank);
+        if !is_queued && self.open.iter().all(is_sent) {
             self.file = None;
         }
         is_queued
     }
 
-    /// Sends my row as soon as the member is connected.
-    fn send_to(
+    /// Takes rows that have arrived, and adds mine to what is `ready` for each member that is
+    /// connected. Returns whether a row is still awaited.
+    fn advance(
+        &mut self,
+        state: &mut State,
+        ready: &mut BTreeMap<u128, Vec<ReadyRow>>,
+        failed: &mut BTreeMap<u128, FailureCause>,
+    ) -> bool {
+        let mut waits = false;
+        let mut open = core::mem::take(&mut self.open);
+        open.retain(|&(rank, id)| {
+            if let Some(file) = self.file.as_ref().filter(|_| !self.sent.contains(rank))
+                && state.connection_to(id).is_some()
+            {
+                self.sent.insert(rank);
+                let row = (self.head(), Arc::clone(file));
+                ready.entry(id).or_default().push(row);
+            }
+            let is_awaited = self.awaits(rank, id, state, failed);
+            waits |= is_awaited;
+            is_awaited || !(self.sent.contains(rank) || self.lost.contains(rank))
+        });
+        self.open = open;
+        waits
+    }
+
+    fn head(&self) -> RowHead {
+        RowHead {
+            key: self.request.key,
+            rank: self.request.me.0,
+            len: self.request.row_lens[self.request.me.index()] as u64,
+        }
+    }
+
+    /// Takes a member's row if it has arrived. Returns whether it may still come.
+    fn awaits(
         &mut self,
         rank: Rank,
         id: u128,
         state: &mut State,
         failed: &mut BTreeMap<u128, FailureCause>,
     ) -> bool {
-        let Some(file) = self.file.as_ref().filter(|_| !self.sent.contains(rank)) else {
-            return false;
-        };
-        let Some(connection) = state.connection_to(id) else {
-            return false;
-        };
-        self.sent.insert(rank);
-        if connection.is_full() {
-            let waiting = format!(
-                "{} packets wait for it, which takes none",
-                connection.out.len()
-            );
-            let cause = FailureCause::Unreachable(waiting);
-            failed.entry(id).or_insert(cause);
+        if self.lost.contains(rank) || self.arrived.contains_key(&rank) {
             return false;
         }
-        let key = self.request.key;
-        let row = Packet::Row {
-            key,
-            rank: self.request.me.0,
-            len: self.request.row_lens[self.request.me.index()] as u64,
+        let cause = match state.peers.get_mut(&id) {
+            Some(peer) => match (peer.rows.remove(&self.request.key), &peer.life) {
+                (
+                    Some(EarlyRow::Made {
+                        rank: of,
+                        len,
+                        mapped,
+                    }),
+                    _,
+                ) => {
+                    let row = ArrivedRow { of, len, mapped };
+                    self.arrived.insert(rank, (peer.pid, row));
+                    return false;
+                }
+                (Some(EarlyRow::Lacking(reason)), _) => FailureCause::Unreachable(reason),
+                (None, Life::Closed(cause)) => cause.clone(),
+                (None, _) => return true,
+            },
+            None => match state.absent.get(&id) {
+                Some(cause) => cause.clone(),
+                // It may still connect.
+                None => return true,
+            },
         };
-        connection.put(row.write(), vec![Arc::clone(file)]);
-        true
+        self.lost.insert(rank);
+        failed.entry(id).or_insert(cause);
+        false
     }
 
     /// Maps the rows that have arrived, and zeros for the rest. Prefaulting ends at

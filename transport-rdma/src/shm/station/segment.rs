@@ -9,6 +9,7 @@ use super::shared::Shared;
 use super::sleep_state::PromisedWakes;
 use crate::fabric::counters::PushCounters;
 use crate::fabric::failures::Failures;
+use crate::fabric::news::{News, NewsSeen};
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{
     Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, Sleeper, WakeInterest,
@@ -45,6 +46,8 @@ pub struct ShmSegment {
     /// Set in a control segment.
     failures: Option<Arc<Failures>>,
     counters: PushCounters,
+    /// Where peers find its news; `None` in a control segment, which is looked at anyway.
+    news_bucket: Option<u8>,
 }
 
 /// One member's row.
@@ -95,6 +98,7 @@ impl ShmSegment {
             absent: absent.map(|(rank, _)| rank).collect(),
             wake_targets: rows.iter().map(|row| row.wake_target.clone()).collect(),
             mappings: rows.into_iter().map(|row| row.mapping).collect(),
+            news_bucket: failures.is_none().then(|| key.news_bucket()),
             failures,
             counters: PushCounters::default(),
         }
@@ -137,6 +141,25 @@ impl ShmSegment {
             }
         }
         self.shared.sleep.wake_promised(&promised, fenced, target);
+    }
+
+    /// Wakes the peers that sleep, if there are any.
+    #[inline]
+    fn wake_fenced(&self, data: &PeerSet, acks: &PeerSet, fenced: &Fenced) {
+        // Only words of the sets that can have a member are read.
+        for (at, wake_targets) in self.wake_targets.chunks(64).enumerate() {
+            let mut peers = data.word(at) | acks.word(at);
+            while peers != 0 {
+                let bit = peers.trailing_zeros();
+                peers &= peers - 1;
+                // `None` for myself and for absent members.
+                if let Some(Some(wake_target)) = wake_targets.get(bit as usize)
+                    && wake_target.sleeps(fenced)
+                {
+                    return self.wake_sleepers(data, acks, fenced);
+                }
+            }
+        }
     }
 
     /// Wakes the sleeper of this process, if it has announced.
@@ -220,21 +243,11 @@ impl Fabric for ShmSegment {
 
     #[inline]
     fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        let fenced = sleep::fence_before_wake();
-        // Only words of the sets that can have a member are read.
-        for (at, wake_targets) in self.wake_targets.chunks(64).enumerate() {
-            let mut peers = data.word(at) | acks.word(at);
-            while peers != 0 {
-                let bit = peers.trailing_zeros();
-                peers &= peers - 1;
-                // `None` for myself and for absent members.
-                if let Some(Some(wake_target)) = wake_targets.get(bit as usize)
-                    && wake_target.sleeps(&fenced)
-                {
-                    return self.wake_sleepers(data, acks, &fenced);
-                }
-            }
-        }
+        let fenced = match self.news_bucket {
+            Some(bucket) => self.shared.sleep.news.raise_before_wake(bucket),
+            None => sleep::fence_before_wake(),
+        };
+        self.wake_fenced(data, acks, &fenced);
     }
 
     fn announce_sleep(&self, interest: WakeInterest) {
@@ -263,8 +276,18 @@ impl Fabric for ShmSegment {
             let wants_acks = |interest| interest == WakeInterest::DataAndAcks;
             self.shared.sleep.wake_myself_if(wants_acks);
         } else {
-            self.wake(&PeerSet::EMPTY, &[to].into_iter().collect());
+            // Not `wake`: the engine's thread may raise its own news at the same time.
+            let fenced = self.shared.sleep.news.raise_acknowledged_before_wake();
+            self.wake_fenced(&PeerSet::EMPTY, &[to].into_iter().collect(), &fenced);
         }
+    }
+
+    fn news(&self, seen: &mut NewsSeen) -> Option<News> {
+        Some(self.shared.sleep.news.look(seen))
+    }
+
+    fn news_bucket(&self) -> u8 {
+        self.key.news_bucket()
     }
 
     fn poll(&self) -> Option<PeerFailure> {

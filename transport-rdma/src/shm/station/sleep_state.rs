@@ -30,6 +30,7 @@ use super::doorbell_row::{
     SleepMode, WakeTarget, doorbell_at, is_announced,
 };
 use super::heard_peers::{HEARD_MAX, HeardPeers, WokenBy};
+use super::news::StationNews;
 use crate::fabric::counters::SleepCounters;
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{Sleeper, WakeInterest, WakeReason};
@@ -216,6 +217,8 @@ pub(super) struct SleepState {
     /// My sleep word at which I was last woken on behalf of a peer on another host.
     woken_for_remote_at: AtomicU64,
     pub(super) counters: SleepCounters,
+    /// Where my peers on this host have news, and I.
+    pub(super) news: StationNews,
 }
 
 impl SleepState {
@@ -227,6 +230,7 @@ impl SleepState {
         };
         let all: Arc<[_]> = [own].into();
         Self {
+            news: StationNews::new(row.clone()),
             row,
             event,
             futexes,
@@ -257,6 +261,7 @@ impl SleepState {
 
     /// A peer has connected.
     pub(super) fn add_peer(&self, peer: &Arc<WakeTarget>) {
+        self.news.add_peer(&peer.row);
         self.listeners().push(Arc::clone(peer));
         let doorbell = WatchedDoorbell {
             row: peer.row.clone(),
@@ -269,6 +274,7 @@ impl SleepState {
     /// The peer with this doorbell row is gone: its doorbell is waited for no longer.
     pub(super) fn remove_peer(&self, row: &Region) {
         let is_other = |of: &Region| of.address() != row.address();
+        self.news.remove_peer(row);
         self.listeners().retain(|peer| is_other(&peer.row));
         self.change(|all| all.retain(|doorbell| is_other(&doorbell.row)));
     }

@@ -27,6 +27,7 @@ use crate::shm::memory;
 use crate::shm::socket;
 use crate::station::event::{EventQueue, QUEUE_LEN_MAX, StationEvent};
 use crate::station::segment::SegmentKey;
+use crate::station::traffic::StationTraffic;
 
 /// Most rows of one peer that wait until they are requested; beyond that the row of the
 /// oldest epoch is discarded.
@@ -40,6 +41,8 @@ const OUTGOING_MAX: usize = 4096;
 pub(super) struct Outgoing {
     pub(super) bytes: Vec<u8>,
     pub(super) fds: Vec<Arc<OwnedFd>>,
+    /// Rows of segments in it.
+    pub(super) rows: u64,
 }
 
 /// The other end of a connection.
@@ -89,8 +92,13 @@ impl Connection {
     }
 
     pub(super) fn put(&mut self, bytes: Vec<u8>, fds: Vec<Arc<OwnedFd>>) {
+        self.put_rows(bytes, fds, 0);
+    }
+
+    /// Queues a packet with so many rows of segments.
+    pub(super) fn put_rows(&mut self, bytes: Vec<u8>, fds: Vec<Arc<OwnedFd>>, rows: u64) {
         self.out_len += bytes.len();
-        self.out.push_back(Outgoing { bytes, fds });
+        self.out.push_back(Outgoing { bytes, fds, rows });
     }
 
     /// Whether the queue accepts nothing more.
@@ -199,6 +207,8 @@ pub(super) struct State {
     /// Doorbells of my row that are in use. The first is my own.
     doorbells_taken: [bool; DOORBELLS],
     pub(super) stopped: bool,
+    /// Packets that were sent.
+    pub(super) sent: StationTraffic,
 }
 
 impl State {
@@ -217,6 +227,7 @@ impl State {
             asked: BTreeSet::new(),
             doorbells_taken,
             stopped: false,
+            sent: StationTraffic::default(),
         }
     }
 

@@ -37,9 +37,13 @@ impl ControlThread {
         let mine = joins.filter(|newcomer| self.asked.contains(&newcomer.id.0));
         let mine: Vec<Member> = mine.cloned().collect();
         self.tell_waiting(&mine);
+        let packets = match mine.is_empty() {
+            true => Vec::new(),
+            false => Packet::prepare(next, number),
+        };
         for newcomer in &mine {
-            for packet in Packet::prepare(next, number) {
-                let sent = self.station.send(newcomer.id.0, &packet);
+            for packet in &packets {
+                let sent = self.station.send(newcomer.id.0, packet);
                 sent.map_err(|error| Error::Error(error.to_string()))?;
             }
         }

@@ -1,14 +1,18 @@
 //! J11: newcomers come at a pace: a view lets in at most four, or twice as many as a view before it
-//! did.
+//! did, or half as many as the group has members.
 
 use std::collections::BTreeMap;
 
 use super::Invariant;
 use crate::life::facts::Fact;
 
-/// By number of the view that ends: how many newcomers the next one lets in.
 #[derive(Default)]
-pub(super) struct NewcomersPace(BTreeMap<u64, usize>);
+pub(super) struct NewcomersPace {
+    /// By number of the view that ends: how many newcomers the next one lets in.
+    joins: BTreeMap<u64, usize>,
+    /// Members by number of the view; the first one has its founder.
+    members: BTreeMap<u64, usize>,
+}
 
 impl Invariant for NewcomersPace {
     fn id(&self) -> &'static str {
@@ -20,10 +24,18 @@ impl Invariant for NewcomersPace {
             return Ok(());
         };
         let (ends, joins) = (proposal.view, proposal.joins.len());
-        let before = self.0.range(..ends).map(|(_, joins)| *joins).max();
-        let bound = before.unwrap_or(0).saturating_mul(2).max(4);
-        let most = self.0.entry(ends).or_default();
+        let before = self.joins.range(..ends).map(|(_, joins)| *joins).max();
+        let members = self.members.get(&ends).copied().unwrap_or(1);
+        let bound = before
+            .unwrap_or(0)
+            .saturating_mul(2)
+            .max(4)
+            .max(members / 2);
+        let most = self.joins.entry(ends).or_default();
         *most = joins.max(*most);
+        let next = (members + joins).saturating_sub(proposal.removals.len());
+        let most = self.members.entry(ends + 1).or_default();
+        *most = next.max(*most);
         if joins > bound {
             let next = ends + 1;
             return Err(format!("view {next} has {joins} newcomers, not {bound}"));
@@ -60,5 +72,8 @@ mod tests {
         check(&[ends(1, 5)]);
         check(&[ends(1, 3), ends(1, 3), ends(2, 7)]);
         check(&[ends(1, 4), ends(2, 8), ends(3, 1), ends(4, 17)]);
+        // Of 21 members, ten more.
+        let four = (1..6).map(|view| ends(view, 4));
+        check(&four.chain([ends(6, 11)]).collect::<Vec<_>>());
     }
 }
