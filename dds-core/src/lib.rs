@@ -50,6 +50,7 @@ pub use config::{Bounds, EngineConfig, EngineSwitch, RingStretch, SWITCHES};
 pub use counters::{BATCH_BUCKETS, BatchHistogram, Counters, Traffic};
 pub use engine::figures::{Figures, WriterFigures};
 pub use engine::handle::{AckWait, EngineHandle};
+pub use engine::memory_map::{MemoryRange, MemoryUse};
 pub use engine::views::{InstallError, PreparedSubgroup, PreparedView};
 pub use engine::{Engine, StepOutcome};
 pub use ids::{DeliveryClass, SubgroupId, TopicKey};

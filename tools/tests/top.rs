@@ -172,6 +172,31 @@ fn once(directory: &Path) -> Value {
     serde_json::from_str(&out).expect("JSON")
 }
 
+/// The writer has samples in its rings that its reader has read there, and that wait for it.
+fn holds_memory(participants: &[Value], writer: &str, reader: &str) -> Option<()> {
+    let held = |name: &str, kind: &str| {
+        let one = participants.iter().find(|one| one["name"] == name)?;
+        one["pss_bytes"].as_u64().filter(|bytes| *bytes > 0)?;
+        let mut kinds = one["figures"]["memory"].as_array()?.iter();
+        let told = kinds.find(|it| it["kind"] == kind)?;
+        let (all, used) = (told["bytes"].as_u64()?, told["resident_bytes"].as_u64()?);
+        assert!(used <= all, "{name} {told}");
+        (used > 0).then_some(used)
+    };
+    let page = 4096;
+    held(writer, "own_payload").filter(|used| *used >= page)?;
+    held(writer, "own_headers")?;
+    assert_eq!(held(reader, "own_payload"), None, "it writes nothing");
+    held(reader, "peer_rows").filter(|used| *used >= 2 * page)?;
+    held(reader, "bookkeeping")?;
+    held(reader, "reader_caches")?;
+    held(reader, "arrival_queues")?;
+    held(writer, "writers")?;
+    [writer, reader]
+        .iter()
+        .try_for_each(|name| held(name, "own_control_row").map(drop))
+}
+
 /// What is to be seen in the end. `None` if it is not there yet.
 fn seen(scene: &Value, [writer, reader]: [u32; 2]) -> Option<()> {
     let participants = scene["participants"].as_array()?;
@@ -192,6 +217,7 @@ fn seen(scene: &Value, [writer, reader]: [u32; 2]) -> Option<()> {
     rate(reader, "in_per_s")?;
     let others = participants.iter().find(|one| one["name"] == reader)?;
     others["figures"]["latency_others"]["p50_ns"].as_u64()?;
+    holds_memory(participants, writer, reader)?;
     let mut blocked = scene["blocked"].as_array()?.iter();
     let entry = blocked.find(|entry| entry["what"] == "room")?;
     let named = entry["participant"] == writer && entry["by"] == serde_json::json!([reader]);

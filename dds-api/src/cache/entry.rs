@@ -224,6 +224,14 @@ impl<P> Slab<P> {
         self.entries.len() as EntryId - 1
     }
 
+    /// Bytes that it has allocated; `of_payload` says what a payload has.
+    pub(super) fn bytes(&self, of_payload: impl Fn(&P) -> usize) -> usize {
+        let payloads = self.entries.iter().filter_map(|it| it.payload.as_ref());
+        self.entries.capacity() * size_of::<Entry<P>>()
+            + self.free.capacity() * size_of::<EntryId>()
+            + payloads.map(of_payload).sum::<usize>()
+    }
+
     /// The number of entries.
     pub(super) fn len(&self) -> u64 {
         (self.entries.len() - self.free.len()) as u64

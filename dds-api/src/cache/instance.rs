@@ -110,6 +110,14 @@ pub(super) struct Instances {
 }
 
 impl Instances {
+    /// Bytes that they have allocated; the nodes of the tree are taken for full.
+    pub(super) fn bytes(&self) -> usize {
+        let writers = self.slab.iter().map(|it| it.writers.capacity());
+        self.slab.capacity() * size_of::<Instance>()
+            + (self.free.capacity() + writers.sum::<usize>()) * size_of::<u32>()
+            + self.by_key.len() * size_of::<(KeyHash, u32)>()
+    }
+
     pub(super) fn len(&self) -> u64 {
         self.by_key.len() as u64
     }

@@ -121,6 +121,12 @@ impl<P> Cache<P> {
         self.writers.handle(index)
     }
 
+    /// Bytes that it has allocated; `of_payload` says what a payload has.
+    pub(crate) fn bytes(&self, of_payload: impl Fn(&P) -> usize) -> usize {
+        let selected = self.selected.capacity() * size_of::<EntryId>();
+        self.entries.bytes(of_payload) + self.instances.bytes() + selected
+    }
+
     /// Whether there is nothing in it.
     pub(crate) fn is_empty(&self) -> bool {
         self.order.head == NONE

@@ -41,6 +41,7 @@ pub(crate) use session::{Lasting, Session, SessionStart};
 pub(crate) use threads::control::ControlThread;
 pub(crate) use threads::control_queue::ControlQueue;
 pub(crate) use threads::dispatch::Dispatcher;
+pub(crate) use threads::memory_watch::MemoryWatch;
 pub(crate) use threads::spawn::Threads;
 pub(crate) use threads::waking::StreamWaker;
 pub(crate) use waiting::notifier::Notifier;

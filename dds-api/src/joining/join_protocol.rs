@@ -392,7 +392,11 @@ impl JoinProtocol {
     /// The participants that were asked, and their answers.
     pub(super) fn report(&self) -> String {
         let mut text = String::new();
-        for target in self.targets() {
+        // There may be hundreds of them: they are counted.
+        let is_unasked =
+            |it: &Target| matches!(it, Target::Recorded(_)) && !self.tried.contains_key(it);
+        let (unasked, targets): (Vec<_>, Vec<_>) = self.targets().into_iter().partition(is_unasked);
+        for target in targets {
             let label = match target {
                 Target::Recorded(id) => {
                     let known = self.known.iter().find(|it| it.id == id);
@@ -413,6 +417,14 @@ impl JoinProtocol {
             {
                 text += ": the domain is not founded until it runs";
             }
+        }
+        if !unasked.is_empty() {
+            let separator = if text.is_empty() { "" } else { "; " };
+            let _ = write!(
+                text,
+                "{separator}{} recorded members: not asked yet",
+                unasked.len()
+            );
         }
         if self.is_first && !self.has_majority() {
             text += "; it founds the domain when a majority of the contacts waits for it";

@@ -42,7 +42,7 @@ use spindle_dds_transport::shm::{SetupError, StationError};
 use self::newcomer::{Joined, Newcomer};
 use self::rejoin::keep_sent;
 use crate::driver::{
-    AnnouncementReader, CancelToken, ControlQueue, ControlThread, Dispatcher, Session,
+    AnnouncementReader, CancelToken, ControlQueue, ControlThread, Dispatcher, MemoryWatch, Session,
     SessionStart, StreamWaker, Threads,
 };
 use crate::error::{Error, Result};
@@ -160,6 +160,7 @@ impl Entered {
             delivered: DeliveredHistory::default(),
             lost: BTreeSet::new(),
             later: VecDeque::new(),
+            memory_watch: MemoryWatch::default(),
         };
         let endpoints = local_endpoints.clone();
         let dispatcher = Dispatcher::new(participant.weak(), endpoints, threads_before);

@@ -217,6 +217,7 @@ impl Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::monitor::VERSION;
 
     #[test]
     fn invalid_answers_are_errors() {
@@ -232,10 +233,8 @@ mod tests {
         check(&[b"".to_vec()], "makes no sense");
         check(&[Packet::StatusRequest.write()], "its answer is invalid");
         check(&Packet::status(b"{}"), "its figures are invalid");
-        check(
-            &Packet::status(b"{\"version\":3}"),
-            "its figures are invalid",
-        );
+        let bare = format!("{{\"version\":{VERSION}}}");
+        check(&Packet::status(bare.as_bytes()), "its figures are invalid");
         check(&[Packet::refused(Error::Error("no".to_owned()))], "no");
         let part = Packet::Status {
             last: false,

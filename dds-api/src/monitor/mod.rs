@@ -15,11 +15,13 @@
 
 mod client;
 mod figures;
+mod memory;
 
 pub use client::{Monitor, ObservedMember};
 pub use figures::{
     Latencies, MemberFigures, ParticipantFigures, TopicFigures, VERSION, WaitFigures,
 };
+pub use memory::{MemoryFigures, MemoryKind};
 /// What a participant knows of the heartbeats of the others.
 pub use spindle_dds_core::membership::{DetectorFigures, HeartbeatFigures};
 /// The state and the counters of an engine.

@@ -38,10 +38,24 @@ struct Sample {
     message: SentMessage,
 }
 
+impl Sample {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.message.payload.capacity()
+    }
+}
+
 impl WriterCore {
     fn kept(&self) -> MutexGuard<'_, Kept> {
         let kept = self.side.kept.lock();
         kept.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes allocated for slots and for samples that are kept. What is being sent again does not
+    /// count.
+    pub(crate) fn allocated(&self) -> usize {
+        let kept = self.side.kept.try_lock();
+        let kept = kept.map_or(0, |kept| kept.samples.iter().map(Sample::bytes).sum());
+        self.side.pool.allocated() + kept
     }
 
     /// The participant has lost its group, and is about to be in it again, which has delivered so

@@ -106,6 +106,11 @@ impl LoanPool {
         self.0.other_loans.load(Ordering::Acquire) + usize::from(first)
     }
 
+    /// Bytes of the slots that are kept.
+    pub(super) fn allocated(&self) -> usize {
+        (1 + self.0.others.len()) * size_of::<LoanSlot>()
+    }
+
     /// How many subgroup epochs have begun: to be noted in a slot before it gets a claim.
     #[inline]
     pub(super) fn epochs(&self) -> usize {

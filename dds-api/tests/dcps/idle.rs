@@ -57,6 +57,35 @@ fn idle_participants_sleep() {
     }
 }
 
+/// It wakes for its heartbeats, and has nothing to wait for then.
+#[test]
+fn an_idle_participant_steps_a_few_times_for_each_heartbeat() {
+    let meeting = Meeting::new();
+    // Alone, so that it may be late.
+    let builder = meeting
+        .builder()
+        .property("spindle.failure.limit_ms", "60")
+        .property("spindle.wait", "balanced");
+    let participant = [builder.create().expect("a participant")];
+    let _writer = writer(&participant[0], "State");
+    enable(&participant);
+    let counts = || {
+        let counters = participant[0].counters().expect("enabled");
+        let engine = counters.engine;
+        (counters.wake_ups, engine.steps + engine.idle_steps)
+    };
+    // Its subgroup is idle by then.
+    until("it wakes", || counts().0 > 20);
+    let before = counts();
+    until("it wakes", || counts().0 > before.0 + 50);
+    let after = counts();
+    let (wake_ups, steps) = (after.0 - before.0, after.1 - before.1);
+    assert!(
+        steps <= 4 * wake_ups,
+        "{steps} steps in {wake_ups} wake-ups"
+    );
+}
+
 /// Takes samples as they come, until number `last`, which it notes each time.
 fn receive(reader: &DataReader<State>, waits: &WaitSet, last: u32, taken: &AtomicU32) {
     while taken.load(Ordering::Relaxed) < last {

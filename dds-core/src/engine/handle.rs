@@ -54,6 +54,11 @@ impl<F: Fabric> Participant<F> {
         table.subgroups.insert(subgroup.id(), subgroup);
     }
 
+    /// The subgroups whose epochs have not ended.
+    pub(crate) fn subgroups(&self) -> Vec<Arc<SubgroupHandle<F>>> {
+        self.table().subgroups.values().cloned().collect()
+    }
+
     pub(crate) fn remove(&self, subgroup: SubgroupId) {
         let mut table = self.table();
         if let Some(ended) = table.subgroups.remove(&subgroup) {

@@ -18,6 +18,7 @@ pub(crate) mod active_set;
 pub(crate) mod engine_lock;
 pub(crate) mod figures;
 pub(crate) mod handle;
+pub(crate) mod memory_map;
 mod polling;
 mod subgroup_news;
 pub(crate) mod subgroups;

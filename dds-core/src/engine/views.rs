@@ -46,6 +46,14 @@ impl<F: Fabric> Views<F> {
             _ => None,
         }
     }
+
+    /// The control segment of the present view; `None` between two views.
+    pub(crate) fn control(&self) -> Option<&F> {
+        match &self.phase {
+            Phase::In(membership) => Some(membership.fabric()),
+            _ => None,
+        }
+    }
 }
 
 enum Phase<F> {

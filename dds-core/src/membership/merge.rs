@@ -101,8 +101,7 @@ impl<'a> Merge<'a> {
             // Only the last member's leaving is invalid: it ends its view alone.
             (Some(_), None) => self.wait(*rank),
             (Some(error), Some(request)) => {
-                let reason = error.to_string();
-                self.refuse(*rank, Refusal::invalid(request, reason));
+                self.refuse(*rank, Refusal::of(request, &error));
                 if !fits(&self.proposal) {
                     self.return_to(&mark);
                     self.is_full = true;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
 use super::compression::{compress, decompress};
-use super::view::{Endpoint, Member, MemberId, Note, View};
+use super::view::{Endpoint, Member, MemberId, Note, View, ViewError};
 use crate::ids::SubgroupId;
 use crate::limits::CHANGES_LEN_MAX;
 use crate::spec::SubgroupSpec;
@@ -64,6 +64,14 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// The next view would be invalid with it. A view that is full has room another time.
+    pub(super) fn of(request: RequestId, error: &ViewError) -> Self {
+        Self {
+            is_lack: matches!(error, ViewError::Members(len) if *len > MEMBERS_MAX),
+            ..Self::invalid(request, error.to_string())
+        }
+    }
+
     /// No view can fulfil the request.
     pub(super) fn invalid(request: RequestId, reason: String) -> Self {
         Self {

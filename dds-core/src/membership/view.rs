@@ -101,7 +101,7 @@ pub struct View {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
     /// No member, or too many.
-    #[error("a view has 1 to {MEMBERS_MAX} members, this one {0}")]
+    #[error("a group has 1 to {MEMBERS_MAX} participants, and this one would have {0}")]
     Members(usize),
     /// A subgroup beyond the limit.
     #[error("subgroup {0} does not exist: there are {SUBGROUPS_MAX}")]

@@ -15,6 +15,7 @@
 //! [`Engine`]: crate::Engine
 
 use std::fmt;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -64,6 +65,8 @@ pub struct SubgroupHandle<F> {
     pub(crate) senders: Box<[Rank]>,
     /// Index of this member in `senders`.
     pub(crate) mine: Option<usize>,
+    /// Addresses of what is noted about the messages of all rings.
+    pub(crate) bookkeeping: Range<usize>,
     /// Number of ordered senders.
     pub(crate) ordered: u64,
     /// Position of this member among the ordered senders.
@@ -139,6 +142,7 @@ impl<F: Fabric> SubgroupHandle<F> {
             base: spec.base,
             send_rings: shared_rings.send_rings,
             release_trackers: shared_rings.release_trackers,
+            bookkeeping: shared_rings.addresses,
             rings,
             senders: spec.senders.iter().map(|sender| sender.rank).collect(),
             mine: spec.senders.iter().position(|sender| sender.rank == me),

@@ -13,6 +13,7 @@
 //! waits.
 
 use std::io;
+use std::ops::Range;
 
 use spindle_dds_transport::Rank;
 use spindle_dds_transport::memory::{Arena, Zeroable};
@@ -57,6 +58,8 @@ pub struct EpochMemory {
 pub(crate) struct SharedRings {
     /// Own rings, `None` where this member does not send.
     pub(super) send_rings: [Option<SendRing>; 2],
+    /// Where the arrays of all rings and headers lie, in one mapping.
+    pub(super) addresses: Range<usize>,
     /// By class and index of the sender.
     pub(super) release_trackers: [Box<[Option<ReleaseTracker>]>; 2],
 }
@@ -95,11 +98,13 @@ impl EpochMemory {
             headers.collect::<io::Result<Vec<_>>>()
         };
         let headers = [headers(0)?, headers(1)?];
+        let addresses = arena.addresses();
         Ok(Self {
             arena,
             me,
             senders: spec.senders.clone(),
             rings: SharedRings {
+                addresses,
                 send_rings,
                 release_trackers,
             },
@@ -111,6 +116,11 @@ impl EpochMemory {
     /// about every millisecond, returns false: the rest is allocated when messages come.
     pub fn prefault(&self, goes_on: impl Fn() -> bool) {
         self.arena.prefault(goes_on);
+    }
+
+    /// The addresses of all of it, for tools that show what is resident.
+    pub fn addresses(&self) -> Range<usize> {
+        self.rings.addresses.clone()
     }
 
     /// Whether it was made for the member of this rank in this epoch.

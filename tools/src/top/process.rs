@@ -9,6 +9,8 @@ pub(super) struct Process {
     pub(super) command: String,
     /// Processor time used so far.
     pub(super) cpu_ns: u64,
+    /// Its memory, of shared pages its share (PSS); `None` if the kernel does not tell.
+    pub(super) pss_bytes: Option<u64>,
 }
 
 /// The kernel counts processor time in hundredths of a second (USER_HZ) on all supported
@@ -18,7 +20,13 @@ const TICK_NS: u64 = 10_000_000;
 impl Process {
     /// `None` once it has ended.
     pub(super) fn read(pid: u32) -> Option<Self> {
-        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        let told = |file| fs::read_to_string(format!("/proc/{pid}/{file}")).ok();
+        let process = Self::parse(&told("stat")?)?;
+        let pss_bytes = told("smaps_rollup").and_then(|text| pss_bytes(&text));
+        Some(Self {
+            pss_bytes,
+            ..process
+        })
     }
 
     /// Reads a line of proc_pid_stat(5).
@@ -34,8 +42,16 @@ impl Process {
             // The terminal would interpret control characters.
             command: command.replace(char::is_control, "?"),
             cpu_ns: cpu.saturating_mul(TICK_NS),
+            pss_bytes: None,
         })
     }
+}
+
+/// Reads the file smaps_rollup of proc_pid_smaps(5).
+fn pss_bytes(rollup: &str) -> Option<u64> {
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+    kib.checked_mul(1024)
 }
 
 #[cfg(test)]
@@ -51,6 +67,9 @@ mod tests {
         assert_eq!(Process::parse(""), None);
         let own = Process::read(std::process::id());
         assert!(own.is_some_and(|own| !own.command.is_empty()));
+        let rollup = "55d0-7ffe ---p 0 0 [rollup]\nRss:  12 kB\nPss:     7 kB\nPss_Anon: 1 kB\n";
+        assert_eq!(pss_bytes(rollup), Some(7168));
+        assert_eq!(pss_bytes("Rss: 12 kB"), None);
         assert_eq!(Process::read(u32::MAX), None);
     }
 }

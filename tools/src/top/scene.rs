@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use spindle_dds::monitor::{
-    BatchHistogram, Latencies, ObservedMember, ParticipantFigures, TopicFigures, Traffic,
+    BatchHistogram, Latencies, MemoryFigures, ObservedMember, ParticipantFigures, TopicFigures,
+    Traffic,
 };
 
 use super::blocked::{Blocked, Comparison};
@@ -44,6 +45,8 @@ pub(super) struct Participant {
     pub(super) problem: Option<String>,
     /// Processor time of its process; 100 is one core.
     pub(super) cpu_percent: Option<f64>,
+    /// Memory of its process, of shared pages its share (PSS).
+    pub(super) pss_bytes: Option<u64>,
     pub(super) figures: Option<Figures>,
 }
 
@@ -67,6 +70,8 @@ pub(super) struct Figures {
     /// Share of the time that its threads waited for room; may be above 1 with several threads.
     pub(super) room_wait: f64,
     pub(super) batches: Batches,
+    /// What its memory is used for.
+    pub(super) memory: Vec<MemoryFigures>,
     pub(super) latency_own: Option<Times>,
     pub(super) latency_others: Option<Times>,
 }
@@ -205,6 +210,11 @@ impl Scene {
                 problem: seen.figures.as_ref().err().map(ToString::to_string),
                 cpu_percent: cpu_ns
                     .map(|(now, then)| now.saturating_sub(then) as f64 / interval / 1e7),
+                pss_bytes: now
+                    .processes
+                    .get(&seen.pid)
+                    .filter(|_| seen.is_here)
+                    .and_then(|it| it.pss_bytes),
                 figures: figures.map(|now| Figures::of(old, now)),
             });
             let Some(figures) = figures else { continue };
@@ -265,6 +275,7 @@ impl Figures {
             room_waits_per_s: of(|it| it.waits.iter().map(|waits| waits.times).sum()),
             room_wait: of(|it| it.waits.iter().map(|waits| waits.ns).sum()) / 1e9,
             batches: Batches::of(old, now),
+            memory: now.memory.clone(),
             latency_own: Times::of(old.map(|it| &it.latency_own), &now.latency_own),
             latency_others: Times::of(old.map(|it| &it.latency_others), &now.latency_others),
         }

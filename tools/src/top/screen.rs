@@ -5,6 +5,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Style, Stylize};
 use ratatui::text::Line;
 use ratatui::widgets::{Cell, Row, Table, Widget};
+use spindle_dds::monitor::MemoryKind;
 
 use super::blocked::{Blocked, What};
 use super::late::Late;
@@ -70,6 +71,15 @@ fn sections(scene: &Scene) -> Vec<Section> {
                 "oth. p50", "p99",
             ],
             scene.participants.iter().filter_map(batches).collect(),
+            &[NAME],
+        ),
+        Section::new(
+            "Memory (MB in use; PSS of the process, mapped in all)",
+            vec![
+                "", "PSS", "mapped", "state", "headers", "payload", "peers", "notes", "prepared",
+                "caches", "queues", "writers",
+            ],
+            scene.participants.iter().filter_map(memory).collect(),
             &[NAME],
         ),
         Section::new(
@@ -236,6 +246,37 @@ fn batches(one: &Participant) -> Option<Vec<String>> {
             .map(times)
             .concat(),
     );
+    Some(cells)
+}
+
+/// The columns of memory that is in use.
+const MEMORY: [&[MemoryKind]; 9] = [
+    &[MemoryKind::OwnControlRow, MemoryKind::OwnState],
+    &[MemoryKind::OwnHeaders],
+    &[MemoryKind::OwnPayload],
+    &[MemoryKind::PeerRows],
+    &[MemoryKind::Bookkeeping],
+    &[MemoryKind::Prepared],
+    &[MemoryKind::ReaderCaches],
+    &[MemoryKind::ArrivalQueues],
+    &[MemoryKind::Writers],
+];
+
+fn memory(one: &Participant) -> Option<Vec<String>> {
+    let told = &one.figures.as_ref()?.memory;
+    let used = |kinds: &[MemoryKind]| {
+        let of_these = told.iter().filter(|it| kinds.contains(&it.kind));
+        of_these.map(|it| it.resident_bytes).sum::<Option<u64>>()
+    };
+    let known =
+        |bytes: Option<u64>| bytes.map_or_else(|| "-".to_owned(), |it| megabytes(it as f64));
+    let mapped: u64 = told.iter().map(|it| it.bytes).sum();
+    let mut cells = vec![
+        one.name.clone(),
+        known(one.pss_bytes),
+        megabytes(mapped as f64),
+    ];
+    cells.extend(MEMORY.map(used).map(known));
     Some(cells)
 }
 

@@ -7,8 +7,8 @@ use ratatui::backend::TestBackend;
 use spindle_dds::Error;
 use spindle_dds::monitor::{
     Counters, DeliveryClass, DeliveryWait, DetectorFigures, EpochPhase, Figures, HeartbeatFigures,
-    MemberFigures, ObservedMember, ParticipantFigures, RingFigures, SubgroupFigures, TopicFigures,
-    Traffic, VERSION, WaitFigures,
+    MemberFigures, MemoryFigures, MemoryKind, ObservedMember, ParticipantFigures, RingFigures,
+    SubgroupFigures, TopicFigures, Traffic, VERSION, WaitFigures,
 };
 
 use super::blocked::What;
@@ -42,6 +42,17 @@ fn detector(rank: usize) -> DetectorFigures {
         own_gap_ns: SECOND,
         heartbeats: heartbeats.collect(),
     }
+}
+
+/// The recorder is not told what is resident.
+fn memory(rank: usize) -> Vec<MemoryFigures> {
+    let kinds = (1..).zip(MemoryKind::ALL);
+    let figures = kinds.map(|(at, kind)| MemoryFigures {
+        kind,
+        bytes: at << 24,
+        resident_bytes: (rank < 2).then_some(at << (16 + rank)),
+    });
+    figures.collect()
 }
 
 /// Of one of three members, after so many seconds: the first writes 1000 samples of 64 bytes
@@ -131,6 +142,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
             full_readers: 0,
         }],
         waits: vec![],
+        memory: memory(rank),
         latency_own: vec![(40_000, by(writes, count))].into(),
         latency_others: vec![(25_000, by(!writes, count)), (900_000, seconds)].into(),
     }
@@ -141,6 +153,7 @@ fn snapshot(seconds: u64, all: Vec<ParticipantFigures>) -> Snapshot {
         let process = Process {
             command: ["writer", "display", "recorder"][it.pid as usize % 100 % 3].to_owned(),
             cpu_ns: seconds * SECOND / 4,
+            pss_bytes: Some(u64::from(it.pid) << 16),
         };
         (it.pid, process)
     };

@@ -5,6 +5,10 @@ use core::fmt;
 /// Most members a view can have.
 pub const MEMBERS_MAX: usize = 256;
 
+/// Most peers of a station: the other members of a view, and sixteen guests. These are monitors,
+/// and newcomers that ask to be let in: also one that a full group refuses is to be told why.
+pub(crate) const PEERS_MAX: usize = MEMBERS_MAX - 1 + 16;
+
 /// Position of a member in a view: 0 is the oldest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank(pub u16);

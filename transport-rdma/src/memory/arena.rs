@@ -9,7 +9,7 @@
 //! ordinary allocation.
 
 use core::fmt;
-use core::ops::{Deref, DerefMut};
+use core::ops::{Deref, DerefMut, Range};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 use std::io;
 
@@ -74,6 +74,11 @@ impl Arena {
         Ok(ZeroedSlice { items })
     }
 
+    /// Addresses of what was mapped last: all of its slices if it has mapped once. Empty before.
+    pub fn addresses(&self) -> Range<usize> {
+        self.source.addresses()
+    }
+
     /// Allocates the memory of what was mapped last, so that the first use of a page does not
     /// fault. Stops if `goes_on`, which is called about every millisecond, returns false. A failure
     /// is not fatal: pages are allocated at their first use. Needs Linux 5.14.
@@ -111,6 +116,7 @@ use mapped::{Items, Source};
 
 #[cfg(not(any(loom, miri)))]
 mod mapped {
+    use core::ops::Range;
     use core::ptr::NonNull;
     use std::io;
     use std::sync::Arc;
@@ -164,6 +170,14 @@ mod mapped {
                 len,
                 _mapping: Arc::clone(mapping),
             })
+        }
+
+        pub(super) fn addresses(&self) -> Range<usize> {
+            let Some(mapping) = &self.mapping else {
+                return 0..0;
+            };
+            let start = mapping.at(0).addr().get();
+            start..start + mapping.len()
         }
 
         pub(super) fn prefault(&self, goes_on: impl Fn() -> bool) {
@@ -222,6 +236,10 @@ mod allocated {
             _map_len: usize,
         ) -> io::Result<Items<T>> {
             Ok(Items((0..len).map(|_| T::default()).collect()))
+        }
+
+        pub(super) fn addresses(&self) -> core::ops::Range<usize> {
+            0..0
         }
 
         pub(super) fn prefault(&self, _goes_on: impl Fn() -> bool) {}

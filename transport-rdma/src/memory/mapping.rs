@@ -68,7 +68,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 /// Bytes of a page. (Through libc: rustix's way of asking ends a program in Valgrind.)
-fn page_len() -> usize {
+pub(crate) fn page_len() -> usize {
     // SAFETY: only a query.
     let len = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(len).unwrap_or(4096)

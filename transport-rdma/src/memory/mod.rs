@@ -18,6 +18,7 @@
 
 mod arena;
 pub(crate) mod mapping;
+mod resident;
 mod row_word;
 
 use core::any::Any;
@@ -28,6 +29,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::sync::Arc;
 
 pub use arena::{Arena, Zeroable, ZeroedSlice};
+pub use resident::ResidentPages;
 pub use row_word::RowWord;
 
 /// Alignment of every row and of every column block in it: two cache lines, because x86-64

@@ -252,6 +252,16 @@ impl Domain {
         true
     }
 
+    /// The text of the record, without the lock: it may be that before a change under way. `None`
+    /// if there is none, or it was removed.
+    pub(super) fn current_text(&self) -> Option<String> {
+        let files = self.files();
+        match files.record().read() {
+            Ok(Content::Text(text)) if files.is_at(&self.path) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Whether the record that newcomers find has room for a text of `len` bytes.
     pub(super) fn has_room(&self, len: usize) -> bool {
         let files = self.files();
@@ -274,7 +284,7 @@ impl Domain {
         }
     }
 
-    /// From now on, the socket is looked for whenever the record is locked.
+    /// From now on, the socket is looked for whenever the record is locked, or has a view.
     pub(super) fn watch(&self, socket: &Arc<StationSocket>) {
         let mut stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
         stations.retain(|it| it.strong_count() > 0);
@@ -282,8 +292,8 @@ impl Domain {
     }
 
     /// Wakes the stations whose sockets are missing: a newcomer calls all members of its first
-    /// view, and each of them has recorded that view, which locks the record.
-    fn check_stations(&self) {
+    /// view, each of which looks when it locks the record, or finds that view recorded.
+    pub(super) fn check_stations(&self) {
         let stations = self.stations.lock().unwrap_or_else(PoisonError::into_inner);
         for station in stations.iter().filter_map(Weak::upgrade) {
             if !self.has_at_path(&station.file) {

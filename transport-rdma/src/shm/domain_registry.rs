@@ -110,14 +110,23 @@ impl DomainRegistry {
             left: AtomicBool::new(false),
             owner: OwnerProcess::this(),
         };
-        if registry.me.id != 0 {
+        if registry.me.id != 0 && !registry.current().is_some_and(|it| registry.fits(&it)) {
             let locked = registry.lock()?;
             let record = registry.load(&locked)?;
-            let others = record.iter().flat_map(|it| &it.decision.members);
-            let members = others.chain([&registry.me]);
-            locked.reserve(ViewRecord::room(members))?;
+            locked.reserve(registry.room_beside(record.as_ref()))?;
         }
         Ok(registry)
+    }
+
+    /// Room for a text with the members of a record and this one.
+    fn room_beside(&self, record: Option<&ViewRecord>) -> usize {
+        let others = record.into_iter().flat_map(|it| &it.decision.members);
+        ViewRecord::room(others.chain([&self.me]))
+    }
+
+    /// Whether the record has room for this member, too.
+    fn fits(&self, record: &ViewRecord) -> bool {
+        self.domain.has_room(self.room_beside(Some(record)))
     }
 
     /// Gets room in the record for a view with these members, before it is agreed: so recording
@@ -131,11 +140,20 @@ impl DomainRegistry {
     }
 
     /// The members that are alive, by the record of this host. Changes nothing. Waits up to
-    /// 5 s for the lock.
+    /// 5 s for the lock if there is no record, or it was removed.
     pub fn living_members(&self) -> Result<DomainState, SetupError> {
-        let locked = self.lock()?;
-        let record = self.load(&locked)?;
-        let living = living(&locked, record.as_ref())?;
+        let (record, living) = match self.current() {
+            Some(record) => {
+                let living = living(Some(&record), |member| self.domain.lives(member))?;
+                (Some(record), living)
+            }
+            None => {
+                let locked = self.lock()?;
+                let record = self.load(&locked)?;
+                let living = living(record.as_ref(), |member| locked.lives(member))?;
+                (record, living)
+            }
+        };
         let is_foreign = record.is_some_and(|record| record.host != self.me.host);
         if is_foreign && self.me.id != 0 && living != DomainState::Empty {
             let problem = "was made anew while this participant joined: join again".to_owned();
@@ -157,7 +175,8 @@ impl DomainRegistry {
     pub fn enter_ignoring(&self, gone: &BTreeSet<u128>) -> Result<EnterOutcome, SetupError> {
         let locked = self.lock()?;
         let record = self.load(&locked)?;
-        if let DomainState::Present(living) = living(&locked, record.as_ref())?
+        if let DomainState::Present(living) =
+            living(record.as_ref(), |member| locked.lives(member))?
             && living.iter().any(|entry| !gone.contains(&entry.id))
         {
             return Ok(EnterOutcome::Present(living));
@@ -236,17 +255,37 @@ impl DomainRegistry {
 
     /// Records a view that others have decided and that has this member. The record never
     /// goes back. Fails, and changes nothing, if other living members of this host are in
-    /// that view or a later one without this member. Waits up to 5 s for the lock.
+    /// that view or a later one without this member. Waits up to 5 s for the lock, unless the view
+    /// was recorded before.
     pub fn record(&self, decision: &ViewDecision) -> Result<(), SetupError> {
         if let Err(DecisionRefused::NoView(what)) = check(0, decision) {
             let pid = self.me.pid;
             return Err(SetupError::ProtocolViolation { pid, what });
         }
-        let locked = self.lock()?;
-        let record = self.load(&locked)?;
-        self.follow(&locked, record, decision)?;
+        // The member that decided has recorded it for all members of the host: if each of them
+        // waited for the lock, view after view would take them time in proportion to their square.
+        if self.is_recorded(decision) {
+            self.domain.check_stations();
+        } else {
+            let locked = self.lock()?;
+            let record = self.load(&locked)?;
+            self.follow(&locked, record, decision)?;
+        }
         self.domain.show(self.me.id);
         Ok(())
+    }
+
+    /// Whether the record is known to have a decision, or to have had it before. Needs no lock: a
+    /// text that is being written is not the current one, and what was recorded stays so.
+    fn is_recorded(&self, decision: &ViewDecision) -> bool {
+        self.current()
+            .is_some_and(|record| record.remembers(decision))
+    }
+
+    /// The record without the lock: it may be that before a change under way. `None` where the lock
+    /// is needed to tell what is there.
+    fn current(&self) -> Option<ViewRecord> {
+        ViewRecord::read(&self.domain.current_text()?)
     }
 
     /// Brings the record up to date with a decision made elsewhere.
@@ -331,9 +370,11 @@ fn lives_here_besides(locked: &Locked, record: &ViewRecord, me: u128) -> Result<
     Ok(record.lives_here_besides(me, process::boot()?, lives))
 }
 
-fn living(locked: &Locked, record: Option<&ViewRecord>) -> Result<DomainState, SetupError> {
+fn living(
+    record: Option<&ViewRecord>,
+    lives: impl Fn(&MemberEntry) -> bool,
+) -> Result<DomainState, SetupError> {
     let boot = process::boot()?;
-    let lives = |member: &MemberEntry| locked.lives(member);
     let living = record.map_or_else(Vec::new, |record| record.living(boot, lives));
     Ok(if living.is_empty() {
         DomainState::Empty
@@ -357,4 +398,40 @@ fn check(from_view: u64, next: &ViewDecision) -> Result<(), DecisionRefused> {
         return refuse(format!("an address of more than {ADDRESS_LEN_MAX} bytes"));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_recorded_is_read_while_others_have_the_lock() {
+        let parent = tempfile::tempdir().expect("a directory");
+        let directory = parent.path().join("domains");
+        let here = |id| MemberEntry::here(id, 1, vec![]).expect("a process");
+        let register = |id| DomainRegistry::open(7, Some(&directory), here(id));
+        let [first, second] = [1, 2].map(|id| register(id).expect("a register"));
+        let view = |view| ViewDecision {
+            view,
+            digest: view,
+            members: vec![here(1), here(2)],
+        };
+        assert_eq!(first.enter().expect("entered"), EnterOutcome::Founded);
+        for next in [2, 3] {
+            first.decide(next - 1, &view(next), true).expect("decided");
+        }
+        let locked = first.lock().expect("the lock");
+        for noted in [2, 3] {
+            second.record(&view(noted)).expect("it is there");
+        }
+        assert!(!second.is_recorded(&view(4)));
+        drop(locked);
+        second.record(&view(4)).expect("recorded");
+        let locked = first.lock().expect("the lock");
+        let there = DomainState::Present(view(4).members);
+        let third = register(3).expect("there is room");
+        assert_eq!(third.living_members().expect("looked"), there);
+        drop(locked);
+        assert!(first.is_recorded(&view(4)));
+    }
 }

@@ -251,6 +251,23 @@ mod tests {
         assert!(matches!(error, SetupError::Memory { .. }), "{error}");
     }
 
+    /// After the exchange of rows neither end has a descriptor of the file.
+    #[test]
+    fn a_row_whose_descriptors_are_closed_is_frozen_all_the_same() {
+        let (own, peer, file) = pair_of_file(1 << 20);
+        drop(file);
+        let (mine, held) = (own.region(), peer.region());
+        mine.store(0, 1);
+        peer.freeze().expect("frozen");
+        // What is read of it may outlive the segment.
+        drop(peer);
+        mine.store(0, 2);
+        mine.store(4096, 2);
+        assert_eq!((held.load(0), held.load(4096)), (1, 0));
+        drop((mine, own));
+        assert_eq!((held.load(0), held.load(4096)), (1, 0));
+    }
+
     #[test]
     fn a_frozen_row_does_not_change() {
         let (own, peer, file) = pair_of_file(1 << 20);

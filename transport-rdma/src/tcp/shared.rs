@@ -21,7 +21,7 @@ use super::stalled::StalledLinks;
 use crate::fabric::counters::SleepCounters;
 use crate::fabric::failures::Control;
 use crate::fabric::news::NewsBuckets;
-use crate::fabric::peers::MEMBERS_MAX;
+use crate::fabric::peers::PEERS_MAX;
 use crate::fabric::{FailureCause, WakeReason};
 use crate::memory::Region;
 use crate::push_queue::Full;
@@ -31,9 +31,6 @@ use crate::sleep::eventfd::{create_eventfd, signal_eventfd};
 use crate::station::error::StationError;
 use crate::station::event::{EventQueue, StationEvent};
 use crate::station::segment::SegmentKey;
-
-/// Most peers, including those that are lost and not dropped.
-const PEERS_MAX: usize = MEMBERS_MAX - 1;
 
 /// How long the connection to a dropped peer is still served.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);

@@ -12,7 +12,7 @@ use super::hooks::Hooks;
 use super::link::{RdmaLink, Role};
 use super::sys::Channel;
 use crate::fabric::WakeReason;
-use crate::fabric::peers::MEMBERS_MAX;
+use crate::fabric::peers::PEERS_MAX;
 use crate::push_queue::Full;
 use crate::station::segment::SegmentKey;
 
@@ -148,7 +148,7 @@ impl Shared {
             Some("the station has been closed")
         } else if state.links.contains_key(&peer) {
             Some("it has a queue pair already")
-        } else if state.links.len() >= MEMBERS_MAX - 1 {
+        } else if state.links.len() >= PEERS_MAX {
             Some("there are too many queue pairs")
         } else {
             None

@@ -43,6 +43,14 @@ impl<T> ArrivalQueue<T> {
         }
     }
 
+    /// Bytes of the parts that are made. Any thread.
+    pub(crate) fn bytes(&self) -> usize {
+        let made = self.parts.iter().filter_map(OnceLock::get);
+        let places = made.map(|part| part.capacity()).sum::<usize>();
+        // Beside an item, each place has a number.
+        places * (size_of::<T>() + size_of::<usize>())
+    }
+
     /// Whether nothing waits, as far as this thread knows. May be false when the last part that had
     /// anything is empty.
     #[inline]
@@ -144,6 +152,7 @@ mod tests {
                 popped += 1;
             }
             assert_eq!(parts(&queue), used, "{come} {go}");
+            assert_eq!(queue.bytes(), FIRST_LEN * ((1 << used) - 1) * 16);
             assert_eq!(queue.is_empty(), pushed == popped);
         }
         assert_eq!(queue.pop(), None);

@@ -35,6 +35,17 @@ impl<F: Fabric> EpochCursor<F> {
         &self.epoch
     }
 
+    /// Bytes that its queues have allocated.
+    pub(crate) fn bytes(&self) -> usize {
+        let mut bytes = self.backlog.capacity() * size_of::<EpochItem<F>>();
+        let mut next = Some(&self.epoch);
+        while let Some(epoch) = next {
+            bytes += epoch.arrivals.bytes();
+            next = epoch.next();
+        }
+        bytes
+    }
+
     #[inline]
     pub(crate) fn is_at(&self, epoch: &ReaderEpoch<F>) -> bool {
         std::ptr::eq(&*self.epoch, epoch)

@@ -18,6 +18,14 @@ pub(crate) enum Payload<F: Fabric> {
 pub(crate) type Item<F> = (SampleInfo, Option<Payload<F>>);
 
 impl<F: Fabric> Payload<F> {
+    /// Bytes that it has allocated.
+    pub(crate) fn allocated(&self) -> usize {
+        match self {
+            Self::Ring(_) => 0,
+            Self::Copy(bytes) => bytes.capacity(),
+        }
+    }
+
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
@@ -50,6 +58,11 @@ const BUFFERS_MAX: usize = 4096;
 const BYTES_MAX: usize = 64 << 20;
 
 impl Pool {
+    /// Bytes that it has allocated.
+    pub(crate) fn allocated(&self) -> usize {
+        self.bytes + self.buffers.capacity() * size_of::<Vec<u8>>()
+    }
+
     /// A copy of `bytes`. Allocates only while the pool is cold.
     pub(crate) fn copy(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut buffer = self.buffers.pop().unwrap_or_default();

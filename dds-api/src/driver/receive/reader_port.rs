@@ -309,6 +309,11 @@ impl<F: Fabric> ReaderPort<F> {
         self.with(|state| state.loans())
     }
 
+    /// Bytes allocated for what the reader has, and for what waits for it.
+    pub(crate) fn allocated(&self) -> [usize; 2] {
+        self.with(|state| state.allocated())
+    }
+
     /// Reads or takes samples; see [`DataReader`](crate::DataReader). A collection that has any
     /// counts as a loan until it is handed back.
     pub(crate) fn select(&self, access: Access, query: &Query) -> Vec<Item<F>> {

@@ -108,6 +108,15 @@ impl<F: Fabric> ReaderState<F> {
         &self.cache
     }
 
+    /// Bytes allocated for what the reader has, and for what waits for it.
+    pub(crate) fn allocated(&self) -> [usize; 2] {
+        let collections = self.collections.iter().map(Vec::capacity);
+        let collections = collections.sum::<usize>() * size_of::<Item<F>>();
+        let cache = self.cache.bytes(Payload::allocated);
+        let caches = cache + self.pool.allocated() + collections;
+        [caches, self.cursor.bytes()]
+    }
+
     /// The epoch that the cursor has come to.
     pub(crate) fn epoch(&self) -> &Arc<ReaderEpoch<F>> {
         self.cursor.epoch()

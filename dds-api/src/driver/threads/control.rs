@@ -32,6 +32,7 @@ use crate::driver::endpoints::local_endpoints::LocalEndpoints;
 use crate::driver::session::Session;
 use crate::driver::threads::control_queue::ControlEvent;
 use crate::driver::threads::figures;
+use crate::driver::threads::memory_watch::MemoryWatch;
 use crate::driver::threads::preparation::{self, ViewSegments};
 use crate::driver::threads::reachability;
 use crate::error::{Error, Result};
@@ -69,6 +70,8 @@ pub(crate) struct ControlThread {
     pub(crate) gave_up: BTreeMap<u128, String>,
     /// Events that came while a view was prepared.
     pub(crate) later: VecDeque<StationEvent>,
+    /// For monitors.
+    pub(crate) memory_watch: MemoryWatch,
 }
 
 impl ControlThread {
@@ -365,8 +368,11 @@ impl ControlThread {
     }
 
     /// Sends the figures of this participant.
-    fn tell(&self, session: &Session, to: u128) {
-        let figures = figures::of(session, &self.local_endpoints, self.me);
+    fn tell(&mut self, session: &Session, to: u128) {
+        let memory = self
+            .memory_watch
+            .figures(session, &self.local_endpoints, self.ready.as_ref());
+        let figures = figures::of(session, &self.local_endpoints, self.me, memory);
         match serde_json::to_vec(&figures) {
             Ok(bytes) => {
                 for packet in Packet::status(&bytes) {

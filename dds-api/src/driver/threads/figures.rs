@@ -9,12 +9,15 @@ use spindle_dds_core::membership::{Member, MemberId};
 use crate::discovery::ParticipantInfo;
 use crate::driver::endpoints::local_endpoints::{LocalEndpoint, LocalEndpoints};
 use crate::driver::session::Session;
-use crate::monitor::{Latencies, MemberFigures, ParticipantFigures, TopicFigures, VERSION};
+use crate::monitor::{
+    Latencies, MemberFigures, MemoryFigures, ParticipantFigures, TopicFigures, VERSION,
+};
 
 pub(crate) fn of(
     session: &Session,
     local_endpoints: &LocalEndpoints,
     me: MemberId,
+    memory: Vec<MemoryFigures>,
 ) -> ParticipantFigures {
     let view = session.control_queue().view();
     let members = view.iter().flat_map(|view| &view.members);
@@ -33,6 +36,7 @@ pub(crate) fn of(
         wake_ups: session.wake_ups(),
         topics: topics(local_endpoints, &engine),
         waits: session.send_waiters().figures(),
+        memory,
         latency_own,
         latency_others,
         engine,

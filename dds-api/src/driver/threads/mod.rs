@@ -6,6 +6,7 @@ mod departures;
 pub(super) mod dispatch;
 mod figures;
 pub(super) mod join;
+pub(super) mod memory_watch;
 pub(super) mod polling;
 pub(crate) mod preparation;
 mod reachability;

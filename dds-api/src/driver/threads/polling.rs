@@ -22,6 +22,8 @@ const FOLLOWERS_EXPECTED: Duration = Duration::from_secs(1);
 pub(crate) fn run(session: &Session, limits: BackoffLimits) {
     // It has just slept; a doorbell has woken it.
     let (mut slept, mut woken) = (false, false);
+    // Its last sleep has ended because something was due, and nothing has come since.
+    let mut is_quiet = false;
     let mut backoff = Backoff::default();
     let mut sleeping = SleepingPoller::new(session);
     while !session.is_stopping() {
@@ -38,15 +40,17 @@ pub(crate) fn run(session: &Session, limits: BackoffLimits) {
             break;
         }
         if outcome.progress {
-            backoff = Backoff::default();
+            (backoff, is_quiet) = (Backoff::default(), false);
             session.linger_if_roomy();
             continue;
         }
         // A thread that waits for data, or polls, steps by itself.
         let followers = session.followers();
         let is_taken = followers.has_waiting() || followers.empty_reads.take_role_request();
-        if is_taken || !backoff.again(limits) {
+        // Where a heartbeat was all that was due, there is nothing to wait for.
+        if is_taken || is_quiet || !backoff.again(limits) {
             woken = sleep(session, &mut sleeping, outcome);
+            is_quiet = sleeping.has_parked && !woken;
             (backoff, slept) = (Backoff::default(), true);
         }
     }
@@ -54,7 +58,7 @@ pub(crate) fn run(session: &Session, limits: BackoffLimits) {
 
 /// Returns whether a doorbell has woken it.
 fn sleep(session: &Session, sleeping: &mut SleepingPoller<'_>, outcome: StepOutcome) -> bool {
-    sleeping.woken = false;
+    (sleeping.woken, sleeping.has_parked) = (false, false);
     if session.upkeep() != Some(false) {
         return false;
     }
@@ -96,6 +100,8 @@ struct SleepingPoller<'a> {
     upkeep: (u64, Option<u64>),
     /// A doorbell ended its last sleep.
     woken: bool,
+    /// It has slept since it was asked to.
+    has_parked: bool,
 }
 
 impl<'a> SleepingPoller<'a> {
@@ -109,6 +115,7 @@ impl<'a> SleepingPoller<'a> {
             leased_term: None,
             upkeep: (0, None),
             woken: false,
+            has_parked: false,
         }
     }
 
@@ -189,6 +196,7 @@ impl<'a> SleepingPoller<'a> {
         let until = timeout.map_or(u64::MAX, |timeout| now + timeout.as_nanos() as u64);
         self.session.followers().set_poller_wakes_at(until);
         self.woken = self.session.handle().fabric().park(timeout);
+        self.has_parked = true;
         self.session.woke_up();
         self.woken
     }

@@ -9,6 +9,7 @@
 //! segments that are made afterwards are the highest.
 
 use std::io;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{CONTROL_ROW_LEN, Member, MemberId, View};
@@ -39,6 +40,24 @@ pub(crate) struct ViewSegments {
     pub(crate) control: Wire,
     /// The subgroups whose epochs begin with the view.
     pub(crate) subgroups: Vec<PreparedSubgroup<Wire>>,
+}
+
+impl ViewSegments {
+    /// The addresses of its rows, and of the memory for the bookkeeping.
+    pub(crate) fn addresses(&self) -> Vec<Range<usize>> {
+        let rows = |segment: &Wire| {
+            let ranks = (0..segment.members() as u16).map(Rank);
+            let rows = ranks.map(|rank| segment.row(rank));
+            let rows = rows.map(|row| row.address()..row.address() + row.len());
+            rows.collect::<Vec<_>>()
+        };
+        let mut all = rows(&self.control);
+        for subgroup in &self.subgroups {
+            all.extend(rows(&subgroup.segment));
+            all.push(subgroup.memory.addresses());
+        }
+        all
+    }
 }
 
 /// The epoch in the keys of a view's segments.

@@ -1,7 +1,7 @@
 //! Requests in rows, at the limits of their lengths, and in a proposal.
 
-use spindle_dds_transport::Rank;
 use spindle_dds_transport::sim::{Rng, SimFabric};
+use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
 use super::world::{World, endpoint, member};
 use crate::limits::{REASON_LEN_MAX, REQUEST_LEN_MAX, REQUESTS_LEN_MAX};
@@ -130,6 +130,41 @@ fn an_update_is_taken_once_and_in_its_turn() {
     assert_eq!(taken(&view, &[3, 4, 4, 5]), Ok(vec![4, 5]));
     assert_eq!(taken(&view, &[5]), Err(Rank(0)));
     assert_eq!(taken(&view, &[4, 6]), Err(Rank(0)));
+}
+
+/// A view of as many members as there can be, but for these many.
+fn full_but_for(free: usize) -> View {
+    let mut others = Proposal::empty(1);
+    let newcomers = 2..=(MEMBERS_MAX - free) as u128;
+    others.joins = newcomers.map(|id| member(id, &mut Rng::new(0))).collect();
+    view(0).next(&others).unwrap()
+}
+
+#[test]
+fn a_group_that_is_full_refuses_newcomers_for_now_and_lets_in_as_many_as_have_room() {
+    let join = |id| {
+        let newcomer = member(id, &mut Rng::new(0));
+        (Rank(7), ReadRequest::Whole(Request::Join(newcomer)))
+    };
+    let asked: Vec<_> = (1000..1005).map(join).collect();
+    let leave = (Rank(9), ReadRequest::Whole(Request::Leave));
+    let judged = |free: usize, asked: &[(Rank, ReadRequest)]| {
+        let view = full_but_for(free);
+        let mut merge = Merge::new(&view);
+        merge.add(asked).unwrap();
+        let proposal = merge.into_proposal();
+        let next = view.next(&proposal).unwrap();
+        assert_eq!(proposal.joins.len() + proposal.refusals.len(), 5);
+        for refusal in &proposal.refusals {
+            assert!(refusal.is_lack && refusal.reason.contains("1 to 256 participants"));
+        }
+        (proposal.joins.len(), next.members.len())
+    };
+    assert_eq!(judged(0, &asked), (0, MEMBERS_MAX));
+    assert_eq!(judged(2, &asked), (2, MEMBERS_MAX));
+    assert_eq!(judged(5, &asked), (5, MEMBERS_MAX));
+    let with_leave = [&[leave][..], &asked].concat();
+    assert_eq!(judged(0, &with_leave), (1, MEMBERS_MAX));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::perf::Failure;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ScaleOptions {
     /// Number of participants, each in its own process.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=255))]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=256))]
     participants: u32,
     /// Number of topics. Each participant has a writer and a reader on each of them.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]

@@ -8,15 +8,16 @@
 //!   16     parked word: the same of the poller, as long as it is parked, and 0 otherwise
 //!   128    doorbell 0: of this process for its own sleeper
 //!   136    doorbell 1, 2, ...: one for each peer that this station may wake
-//!   2176   broadcast doorbell
-//!   2304   news: count of batches of pushes, log of the buckets of the last 32 of them
-//!   2344   news: count of acknowledgements that threads other than the engine's have stored
+//!   2304   broadcast doorbell
+//!   2432   news: count of batches of pushes, log of the buckets of the last 32 of them
+//!   2472   news: count of acknowledgements that threads other than the engine's have stored
 //! ```
 //!
 //! A *doorbell* has a half for each thread that sleeps: the low one for the poller, the high
 //! one for the follower. A half is a count above, and in bit 0 whether the last wake-up was
 //! one of several that were made together. The number of a peer's doorbell is the *number* of
-//! that peer. A heard word has up to eight of them, one a byte; 0 is none.
+//! that peer. A heard word has up to eight of them, one a byte; 0 is none. A number that is more than a
+//! byte is heard of nowhere.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -24,6 +25,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::thread::futex::{self, Wait, WaitFlags, WaitPtr};
 
+use crate::fabric::peers::PEERS_MAX;
 use crate::fabric::{Sleeper, WakeInterest};
 use crate::memory::Region;
 use crate::sleep::{Fenced, broadcast};
@@ -36,7 +38,7 @@ pub(super) const HEARD_WORD: usize = 8;
 pub(super) const PARKED_WORD: usize = 16;
 
 /// Doorbells in a row; the first is the owner's.
-pub(super) const DOORBELLS: usize = 256;
+pub(super) const DOORBELLS: usize = 1 + PEERS_MAX;
 
 pub(super) const fn doorbell_at(doorbell: u16) -> usize {
     128 + doorbell as usize * 8

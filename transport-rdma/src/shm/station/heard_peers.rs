@@ -17,6 +17,9 @@
 /// Most peers that are heard at a time. More than that cannot each end every fifth sleep.
 pub(super) const HEARD_MAX: usize = 4;
 
+/// The numbers of peers beyond this one do not fit into a heard word.
+const NUMBER_MAX: u16 = u8::MAX as u16;
+
 const RISE: u8 = 4;
 /// The score from which on a peer is heard.
 const HEARD_FROM: u8 = 8;
@@ -83,6 +86,8 @@ impl HeardPeers {
             } => (number, false),
             _ => (0, false),
         };
+        // A heard word has a byte for each number.
+        let number = if number <= NUMBER_MAX { number } else { 0 };
         let mut is_noted = number == 0;
         for it in &mut self.0 {
             let gains = it.score > 0 && it.number == number;
@@ -129,6 +134,12 @@ mod tests {
             heard_after([in_group(3); 2].into_iter().chain(broadcasts)),
             [3]
         );
+    }
+
+    #[test]
+    fn a_peer_whose_number_does_not_fit_into_a_heard_word_is_not_heard() {
+        assert_eq!(heard_after([in_group(NUMBER_MAX); 2]), [NUMBER_MAX]);
+        assert_eq!(heard_after([in_group(NUMBER_MAX + 1); 2]), []);
     }
 
     #[test]

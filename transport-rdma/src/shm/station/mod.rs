@@ -64,8 +64,8 @@ use crate::station::traffic::StationTraffic;
 pub use self::options::HostOptions;
 pub use self::segment::ShmSegment;
 
-/// A participant's place on its host; it outlives views. It has up to 255 peers, one I/O
-/// thread, and a socket in the domain's directory until it is [closed](Self::close) or
+/// A participant's place on its host; it outlives views. It has up to 255 peers and 16 guests, one
+/// I/O thread, and a socket in the domain's directory until it is [closed](Self::close) or
 /// dropped.
 ///
 /// Any thread may call it. A peer that is lost stays known, with the cause, until

@@ -248,6 +248,7 @@ fn control_of_two(directory: &Path) -> (ControlThread, Station) {
         delivered: DeliveredHistory::default(),
         lost: BTreeSet::new(),
         later: VecDeque::new(),
+        memory_watch: MemoryWatch::default(),
     };
     control.station.connect(&other.address, soon()).unwrap();
     (control, peer)
