@@ -327,7 +327,7 @@ impl<F: Fabric> SubgroupState<F> {
         if self.phase == Phase::Open {
             self.release(handle, context);
             progress.room = self.begin(handle, context);
-            progress.room |= self.reclaim(handle);
+            progress.room |= self.reclaim(handle, context)?;
         }
         // A sender's own receipt is implied by its guard. It goes before the receipt of others,
         // because the own messages bound how far others can have sent.

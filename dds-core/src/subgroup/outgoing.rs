@@ -14,6 +14,8 @@ pub(crate) struct Outgoing {
     columns: RingColumns,
     /// What has been published.
     pub(crate) published: Published,
+    /// Numbers of real messages that restarts have left out.
+    left_out: u64,
     /// Bytes of payload published.
     pub(crate) bytes: u64,
 }
@@ -129,8 +131,37 @@ impl Outgoing {
         Self {
             columns,
             published: Published::default(),
+            left_out: 0,
             bytes: 0,
         }
+    }
+
+    /// Real messages published.
+    pub(crate) fn sent(&self) -> u64 {
+        self.published.real - self.left_out
+    }
+
+    /// Restarts the ring, which all members have released: its extents, and its headers if at least
+    /// `messages` of them were used. Returns whether the members must be told, as is done before
+    /// anything else is published; the next message has the first header then.
+    pub(crate) fn restart(
+        &mut self,
+        send_ring: &SendRing,
+        messages: u32,
+        pushes: &mut Pushes,
+    ) -> bool {
+        send_ring.restart_extents();
+        let used = self.columns.slot(self.published.real) as u64;
+        if used < u64::from(messages) {
+            return false;
+        }
+        let Some(start) = send_ring.restart_numbers(&self.published) else {
+            return false;
+        };
+        self.left_out += start - self.published.real;
+        self.published.real = start;
+        pushes.restart_word(self.columns.restart(), self.published.index);
+        true
     }
 
     /// Publishes committed messages, then nulls. The order of a batch is: payload ranges, header

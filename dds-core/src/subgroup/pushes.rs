@@ -114,6 +114,13 @@ impl Pushes {
             .add_all(self.peers * message.pushes(), self.peers * message.bytes());
     }
 
+    /// Pushes the word that says where a ring was restarted. Wakes no receiver: what comes after it
+    /// does.
+    pub(crate) fn restart_word(&mut self, word: usize, value: u64) {
+        self.shared.counters.data.add(self.peers, 8);
+        self.list.push(Push::Word { word, value });
+    }
+
     /// Pushes acknowledgements of what was received. Wakes receivers that sleep for stability.
     pub(crate) fn acks(&mut self, at: usize, len: usize) {
         self.push_acks(at, len, WakeReason::Stability);

@@ -20,6 +20,7 @@ use Lie::{Message, Nulls};
 
 mod fenced;
 mod many;
+mod restart;
 mod stop;
 mod switches;
 #[path = "../../tests/view/mod.rs"]
