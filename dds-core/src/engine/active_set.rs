@@ -32,7 +32,9 @@
 //! [`STEPS_PER_POLL`] steps, all others ask each time. A member with many busy subgroups polls
 //! nothing in vain: those are active, and evaluated anyway. What a look finds is polled in the same
 //! step, since no later look finds it again. A subgroup that goes idle after a look has recorded its
-//! words after it, with all that the look could have found.
+//! words after it, with all that the look could have found. (Ten processes at rest took 33 ms of
+//! processor time in 10 s with 60 topics and 72 ms with 150, when a full step compared all words, and
+//! 17 and 25 ms since it asks first; 2 processors.)
 //!
 //! *Where it is not known* (a peer writes by RDMA, which no thread here sees), words are compared.
 //! A thread that steps in a loop, because it spins or has enough to do,
