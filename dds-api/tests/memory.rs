@@ -4,9 +4,10 @@
 use std::fs;
 use std::time::Duration;
 
+use spindle_dds::idl::TopicType;
 use spindle_dds::qos::{DataWriterQos, Reliability};
 use spindle_dds::{DataReader, DataWriter, DomainParticipant};
-use spindle_dds_test_types::flight::State;
+use spindle_dds_test_types::flight::{Blob, State};
 
 /// Topics with a writer and a reader of each participant.
 const TOPICS: usize = 50;
@@ -22,20 +23,44 @@ const ENTRY_BYTES_MIN: u64 = 64;
 /// used, it would be many times as much.
 const USED_TOPIC_BYTES_MAX: u64 = 8 << 20;
 
+/// Samples that are sent one by one, each taken by all before the next is sent.
+const RARE: u32 = 100_000;
+/// Most bytes that they add, in the rings too. The headers of a sender's ring alone take twice as
+/// much, and its payload many times as much.
+const RARE_BYTES_MAX: u64 = 128 << 10;
+/// Large samples of one topic, and their bytes.
+const LARGE: u32 = 10_000;
+const LARGE_LEN: usize = 10_000;
+/// Most bytes that they add, each taken before the next is sent. Without restarts it is all of the
+/// ring's payload, 8 MiB.
+const LARGE_BYTES_MAX: u64 = 1 << 20;
+
+/// What this process has of memory, as Linux calls it.
+fn bytes_of(kinds: &[&str]) -> u64 {
+    let rollup = fs::read_to_string("/proc/self/smaps_rollup").expect("Linux has it");
+    let bytes = kinds.iter().map(|kind| {
+        let line = rollup.lines().find_map(|line| line.strip_prefix(kind));
+        let kb = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        kb.expect("a number") << 10
+    });
+    bytes.sum()
+}
+
 /// Bytes of this process that no other process shares and that no file has.
 fn private_bytes() -> u64 {
-    let rollup = fs::read_to_string("/proc/self/smaps_rollup").expect("Linux has it");
-    let line = rollup
-        .lines()
-        .find_map(|line| line.strip_prefix("Anonymous:"));
-    let kb = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kb.expect("a number") << 10
+    bytes_of(&["Anonymous:"])
+}
+
+/// These, and the bytes of the rings of both participants.
+fn all_bytes() -> u64 {
+    bytes_of(&["Anonymous:", "Pss_Shmem:"])
 }
 
 struct Member {
     participant: DomainParticipant,
     writers: Vec<DataWriter<State>>,
     readers: Vec<DataReader<State>>,
+    blobs: (DataWriter<Blob>, DataReader<Blob>),
 }
 
 impl Member {
@@ -60,10 +85,15 @@ impl Member {
             writers.push(writer.create().expect("a writer"));
             readers.push(subscriber.reader(&topic).create().expect("a reader"));
         }
+        let topic = participant.topic::<Blob>("Blob").create();
+        let topic = topic.expect("a topic");
+        let writer = publisher.writer(&topic).qos(qos).create();
+        let reader = subscriber.reader(&topic).create();
         Self {
             participant,
             writers,
             readers,
+            blobs: (writer.expect("a writer"), reader.expect("a reader")),
         }
     }
 
@@ -76,7 +106,9 @@ impl Member {
             let status = it.subscription_matched_status().expect("a status");
             status.current_count
         });
-        writers.chain(readers).all(|count| count == 2)
+        let blobs = self.blobs.0.publication_matched_status();
+        let blobs = blobs.expect("a status").current_count;
+        writers.chain(readers).all(|count| count == 2) && blobs == 2
     }
 }
 
@@ -116,6 +148,37 @@ fn send(members: &[Member; 2], topic: usize, samples: u32) {
     }
 }
 
+/// Takes one sample at each of these readers, as soon as it is there.
+fn take_one<T: TopicType>(readers: [&DataReader<T>; 2]) {
+    for reader in readers {
+        while reader.take(1).is_err() {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Sends samples on one topic, each after the one before it was taken by both participants.
+fn send_rarely(members: &[Member; 2], topic: usize, samples: u32) {
+    for _ in 0..samples {
+        let sample = members[0].writers[topic].loan().expect("room");
+        let sample = sample.callsign("DLH4AB").expect("short");
+        sample.publish().expect("sent");
+        take_one(members.each_ref().map(|it| &it.readers[topic]));
+    }
+}
+
+/// The same with large samples.
+fn send_large(members: &[Member; 2], samples: u32) {
+    for number in 0..samples {
+        let blob = Blob {
+            number,
+            bytes: vec![number as u8; LARGE_LEN],
+        };
+        members[0].blobs.0.write(&blob).expect("sent");
+        take_one(members.each_ref().map(|it| &it.blobs.1));
+    }
+}
+
 #[test]
 fn memory_follows_use() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -137,6 +200,19 @@ fn memory_follows_use() {
     let used = private_bytes().saturating_sub(idle);
     eprintln!("{used} bytes more after samples on one topic");
     assert!(used < USED_TOPIC_BYTES_MAX, "{used} bytes of one topic");
+
+    // What the first samples need of memory that all topics share: they are of another topic.
+    send_rarely(&members, 1, 1_000);
+    let before = all_bytes();
+    send_rarely(&members, 2, RARE);
+    let used = all_bytes().saturating_sub(before);
+    eprintln!("{used} bytes more after {RARE} samples, each taken before the next");
+    assert!(used < RARE_BYTES_MAX, "{used} bytes of one topic");
+    let before = all_bytes();
+    send_large(&members, LARGE);
+    let used = all_bytes().saturating_sub(before);
+    eprintln!("{used} bytes more after {LARGE} large samples, each taken before the next");
+    assert!(used < LARGE_BYTES_MAX, "{used} bytes of one topic");
     close(members);
 
     // The control: the bookkeeping is there if it is asked for.

@@ -27,6 +27,9 @@ pub struct EngineConfig {
     /// Polls in vain after which an idle subgroup is polled less often. No switch; a harness with
     /// short runs sets fewer.
     pub polls_until_cold: u32,
+    /// How far a ring is used before it is restarted when it is empty. No switch; a harness with
+    /// short runs sets less.
+    pub ring_stretch: RingStretch,
 }
 
 /// By default, a polling thread takes some tenths of a millisecond for these polls.
@@ -53,6 +56,24 @@ impl Bounds {
         step: 32,
         per_sender: 4,
         batch: 128,
+    };
+}
+
+/// A part of a ring. An empty ring of which at least this was used goes on at its start: the writer
+/// uses the same memory again, and not all of the ring's, one page after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RingStretch {
+    /// Messages.
+    pub messages: u32,
+    /// Bytes of payload.
+    pub bytes: u64,
+}
+
+impl RingStretch {
+    /// The product's: a page of headers, and so much payload that a restart costs little beside it.
+    pub const SPINDLE: Self = Self {
+        messages: 64,
+        bytes: 64 << 10,
     };
 }
 
@@ -106,6 +127,7 @@ impl EngineConfig {
         summary_polling: true,
         bounds: Bounds::SPINDLE,
         polls_until_cold: POLLS_UNTIL_COLD,
+        ring_stretch: RingStretch::SPINDLE,
     };
 
     /// Everything off.
@@ -119,6 +141,7 @@ impl EngineConfig {
         summary_polling: false,
         bounds: Bounds::SPINDLE,
         polls_until_cold: POLLS_UNTIL_COLD,
+        ring_stretch: RingStretch::SPINDLE,
     };
 }
 

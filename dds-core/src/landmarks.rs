@@ -21,6 +21,8 @@ pub enum Landmark {
     Digests,
     /// The guard of a ring.
     Guard,
+    /// The word that says where a ring was restarted.
+    Restart,
     /// The message headers of a ring.
     Headers,
     /// The payload bytes of a ring.
@@ -61,6 +63,7 @@ pub fn of_subgroup(
     for ring in columns.rings.iter().flatten() {
         let headers = ring.spec.messages as usize * HEADER_LEN;
         all.push((Landmark::Guard, block(ring.guard, 8)));
+        all.push((Landmark::Restart, block(ring.restart(), 8)));
         all.push((Landmark::Headers, block(ring.headers, headers)));
         all.push((
             Landmark::Payload,

@@ -46,7 +46,7 @@ mod spec;
 mod subgroup;
 mod sync;
 
-pub use config::{Bounds, EngineConfig, EngineSwitch, SWITCHES};
+pub use config::{Bounds, EngineConfig, EngineSwitch, RingStretch, SWITCHES};
 pub use counters::{BATCH_BUCKETS, BatchHistogram, Counters, Traffic};
 pub use engine::figures::{Figures, WriterFigures};
 pub use engine::handle::{AckWait, EngineHandle};

@@ -124,7 +124,7 @@ fn take_part<F: Park>(
         }
         // A thread that waits for room waits for acknowledgements.
         let want = if sent < MESSAGES {
-            WakeInterest::DataAndAcks
+            WakeInterest::Room
         } else {
             outcome.want
         };

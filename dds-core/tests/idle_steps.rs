@@ -13,7 +13,7 @@ use spindle_dds_core::{
 use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
 use spindle_dds_transport::{
     FABRIC_AREA, Fabric, FabricCounters, News, PeerFailure, PeerSet, Rank, Region, SeenNews,
-    WakeInterest,
+    WakeInterest, WakeReason,
 };
 
 const MEMBERS: u16 = 10;
@@ -55,8 +55,8 @@ impl Fabric for Counted {
         self.fabric.push_word(word, value, to);
     }
 
-    fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        self.fabric.wake(data, acks);
+    fn wake(&self, peers: &PeerSet, reason: WakeReason) {
+        self.fabric.wake(peers, reason);
     }
 
     fn announce_sleep(&self, want: WakeInterest) {

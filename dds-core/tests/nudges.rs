@@ -15,6 +15,7 @@ use spindle_dds_core::{
 use spindle_dds_transport::sim::{NodeId, SimFabric, SimNetwork, SimOptions};
 use spindle_dds_transport::{
     FABRIC_AREA, Fabric, FabricCounters, PeerFailure, PeerSet, Rank, Region, WakeInterest,
+    WakeReason,
 };
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
@@ -70,8 +71,16 @@ impl Fabric for Noted {
         self.fabric.push_word(word, value, to);
     }
 
-    fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        self.fabric.wake(data, acks);
+    fn wake(&self, peers: &PeerSet, reason: WakeReason) {
+        self.fabric.wake(peers, reason);
+    }
+
+    fn shares_memory(&self) -> bool {
+        self.fabric.shares_memory()
+    }
+
+    fn would_wake(&self, peers: &PeerSet, reason: WakeReason) -> bool {
+        self.fabric.would_wake(peers, reason)
     }
 
     fn announce_sleep(&self, want: WakeInterest) {
@@ -229,7 +238,7 @@ fn a_member_that_only_sends_does_not_nudge_for_its_own_messages() {
         assert_eq!(outcome.want, WakeInterest::Data);
         let _waiting = engine.handle().waiting_for_acks();
         let outcome = engine.step(0).expect("no other thread steps");
-        assert_eq!(outcome.want, WakeInterest::DataAndAcks);
+        assert_eq!(outcome.want, WakeInterest::Room);
     };
     let sent = calls(false, fill);
     let (last, before) = sent.split_last().expect("calls");

@@ -20,7 +20,7 @@ use spindle_dds_transport::hybrid::{
 };
 use spindle_dds_transport::shm::{self, DoorbellChoice};
 use spindle_dds_transport::{
-    FABRIC_AREA, Fabric, Park, PeerSet, Rank, SegmentKey, SegmentRequest, WakeInterest,
+    FABRIC_AREA, Fabric, Park, PeerSet, Rank, SegmentKey, SegmentRequest, WakeInterest, WakeReason,
 };
 use tempfile::TempDir;
 
@@ -181,7 +181,7 @@ fn bare_streams() -> Vec<u64> {
 fn send(fabric: &impl Fabric, value: u64, to: Rank) {
     let to: PeerSet = [to].into_iter().collect();
     fabric.push_word(WORD, value, &to);
-    fabric.wake(&to, &PeerSet::EMPTY);
+    fabric.wake(&to, WakeReason::Data);
 }
 
 fn wait(fabric: &impl Park, value: u64, from: Rank) {

@@ -61,7 +61,7 @@ pub use fabric::news::{NEWS_BUCKETS, News, NewsBuckets, SeenNews};
 pub use fabric::peers::{MEMBERS_MAX, PeerSet, Rank};
 pub use fabric::{
     FABRIC_AREA, Fabric, FabricCounters, FailureCause, MessagePush, Park, ParkSlots, PeerFailure,
-    Sleeper, WakeInterest,
+    Sleeper, WakeInterest, WakeReason,
 };
 pub use memory::{Region, RowWord, Words};
 pub use rdma::{BATCH_CLASSES, CHAIN_CLASSES, RdmaCounters, RdmaOptions};

@@ -309,7 +309,8 @@ mod tests {
             at: 512,
             value,
         };
-        let (data, acks) = (Push::Wake(WakeReason::Data), Push::Wake(WakeReason::Acks));
+        let (data, acks) = (WakeReason::Data, WakeReason::Stability);
+        let (data, acks) = (Push::Wake(data), Push::Wake(acks));
         check(&[range(0, 64), range(64, 64)], &[range(0, 128)]);
         check(&[range(64, 64), range(0, 64)], &[range(0, 128)]);
         check(&[range(0, 64), range(32, 64)], &[range(0, 96)]);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use spindle_dds_transport::hybrid::{HybridSegment, NetworkOptions, Station, StationOptions};
 use spindle_dds_transport::shm::{self, DoorbellChoice};
 use spindle_dds_transport::{
-    FABRIC_AREA, Fabric, Park, PeerSet, Rank, SegmentKey, SegmentRequest, WakeInterest,
+    FABRIC_AREA, Fabric, Park, PeerSet, Rank, SegmentKey, SegmentRequest, WakeInterest, WakeReason,
 };
 
 /// By all threads.
@@ -120,7 +120,7 @@ fn push_and_wake<F: Park>(group: &[F], values: std::ops::Range<u64>) {
         group[0].store(FABRIC_AREA, value);
         group[0].push(FABRIC_AREA, 512, &to);
         group[0].push_word(FABRIC_AREA + 512, value, &to);
-        group[0].wake(&to, &PeerSet::EMPTY);
+        group[0].wake(&to, WakeReason::Data);
         // Its announcement may arrive after `wake`: then it is woken by upkeep.
         while !group[1].park(Some(Duration::from_millis(1))) {
             assert!(group[0].poll().is_none());
@@ -189,11 +189,11 @@ fn allocations_of<F: Park>(group: &[F]) -> u64 {
             group[0].store(FABRIC_AREA, value);
             group[0].push(FABRIC_AREA, 512, &to);
             group[0].push_word(FABRIC_AREA + 512, value, &to);
-            group[0].wake(&to, &PeerSet::EMPTY);
+            group[0].wake(&to, WakeReason::Data);
             assert!(group[1].park(None));
             group[1].announce_awake();
             assert!(seen(value));
-            group[2].announce_sleep(WakeInterest::DataAndAcks);
+            group[2].announce_sleep(WakeInterest::Room);
             group[2].park(Some(Duration::ZERO));
             group[2].nudge();
             assert!(group[2].park(None));
@@ -211,7 +211,7 @@ fn wake_together<F: Park>(group: &[F]) {
         let sleeping = sleepers.iter();
         sleeping.for_each(|it| it.announce_sleep(WakeInterest::Data));
         from.push_word(FABRIC_AREA, value, &to);
-        from.wake(&to, &PeerSet::EMPTY);
+        from.wake(&to, WakeReason::Data);
         for sleeper in sleepers {
             assert!(sleeper.park(None));
             sleeper.announce_awake();

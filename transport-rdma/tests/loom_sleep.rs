@@ -93,6 +93,25 @@ impl Group {
         }
     }
 
+    /// One of two pushers whose words are of use together: stores, and wakes the sleeper only if
+    /// the other one has stored, before the fence or after it. With `looks_again` false, it does not
+    /// look after the fence.
+    fn push_a_part(&self, mine: &AtomicU64, other: &AtomicU64, looks_again: bool) {
+        mine.store_release(1);
+        let is_there = || other.load(Ordering::Acquire) == 1;
+        let was_there = is_there();
+        let mut fenced = sleep::fence_before_wake();
+        if !was_there {
+            if !looks_again || !is_there() {
+                return;
+            }
+            fenced = sleep::fence_before_wake();
+        }
+        if WakeInterest::of_sleep_word(fenced.epoch(&self.epoch)).is_some() {
+            self.doorbell.signal();
+        }
+    }
+
     /// The sleeper: sleeps until `done`; each round has its own epoch.
     fn sleep_until(&self, done: impl Fn() -> bool) {
         for epoch in 1.. {
@@ -134,6 +153,33 @@ fn two_pushers_may_use_one_doorbell() {
         first.join().expect("no panic");
         second.join().expect("no panic");
     });
+}
+
+/// Two pushers whose words are of use together leave the wake-up to the last of them.
+fn leave_waking_to_the_last(looks_again: bool) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(move || {
+        let group = Group::new();
+        let (first, second) = (Arc::clone(&group), Arc::clone(&group));
+        let first = thread::spawn(move || first.push_a_part(&first.data, &first.more, looks_again));
+        let second =
+            thread::spawn(move || second.push_a_part(&second.more, &second.data, looks_again));
+        let there = |word: &AtomicU64| word.load(Ordering::Acquire) == 1;
+        group.sleep_until(|| there(&group.data) && there(&group.more));
+        first.join().expect("no panic");
+        second.join().expect("no panic");
+    });
+}
+
+#[test]
+fn the_last_of_two_pushers_wakes_the_sleeper() {
+    leave_waking_to_the_last(true);
+}
+
+#[test]
+fn without_a_look_after_the_fence_loom_finds_the_lost_wake_up() {
+    expect_deadlock(|| leave_waking_to_the_last(false));
 }
 
 #[test]
@@ -420,6 +466,10 @@ fn without_the_fence_loom_finds_the_lost_wake_up() {
             thread.join().expect("no panic");
         });
     };
+    expect_deadlock(model);
+}
+
+fn expect_deadlock(model: impl FnOnce()) {
     let found = catch_unwind(AssertUnwindSafe(model)).expect_err("a deadlock");
     let message = found.downcast_ref::<String>().map(String::as_str);
     let message = message

@@ -257,6 +257,15 @@ impl Session {
         }
     }
 
+    /// How often a thread steps in vain before it sleeps.
+    pub(crate) fn backoff_limits(&self) -> BackoffLimits {
+        let limits = self.followers.backoff_limits();
+        match self.is_crowded() {
+            true => limits.crowded(),
+            false => limits,
+        }
+    }
+
     pub(crate) fn followers(&self) -> &Followers {
         &self.followers
     }

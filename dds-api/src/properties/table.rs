@@ -110,10 +110,11 @@ pub(crate) const PROPERTIES: &[PropertyRow] = &[
         values: "`balanced`, `spin`, `block`",
         default: "`balanced`",
         meaning: "How long a thread looks again before it sleeps: 32 times, yielding in between; for \
-                  some milliseconds; not at all. Applies to the polling thread, the threads that \
-                  call listeners and wake streams, and threads that wait in a WaitSet or for ring \
-                  space. The polling thread sleeps while an application thread polls with `take` or \
-                  `read`.",
+                  some milliseconds; not at all. Where there are more members than processors for \
+                  the process, `balanced` and `block` are the same: it looks twice. Applies to the \
+                  polling thread, the threads that call listeners and wake streams, and threads that \
+                  wait in a WaitSet or for ring space. The polling thread sleeps while an application \
+                  thread polls with `take` or `read`.",
     },
     PropertyRow {
         name: "spindle.threads.<thread>.policy",

@@ -197,8 +197,8 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
             return Ok(index);
         };
         let (index, want) = state.send(&self.participant, claim, used, meta)?;
-        if want == WakeInterest::DataAndAcks {
-            // A sleeper may have announced that it wants data only. Its second step before it
+        if want != WakeInterest::Data {
+            // A sleeper may have announced that it wants less. Its second step before it
             // sleeps needs the lock, which is held here.
             claim.subgroup().fabric.nudge_under_lock();
         }
@@ -392,13 +392,14 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
     }
 }
 
-/// What must wake a thread that goes to sleep: acknowledgements only where something waits for them.
+/// What must wake a thread that goes to sleep: acknowledgements only where something waits for them,
+/// releases only where a thread does.
 fn want<F: Fabric>(participant: &Participant<F>, wants_acks: bool) -> WakeInterest {
     let waiters = participant.shared.ack_waiters.load(Ordering::SeqCst);
-    if waiters != 0 || wants_acks {
-        WakeInterest::DataAndAcks
-    } else {
-        WakeInterest::Data
+    match (waiters, wants_acks) {
+        (0, false) => WakeInterest::Data,
+        (0, true) => WakeInterest::Stability,
+        _ => WakeInterest::Room,
     }
 }
 

@@ -14,7 +14,7 @@
 //! - the other texts are written once in a view.
 
 use spindle_dds_transport::memory::{ROW_ALIGN, Region};
-use spindle_dds_transport::{FABRIC_AREA, Fabric, MEMBERS_MAX, PeerSet, Rank};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, MEMBERS_MAX, PeerSet, Rank, WakeReason};
 
 use crate::counters::Traffic;
 use crate::landmarks::Landmark;
@@ -204,7 +204,7 @@ impl<F: Fabric> Rows<F> {
             false => PeerSet::EMPTY,
         };
         if core::mem::take(&mut self.has_pushed) {
-            self.fabric.wake(&woken, &PeerSet::EMPTY);
+            self.fabric.wake(&woken, WakeReason::Data);
         }
     }
 

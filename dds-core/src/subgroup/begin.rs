@@ -27,7 +27,7 @@ impl<F: Fabric> SubgroupState<F> {
             self.is_ready = true;
             fabric.store(handle.columns.ready(), 1);
             let (at, len) = (handle.columns.delivered_num, handle.columns.delivered_len());
-            context.pushes.acks(at, len);
+            context.pushes.releases(at, len);
         }
         let members = (0..).map(Rank).zip(&self.members);
         let mut others = members.filter(|(place, _)| *place != me);

@@ -342,18 +342,23 @@ impl<F: Fabric> SubgroupState<F> {
         }
         if changed {
             let (at, len) = (handle.columns.delivered_num, handle.columns.delivered_len());
-            context.pushes.acks(at, len);
+            context.pushes.releases(at, len);
         }
     }
 
-    /// Frees room that all members have released. What a fenced member has released is unknown, so
-    /// nothing is freed then. Returns whether room or a release came.
-    pub(super) fn reclaim(&mut self, handle: &SubgroupHandle<F>) -> bool {
+    /// Frees room that all members have released, and restarts a ring that is empty. What a fenced
+    /// member has released is unknown, so nothing is freed then. Returns whether room or a release
+    /// came.
+    pub(super) fn reclaim<S>(
+        &mut self,
+        handle: &SubgroupHandle<F>,
+        context: &mut Context<'_, S>,
+    ) -> Result<bool, MemberFault> {
         let Some(mine) = handle.mine else {
-            return false;
+            return Ok(false);
         };
         if self.watch.any_fenced {
-            return false;
+            return Ok(false);
         }
         let mut room = false;
         for class in DeliveryClass::BOTH.map(DeliveryClass::index) {
@@ -372,9 +377,49 @@ impl<F: Fabric> SubgroupState<F> {
                 // exactly this release.
                 room = true;
             }
-            room |= send_ring.reclaim(released);
+            if send_ring.reclaim(released) {
+                room = true;
+                if send_ring.should_restart(&context.config.ring_stretch) {
+                    self.restart(handle, class, context)?;
+                }
+            }
         }
-        room
+        Ok(room)
+    }
+
+    /// Restarts an own ring, whose messages all members have released, unless a message was
+    /// committed meanwhile.
+    #[cold]
+    fn restart<S>(
+        &mut self,
+        handle: &SubgroupHandle<F>,
+        class: usize,
+        context: &mut Context<'_, S>,
+    ) -> Result<(), MemberFault> {
+        let (Some(mine), Some(send_ring), Some(outgoing)) = (
+            handle.mine,
+            &handle.send_rings[class],
+            &mut self.outgoing[class],
+        ) else {
+            return Ok(());
+        };
+        let messages = context.config.ring_stretch.messages;
+        if !outgoing.restart(send_ring, messages, context.pushes) {
+            return Ok(());
+        }
+        let index = outgoing.published.index;
+        let (Some(cursor), Some(tracker)) = (
+            &mut self.senders[mine].receive_cursors[class],
+            &handle.release_trackers[class][mine],
+        ) else {
+            return Ok(());
+        };
+        // What this member has released it has received. At once, because the numbers of what is
+        // published and of what is delivered are compared.
+        cursor.restart(index, tracker).map_err(|what| MemberFault {
+            place: handle.fabric.me(),
+            what: Fault::ProtocolViolation(what),
+        })
     }
 
     /// What all members have released of the own ring.

@@ -223,7 +223,7 @@ impl<F: Fabric> SubgroupState<F> {
             bytes_max: spec.bytes,
             messages,
             bytes,
-            sent: outgoing.published.real,
+            sent: outgoing.sent(),
             sent_bytes: outgoing.bytes,
             published,
             released: least.min(published),

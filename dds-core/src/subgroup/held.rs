@@ -25,7 +25,7 @@ pub struct Held<F: Fabric> {
     len: u32,
     /// Index of the sender in the epoch's `senders`.
     sender: u32,
-    /// Count of real messages of the sender's ring before this one.
+    /// Its number among the real messages of the sender's ring.
     real: u64,
     class: DeliveryClass,
 }
@@ -235,7 +235,7 @@ pub struct Delivery<'a, F: Fabric> {
     pub header: &'a Header,
     /// Index of the sender in the epoch's `senders`.
     pub(crate) sender_at: u32,
-    /// Count of real messages of the sender's ring before this one.
+    /// Its number among the real messages of the sender's ring.
     pub(crate) real: u64,
     /// Start of the payload in the sender's row.
     pub(crate) bytes: NonNull<u8>,

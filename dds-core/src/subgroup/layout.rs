@@ -81,7 +81,8 @@ impl Columns {
 /// Byte offsets of a ring in its sender's row, and its sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RingColumns {
-    /// Offset of the guard: the number of messages sent, nulls included.
+    /// Offset of the guard: the number of messages sent, nulls included. The index of the message
+    /// before which the ring was restarted last follows it.
     pub(crate) guard: usize,
     /// Offset of the header slots.
     pub(crate) headers: usize,
@@ -91,7 +92,12 @@ pub(crate) struct RingColumns {
 }
 
 impl RingColumns {
-    /// Offset of the header of the `real`th real message of the ring.
+    /// Offset of the index of the message before which the ring was restarted last.
+    pub(crate) const fn restart(&self) -> usize {
+        self.guard + 8
+    }
+
+    /// Offset of the header of the real message with this number.
     pub(crate) const fn header(&self, real: u64) -> usize {
         self.headers + self.slot(real) * HEADER_LEN
     }
@@ -141,7 +147,7 @@ fn row(spec: &SubgroupSpec, place: Rank) -> RowLayout {
     let rings = [0, 1].map(|ring| {
         let spec = mine?.rings[ring]?;
         Some(RingColumns {
-            guard: block(8),
+            guard: block(16),
             headers: block(spec.messages as usize * HEADER_LEN),
             payload: block(spec.memory() as usize),
             spec,

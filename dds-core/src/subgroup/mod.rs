@@ -42,6 +42,7 @@ pub(crate) mod sent;
 pub(crate) mod shared;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod waking;
 mod watch;
 
 use std::ops::Range;
@@ -79,6 +80,8 @@ pub(crate) struct SubgroupState<F> {
     others: PeerSet,
     /// Number of peers in `others`.
     peers: usize,
+    /// Whether all members of the epoch share memory: see `waking`.
+    shares_memory: bool,
     /// By rank in the epoch.
     members: Vec<Member>,
     /// By index in `spec.senders`.
@@ -257,6 +260,7 @@ impl<F: Fabric> SubgroupState<F> {
             phase: Phase::Open,
             others: places().filter(|place| *place != me).collect(),
             peers: spec.members.len() - 1,
+            shares_memory: handle.fabric.shares_memory(),
             watch: Watch::new(&handle.fabric, &members, &senders),
             members,
             ordered: (0..senders.len())
@@ -305,24 +309,6 @@ impl<F: Fabric> SubgroupState<F> {
         self.pass(context, progress).map(|moved| !moved)
     }
 
-    /// Runs the predicates once. Returns whether this changed or pushed anything.
-    fn pass<S: Sink<F>>(
-        &mut self,
-        context: &mut Context<'_, S>,
-        progress: &mut Progress,
-    ) -> Result<bool, MemberFault> {
-        let handle = &self.handle.clone();
-        let mut own = Progress::default();
-        context.pushes.address(&self.others, self.peers);
-        let evaluated = self.evaluate(handle, context, &mut own);
-        let pushed = context.pushes.flush(&handle.fabric);
-        if own.room || own.stable {
-            handle.has_changed();
-        }
-        progress.add(own);
-        evaluated.map(|()| own.is_any() || pushed)
-    }
-
     fn evaluate<S: Sink<F>>(
         &mut self,
         handle: &Arc<SubgroupHandle<F>>,
@@ -341,7 +327,7 @@ impl<F: Fabric> SubgroupState<F> {
         if self.phase == Phase::Open {
             self.release(handle, context);
             progress.room = self.begin(handle, context);
-            progress.room |= self.reclaim(handle);
+            progress.room |= self.reclaim(handle, context)?;
         }
         // A sender's own receipt is implied by its guard. It goes before the receipt of others,
         // because the own messages bound how far others can have sent.
@@ -439,7 +425,8 @@ impl<F: Fabric> SubgroupState<F> {
     }
 
     /// Whether other ordered senders exist and send no nulls. Then no message of theirs wakes this
-    /// member when they have received its own.
+    /// member when they have received its own. (Where members share memory, nulls do not either: the
+    /// own messages wait for this member's next step.)
     fn lacks_nulls(&self) -> bool {
         self.ordered.len() > 1 && !self.handle.config.null_sends
     }

@@ -1,6 +1,6 @@
 //! The send predicate: publishes the committed messages and nulls of one own ring.
 
-use spindle_dds_transport::{Fabric, MessagePush};
+use spindle_dds_transport::{Fabric, MessagePush, WakeReason};
 
 use crate::limits::{GRANULE, HEADER_LEN};
 use crate::subgroup::header::{Header, WRITER_SEQ_WORD};
@@ -14,6 +14,8 @@ pub(crate) struct Outgoing {
     columns: RingColumns,
     /// What has been published.
     pub(crate) published: Published,
+    /// Numbers of real messages that restarts have left out.
+    left_out: u64,
     /// Bytes of payload published.
     pub(crate) bytes: u64,
 }
@@ -91,6 +93,8 @@ pub(crate) struct SendOrder {
     pub(crate) limit: u64,
     /// Number of messages, nulls included, to fill up to with nulls.
     pub(crate) null_target: u64,
+    /// Why nulls wake receivers if no message comes with them.
+    pub(crate) nulls_wake: WakeReason,
     /// Whether nothing is pushed after this batch before the flush.
     pub(crate) is_last: bool,
 }
@@ -127,8 +131,37 @@ impl Outgoing {
         Self {
             columns,
             published: Published::default(),
+            left_out: 0,
             bytes: 0,
         }
+    }
+
+    /// Real messages published.
+    pub(crate) fn sent(&self) -> u64 {
+        self.published.real - self.left_out
+    }
+
+    /// Restarts the ring, which all members have released: its extents, and its headers if at least
+    /// `messages` of them were used. Returns whether the members must be told, as is done before
+    /// anything else is published; the next message has the first header then.
+    pub(crate) fn restart(
+        &mut self,
+        send_ring: &SendRing,
+        messages: u32,
+        pushes: &mut Pushes,
+    ) -> bool {
+        send_ring.restart_extents();
+        let used = self.columns.slot(self.published.real) as u64;
+        if used < u64::from(messages) {
+            return false;
+        }
+        let Some(start) = send_ring.restart_numbers(&self.published) else {
+            return false;
+        };
+        self.left_out += start - self.published.real;
+        self.published.real = start;
+        pushes.restart_word(self.columns.restart(), self.published.index);
+        true
     }
 
     /// Publishes committed messages, then nulls. The order of a batch is: payload ranges, header
@@ -187,10 +220,14 @@ impl Outgoing {
             }
         }
         let (ranges, guard) = (&ranges[..runs], self.published.index);
+        let reason = match sent {
+            0 => order.nulls_wake,
+            _ => WakeReason::Data,
+        };
         if order.is_last {
-            pushes.last_batch(fabric, ranges, self.columns.guard, guard);
+            pushes.last_batch(fabric, ranges, self.columns.guard, guard, reason);
         } else {
-            pushes.batch(ranges, self.columns.guard, guard);
+            pushes.batch(ranges, self.columns.guard, guard, reason);
         }
         (sent, nulls)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spindle_dds_transport::{Fabric, MessagePush, PeerSet};
+use spindle_dds_transport::{Fabric, MessagePush, PeerSet, WakeReason};
 
 use crate::subgroup::header::WORDS;
 use crate::subgroup::shared::Shared;
@@ -18,10 +18,10 @@ pub(crate) struct Pushes {
     peers: usize,
     /// Whether anything was issued since the last flush.
     issued: bool,
-    /// Whether pushes since the last flush wake receivers that sleep for data.
-    data: bool,
-    /// Whether they wake receivers that sleep for acknowledgements.
-    acks: bool,
+    /// Why the pushes since the last flush wake receivers; `None` if they wake none.
+    reason: Option<WakeReason>,
+    /// Whether there is a release among them.
+    releases: bool,
     /// Has the counters of the pushes.
     shared: Arc<Shared>,
 }
@@ -39,8 +39,8 @@ impl Pushes {
             to: PeerSet::EMPTY,
             peers: 0,
             issued: false,
-            data: false,
-            acks: false,
+            reason: None,
+            releases: false,
             shared,
         }
     }
@@ -59,19 +59,25 @@ impl Pushes {
         self.list.push(Push::Range { at, len });
     }
 
-    /// Pushes a guard, which makes the pushes before it valid. Wakes receivers that sleep for data.
-    pub(crate) fn word(&mut self, word: usize, value: u64) {
-        self.data = true;
+    /// Pushes a guard, which makes the pushes before it valid.
+    fn word(&mut self, word: usize, value: u64, reason: WakeReason) {
+        self.wakes(reason);
         self.shared.counters.data.add(self.peers, 8);
         self.list.push(Push::Word { word, value });
     }
 
-    /// Pushes ranges (offset, length) in bytes, and their guard.
-    pub(crate) fn batch(&mut self, ranges: &[(usize, usize)], word: usize, value: u64) {
+    /// Pushes ranges (offset, length) in bytes, and their guard. Wakes receivers for `reason`.
+    pub(crate) fn batch(
+        &mut self,
+        ranges: &[(usize, usize)],
+        word: usize,
+        value: u64,
+        reason: WakeReason,
+    ) {
         for (at, len) in ranges {
             self.range_later(*at, *len);
         }
-        self.word(word, value);
+        self.word(word, value, reason);
     }
 
     /// [`batch`](Self::batch) as the last pushes before the flush: issued without being collected.
@@ -82,9 +88,11 @@ impl Pushes {
         ranges: &[(usize, usize)],
         word: usize,
         value: u64,
+        reason: WakeReason,
     ) {
         self.issue(fabric);
-        (self.issued, self.data) = (true, true);
+        self.issued = true;
+        self.wakes(reason);
         let bytes = ranges.iter().fold(8, |sum, (_, len)| sum + len);
         let pushes = ranges.len() + 1;
         let counters = &self.shared.counters;
@@ -98,7 +106,7 @@ impl Pushes {
     #[inline]
     pub(crate) fn last_message<F: Fabric>(&mut self, fabric: &F, message: &MessagePush<'_, WORDS>) {
         self.issue(fabric);
-        (self.issued, self.data) = (true, true);
+        (self.issued, self.reason) = (true, Some(WakeReason::Data));
         fabric.push_message(message, &self.to, self.peers);
         let counters = &self.shared.counters;
         counters
@@ -106,11 +114,59 @@ impl Pushes {
             .add_all(self.peers * message.pushes(), self.peers * message.bytes());
     }
 
-    /// Pushes acknowledgements. Wakes receivers that sleep for them.
+    /// Pushes the word that says where a ring was restarted. Wakes no receiver: what comes after it
+    /// does.
+    pub(crate) fn restart_word(&mut self, word: usize, value: u64) {
+        self.shared.counters.data.add(self.peers, 8);
+        self.list.push(Push::Word { word, value });
+    }
+
+    /// Pushes acknowledgements of what was received. Wakes receivers that sleep for stability.
     pub(crate) fn acks(&mut self, at: usize, len: usize) {
-        self.acks = true;
+        self.push_acks(at, len, WakeReason::Stability);
+    }
+
+    /// Pushes acknowledgements of what was released. Wakes receivers that sleep for room.
+    pub(crate) fn releases(&mut self, at: usize, len: usize) {
+        self.releases = true;
+        self.push_acks(at, len, WakeReason::Room);
+    }
+
+    fn push_acks(&mut self, at: usize, len: usize, reason: WakeReason) {
+        self.wakes(reason);
         self.shared.counters.acks.add(self.peers, len);
         self.list.push(Push::Range { at, len });
+    }
+
+    #[inline]
+    fn wakes(&mut self, reason: WakeReason) {
+        self.reason = self.reason.max(Some(reason));
+    }
+
+    /// Whether the flush would wake receivers because something may be stable now, and for no
+    /// greater reason.
+    pub(crate) fn wake_for_stability(&self) -> bool {
+        self.reason == Some(WakeReason::Stability)
+    }
+
+    /// Flushes, but leaves it to a later flush, of this member or another, to wake receivers that
+    /// sleep for stability. Returns whether one does.
+    pub(crate) fn flush_and_leave_waking<F: Fabric>(&mut self, fabric: &F) -> bool {
+        debug_assert!(self.wake_for_stability());
+        self.reason = None;
+        self.issue(fabric);
+        self.issued = false;
+        let is_left = fabric.would_wake(&self.to, WakeReason::Stability);
+        if core::mem::take(&mut self.releases) && is_left {
+            fabric.wake(&self.to, WakeReason::Room);
+        }
+        is_left
+    }
+
+    /// Makes the next flush wake receivers that sleep for stability, whatever is pushed.
+    pub(crate) fn wake_after_all(&mut self) {
+        self.issued = true;
+        self.wakes(WakeReason::Stability);
     }
 
     /// Pushes a word of a digest with the given value. Wakes no receiver.
@@ -143,11 +199,11 @@ impl Pushes {
         self.issue(fabric);
         let issued = core::mem::take(&mut self.issued);
         if issued {
-            let those = |are_woken: &mut bool| match core::mem::take(are_woken) {
-                true => &self.to,
-                false => &PeerSet::EMPTY,
-            };
-            fabric.wake(those(&mut self.data), those(&mut self.acks));
+            self.releases = false;
+            match self.reason.take() {
+                Some(reason) => fabric.wake(&self.to, reason),
+                None => fabric.wake(&PeerSet::EMPTY, WakeReason::Room),
+            }
         }
         issued
     }

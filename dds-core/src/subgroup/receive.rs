@@ -4,7 +4,7 @@
 //! others can have sent; no guard beyond `reach` is followed; nulls are not acknowledged, receivers
 //! infer them from the guard.
 
-use spindle_dds_transport::{Fabric, Rank};
+use spindle_dds_transport::{Fabric, Rank, WakeReason};
 
 use super::{Context, Fault, MemberFault, Phase, Sender, SubgroupState};
 use crate::counters::{LiveCounters, bump};
@@ -76,7 +76,7 @@ impl<F: Fabric> SubgroupState<F> {
             else {
                 continue;
             };
-            reach.receive(cursor.real(), cursor.newest());
+            reach.receive(cursor.received(), cursor.newest());
             // All own published messages have been received here.
             if sender.rank != me {
                 reach.unknown += cursor.unseen_max(tracker);
@@ -98,18 +98,24 @@ impl<F: Fabric> SubgroupState<F> {
         let place = self.senders[at].rank;
         let row = handle.fabric.row(place);
         let (Some(cursor), Some(tracker)) = (
-            &self.senders[at].receive_cursors[class.index()],
+            &mut self.senders[at].receive_cursors[class.index()],
             &handle.release_trackers[class.index()][at],
         ) else {
             return Ok(None);
         };
         let guard = row.load(cursor.guard());
-        if guard == cursor.count() {
+        let count = cursor.count();
+        if guard == count {
             return Ok(None);
         }
+        let fault = |what| MemberFault {
+            place,
+            what: Fault::ProtocolViolation(what),
+        };
+        cursor.follow_restart(row, tracker).map_err(fault)?;
         let reach = match class {
             // The unordered ring has no nulls.
-            DeliveryClass::Unordered => cursor.real() + cursor.unseen_max(tracker),
+            DeliveryClass::Unordered => cursor.received() + cursor.unseen_max(tracker),
             DeliveryClass::Ordered if guard <= *ordered_reach => *ordered_reach,
             DeliveryClass::Ordered if guard <= self.watch.reach.bound() => {
                 *ordered_reach = self.watch.reach.bound();
@@ -124,20 +130,20 @@ impl<F: Fabric> SubgroupState<F> {
         let is_jump =
             class == DeliveryClass::Ordered && self.phase == Phase::Open && guard <= reach;
         let guard = if is_jump && guard > *ordered_reach {
-            cursor.count().max(*ordered_reach)
+            count.max(*ordered_reach)
         } else {
             guard
         };
-        if guard == cursor.count() {
+        if guard == count {
             return Ok(None);
         }
         let Some(cursor) = &mut self.senders[at].receive_cursors[class.index()] else {
             return Ok(None);
         };
-        let before = cursor.real();
+        let before = cursor.received();
         let taken = cursor.receive(row, tracker, guard, reach, limit);
         // Some of it may have been received before a violation.
-        let real = cursor.real() - before;
+        let real = cursor.received() - before;
         let (count, newest) = (cursor.count(), cursor.newest());
         if real > 0 {
             self.watch.waiting[class.index()].insert(at);
@@ -149,10 +155,7 @@ impl<F: Fabric> SubgroupState<F> {
             let nulls = self.nulls_wanted(handle, self.senders[at].order, count);
             self.watch.nulls_due = self.watch.nulls_due.max(nulls);
         }
-        taken.map(Some).map_err(|what| MemberFault {
-            place,
-            what: Fault::ProtocolViolation(what),
-        })
+        taken.map(Some).map_err(fault)
     }
 
     /// Receives what the own guards cover: messages published by committing threads since the last
@@ -173,9 +176,9 @@ impl<F: Fabric> SubgroupState<F> {
             if guard != cursor.count() {
                 let place = handle.fabric.me();
                 let row = handle.fabric.row(place);
-                let before = cursor.real();
+                let before = cursor.received();
                 let taken = cursor.receive(row, tracker, guard, guard, u64::MAX);
-                let real = cursor.real() - before;
+                let real = cursor.received() - before;
                 if real > 0 {
                     self.watch.waiting[class].insert(mine);
                 }
@@ -221,6 +224,10 @@ impl<F: Fabric> SubgroupState<F> {
             },
             // Once the epoch is wedged, no member waits for nulls.
             null_target: if open { self.null_target } else { 0 },
+            nulls_wake: match self.shares_memory {
+                true => WakeReason::Stability,
+                false => WakeReason::Data,
+            },
             is_last,
         };
         let mut any = false;

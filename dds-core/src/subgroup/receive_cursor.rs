@@ -6,8 +6,14 @@
 //! ```
 //!
 //! Invariants: a row is input from another process, so each header is copied once, checked, and
-//! kept here until its message is delivered; no word is read twice. `delivered <= real <= count`,
-//! and all of them only rise.
+//! kept here until its message is delivered; no word is read twice. `delivered <= real`, and both
+//! and `count` only rise.
+//!
+//! Real messages are numbered one after the other; the number says which slots a message has. When
+//! all members have released all messages, the sender may *restart* its ring: it goes on with the
+//! next number that has the first slot, and says so in a word beside the guard. This word is the
+//! index before which it restarted last, and is pushed before the guard of any message after it. So
+//! a receiver that reads it after a guard has it before any such message.
 
 use std::ptr::NonNull;
 
@@ -42,11 +48,15 @@ pub(crate) struct ReceiveCursor {
     row: Region,
     /// Messages received, nulls included.
     count: u64,
-    /// Real messages received.
+    /// Number of the next real message.
     real: u64,
+    /// Numbers of real messages that restarts have left out.
+    left_out: u64,
+    /// Index of the message before which the ring was restarted last.
+    restarted: u64,
     /// Exclusive index of the newest real message: `count` without the nulls after it.
     newest: u64,
-    /// Real messages delivered.
+    /// Number of the next real message to deliver.
     delivered: u64,
     /// Headers of the real messages `delivered..real`, as a ring: message `first` is in entry 0.
     headers: ReceivedHeaders,
@@ -73,6 +83,9 @@ pub enum ProtocolViolation {
     /// The member acknowledged messages that cannot have been sent.
     #[error("it acknowledged what was not sent")]
     AcknowledgedTooMuch,
+    /// The sender restarted its ring before its messages were released.
+    #[error("it restarted its ring while messages were held")]
+    RestartTooSoon,
 }
 
 impl ReceiveCursor {
@@ -83,6 +96,8 @@ impl ReceiveCursor {
             row,
             count: 0,
             real: 0,
+            left_out: 0,
+            restarted: 0,
             newest: 0,
             delivered: 0,
             headers,
@@ -101,8 +116,8 @@ impl ReceiveCursor {
     }
 
     /// Real messages received.
-    pub(crate) fn real(&self) -> u64 {
-        self.real
+    pub(crate) fn received(&self) -> u64 {
+        self.real - self.left_out
     }
 
     /// Exclusive index of the newest real message received: the nulls after it are left out.
@@ -126,6 +141,48 @@ impl ReceiveCursor {
     /// Byte offset of the guard in the sender's row.
     pub(crate) fn guard(&self) -> usize {
         self.columns.guard
+    }
+
+    /// Follows a restart of the ring, if there was one. `row` is the sender's, and its guard was
+    /// loaded before.
+    #[inline]
+    pub(crate) fn follow_restart(
+        &mut self,
+        row: &Region,
+        tracker: &ReleaseTracker,
+    ) -> Result<(), ProtocolViolation> {
+        let index = row.load(self.columns.restart());
+        match index == self.restarted {
+            true => Ok(()),
+            false => self.restart(index, tracker),
+        }
+    }
+
+    /// The ring was restarted before the message of this index: the next real message has the first
+    /// slot.
+    #[cold]
+    pub(crate) fn restart(
+        &mut self,
+        index: u64,
+        tracker: &ReleaseTracker,
+    ) -> Result<(), ProtocolViolation> {
+        if index < self.restarted {
+            return Err(ProtocolViolation::CounterFell);
+        }
+        // All members have released all before it. Acquire (in `released_real`): as for a slot that
+        // is used again.
+        let is_empty = self.delivered == self.real && tracker.released_real() >= self.real;
+        if !is_empty || index < self.newest || index > MESSAGE_INDEX_MAX + 1 {
+            return Err(ProtocolViolation::RestartTooSoon);
+        }
+        let start = self
+            .real
+            .next_multiple_of(self.columns.spec.messages.into());
+        tracker.restart(start);
+        self.left_out += start - self.real;
+        (self.real, self.delivered, self.first) = (start, start, start);
+        self.restarted = index;
+        Ok(())
     }
 
     /// Receives what `guard` covers, at most `limit` real messages, and returns how many. A guard
@@ -203,7 +260,7 @@ impl ReceiveCursor {
         }
     }
 
-    /// The oldest undelivered message, with its count of real messages before it.
+    /// The oldest undelivered message, with its number.
     #[inline]
     pub(crate) fn front(&self) -> Option<(u64, &Header)> {
         let waiting = self.delivered < self.real;
@@ -237,9 +294,8 @@ impl ReceiveCursor {
         Some(index_of(below))
     }
 
-    /// Undelivered messages from the oldest on, as far as they are contiguous, and the count of
-    /// real messages delivered, which the caller raises as it hands them over (see
-    /// [`ReleaseTracker::pass_real`]).
+    /// Undelivered messages from the oldest on, as far as they are contiguous, and the number of the
+    /// oldest, which the caller raises as it hands them over (see [`ReleaseTracker::pass_real`]).
     #[inline]
     pub(crate) fn waiting_run(&mut self) -> (&[HeaderEntry], &mut u64) {
         let at = self.place(self.delivered);
@@ -253,7 +309,8 @@ impl ReceiveCursor {
         self.waiting_below(self.real)
     }
 
-    /// How many of the first `real` messages are not delivered, received or not.
+    /// How many of the real messages below this number are not delivered, received or not. No
+    /// restart lies between.
     pub(crate) fn waiting_below(&self, real: u64) -> u64 {
         real - self.delivered
     }

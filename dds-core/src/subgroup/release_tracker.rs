@@ -25,7 +25,8 @@ use crate::subgroup::header::Header;
 use crate::subgroup::layout::RingColumns;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// Tracks one ring of one sender at one receiver.
+/// Tracks one ring of one sender at one receiver. Real messages have numbers, of which restarts of
+/// the ring leave some out (see `ReceiveCursor`).
 #[derive(Debug)]
 pub(crate) struct ReleaseTracker {
     /// Number of holders of the message in each header slot. Packed: engine and readers write them,
@@ -74,8 +75,11 @@ impl ReleaseSlot<'_> {
 
 #[derive(Debug)]
 struct Passed {
-    /// Real messages.
+    /// Number of the next real message.
     real: AtomicU64,
+    /// Number of the first real message since the last restart of the ring: all before it are
+    /// released.
+    start: AtomicU64,
     /// Messages, nulls included.
     all: AtomicU64,
 }
@@ -83,7 +87,7 @@ struct Passed {
 /// Written by the thread that recomputes it.
 #[derive(Debug)]
 struct Released {
-    /// Real messages.
+    /// Number of the oldest held real message.
     real: AtomicU64,
     /// Value of the `released` column.
     all: AtomicU64,
@@ -98,6 +102,7 @@ impl ReleaseTracker {
             slots: arena.slice(messages)?,
             passed: CachePadded::new(Passed {
                 real: AtomicU64::new(0),
+                start: AtomicU64::new(0),
                 all: AtomicU64::new(0),
             }),
             released: CachePadded::new(Released {
@@ -158,13 +163,13 @@ impl ReleaseTracker {
         holds.fetch_sub(1, Ordering::Release) == 1
     }
 
-    /// Real messages passed.
+    /// All real messages below this number are passed.
     pub(crate) fn passed_real(&self) -> u64 {
         // Acquire: the engine adds no holder to a message below.
         self.passed.real.load(Ordering::Acquire)
     }
 
-    /// Passes the real message number `real`, with this header and slot: the engine has handed it
+    /// Passes the real message of this number, with this header and slot: the engine has handed it
     /// over.
     #[inline]
     pub(crate) fn pass_real(&self, real: u64, at: ReleaseSlot<'_>, header: &Header) {
@@ -185,9 +190,10 @@ impl ReleaseTracker {
         self.passed.all.load(Ordering::Relaxed)
     }
 
-    /// Real messages released.
+    /// All real messages below this number are released.
     pub(crate) fn released_real(&self) -> u64 {
-        self.released.real.load(Ordering::Acquire)
+        let released = self.released.real.load(Ordering::Acquire);
+        released.max(self.passed.start.load(Ordering::Acquire))
     }
 
     /// Value of the `released` column. (The engine reads the column itself.)
@@ -196,11 +202,19 @@ impl ReleaseTracker {
         self.released.all.load(Ordering::Acquire)
     }
 
+    /// All messages passed are released, and the next one has this number. Called by the engine.
+    pub(crate) fn restart(&self, start: u64) {
+        // In this order, so that no thread takes the numbers left out for held messages.
+        self.passed.start.store(start, Ordering::Release);
+        // Release: pairs with the acquire in `oldest`, which sees the start then.
+        self.passed.real.store(start, Ordering::Release);
+    }
+
     /// The part of the ring between the oldest held message and the newest passed one, in 1/256, by
     /// messages or by bytes, whichever is more.
     pub(crate) fn held_parts(&self, columns: &RingColumns) -> u32 {
         let passed = self.passed.real.load(Ordering::Acquire);
-        let oldest = self.released.real.load(Ordering::Acquire);
+        let oldest = self.released_real();
         let messages = passed
             .saturating_sub(oldest)
             .min(columns.spec.messages.into());
@@ -259,7 +273,10 @@ impl ReleaseTracker {
         // would release a held message.
         let passed = self.passed.all.load(Ordering::Acquire);
         let passed_real = self.passed.real.load(Ordering::Acquire);
-        let real = self.first_held(self.released.real.load(Ordering::Relaxed), passed_real);
+        let known = self.released.real.load(Ordering::Relaxed);
+        // A restart may be newer than `passed_real`: then all passed before it are released.
+        let known = known.max(self.passed.start.load(Ordering::Acquire));
+        let real = self.first_held(known.min(passed_real), passed_real);
         self.released.real.store(real, Ordering::Release);
         match real == passed_real {
             true => passed,

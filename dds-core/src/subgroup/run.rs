@@ -57,8 +57,7 @@ impl<F: Fabric> Clone for Source<'_, F> {
 impl<F: Fabric> Copy for Source<'_, F> {}
 
 impl<'a, F: Fabric> Source<'a, F> {
-    /// The `real`th real message of the ring, with this header and this slot in the release
-    /// tracker.
+    /// The real message of this number, with this header and this slot in the release tracker.
     #[inline]
     fn delivery<'m>(
         &self,

@@ -15,9 +15,10 @@
 //! - `head` moves by one compare-and-swap that takes an extent *and* its ticket: 32 bits of
 //!   granules and 32 bits of tickets, both wrapping. `extents[ticket]` describes the extent. The
 //!   claiming thread owns it until it is committed or withdrawn, then the engine does.
-//! - `next` moves by one compare-and-swap that takes a message index *and* the count of real
-//!   messages: 48 bits and 16 bits (wrapping). A null is an index without a real message. The order
-//!   of messages is the order of these swaps.
+//! - `next` moves by one compare-and-swap that takes a message index *and* the number of a real
+//!   message: 48 bits and 16 bits (wrapping). A null is an index without a real message. The order
+//!   of messages is the order of these swaps. Real messages are numbered one after the other; a
+//!   restart (`restart.rs`) leaves numbers out.
 //! - There are at most as many extents as header slots, so an extent always finds a free header
 //!   slot: unreleased messages never outnumber live extents.
 //! - A small extent is reserved only while at most `granules_in_flight` lie between `tail` and the
@@ -25,6 +26,8 @@
 //! - `ready[slot]` is set when the header of a committed message is written. It holds index + 1,
 //!   which rises from lap to lap, so a stale entry is at or below the published index.
 //! - Both arrays begin as zeros, which nothing has to write: no extent in use, no header written.
+
+mod restart;
 
 use std::io;
 
@@ -55,13 +58,14 @@ pub(crate) struct SendRing {
     /// Granules | ticket: end of the newest extent. Written by claiming threads, by
     /// compare-and-swap.
     head: CachePadded<AtomicU64>,
-    /// Granules | ticket: start of the oldest extent. Written by the engine only.
+    /// Granules | ticket: start of the oldest extent. Written by the engine only, but for the second
+    /// half of a restart.
     tail: CachePadded<AtomicU64>,
-    /// Message index | real messages: what the next commit takes.
+    /// Message index | number of a real message: what the next commit takes.
     next: CachePadded<AtomicU64>,
     /// By ticket, modulo the length, a power of two.
     extents: ZeroedSlice<Extent>,
-    /// By count of real messages, modulo the length: index + 1 of the message whose header is
+    /// By number of the real message, modulo the length: index + 1 of the message whose header is
     /// written.
     ready: ZeroedSlice<AtomicU64>,
     /// Granules of the ring's memory, a power of two.
@@ -118,7 +122,7 @@ pub(crate) enum ReserveError {
 pub(crate) struct RingPosition {
     /// Message index, nulls included.
     pub(crate) index: u64,
-    /// Count of real messages before it, modulo 2^16.
+    /// Its number among the real messages, modulo 2^16.
     pub(crate) real: u16,
 }
 
@@ -127,7 +131,8 @@ pub(crate) struct RingPosition {
 pub(crate) struct Published {
     /// The guard: number of messages, nulls included.
     pub(crate) index: u64,
-    /// Number of real messages among them.
+    /// Number of the next real message: of those published, and of the numbers that restarts have
+    /// left out.
     pub(crate) real: u64,
 }
 
@@ -205,9 +210,10 @@ impl SendRing {
             let room = at.wrapping_sub(tail_at).saturating_add(span) <= most
                 && (ticket.wrapping_sub(tail_ticket) as usize) < self.extents.len();
             if !room {
-                // The tail may be newer than the head that was read before it.
-                let now = self.head.load(Ordering::Relaxed);
-                if now == head {
+                // The tail may be newer than the head that was read before it. Acquire: see
+                // `helps_restart`.
+                let now = self.head.load(Ordering::Acquire);
+                if now == head && !self.helps_restart(head, pack(tail_at, tail_ticket)) {
                     return Err(ReserveError::Full);
                 }
                 head = now;
@@ -315,14 +321,14 @@ impl SendRing {
         self.ready[place.real as usize & (self.ready.len() - 1)].store(place.index + 1, ordering);
     }
 
-    /// Message index and count of real messages (modulo 2^16) of the next commit.
+    /// Message index and number of the real message (modulo 2^16) of the next commit.
     pub(crate) fn taken(&self) -> (u64, u16) {
         let next = self.next.load(Ordering::Acquire);
         (next >> REAL_BITS, (next & REAL_MASK) as u16)
     }
 
-    /// Predicts where the next extent of `len` bytes starts in the payload ring, and how many real
-    /// messages (modulo 2^16) come before it, if no other thread is faster.
+    /// Predicts where the next extent of `len` bytes starts in the payload ring, and the number of
+    /// its real message (modulo 2^16), if no other thread is faster and the ring is not restarted.
     #[inline]
     pub(crate) fn expected(&self, len: u32) -> (usize, u64) {
         let (end, _) = unpack(self.head.load(Ordering::Relaxed));

@@ -20,10 +20,12 @@ use Lie::{Message, Nulls};
 
 mod fenced;
 mod many;
+mod restart;
 mod stop;
 mod switches;
 #[path = "../../tests/view/mod.rs"]
 mod view;
+mod waking;
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 const RING_MESSAGES: u32 = 4;
@@ -151,8 +153,18 @@ impl World {
 
     /// The members of this subgroup, before they announce that they are ready.
     fn starting(spec: &SubgroupSpec, config: EngineConfig, log: impl Fn(usize) -> Log) -> Self {
+        Self::starting_on(spec, config, SimOptions::default(), log)
+    }
+
+    /// The same on a network with these options.
+    fn starting_on(
+        spec: &SubgroupSpec,
+        config: EngineConfig,
+        options: SimOptions,
+        log: impl Fn(usize) -> Log,
+    ) -> Self {
         let members = spec.members.len();
-        let (network, controls) = network(members as u16, 1, SimOptions::default());
+        let (network, controls) = network(members as u16, 1, options);
         let segment = open(&network, spec);
         let view = view::view_of(members, vec![spec.clone()]);
         let node = |(control, place): (SimFabric, u16)| {

@@ -156,11 +156,29 @@ pub trait Fabric: Send + Sync + 'static {
         self.push_guarded(ranges, message.guard, message.count, to);
     }
 
-    /// Ends a batch of pushes, to all peers, and wakes sleepers: the peers of `data`
-    /// whatever they sleep for, those of `acks` only if they have announced that they wait
-    /// for acknowledgements. Every batch of pushes ends with this call, even if it wakes
-    /// no peer. Never blocks on a peer. One thread at a time, of all segments of a process.
-    fn wake(&self, data: &PeerSet, acks: &PeerSet);
+    /// Ends a batch of pushes, to all peers, and wakes those of `peers` whose announced
+    /// interest includes `reason`. Every batch of pushes ends with this call, even if it
+    /// wakes no peer: it fences. Never blocks on a peer. One thread at a time, of all segments
+    /// of a process.
+    fn wake(&self, peers: &PeerSet, reason: WakeReason);
+
+    /// Whether the rows of all members are memory that all of them map, so that fences
+    /// order what they see of each other: of two members that store, call
+    /// [`wake`](Self::wake) and look at each other's rows afterwards, one at least sees
+    /// what the other one has stored. A member that has pushed something small, and finds
+    /// that others have still to push before it is of use, may then leave it to the last
+    /// of them to wake the sleepers.
+    fn shares_memory(&self) -> bool {
+        false
+    }
+
+    /// Ends a batch of pushes as [`wake`](Self::wake) does, but wakes no peer. Returns whether
+    /// it would have woken one of `peers`; true where that is not known.
+    fn would_wake(&self, peers: &PeerSet, reason: WakeReason) -> bool {
+        let _ = peers;
+        self.wake(&PeerSet::EMPTY, reason);
+        true
+    }
 
     /// Stores and publishes an odd sleep epoch, then fences (SeqCst). The caller must look
     /// for work once more before it blocks.
@@ -188,7 +206,7 @@ pub trait Fabric: Send + Sync + 'static {
     /// Stores a word that vouches for nothing (an acknowledgement), to be delivered to
     /// `to` soon: nudges the engine, whose next step pushes the word. A backend with
     /// shared memory, where the store is already visible (F5), wakes `to` instead if it
-    /// sleeps and wants acknowledgements. Any thread.
+    /// sleeps and waits for room. Any thread.
     fn acknowledge(&self, word: usize, value: u64, to: Rank) {
         let _ = to;
         self.store(word, value);
@@ -307,43 +325,48 @@ pub trait ParkSlots: Park {
     fn wake_poller(&self);
 }
 
-/// What a sleeper wants to be woken for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a sleeper wants to be woken for. A greater interest includes all lesser ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WakeInterest {
-    /// PushQueue that carry something new to receive.
+    /// Pushes that carry something new to receive.
     Data,
-    /// Acknowledgements too: some thread waits for room in a ring, or for stability.
-    DataAndAcks,
+    /// Acknowledgements too: a message that has been received waits for stability.
+    Stability,
+    /// Releases too: a thread waits for room in a ring, or for an acknowledgement.
+    Room,
 }
 
 impl WakeInterest {
-    /// The sleep word for an epoch: bit 0 asleep, bit 1 wants acknowledgements, the epoch
-    /// in the bits above.
+    /// The sleep word for an epoch: in bits 0 and 1 the interest, which is 0 for an owner
+    /// that is awake, and the epoch in the bits above.
     pub const fn sleep_word(self, epoch: u64) -> u64 {
-        epoch << 2 | 1 | (matches!(self, Self::DataAndAcks) as u64) << 1
+        epoch << 2 | (self as u64 + 1)
     }
 
     /// The interest in a sleep word; `None` if its owner is awake.
     pub const fn of_sleep_word(word: u64) -> Option<Self> {
         match word & 3 {
             1 => Some(Self::Data),
-            3 => Some(Self::DataAndAcks),
+            2 => Some(Self::Stability),
+            3 => Some(Self::Room),
             _ => None,
         }
     }
 
     /// Whether a sleeper with this interest is woken for `reason`.
-    pub(crate) fn includes(self, reason: WakeReason) -> bool {
-        reason == WakeReason::Data || self == Self::DataAndAcks
+    pub(crate) const fn includes(self, reason: WakeReason) -> bool {
+        self as u8 + reason as u8 >= 2
     }
 }
 
 /// Why a sleeper is woken; the greater reason wakes more sleepers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum WakeReason {
-    /// Wakes only those that wait for acknowledgements.
-    Acks,
-    /// Wakes every sleeper.
+pub enum WakeReason {
+    /// A release, or readiness for messages: wakes only those that wait for room.
+    Room,
+    /// An acknowledgement: wakes those that wait for stability, or for room.
+    Stability,
+    /// Something new to receive: wakes every sleeper.
     Data,
 }
 

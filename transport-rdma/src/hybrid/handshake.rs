@@ -33,7 +33,7 @@ use crate::shm::error::SetupError;
 
 const MAGIC: [u8; 4] = *b"SPNT";
 /// Version of everything but the first eight bytes of a frame, and refusals.
-pub(super) const VERSION: u8 = 2;
+pub(super) const VERSION: u8 = 3;
 
 /// Magic, version, kind, length of what follows.
 pub(super) const HEADER_LEN: usize = 8;

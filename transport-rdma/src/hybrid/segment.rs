@@ -7,7 +7,7 @@ use super::rdma::StationRdma;
 use crate::fabric::news::{News, SeenNews};
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{
-    Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, WakeInterest,
+    Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, WakeInterest, WakeReason,
 };
 use crate::memory::Region;
 use crate::shm::ShmSegment;
@@ -154,15 +154,28 @@ impl Fabric for HybridSegment {
     }
 
     #[inline]
-    fn wake(&self, data: &PeerSet, acks: &PeerSet) {
+    fn wake(&self, peers: &PeerSet, reason: WakeReason) {
         let Some(remote) = &self.remote else {
-            return self.host.wake(data, acks);
+            return self.host.wake(peers, reason);
         };
-        self.host
-            .wake(&remote.local_ranks(data), &remote.local_ranks(acks));
-        remote.streams.wake(data, acks);
+        self.host.wake(&remote.local_ranks(peers), reason);
+        remote.streams.wake(peers, reason);
         if let Some(verbs) = &remote.verbs {
-            verbs.wake(data, acks);
+            verbs.wake(peers, reason);
+        }
+    }
+
+    fn shares_memory(&self) -> bool {
+        self.remote.is_none()
+    }
+
+    fn would_wake(&self, peers: &PeerSet, reason: WakeReason) -> bool {
+        match self.remote {
+            None => self.host.would_wake(peers, reason),
+            Some(_) => {
+                self.wake(&PeerSet::EMPTY, reason);
+                true
+            }
         }
     }
 

@@ -4,8 +4,8 @@ use core::convert::Infallible;
 use core::time::Duration;
 use std::net::IpAddr;
 
-use crate::fabric::FabricCounters;
 use crate::fabric::peers::{PeerSet, Rank};
+use crate::fabric::{FabricCounters, WakeReason};
 use crate::memory::Region;
 use crate::rdma::{RdmaCounters, RdmaOptions};
 use crate::station::error::StationError;
@@ -113,7 +113,7 @@ impl RdmaSegment {
         match self.0 {}
     }
 
-    pub(crate) fn wake(&self, _: &PeerSet, _: &PeerSet) {
+    pub(crate) fn wake(&self, _: &PeerSet, _: WakeReason) {
         match self.0 {}
     }
 

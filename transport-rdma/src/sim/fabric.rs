@@ -7,7 +7,7 @@ use super::options::SimOptions;
 use super::segment::MemberRef;
 use crate::fabric::news::{News, SeenNews};
 use crate::fabric::peers::{PeerSet, Rank};
-use crate::fabric::{Fabric, FabricCounters, PeerFailure, WakeInterest};
+use crate::fabric::{Fabric, FabricCounters, PeerFailure, WakeInterest, WakeReason};
 use crate::memory::Region;
 
 /// A [`Fabric`] over a segment of a [`SimNetwork`]. Nothing that it pushes lands before the
@@ -110,8 +110,19 @@ impl Fabric for SimFabric {
         self.network.state().push_word(self.member, word, value, to);
     }
 
-    fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        self.network.state().wake_members(self.member, data, acks);
+    fn wake(&self, peers: &PeerSet, reason: WakeReason) {
+        let mut state = self.network.state();
+        state.wake_members(self.member, peers, reason);
+    }
+
+    fn shares_memory(&self) -> bool {
+        self.network.state().shares_memory(self.member.segment)
+    }
+
+    fn would_wake(&self, peers: &PeerSet, reason: WakeReason) -> bool {
+        let mut state = self.network.state();
+        state.wake_members(self.member, &PeerSet::EMPTY, reason);
+        state.would_wake(self.member, peers, reason)
     }
 
     fn announce_sleep(&self, interest: WakeInterest) {

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::fabric::WakeReason;
+
 /// A row of a segment as one of its members sees it: where a write lands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RowCopy {
@@ -60,14 +62,6 @@ impl InFlight {
     }
 }
 
-/// The wake-up that a sleeper is owed whose sleep word has not arrived yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum OwedWake {
-    Nothing,
-    Acks,
-    Data,
-}
-
 /// An ordered pair of nodes.
 #[derive(Debug)]
 pub(super) struct SimLink {
@@ -87,7 +81,7 @@ pub(super) struct SimLink {
     /// The receiver's copy of the sender's sleep word.
     pub(super) sleep_word: u64,
     /// The wake-up that the receiver's sleep word did not ask for when `wake` was called.
-    pub(super) owed: OwedWake,
+    pub(super) owed: Option<WakeReason>,
     /// Shared memory: the sender's last operation before it last fenced.
     pub(super) fenced_at: u64,
     /// Nothing lands any more: one of the nodes has crashed.
@@ -109,7 +103,7 @@ impl SimLink {
             batch: VecDeque::new(),
             targets: Vec::new(),
             sleep_word: 0,
-            owed: OwedWake::Nothing,
+            owed: None,
             fenced_at: 0,
             closed: false,
             severed: false,

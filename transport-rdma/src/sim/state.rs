@@ -121,6 +121,15 @@ impl State {
         (0..count).flat_map(move |from| (0..count).map(move |to| (from, to)))
     }
 
+    /// Whether all pairs of members of a segment share memory.
+    pub(super) fn shares_memory(&self, segment: usize) -> bool {
+        let nodes = &self.segments[segment].nodes;
+        let mut pairs = nodes
+            .iter()
+            .flat_map(|from| nodes.iter().map(move |to| (from, to)));
+        pairs.all(|(from, to)| from == to || self.links[*from][*to].shared)
+    }
+
     /// Adds an event to the hash of the run.
     pub(super) fn note(&mut self, event: &[u64]) {
         for &word in event {

@@ -234,7 +234,8 @@ mod tests {
             let mut loudest = None;
             for _ in 0..100 {
                 if rng.chance(0.1) {
-                    let ring = [WakeReason::Acks, WakeReason::Data][rng.below(2)];
+                    let ring =
+                        [WakeReason::Room, WakeReason::Stability, WakeReason::Data][rng.below(3)];
                     loudest = loudest.max(Some(ring));
                     stream.extend(Header::Wake(ring).encode());
                     continue;

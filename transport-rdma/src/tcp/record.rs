@@ -27,7 +27,8 @@ pub(super) const PART_LEN_MAX: usize = 1 << 14;
 
 const WRITE: u16 = u16::from_le_bytes(*b"wr");
 const RING_DATA: u16 = u16::from_le_bytes(*b"rd");
-const RING_ACKS: u16 = u16::from_le_bytes(*b"ra");
+const RING_STABILITY: u16 = u16::from_le_bytes(*b"ra");
+const RING_ROOM: u16 = u16::from_le_bytes(*b"rr");
 const OPEN: u16 = u16::from_le_bytes(*b"op");
 const SHUT: u16 = u16::from_le_bytes(*b"sh");
 const PART: u16 = u16::from_le_bytes(*b"mp");
@@ -79,7 +80,8 @@ impl Header {
         let (at, len, slot, kind) = match self {
             Self::Write { slot, at, len } => (at as u64, len as u32, slot, WRITE),
             Self::Wake(WakeReason::Data) => (0, 0, 0, RING_DATA),
-            Self::Wake(WakeReason::Acks) => (0, 0, 0, RING_ACKS),
+            Self::Wake(WakeReason::Stability) => (0, 0, 0, RING_STABILITY),
+            Self::Wake(WakeReason::Room) => (0, 0, 0, RING_ROOM),
             Self::Open { slot, key } => (key.epoch, key.index, slot, OPEN),
             Self::Shut { slot } => (0, 0, slot, SHUT),
             Self::Part { len, last: false } => (0, len as u32, 0, PART),
@@ -111,7 +113,8 @@ impl Header {
             PART | LAST_PART => return Self::part(slot, at, len, kind == LAST_PART),
             BYE => Self::Bye,
             RING_DATA => Self::Wake(WakeReason::Data),
-            RING_ACKS => Self::Wake(WakeReason::Acks),
+            RING_STABILITY => Self::Wake(WakeReason::Stability),
+            RING_ROOM => Self::Wake(WakeReason::Room),
             _ => return Err(RecordError::Kind(kind)),
         };
         if (at, len) != (0, 0) {
@@ -200,7 +203,7 @@ mod tests {
         check(0, 8, 1, WRITE, E::FabricArea { at: 0 });
         check(248, 16, 1, WRITE, E::FabricArea { at: 248 });
         check(0, 8, 0, RING_DATA, E::Bytes { at: 0, len: 8 });
-        check(8, 0, 0, RING_ACKS, E::Bytes { at: 8, len: 0 });
+        check(8, 0, 0, RING_STABILITY, E::Bytes { at: 8, len: 0 });
         check(8, 0, 1, SHUT, E::Bytes { at: 8, len: 0 });
         check(0, 0, 1, RING_DATA, E::InSlot { slot: 1 });
         check(0, 0, 1, BYE, E::InSlot { slot: 1 });
@@ -219,7 +222,8 @@ mod tests {
                 at: FABRIC_AREA,
                 len: RECORD_LEN_MAX,
             },
-            Header::Wake(WakeReason::Acks),
+            Header::Wake(WakeReason::Room),
+            Header::Wake(WakeReason::Stability),
             Header::Wake(WakeReason::Data),
             Header::Open {
                 slot: 7,

@@ -137,15 +137,10 @@ impl Streams {
 
     /// Sends wake-ups behind the data, and all that was held back for members of this
     /// segment.
-    pub(crate) fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        for (reason, to) in [
-            (WakeReason::Data, *data),
-            (WakeReason::Acks, acks.without(data)),
-        ] {
-            for link in self.links(&to) {
-                let put = link.outgoing.put_wake(reason);
-                self.shared.put(link, put.map(|()| false));
-            }
+    pub(crate) fn wake(&self, peers: &PeerSet, reason: WakeReason) {
+        for link in self.links(peers) {
+            let put = link.outgoing.put_wake(reason);
+            self.shared.put(link, put.map(|()| false));
         }
         self.end_batch();
     }

@@ -56,7 +56,8 @@ impl PeerSleep {
 fn noted(unsent: u8) -> Option<WakeReason> {
     match unsent {
         0 => None,
-        1 => Some(WakeReason::Acks),
+        1 => Some(WakeReason::Room),
+        2 => Some(WakeReason::Stability),
         _ => Some(WakeReason::Data),
     }
 }
@@ -90,8 +91,8 @@ mod tests {
     #[test]
     fn a_process_that_goes_to_sleep_sends_the_doorbell_anyway() {
         let sleeper = PeerSleep::default();
-        sleeper.note(WakeReason::Acks);
-        assert_eq!(sleeper.due(0, true), Some(WakeReason::Acks));
+        sleeper.note(WakeReason::Stability);
+        assert_eq!(sleeper.due(0, true), Some(WakeReason::Stability));
         assert_eq!(sleeper.due(0, true), None);
     }
 
@@ -101,13 +102,13 @@ mod tests {
     fn a_doorbell_that_does_not_wake_does_not_count() {
         let sleeper = PeerSleep::default();
         let word = WakeInterest::Data.sleep_word(1);
-        sleeper.note(WakeReason::Acks);
+        sleeper.note(WakeReason::Stability);
         assert_eq!(sleeper.due(word, false), None, "not wanted");
-        assert_eq!(sleeper.due(word, true), Some(WakeReason::Acks));
+        assert_eq!(sleeper.due(word, true), Some(WakeReason::Stability));
         sleeper.note(WakeReason::Data);
         assert_eq!(sleeper.due(word, false), Some(WakeReason::Data));
-        let both = WakeInterest::DataAndAcks.sleep_word(2);
-        sleeper.note(WakeReason::Acks);
-        assert_eq!(sleeper.due(both, false), Some(WakeReason::Acks));
+        let both = WakeInterest::Room.sleep_word(2);
+        sleeper.note(WakeReason::Stability);
+        assert_eq!(sleeper.due(both, false), Some(WakeReason::Stability));
     }
 }

@@ -398,11 +398,11 @@ impl Poster {
     }
 }
 
+const REASONS: [WakeReason; 3] = [WakeReason::Room, WakeReason::Stability, WakeReason::Data];
+
 /// The wake reason with this number in an immediate value.
 pub(super) fn reason_of(number: u32) -> Option<WakeReason> {
-    [WakeReason::Acks, WakeReason::Data]
-        .into_iter()
-        .find(|&reason| reason as u32 == number)
+    REASONS.into_iter().find(|&reason| reason as u32 == number)
 }
 
 #[cfg(test)]
@@ -411,9 +411,9 @@ mod tests {
 
     #[test]
     fn wake_reasons_have_numbers() {
-        for reason in [WakeReason::Acks, WakeReason::Data] {
+        for reason in REASONS {
             assert_eq!(reason_of(reason as u32), Some(reason));
         }
-        assert_eq!(reason_of(2), None);
+        assert_eq!(reason_of(3), None);
     }
 }

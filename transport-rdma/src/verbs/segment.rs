@@ -151,15 +151,10 @@ impl RdmaSegment {
     }
 
     /// Posts what was held back, and doorbells to members that sleep.
-    pub(crate) fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        for (reason, to) in [
-            (WakeReason::Data, *data),
-            (WakeReason::Acks, acks.without(data)),
-        ] {
-            for link in self.links(&to) {
-                link.sleep.note(reason);
-                self.shared.wake_if_due(link);
-            }
+    pub(crate) fn wake(&self, peers: &PeerSet, reason: WakeReason) {
+        for link in self.links(peers) {
+            link.sleep.note(reason);
+            self.shared.wake_if_due(link);
         }
         self.end_batch();
     }

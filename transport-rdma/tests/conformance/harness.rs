@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_transport::sim::{NodeId, Rng, SegmentId, SimFabric, SimNetwork, SimOptions};
-use spindle_dds_transport::{Fabric, FailureCause, Park, PeerSet, Rank};
+use spindle_dds_transport::{Fabric, FailureCause, Park, PeerSet, Rank, WakeReason};
 
 /// A violation of a clause.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl<'a, F> Actor<'a, F> {
 
 /// Ends a batch, waking no member.
 pub(crate) fn end_batch(fabric: &impl Fabric) {
-    fabric.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
+    fabric.wake(&PeerSet::EMPTY, WakeReason::Data);
 }
 
 /// A group of members over one backend; its fabrics are of a control segment.
@@ -166,8 +166,13 @@ impl Harness for SimGroup {
             if let Some(&at) = rng.pick(&awake) {
                 let Actor { rank, step } = &mut actors[at];
                 let fabric = &self.fabrics[rank.index()];
-                let turn = step(fabric)?;
+                let before = self.network.trace_hash();
+                let mut turn = step(fabric)?;
                 end_batch(fabric);
+                // The fence may have brought what the step did not find.
+                if turn == Turn::Idle && self.network.trace_hash() != before {
+                    turn = Turn::Busy;
+                }
                 if matches!(turn, Turn::Busy | Turn::Done) {
                     last.iter_mut()
                         .filter(|t| **t == Turn::Idle)

@@ -188,7 +188,7 @@ suite! {
         sleeping::no_nudge_is_lost,
         sleeping::no_nudge_under_the_lock_is_lost,
         sleeping::only_sleepers_are_woken,
-        sleeping::acknowledgements_wake_only_members_that_want_them,
+        sleeping::a_sleeper_is_woken_for_what_its_interest_includes,
         sleeping::a_death_wakes_sleepers,
         sleeping::a_member_that_has_fenced_sleeps_until_woken,
         sleeping::no_wake_up_is_lost_after_a_fence,

@@ -5,7 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_transport::shm::DoorbellChoice;
-use spindle_dds_transport::{FABRIC_AREA, Fabric, News, PeerSet, Rank, SeenNews, WakeInterest};
+use spindle_dds_transport::{
+    FABRIC_AREA, Fabric, News, PeerSet, Rank, SeenNews, WakeInterest, WakeReason,
+};
 
 use crate::harness::{Harness, Outcome, Segments, Turn, ensure};
 use crate::segments::open_everywhere;
@@ -49,7 +51,7 @@ pub(crate) fn nothing_is_missed_where_only_news_are_read<H: Segments>(group: &H)
             passed += 1;
             let by = &segments[(passed as usize + rank) % SEGMENTS];
             by.push_word(A, passed, &only(after));
-            by.wake(&only(after), &PeerSet::EMPTY);
+            by.wake(&only(after), WakeReason::Data);
             Ok(Turn::Busy)
         })
     };
@@ -70,7 +72,7 @@ pub(crate) fn what_was_seen_is_no_news_any_more<H: Segments>(group: &H) -> Outco
         let found = group.fabric(1).news(&mut seen);
         ensure!(found == Some(News::default()), "{found:?} of nothing");
         segment[0].push_word(A, value, &only(1));
-        segment[0].wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
+        segment[0].wake(&PeerSet::EMPTY, WakeReason::Data);
         group.settle();
         let found = group.fabric(1).news(&mut seen).unwrap_or_default();
         let bucket = segment[1].news_bucket();
@@ -104,7 +106,7 @@ fn acknowledgements_of_several_threads_are_news() {
         scope.spawn(|| {
             for value in 1..=LAST {
                 writer.push_word(A, value, &only(0));
-                writer.wake(&only(0), &PeerSet::EMPTY);
+                writer.wake(&only(0), WakeReason::Data);
             }
         });
         let mut seen = SeenNews::default();

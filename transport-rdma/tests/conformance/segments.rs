@@ -1,7 +1,7 @@
 //! Additional segments: order over all of them, late openers, fences and failures in one of
 //! them, and the common sleep.
 
-use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, WakeInterest};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, Rank, WakeInterest, WakeReason};
 
 use crate::data::everybody_but;
 use crate::harness::{Actor, Outcome, Segments, Turn, ensure};
@@ -219,7 +219,7 @@ pub(crate) fn no_wake_up_is_lost_when_a_token_changes_segments<H: Segments>(grou
             }
             passed += 1;
             by(passed).push_word(A, passed, &only(after));
-            by(passed).wake(&only(after), &PeerSet::EMPTY);
+            by(passed).wake(&only(after), WakeReason::Data);
             Ok(Turn::Busy)
         })
     };
@@ -233,7 +233,7 @@ pub(crate) fn sleep_is_shared_by_all_segments<H: Segments>(group: &H) -> Outcome
     let woken_by = |fabric: &H::F, value| {
         let before = total_wakes(group);
         fabric.push_word(A, value, &only(1));
-        fabric.wake(&only(1), &PeerSet::EMPTY);
+        fabric.wake(&only(1), WakeReason::Data);
         group.settle();
         total_wakes(group) - before
     };

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, WakeInterest};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, WakeInterest, WakeReason};
 
 use crate::data::everybody_but;
 use crate::harness::{Actor, Harness, Outcome, Sleep, Turn, ensure};
@@ -82,7 +82,7 @@ fn pass_a_token<H: Harness>(group: &H, members: &[usize], rounds: u64) -> Outcom
             }
             passed += 1;
             fabric.push_word(A, passed, &only(after));
-            fabric.wake(&only(after), &PeerSet::EMPTY);
+            fabric.wake(&only(after), WakeReason::Data);
             Ok(Turn::Busy)
         })
     };
@@ -98,7 +98,7 @@ pub(crate) fn no_wake_up_is_lost_in_a_crowd<H: Harness>(group: &H) -> Outcome {
     let member = |rank: usize| {
         let mut sent = 0;
         let mut seen = vec![0; group.fabric(0).members()];
-        sleeper(rank, WakeInterest::DataAndAcks, move |fabric: &H::F| {
+        sleeper(rank, WakeInterest::Room, move |fabric: &H::F| {
             let peers = everybody_but(fabric);
             let mut busy = false;
             for peer in peers.iter() {
@@ -106,7 +106,7 @@ pub(crate) fn no_wake_up_is_lost_in_a_crowd<H: Harness>(group: &H) -> Outcome {
                 if now != seen[peer.index()] {
                     seen[peer.index()] = now;
                     fabric.push_word(ack(peer), now, &only(peer.index()));
-                    fabric.wake(&PeerSet::EMPTY, &only(peer.index()));
+                    fabric.wake(&only(peer.index()), WakeReason::Stability);
                     busy = true;
                 }
             }
@@ -118,7 +118,7 @@ pub(crate) fn no_wake_up_is_lost_in_a_crowd<H: Harness>(group: &H) -> Outcome {
             if sent < last && sent < acked + WINDOW {
                 sent += 1;
                 fabric.push_word(A, sent, &peers);
-                fabric.wake(&peers, &PeerSet::EMPTY);
+                fabric.wake(&peers, WakeReason::Data);
                 busy = true;
             }
             let all = peers.iter().all(|peer| seen[peer.index()] == last);
@@ -191,7 +191,7 @@ pub(crate) fn only_sleepers_are_woken<H: Harness>(group: &H) -> Outcome {
     let to = everybody_but(fabric);
     for value in 1..=3 {
         fabric.push_word(A, value, &to);
-        fabric.wake(&to, &to);
+        fabric.wake(&to, WakeReason::Data);
         fabric.nudge();
         fabric.nudge_under_lock();
         group.settle();
@@ -203,7 +203,7 @@ pub(crate) fn only_sleepers_are_woken<H: Harness>(group: &H) -> Outcome {
     // Where announcements travel, it may be woken for earlier pushes.
     let before = total_wakes(group);
     fabric.push_word(A, 4, &to);
-    fabric.wake(&to, &PeerSet::EMPTY);
+    fabric.wake(&to, WakeReason::Data);
     group.settle();
     let after = total_wakes(group);
     ensure!(
@@ -214,19 +214,19 @@ pub(crate) fn only_sleepers_are_woken<H: Harness>(group: &H) -> Outcome {
     group.fabric(1).announce_awake();
     group.settle();
     fabric.push_word(A, 5, &to);
-    fabric.wake(&to, &PeerSet::EMPTY);
+    fabric.wake(&to, WakeReason::Data);
     group.settle();
     ensure!(total_wakes(group) == after, "woken awake");
     Ok(())
 }
 
-/// Acknowledgements wake members that wait for them; data wakes all.
-pub(crate) fn acknowledgements_wake_only_members_that_want_them<H: Harness>(group: &H) -> Outcome {
-    let (from, none) = (group.fabric(0), PeerSet::EMPTY);
-    let woken_by = |data: &PeerSet, acks: &PeerSet| {
+/// A sleeper is woken for what its interest includes: data wakes all.
+pub(crate) fn a_sleeper_is_woken_for_what_its_interest_includes<H: Harness>(group: &H) -> Outcome {
+    let from = group.fabric(0);
+    let woken_by = |reason| {
         let before = total_wakes(group);
         from.push_word(A, from.row(Rank(0)).load(A) + 1, &only(1));
-        from.wake(data, acks);
+        from.wake(&only(1), reason);
         group.settle();
         total_wakes(group) - before
     };
@@ -234,28 +234,31 @@ pub(crate) fn acknowledgements_wake_only_members_that_want_them<H: Harness>(grou
         group.fabric(1).announce_sleep(want);
         group.settle();
     };
-    let wakes = || {
+    let wakes_up = || {
         group.fabric(1).announce_awake();
         group.settle();
     };
-    sleeps(WakeInterest::Data);
-    ensure!(
-        woken_by(&none, &only(1)) == 0,
-        "woken for acknowledgements without waiting for them"
-    );
-    ensure!(woken_by(&only(1), &none) == 1, "not woken for data");
-    wakes();
-    sleeps(WakeInterest::DataAndAcks);
-    ensure!(
-        woken_by(&none, &only(1)) == 1,
-        "not woken for acknowledgements"
-    );
-    wakes();
-    sleeps(WakeInterest::DataAndAcks);
-    ensure!(
-        woken_by(&only(1), &none) == 1,
-        "a sleeper for both is not woken for data"
-    );
+    let reasons = [WakeReason::Room, WakeReason::Stability, WakeReason::Data];
+    for (interest, woken) in [
+        (WakeInterest::Data, [0, 0, 1]),
+        (WakeInterest::Stability, [0, 1, 1]),
+        (WakeInterest::Room, [1, 1, 1]),
+    ] {
+        for (reason, expected) in reasons.into_iter().zip(woken) {
+            sleeps(interest);
+            let would_wake = from.would_wake(&only(1), reason);
+            ensure!(
+                would_wake == (expected == 1) || would_wake && !from.shares_memory(),
+                "{reason:?} would wake a sleeper for {interest:?}: {would_wake}"
+            );
+            let wakes = woken_by(reason);
+            ensure!(
+                wakes == expected,
+                "{wakes} wake-ups for {reason:?} of a sleeper for {interest:?}"
+            );
+            wakes_up();
+        }
+    }
     Ok(())
 }
 

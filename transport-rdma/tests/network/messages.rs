@@ -7,7 +7,7 @@ use std::time::Duration;
 use spindle_dds_transport::hybrid::HybridError;
 use spindle_dds_transport::{
     FABRIC_AREA, Fabric, MESSAGE_LEN_MAX, Park, PeerSet, Rank, StationError, StationEvent,
-    WakeInterest,
+    WakeInterest, WakeReason,
 };
 
 use super::group::{self, alone, apart, event, loss, network, segment, soon, until};
@@ -101,7 +101,7 @@ fn messages_do_not_wait_for_segments() {
     let early = stations[0].segment(&request(0), soon()).expect("a segment");
     let to: PeerSet = [Rank(1)].into_iter().collect();
     early.push_word(A, 7, &to);
-    early.wake(&to, &PeerSet::EMPTY);
+    early.wake(&to, WakeReason::Data);
     until(|| stations[1].stream_state(1).is_some_and(|link| link.blocked));
     stations[0].send(2, b"make it").expect("sent");
     assert!(matches!(
@@ -113,7 +113,7 @@ fn messages_do_not_wait_for_segments() {
         StationEvent::Message { from: 1, .. }
     ));
     early.push_word(A + 8, 8, &to);
-    early.wake(&to, &PeerSet::EMPTY);
+    early.wake(&to, WakeReason::Data);
     let late = stations[1].segment(&request(1), soon()).expect("a segment");
     until(|| late.row(Rank(0)).load(A + 8) == 8);
     assert_eq!(late.row(Rank(0)).load(A), 7);
@@ -132,7 +132,7 @@ fn long_messages_and_pushes_share_a_stream() {
             stations[0].send(2, &message).expect("sent");
         }
         fabrics[0].push_word(A, value, &to);
-        fabrics[0].wake(&to, &PeerSet::EMPTY);
+        fabrics[0].wake(&to, WakeReason::Data);
     }
     until(|| fabrics[1].row(Rank(0)).load(A) == 100);
     assert!(matches!(

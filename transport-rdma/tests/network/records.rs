@@ -9,7 +9,7 @@ use spindle_dds_transport::hybrid::{HybridSegment, NetworkOptions, Station};
 use spindle_dds_transport::tcp::StreamOptions;
 use spindle_dds_transport::{
     FABRIC_AREA, Fabric, FailureCause, Park, PeerFailure, PeerSet, Rank, SegmentKey,
-    SegmentRequest, WakeInterest,
+    SegmentRequest, WakeInterest, WakeReason,
 };
 
 use super::group::{self, apart, network, segment, soon, until};
@@ -126,7 +126,7 @@ fn an_invalid_record_is_its_senders_failure() {
         let _ = group.peer.read_to_end(&mut Vec::new());
         // Pushing to it has no effect, and does no harm.
         group.fabric.push_word(A, 1, &only(1));
-        group.fabric.wake(&only(1), &PeerSet::EMPTY);
+        group.fabric.wake(&only(1), WakeReason::Data);
     };
     let row = ROW_LEN as u64;
     let with_bytes = |header: Vec<u8>| [header, vec![0xff; 64]].concat();
@@ -201,9 +201,9 @@ fn last_pushes_land_before_a_final_record() {
         let mut group = segment(&stations, ROW_LEN);
         let (station, leaver) = (stations.pop(), group.pop().expect("two"));
         group[0].push(A, 512, &only(1));
-        group[0].wake(&only(1), &PeerSet::EMPTY);
+        group[0].wake(&only(1), WakeReason::Data);
         leaver.push_word(A, value, &only(0));
-        leaver.wake(&only(0), &PeerSet::EMPTY);
+        leaver.wake(&only(0), WakeReason::Data);
         drop((leaver, station));
         let PeerFailure { peer, cause } = failure(&group[0]);
         assert_eq!((peer, group[0].row(Rank(1)).load(A)), (Rank(1), value));
@@ -233,7 +233,7 @@ fn a_peer_that_reads_nothing_fails_at_the_bound() {
         value += 1;
         fabric.push(A, row_len - A, &only(1));
         fabric.push_word(A, value, &only(1));
-        fabric.wake(&only(1), &PeerSet::EMPTY);
+        fabric.wake(&only(1), WakeReason::Data);
     };
     assert!(
         failure.cause.to_string().contains("1000 records wait"),
@@ -262,12 +262,12 @@ fn a_range_that_waits_is_not_queued_again() {
     // More than the kernel buffers.
     for _ in 0..40 {
         fabric.push(A, row_len - A, &only(1));
-        fabric.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
+        fabric.wake(&PeerSet::EMPTY, WakeReason::Data);
     }
     for value in 1..100_000 {
         fabric.store(A, value);
         fabric.push(A, 64, &only(1));
-        fabric.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
+        fabric.wake(&PeerSet::EMPTY, WakeReason::Data);
     }
     assert_eq!(fabric.poll(), None);
     // Finally it reads: the newest value arrives.
@@ -301,7 +301,7 @@ fn a_peer_that_acknowledges_nothing_in_time_has_failed() {
     let row_len = 32 << 20;
     let group = alone(row_len, &options);
     group.fabric.push(A, row_len - A, &only(1));
-    group.fabric.wake(&only(1), &PeerSet::EMPTY);
+    group.fabric.wake(&only(1), WakeReason::Data);
     told(&group.fabric, "broke");
 }
 
@@ -319,7 +319,7 @@ fn long_ranges_arrive_whole_and_wake_a_sleeper() {
         group[1].announce_sleep(WakeInterest::Data);
         group[0].push(A + 8, row_len - A - 8, &to);
         group[0].push_word(A, round, &to);
-        group[0].wake(&to, &PeerSet::EMPTY);
+        group[0].wake(&to, WakeReason::Data);
         assert!(group[1].park(None));
         group[1].announce_awake();
         for fabric in &group[1..] {

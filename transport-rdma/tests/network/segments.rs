@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use spindle_dds_transport::hybrid::{HybridError, HybridSegment, Station};
 use spindle_dds_transport::{
-    FABRIC_AREA, Fabric, FailureCause, PeerSet, Rank, StationError, StationEvent,
+    FABRIC_AREA, Fabric, FailureCause, PeerSet, Rank, StationError, StationEvent, WakeReason,
 };
 
 use super::group::{
@@ -22,7 +22,7 @@ fn exchange(fabrics: &[HybridSegment]) {
         let others = (0..fabrics.len() as u16).map(Rank);
         let to: PeerSet = others.filter(|&rank| rank != me).collect();
         fabric.push_word(A, 100 + u64::from(me.0), &to);
-        fabric.wake(&to, &PeerSet::EMPTY);
+        fabric.wake(&to, WakeReason::Data);
     }
     for fabric in fabrics {
         for of in (0..fabrics.len() as u16).map(Rank) {

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_transport::hybrid::Station;
-use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, StationEvent};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, StationEvent, WakeReason};
 
 use super::group::{DOMAIN, alone, apart, network, segment, soon, until};
 use super::processes::{part, start};
@@ -107,7 +107,7 @@ fn among_unauthenticated_connections() {
                 if now != last {
                     last = now;
                     echo.push_word(A, now, &only(0));
-                    echo.wake(&only(0), &PeerSet::EMPTY);
+                    echo.wake(&only(0), WakeReason::Data);
                 }
                 thread::yield_now();
             }
@@ -138,7 +138,7 @@ fn among_unauthenticated_connections() {
         while !strangers.is_finished() {
             *rounds += 1;
             fabrics[0].push_word(A, *rounds, &only(1));
-            fabrics[0].wake(&only(1), &PeerSet::EMPTY);
+            fabrics[0].wake(&only(1), WakeReason::Data);
             until(|| fabrics[0].row(Rank(1)).load(A) == *rounds);
         }
         let stay = strangers.join().expect("no panic");

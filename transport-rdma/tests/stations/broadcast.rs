@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use spindle_dds_transport::shm::ShmSegment;
-use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, WakeInterest};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, WakeInterest, WakeReason};
 
 use crate::child::Process;
 use crate::directory;
@@ -19,7 +19,7 @@ pub(crate) fn publish(segment: &ShmSegment, samples: u64) -> String {
     let readers: PeerSet = (1..segment.members() as u16).map(Rank).collect();
     for sample in 1..=samples {
         segment.push_word(WORD, sample, &readers);
-        segment.wake(&readers, &PeerSet::EMPTY);
+        segment.wake(&readers, WakeReason::Data);
         let has_seen = |reader: Rank| segment.row(reader).load(WORD) == sample;
         while !readers.iter().all(has_seen) {
             thread::yield_now();

@@ -15,7 +15,7 @@ use spindle_dds_transport::shm::{
     DomainRegistry, DoorbellChoice, EnterOutcome, HostOptions, MemberEntry, SegmentKey,
     SegmentRequest, ShmSegment, Station, StationEvent, ViewDecision,
 };
-use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, WakeInterest};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, WakeInterest, WakeReason};
 
 use crate::broadcast;
 use crate::fork::{Heir, fork};
@@ -484,7 +484,7 @@ fn in_segment(segment: &ShmSegment, what: &str, rest: &[u64]) -> String {
         "push" => {
             let all: PeerSet = (0..segment.members() as u16).map(Rank).collect();
             segment.push_word(WORD, rest[0], &all);
-            segment.wake(&all, &PeerSet::EMPTY);
+            segment.wake(&all, WakeReason::Data);
             "pushed".into()
         }
         "publish" => broadcast::publish(segment, rest[0]),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use spindle_dds_transport::shm::{
     DoorbellChoice, HostOptions, SegmentKey, SegmentRequest, ShmSegment, Station, StationError,
 };
-use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, WakeInterest};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, Park, PeerSet, Rank, WakeInterest, WakeReason};
 
 use crate::child::{Process, ask_all, options};
 use crate::directory;
@@ -280,7 +280,7 @@ fn a_new_peer_wakes_a_sleeper() {
     });
     let to: PeerSet = [Rank(0)].into_iter().collect();
     both[1].push_word(FABRIC_AREA, 1, &to);
-    both[1].wake(&to, &PeerSet::EMPTY);
+    both[1].wake(&to, WakeReason::Data);
     assert!(alone.park(None), "by a peer that it did not know");
     alone.announce_awake();
 }
@@ -315,7 +315,7 @@ fn sleep_changes_to_the_event_descriptor_with_many_peers_and_back() {
             let to: PeerSet = [Rank(to)].into_iter().collect();
             sleeper.announce_sleep(WakeInterest::Data);
             waker.push_word(FABRIC_AREA, value, &to);
-            waker.wake(&to, &PeerSet::EMPTY);
+            waker.wake(&to, WakeReason::Data);
             assert!(sleeper.park(None));
             sleeper.announce_awake();
         }

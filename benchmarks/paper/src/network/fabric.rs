@@ -8,6 +8,7 @@ use super::costs::Measure;
 use super::timed_network::{Posted, TimedNetwork};
 use spindle_dds_transport::{
     FABRIC_AREA, Fabric, FabricCounters, PeerFailure, PeerSet, Rank, Region, WakeInterest,
+    WakeReason,
 };
 
 /// A [`Fabric`] over a segment of a [`TimedNetwork`]: a push takes time of its node, and lands
@@ -167,7 +168,7 @@ impl Fabric for TimedFabric {
     }
 
     /// Pushes are posted by their own calls, and no node sleeps.
-    fn wake(&self, _: &PeerSet, _: &PeerSet) {}
+    fn wake(&self, _: &PeerSet, _: WakeReason) {}
 
     fn announce_sleep(&self, _: WakeInterest) {}
 

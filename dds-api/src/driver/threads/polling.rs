@@ -12,14 +12,14 @@ use spindle_dds_transport::poller_role::RoleHolder;
 use spindle_dds_transport::{Fabric, Park, ParkSlots};
 
 use crate::driver::session::Session;
-use crate::driver::waiting::backoff::{Backoff, BackoffLimits};
+use crate::driver::waiting::backoff::Backoff;
 use crate::driver::waiting::followers::{NEGLECTED_AFTER, UPKEEP_WITHIN, covers};
 
 /// How long the polling thread checks on followers often after one of them had the role.
 const FOLLOWERS_EXPECTED: Duration = Duration::from_secs(1);
 
 /// Steps until the participant leaves or the group stops.
-pub(crate) fn run(session: &Session, limits: BackoffLimits) {
+pub(crate) fn run(session: &Session) {
     // It has just slept; a doorbell has woken it.
     let (mut slept, mut woken) = (false, false);
     // Its last sleep has ended because something was due, and nothing has come since.
@@ -48,7 +48,7 @@ pub(crate) fn run(session: &Session, limits: BackoffLimits) {
         let followers = session.followers();
         let is_taken = followers.has_waiting() || followers.empty_reads.take_role_request();
         // Where a heartbeat was all that was due, there is nothing to wait for.
-        if is_taken || is_quiet || !backoff.again(limits) {
+        if is_taken || is_quiet || !backoff.again(session.backoff_limits()) {
             woken = sleep(session, &mut sleeping, outcome);
             is_quiet = sleeping.has_parked && !woken;
             (backoff, slept) = (Backoff::default(), true);

@@ -71,9 +71,8 @@ impl Threads {
         let data_waiter: Weak<dyn DataWaiter> =
             Arc::downgrade(&(session.clone() as Arc<dyn DataWaiter>));
         session.notifier().set_data_waiter(data_waiter);
-        let limits = session.followers().backoff_limits();
         let threads = self.run([
-            Box::new(move || polling::run(&polling, limits)),
+            Box::new(move || polling::run(&polling)),
             Box::new(move || control.run(&controlling)),
             Box::new(move || dispatcher.run(&dispatching)),
             Box::new(move || stream_waker.run(&waking)),

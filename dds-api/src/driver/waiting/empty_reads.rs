@@ -22,6 +22,8 @@ pub(crate) struct EmptyReads {
     close: AtomicU32,
     /// How many since a thread has waited for data.
     unbroken: AtomicU32,
+    /// How many of the next reads follow upon a wait for data.
+    after_wait: AtomicU32,
     /// How many in a row found messages waiting for other readers.
     held_up: AtomicU32,
     /// When the lease was renewed last, in ns of the engine's time.
@@ -53,6 +55,17 @@ impl EmptyReads {
     /// A thread waits for data, and is woken for it.
     pub(crate) fn note_waiting_thread(&self) {
         self.unbroken.store(0, Ordering::Relaxed);
+        self.after_wait.store(CLOSE_READS, Ordering::Relaxed);
+    }
+
+    /// One more. Whether it is one of the first `CLOSE_READS` after a thread has waited for data:
+    /// that thread has stepped until there was nothing left to do.
+    pub(crate) fn follows_wait(&self) -> bool {
+        let left = self.after_wait.load(Ordering::Relaxed);
+        if left > 0 {
+            self.after_wait.store(left - 1, Ordering::Relaxed);
+        }
+        left > 0
     }
 
     /// Whether no thread has waited for data since `CLOSE_READS` reads.
@@ -63,7 +76,7 @@ impl EmptyReads {
     /// True if the last reads found only messages that are not stable yet: other readers may have
     /// no processor.
     fn is_held_up(&self, found: Option<StepOutcome>) -> bool {
-        let waits = |it: StepOutcome| !it.progress && it.want == WakeInterest::DataAndAcks;
+        let waits = |it: StepOutcome| !it.progress && it.want != WakeInterest::Data;
         let held_up = match found.is_some_and(waits) {
             true => self.held_up.load(Ordering::Relaxed).saturating_add(1),
             false => 0,
@@ -135,6 +148,17 @@ mod tests {
         assert!(!empty_reads.no_thread_waits());
     }
 
+    #[test]
+    fn the_first_reads_after_a_wait_follow_upon_it() {
+        let empty_reads = EmptyReads::default();
+        assert!(!empty_reads.follows_wait(), "no thread has waited");
+        for _ in 0..2 {
+            empty_reads.note_waiting_thread();
+            (0..CLOSE_READS).for_each(|_| assert!(empty_reads.follows_wait()));
+            assert!(!empty_reads.follows_wait());
+        }
+    }
+
     fn found(progress: bool, want: WakeInterest) -> StepOutcome {
         StepOutcome {
             progress,
@@ -164,9 +188,9 @@ mod tests {
     #[test]
     fn a_thread_yields_after_some_reads_that_wait_for_other_readers() {
         let empty_reads = EmptyReads::default();
-        let waiting = Some(found(false, WakeInterest::DataAndAcks));
+        let waiting = Some(found(false, WakeInterest::Stability));
         for other in [
-            Some(found(true, WakeInterest::DataAndAcks)),
+            Some(found(true, WakeInterest::Stability)),
             Some(found(false, WakeInterest::Data)),
             None,
         ] {

@@ -133,7 +133,7 @@ impl Followers {
 
 /// Whether a sleeper that announced `announced` is woken for what is `wanted`.
 pub(crate) fn covers(announced: WakeInterest, wanted: WakeInterest) -> bool {
-    announced == WakeInterest::DataAndAcks || wanted == WakeInterest::Data
+    announced >= wanted
 }
 
 #[cfg(test)]

@@ -4,6 +4,12 @@
 //! thread that polls does not wait for the polling thread, which would have to be woken for each
 //! sample, or would spin beside it.
 //!
+//! A thread that waits for data has stepped until there was nothing left to do, and mostly reads
+//! several readers then, of which some have nothing. These reads do not step, as long as what comes
+//! wakes the polling thread or a follower: each would cost a full step in vain. (With ten processes
+//! and five topics, four of five steps were such.) A thread that goes on reading without finding
+//! anything polls, and its reads step.
+//!
 //! Any thread may step at any time. A push after the polling thread's last step wakes that thread
 //! if it sleeps: nothing is lost, but the wake-up is useless. So a thread that polls takes the
 //! poller role (see [`poller_role`](spindle_dds_transport::poller_role)) as a thread that waits
@@ -53,6 +59,10 @@ impl Session {
             return false;
         }
         let (followers, now) = (self.followers(), self.now());
+        let wakes_a_thread = !followers.role.is_with_poller() && !followers.role.is_leased();
+        if wakes_a_thread && followers.empty_reads.follows_wait() {
+            return false;
+        }
         let close = self.polls_within() / CLOSE_PART;
         let polls = followers.empty_reads.count(now, close);
         // A full step: a thread that does not read again receives all that has arrived.

@@ -88,9 +88,7 @@ impl Session {
     fn wait_until_woken(&self, signal: &Signal, deadline: Option<Instant>) -> bool {
         let mut backoff = Backoff::default();
         let is_early = || deadline.is_none_or(|deadline| Instant::now() < deadline);
-        while !signal.is_raised() && is_early() && backoff.again(self.followers().backoff_limits())
-        {
-        }
+        while !signal.is_raised() && is_early() && backoff.again(self.backoff_limits()) {}
         signal.wait(deadline)
     }
 
@@ -104,7 +102,7 @@ impl Session {
         let mut backoff = Backoff::default();
         let begun = loop {
             let followed = self.try_follow(signal, deadline);
-            if followed.is_some() || !backoff.again(self.followers().backoff_limits()) {
+            if followed.is_some() || !backoff.again(self.backoff_limits()) {
                 break followed;
             }
         };
@@ -147,7 +145,7 @@ impl Session {
         let (mut backoff, mut slept) = (Backoff::default(), false);
         // It has just slept; a doorbell has woken it.
         let (mut woke, mut woken) = (false, false);
-        let mut want = WakeInterest::DataAndAcks;
+        let mut want = WakeInterest::Room;
         let followed = loop {
             let outcome = self.step_repeatedly(mem::take(&mut woke));
             if mem::take(&mut woken) && !signal.is_raised() {
@@ -169,7 +167,7 @@ impl Session {
                 Some(outcome) if outcome.progress => backoff = Backoff::default(),
                 Some(outcome) => {
                     self.note_due(outcome.due);
-                    if backoff.again(self.followers().backoff_limits()) {
+                    if backoff.again(self.backoff_limits()) {
                         continue;
                     }
                     backoff = Backoff::default();
@@ -185,7 +183,7 @@ impl Session {
                 }
             }
         };
-        // With `DataAndAcks` a writer of this participant may wait for acknowledgements.
+        // Otherwise a writer or a message of this participant may wait for others.
         let leaves_nothing = !slept && want == WakeInterest::Data;
         match followed {
             Followed::Raised if leaves_nothing && self.followers().trusts() => {

@@ -95,6 +95,8 @@ impl RowForger {
             Landmark::Digests => among(rng, &[0, 1, 1 << 40, u64::MAX, random]),
             // It falls, or is ahead of the data, by a little or beyond everything.
             Landmark::Guard => among(rng, &[0, 1, 9, 30, 500, 1 << 47, u64::MAX, random]),
+            // It falls, or comes before a message that is held.
+            Landmark::Restart => among(rng, &[0, 1, 9, 30, 500, 1 << 47, u64::MAX, random]),
             // Offsets past the ring, lengths that overflow, unknown kinds.
             Landmark::Headers => among(rng, &[0, u64::MAX, 0xffff_ffff, 0xffff_fff0 << 32, random]),
             Landmark::Payload | Landmark::Heartbeat => random,

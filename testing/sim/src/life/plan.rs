@@ -2,7 +2,9 @@
 
 use spindle_dds_core::limits::{REQUEST_LEN_MAX, SUBGROUPS_MAX};
 use spindle_dds_core::membership::{Endpoint, MemberId, RequestId};
-use spindle_dds_core::{Bounds, DeliveryClass, EngineConfig, RingSpec, SubgroupId, TopicKey};
+use spindle_dds_core::{
+    Bounds, DeliveryClass, EngineConfig, RingSpec, RingStretch, SubgroupId, TopicKey,
+};
 use spindle_dds_transport::sim::{Rng, SimOptions};
 
 use super::member::Blunder;
@@ -249,6 +251,7 @@ impl LifePlan {
             // Many slow preparations would be made one after the other.
             plan.lacking_always = 0.0;
         }
+        plan.config.ring_stretch = draw_ring_stretch(&mut more);
         plan
     }
 
@@ -338,6 +341,12 @@ impl LifePlan {
             info: vec![7; rng.below(30)],
         }
     }
+}
+
+/// Rings of lives hold little: in most lives, an empty ring is restarted after a few messages.
+fn draw_ring_stretch(rng: &mut Rng) -> RingStretch {
+    let (messages, bytes) = [(1, 16), (2, 1 << 10), (5, 64), (64, 64 << 10)][rng.below(4)];
+    RingStretch { messages, bytes }
 }
 
 /// Rings of lives hold little: most bounds are such that something is left behind them.

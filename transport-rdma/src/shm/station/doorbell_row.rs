@@ -27,7 +27,7 @@ use rustix::thread::futex::{self, Wait, WaitFlags, WaitPtr};
 
 use crate::fabric::news::NEWS_LOG;
 use crate::fabric::peers::PEERS_MAX;
-use crate::fabric::{Sleeper, WakeInterest};
+use crate::fabric::{Sleeper, WakeInterest, WakeReason};
 use crate::memory::Region;
 use crate::sleep::{Fenced, broadcast};
 
@@ -204,16 +204,19 @@ impl WakeTarget {
         WakeInterest::of_sleep_word(fenced.epoch(self.row.word(SLEEP_WORD))).is_some()
     }
 
-    /// Promises the peer a wake-up if it sleeps with an interest that `includes` accepts, and
+    /// Promises the peer a wake-up if it sleeps with an interest that includes this reason, and
     /// has been promised none in this epoch: see [`broadcast`].
-    pub(super) fn promise(
-        &self,
-        fenced: &Fenced,
-        includes: impl Fn(WakeInterest) -> bool,
-    ) -> Option<SleepMode> {
+    pub(super) fn promise(&self, fenced: &Fenced, reason: WakeReason) -> Option<SleepMode> {
         let word = fenced.epoch(self.row.word(SLEEP_WORD));
-        let wanted = WakeInterest::of_sleep_word(word).is_some_and(includes);
+        let wanted = WakeInterest::of_sleep_word(word).is_some_and(|it| it.includes(reason));
         (wanted && broadcast::promise(word, &self.woken_at)).then(|| self.mode(word))
+    }
+
+    /// Whether [`promise`](Self::promise) would promise the peer a wake-up.
+    pub(super) fn would_be_promised(&self, fenced: &Fenced, reason: WakeReason) -> bool {
+        let word = fenced.epoch(self.row.word(SLEEP_WORD));
+        let wanted = WakeInterest::of_sleep_word(word).is_some_and(|it| it.includes(reason));
+        wanted && self.woken_at.load(Ordering::Relaxed) != word
     }
 
     /// How the peer sleeps that has announced this word.

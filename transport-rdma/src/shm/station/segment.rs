@@ -13,6 +13,7 @@ use crate::fabric::news::{News, SeenNews};
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{
     Fabric, FabricCounters, MessagePush, Park, ParkSlots, PeerFailure, Sleeper, WakeInterest,
+    WakeReason,
 };
 use crate::fork::OwnerProcess;
 use crate::memory::Region;
@@ -127,36 +128,44 @@ impl ShmSegment {
         }
     }
 
-    /// Wakes the peers that sleep for this: data, or acknowledgements, for which some do not
-    /// wait. First all are found, so that several can be woken by one system call.
+    /// Wakes the peers whose interest includes this reason. First all are found, so that
+    /// several can be woken by one system call.
     #[cold]
-    fn wake_sleepers(&self, data: &PeerSet, acks: &PeerSet, fenced: &Fenced) {
+    fn wake_sleepers(&self, peers: &PeerSet, reason: WakeReason, fenced: &Fenced) {
         // `None` for myself and for absent members.
         let target = |peer: Rank| self.wake_targets.get(peer.index())?.as_deref();
         let mut promised = PromisedWakes::default();
-        for peer in data.union(acks).iter() {
-            let wanted = |interest| interest == WakeInterest::DataAndAcks || data.contains(peer);
-            if let Some(mode) = target(peer).and_then(|it| it.promise(fenced, wanted)) {
+        for peer in peers.iter() {
+            if let Some(mode) = target(peer).and_then(|it| it.promise(fenced, reason)) {
                 promised.add(peer, mode);
             }
         }
         self.shared.sleep.wake_promised(&promised, fenced, target);
     }
 
+    /// Says that there is news, and fences.
+    #[inline]
+    fn fence_for_wake(&self) -> Fenced {
+        match self.news_bucket {
+            Some(bucket) => self.shared.sleep.news.raise_before_wake(bucket),
+            None => sleep::fence_before_wake(),
+        }
+    }
+
     /// Wakes the peers that sleep, if there are any.
     #[inline]
-    fn wake_fenced(&self, data: &PeerSet, acks: &PeerSet, fenced: &Fenced) {
-        // Only words of the sets that can have a member are read.
+    fn wake_fenced(&self, peers: &PeerSet, reason: WakeReason, fenced: &Fenced) {
+        // Only words of the set that can have a member are read.
         for (at, wake_targets) in self.wake_targets.chunks(64).enumerate() {
-            let mut peers = data.word(at) | acks.word(at);
-            while peers != 0 {
-                let bit = peers.trailing_zeros();
-                peers &= peers - 1;
+            let mut left = peers.word(at);
+            while left != 0 {
+                let bit = left.trailing_zeros();
+                left &= left - 1;
                 // `None` for myself and for absent members.
                 if let Some(Some(wake_target)) = wake_targets.get(bit as usize)
                     && wake_target.sleeps(fenced)
                 {
-                    return self.wake_sleepers(data, acks, fenced);
+                    return self.wake_sleepers(peers, reason, fenced);
                 }
             }
         }
@@ -242,12 +251,19 @@ impl Fabric for ShmSegment {
     }
 
     #[inline]
-    fn wake(&self, data: &PeerSet, acks: &PeerSet) {
-        let fenced = match self.news_bucket {
-            Some(bucket) => self.shared.sleep.news.raise_before_wake(bucket),
-            None => sleep::fence_before_wake(),
-        };
-        self.wake_fenced(data, acks, &fenced);
+    fn wake(&self, peers: &PeerSet, reason: WakeReason) {
+        self.wake_fenced(peers, reason, &self.fence_for_wake());
+    }
+
+    fn shares_memory(&self) -> bool {
+        true
+    }
+
+    fn would_wake(&self, peers: &PeerSet, reason: WakeReason) -> bool {
+        let fenced = self.fence_for_wake();
+        let target = |peer: Rank| self.wake_targets.get(peer.index())?.as_deref();
+        let mut targets = peers.iter().filter_map(target);
+        targets.any(|it| it.would_be_promised(&fenced, reason))
     }
 
     fn announce_sleep(&self, interest: WakeInterest) {
@@ -273,12 +289,12 @@ impl Fabric for ShmSegment {
         // Peers see the store at once; my engine need not push it.
         self.store(word, value);
         if to == self.me {
-            let wants_acks = |interest| interest == WakeInterest::DataAndAcks;
-            self.shared.sleep.wake_myself_if(wants_acks);
+            let waits_for_room = |interest: WakeInterest| interest.includes(WakeReason::Room);
+            self.shared.sleep.wake_myself_if(waits_for_room);
         } else {
             // Not `wake`: the engine's thread may raise its own news at the same time.
             let fenced = self.shared.sleep.news.raise_acknowledged_before_wake();
-            self.wake_fenced(&PeerSet::EMPTY, &[to].into_iter().collect(), &fenced);
+            self.wake_fenced(&[to].into_iter().collect(), WakeReason::Room, &fenced);
         }
     }
 

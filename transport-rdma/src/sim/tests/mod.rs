@@ -4,7 +4,7 @@ mod segments;
 
 use super::{NodeId, Rng, SimFabric, SimNetwork, SimOptions};
 use crate::fabric::peers::{PeerSet, Rank};
-use crate::fabric::{FABRIC_AREA, Fabric, FailureCause, WakeInterest};
+use crate::fabric::{FABRIC_AREA, Fabric, FailureCause, WakeInterest, WakeReason};
 
 const A: Rank = Rank(0);
 const B: Rank = Rank(1);
@@ -43,7 +43,7 @@ fn run(seed: u64) -> u64 {
             0 => fabric.store(at, value),
             1 => fabric.push(at, 64, &peers),
             2 => fabric.push_word(at, value, &peers),
-            3 => fabric.wake(&peers, &PeerSet::EMPTY),
+            3 => fabric.wake(&peers, WakeReason::Data),
             _ => fabric.announce_sleep(WakeInterest::Data),
         }
         while rng.chance(0.7) && network.step() {}

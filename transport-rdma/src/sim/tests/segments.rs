@@ -3,7 +3,7 @@
 use super::super::{NodeId, Rng, SegmentId, SimFabric, SimNetwork, SimOptions};
 use super::{A, AT, B, NODES, group, options, to};
 use crate::fabric::peers::{PeerSet, Rank};
-use crate::fabric::{Fabric, FailureCause, WakeInterest};
+use crate::fabric::{Fabric, FailureCause, WakeInterest, WakeReason};
 
 const LEN: usize = 512;
 
@@ -60,7 +60,7 @@ fn run(seed: u64) -> u64 {
                 let peers = (0..fabric.members() as u16).map(Rank).collect();
                 match what {
                     7 => fabric.push(AT, 128, &peers),
-                    8 => fabric.wake(&peers, &PeerSet::EMPTY),
+                    8 => fabric.wake(&peers, WakeReason::Data),
                     9 => fabric.announce_sleep(WakeInterest::Data),
                     10 => fabric.fence(Rank(rng.below(fabric.members()) as u16)),
                     _ => fabric.push_word(AT + 8 * rng.below(8), value, &peers),
@@ -168,7 +168,7 @@ fn a_closed_segment_takes_nothing() {
     b.push_word(AT, 4, &to(&[A]));
     reader.announce_sleep(WakeInterest::Data);
     network.settle();
-    sender.wake(&to(&[B]), &PeerSet::EMPTY);
+    sender.wake(&to(&[B]), WakeReason::Data);
     network.settle();
     assert!(network.take_wakeup(NODES[1]));
 }
@@ -193,7 +193,7 @@ fn a_new_node_learns_which_nodes_sleep_and_which_crashed() {
         assert_eq!(polled(&third), ended);
         network.take_wakeup(NODES[1]);
         first.push_word(AT, 1, &to(&[Rank(2)]));
-        first.wake(&to(&[Rank(2)]), &PeerSet::EMPTY);
+        first.wake(&to(&[Rank(2)]), WakeReason::Data);
         network.settle();
         assert!(network.take_wakeup(NODES[1]));
         assert_eq!(third.row(A).load(AT), 1);
@@ -234,12 +234,12 @@ fn wake_ends_the_batch_of_each_pair_of_its_segment() {
     near.push_word(AT, 2, &to(&[B]));
     network.settle();
     assert_eq!((b.row(A).load(AT), far.row(A).load(AT)), (0, 0));
-    near.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
+    near.wake(&PeerSet::EMPTY, WakeReason::Data);
     while far.row(A).load(AT) == 0 {
         assert!(network.step());
     }
     assert_eq!((b.row(A).load(AT), c.row(A).load(AT)), (1, 0));
-    a.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
+    a.wake(&PeerSet::EMPTY, WakeReason::Data);
     network.settle();
     assert_eq!(c.row(A).load(AT), 1);
 }

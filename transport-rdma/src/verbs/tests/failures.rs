@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use super::harness::{AT, Firewall, Netem, Station, connect, key, pair, wait_until};
+use crate::fabric::WakeReason;
 use crate::fabric::peers::PeerSet;
 use crate::verbs::control_message::ControlMessage;
 
@@ -88,7 +89,7 @@ fn a_send_queue_is_never_overrun() {
     let cut = Firewall::between(1, 2);
     for value in 0..WORDS {
         mine.push_word(AT + 8 + 8 * value, value as u64 + 1);
-        mine.segment.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
+        mine.segment.wake(&PeerSet::EMPTY, WakeReason::Data);
     }
     let link = a.core.shared().link(b.id).expect("a peer");
     let posted = link.outgoing.poster().as_ref().map(|it| it.posted());

@@ -167,7 +167,7 @@ impl Half {
     }
 
     pub(super) fn wake_peer(&self) {
-        self.segment.wake(&self.to, &PeerSet::EMPTY);
+        self.segment.wake(&self.to, WakeReason::Data);
     }
 
     /// Pushes a word, and wakes the peer.

@@ -4,6 +4,7 @@ use core::time::Duration;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::harness::{AT, key, pair, wait_until};
+use crate::fabric::WakeReason;
 use crate::fabric::peers::PeerSet;
 
 /// A guard vouches for earlier pushes: a long range that the device fetches, a short one that
@@ -44,7 +45,7 @@ fn guards_vouch_for_what_was_pushed_before() {
             mine.push_word(word, value);
             mine.segment.push(short.start, short.len(), &mine.to);
             mine.push_word(guard, value);
-            mine.segment.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
+            mine.segment.wake(&PeerSet::EMPTY, WakeReason::Data);
             // Behind the first one there is nothing to post it with.
             if value == 1 {
                 wait_until("the first is complete", || a.core.is_still(b.id));
@@ -132,7 +133,7 @@ fn an_idle_pair_posts_nothing() {
     for _ in 0..1000 {
         a.core.poll();
         b.core.poll();
-        mine.segment.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
+        mine.segment.wake(&PeerSet::EMPTY, WakeReason::Data);
     }
     std::thread::sleep(Duration::from_millis(100));
     let after = posted();
@@ -168,7 +169,7 @@ fn batches_are_few_work_requests() {
         mine.push_word(AT, guard);
         // Acknowledgements of the same step belong to no batch.
         mine.segment.push(ACKS, 64, &mine.to);
-        mine.segment.wake(&PeerSet::EMPTY, &PeerSet::EMPTY);
+        mine.segment.wake(&PeerSet::EMPTY, WakeReason::Data);
         theirs.hear(AT, guard);
         wait_until("all is complete", || a.core.is_still(b.id));
         let after = counters();

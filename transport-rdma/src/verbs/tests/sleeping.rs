@@ -3,8 +3,7 @@
 use core::time::Duration;
 
 use super::harness::{AT, Netem, key, pair, wait_until};
-use crate::fabric::WakeInterest;
-use crate::fabric::peers::PeerSet;
+use crate::fabric::{WakeInterest, WakeReason};
 
 /// Both sleep between all words. A wait that takes too long means a lost wake-up.
 #[test]
@@ -79,10 +78,10 @@ fn acknowledgements_wake_only_members_that_want_them() {
     std::thread::scope(|scope| {
         let sleeper = scope.spawn(|| {
             let look = || theirs.copy.load(AT) == 1;
-            b.sleeper.sleep(&b.core, WakeInterest::DataAndAcks, look)
+            b.sleeper.sleep(&b.core, WakeInterest::Room, look)
         });
         mine.push_word(AT, 1);
-        mine.segment.wake(&PeerSet::EMPTY, &mine.to);
+        mine.segment.wake(&mine.to, WakeReason::Stability);
         while !sleeper.is_finished() {
             a.core.poll();
             std::thread::yield_now();

@@ -26,8 +26,6 @@ impl Blunder {
         announced: WakeInterest,
         wanted: WakeInterest,
     ) -> bool {
-        announced == wanted
-            || announced == WakeInterest::DataAndAcks
-            || blunder == Some(Self::WantsTooLittle)
+        announced >= wanted || blunder == Some(Self::WantsTooLittle)
     }
 }

@@ -29,7 +29,7 @@ fn wake(waker: &SleepState, targets: &[&WakeTarget]) -> u64 {
     let fenced = sleep::fence_before_wake();
     let mut promised = PromisedWakes::default();
     for (rank, target) in (0..).map(Rank).zip(targets) {
-        if let Some(mode) = target.promise(&fenced, |_| true) {
+        if let Some(mode) = target.promise(&fenced, WakeReason::Data) {
             promised.add(rank, mode);
         }
     }
