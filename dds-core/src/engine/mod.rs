@@ -44,7 +44,7 @@ use crate::subgroup::handle::{STOPPED, SubgroupHandle};
 use crate::subgroup::outgoing::WriterSeqs;
 use crate::subgroup::pushes::Pushes;
 use crate::subgroup::{Context, MemberFault, Position, Progress, SubgroupState};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, fence};
 
 /// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +92,8 @@ pub(crate) struct State<F, S> {
     pushes: Pushes,
     /// Counts of each writer, across epochs.
     pub(crate) seqs: WriterSeqs,
+    /// Room came to a ring between two steps.
+    room_came: bool,
     /// Once true, no step changes or delivers anything.
     is_closed: bool,
     /// Why it is closed, until that is told.
@@ -115,6 +117,7 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
             pushes: Pushes::new(participant.shared.clone()),
             seqs: WriterSeqs::default(),
             config,
+            room_came: false,
             is_closed: false,
             closed_for: None,
             stopped: false,
@@ -205,6 +208,27 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
         Ok(index)
     }
 
+    /// Frees what all members have released of this member's rings in a subgroup, and restarts those
+    /// that are empty then. A thread that claims one message after the other does so now and then: by the time
+    /// an engine steps, the next message is in the ring already. Does nothing if another thread is
+    /// stepping.
+    #[cold]
+    pub fn reclaim(&self, subgroup: &Arc<SubgroupHandle<F>>) {
+        let Some(mut state) = self.try_state() else {
+            return;
+        };
+        if state.reclaim(&self.participant, subgroup) {
+            // Either a thread that waits for room finds it, or it is seen here: it counts itself as
+            // waiting, and tries then.
+            fence(Ordering::SeqCst);
+            let waiters = &self.participant.shared.ack_waiters;
+            if waiters.load(Ordering::Relaxed) != 0 {
+                drop(state);
+                self.participant.own.nudge();
+            }
+        }
+    }
+
     /// Runs `f` on the sink between two steps. Returns `None` if another thread is stepping.
     pub fn with_sink<R>(&self, f: impl FnOnce(&mut S) -> R) -> Option<R> {
         self.try_state().map(|mut state| f(&mut state.sink))
@@ -243,6 +267,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
             let (changed, when) = self.step_views(participant, now, may_skip);
             progress.any |= changed;
             due = when;
+            progress.room |= std::mem::take(&mut self.room_came);
         } else if !self.stopped {
             self.tell_stop();
             progress.any = true;
@@ -333,6 +358,20 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         let index = subgroup.send_claim(claim, (used, meta), &mut context)?;
         let wants_acks = subgroup.wants_acks_of_class(claim.class(), &*context.sink);
         Ok((index, want(participant, wants_acks)))
+    }
+
+    /// Frees what all members have released of this member's rings in a subgroup. Returns whether
+    /// room came, which the next step tells.
+    fn reclaim(&mut self, participant: &Participant<F>, subgroup: &Arc<SubgroupHandle<F>>) -> bool {
+        let Some(at) = self.find(subgroup).filter(|_| !self.is_closed) else {
+            return false;
+        };
+        let (subgroups, mut context) = self.split();
+        match subgroups[at].reclaim_early(subgroup, &mut context) {
+            Ok(room) => self.room_came |= room,
+            Err(trouble) => self.suspect_member(participant, at, trouble),
+        }
+        self.room_came
     }
 
     pub(crate) fn sink(&mut self) -> &mut S {

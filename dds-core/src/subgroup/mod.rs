@@ -349,6 +349,24 @@ impl<F: Fabric> SubgroupState<F> {
         self.compare_digests(handle)
     }
 
+    /// Frees room that all members have released, for a thread that claims. Returns whether any came.
+    pub(crate) fn reclaim_early<S>(
+        &mut self,
+        handle: &SubgroupHandle<F>,
+        context: &mut Context<'_, S>,
+    ) -> Result<bool, MemberFault> {
+        if self.phase != Phase::Open {
+            return Ok(false);
+        }
+        context.pushes.address(&self.others, self.peers);
+        let reclaimed = self.reclaim(handle, context);
+        context.pushes.flush(&handle.fabric);
+        if let Ok(true) = reclaimed {
+            handle.has_changed();
+        }
+        reclaimed
+    }
+
     /// Does what a committing thread needs: publishes the committed messages. Own receipt and
     /// delivery wait for the next step.
     pub(crate) fn publish<S>(&mut self, handle: &SubgroupHandle<F>, context: &mut Context<'_, S>) {

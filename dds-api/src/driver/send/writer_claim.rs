@@ -29,6 +29,9 @@ impl WriterClaim {
     /// Claims again in the same epoch.
     #[inline]
     pub(super) fn renew(&mut self, len: u32) -> Result<(), ClaimError> {
+        if self.claim.is_reclaim_due() {
+            self.session.engine().reclaim(self.claim.subgroup());
+        }
         self.claim.renew(len)
     }
 

@@ -22,15 +22,31 @@ use crate::limits::GRANULE;
 use crate::subgroup::send_ring::Published;
 use crate::sync::Ordering;
 
+/// Of the claims in a ring of which a stretch is used, one in this many looks whether the ring can be
+/// restarted. A power of two.
+const TICKETS_PER_LOOK: u32 = 16;
+
 impl SendRing {
     /// Whether the ring is empty, and at least `stretch` of it was used since its start.
     #[inline]
     pub(crate) fn should_restart(&self, stretch: &RingStretch) -> bool {
-        self.is_empty() && {
-            let (at, ticket) = unpack(self.tail.load(Ordering::Relaxed));
-            let bytes = u64::from(at & (self.granules - 1)) * GRANULE as u64;
-            ticket & (self.extents.len() as u32 - 1) >= stretch.messages || bytes >= stretch.bytes
-        }
+        self.is_empty() && self.is_used(self.tail.load(Ordering::Relaxed), stretch)
+    }
+
+    /// Whether at least `stretch` of the ring is used at the head. Asked for one ticket in
+    /// [`TICKETS_PER_LOOK`], by a thread that claims.
+    #[inline]
+    pub(crate) fn is_worth_a_look(&self, stretch: &RingStretch) -> bool {
+        let head = self.head.load(Ordering::Relaxed);
+        unpack(head).1 & (TICKETS_PER_LOOK - 1) == 0 && self.is_used(head, stretch)
+    }
+
+    /// Whether at least `stretch` of the ring lies between its start and this end of an extent.
+    #[inline]
+    fn is_used(&self, end: u64, stretch: &RingStretch) -> bool {
+        let (at, ticket) = unpack(end);
+        let bytes = u64::from(at & (self.granules - 1)) * GRANULE as u64;
+        ticket & (self.extents.len() as u32 - 1) >= stretch.messages || bytes >= stretch.bytes
     }
 
     /// Where the extents go on after a restart at `from`.

@@ -117,6 +117,11 @@ impl Member {
             return;
         }
         let len = self.len(subgroup, class, plan);
+        if let Some(handle) = self.engine.handle().subgroup(subgroup)
+            && self.rng.chance(0.2)
+        {
+            self.engine.reclaim(&handle);
+        }
         match self.claim(subgroup, class, len) {
             Some(Ok(claim)) => {
                 self.waiting = None;
