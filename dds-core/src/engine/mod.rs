@@ -209,9 +209,9 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     }
 
     /// Frees what all members have released of this member's rings in a subgroup, and restarts those
-    /// that are empty then. A thread that claims one message after the other does so now and then: by the time
-    /// an engine steps, the next message is in the ring already. Does nothing if another thread is
-    /// stepping.
+    /// that are empty then. A thread that claims one message after the other does so now and then: by
+    /// the time the engine steps, the next message is in the ring already. Does nothing if another
+    /// thread is stepping.
     #[cold]
     pub fn reclaim(&self, subgroup: &Arc<SubgroupHandle<F>>) {
         let Some(mut state) = self.try_state() else {
