@@ -40,6 +40,7 @@ impl<F: Fabric> SubgroupState<F> {
             }
             from = at + 1;
         }
+        handle.fabric.looked(self.watch.guards.len());
         if any {
             bump(&handle.shared.counters.received, taken);
             handle.shared.counters.receive_batches.record(taken);
@@ -352,6 +353,7 @@ impl<F: Fabric> SubgroupState<F> {
             self.watch.acks[at].value = noted;
             from = at + 1;
         }
+        handle.fabric.looked(self.watch.acks.len());
         if self.received_num <= self.stable {
             return Ok(false);
         }

@@ -108,6 +108,11 @@ pub trait Fabric: Send + Sync + 'static {
     /// for the others. Panics if the rank is not in the segment.
     fn row(&self, of: Rank) -> &Region;
 
+    /// So many words of others' rows were read without [`row`](Self::row), by
+    /// [`RowWord`](crate::RowWord). For a fabric that counts what reading takes.
+    #[inline]
+    fn looked(&self, _words: usize) {}
+
     /// Stores a word of my row with release ordering. It is visible to peers once a push
     /// that covers it has landed, or earlier (F5). Any thread.
     fn store(&self, word: usize, value: u64);

@@ -66,10 +66,10 @@ pub(crate) const WIRE: Constant = Constant {
 /// Reading another member's row.
 pub(crate) const LOOK: Constant = Constant {
     name: "reading another member's row",
-    value: 66,
+    value: 99,
     unit: "ns",
     source: "§IV-A.3, 16 nodes, 10 subgroups: sends of 21.67 messages take at least 266 µs on the \
-             link, and a tenth of the time goes to 9 inactive subgroups: 2.96 µs each, or 45 reads \
+             link, and a tenth of the time goes to 9 inactive subgroups: 2.96 µs each, or 30 reads \
              of our engine",
 };
 

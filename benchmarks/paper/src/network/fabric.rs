@@ -128,10 +128,14 @@ impl Fabric for TimedFabric {
 
     fn row(&self, of: Rank) -> &Region {
         if of.index() != self.me {
-            add(&self.looks, 1);
-            self.network.look(self.me);
+            self.looked(1);
         }
         &self.rows[of.index()]
+    }
+
+    fn looked(&self, words: usize) {
+        add(&self.looks, words as u64);
+        self.network.look(self.me, words as u64);
     }
 
     fn store(&self, word: usize, value: u64) {

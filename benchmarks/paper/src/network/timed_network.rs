@@ -164,10 +164,10 @@ impl TimedNetwork {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn look(&self, node: usize) {
+    pub(super) fn look(&self, node: usize, words: u64) {
         // Only one thread: no atomic read-modify-write is needed.
         let looks = &self.looks[node];
-        looks.store(looks.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        looks.store(looks.load(Ordering::Relaxed) + words, Ordering::Relaxed);
     }
 
     /// A node's time.

@@ -24,7 +24,7 @@ use crate::sync::Ordering;
 
 /// Of the claims in a ring of which a stretch is used, one in this many looks whether the ring can be
 /// restarted. A power of two.
-const TICKETS_PER_LOOK: u32 = 16;
+const TICKETS_PER_LOOK: u32 = 64;
 
 impl SendRing {
     /// Whether the ring is empty, and at least `stretch` of it was used since its start.
