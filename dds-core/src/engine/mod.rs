@@ -214,6 +214,11 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// thread is stepping.
     #[cold]
     pub fn reclaim(&self, subgroup: &Arc<SubgroupHandle<F>>) {
+        let stretch = &subgroup.config.ring_stretch;
+        let mut rings = subgroup.send_rings.iter().flatten();
+        if !rings.any(|ring| ring.has_used(stretch)) {
+            return;
+        }
         let Some(mut state) = self.try_state() else {
             return;
         };

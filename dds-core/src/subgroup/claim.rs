@@ -131,11 +131,7 @@ impl<F: Fabric> Claim<F> {
     /// [`renew`](Self::renew).
     #[inline]
     pub fn is_reclaim_due(&self) -> bool {
-        let send_ring = &self.subgroup.send_rings[self.class.index()];
-        let stretch = &self.subgroup.config.ring_stretch;
-        send_ring
-            .as_ref()
-            .is_some_and(|send_ring| send_ring.is_worth_a_look(stretch))
+        self.reserved.is_look_due()
     }
 
     /// Claims again in the same epoch and class, like [`SubgroupHandle::claim`], but reuses the

@@ -200,10 +200,11 @@ impl Pushes {
         let issued = core::mem::take(&mut self.issued);
         if issued {
             self.releases = false;
-            match self.reason.take() {
-                Some(reason) => fabric.wake(&self.to, reason),
-                None => fabric.wake(&PeerSet::EMPTY, WakeReason::Room),
-            }
+            let (to, reason) = match self.reason.take() {
+                Some(reason) => (&self.to, reason),
+                None => (&PeerSet::EMPTY, WakeReason::Room),
+            };
+            fabric.wake(to, reason);
         }
         issued
     }

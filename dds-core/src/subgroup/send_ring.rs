@@ -101,7 +101,16 @@ pub(crate) struct Reserved {
     pub(crate) len: u32,
 }
 
+/// Of the claims in a ring, one in this many looks whether the ring can be restarted. A power of two.
+const TICKETS_PER_LOOK: u32 = 64;
+
 impl Reserved {
+    /// Whether the thread that claims next should look first whether the ring can be restarted.
+    #[inline]
+    pub(crate) const fn is_look_due(&self) -> bool {
+        self.ticket & (TICKETS_PER_LOOK - 1) == TICKETS_PER_LOOK - 1
+    }
+
     /// Byte offset in the payload ring.
     pub(crate) fn offset(&self) -> u64 {
         u64::from(self.at) * GRANULE as u64

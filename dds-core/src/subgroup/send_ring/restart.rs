@@ -22,10 +22,6 @@ use crate::limits::GRANULE;
 use crate::subgroup::send_ring::Published;
 use crate::sync::Ordering;
 
-/// Of the claims in a ring of which a stretch is used, one in this many looks whether the ring can be
-/// restarted. A power of two.
-const TICKETS_PER_LOOK: u32 = 64;
-
 impl SendRing {
     /// Whether the ring is empty, and at least `stretch` of it was used since its start.
     #[inline]
@@ -33,12 +29,9 @@ impl SendRing {
         self.is_empty() && self.is_used(self.tail.load(Ordering::Relaxed), stretch)
     }
 
-    /// Whether at least `stretch` of the ring is used at the head. Asked for one ticket in
-    /// [`TICKETS_PER_LOOK`], by a thread that claims.
-    #[inline]
-    pub(crate) fn is_worth_a_look(&self, stretch: &RingStretch) -> bool {
-        let head = self.head.load(Ordering::Relaxed);
-        unpack(head).1 & (TICKETS_PER_LOOK - 1) == 0 && self.is_used(head, stretch)
+    /// Whether at least `stretch` of the ring is used.
+    pub(crate) fn has_used(&self, stretch: &RingStretch) -> bool {
+        self.is_used(self.head.load(Ordering::Relaxed), stretch)
     }
 
     /// Whether at least `stretch` of the ring lies between its start and this end of an extent.
