@@ -23,8 +23,8 @@ fn said(output: &Output) -> String {
 #[test]
 fn arguments_that_make_no_sense_are_refused() {
     for (arguments, words) in [
-        (&["--participants", "0"][..], "1..=255"),
-        (&["--participants", "256"], "1..=255"),
+        (&["--participants", "0"][..], "1..=256"),
+        (&["--participants", "257"], "1..=256"),
         (&["--topics", "0"], "1..=10000"),
         (&["--curve"], "--report"),
         (&["--peer", "zenoh"], "[possible values: cyclone]"),

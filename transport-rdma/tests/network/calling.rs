@@ -227,7 +227,7 @@ fn other_versions_are_refused_in_both_directions() {
     stream
         .write_all(&frame(9, HELLO, b"who knows"))
         .expect("sent");
-    let words = "that is version 9 of the protocol, here it is 2";
+    let words = "that is version 9 of the protocol, here it is 3";
     assert_eq!(refusal(&mut stream), words);
     until(|| is_closed(&stream));
     // A refusal is understood in all versions.
@@ -237,7 +237,7 @@ fn other_versions_are_refused_in_both_directions() {
         scope.spawn(|| {
             let (mut stream, _) = listener.accept().expect("called");
             read_frame(&mut stream).expect("a hello");
-            let reason = b"that is version 2 of the protocol, here it is 9";
+            let reason = b"that is version 3 of the protocol, here it is 9";
             let later = [&[raw::OF_VERSION][..], reason].concat();
             stream
                 .write_all(&frame(9, raw::REFUSED, &later))
