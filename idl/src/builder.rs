@@ -18,6 +18,7 @@ use std::{env, fmt, fs, io};
 use crate::compile::{Options, compile};
 use crate::diag::{Diagnostic, Severity};
 use crate::emit::{EmitError, EmitOptions, emit};
+use crate::encoding::Encoding;
 use crate::model::Model;
 use crate::preprocess::BUILT_IN;
 
@@ -98,6 +99,13 @@ impl Builder {
     #[must_use]
     pub fn define(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.options.defines.push((name.into(), Some(value.into())));
+        self
+    }
+
+    /// The encoding of all files; the default is [`Encoding::Auto`].
+    #[must_use]
+    pub fn encoding(mut self, encoding: Encoding) -> Self {
+        self.options.encoding = encoding;
         self
     }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::diag::{Diagnostic, Severity, Sink};
+use crate::encoding::Encoding;
 use crate::limits::FILE_BYTES_MAX;
 use crate::model::Model;
 use crate::parse::parse;
@@ -10,13 +11,15 @@ use crate::preprocess::{Disk, Preprocessor, open};
 use crate::resolve::resolve;
 use crate::source::{FileId, Sources};
 
-/// Options of the preprocessor.
+/// How files are found and read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
     /// Where `#include` looks, after the directory of the including file.
     pub include_dirs: Vec<PathBuf>,
     /// Predefined macros; one without a value is 1.
     pub defines: Vec<(String, Option<String>)>,
+    /// The encoding of all files.
+    pub encoding: Encoding,
 }
 
 /// The result of a compilation.
@@ -54,7 +57,7 @@ impl Compilation {
 /// diagnostics.
 #[must_use]
 pub fn compile(files: &[PathBuf], options: &Options) -> Compilation {
-    let mut sources = Sources::default();
+    let mut sources = Sources::new(options.encoding);
     let mut sink = Sink::default();
     let mut roots = Vec::new();
     for path in files {
@@ -70,7 +73,7 @@ pub fn compile(files: &[PathBuf], options: &Options) -> Compilation {
 /// directories only: the text has no directory of its own.
 #[must_use]
 pub fn compile_str(name: &str, text: &[u8], options: &Options) -> Compilation {
-    let mut sources = Sources::default();
+    let mut sources = Sources::new(options.encoding);
     let mut sink = Sink::default();
     let text = if text.len() > FILE_BYTES_MAX {
         let message = format!(

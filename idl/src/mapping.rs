@@ -115,7 +115,8 @@ pub const TABLE: &[Row] = &[
     done(
         CORE,
         "enum E",
-        "pub enum E; unless @final with a variant Unknown(bits)",
+        "pub enum E; unless @final with a variant Unknown(bits) for numbers without a literal, \
+         which are neither read nor written: @try_construct decides",
     ),
     done(
         CORE,
@@ -159,7 +160,12 @@ pub const TABLE: &[Row] = &[
     planned(ANY, "any", "runtime::DynamicData"),
     done(ANNOTATIONS, "@final, @appendable, @mutable", "the encoding"),
     done(ANNOTATIONS, "@extensibility(kind)", "the encoding"),
-    done(ANNOTATIONS, "@key", "key_hash, encode_key, decode_key"),
+    done(
+        ANNOTATIONS,
+        "@key",
+        "key_hash, encode_key, decode_key; nothing in a key is optional or a map, also where all \
+         members are the key",
+    ),
     done(
         ANNOTATIONS,
         "@id(n), @autoid(SEQUENTIAL)",
@@ -213,7 +219,8 @@ pub const TABLE: &[Row] = &[
     done(
         ANNOTATIONS,
         "@try_construct",
-        "how reading treats values out of bounds, for members and elements",
+        "how reading treats values that are none of the type, such as unknown literals: of \
+         members, elements and discriminators",
     ),
     done(
         ANNOTATIONS,
@@ -242,6 +249,11 @@ pub const TABLE: &[Row] = &[
         "no code: their uses are in the TypeObjects",
     ),
     done(ANNOTATIONS, "@oneway", "as the keyword: an ordinary method"),
+    done(
+        ANNOTATIONS,
+        "annotations elsewhere",
+        "none, with a warning; an error where the construct cannot have that property",
+    ),
     planned(ANNOTATIONS, "@service, @ami", "DDS-RPC"),
     done(
         INTERFACES,
@@ -275,6 +287,17 @@ pub const TABLE: &[Row] = &[
         "@key, @nested, @external, @must_understand, @external",
     ),
     done(FIELD, "A = 5 in an enum", "@value(5) A"),
+    done(
+        FIELD,
+        "files in UTF-8",
+        "as such; a file that is not is read as ISO 8859-1, with a warning, unless \
+         Builder::encoding names one",
+    ),
+    done(
+        FIELD,
+        "#ident, #elifdef, __has_include, __VA_OPT__, , ## __VA_ARGS__",
+        "as preprocessors of C++ have them",
+    ),
     done(
         FIELD,
         "a literal of several enums",

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use crate::encoding::{Decoded, Encoding, Remark, decode};
+
 /// A file of this compilation, numbered in the order of first opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct FileId(pub(crate) usize);
@@ -38,13 +40,14 @@ impl Span {
     }
 }
 
-/// The text of one file. Bytes that are not UTF-8 were replaced by U+FFFD.
+/// One file.
 #[derive(Debug)]
 pub(crate) struct SourceFile {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
-    /// Offset of the first byte that was not UTF-8.
-    pub(crate) not_utf8_at: Option<usize>,
+    pub(crate) remark: Option<Remark>,
+    /// Offsets of those U+FFFD that replace bytes that are not UTF-8.
+    pub(crate) replaced: Vec<usize>,
     line_starts: Vec<usize>,
     /// Line markers, in the order of the text.
     markers: Vec<Marker>,
@@ -66,6 +69,7 @@ pub(crate) struct Sources {
     files: Vec<SourceFile>,
     /// By absolute path, to detect a second opening.
     by_identity: HashMap<PathBuf, FileId>,
+    encoding: Encoding,
 }
 
 /// A line and column, both from 1, and the text of the line.
@@ -78,12 +82,21 @@ pub(crate) struct Location<'a> {
 }
 
 impl Sources {
+    /// No files yet; all will be in this encoding.
+    pub(crate) fn new(encoding: Encoding) -> Self {
+        Self {
+            encoding,
+            ..Self::default()
+        }
+    }
+
     /// Adds a file; `identity` is its absolute path if it has one.
     pub(crate) fn add(&mut self, path: PathBuf, identity: Option<PathBuf>, bytes: &[u8]) -> FileId {
-        let not_utf8_at = std::str::from_utf8(bytes)
-            .err()
-            .map(|error| error.valid_up_to());
-        let text = String::from_utf8_lossy(bytes).into_owned();
+        let Decoded {
+            text,
+            remark,
+            replaced,
+        } = decode(bytes, self.encoding);
         let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let line_starts = std::iter::once(0)
             .chain(newlines.map(|(at, _)| at + 1))
@@ -92,7 +105,8 @@ impl Sources {
         self.files.push(SourceFile {
             path,
             text,
-            not_utf8_at,
+            remark,
+            replaced,
             line_starts,
             markers: Vec::new(),
         });
@@ -212,13 +226,5 @@ mod tests {
         assert_eq!(at(7), (2, 3, "é x"));
         assert_eq!(at(9), (3, 1, ""));
         assert_eq!(at(900), (3, 1, ""), "behind the end");
-    }
-
-    #[test]
-    fn bytes_that_are_not_utf8_are_replaced_and_remembered() {
-        let mut sources = Sources::default();
-        let file = sources.add("a.idl".into(), None, b"ab\xFFcd");
-        assert_eq!(sources.text(file), "ab\u{FFFD}cd");
-        assert_eq!(sources.get(file).and_then(|file| file.not_utf8_at), Some(2));
     }
 }

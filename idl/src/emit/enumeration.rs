@@ -52,28 +52,13 @@ impl Emitter<'_> {
         let unknown = names::ident(&names::fresh(&mut taken, "Unknown"));
         let unknown_variant = (!closed).then(|| {
             quote! {
-                /// A value that this version of the type does not know. Read from a sample or
-                /// converted from a number, it is never the value of a literal.
+                /// A number that is not the value of a literal. It is never read from a sample,
+                /// and refused on writing.
                 #unknown(#bits),
             }
         });
         let unknown_to_bits = (!closed).then(|| quote!(Self::#unknown(bits) => bits,));
-        let other = match closed {
-            true => quote!(_ => return ::core::option::Option::None,),
-            false => quote!(bits => Self::#unknown(bits),),
-        };
-        let from = self.conversion(
-            decl,
-            closed,
-            &name,
-            &bits,
-            quote! {
-                match bits {
-                    #(#values => Self::#literal_names,)*
-                    bits => Self::#unknown(bits),
-                }
-            },
-        );
+        let from = self.conversion(decl, (!closed).then_some(&unknown), &name, &bits);
         let order = self.order(decl, &name);
         quote! {
             #doc
@@ -99,7 +84,7 @@ impl Emitter<'_> {
                 fn from_bits(bits: #bits) -> ::core::option::Option<Self> {
                     ::core::option::Option::Some(match bits {
                         #(#values => Self::#literal_names,)*
-                        #other
+                        _ => return ::core::option::Option::None,
                     })
                 }
 
@@ -138,14 +123,13 @@ impl Emitter<'_> {
     fn conversion(
         &self,
         decl: &TypeDecl,
-        closed: bool,
+        unknown: Option<&Ident>,
         name: &Ident,
         bits: &TokenStream,
-        value: TokenStream,
     ) -> TokenStream {
         let rt = self.rt(&decl.scope);
-        match closed {
-            true => quote! {
+        match unknown {
+            None => quote! {
                 impl ::core::convert::TryFrom<#bits> for #name {
                     /// A number that is not the value of a literal.
                     type Error = #bits;
@@ -155,10 +139,13 @@ impl Emitter<'_> {
                     }
                 }
             },
-            false => quote! {
+            Some(unknown) => quote! {
                 impl ::core::convert::From<#bits> for #name {
                     fn from(bits: #bits) -> Self {
-                        #value
+                        match <Self as #rt::shape::Enumeration>::from_bits(bits) {
+                            ::core::option::Option::Some(literal) => literal,
+                            ::core::option::Option::None => Self::#unknown(bits),
+                        }
                     }
                 }
             },

@@ -77,9 +77,6 @@ impl Lexer<'_> {
                 "string literal of more than {STRING_BYTES_MAX} bytes"
             )),
             Some(Ok(text)) if text.contains('\0') => error("string literal with a NUL in it"),
-            Some(Ok(text)) if text.contains('\u{FFFD}') && !wide => {
-                error("string literal with bytes that are not UTF-8")
-            }
             Some(Ok(text)) if wide => TokenKind::WideText(text.into()),
             Some(Ok(text)) => TokenKind::Text(text.into()),
         }

@@ -19,15 +19,23 @@ pub(crate) use token::{Pragma, Token, TokenKind, keyword_ignoring_case};
 
 /// All tokens of a text, without a token for the end.
 pub(crate) fn lex(file: FileId, text: &str) -> Vec<Token> {
+    lex_replaced(file, text, &[])
+}
+
+/// As [`lex`], with the offsets of characters that replace bytes that were none: tokens with such
+/// a character are invalid.
+pub(crate) fn lex_replaced(file: FileId, text: &str, replaced: &[usize]) -> Vec<Token> {
     let mark = text.starts_with('\u{FEFF}');
-    lex_from(file, text, if mark { '\u{FEFF}'.len_utf8() } else { 0 })
+    let at = if mark { '\u{FEFF}'.len_utf8() } else { 0 };
+    lex_from(file, text, replaced, at)
 }
 
 /// The tokens of a text from an offset on.
-fn lex_from(file: FileId, text: &str, at: usize) -> Vec<Token> {
+fn lex_from(file: FileId, text: &str, replaced: &[usize], at: usize) -> Vec<Token> {
     let mut lexer = Lexer {
         file,
         text,
+        replaced,
         at,
         line: 1,
         first_on_line: true,
@@ -44,6 +52,8 @@ fn lex_from(file: FileId, text: &str, at: usize) -> Vec<Token> {
 struct Lexer<'a> {
     file: FileId,
     text: &'a str,
+    /// Ascending offsets of characters that replace bytes that were none.
+    replaced: &'a [usize],
     at: usize,
     line: usize,
     first_on_line: bool,
@@ -184,7 +194,7 @@ impl Lexer<'_> {
             return false;
         }
         let text = self.text.get(..self.at).unwrap_or("");
-        let Some(found) = trailing::annotations(self.file, text, start) else {
+        let Some(found) = trailing::annotations(self.file, text, self.replaced, start) else {
             return false;
         };
         self.trailing_annotations.extend(found);
@@ -212,6 +222,10 @@ impl Lexer<'_> {
                 TokenKind::Punct(c)
             }
             _ => self.stray(),
+        };
+        let kind = match self.is_replaced(start) {
+            true => not_utf8(kind),
+            false => kind,
         };
         self.push(start, kind);
     }
@@ -258,16 +272,32 @@ impl Lexer<'_> {
         self.bump();
         self.bump_while(|c| !c.is_ascii());
         let run = self.since(start);
-        if run.contains('\u{FFFD}') {
-            return error("bytes that are not UTF-8");
-        }
         error(format!("unexpected `{}`", run.escape_debug()))
+    }
+
+    /// Whether the text from `start` to here has bytes that were no characters.
+    fn is_replaced(&self, start: usize) -> bool {
+        let next = self.replaced.partition_point(|at| *at < start);
+        self.replaced.get(next).is_some_and(|at| *at < self.at)
     }
 
     fn wide(&mut self, literal: impl Fn(&mut Self, bool) -> TokenKind) -> TokenKind {
         self.bump();
         literal(self, true)
     }
+}
+
+/// The invalid token in place of one with bytes that are not UTF-8.
+fn not_utf8(kind: TokenKind) -> TokenKind {
+    error(match kind {
+        TokenKind::Char(_) | TokenKind::WideChar(_) => {
+            "character literal with bytes that are not UTF-8"
+        }
+        TokenKind::Text(_) | TokenKind::WideText(_) => {
+            "string literal with bytes that are not UTF-8"
+        }
+        _ => "bytes that are not UTF-8",
+    })
 }
 
 fn error(message: impl Into<Rc<str>>) -> TokenKind {

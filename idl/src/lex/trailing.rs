@@ -18,7 +18,12 @@ const WITH_A_WORD: &[&str] = &["id", "optional", "extensibility"];
 
 /// The tokens of the annotations in the comment from `start` to the end of `text`: each
 /// with its `@`, and with its arguments in parentheses.
-pub(super) fn annotations(file: FileId, text: &str, start: usize) -> Option<Vec<Token>> {
+pub(super) fn annotations(
+    file: FileId,
+    text: &str,
+    replaced: &[usize],
+    start: usize,
+) -> Option<Vec<Token>> {
     let comment = text.get(start..)?;
     if !comment.starts_with(MARK) {
         return None;
@@ -33,7 +38,7 @@ pub(super) fn annotations(file: FileId, text: &str, start: usize) -> Option<Vec<
         // From the `@` on, so that each token has its position.
         let begin = text.len() - rest.len() - 1;
         let end = begin + 1 + one.len();
-        let tokens = lex_from(file, text.get(..end)?, begin);
+        let tokens = lex_from(file, text.get(..end)?, replaced, begin);
         all.extend(annotation(&tokens)?);
         match more {
             Some(more) => rest = more,
@@ -104,7 +109,7 @@ mod tests {
 
     fn check(comment: &str, expected: Option<&str>) {
         let text = format!("long a; {comment}");
-        let found = annotations(FileId(0), &text, "long a; ".len());
+        let found = annotations(FileId(0), &text, &[], "long a; ".len());
         let spelled = |tokens: Vec<Token>| -> String {
             let words = tokens.iter().map(|token| token.kind.spelled());
             words.collect::<Vec<_>>().concat()
@@ -147,7 +152,7 @@ mod tests {
     #[test]
     fn tokens_know_their_place() {
         let text = "long a; //@key //@ID 20";
-        let found = annotations(FileId(0), text, 8).unwrap_or_default();
+        let found = annotations(FileId(0), text, &[], 8).unwrap_or_default();
         let places: Vec<&str> = found
             .iter()
             .filter_map(|token| text.get(token.span.start..token.span.end))

@@ -2,7 +2,7 @@
 
 use super::Preprocessor;
 use super::conditions::Conditions;
-use super::macros::{Macro, parameters};
+use super::macros::{HAS_INCLUDE, Macro, check_optional, parameters};
 use crate::lex::{Token, TokenKind};
 use crate::source::Span;
 
@@ -42,6 +42,11 @@ impl Preprocessor<'_> {
                 let text = self.raw(arguments).to_owned();
                 self.sink.warning(span, format!("#warning {text}"));
             }
+            "ident" | "sccs" => {
+                if !matches!(arguments, [one] if matches!(one.kind, TokenKind::Text(_))) {
+                    self.sink.error(span, format!("`#{name}` expects a string"));
+                }
+            }
             "line" => self.line_marker(span, arguments),
             // `# 3 "a.idl" 1`, the output of other preprocessors.
             "" if matches!(head.kind, TokenKind::Integer(_)) => self.line_marker(span, body),
@@ -78,6 +83,14 @@ impl Preprocessor<'_> {
             }
             "elif" => {
                 let holds = conditions.wants_elif() && self.condition(span, arguments);
+                conditions.branch(holds, false)
+            }
+            "elifdef" | "elifndef" => {
+                let wanted = name == "elifdef";
+                let holds = conditions.wants_elif()
+                    && self
+                        .macro_name(span, arguments)
+                        .is_some_and(|name| self.macros.contains(&name) == wanted);
                 conditions.branch(holds, false)
             }
             "else" => conditions.branch(true, true),
@@ -122,16 +135,22 @@ impl Preprocessor<'_> {
         let function_like = body
             .first()
             .is_some_and(|next| next.glued && next.kind.is_punct('('));
-        if name == "defined" {
+        if matches!(&*name, "defined" | HAS_INCLUDE) {
             self.sink
-                .error(site, "`defined` cannot be the name of a macro");
+                .error(site, format!("`{name}` cannot be the name of a macro"));
             return;
         }
         let definition = if function_like {
-            match parameters(body.get(1..).unwrap_or(&[])) {
-                Ok((parameters, length)) => {
-                    Macro::function(parameters, body.get(1 + length..).unwrap_or(&[]))
-                }
+            let definition =
+                parameters(body.get(1..).unwrap_or(&[])).and_then(|(found, length)| {
+                    let body = body.get(1 + length..).unwrap_or(&[]);
+                    if found.variadic {
+                        check_optional(body)?;
+                    }
+                    Ok(Macro::function(found, body))
+                });
+            match definition {
+                Ok(definition) => definition,
                 Err(message) => {
                     self.sink.error(site, message);
                     return;

@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use super::Preprocessor;
-use super::macros::Parameters;
+use super::macros::{Parameters, REST, closing, is_optional};
 use crate::lex::{Token, TokenKind, lex};
 use crate::limits::{MACRO_ARGUMENTS_MAX, MACRO_DEPTH_MAX, TOKENS_MAX};
 use crate::source::Span;
@@ -288,59 +288,111 @@ impl Preprocessor<'_> {
     fn substitute(&mut self, body: &[Token], arguments: &[Argument], site: Span) -> Vec<Token> {
         let mut out: Vec<Token> = Vec::new();
         let mut paste = false;
+        // How many of the tokens of `out` belong to the last part of the body: an empty part
+        // before `##` leaves nothing to paste.
+        let mut tail = 0;
         let mut at = 0;
         while let Some(token) = body.get(at).filter(|_| !self.exhausted) {
-            at += 1;
-            let next = body.get(at);
-            if is_paste(token, next) {
-                paste = !out.is_empty();
-                at += 1;
+            let rest = body.get(at..).unwrap_or_default();
+            if is_paste(token, rest.get(1)) {
+                paste = at > 0;
+                at += 2;
+                if paste && ends_in_comma(&out, tail) {
+                    // `, ## __VA_ARGS__`: other preprocessors drop the comma if there are none.
+                    let variable = body.get(at).and_then(|token| variable(token, arguments));
+                    if let Some(argument) = variable {
+                        paste = false;
+                        if argument.raw.is_empty() {
+                            out.pop();
+                        }
+                    }
+                }
                 continue;
             }
-            let before_paste = next.is_some_and(|first| is_paste(first, body.get(at + 1)));
-            let argument = |token: &Token| {
-                let word = token.kind.word()?;
-                arguments.iter().find(|argument| argument.name == word)
-            };
-            let text = next
-                .filter(|_| token.kind.is_punct('#') && !arguments.is_empty())
-                .and_then(argument);
-            let mut piece = match (text, argument(token)) {
-                (Some(argument), _) => {
-                    at += 1;
-                    let text = spelled(&argument.raw);
-                    self.count(text.len() / 16, site);
-                    vec![Token {
-                        kind: TokenKind::Text(text.into()),
-                        span: site,
-                        ..token.clone()
-                    }]
-                }
-                (None, Some(argument)) => {
-                    let raw = paste || before_paste;
-                    let mut piece = match raw {
-                        true => argument.raw.clone(),
-                        false => argument.expanded.clone(),
-                    };
-                    self.count(piece.len(), site);
-                    if let Some(first) = piece.first_mut() {
-                        first.glued = token.glued;
-                    }
-                    piece
-                }
-                (None, None) => vec![Token {
-                    span: site,
-                    ..token.clone()
-                }],
-            };
-            if std::mem::take(&mut paste) && !piece.is_empty() {
+            let (mut piece, length) = self.piece(rest, arguments, paste, site);
+            at += length;
+            let pasted = std::mem::take(&mut paste) && tail > 0;
+            if pasted && !piece.is_empty() {
                 let first = piece.remove(0);
                 let last = out.pop();
-                out.extend(self.pasted(last, first, site));
+                let joint = self.pasted(last, first, site);
+                tail = tail - 1 + joint.len() + piece.len();
+                out.extend(joint);
+            } else if !pasted {
+                tail = piece.len();
             }
             out.append(&mut piece);
         }
         out
+    }
+
+    /// The replacement of the first part of a body, and the number of its tokens. After `##`
+    /// (`paste`) and before it, arguments are not expanded.
+    fn piece(
+        &mut self,
+        body: &[Token],
+        arguments: &[Argument],
+        paste: bool,
+        site: Span,
+    ) -> (Vec<Token>, usize) {
+        let Some((token, rest)) = body.split_first() else {
+            return (Vec::new(), 0);
+        };
+        if token.kind.is_punct('#') && !arguments.is_empty() {
+            let text = match rest.first().and_then(|next| named(next, arguments)) {
+                Some(argument) => Some((spelled(&argument.raw), 1)),
+                None => self
+                    .optional(rest, arguments, site)
+                    .map(|(tokens, length)| (spelled(&tokens), length)),
+            };
+            if let Some((text, length)) = text {
+                self.count(text.len() / 16, site);
+                let text = Token {
+                    kind: TokenKind::Text(text.into()),
+                    span: site,
+                    ..token.clone()
+                };
+                return (vec![text], 1 + length);
+            }
+        }
+        let (mut piece, length) = if let Some(argument) = named(token, arguments) {
+            let before_paste = rest.first().is_some_and(|next| is_paste(next, rest.get(1)));
+            match paste || before_paste {
+                true => (argument.raw.clone(), 1),
+                false => (argument.expanded.clone(), 1),
+            }
+        } else if let Some(optional) = self.optional(body, arguments, site) {
+            optional
+        } else {
+            let token = Token {
+                span: site,
+                ..token.clone()
+            };
+            return (vec![token], 1);
+        };
+        self.count(piece.len(), site);
+        if let Some(first) = piece.first_mut() {
+            first.glued = token.glued;
+        }
+        (piece, length)
+    }
+
+    /// `__VA_OPT__(...)` at the start of a body of a variadic macro: its replacement, which is
+    /// empty without variable arguments, and the number of its tokens.
+    fn optional(
+        &mut self,
+        body: &[Token],
+        arguments: &[Argument],
+        site: Span,
+    ) -> Option<(Vec<Token>, usize)> {
+        body.first().filter(|token| is_optional(token))?;
+        let variable = arguments.last().filter(|last| last.name == REST)?;
+        let end = closing(body.get(1..)?)?;
+        let piece = match variable.expanded.is_empty() {
+            true => Vec::new(),
+            false => self.substitute(body.get(2..=end).unwrap_or_default(), arguments, site),
+        };
+        Some((piece, end + 2))
     }
 
     /// Two tokens as one.
@@ -371,6 +423,21 @@ impl Preprocessor<'_> {
             }
         }
     }
+}
+
+/// The argument that a token of a body names.
+fn named<'a>(token: &Token, arguments: &'a [Argument]) -> Option<&'a Argument> {
+    let word = token.kind.word()?;
+    arguments.iter().find(|argument| argument.name == word)
+}
+
+/// As [`named`], if it is the variable arguments.
+fn variable<'a>(token: &Token, arguments: &'a [Argument]) -> Option<&'a Argument> {
+    named(token, arguments).filter(|argument| argument.name == REST)
+}
+
+fn ends_in_comma(out: &[Token], tail: usize) -> bool {
+    tail == 1 && out.last().is_some_and(|last| last.kind.is_punct(','))
 }
 
 struct Argument {

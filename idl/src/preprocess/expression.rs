@@ -1,6 +1,7 @@
 //! Conditions of `#if` and `#elif`: integers, `defined`, and the operators of C.
 
 use super::Preprocessor;
+use super::macros::HAS_INCLUDE;
 use crate::lex::{Token, TokenKind};
 use crate::limits::MACRO_DEPTH_MAX;
 use crate::source::Span;
@@ -15,6 +16,18 @@ impl Preprocessor<'_> {
                 let Some((value, length)) = self.defined(&arguments[at + 1..]) else {
                     self.sink
                         .error(token.span, "`defined` expects the name of a macro");
+                    return false;
+                };
+                let kind = TokenKind::Integer(u64::from(value));
+                tokens.push(Token {
+                    kind,
+                    ..token.clone()
+                });
+                at += 1 + length;
+            } else if token.kind.word() == Some(HAS_INCLUDE) {
+                let Some((value, length)) = self.has_include(&arguments[at + 1..]) else {
+                    let message = "`__has_include` expects (\"file\") or (<file>)";
+                    self.sink.error(token.span, message);
                     return false;
                 };
                 let kind = TokenKind::Integer(u64::from(value));

@@ -79,6 +79,35 @@ impl Preprocessor<'_> {
         }
     }
 
+    /// The operand of `__has_include`: whether the file can be included, and the length of the
+    /// operand.
+    pub(super) fn has_include(&mut self, tokens: &[Token]) -> Option<(bool, usize)> {
+        tokens.first().filter(|token| token.kind.is_punct('('))?;
+        let first = tokens.get(1)?;
+        let ends = |wanted| {
+            tokens
+                .iter()
+                .position(|token: &Token| token.kind.is_punct(wanted))
+        };
+        let (raw, close) = match &first.kind {
+            TokenKind::Text(_) => (self.raw(tokens.get(1..2)?).to_owned(), 2),
+            TokenKind::Punct('<') => {
+                let last = ends('>')?;
+                (self.raw(tokens.get(1..=last)?).to_owned(), last + 1)
+            }
+            _ => {
+                let close = ends(')')?;
+                (self.computed(tokens.get(1..close)?), close)
+            }
+        };
+        tokens.get(close).filter(|token| token.kind.is_punct(')'))?;
+        let (name, quoted) = included_name(&raw)?;
+        let candidates = self.candidates(first.span.file, name, quoted);
+        let is_there =
+            candidates.iter().any(|path| path.is_file()) || standard::text(name).is_some();
+        Some((is_there, close + 1))
+    }
+
     /// The built-in text of a library file that was not found on the disk.
     fn built_in(&mut self, name: &str) -> Option<FileId> {
         let path = Path::new(standard::PREFIX).join(name);

@@ -4,11 +4,15 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::Options;
-use crate::lex::{Token, lex};
+use crate::lex::{Token, TokenKind, lex};
 use crate::source::FileId;
 
 /// The name of the variable arguments in the body of a macro.
-const REST: &str = "__VA_ARGS__";
+pub(super) const REST: &str = "__VA_ARGS__";
+/// Text for the case that there are some: ISO C++20 §15.6.2.
+const OPTIONAL: &str = "__VA_OPT__";
+/// The operator of conditions that tells whether a file can be included: ISO C++17 §19.1.
+pub(super) const HAS_INCLUDE: &str = "__has_include";
 
 #[derive(Debug, Clone)]
 pub(super) struct Macro {
@@ -71,7 +75,7 @@ impl Macros {
     }
 
     pub(super) fn contains(&self, name: &str) -> bool {
-        self.by_name.contains_key(name) || matches!(name, "__FILE__" | "__LINE__")
+        self.by_name.contains_key(name) || matches!(name, "__FILE__" | "__LINE__" | HAS_INCLUDE)
     }
 
     pub(super) fn remove(&mut self, name: &str) {
@@ -89,6 +93,42 @@ impl Macros {
     pub(super) fn get(&self, word: &str) -> Option<Rc<Macro>> {
         self.by_name.get(word).cloned()
     }
+}
+
+/// Whether this is `__VA_OPT__`.
+pub(super) fn is_optional(token: &Token) -> bool {
+    token.kind.word() == Some(OPTIONAL)
+}
+
+/// The index of the `)` that closes the `(` with which the tokens begin.
+pub(super) fn closing(tokens: &[Token]) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, token) in tokens.iter().enumerate() {
+        match token.kind {
+            TokenKind::Punct('(') => depth += 1,
+            TokenKind::Punct(')') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return (at > 0).then_some(at);
+        }
+    }
+    None
+}
+
+/// What is wrong with the uses of `__VA_OPT__` in the body of a variadic macro.
+pub(super) fn check_optional(body: &[Token]) -> Result<(), &'static str> {
+    let mut rest = body;
+    while let Some(at) = rest.iter().position(is_optional) {
+        let group = rest.get(at + 1..).unwrap_or_default();
+        let end = closing(group).ok_or("`__VA_OPT__` without its `(` and `)`")?;
+        let (inner, more) = group.split_at(end);
+        if inner.iter().any(is_optional) {
+            return Err("`__VA_OPT__` inside `__VA_OPT__`");
+        }
+        rest = more;
+    }
+    Ok(())
 }
 
 /// The parameters of a function-like macro: those behind the `(`, and how many

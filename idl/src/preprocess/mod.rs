@@ -23,7 +23,8 @@ use std::rc::Rc;
 
 use crate::Options;
 use crate::diag::Sink;
-use crate::lex::{Token, TokenKind, lex};
+use crate::encoding::Remark;
+use crate::lex::{Token, TokenKind, lex_replaced};
 use crate::limits::DIAGNOSTICS_MAX;
 use crate::source::{FileId, Sources, Span};
 
@@ -141,21 +142,42 @@ impl<'a> Preprocessor<'a> {
         if let Some(Some(tokens)) = self.lexed.get(file.0) {
             return Rc::clone(tokens);
         }
-        let bad = self.sources.get(file).and_then(|source| source.not_utf8_at);
-        if let Some(start) = bad {
-            let span = Span {
-                file,
-                start,
-                end: start,
-            };
-            let hint = "save the file as UTF-8; in comments such bytes do no harm";
-            self.sink
-                .warning_hint(span, "bytes that are not UTF-8", hint);
-        }
-        let tokens: Rc<[Token]> = lex(file, self.sources.text(file)).into();
+        let tokens: Rc<[Token]> = match self.sources.get(file) {
+            Some(source) => lex_replaced(file, &source.text, &source.replaced).into(),
+            None => Rc::default(),
+        };
+        self.remark_on_bytes(file);
         self.comments_like_keys(file, &tokens);
         self.lexed[file.0] = Some(Rc::clone(&tokens));
         tokens
+    }
+
+    fn remark_on_bytes(&mut self, file: FileId) {
+        let Some(remark) = self.sources.get(file).and_then(|source| source.remark) else {
+            return;
+        };
+        let span = |start| Span {
+            file,
+            start,
+            end: start,
+        };
+        match remark {
+            Remark::Utf16 => {
+                let hint = "save the file as UTF-8";
+                self.sink.error_hint(span(0), "the file is in UTF-16", hint);
+            }
+            Remark::TakenForLatin1(at) => {
+                let message = "bytes that are not UTF-8: the file is read as ISO 8859-1";
+                let hint = "save it as UTF-8, or say its encoding, by `--encoding` or \
+                            `Builder::encoding`";
+                self.sink.warning_hint(span(at), message, hint);
+            }
+            Remark::NotUtf8(at) => {
+                let hint = "save the file as UTF-8; in comments such bytes do no harm";
+                self.sink
+                    .warning_hint(span(at), "bytes that are not UTF-8", hint);
+            }
+        }
     }
 
     /// Warns of a comment that looks like an annotation but is not read as one, because it

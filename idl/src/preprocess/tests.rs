@@ -321,3 +321,126 @@ fn macros_with_arguments_come_to_an_end() {
         "{diagnostics}"
     );
 }
+
+#[test]
+fn identifications_are_ignored() {
+    check("#ident \"x 1.2\"\na", "a", "");
+    check("#sccs \"x 1.2\"\na", "a", "");
+    check("#if 0\n#ident what\n#endif\na", "a", "");
+    check(
+        "#ident x\na",
+        "a",
+        "a.idl:1:1: error: `#ident` expects a string",
+    );
+}
+
+#[test]
+fn conditions_on_files() {
+    check(
+        "#if __has_include(<nowhere.idl>)\nno\n#else\nyes\n#endif",
+        "yes",
+        "",
+    );
+    check(
+        "#if !__has_include(\"nowhere.idl\") && 1\nyes\n#endif",
+        "yes",
+        "",
+    );
+    check("#ifdef __has_include\nyes\n#endif", "yes", "");
+    check("#if defined(__has_include)\nyes\n#endif", "yes", "");
+    // Files of other compilers' libraries are known by name.
+    check(
+        "#if __has_include(<tao/LongSeq.pidl>)\nyes\n#endif",
+        "yes",
+        "",
+    );
+    check(
+        "#define F <nowhere.idl>\n#if __has_include(F)\nno\n#else\nyes\n#endif",
+        "yes",
+        "",
+    );
+    for text in [
+        "#if __has_include\n#endif",
+        "#if __has_include nowhere\n#endif",
+        "#if __has_include(nowhere\n#endif",
+        "#if __has_include(\"nowhere\"\n#endif",
+        "#if __has_include(<nowhere)\n#endif",
+    ] {
+        check(
+            text,
+            "",
+            "a.idl:1:5: error: `__has_include` expects (\"file\") or (<file>)",
+        );
+    }
+    check("__has_include", "__has_include", "");
+    check(
+        "#define __has_include 1\n",
+        "",
+        "a.idl:1:9: error: `__has_include` cannot be the name of a macro",
+    );
+}
+
+#[test]
+fn optional_text_of_variadic_macros() {
+    let define = "#define F(x, ...) x __VA_OPT__(, y) __VA_ARGS__\n";
+    check(
+        &format!("{define}F(1) F(1,) F(1, 2) F(1, 2, 3)"),
+        "1 1 1 , y 2 1 , y 2 , 3",
+        "",
+    );
+    // Arguments that expand to nothing are none: ISO C++20 §15.6.2.
+    check(&format!("#define E\n{define}F(1, E)"), "1", "");
+    check("#define G(...) a __VA_OPT__() b\nG() G(1)", "a b a b", "");
+    check(
+        "#define P(x, ...) x ## __VA_OPT__(y z)\nP(a) P(a, 1)",
+        "a ay z",
+        "",
+    );
+    check(
+        "#define Q(x, ...) __VA_OPT__(y x) ## x\nQ(a) Q(a, 1)",
+        "a y aa",
+        "",
+    );
+    check(
+        "#define S(x, ...) #__VA_OPT__(x y) x\nS(a) S(a, 1)",
+        "a string literal a a string literal a",
+        "",
+    );
+    check(
+        "#define N(...) __VA_OPT__((a, (b)) __VA_ARGS__)\nN() N(1)",
+        "( a , ( b ) ) 1",
+        "",
+    );
+    check(
+        "#define B(...) __VA_OPT__(a\n",
+        "",
+        "a.idl:1:9: error: `__VA_OPT__` without its `(` and `)`",
+    );
+    check(
+        "#define B(...) __VA_OPT__ a\n",
+        "",
+        "a.idl:1:9: error: `__VA_OPT__` without its `(` and `)`",
+    );
+    check(
+        "#define B(...) __VA_OPT__(a __VA_OPT__(b))\n",
+        "",
+        "a.idl:1:9: error: `__VA_OPT__` inside `__VA_OPT__`",
+    );
+    // Outside of variadic macros it is a word.
+    check("#define C(x) x __VA_OPT__\nC(1)", "1 __VA_OPT__", "");
+}
+
+#[test]
+fn conditions_that_continue_with_ifdef() {
+    check(
+        "#ifdef X\nno\n#elifdef Y\nno\n#elifndef Z\nyes\n#endif",
+        "yes",
+        "",
+    );
+    check(
+        "#define Y\n#if 0\n#elifdef Y\nyes\n#elifndef Z\nno\n#endif",
+        "yes",
+        "",
+    );
+    check("#if 1\nyes\n#elifdef\n#endif", "yes", "");
+}

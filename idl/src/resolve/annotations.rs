@@ -10,7 +10,7 @@ use super::Resolver;
 use super::hints::closest;
 use super::scopes::ScopeId;
 use super::standard::{
-    AnnotationTarget, KNOWN, Standard, Support, TYPES, VALUE, VALUES, other_spelling,
+    AnnotationTarget, KNOWN, Standard, Support, TYPES, VALUE, VALUES, contradicts, other_spelling,
 };
 use super::targets::Target;
 use crate::ast::{Annotation, Arguments, Doc, Expr, ExprKind};
@@ -96,11 +96,7 @@ impl Resolver<'_> {
                     }
                 }
                 Support::At(places) if !places.contains(&place) => {
-                    let message = format!("`@{name}` is not allowed on {}", place.describe());
-                    match annotation.is_in_comment {
-                        true => self.sink.warning(annotation.span, message),
-                        false => self.sink.error(annotation.span, message),
-                    }
+                    self.misplaced(annotation, name, place);
                 }
                 // Some files use both spellings, for two tools.
                 _ if applied.get(name).is_some() && annotation.is_in_comment => {}
@@ -121,6 +117,19 @@ impl Resolver<'_> {
             }
         }
         applied
+    }
+
+    /// Reports an annotation where it is none of the construct. IDL 4.2 §7.4.15.4.2 lets annotations
+    /// precede any construct, so without effect it is no error.
+    fn misplaced(&mut self, annotation: &Annotation, name: &str, place: AnnotationTarget) {
+        let where_it_stands = place.describe();
+        if contradicts(name, place) && !annotation.is_in_comment {
+            let message = format!("`@{name}` is not allowed on {where_it_stands}");
+            self.sink.error(annotation.span, message);
+        } else {
+            let message = format!("`@{name}` has no effect on {where_it_stands}");
+            self.sink.warning(annotation.span, message);
+        }
     }
 
     /// The standard annotation of this name; a declared one is added to `applied`.

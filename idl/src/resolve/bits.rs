@@ -24,7 +24,7 @@ impl Resolver<'_> {
         let applied = self.annotate(scope, AnnotationTarget::Bitmask, &definition.annotations);
         self.check_nested(scope, &applied);
         let errors = self.sink.error_count();
-        let extensibility = self.extensibility_or_default(&applied);
+        let extensibility = self.extensibility_of_values(&applied, "a bitmask");
         let bit_bound = self.bit_bound(scope, &applied, BITS_MAX);
         let flags = self.flags(scope, bitmask, bit_bound);
         if bitmask.broken || self.sink.error_count() > errors {
@@ -55,6 +55,7 @@ impl Resolver<'_> {
         for flag in &bitmask.literals {
             let applied = self.annotate(scope, AnnotationTarget::Flag, &flag.annotations);
             let name = &flag.name;
+            self.check_name_of_part(name, &bitmask.name);
             if !names.insert(name.name.to_ascii_lowercase()) {
                 let message = format!("flag `{}` occurs twice in this bitmask", name.name);
                 self.sink.error(name.span, message);
@@ -133,6 +134,9 @@ impl Resolver<'_> {
             }
         }
         for field in &bitset.fields {
+            for name in &field.names {
+                self.check_name_of_part(name, &bitset.name);
+            }
             self.bit_field(scope, field, &mut built);
         }
         if built.bits == 0 && self.sink.error_count() == errors {

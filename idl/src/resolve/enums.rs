@@ -21,7 +21,7 @@ impl Resolver<'_> {
         let applied = self.annotate(scope, AnnotationTarget::Enum, &definition.annotations);
         self.check_nested(scope, &applied);
         let errors = self.sink.error_count();
-        let extensibility = self.extensibility_or_default(&applied);
+        let extensibility = self.extensibility_of_values(&applied, "an enum");
         let ignore_literal_names = self.is_flagged(scope, &applied, "ignore_literal_names");
         if let Some(annotation) = applied.get("ignore_literal_names")
             && ignore_literal_names

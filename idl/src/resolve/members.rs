@@ -27,8 +27,6 @@ pub(super) struct Members {
     /// The id of the next member without an annotation under `SEQUENTIAL`.
     next_id: u32,
     pub(super) facts: Facts,
-    /// The combined facts of the key members.
-    pub(super) key_facts: Option<Facts>,
 }
 
 /// The annotations that apply to all members of one declaration.
@@ -78,11 +76,11 @@ impl Members {
 }
 
 impl Resolver<'_> {
-    /// One declaration of members; returns whether all of them are known.
+    /// One declaration of members of `owner`; returns whether all of them are known.
     pub(super) fn members(
         &mut self,
         scope: ScopeId,
-        place: AnnotationTarget,
+        (owner, place): (&ast::Ident, AnnotationTarget),
         member: &ast::Member,
         members: &mut Members,
     ) -> bool {
@@ -96,6 +94,7 @@ impl Resolver<'_> {
             if !self.may_copy(bytes, name.span) {
                 return false;
             }
+            self.check_name_of_part(name, owner);
             self.member_name(name, members);
             let id = self.member_id(scope, &applied, name, members);
             let Some(ty) = self.declarator(scope, base.as_ref(), declarator) else {
@@ -340,18 +339,10 @@ impl Resolver<'_> {
             false => facts.written || marks.optional,
         };
         members.facts = members.facts.and(facts);
-        if !marks.key {
-            return;
+        if marks.key
+            && let Some(annotation) = applied.get("key")
+        {
+            self.keys.push((ty.clone(), annotation.span));
         }
-        if let Some(annotation) = applied.get("key") {
-            if facts.map_in_key {
-                self.sink.error(annotation.span, MAP_IN_KEY);
-            } else if facts.incomplete {
-                self.late_keys.push((ty.clone(), annotation.span));
-            }
-        }
-        members.key_facts = Some(members.key_facts.unwrap_or_default().and(facts));
     }
 }
-
-pub(super) const MAP_IN_KEY: &str = "a map cannot be part of a key: its entries have no order";

@@ -72,7 +72,7 @@ pub(crate) fn resolve(
         spans: Vec::new(),
         closed: HashSet::new(),
         forwards: Vec::new(),
-        late_keys: Vec::new(),
+        keys: Vec::new(),
         pragmas: Vec::new(),
         pragma_keys: HashSet::new(),
         constants: Vec::new(),
@@ -91,6 +91,7 @@ pub(crate) fn resolve(
     resolver.close_forwards();
     resolver.close_interfaces();
     resolver.apply_pragmas();
+    resolver.check_keys();
     resolver.close_recursion();
     resolver.report_annotations_in_comments();
     let Resolver {
@@ -128,8 +129,8 @@ struct Resolver<'a> {
     /// Completely declared types with parts that are still incomplete.
     closed: HashSet<TypeId>,
     forwards: Vec<forwards::Forward>,
-    /// Key members whose types are still incomplete.
-    late_keys: Vec<(Type, Span)>,
+    /// The types of all key members, and where they are made keys.
+    keys: Vec<(Type, Span)>,
     pragmas: Vec<pragmas::Placed>,
     /// Types whose key a pragma declares.
     pragma_keys: HashSet<TypeId>,
@@ -304,6 +305,17 @@ impl Resolver<'_> {
             let message = format!("`{}` has the name of its enclosing scope", name.name);
             let hint = "other IDL compilers refuse that";
             self.sink.warning_hint(name.span, message, hint);
+        }
+    }
+
+    /// The name of a type stands in its own scope too, where other compilers report a part with
+    /// that name.
+    fn check_name_of_part(&mut self, part: &ast::Ident, ty: &ast::Ident) {
+        if part.name.eq_ignore_ascii_case(&ty.name) {
+            let (part_name, name) = (&part.name, &ty.name);
+            let message = format!("`{part_name}` has the name of its enclosing type `{name}`");
+            let hint = "other IDL compilers refuse that";
+            self.sink.warning_hint(part.span, message, hint);
         }
     }
 

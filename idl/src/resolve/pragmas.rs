@@ -60,7 +60,6 @@ impl Resolver<'_> {
             self.key_by_paths(id, &paths, span, &mut inner);
         }
         self.inherit_keys();
-        self.check_all_keys();
     }
 
     /// Whether a type has a different key by annotation. Some files declare the key in both
@@ -165,8 +164,12 @@ impl Resolver<'_> {
                 if let Some(member) = structure.members.get_mut(*index) {
                     member.key = true;
                     member.must_understand = true;
+                    self.keys.push((member.ty.clone(), span));
                     if member.optional {
                         let message = "a member of the key cannot be optional";
+                        self.sink.error(span, message);
+                    } else if member.non_serialized {
+                        let message = "a member of the key is always sent";
                         self.sink.error(span, message);
                     }
                 }
@@ -254,20 +257,6 @@ impl Resolver<'_> {
                     }
                 }
             }
-        }
-    }
-
-    /// Updates the facts that depend on keys, after keys have changed.
-    fn check_all_keys(&mut self) {
-        for index in 0..self.types.len() {
-            let Some(structure) = self.struct_of(TypeId(index)) else {
-                continue;
-            };
-            let keys = structure.members.iter().filter(|member| member.key);
-            let keys: Vec<Type> = keys.map(|member| member.ty.clone()).collect();
-            let span = self.spans.get(index).copied();
-            self.late_keys
-                .extend(keys.into_iter().zip(span.into_iter().cycle()));
         }
     }
 }

@@ -16,7 +16,6 @@ impl Resolver<'_> {
     /// Completes the facts about types once all are declared.
     pub(super) fn close_recursion(&mut self) {
         if !self.facts.iter().any(|facts| facts.incomplete) {
-            self.check_late_keys();
             return;
         }
         self.box_members();
@@ -51,7 +50,6 @@ impl Resolver<'_> {
                 self.report_at(TypeId(index), message);
             }
         }
-        self.check_late_keys();
     }
 
     fn name_of(&self, id: TypeId) -> String {

@@ -241,6 +241,21 @@ pub(super) const KNOWN: &[Standard] = &[
     ),
 ];
 
+/// Whether a construct cannot have the property of an annotation, so that ignoring it would not do
+/// what it asks for: members of unions and elements are neither optional nor keys (XTypes 1.3
+/// §7.2.2.4.4), and bitsets and aliases have no extensibility of their own (table 12).
+pub(super) fn contradicts(name: &str, place: AnnotationTarget) -> bool {
+    use AnnotationTarget::{Bitset, Branch, Discriminator, Element, Typedef};
+    match name {
+        "key" => matches!(place, Branch | Element),
+        "must_understand" | "non_serialized" | "optional" => {
+            matches!(place, Branch | Discriminator | Element)
+        }
+        "appendable" | "extensibility" | "final" | "mutable" => matches!(place, Bitset | Typedef),
+        _ => false,
+    }
+}
+
 /// Former and foreign names of annotations, without underscores: XTypes 1.0 and
 /// Connext DDS.
 const OTHER_NAMES: &[(&str, &str)] = &[

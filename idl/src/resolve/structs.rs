@@ -41,19 +41,21 @@ impl Resolver<'_> {
         let inherited = members.all.len();
         let outer = std::mem::replace(&mut self.in_members, true);
         for member in &structure.members {
-            complete &= self.members(scope, AnnotationTarget::Member, member, &mut members);
+            complete &= self.members(
+                scope,
+                (&structure.name, AnnotationTarget::Member),
+                member,
+                &mut members,
+            );
         }
         self.in_members = outer;
         let opened = opened?;
         if !complete || self.sink.error_count() > errors {
             return self.abandon_type(&opened, &structure.name);
         }
-        // If a struct without key members is a key member, all of its members are the key.
-        let map_in_key = members.key_facts.unwrap_or(members.facts).map_in_key;
         let facts = Facts {
             // A parameter list ends with a sentinel.
             written: members.facts.written || extensibility == Extensibility::Mutable,
-            map_in_key,
             ..members.facts
         };
         if extensibility != Extensibility::Mutable && representations.xcdr1 {
@@ -139,9 +141,7 @@ impl Resolver<'_> {
         for member in &base.members {
             members.inherit(member);
         }
-        let keyed = base.members.iter().any(|member| member.key);
         members.facts = facts;
-        members.key_facts = keyed.then_some(facts);
         Some(id)
     }
 

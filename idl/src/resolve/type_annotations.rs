@@ -78,6 +78,25 @@ impl Resolver<'_> {
             .map_or(Extensibility::Appendable, |(kind, _)| kind)
     }
 
+    /// As [`Self::extensibility_or_default`], for enums and bitmasks, which are final or appendable
+    /// (XTypes 1.3 table 12). `what` names the type.
+    pub(super) fn extensibility_of_values(
+        &mut self,
+        applied: &Applied<'_>,
+        what: &str,
+    ) -> Extensibility {
+        match self.extensibility(applied) {
+            None => Extensibility::Appendable,
+            Some((Extensibility::Mutable, annotation)) => {
+                let message = format!("{what} cannot be mutable");
+                let hint = "it is @appendable, which is the default, or @final";
+                self.sink.error_hint(annotation.span, message, hint);
+                Extensibility::Appendable
+            }
+            Some((kind, _)) => kind,
+        }
+    }
+
     /// `@nested` and `@topic`, or else the default of the enclosing modules. `@top_level` is
     /// the older opposite of `@nested`.
     pub(super) fn nested(&mut self, scope: ScopeId, applied: &Applied<'_>) -> bool {

@@ -22,8 +22,6 @@ pub(super) struct Facts {
     pub(super) bytes: u64,
     /// Whether each value has at least one byte in XCDR1.
     pub(super) written: bool,
-    /// Whether it contains a map that would belong to the key.
-    pub(super) map_in_key: bool,
     /// Whether it contains an interface or a native type, and so is not a data type.
     pub(super) object: bool,
     /// Whether it contains a type that was incomplete when it was used.
@@ -45,7 +43,6 @@ impl Facts {
             depth: self.depth.max(other.depth),
             bytes: self.bytes.saturating_add(other.bytes),
             written: self.written || other.written,
-            map_in_key: self.map_in_key || other.map_in_key,
             object: self.object || other.object,
             incomplete: self.incomplete || other.incomplete,
         }
@@ -89,10 +86,7 @@ impl Resolver<'_> {
             Type::Sequence { element, .. } => self.facts_from(&element.ty, of).behind_a_pointer(),
             Type::Map { key, value, .. } => {
                 let key = self.facts_from(&key.ty, of).behind_a_pointer();
-                Facts {
-                    map_in_key: true,
-                    ..key.and(self.facts_from(&value.ty, of).behind_a_pointer())
-                }
+                key.and(self.facts_from(&value.ty, of).behind_a_pointer())
             }
             Type::Array {
                 element,

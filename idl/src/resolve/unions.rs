@@ -43,7 +43,6 @@ impl Resolver<'_> {
         if union.broken || self.sink.error_count() > errors {
             return self.abandon_type(&opened, &union.name);
         }
-        // If the union has a key, it is the discriminator.
         let sizes = branches.iter().map(|branch| match branch.member.boxed {
             true => 8,
             false => self.facts_of(&branch.member.ty).bytes,
@@ -51,7 +50,6 @@ impl Resolver<'_> {
         let facts = Facts {
             bytes: sizes.max().unwrap_or(0).saturating_add(8),
             written: true,
-            map_in_key: members.facts.map_in_key && !discriminator.key,
             ..members.facts
         };
         let kind = TypeKind::Union(Union {
@@ -128,7 +126,12 @@ impl Resolver<'_> {
                 self.sink.error(span, "only one branch can be the default");
             }
             let labels = self.labels(scope, branch, target.as_ref(), &mut seen);
-            let known = self.members(scope, AnnotationTarget::Branch, &branch.member, members);
+            let known = self.members(
+                scope,
+                (&union.name, AnnotationTarget::Branch),
+                &branch.member,
+                members,
+            );
             let member = members.all.pop().filter(|_| known);
             let (Some(labels), Some(member)) = (labels, member) else {
                 complete = false;
@@ -147,8 +150,9 @@ impl Resolver<'_> {
             && self.covers_all(&discriminator.ty, &seen)
         {
             if matches!(target, Some(Target::Enum { .. })) {
-                let message = "the default is for literals that the enum does not have yet";
-                let hint = "all that it has are labels of other branches";
+                let message = "the default is never selected: all literals are other labels";
+                let hint = "a literal that a reader lacks selects no branch, but makes its \
+                            `@try_construct` apply to the discriminator";
                 self.sink.warning_hint(span, message, hint);
             } else {
                 let message = "the default has no value left: all are labels of other branches";

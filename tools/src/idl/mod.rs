@@ -8,7 +8,7 @@ use std::{fs, io};
 
 use spindle_dds_idl::emit::{EmitOptions, emit};
 use spindle_dds_idl::model::Model;
-use spindle_dds_idl::{Options, compile};
+use spindle_dds_idl::{Encoding, Options, compile};
 
 /// The commands for IDL files.
 #[derive(Debug, clap::Subcommand)]
@@ -47,6 +47,10 @@ pub(crate) struct Input {
     /// Define a macro.
     #[arg(short = 'D', value_name = "NAME[=VALUE]")]
     define: Vec<String>,
+    /// The encoding of all files: utf-8 or iso-8859-1; auto takes a file that is not in UTF-8 for
+    /// ISO 8859-1, with a warning.
+    #[arg(long, value_name = "NAME", default_value_t = Encoding::Auto)]
+    encoding: Encoding,
 }
 
 /// The output. The options are those of `spindle_dds_idl::Builder`.
@@ -94,6 +98,7 @@ impl Input {
         let options = Options {
             include_dirs: self.include.clone(),
             defines: self.define.iter().map(|text| definition(text)).collect(),
+            encoding: self.encoding,
         };
         let compilation = compile(&self.files, &options);
         for diagnostic in &compilation.diagnostics {

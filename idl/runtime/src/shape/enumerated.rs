@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use crate::encode::Encoder;
-use crate::error::CdrError;
+use crate::error::{CdrError, SamplePosition};
 use crate::measure::Measure;
 use crate::primitive::Primitive;
 use crate::reader::Reader;
@@ -14,17 +14,27 @@ pub trait Enumeration: Copy + Default + 'static {
     /// The wire form: `i8`, `i16` or `i32` by `@bit_bound`.
     type Bits: Primitive + Into<i32>;
 
-    /// The value with this wire form; `None` if there is none, which is only possible for
-    /// `@final` enumerations.
+    /// The literal with this value, if there is one.
     fn from_bits(bits: Self::Bits) -> Option<Self>;
 
     /// The wire form.
     fn to_bits(self) -> Self::Bits;
 }
 
-/// The shape of a generated enumeration.
+/// The shape of a generated enumeration. A value that no literal has is not one of the type,
+/// whatever the extensibility of that: it is refused on writing, and on reading `@try_construct`
+/// decides (XTypes 1.3 §7.2.4.4.7, table 18).
 #[derive(Debug)]
 pub struct Enumerated<E>(PhantomData<E>);
+
+/// The literal with this value.
+#[inline]
+fn literal<T: Enumeration>(bits: T::Bits, place: SamplePosition) -> Result<T, CdrError> {
+    T::from_bits(bits).ok_or_else(|| CdrError::UnknownEnumerator {
+        value: bits.into(),
+        place,
+    })
+}
 
 impl<T: Enumeration> Shape for Enumerated<T> {
     type Owned = T;
@@ -39,17 +49,15 @@ impl<T: Enumeration> Shape for Enumerated<T> {
 
     #[inline]
     fn write<E: Encoder>(value: &T, encoder: &mut E) -> Result<(), CdrError> {
-        encoder.primitive(value.to_bits())
+        let bits = value.to_bits();
+        literal::<T>(bits, SamplePosition::offset(encoder.position()))?;
+        encoder.primitive(bits)
     }
 
     #[inline]
     fn read(reader: &mut Reader<'_>) -> Result<T, CdrError> {
         let place = reader.place();
-        let bits = reader.primitive::<T::Bits>()?;
-        T::from_bits(bits).ok_or_else(|| CdrError::UnknownEnumerator {
-            value: bits.into(),
-            place,
-        })
+        literal(reader.primitive()?, place)
     }
 
     #[inline]

@@ -5,7 +5,7 @@ use spindle_dds_idl_runtime::{CdrError, Reader, SamplePosition};
 
 use super::plan::{bits, enum_size, field_bits, valid_bits, word_size};
 use super::value::Value;
-use crate::graph::{Bitmask, Bitset, Enum, Extensibility};
+use crate::graph::{Bitmask, Bitset, Enum};
 
 pub(super) fn read_text(
     bound: Option<u32>,
@@ -55,7 +55,7 @@ pub(super) fn read_enum(enumeration: &Enum, reader: &mut Reader<'_>) -> Result<V
     Ok(Value::Enum(value))
 }
 
-/// Checks that an enumeration may have a value.
+/// Checks that a literal has a value.
 ///
 /// # Errors
 /// [`CdrError::UnknownEnumerator`].
@@ -64,16 +64,10 @@ pub(super) fn check_enum(
     value: i32,
     place: SamplePosition,
 ) -> Result<(), CdrError> {
-    let is_final = enumeration.extensibility == Some(Extensibility::Final);
-    let known = || {
-        enumeration
-            .literals
-            .iter()
-            .any(|literal| literal.value == value)
-    };
-    match is_final && !known() {
-        true => Err(CdrError::UnknownEnumerator { value, place }),
-        false => Ok(()),
+    let mut literals = enumeration.literals.iter();
+    match literals.any(|literal| literal.value == value) {
+        true => Ok(()),
+        false => Err(CdrError::UnknownEnumerator { value, place }),
     }
 }
 

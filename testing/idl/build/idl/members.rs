@@ -53,7 +53,7 @@ impl Maker {
         Member {
             text,
             key,
-            keyable: ty.keyable && !optional,
+            keyable: ty.keyable && !optional && !hidden,
             weight: if hidden { 0 } else { ty.weight },
             id,
         }
