@@ -282,17 +282,14 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
     /// Creates the topic (`create_topic`; the type is registered by its IDL name).
     ///
     /// # Errors
-    /// BAD_PARAMETER for an empty name, an unknown profile, or a type with an invalid
-    /// `DESCRIPTION`; PRECONDITION_NOT_MET when the participant has a topic of this name;
+    /// BAD_PARAMETER for a name that is empty, longer than 256 bytes or has a NUL, an
+    /// unknown profile, or a type with an invalid `DESCRIPTION`; PRECONDITION_NOT_MET when the participant has a topic of this name;
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn create(self) -> Result<Topic<T>> {
         let participant = &self.participant.core;
         participant.base.alive()?;
-        if self.name.is_empty() {
-            return Err(Error::BadParameter(
-                "the name of a topic is empty".to_owned(),
-            ));
-        }
+        check_name("topic", &self.name)?;
+        check_name("type", T::TYPE_NAME)?;
         let qos = self.qos.resolve(
             participant,
             |profile| profile.topic_qos(&self.name),
@@ -334,4 +331,23 @@ impl TopicCore {
     pub(crate) fn is_used(&self) -> bool {
         self.endpoints.load(Ordering::Acquire) != 0
     }
+}
+
+/// The longest name of a topic or a type, in bytes: both are `string<256>` in the data of discovery
+/// (PID_TOPIC_NAME and PID_TYPE_NAME of RTPS 2.5 §9.6).
+const NAME_LEN_MAX: usize = 256;
+
+/// Refuses what cannot be a name; no string of IDL has a NUL in it.
+fn check_name(of: &str, name: &str) -> Result<()> {
+    let wrong = if name.is_empty() {
+        format!("the name of a {of} is empty")
+    } else if name.len() > NAME_LEN_MAX {
+        let length = name.len();
+        format!("the name of a {of} has {length} bytes, more than {NAME_LEN_MAX}: {name:?}")
+    } else if let Some(at) = name.find('\0') {
+        format!("the name of a {of} has a NUL, at byte {at}: {name:?}")
+    } else {
+        return Ok(());
+    };
+    Err(Error::BadParameter(wrong))
 }

@@ -51,6 +51,26 @@ fn participants() {
 }
 
 #[test]
+fn names_of_topics() {
+    let participant = DomainParticipant::builder(0).disabled().create();
+    let participant = participant.expect("needs no domain");
+    let create = |name: &str| participant.topic::<State>(name).create();
+    let bad = ReturnCode::BadParameter;
+    check(create(""), bad, "the name of a topic is empty");
+    check(create("a\0b"), bad, "has a NUL, at byte 1: \"a\\0b\"");
+    check(create("\0"), bad, "has a NUL, at byte 0");
+    check(
+        create(&"x".repeat(300)),
+        bad,
+        "has 300 bytes, more than 256",
+    );
+    check(create(&"\u{e9}".repeat(129)), bad, "has 258 bytes");
+    for name in ["x", "rt/chatter", "a b", "\u{e9}", &*"x".repeat(256)] {
+        assert_eq!(create(name).expect("a name").name(), name);
+    }
+}
+
+#[test]
 fn profiles() {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     let text = r#"<dds><qos_library name="Flight"><qos_profile name="Display">

@@ -186,7 +186,9 @@ fn plain<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error>
         Value::UInt64(value) | Value::Bits(value) => serializer.serialize_u64(*value),
         Value::Float32(value) => serializer.serialize_f32(*value),
         Value::Float64(value) => serializer.serialize_f64(*value),
-        Value::Float128(value) => value.serialize(serializer),
+        // As the runtime does with its feature `serde`.
+        Value::Float128(value) if serializer.is_human_readable() => serializer.collect_str(value),
+        Value::Float128(value) => serializer.serialize_u128(value.to_bits()),
         Value::Text(text) => serializer.serialize_str(text),
         Value::List(_) | Value::Map(_) | Value::Struct(_) | Value::Union(_) => {
             serializer.serialize_unit()
