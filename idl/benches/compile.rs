@@ -115,7 +115,7 @@ fn corpus() -> Cost {
     let include_dirs = ["OpenDDS", "OpenDDS/tests/DCPS/Compiler/TryConstruct"];
     let options = Options {
         include_dirs: include_dirs.map(|folder| root.join(folder)).to_vec(),
-        defines: Vec::new(),
+        ..Options::default()
     };
     let mut files = Vec::new();
     find(&root, &mut files);

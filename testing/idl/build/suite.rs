@@ -66,7 +66,7 @@ impl Suite {
             .generate()?;
         let options = Options {
             include_dirs: self.includes.clone(),
-            defines: Vec::new(),
+            ..Options::default()
         };
         let compilation = compile(&[file.to_path_buf()], &options);
         let model = compilation
