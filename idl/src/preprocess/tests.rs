@@ -433,10 +433,18 @@ fn optional_text_of_variadic_macros() {
 #[test]
 fn pasting_with_nothing() {
     check("#define P(x) a x ## b\nP() P(c)", "a b a cb", "");
-    check("#define P(x, y) [x ## y]\nP(,) P(a,) P(,b)", "[ ] [ a ] [ b ]", "");
+    check(
+        "#define P(x, y) [x ## y]\nP(,) P(a,) P(,b)",
+        "[ ] [ a ] [ b ]",
+        "",
+    );
     // A comma before no variable arguments goes, as other preprocessors have it.
     let define = "#define L(f, ...) f(0, ## __VA_ARGS__)\n#define N 1\n";
-    check(&format!("{define}L(g) L(g, N, 2)"), "g ( 0 ) g ( 0 , 1 , 2 )", "");
+    check(
+        &format!("{define}L(g) L(g, N, 2)"),
+        "g ( 0 ) g ( 0 , 1 , 2 )",
+        "",
+    );
 }
 
 #[test]
