@@ -343,7 +343,8 @@ fn check_name(of: &str, name: &str) -> Result<()> {
         format!("the name of a {of} is empty")
     } else if name.len() > NAME_LEN_MAX {
         let length = name.len();
-        format!("the name of a {of} has {length} bytes, more than {NAME_LEN_MAX}: {name:?}")
+        let start: String = name.chars().take(40).collect();
+        format!("the name of a {of} has {length} bytes, more than {NAME_LEN_MAX}: {start:?}...")
     } else if let Some(at) = name.find('\0') {
         format!("the name of a {of} has a NUL, at byte {at}: {name:?}")
     } else {

@@ -3,8 +3,9 @@
 use std::io::Write as _;
 
 use spindle_dds::qos::{
-    Deadline, Durability, DurabilityKind, History, Ownership, OwnershipKind, Partition,
-    Presentation, PresentationAccessScope, PublisherQos, SubscriberQos,
+    DataReaderQos, DataWriterQos, Deadline, Durability, DurabilityKind, History, Ownership,
+    OwnershipKind, Partition, Presentation, PresentationAccessScope, Property, PublisherQos,
+    SubscriberQos,
 };
 use spindle_dds::{
     DomainParticipant, Duration, Error, InstanceHandle, Result, ReturnCode, StateMasks,
@@ -223,14 +224,22 @@ fn endpoints() {
 fn endpoints_that_cannot_be_announced_are_refused_before_enabling_too() {
     let meeting = Meeting::new();
     let participant = meeting.participant();
-    let long = "x".repeat(20_000);
-    let topic = participant.topic::<State>(&long).create().expect("a name");
+    let topic = participant.topic::<State>("State").create();
+    let topic = topic.expect("a topic");
+    let long = Property {
+        name: "application.note".to_owned(),
+        value: "x".repeat(20_000),
+        propagate: true,
+    };
+    let (mut writer_qos, mut reader_qos) = (DataWriterQos::default(), DataReaderQos::default());
+    writer_qos.property.insert(long.clone());
+    reader_qos.property.insert(long);
     let too_long = |participant: &DomainParticipant| {
         let publisher = participant.publisher().create().expect("a publisher");
-        let writer = publisher.writer(&topic).create();
+        let writer = publisher.writer(&topic).qos(writer_qos.clone()).create();
         check(writer, ReturnCode::OutOfResources, "can be announced");
         let subscriber = participant.subscriber().create().expect("a subscriber");
-        let reader = subscriber.reader(&topic).create();
+        let reader = subscriber.reader(&topic).qos(reader_qos.clone()).create();
         check(reader, ReturnCode::OutOfResources, "can be announced");
     };
     too_long(&participant);
