@@ -1,0 +1,99 @@
+//! Links whose batches were handed over to the I/O thread, and whether that has to be woken.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use super::shared::Shared;
+
+/// How often the I/O thread yields in vain before it sleeps: a thread that pushes fast
+/// hands the next batch over meanwhile, and wakes no thread.
+const YIELDS: u32 = 2;
+
+#[derive(Debug, Default)]
+pub(super) struct DueLinks(Mutex<Due>);
+
+#[derive(Debug, Default)]
+struct Due {
+    /// Numbers of links, each at most once.
+    links: Vec<u64>,
+    /// The I/O thread sleeps, or is about to, and has not been woken.
+    is_asleep: bool,
+}
+
+impl DueLinks {
+    fn due(&self) -> MutexGuard<'_, Due> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A link has a batch that is handed over. Whether the I/O thread has to be woken.
+    pub(super) fn add(&self, link: u64) -> bool {
+        let mut due = self.due();
+        due.links.push(link);
+        core::mem::take(&mut due.is_asleep)
+    }
+
+    /// The I/O thread is about to sleep: false if there is a link to be served first.
+    pub(super) fn begin_sleep(&self) -> bool {
+        let mut due = self.due();
+        due.is_asleep = due.links.is_empty();
+        due.is_asleep
+    }
+
+    pub(super) fn end_sleep(&self) {
+        self.due().is_asleep = false;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.due().links.is_empty()
+    }
+
+    /// Moves the numbers of all links to `into`, which is empty.
+    fn take(&self, into: &mut Vec<u64>) {
+        core::mem::swap(&mut self.due().links, into);
+    }
+}
+
+impl Shared {
+    /// Sends what was handed over, until nothing is while other threads had the processor.
+    /// `links` is empty, before and after.
+    pub(super) fn send_due(&self, links: &mut Vec<u64>) {
+        if self.due.is_empty() {
+            return;
+        }
+        let mut vain = 0;
+        while vain < YIELDS {
+            // A thread that pushes and has no processor goes on; then there is more to send.
+            thread::yield_now();
+            self.due.take(links);
+            vain = if links.is_empty() { vain + 1 } else { 0 };
+            for number in links.drain(..) {
+                if let Some(link) = self.link(number) {
+                    self.sent(&link, link.outgoing.send_handed_over());
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_thread_is_woken_only_where_it_sleeps() {
+        let (due, mut links) = (DueLinks::default(), Vec::new());
+        assert!(!due.add(7), "it is awake");
+        assert!(!due.begin_sleep(), "a link is due");
+        due.take(&mut links);
+        assert_eq!(links, [7]);
+        assert!(due.begin_sleep());
+        assert!(due.add(8), "it sleeps");
+        assert!(!due.add(9), "it has been woken");
+        links.clear();
+        due.take(&mut links);
+        assert_eq!(links, [8, 9]);
+        assert!(due.begin_sleep());
+        due.end_sleep();
+        assert!(!due.add(8), "another event has woken it");
+    }
+}
