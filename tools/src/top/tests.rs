@@ -129,6 +129,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
         },
         fabric: Default::default(),
         station: Default::default(),
+        streams: Default::default(),
         wake_ups: seconds * 20,
         topics: vec![TopicFigures {
             topic: "Square".to_owned(),

@@ -67,6 +67,7 @@
 //! process that forks keeps the streams; the child must not use the station, and keeps the
 //! streams open until it ends or executes another program.
 
+mod call_counters;
 mod decoder;
 mod fault;
 mod incoming;
@@ -81,6 +82,7 @@ mod stalled;
 mod streams;
 mod transport;
 
+pub use self::call_counters::StreamCalls;
 pub(crate) use self::transport::{ReadyStream, StreamTransport, problem};
 pub use self::transport::{StreamOptions, StreamState};
 pub(crate) use shared::{LandedHook, WakeHook};

@@ -10,6 +10,7 @@ use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
+use super::call_counters::StreamCallCounters;
 use super::record::{HEADER_LEN, Header, RECORD_LEN_MAX};
 use super::send_queue::SendQueue;
 use crate::fabric::WakeReason;
@@ -49,11 +50,16 @@ struct Writer {
     /// The staged bytes end with the final record of the stream.
     leaves: bool,
     sent: u64,
+    calls: Arc<StreamCallCounters>,
 }
 
 impl Outgoing {
     /// `stream` is non-blocking.
-    pub(super) fn new(stream: TcpStream, waiting_max: usize) -> Self {
+    pub(super) fn new(
+        stream: TcpStream,
+        waiting_max: usize,
+        calls: &Arc<StreamCallCounters>,
+    ) -> Self {
         Self {
             stream,
             queue: Mutex::new(SendQueue::new(waiting_max)),
@@ -66,6 +72,7 @@ impl Outgoing {
                 blocked: false,
                 leaves: false,
                 sent: 0,
+                calls: Arc::clone(calls),
             }),
             held_back: AtomicBool::new(false),
         }
@@ -178,7 +185,9 @@ impl Writer {
     /// Writes until nothing waits or the stream is full.
     fn write_to(&mut self, mut stream: &TcpStream, queue: &Mutex<SendQueue>) -> io::Result<()> {
         while !self.blocked && (self.from < self.to || self.fetch(queue)) {
-            match stream.write(&self.stage[self.from..self.to]) {
+            let written = stream.write(&self.stage[self.from..self.to]);
+            self.calls.sent(&written);
+            match written {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(len) => {
                     self.from += len;

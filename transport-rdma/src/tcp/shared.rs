@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::Errno;
 
+use super::call_counters::StreamCallCounters;
 use super::decoder::RowTarget;
 use super::fault::Fault;
 use super::incoming::{Incoming, Received};
@@ -173,6 +174,7 @@ pub(super) struct Shared {
     events: Arc<EventQueue>,
     pub(super) sleep: SleepCounters,
     pub(super) stalled: StalledLinks,
+    pub(super) calls: Arc<StreamCallCounters>,
     state: Mutex<State>,
     /// Signalled when a peer is added or lost, or the transport stops.
     changed: Condvar,
@@ -209,6 +211,7 @@ impl Shared {
             events,
             sleep: SleepCounters::default(),
             stalled: StalledLinks::new(stalled_max),
+            calls: Arc::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
         })
