@@ -19,6 +19,7 @@ mod payload;
 mod per_host;
 mod place;
 mod reader;
+mod run_directory;
 mod scale;
 mod scenario;
 mod throughput;
