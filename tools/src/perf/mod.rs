@@ -12,20 +12,25 @@ mod idle;
 mod job;
 mod latency;
 mod member;
+mod netns;
 mod options;
 mod participant;
 mod payload;
+mod per_host;
 mod place;
 mod reader;
+mod run_directory;
 mod scale;
 mod scenario;
 mod throughput;
+mod usage;
 mod work;
 mod worker;
 mod writer;
 
 use std::process::ExitCode;
 
+use netns::{NetnsOptions, NetworkError};
 use options::{IdleOptions, LatencyOptions, ThroughputOptions, WorkOptions};
 use scale::ScaleOptions;
 
@@ -40,6 +45,9 @@ pub(crate) enum Command {
     Latency(LatencyOptions),
     /// Processor time of idle participants, and the latency of waking them.
     Idle(IdleOptions),
+    /// Throughput or latency between hosts that are network namespaces, over links that delay and
+    /// lose packets. As root.
+    Netns(NetnsOptions),
     /// Time until many participants with many topics match, and the memory that they take.
     Scale(ScaleOptions),
     /// The cost of the bytes alone: threads hand blocks of samples to each other, and write and
@@ -72,6 +80,8 @@ enum Failure {
     Histogram(#[from] hdrhistogram::CreationError),
     #[error(transparent)]
     Fleet(#[from] spindle_dds_children::WorkersError),
+    #[error(transparent)]
+    Network(#[from] NetworkError),
     #[error("{0}")]
     Workers(String),
     #[error("out of order: sample {found} of writer {writer}, expected {wanted}")]
@@ -89,6 +99,7 @@ pub(crate) fn run(command: Command) -> ExitCode {
         Command::Throughput(options) => throughput::run(&options),
         Command::Latency(options) => latency::run(&options),
         Command::Idle(options) => idle::run(&options),
+        Command::Netns(options) => netns::run(&options),
         Command::Scale(options) => scale::run(&options),
         Command::Work(options) => work::run(&options),
         Command::Worker { job } => return worker::run(&job),
