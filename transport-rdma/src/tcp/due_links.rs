@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::shared::{Shared, StreamLink};
+use crate::fabric::peers::PEERS_MAX;
 
 /// How often the I/O thread yields before it sends, as long as more is pushed meanwhile: each
 /// system call, and each wake-up of the peer, carries more.
@@ -20,10 +21,24 @@ const GATHER_LEN: usize = 1 << 14;
 /// hands the next batch over meanwhile, and wakes no thread.
 const YIELDS: u32 = 2;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct DueLinks(Mutex<Due>);
 
-#[derive(Debug, Default)]
+impl Default for DueLinks {
+    fn default() -> Self {
+        Self(Mutex::new(Due {
+            links: link_numbers(),
+            is_asleep: false,
+        }))
+    }
+}
+
+/// Room for the numbers of as many links as there are: adding one allocates nothing.
+pub(super) fn link_numbers() -> Vec<u64> {
+    Vec::with_capacity(PEERS_MAX)
+}
+
+#[derive(Debug)]
 struct Due {
     /// Numbers of links, each at most once.
     links: Vec<u64>,
