@@ -631,7 +631,7 @@ mod tests {
         };
         let apart = [
             &parts(4096, 128, 1000, 1)[..],
-            &[ack.clone()],
+            slice::from_ref(&ack),
             &parts(4224, 100, 1024, 2),
         ];
         check(&[one.clone(), ack, two.clone()], &apart.concat());
