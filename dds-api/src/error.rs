@@ -8,8 +8,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Why an operation failed (DDS 1.4 §2.2.1.1).
 ///
 /// Each variant is one of the standard's return codes; the text says what is wrong, where, and
-/// what would be right.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// what would be right. `Debug` writes the same as `Display`, as a `main` that returns an error, and
+/// `expect`, print that.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// `RETCODE_ERROR`: a failure that has no code of its own, for instance of the group.
     #[error("{0}")]
@@ -52,6 +53,12 @@ pub enum Error {
     /// Security).
     #[error("not allowed by security: {0}")]
     NotAllowedBySecurity(String),
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl Error {

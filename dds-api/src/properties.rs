@@ -31,6 +31,7 @@ const TOPIC_SUFFIX: &str = ".subgroup";
 const RING_MESSAGES: &str = "spindle.ring.messages";
 const RING_BYTES: &str = "spindle.ring.bytes";
 const FAILURE_LIMIT: &str = "spindle.failure.limit_ms";
+const FAILURE_REPORT: &str = "spindle.failure.report";
 const JOIN_TIMEOUT: &str = "spindle.join.timeout_ms";
 const REJOIN: &str = "spindle.rejoin";
 const WAIT: &str = "spindle.wait";
@@ -81,6 +82,8 @@ pub(crate) struct ParticipantConfig {
     pub(crate) prefer_availability: bool,
     /// Whether the participant enters its group again by itself when it has lost it.
     pub(crate) rejoin: bool,
+    /// Whether the end of its group is written to stderr.
+    pub(crate) reports_failure: bool,
     pub(crate) engine: EngineConfig,
     pub(crate) ring: RingSize,
     pub(crate) reader: ReaderConfig,
@@ -199,6 +202,12 @@ impl ParticipantConfig {
             prefer_availability: choice(properties, PREFER_AVAILABILITY, &TRUTHS)?
                 .unwrap_or_default(),
             rejoin: choice(properties, REJOIN, &[("auto", true), ("off", false)])?.unwrap_or(true),
+            reports_failure: choice(
+                properties,
+                FAILURE_REPORT,
+                &[("stderr", true), ("off", false)],
+            )?
+            .unwrap_or(true),
             engine: engine(properties)?,
             ring: RingSize::DEFAULT.read(properties)?,
             reader: ReaderConfig::default().read(properties)?,

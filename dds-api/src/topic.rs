@@ -283,8 +283,8 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
     ///
     /// # Errors
     /// BAD_PARAMETER for a name that is empty, longer than 256 bytes or has a NUL, an
-    /// unknown profile, or a type with an invalid `DESCRIPTION`; PRECONDITION_NOT_MET when the participant has a topic of this name;
-    /// INCONSISTENT_POLICY, UNSUPPORTED.
+    /// unknown profile, or a type with an invalid `DESCRIPTION`; PRECONDITION_NOT_MET when the
+    /// participant has a topic of this name; INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn create(self) -> Result<Topic<T>> {
         let participant = &self.participant.core;
         participant.base.alive()?;

@@ -17,7 +17,7 @@ mod feed;
 mod recording;
 
 use std::io::Read;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use clap::Parser;
@@ -55,12 +55,19 @@ fn parse_rate(text: &str) -> std::result::Result<f64, &'static str> {
     positive.ok_or("a rate is max, or xN with N above 0")
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
     let options = Options::parse();
-    match (options.feed, options.display) {
+    let outcome = match (options.feed, options.display) {
         (Some(index), _) => feed::run(index, options.rate),
         (None, true) => display::run(),
         (None, false) => launch(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("flight: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 
@@ -128,7 +135,7 @@ impl Drop for Process {
 /// A participant with the QoS of `qos/flight.xml`.
 fn create_participant() -> spindle_dds::Result<DomainParticipant> {
     DomainParticipant::builder(0)
-        .qos_profiles(concat!(env!("CARGO_MANIFEST_DIR"), "/qos/flight.xml"))?
+        .qos_profiles_str(include_str!("../qos/flight.xml"))?
         .profile("Flight::Ordered")
         .create()
 }

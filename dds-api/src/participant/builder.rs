@@ -1,6 +1,6 @@
 //! Making participants.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use spindle_dds_qos::{DomainParticipantQos, Properties};
 
@@ -9,7 +9,7 @@ use super::{DomainParticipant, factory};
 use crate::choice::{EntityQos, QosChoice};
 use crate::error::{Error, Result};
 use crate::listener::DomainParticipantListener;
-use crate::profiles::Profiles;
+use crate::profiles::{ProfileSources, Profiles};
 use crate::properties::ParticipantConfig;
 use crate::status::StatusMask;
 
@@ -17,7 +17,7 @@ use crate::status::StatusMask;
 #[must_use = "a builder does nothing until `create`"]
 pub struct ParticipantBuilder {
     domain_id: u32,
-    files: Vec<PathBuf>,
+    profile_sources: ProfileSources,
     profile: Option<String>,
     qos: QosChoice<DomainParticipantQos>,
     properties: Properties,
@@ -29,7 +29,7 @@ impl std::fmt::Debug for ParticipantBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ParticipantBuilder")
             .field("domain_id", &self.domain_id)
-            .field("files", &self.files)
+            .field("profile_sources", &self.profile_sources.names())
             .field("profile", &self.profile)
             .finish_non_exhaustive()
     }
@@ -39,7 +39,7 @@ impl ParticipantBuilder {
     pub(super) fn new(domain_id: u32) -> Self {
         Self {
             domain_id,
-            files: Vec::new(),
+            profile_sources: ProfileSources::default(),
             profile: None,
             qos: QosChoice::Default,
             properties: Properties::default(),
@@ -48,13 +48,25 @@ impl ParticipantBuilder {
         }
     }
 
-    /// Adds a DDS-XML file with QoS profiles. Several files are read as one.
+    /// Adds a DDS-XML file with QoS profiles, which is read now. Several files and texts are read
+    /// as one.
     ///
     /// # Errors
     /// BAD_PARAMETER with all errors in the file, by line and column.
     pub fn qos_profiles(mut self, file: impl AsRef<Path>) -> Result<Self> {
-        self.files.push(file.as_ref().to_owned());
-        Profiles::load(&self.files, None)?;
+        self.profile_sources.add_file(file.as_ref())?;
+        Profiles::load(&self.profile_sources, None)?;
+        Ok(self)
+    }
+
+    /// Adds QoS profiles as text in DDS-XML, such as `include_str!("qos.xml")`: the program then
+    /// needs no file where it runs. Several files and texts are read as one.
+    ///
+    /// # Errors
+    /// BAD_PARAMETER with all errors in the text, by line and column.
+    pub fn qos_profiles_str(mut self, text: &str) -> Result<Self> {
+        self.profile_sources.add_text(text);
+        Profiles::load(&self.profile_sources, None)?;
         Ok(self)
     }
 
@@ -109,7 +121,7 @@ impl ParticipantBuilder {
                 self.domain_id
             )));
         }
-        let profiles = Profiles::load(&self.files, self.profile)?;
+        let profiles = Profiles::load(&self.profile_sources, self.profile)?;
         let mut qos = match self.qos {
             QosChoice::Given(qos) => *qos,
             // A profile is chosen for this participant: it comes before the factory's

@@ -64,6 +64,14 @@ pub(crate) const PROPERTIES: &[PropertyRow] = &[
                   group is late as a whole. Must be equal on all participants.",
     },
     PropertyRow {
+        name: "spindle.failure.report",
+        on: Participant,
+        values: "`stderr`, `off`",
+        default: "`stderr`",
+        meaning: "Where a line with the reason goes when the participant has lost its group for good, \
+                  besides `on_failed`, the errors of all operations, and an event of `tracing`.",
+    },
+    PropertyRow {
         name: "spindle.prefer_availability",
         on: Participant,
         values: "`true`, `false`",

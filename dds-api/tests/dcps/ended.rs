@@ -3,6 +3,7 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::process::Command;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Poll, Wake, Waker};
@@ -14,8 +15,8 @@ use spindle_dds::qos::{DataReaderQos, DataWriterQos, Reliability, ResourceLimits
 use spindle_dds::{
     DataReader, DataReaderListener, DataWriter, DataWriterListener, DomainParticipant,
     DomainParticipantListener, Duration, Error, InstanceState, LivelinessChangedStatus,
-    PublicationMatchedStatus, Result, StateMasks, StatusMask, SubscriptionMatchedStatus, WaitSet,
-    testing,
+    ParticipantBuilder, PublicationMatchedStatus, Result, StateMasks, StatusMask,
+    SubscriptionMatchedStatus, WaitSet, testing,
 };
 
 use crate::flight::State;
@@ -35,9 +36,12 @@ impl DomainParticipantListener for Told {
 
 /// A participant that the others soon give up, and what it is told.
 fn participant(meeting: &Meeting) -> (DomainParticipant, Receiver<String>) {
+    participant_of(meeting.builder())
+}
+
+fn participant_of(builder: ParticipantBuilder) -> (DomainParticipant, Receiver<String>) {
     let (sender, told) = mpsc::channel();
-    let participant = meeting
-        .builder()
+    let participant = builder
         .property("spindle.failure.limit_ms", "1000")
         .property("spindle.rejoin", "off")
         .listener(StatusMask::NONE, Told(sender))
@@ -80,6 +84,42 @@ fn check_writer(writer: &DataWriter<State>, reason: &str) {
     check(writer.wait_for_acknowledgments(Duration::ZERO), reason);
     let publisher = writer.publisher().expect("alive");
     check(publisher.wait_for_acknowledgments(Duration::ZERO), reason);
+}
+
+/// The property of the process that this test starts.
+const REPORT: &str = "SPINDLE_TEST_REPORT";
+
+#[test]
+fn the_end_is_written_to_stderr() {
+    if let Ok(report) = std::env::var(REPORT) {
+        let meeting = Meeting::new();
+        let builder = match &*report {
+            "" => meeting.builder(),
+            report => meeting.builder().property("spindle.failure.report", report),
+        };
+        let ((stays, _), (goes, told)) = (participant(&meeting), participant_of(builder));
+        println!("\nreason: {}", expel(&[stays, goes], &told));
+        return;
+    }
+    for (report, is_written) in [("", true), ("stderr", true), ("off", false)] {
+        let test = [
+            "--exact",
+            "ended::the_end_is_written_to_stderr",
+            "--nocapture",
+        ];
+        let output = Command::new(std::env::current_exe().expect("this program"))
+            .args(test)
+            .env(REPORT, report)
+            .output()
+            .expect("a process");
+        let [out, error] =
+            [output.stdout, output.stderr].map(|it| String::from_utf8(it).expect("text"));
+        let reason = out.lines().find_map(|line| line.strip_prefix("reason: "));
+        let reason = reason.unwrap_or_else(|| panic!("no reason: {out}{error}"));
+        let written = format!("spindle-dds: domain 0: {reason}\n");
+        assert_eq!(error.contains(&written), is_written, "{report:?}: {error}");
+        assert_eq!(error.contains(reason), is_written, "{report:?}: {error}");
+    }
 }
 
 #[test]

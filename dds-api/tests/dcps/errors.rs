@@ -72,6 +72,75 @@ fn names_of_topics() {
 }
 
 #[test]
+fn an_error_is_shown_as_it_is_displayed() {
+    let error = DomainParticipant::builder(233)
+        .create()
+        .expect_err("too high");
+    assert_eq!(
+        format!("{error:?}"),
+        "bad parameter: domain id 233 is above 232"
+    );
+    assert_eq!(format!("{error:?}"), error.to_string());
+}
+
+#[test]
+fn profiles_in_a_text() {
+    let library =
+        |profiles: &str| format!("<dds><qos_library name='L'>{profiles}</qos_library></dds>");
+    let first = library(
+        "<qos_profile name='Base'><datareader_qos><history><kind>KEEP_ALL_HISTORY_QOS</kind>\
+         </history></datareader_qos></qos_profile>",
+    );
+    let second = library("\n<qos_profile name='All' base_name='L::Base'/>");
+    let build = || DomainParticipant::builder(0).disabled();
+    // Texts and files are read as one.
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(second.as_bytes()).expect("written");
+    let with_file = build()
+        .qos_profiles_str(&first)
+        .unwrap()
+        .qos_profiles(file.path());
+    let with_text = build()
+        .qos_profiles_str(&first)
+        .unwrap()
+        .qos_profiles_str(&second);
+    for builder in [with_file, with_text] {
+        let participant = builder.unwrap().profile("L::All").create();
+        let participant = participant.expect("a participant");
+        let topic = participant.topic::<State>("State").create();
+        let subscriber = participant.subscriber().create().expect("a subscriber");
+        let reader = subscriber.reader(&topic.expect("a topic")).create();
+        let qos = reader.expect("a reader").qos().expect("alive");
+        assert_eq!(qos.history, History::keep_all());
+    }
+    // What is wrong, and where: by the number of the text.
+    let bad = ReturnCode::BadParameter;
+    check(
+        build().qos_profiles_str(&second),
+        bad,
+        "qos_profiles_str:2:",
+    );
+    check(
+        build()
+            .qos_profiles_str(&first)
+            .unwrap()
+            .qos_profiles_str("<dds>\n<x/></dds>"),
+        bad,
+        "qos_profiles_str 2:2:1",
+    );
+    check(
+        build().profile("L::All").create(),
+        bad,
+        "call qos_profiles(file) or qos_profiles_str(text)",
+    );
+    check(
+        build().qos_profiles("nowhere.xml"),
+        bad,
+        "nowhere.xml: No such file",
+    );
+}
+
+#[test]
 fn profiles() {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     let text = r#"<dds><qos_library name="Flight"><qos_profile name="Display">

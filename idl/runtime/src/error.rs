@@ -1,5 +1,6 @@
 //! Errors of encoding and decoding.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 /// The position of an error in a sample.
@@ -26,6 +27,43 @@ impl fmt::Display for SamplePosition {
         } else {
             write!(f, "at byte {}, member {}", self.offset, self.member)
         }
+    }
+}
+
+/// A floating point number in an error: equal if its bits are, so that errors can be compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct FloatBits(u64);
+
+impl FloatBits {
+    /// Of a number.
+    pub const fn new(value: f64) -> Self {
+        Self(value.to_bits())
+    }
+
+    /// The number.
+    pub const fn get(self) -> f64 {
+        f64::from_bits(self.0)
+    }
+}
+
+impl fmt::Display for FloatBits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+impl fmt::Debug for FloatBits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.get(), f)
+    }
+}
+
+/// What a limit is for a number that is beyond it.
+const fn side(order: Option<Ordering>) -> &'static str {
+    match order {
+        Some(Ordering::Less) => "below the minimum",
+        Some(_) => "above the maximum",
+        None => "not in the range with the limit",
     }
 }
 
@@ -81,9 +119,33 @@ pub enum CdrError {
         /// Where.
         place: SamplePosition,
     },
-    /// A number is outside its `@range`, `@min` or `@max`.
-    #[error("number is out of its range, {place}")]
+    /// An integer is outside its `@range`, `@min` or `@max`.
+    #[error("{value} is {} {limit}, {place}", side(value.partial_cmp(limit)))]
     OutOfRange {
+        /// The number.
+        value: i64,
+        /// The minimum if the number is less, or else the maximum.
+        limit: i64,
+        /// Where.
+        place: SamplePosition,
+    },
+    /// As [`Self::OutOfRange`], for `unsigned long long`.
+    #[error("{value} is {} {limit}, {place}", side(value.partial_cmp(limit)))]
+    UnsignedOutOfRange {
+        /// The number.
+        value: u64,
+        /// The minimum if the number is less, or else the maximum.
+        limit: u64,
+        /// Where.
+        place: SamplePosition,
+    },
+    /// As [`Self::OutOfRange`], for numbers with fractions.
+    #[error("{value} is {} {limit}, {place}", side(value.get().partial_cmp(&limit.get())))]
+    FloatOutOfRange {
+        /// The number, of a `long double` or `fixed` the nearest `double`.
+        value: FloatBits,
+        /// The minimum if the number is less, or else the maximum; of NaN one of them.
+        limit: FloatBits,
         /// Where.
         place: SamplePosition,
     },
@@ -115,7 +177,7 @@ pub enum CdrError {
         /// Where.
         place: SamplePosition,
     },
-    /// A value is not a literal of a `@final` enumeration.
+    /// A value is not one of a literal of the enumeration.
     #[error("{value} is not a literal of the enumeration, {place}")]
     UnknownEnumerator {
         /// The value.
@@ -253,6 +315,8 @@ impl CdrError {
                 | Self::UnknownEnumerator { .. }
                 | Self::UnknownBits { .. }
                 | Self::OutOfRange { .. }
+                | Self::UnsignedOutOfRange { .. }
+                | Self::FloatOutOfRange { .. }
         )
     }
 
@@ -273,7 +337,9 @@ impl CdrError {
             | Self::InvalidUtf8 { place }
             | Self::InvalidUtf16 { place }
             | Self::InvalidFixed { place }
-            | Self::OutOfRange { place }
+            | Self::OutOfRange { place, .. }
+            | Self::UnsignedOutOfRange { place, .. }
+            | Self::FloatOutOfRange { place, .. }
             | Self::DuplicateKey { place }
             | Self::UnexpectedMember { place, .. }
             | Self::InvalidStringTerminator { place }

@@ -4,10 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::encode::Encoder;
-use crate::error::CdrError;
+use crate::error::{CdrError, SamplePosition};
 use crate::measure::Measure;
 use crate::reader::Reader;
-use crate::shape::{LengthCode, Limited, Shape};
+use crate::shape::{LengthCode, Limited, Shape, float_out_of_range};
 
 /// A number of at most `D` decimal digits, `S` of them after the point: an integer
 /// times ten to the power of `-S`. It has no arithmetic.
@@ -130,6 +130,11 @@ impl<const D: u8, const S: u8> Limited for Fixed<D, S> {
 
     fn from_limit(limit: i128) -> Self {
         Self::saturating(limit)
+    }
+
+    fn out_of_range(self, limit: Self, place: SamplePosition) -> CdrError {
+        let one = 10_f64.powi(i32::from(S));
+        float_out_of_range(self.0 as f64 / one, limit.0 as f64 / one, place)
     }
 }
 

@@ -57,6 +57,8 @@ fn is_of_value(error: &CdrError) -> bool {
         error,
         CdrError::BoundExceeded { .. }
             | CdrError::OutOfRange { .. }
+            | CdrError::UnsignedOutOfRange { .. }
+            | CdrError::FloatOutOfRange { .. }
             | CdrError::BitFieldExceeded { .. }
             | CdrError::UnknownBits { .. }
             | CdrError::WrongDiscriminator { .. }

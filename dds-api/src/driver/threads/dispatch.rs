@@ -3,6 +3,7 @@
 //! If a listener may be told of data, it waits for data as a thread in a WaitSet does (see
 //! [`waiting`](crate::driver::waiting)): data wakes it directly, and not the polling thread first.
 
+use std::io::{self, Write as _};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -113,6 +114,16 @@ impl Dispatcher {
 
     fn failed(&self, reason: &str) {
         tracing::error!("{reason}");
+        if let Some(core) = self.participant.upgrade()
+            && core.config.reports_failure
+        {
+            // Without stderr there is no one to tell.
+            let _ = writeln!(
+                io::stderr(),
+                "spindle-dds: domain {}: {reason}",
+                core.domain_id
+            );
+        }
         self.tell(|listener, participant| listener.on_failed(participant, reason));
     }
 

@@ -28,6 +28,7 @@ pub use delimited::Delimited;
 pub use enumerated::{Enumerated, Enumeration};
 pub use map::{Map, MapKey};
 pub use optional::Optional;
+pub(crate) use ranged::float_out_of_range;
 pub use ranged::{Limited, Ranged, limit_f32, limit_f64, limit_long_double};
 pub use sequence::{PrimitiveSequence, Sequence};
 pub use text::Text;

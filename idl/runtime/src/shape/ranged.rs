@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use crate::encode::Encoder;
-use crate::error::{CdrError, SamplePosition};
+use crate::error::{CdrError, FloatBits, SamplePosition};
 use crate::long_double::LongDouble;
 use crate::measure::Measure;
 use crate::reader::Reader;
@@ -16,10 +16,12 @@ pub trait Limited: Copy {
     fn to_limit(self) -> Option<i128>;
     /// The number with this rank.
     fn from_limit(limit: i128) -> Self;
+    /// The error of a number that is beyond a limit.
+    fn out_of_range(self, limit: Self, place: SamplePosition) -> CdrError;
 }
 
 macro_rules! integers {
-    ($($ty:ty),*) => {$(
+    ($($ty:ty),*: $variant:ident) => {$(
         impl Limited for $ty {
             #[inline]
             fn to_limit(self) -> Option<i128> {
@@ -29,11 +31,29 @@ macro_rules! integers {
             fn from_limit(limit: i128) -> Self {
                 limit as Self
             }
+
+            #[cold]
+            fn out_of_range(self, limit: Self, place: SamplePosition) -> CdrError {
+                let (value, limit) = (self.into(), limit.into());
+                CdrError::$variant { value, limit, place }
+            }
         }
     )*};
 }
 
-integers!(u8, i8, u16, i16, u32, i32, u64, i64);
+integers!(u8, i8, u16, i16, u32, i32, i64: OutOfRange);
+integers!(u64: UnsignedOutOfRange);
+
+/// The error of a number with a fraction.
+#[cold]
+pub(crate) fn float_out_of_range(value: f64, limit: f64, place: SamplePosition) -> CdrError {
+    let (value, limit) = (FloatBits::new(value), FloatBits::new(limit));
+    CdrError::FloatOutOfRange {
+        value,
+        limit,
+        place,
+    }
+}
 
 /// The rank of a sign and a magnitude of `width` bits, in the order of the numbers; both
 /// zeros have the same.
@@ -81,6 +101,10 @@ impl Limited for f32 {
     fn from_limit(limit: i128) -> Self {
         Self::from_bits(bits_of(limit, 32) as u32)
     }
+
+    fn out_of_range(self, limit: Self, place: SamplePosition) -> CdrError {
+        float_out_of_range(f64::from(self), f64::from(limit), place)
+    }
 }
 
 impl Limited for f64 {
@@ -92,6 +116,10 @@ impl Limited for f64 {
     fn from_limit(limit: i128) -> Self {
         Self::from_bits(bits_of(limit, 64) as u64)
     }
+
+    fn out_of_range(self, limit: Self, place: SamplePosition) -> CdrError {
+        float_out_of_range(self, limit, place)
+    }
 }
 
 impl Limited for LongDouble {
@@ -101,6 +129,10 @@ impl Limited for LongDouble {
 
     fn from_limit(limit: i128) -> Self {
         Self::from_bits(bits_of(limit, 128))
+    }
+
+    fn out_of_range(self, limit: Self, place: SamplePosition) -> CdrError {
+        float_out_of_range(self.to_f64(), limit.to_f64(), place)
     }
 }
 
@@ -118,10 +150,21 @@ where
     fn verify(value: T, offset: usize) -> Result<T, CdrError> {
         match value.to_limit() {
             Some(limit) if MIN <= limit && limit <= MAX => Ok(value),
-            _ => Err(CdrError::OutOfRange {
-                place: SamplePosition::offset(offset),
-            }),
+            Some(limit) if limit < MIN => Err(Self::beyond(value, MIN, offset)),
+            // NaN too; there is a limit on one side at least.
+            _ if MAX == i128::MAX => Err(Self::beyond(value, MIN, offset)),
+            _ => Err(Self::beyond(value, MAX, offset)),
         }
+    }
+}
+
+impl<T, const MIN: i128, const MAX: i128> Ranged<T, MIN, MAX>
+where
+    T: Limited,
+{
+    #[cold]
+    fn beyond(value: T, limit: i128, offset: usize) -> CdrError {
+        value.out_of_range(T::from_limit(limit), SamplePosition::offset(offset))
     }
 }
 

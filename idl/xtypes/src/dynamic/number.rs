@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use spindle_dds_idl_runtime::encode::Encoder;
+use spindle_dds_idl_runtime::shape::Limited as _;
 use spindle_dds_idl_runtime::{CdrError, LongDouble, Reader, SamplePosition};
 
 use super::plan::ANY;
@@ -81,27 +82,37 @@ pub(super) fn initial(primitive: Primitive, range: &Range) -> Value {
 /// Checks that a number is in a range.
 ///
 /// # Errors
-/// [`CdrError::OutOfRange`].
+/// [`CdrError::OutOfRange`] and its kin for other numbers.
 pub(super) fn verify(value: &Value, range: &Range, offset: usize) -> Result<(), CdrError> {
     if *range == *ANY {
         return Ok(());
     }
-    let on_side = |limit: &Option<AnnotationValue>, wrong: Ordering| match limit {
-        None => true,
-        Some(limit) => {
-            let limit = primitive_of(value).and_then(|kind| from_annotation(kind, limit));
-            match limit {
-                // A limit outside the type does not restrict it.
-                None => true,
-                Some(limit) => compare(value, &limit).is_some_and(|order| order != wrong),
-            }
-        }
+    let beyond = |limit: &Option<AnnotationValue>, wrong: Ordering| {
+        // A limit outside the type does not restrict it.
+        let limit = from_annotation(primitive_of(value)?, limit.as_ref()?)?;
+        let is_within = compare(value, &limit).is_some_and(|order| order != wrong);
+        (!is_within).then_some(limit)
     };
-    match on_side(&range.min, Ordering::Less) && on_side(&range.max, Ordering::Greater) {
-        true => Ok(()),
-        false => Err(CdrError::OutOfRange {
-            place: SamplePosition::offset(offset),
-        }),
+    let limit = beyond(&range.min, Ordering::Less);
+    match limit.or_else(|| beyond(&range.max, Ordering::Greater)) {
+        None => Ok(()),
+        Some(limit) => Err(out_of_range(value, &limit, SamplePosition::offset(offset))),
+    }
+}
+
+/// The error of a number that is beyond a limit, which is a value of the same type.
+fn out_of_range(value: &Value, limit: &Value, place: SamplePosition) -> CdrError {
+    match (value, limit) {
+        (Value::UInt64(value), Value::UInt64(limit)) => value.out_of_range(*limit, place),
+        (Value::Float32(value), Value::Float32(limit)) => value.out_of_range(*limit, place),
+        (Value::Float64(value), Value::Float64(limit)) => value.out_of_range(*limit, place),
+        (Value::Float128(value), Value::Float128(limit)) => value.out_of_range(*limit, place),
+        // All others are integers that fit.
+        _ => {
+            let integer = |value: &Value| value.to_integer()?.try_into().ok();
+            let value: i64 = integer(value).unwrap_or_default();
+            value.out_of_range(integer(limit).unwrap_or_default(), place)
+        }
     }
 }
 
@@ -132,7 +143,6 @@ fn compare(one: &Value, other: &Value) -> Option<Ordering> {
         (Value::Float32(one), Value::Float32(other)) => one.partial_cmp(other),
         (Value::Float64(one), Value::Float64(other)) => one.partial_cmp(other),
         (Value::Float128(one), Value::Float128(other)) => {
-            use spindle_dds_idl_runtime::shape::Limited as _;
             Some(one.to_limit()?.cmp(&other.to_limit()?))
         }
         _ => Some(one.to_integer()?.cmp(&other.to_integer()?)),
