@@ -98,7 +98,9 @@ fn the_end_is_written_to_stderr() {
             report => meeting.builder().property("spindle.failure.report", report),
         };
         let ((stays, _), (goes, told)) = (participant(&meeting), participant_of(builder));
-        println!("\nreason: {}", expel(&[stays, goes], &told));
+        let participants = [stays, goes];
+        enable(&participants);
+        println!("\nreason: {}", expel(&participants, &told));
         return;
     }
     for (report, is_written) in [("", true), ("stderr", true), ("off", false)] {
