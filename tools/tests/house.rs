@@ -1,6 +1,6 @@
 //! The house rules that a machine can check: floors, unsafe, names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -83,6 +83,53 @@ fn dependencies_point_down_the_floors() {
             );
         }
     }
+}
+
+/// What the published packages are built from asks for no newer compiler than they name.
+/// `clippy::incompatible_msrv` looks for what the standard library got later.
+#[test]
+fn dependencies_build_with_the_named_compiler() {
+    let metadata = MetadataCommand::new()
+        .manifest_path(root().join("Cargo.toml"))
+        .other_options(
+            ["--offline", "--filter-platform=x86_64-unknown-linux-gnu"].map(String::from),
+        )
+        .exec()
+        .expect("cargo metadata runs offline");
+    let graph = metadata.resolve.as_ref().expect("a graph");
+    let own = metadata.workspace_packages();
+    let published = own.iter().filter(|package| package.publish.is_none());
+    let mut open: Vec<_> = published.map(|package| &package.id).collect();
+    let minimum = metadata[open[0]].rust_version.clone().expect("a version");
+    let mut seen = BTreeSet::new();
+    while let Some(id) = open.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        let package = &metadata[id];
+        let newer = package
+            .rust_version
+            .as_ref()
+            .filter(|version| **version > minimum);
+        assert_eq!(newer, None, "{} asks for more than {minimum}", package.name);
+        let node = graph
+            .nodes
+            .iter()
+            .find(|node| node.id == *id)
+            .expect("a node");
+        let is_built = |kinds: &[cargo_metadata::DepKindInfo]| {
+            kinds
+                .iter()
+                .any(|kind| kind.kind != DependencyKind::Development)
+        };
+        open.extend(
+            node.deps
+                .iter()
+                .filter(|dep| is_built(&dep.dep_kinds))
+                .map(|dep| &dep.pkg),
+        );
+    }
+    assert!(seen.len() > own.len(), "only {} packages", seen.len());
 }
 
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
