@@ -16,6 +16,8 @@ use crate::handle::Guid;
 pub struct ParticipantBuiltinTopicData {
     /// Its identity.
     pub key: Guid,
+    /// Its name, for people: an extension, as ENTITY_NAME of RTPS.
+    pub participant_name: String,
     /// Empty: USER_DATA is not announced yet, and refused.
     pub user_data: UserData,
 }

@@ -32,6 +32,7 @@ mod keys;
 mod lease;
 mod listener;
 pub mod monitor;
+mod names;
 mod participant;
 mod profiles;
 pub mod properties;

@@ -15,6 +15,7 @@ use crate::entity::{EntityBase, entity_operations};
 use crate::error::{Error, Result};
 use crate::lease::check_lease;
 use crate::listener::{ListenerSlot, TopicListener};
+use crate::names::check_name;
 use crate::participant::{DomainParticipant, ParticipantCore};
 use crate::properties::ParticipantConfig;
 use crate::representation;
@@ -331,24 +332,4 @@ impl TopicCore {
     pub(crate) fn is_used(&self) -> bool {
         self.endpoints.load(Ordering::Acquire) != 0
     }
-}
-
-/// The longest name of a topic or a type, in bytes: both are `string<256>` in the data of discovery
-/// (PID_TOPIC_NAME and PID_TYPE_NAME of RTPS 2.5 §9.6).
-const NAME_LEN_MAX: usize = 256;
-
-/// Refuses what cannot be a name; no string of IDL has a NUL in it.
-fn check_name(of: &str, name: &str) -> Result<()> {
-    let wrong = if name.is_empty() {
-        format!("the name of a {of} is empty")
-    } else if name.len() > NAME_LEN_MAX {
-        let length = name.len();
-        let start: String = name.chars().take(40).collect();
-        format!("the name of a {of} has {length} bytes, more than {NAME_LEN_MAX}: {start:?}...")
-    } else if let Some(at) = name.find('\0') {
-        format!("the name of a {of} has a NUL, at byte {at}: {name:?}")
-    } else {
-        return Ok(());
-    };
-    Err(Error::BadParameter(wrong))
 }

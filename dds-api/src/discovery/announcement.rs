@@ -19,12 +19,13 @@ use crate::handle::Guid;
 
 /// Version of the protocol. It rises with every change of the announcements, of the layout of
 /// rows, or of the input of a decision's digest.
-pub(crate) const PROTOCOL: u32 = 11;
+pub(crate) const PROTOCOL: u32 = 12;
 
 /// A participant, as announced in the info of its member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ParticipantInfo {
     pub(crate) guid: Guid,
+    pub(crate) name: String,
     /// The number of subgroups of the group.
     pub(crate) subgroups: u32,
     pub(crate) pid: u32,

@@ -100,6 +100,7 @@ impl Newcomer {
         let entry = MemberEntry::here(id.0, host.0, station.address()).map_err(refused)?;
         let info = ParticipantInfo {
             guid: participant.base.guid(),
+            name: participant.name.clone(),
             subgroups: config.subgroups,
             pid: entry.pid,
             start: entry.start,

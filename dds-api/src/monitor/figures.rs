@@ -10,7 +10,7 @@ use super::memory::MemoryFigures;
 use crate::error::{Error, Result};
 
 /// Version of the figures. It rises with every change of this file's types.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// The state of a participant. Counters begin when it is enabled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,6 +61,8 @@ pub struct ParticipantFigures {
 pub struct MemberFigures {
     /// Its id in the group: 32 hexadecimal digits.
     pub member: String,
+    /// The name of the participant.
+    pub name: String,
     /// Its process id on its host.
     pub pid: u32,
     /// The id of its host: 32 hexadecimal digits.
@@ -256,6 +258,7 @@ mod tests {
             view: 3,
             members: vec![MemberFigures {
                 member: "00".to_owned(),
+                name: "radar".to_owned(),
                 pid: 7,
                 host: "01".to_owned(),
                 path: None,

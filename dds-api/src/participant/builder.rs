@@ -9,6 +9,7 @@ use super::{DomainParticipant, factory};
 use crate::choice::{EntityQos, QosChoice};
 use crate::error::{Error, Result};
 use crate::listener::DomainParticipantListener;
+use crate::names::{check_name, of_this_process};
 use crate::profiles::{ProfileSources, Profiles};
 use crate::properties::ParticipantConfig;
 use crate::status::StatusMask;
@@ -17,6 +18,7 @@ use crate::status::StatusMask;
 #[must_use = "a builder does nothing until `create`"]
 pub struct ParticipantBuilder {
     domain_id: u32,
+    name: Option<String>,
     profile_sources: ProfileSources,
     profile: Option<String>,
     qos: QosChoice<DomainParticipantQos>,
@@ -39,6 +41,7 @@ impl ParticipantBuilder {
     pub(super) fn new(domain_id: u32) -> Self {
         Self {
             domain_id,
+            name: None,
             profile_sources: ProfileSources::default(),
             profile: None,
             qos: QosChoice::Default,
@@ -46,6 +49,14 @@ impl ParticipantBuilder {
             disabled: false,
             listener: None,
         }
+    }
+
+    /// Names the participant, for people: in `discovered_participant_data` and `spindle top`. The
+    /// default is the name of the executable and the process id, as `radar/4711`. Several
+    /// participants may have one name.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
     }
 
     /// Adds a DDS-XML file with QoS profiles, which is read now. Several files and texts are read
@@ -112,8 +123,8 @@ impl ParticipantBuilder {
     /// factory's ENTITY_FACTORY disables autoenabling.
     ///
     /// # Errors
-    /// BAD_PARAMETER for an unknown profile or property; INCONSISTENT_POLICY,
-    /// UNSUPPORTED; those of [`enable`](DomainParticipant::enable).
+    /// BAD_PARAMETER for an unknown profile or property, or a name that is empty, longer than 256
+    /// bytes or has a NUL; INCONSISTENT_POLICY, UNSUPPORTED; those of [`enable`](DomainParticipant::enable).
     pub fn create(self) -> Result<DomainParticipant> {
         if self.domain_id > DOMAIN_ID_MAX {
             return Err(Error::BadParameter(format!(
@@ -121,6 +132,13 @@ impl ParticipantBuilder {
                 self.domain_id
             )));
         }
+        let name = match self.name {
+            Some(name) => {
+                check_name("participant", &name)?;
+                name
+            }
+            None => of_this_process(),
+        };
         let profiles = Profiles::load(&self.profile_sources, self.profile)?;
         let mut qos = match self.qos {
             QosChoice::Given(qos) => *qos,
@@ -136,7 +154,7 @@ impl ParticipantBuilder {
         }
         qos.check()?;
         let config = ParticipantConfig::read(&qos.property)?;
-        let core = ParticipantCore::new(self.domain_id, qos, config, profiles);
+        let core = ParticipantCore::new(self.domain_id, name, qos, config, profiles);
         if let Some((mask, listener)) = self.listener {
             core.base.hears(mask);
             core.listener.set(mask, Some(listener));

@@ -25,6 +25,7 @@ use crate::topic::TopicCore;
 pub(crate) struct ParticipantCore {
     pub(crate) base: EntityBase,
     pub(crate) domain_id: u32,
+    pub(crate) name: String,
     pub(crate) config: ParticipantConfig,
     pub(crate) listener: Arc<ListenerSlot<dyn DomainParticipantListener>>,
     pub(super) qos: Mutex<DomainParticipantQos>,
@@ -80,6 +81,7 @@ impl Entities {
 impl ParticipantCore {
     pub(super) fn new(
         domain_id: u32,
+        name: String,
         qos: DomainParticipantQos,
         config: ParticipantConfig,
         profiles: Profiles,
@@ -90,6 +92,7 @@ impl ParticipantCore {
         Arc::new_cyclic(|myself| Self {
             base: EntityBase::new(guid, what, &notifier),
             domain_id,
+            name,
             group_status: Arc::new(GroupStatus::new(config.rejoin)),
             send_waiters: Arc::default(),
             local_endpoints: Arc::new(LocalEndpoints::new(config.clone())),

@@ -91,6 +91,12 @@ impl DomainParticipant {
         self.core.domain_id
     }
 
+    /// Its name, which others see: given to its [builder](ParticipantBuilder::name), or that of the
+    /// executable and the process id.
+    pub fn name(&self) -> &str {
+        &self.core.name
+    }
+
     /// A builder of a topic of type `T`.
     pub fn topic<T: TopicType>(&self, name: &str) -> TopicBuilder<'_, T> {
         TopicBuilder::new(self, name)
@@ -341,7 +347,9 @@ impl DomainParticipant {
     /// NOT_ENABLED, ALREADY_DELETED; ERROR when the group failed.
     pub fn discovered_participants(&self) -> Result<Vec<InstanceHandle>> {
         let others = self.others()?.into_iter();
-        Ok(others.map(InstanceHandle::of_entity).collect())
+        Ok(others
+            .map(|info| InstanceHandle::of_entity(info.guid))
+            .collect())
     }
 
     /// The data of another participant of its domain
@@ -355,14 +363,15 @@ impl DomainParticipant {
         participant: InstanceHandle,
     ) -> Result<ParticipantBuiltinTopicData> {
         let mut others = self.others()?.into_iter();
-        let found = others.find(|guid| InstanceHandle::of_entity(*guid) == participant);
-        let key = found.ok_or_else(|| {
+        let found = others.find(|info| InstanceHandle::of_entity(info.guid) == participant);
+        let info = found.ok_or_else(|| {
             Error::BadParameter(format!(
                 "{participant:?} is no other participant of this domain"
             ))
         })?;
         Ok(ParticipantBuiltinTopicData {
-            key,
+            key: info.guid,
+            participant_name: info.name,
             ..ParticipantBuiltinTopicData::default()
         })
     }
@@ -385,14 +394,14 @@ impl DomainParticipant {
         Ok(members.filter_map(peer).collect())
     }
 
-    fn others(&self) -> Result<Vec<Guid>> {
+    fn others(&self) -> Result<Vec<ParticipantInfo>> {
         let session = self.core.ready()?;
         session.group_status().check()?;
         let view = session.view();
         let members = view.iter().flat_map(|view| &view.members);
-        let guids = members.filter_map(|member| Some(ParticipantInfo::of(member).ok()?.guid));
-        Ok(guids
-            .filter(|guid| *guid != self.core.base.guid())
+        let infos = members.filter_map(|member| ParticipantInfo::of(member).ok());
+        Ok(infos
+            .filter(|info| info.guid != self.core.base.guid())
             .collect())
     }
 

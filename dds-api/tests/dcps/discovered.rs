@@ -13,7 +13,11 @@ use crate::meeting::{
 #[test]
 fn participants_topics_and_matched_endpoints_can_be_listed() {
     let meeting = Meeting::new();
-    let participants: [_; 2] = meeting.participants();
+    let create = |name: &str| meeting.builder().name(name).create();
+    let participants = [
+        meeting.participant(),
+        create("radar").expect("a participant"),
+    ];
     let written = writer(&participants[0], "State");
     let heard = reader(&participants[1], "State");
     let elsewhere = reader(&participants[1], "Elsewhere");
@@ -23,6 +27,13 @@ fn participants_topics_and_matched_endpoints_can_be_listed() {
     assert_eq!(others, [there.instance_handle()]);
     let other = here.discovered_participant_data(others[0]).expect("there");
     assert_eq!(InstanceHandle::of_entity(other.key), others[0]);
+    assert_eq!((&*other.participant_name, there.name()), ("radar", "radar"));
+    // The other one was given no name.
+    let seen = there.discovered_participant_data(here.instance_handle());
+    let program = std::env::current_exe().expect("this program");
+    let program = program.file_name().expect("a file").to_string_lossy();
+    let expected = format!("{program}/{}", std::process::id());
+    assert_eq!(seen.expect("there").participant_name, expected);
 
     let of_reader = written.matched_subscription_data(heard.instance_handle());
     let of_reader = of_reader.expect("matched");

@@ -52,6 +52,20 @@ fn participants() {
 }
 
 #[test]
+fn names_of_participants() {
+    let create = |name: &str| DomainParticipant::builder(0).disabled().name(name).create();
+    let bad = ReturnCode::BadParameter;
+    check(create(""), bad, "the name of a participant is empty");
+    check(create("a\0"), bad, "has a NUL, at byte 1");
+    check(
+        create(&"x".repeat(257)),
+        bad,
+        "has 257 bytes, more than 256",
+    );
+    assert_eq!(create(&"x".repeat(256)).expect("a name").name().len(), 256);
+}
+
+#[test]
 fn names_of_topics() {
     let participant = DomainParticipant::builder(0).disabled().create();
     let participant = participant.expect("needs no domain");

@@ -141,22 +141,37 @@ pub(super) struct Topic {
 pub(super) struct Names(BTreeMap<String, String>);
 
 impl Names {
-    /// Named by process, with a part of the member id where a process has several participants.
+    /// By the names that participants announce, or else named by process; with a part of the member
+    /// id where several have one name.
     fn of_seen(look: &Snapshot) -> Self {
+        let told = look
+            .seen
+            .iter()
+            .filter_map(|seen| seen.figures.as_ref().ok());
+        let told = told.flat_map(|figures| &figures.members);
+        let announced: BTreeMap<&str, &str> = told
+            .map(|it| (it.member.as_str(), it.name.as_str()))
+            .collect();
         let name = |seen: &ObservedMember| {
+            if let Some(name) = announced.get(seen.member.as_str()) {
+                return name.replace(char::is_control, "?");
+            }
             let process = look.processes.get(&seen.pid).filter(|_| seen.is_here);
-            let name = match process {
+            match process {
                 Some(process) => format!("{}/{}", process.command, seen.pid),
                 None if seen.is_here => seen.pid.to_string(),
                 None => format!("{} elsewhere", seen.pid),
-            };
-            let alike = |it: &&ObservedMember| it.pid == seen.pid && it.is_here == seen.is_here;
-            match look.seen.iter().filter(alike).count() {
-                1 => name,
-                _ => format!("{name}:{}", short(&seen.member)),
             }
         };
-        let names = look.seen.iter().map(|it| (it.member.clone(), name(it)));
+        let mut count: BTreeMap<String, usize> = BTreeMap::new();
+        for seen in &look.seen {
+            *count.entry(name(seen)).or_default() += 1;
+        }
+        let unlike = |seen: &ObservedMember| match name(seen) {
+            name if count.get(&name) == Some(&1) => name,
+            name => format!("{name}:{}", short(&seen.member)),
+        };
+        let names = look.seen.iter().map(|it| (it.member.clone(), unlike(it)));
         Self(names.collect())
     }
 

@@ -18,6 +18,8 @@ use super::scene::Scene;
 use super::snapshot::Snapshot;
 use super::{page, screen};
 
+/// Of the processes.
+const NAMES: [&str; 3] = ["writer", "display", "recorder"];
 const SECOND: u64 = 1_000_000_000;
 const SUBGROUP: u32 = 7;
 
@@ -116,6 +118,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
         members: (0..3)
             .map(|rank| MemberFigures {
                 member: member(rank),
+                name: format!("{}/{}", NAMES[rank], 100 + rank),
                 pid: 100 + rank as u32,
                 host: "1".to_owned(),
                 path: None,
@@ -152,7 +155,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
 fn snapshot(seconds: u64, all: Vec<ParticipantFigures>) -> Snapshot {
     let process = |it: &ParticipantFigures| {
         let process = Process {
-            command: ["writer", "display", "recorder"][it.pid as usize % 100 % 3].to_owned(),
+            command: NAMES[it.pid as usize % 100 % 3].to_owned(),
             cpu_ns: seconds * SECOND / 4,
             pss_bytes: Some(u64::from(it.pid) << 16),
         };

@@ -331,6 +331,7 @@ mod tests {
     fn member(id: u128) -> Member {
         let info = ParticipantInfo {
             guid: Guid([id as u8; 16]),
+            name: String::new(),
             subgroups: 4,
             pid: id as u32,
             start: 0,

@@ -51,9 +51,11 @@ fn name(id: MemberId) -> String {
 
 fn member(session: &Session, member: &Member) -> MemberFigures {
     let info = ParticipantInfo::of(member).ok();
+    let (announced, pid) = info.map_or_else(Default::default, |info| (info.name, info.pid));
     MemberFigures {
         member: name(member.id),
-        pid: info.map_or(0, |info| info.pid),
+        name: announced,
+        pid,
         host: format!("{:032x}", member.host.0),
         path: session.control_queue().path_to(member.id),
     }

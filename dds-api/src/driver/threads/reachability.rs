@@ -50,6 +50,7 @@ mod tests {
         let address = station.address();
         let info = ParticipantInfo {
             guid: Guid([7; 16]),
+            name: String::new(),
             subgroups: 4,
             pid: id as u32,
             start: 1,

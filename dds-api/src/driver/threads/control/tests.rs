@@ -40,6 +40,7 @@ fn member(directory: &Path, id: u128) -> (Station, Member) {
     let entry = MemberEntry::here(id, host, station.address()).unwrap();
     let info = ParticipantInfo {
         guid: Guid([id as u8; 16]),
+        name: String::new(),
         subgroups: ParticipantConfig::read(&Default::default())
             .unwrap()
             .subgroups,
