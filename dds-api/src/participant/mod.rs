@@ -17,7 +17,7 @@ use crate::choice::{EntityQos, default_qos};
 use crate::discovery::ParticipantInfo;
 use crate::entity::entity_operations;
 use crate::error::{Error, Result};
-use crate::handle::{Guid, InstanceHandle};
+use crate::handle::InstanceHandle;
 use crate::listener::DomainParticipantListener;
 use crate::publication::{Publisher, PublisherBuilder};
 use crate::status::{MembershipStatus, StatusMask};
