@@ -150,10 +150,10 @@ where
     fn verify(value: T, offset: usize) -> Result<T, CdrError> {
         match value.to_limit() {
             Some(limit) if MIN <= limit && limit <= MAX => Ok(value),
-            Some(limit) if limit < MIN => Err(Self::beyond(value, MIN, offset)),
-            // NaN too; there is a limit on one side at least.
-            _ if MAX == i128::MAX => Err(Self::beyond(value, MIN, offset)),
-            _ => Err(Self::beyond(value, MAX, offset)),
+            Some(limit) if limit > MAX => Err(Self::beyond(value, MAX, offset)),
+            // NaN is within no limit.
+            None if MIN == i128::MIN => Err(Self::beyond(value, MAX, offset)),
+            _ => Err(Self::beyond(value, MIN, offset)),
         }
     }
 }
