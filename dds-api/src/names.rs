@@ -31,7 +31,9 @@ pub(crate) fn check_name(of: &str, name: &str) -> Result<()> {
 pub(crate) fn of_this_process() -> String {
     let executable = std::env::current_exe().ok();
     let name = executable.as_deref().and_then(std::path::Path::file_name);
-    let name = name.unwrap_or(OsStr::new("process")).to_string_lossy();
+    let name = name
+        .unwrap_or_else(|| OsStr::new("process"))
+        .to_string_lossy();
     // As the kernel calls a file that was replaced.
     let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
     format!("{name}/{}", std::process::id())
