@@ -295,20 +295,22 @@ impl Park for HybridSegment {
 }
 
 impl ParkSlots for HybridSegment {
-    fn has_follower_slot(&self) -> bool {
-        self.host.has_follower_slot()
+    fn set_polled(&self, is_polled: bool) {
+        self.host.set_polled(is_polled);
+    }
+
+    #[inline]
+    fn receive(&self) {
+        self.host.receive();
     }
 
     fn note_doorbells(&self) {
         self.host.note_doorbells();
     }
 
-    fn announce_follower(&self, interest: WakeInterest) -> bool {
-        let announced = self.host.announce_follower(interest);
-        if announced {
-            self.tell_rdma();
-        }
-        announced
+    fn announce_follower(&self, interest: WakeInterest) {
+        self.host.announce_follower(interest);
+        self.tell_rdma();
     }
 
     fn announce_poller(&self, interest: WakeInterest) -> bool {

@@ -87,5 +87,5 @@ mod transport;
 pub use self::call_counters::StreamCalls;
 pub(crate) use self::transport::{ReadyStream, StreamTransport, problem};
 pub use self::transport::{StreamOptions, StreamState};
-pub(crate) use shared::{LandedHook, WakeHook};
+pub(crate) use shared::{PushPath, StreamHooks, WakeHook};
 pub(crate) use streams::{StreamReach, Streams};
