@@ -211,7 +211,8 @@ pub trait Fabric: Send + Sync + 'static {
     }
 
     /// Stores a word that vouches for nothing (an acknowledgement), to be delivered to
-    /// `to` soon: nudges the engine, whose next step pushes the word. A backend with
+    /// `to` soon: nudges the engine, whose next step pushes the word. Over streams the
+    /// word is pushed at once. A backend with
     /// shared memory, where the store is already visible (F5), wakes `to` instead if it
     /// sleeps and waits for room. Any thread.
     fn acknowledge(&self, word: usize, value: u64, to: Rank) {
@@ -314,6 +315,10 @@ pub trait ParkSlots: Park {
     /// Notes the state of the poller's doorbells without announcing anything: a wake-up
     /// from now on keeps `park` from blocking. For a poller that does not hold the role.
     fn note_doorbells(&self);
+
+    /// Like `announce_awake`, for a follower that has just taken the polling role, while the poller is
+    /// parked and stays so.
+    fn announce_follower_awake(&self);
 
     /// Like `announce_sleep`, for a follower, which looks once more and then calls
     /// `park_follower`.

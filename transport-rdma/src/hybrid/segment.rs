@@ -208,16 +208,16 @@ impl Fabric for HybridSegment {
     }
 
     fn acknowledge(&self, word: usize, value: u64, to: Rank) {
-        let local = match &self.remote {
-            None => Some(to),
-            Some(remote) => remote.on_host[to.index()],
+        let Some(remote) = &self.remote else {
+            return self.host.acknowledge(word, value, to);
         };
-        match local {
-            Some(to) => self.host.acknowledge(word, value, to),
-            None => {
-                self.store(word, value);
-                self.host.nudge_sleeper();
-            }
+        if let Some(to) = remote.on_host[to.index()] {
+            return self.host.acknowledge(word, value, to);
+        }
+        self.store(word, value);
+        // By RDMA the engine's next step pushes it.
+        if !remote.streams.acknowledge(word, to) {
+            self.host.nudge_sleeper();
         }
     }
 
@@ -306,6 +306,13 @@ impl ParkSlots for HybridSegment {
 
     fn note_doorbells(&self) {
         self.host.note_doorbells();
+    }
+
+    fn announce_follower_awake(&self) {
+        self.host.announce_follower_awake();
+        if let Some(rdma) = &self.rdma {
+            rdma.core().announce_awake();
+        }
     }
 
     fn announce_follower(&self, interest: WakeInterest) {

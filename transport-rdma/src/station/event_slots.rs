@@ -18,8 +18,9 @@
 //! | the role is | `sleepers` in `poller` | what arrives wakes |
 //! |---|---|---|
 //! | the poller's, asleep | armed | the poller |
+//! | the poller's, awake | armed or not | no thread: the poller reads before it steps, and arms before it sleeps |
 //! | a follower's, asleep | not armed | the follower |
-//! | the poller's or a follower's, awake | either | no thread needs to be: it reads before it steps, and sleeps as above |
+//! | a follower's, awake | not armed | no thread: the follower reads before it steps |
 //! | on a lease | not armed | no thread: the poller looks within a few milliseconds |
 //!
 //! **No wake-up is lost.** Only the holder of the role arms and disarms, so these steps have an

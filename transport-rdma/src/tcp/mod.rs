@@ -75,6 +75,7 @@ mod fault;
 mod incoming;
 mod io_thread;
 mod outgoing;
+mod pace;
 mod record;
 mod send_queue;
 mod shared;

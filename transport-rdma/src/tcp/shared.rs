@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -210,6 +210,8 @@ pub(super) struct Shared {
     pub(super) stalled: StalledLinks,
     pub(super) due: DueLinks,
     pub(super) calls: Arc<StreamCallCounters>,
+    /// Number of streams to peers.
+    pub(super) number: Arc<AtomicUsize>,
     state: Mutex<State>,
     /// Signalled when a peer is added or lost, or the transport stops.
     changed: Condvar,
@@ -252,6 +254,7 @@ impl Shared {
             stalled: StalledLinks::new(stalled_max),
             due: DueLinks::default(),
             calls: Arc::default(),
+            number: Arc::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
         })

@@ -145,6 +145,22 @@ impl Streams {
         self.pushes.word_pushed(peers);
     }
 
+    /// Pushes a word that vouches for nothing to a member, unless that is not reached by streams:
+    /// false then. The caller, any thread, has stored it.
+    pub(crate) fn acknowledge(&self, at: usize, to: Rank) -> bool {
+        let Some(link) = self.links.get(to.index()).and_then(Option::as_deref) else {
+            return false;
+        };
+        // A range, as the engine pushes it: of two, the one that is sent later has the later value.
+        let put = link.outgoing.put_in(&self.own, self.own.range(at, 8));
+        self.shared.put(link, put);
+        let put = link.outgoing.put_wake(WakeReason::Room);
+        self.shared.put(link, put.map(|()| false));
+        self.shared.end_batch(link);
+        self.pushes.pushed(1, 8);
+        true
+    }
+
     /// Sends wake-ups behind the data, and all that was held back for members of this
     /// segment.
     pub(crate) fn wake(&self, peers: &PeerSet, reason: WakeReason) {

@@ -119,8 +119,9 @@ impl StreamTransport {
         };
         let set_up = SetupError::system::<io::Error>("setting up a stream");
         let (outgoing, incoming) = both().map_err(set_up)?;
-        let outgoing = Outgoing::new(outgoing, self.options.waiting_max, &self.shared.calls);
-        let incoming = Incoming::new(incoming, &self.shared.calls);
+        let (calls, number) = (&self.shared.calls, &self.shared.number);
+        let outgoing = Outgoing::new(outgoing, self.options.waiting_max, calls, number);
+        let incoming = Incoming::new(incoming, calls);
         self.shared.ready(peer, outgoing, incoming).map(ReadyStream)
     }
 

@@ -33,7 +33,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use spindle_dds_transport::{Fabric, ParkSlots};
+use spindle_dds_transport::ParkSlots;
 
 use crate::driver::session::Session;
 
@@ -110,7 +110,7 @@ impl Session {
 
     /// Steps with the poller role, which the sleeping polling thread had, and leases it.
     fn step_in_role(&self, now: u64) -> bool {
-        self.handle().fabric().announce_awake();
+        self.handle().fabric().announce_follower_awake();
         let outcome = self.step_briefly_at(now);
         self.leave_on_lease(self.polls_within());
         outcome.is_some_and(|outcome| outcome.progress)

@@ -138,7 +138,7 @@ impl Session {
     /// Polls with the poller role until the signal is raised.
     fn poll_as_follower(&self, signal: &Signal, deadline: Option<Instant>) -> Followed {
         let fabric = self.handle().fabric();
-        fabric.announce_awake();
+        fabric.announce_follower_awake();
         let (mut backoff, mut slept) = (Backoff::default(), false);
         // It has just slept; a doorbell has woken it.
         let (mut woke, mut woken) = (false, false);

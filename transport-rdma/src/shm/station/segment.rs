@@ -349,6 +349,10 @@ impl ParkSlots for ShmSegment {
         self.shared.sleep.note_doorbells();
     }
 
+    fn announce_follower_awake(&self) {
+        self.shared.sleep.announce_follower_awake();
+    }
+
     fn announce_follower(&self, interest: WakeInterest) {
         self.shared.sleep.announce_follower(interest);
     }

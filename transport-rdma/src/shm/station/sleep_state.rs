@@ -362,9 +362,6 @@ impl SleepState {
         doorbells.follower_by_event = by_event;
         doorbells.follower.note(&doorbells.all);
         let heard = doorbells.follower.heard_word();
-        if by_event {
-            self.slots.arm_poller(false);
-        }
         self.announce(interest, how(Sleeper::Follower, by_event), heard);
     }
 
@@ -384,6 +381,11 @@ impl SleepState {
         waits_for_all
     }
 
+    pub(super) fn announce_follower_awake(&self) {
+        self.slots.arm_poller(false);
+        self.announce_awake();
+    }
+
     pub(super) fn announce_awake(&self) {
         let awake = self.word().load(Ordering::Relaxed) & !(HOW | 3);
         self.word().store(awake, Ordering::Release);
@@ -392,7 +394,6 @@ impl SleepState {
     /// Awake to peers, which do not wake it; a nudge wakes the poller. Fences as an
     /// announcement of sleep does.
     pub(super) fn announce_leased(&self) {
-        self.slots.arm_poller(false);
         let awake = self.word().load(Ordering::Relaxed) & !(HOW | 3);
         sleep::announce(self.word(), awake | LEASED);
     }

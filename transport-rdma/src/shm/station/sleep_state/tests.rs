@@ -119,6 +119,7 @@ fn wake_the_thread_that_announced_last(futexes: bool) {
     let wake = || wake(&waker, &[&wake_target]);
     let at_once = Some(Duration::ZERO);
     sleeper.announce_sleep(WakeInterest::Data);
+    sleeper.announce_follower_awake();
     sleeper.announce_follower(WakeInterest::Data);
     wake();
     assert!(!sleeper.park(Sleeper::Poller, at_once));
@@ -131,6 +132,7 @@ fn wake_the_thread_that_announced_last(futexes: bool) {
     assert!(!futexes || !sleeper.park(Sleeper::Follower, at_once));
     assert!(sleeper.park(Sleeper::Poller, LONG));
     sleeper.note_doorbells();
+    sleeper.announce_follower_awake();
     sleeper.announce_leased();
     wake();
     assert!(
