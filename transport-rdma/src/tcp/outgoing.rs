@@ -39,6 +39,15 @@ const PLAN_MAX: usize = 64;
 /// thread sends them.
 const BATCH_LEN: usize = STAGE_LEN;
 
+/// Whether something may wait for a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Urgency {
+    /// Samples, and acknowledgements without which others do not deliver.
+    High,
+    /// Acknowledgements and releases that only make room: they may gather.
+    Low,
+}
+
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) stream: TcpStream,
@@ -118,9 +127,11 @@ impl Outgoing {
         self.queue().shut(slot)
     }
 
-    /// Ends a batch; returns what is left to do. Never blocks.
-    pub(super) fn end_batch(&self) -> BatchEnd {
-        self.queue().end_batch(|| self.pace.is_busy(self.now()))
+    /// Ends a batch; returns what is left to do. What nothing waits for is handed over in any case.
+    /// Never blocks.
+    pub(super) fn end_batch(&self, urgency: Urgency) -> BatchEnd {
+        self.queue()
+            .end_batch(|| urgency == Urgency::Low || self.pace.is_busy(self.now()))
     }
 
     fn now(&self) -> u64 {

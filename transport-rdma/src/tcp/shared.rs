@@ -18,7 +18,7 @@ use super::decoder::RowTarget;
 use super::due_links::DueLinks;
 use super::fault::Fault;
 use super::incoming::{Incoming, Received};
-use super::outgoing::Outgoing;
+use super::outgoing::{Outgoing, Urgency};
 use super::send_queue::BatchEnd;
 use super::source::Source;
 use super::stalled::StalledLinks;
@@ -620,8 +620,8 @@ impl Shared {
     }
 
     /// Ends a batch of pushes to a peer.
-    pub(super) fn end_batch(&self, link: &StreamLink) {
-        match link.outgoing.end_batch() {
+    pub(super) fn end_batch(&self, link: &StreamLink, urgency: Urgency) {
+        match link.outgoing.end_batch(urgency) {
             BatchEnd::Over => {}
             BatchEnd::Send => self.sent(link, link.outgoing.send()),
             BatchEnd::HandOver => {

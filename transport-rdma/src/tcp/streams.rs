@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::outgoing::Urgency;
 use super::shared::{IncomingSegment, Shared, StreamLink};
 use crate::fabric::counters::PushCounters;
 use crate::fabric::failures::{Control, Failures};
@@ -156,7 +157,7 @@ impl Streams {
         self.shared.put(link, put);
         let put = link.outgoing.put_wake(WakeReason::Room);
         self.shared.put(link, put.map(|()| false));
-        self.shared.end_batch(link);
+        self.shared.end_batch(link, Urgency::Low);
         self.pushes.pushed(1, 8);
         true
     }
@@ -168,12 +169,18 @@ impl Streams {
             let put = link.outgoing.put_wake(reason);
             self.shared.put(link, put.map(|()| false));
         }
-        self.end_batch();
+        // Of two members, each delivers without the other's acknowledgement.
+        let is_awaited = reason == WakeReason::Data || self.links.len() > 2;
+        self.end_batch(if is_awaited {
+            Urgency::High
+        } else {
+            Urgency::Low
+        });
     }
 
-    fn end_batch(&self) {
+    fn end_batch(&self, urgency: Urgency) {
         for link in self.links.iter().flatten() {
-            self.shared.end_batch(link);
+            self.shared.end_batch(link, urgency);
         }
     }
 
@@ -206,7 +213,7 @@ impl Drop for Streams {
             self.shared.put(link, shut.map(|()| false));
             link.incoming.close_segment(self.own.key);
         }
-        self.end_batch();
+        self.end_batch(Urgency::High);
         self.shared.state().return_slot(self.own.slot);
         // A peer's stream may wait for this segment to be opened.
         self.shared.kick();
