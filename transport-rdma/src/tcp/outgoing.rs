@@ -1,14 +1,25 @@
 //! My stream to one peer: the queue of what waits, and its writer.
 //!
 //! There are two locks, and no thread blocks while it holds one. The queue's lock is held
-//! to append and to take. The writer's lock is held to fetch and to write. A pushing thread
-//! only tries the writer's lock: if it is taken, the thread leaves its records in the
-//! queue, and the holder looks at the queue again after it has released the lock.
+//! to append and to take, never across a system call. The writer's lock is held to fetch and to
+//! write. A pushing thread only tries the writer's lock: if it is taken, the thread leaves its
+//! records in the queue, and the holder looks at the queue again after it has released the lock.
+//!
+//! **Opportunistic batching.** On a quiet stream the thread that ends a batch sends it, and wakes
+//! no thread. If the last send has ended a moment ago ([`BUSY_FOR`]), it hands over: the I/O thread
+//! sends what has gathered by the time it comes to it, in one system call. What is pushed
+//! meanwhile costs its thread a record in the queue, or nothing but a longer one. If the I/O thread
+//! gets no processor, the pushing thread sends by itself as soon as a whole stage waits.
+//!
+//! Nothing is left behind: the I/O thread takes back `is_handed_over` *before* it locks the queue.
+//! A thread that has appended and then finds the mark set may go: had the I/O thread
+//! locked the queue before, its clearing of the mark would have happened before this thread's look.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 use super::call_counters::StreamCallCounters;
 use super::record::{HEADER_LEN, Header, RECORD_LEN_MAX};
@@ -23,8 +34,13 @@ const STAGE_LEN: usize = RECORD_LEN_MAX + HEADER_LEN;
 /// Most records that are staged at once.
 const PLAN_MAX: usize = 64;
 
-/// Bytes that wait for the end of a batch, at most; beyond that they are sent at once.
+/// Bytes that wait for the end of a batch, or for the I/O thread, at most; beyond that the pushing
+/// thread sends them.
 const BATCH_LEN: usize = STAGE_LEN;
+
+/// How long after a send a stream is busy: some times what a system call and waking the peer take.
+/// A thread that sends again within this time spends most of its time on it.
+const BUSY_FOR: Duration = Duration::from_micros(25);
 
 #[derive(Debug)]
 pub(super) struct Outgoing {
@@ -33,6 +49,21 @@ pub(super) struct Outgoing {
     writer: Mutex<Writer>,
     /// Records were appended since the last batch ended.
     held_back: AtomicBool,
+    /// The I/O thread is going to send what waits.
+    is_handed_over: AtomicBool,
+    opened: Instant,
+    /// When the last send has ended, in ns since `opened`.
+    sent_at: AtomicU64,
+}
+
+/// What is left to do at the end of a batch.
+#[derive(Debug)]
+pub(super) enum BatchEnd {
+    /// Nothing: there was nothing to send, or another thread sends it.
+    Over,
+    Sent(io::Result<()>),
+    /// To tell the I/O thread.
+    HandOver,
 }
 
 #[derive(Debug)]
@@ -75,6 +106,9 @@ impl Outgoing {
                 calls: Arc::clone(calls),
             }),
             held_back: AtomicBool::new(false),
+            is_handed_over: AtomicBool::new(false),
+            opened: Instant::now(),
+            sent_at: AtomicU64::new(0),
         }
     }
 
@@ -106,12 +140,45 @@ impl Outgoing {
         self.queue().shut(slot)
     }
 
-    /// Sends what was held back, as far as the stream accepts it. Never blocks.
-    pub(super) fn end_batch(&self) -> io::Result<()> {
-        if self.held_back.swap(false, Ordering::Relaxed) {
-            return self.send();
+    /// Sends what was held back, as far as the stream accepts it, or leaves it to the I/O
+    /// thread. Never blocks.
+    pub(super) fn end_batch(&self) -> BatchEnd {
+        if !self.held_back.load(Ordering::Relaxed) {
+            return BatchEnd::Over;
         }
-        Ok(())
+        self.held_back.store(false, Ordering::Relaxed);
+        // Relaxed: the queue's lock orders this look after the I/O thread's last one.
+        if self.is_handed_over.load(Ordering::Relaxed) {
+            return BatchEnd::Over;
+        }
+        if !self.is_busy() {
+            return BatchEnd::Sent(self.send());
+        }
+        match self.is_handed_over.swap(true, Ordering::Relaxed) {
+            true => BatchEnd::Over,
+            false => BatchEnd::HandOver,
+        }
+    }
+
+    /// Whether the last send has ended a moment ago.
+    fn is_busy(&self) -> bool {
+        let sent_at = self.sent_at.load(Ordering::Relaxed);
+        self.now().saturating_sub(sent_at) < BUSY_FOR.as_nanos() as u64
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Bytes of pushes that wait in the queue.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue().bytes()
+    }
+
+    /// Sends what was handed over. Called by the I/O thread.
+    pub(super) fn send_handed_over(&self) -> io::Result<()> {
+        self.is_handed_over.store(false, Ordering::Relaxed);
+        self.send()
     }
 
     /// Sends what waits, as far as the stream accepts it, or leaves it to the thread that
@@ -125,6 +192,7 @@ impl Outgoing {
                 Err(TryLockError::WouldBlock) => return Ok(()),
             };
             writer.write_to(&self.stream, &self.queue)?;
+            self.sent_at.store(self.now(), Ordering::Relaxed);
             let blocked = writer.blocked;
             drop(writer);
             // A thread may have found the lock taken after the queue was seen empty.
@@ -227,6 +295,7 @@ impl Writer {
                     self.stage(&Header::Write { slot, at, len: 8 }.encode());
                     self.stage(&value.to_le_bytes());
                 }
+                Push::Messages(_) => debug_assert!(false, "taken in parts"),
                 Push::Wake(reason) => self.stage(&Header::Wake(reason).encode()),
                 Push::Open(own) => {
                     let (slot, key) = (own.slot, own.key);

@@ -14,9 +14,10 @@ use rustix::io::Errno;
 
 use super::call_counters::StreamCallCounters;
 use super::decoder::RowTarget;
+use super::due_links::DueLinks;
 use super::fault::Fault;
 use super::incoming::{Incoming, Received};
-use super::outgoing::Outgoing;
+use super::outgoing::{BatchEnd, Outgoing};
 use super::source::Source;
 use super::stalled::StalledLinks;
 use crate::fabric::counters::SleepCounters;
@@ -174,6 +175,7 @@ pub(super) struct Shared {
     events: Arc<EventQueue>,
     pub(super) sleep: SleepCounters,
     pub(super) stalled: StalledLinks,
+    pub(super) due: DueLinks,
     pub(super) calls: Arc<StreamCallCounters>,
     state: Mutex<State>,
     /// Signalled when a peer is added or lost, or the transport stops.
@@ -211,6 +213,7 @@ impl Shared {
             events,
             sleep: SleepCounters::default(),
             stalled: StalledLinks::new(stalled_max),
+            due: DueLinks::default(),
             calls: Arc::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -364,7 +367,7 @@ impl Shared {
         self.state().stopped = true;
         let links: Vec<_> = self.state().links.values().cloned().collect();
         for link in links {
-            self.sent(&link, link.outgoing.end_batch());
+            self.sent(&link, link.outgoing.send());
             self.drop_peer(link.peer);
         }
         let soon = Instant::now() + STOP_WITHIN;
@@ -524,6 +527,19 @@ impl Shared {
             Ok(false) => {}
             Ok(true) => self.sent(link, link.outgoing.send()),
             Err(Full { waiting }) => self.fail(link, &Fault::Overflow { waiting }),
+        }
+    }
+
+    /// Ends a batch of pushes to a peer.
+    pub(super) fn end_batch(&self, link: &StreamLink) {
+        match link.outgoing.end_batch() {
+            BatchEnd::Over => {}
+            BatchEnd::Sent(sent) => self.sent(link, sent),
+            BatchEnd::HandOver => {
+                if self.due.add(link.number) {
+                    self.kick();
+                }
+            }
         }
     }
 
