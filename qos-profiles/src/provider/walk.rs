@@ -21,6 +21,15 @@ enum Node {
     Entity(usize, usize),
 }
 
+impl Node {
+    fn of(target: Target, kind: EntityKind) -> Self {
+        match target {
+            Target::Group(group) => Self::Group(group, kind),
+            Target::Entity(group, at) => Self::Entity(group, at),
+        }
+    }
+}
+
 /// How much inheriting a node takes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Size {
@@ -117,11 +126,7 @@ impl<'a> Walk<'a> {
             depth: 0,
         };
         if let (Some(base), Some(target)) = (&entity.base, links.base) {
-            let node = match target {
-                Target::Group(group) => Node::Group(group, entity.kind),
-                Target::Entity(group, at) => Node::Entity(group, at),
-            };
-            size.add(self.visit(node, Some((group, base.at))));
+            size.add(self.visit(Node::of(target, entity.kind), Some((group, base.at))));
         } else {
             size.add(self.base(group, entity.kind));
         }
@@ -146,14 +151,14 @@ impl<'a> Walk<'a> {
     fn applied(
         &mut self,
         group: usize,
-        links: &[Option<usize>],
+        links: &[Option<Target>],
         references: &[Reference],
         kind: EntityKind,
     ) -> Size {
         let mut size = Size::default();
         for (snippet, reference) in links.iter().zip(references) {
             if let Some(snippet) = snippet {
-                size.add(self.visit(Node::Group(*snippet, kind), Some((group, reference.at))));
+                size.add(self.visit(Node::of(*snippet, kind), Some((group, reference.at))));
             }
         }
         size
