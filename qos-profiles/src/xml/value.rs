@@ -128,7 +128,7 @@ impl Value for Duration {
         }
         let zero = Part::Number(0);
         match (sec.unwrap_or(zero), nanosec.unwrap_or(zero)) {
-            (Part::Automatic, _) | (_, Part::Automatic) => {}
+            (Part::Automatic | Part::Wrong, _) | (_, Part::Automatic | Part::Wrong) => {}
             (Part::Infinite | Part::Number(INFINITE), Part::Infinite) | (Part::Infinite, _) => {
                 *self = Self::INFINITE;
             }
@@ -163,30 +163,34 @@ enum Part {
     Infinite,
     /// What another product chooses by itself: here the default.
     Automatic,
+    /// None of these, which has been reported.
+    Wrong,
 }
 
 /// `sec` or `nanosec`; `infinite` is the standard's name for the infinite one.
 fn part(element: &Element, infinite: &str, report: &mut Report) -> Option<Part> {
-    let text = text(element, report)?;
-    let part = match constant(text) {
+    let Some(text) = text(element, report) else {
+        return Some(Part::Wrong);
+    };
+    let number = match constant(text) {
         "" => {
             sets_nothing(element, report);
             return None;
         }
-        "DURATION_INFINITY" | "DURATION_INFINITE" => Some(Part::Infinite),
-        name if name == infinite => Some(Part::Infinite),
-        "DURATION_ZERO" | "DURATION_ZERO_SEC" | "DURATION_ZERO_NSEC" => Some(Part::Number(0)),
+        "DURATION_INFINITY" | "DURATION_INFINITE" => return Some(Part::Infinite),
+        name if name == infinite => return Some(Part::Infinite),
+        "DURATION_ZERO" | "DURATION_ZERO_SEC" | "DURATION_ZERO_NSEC" => Some(0),
         "DURATION_AUTO" | "DURATION_AUTO_SEC" | "DURATION_AUTO_NSEC" => {
             automatic(element, text, report);
-            Some(Part::Automatic)
+            return Some(Part::Automatic);
         }
-        number => number_of(number).map(Part::Number),
+        number => number_of(number),
     };
-    if part.is_none() {
+    if number.is_none() {
         let right = format!("a number or {infinite} or DURATION_INFINITY");
         wrong(element, text, &right, report);
     }
-    part
+    Some(number.map_or(Part::Wrong, Part::Number))
 }
 
 macro_rules! labelled_values {
@@ -437,6 +441,7 @@ mod tests {
         refused("<sec>DURATION_INFINITE_NSEC</sec>", start);
         refused("<sec>-1</sec>", start);
         refused("<sec>+1</sec>", start);
+        refused("<sec>-1</sec><nanosec>0</nanosec>", start);
         refused("<sec>1.5</sec>", start);
         refused("<sec>2147483648</sec>", start);
         refused("<nanosec>1000000000</nanosec>", start);

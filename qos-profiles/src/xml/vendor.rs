@@ -154,6 +154,7 @@ const ELEMENTS: &[(&str, &[&str])] = &[
         CYCLONE,
         &[
             "entity_name",
+            "data_representation",
             "ignore_local",
             "ignorelocal",
             "psmx_instances",
