@@ -142,6 +142,7 @@ impl ParticipantBuilder {
             files = QosLoader::default_files();
         }
         let profiles = Profiles::load(&files, self.profile)?;
+        profiles.log_warnings();
         let mut qos = match self.qos {
             QosChoice::Given(qos) => *qos,
             // A profile is chosen for this participant: it comes before the factory's

@@ -34,6 +34,13 @@ impl Profiles {
         })
     }
 
+    /// Logs what of the files has no effect.
+    pub(crate) fn log_warnings(&self) {
+        for warning in self.provider.warnings() {
+            tracing::warn!("{}: {}", warning.location, warning.message);
+        }
+    }
+
     /// The QoS of a profile, or QoS of that kind of entity, by name.
     pub(crate) fn named<Q: ProfileQos>(&self, name: &str, topic: &str) -> Result<Q> {
         let found = Q::named(&self.provider, name, topic);

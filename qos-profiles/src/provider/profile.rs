@@ -133,7 +133,7 @@ impl<'a> Layers<'a> {
         }
         let links = &self.model.links.groups[group];
         let own = &links.entities[entity];
-        if let Some(base) = own.base.or(links.base.map(Target::Group)) {
+        if let Some(base) = own.base.or_else(|| links.base.map(Target::Group)) {
             self.of_target(base);
         }
         self.of_snippets(&links.snippets);
@@ -176,4 +176,5 @@ impl<'a> Layers<'a> {
     }
 }
 
-const STEPS_MAX: usize = 2048;
+/// More than inheritance without errors takes.
+pub(super) const STEPS_MAX: usize = 2048;

@@ -307,7 +307,7 @@ impl Value for Vec<String> {
     }
 
     fn show(&self) -> String {
-        let names: Vec<String> = self.iter().map(|name| format!("{name:?}")).collect();
+        let names: Self = self.iter().map(|name| format!("{name:?}")).collect();
         format!("[{}]", names.join(", "))
     }
 }
