@@ -1,5 +1,5 @@
-//! Warnings about topics that are pinned and do not exist, and about files of QoS profiles. A binary of its own: `tracing`
-//! decides once for the process which subscriber gets a log line.
+//! Warnings about topics that are pinned and do not exist, and about files of QoS profiles. A
+//! binary of its own: `tracing` decides once for the process which subscriber gets a log line.
 
 mod warnings;
 

@@ -332,6 +332,37 @@ fn a_variable_without_value_is_an_error_where_it_is_read() {
 }
 
 #[test]
+fn defaults_of_variables_that_are_malformed_are_errors() {
+    let check = |item: &str, reason: &str| {
+        let variables =
+            format!("<configuration_variables><value>{item}</value></configuration_variables>");
+        refused(&format!("<dds>{variables}</dds>"), reason);
+    };
+    check("<elemnt/>", "did you mean 'element'?");
+    check(
+        "<element><name>A</name></element>",
+        "t.xml:1:38: error: a variable has a 'name' and a 'value'",
+    );
+    check(
+        "<element><name>A B</name><value>1</value></element>",
+        "'A B' is no name of a variable",
+    );
+    check(
+        "<element><name>A</name><value>$(B)</value></element>",
+        "the default of 'A' is '$(B)'; it must not have variables in it",
+    );
+}
+
+#[test]
+fn a_topic_filter_is_for_entities_of_a_topic() {
+    for kind in ["domain_participant_qos", "publisher_qos", "subscriber_qos"] {
+        let text = profile(&format!("<{kind} topic_filter='X'/>"));
+        let reason = format!("'{kind}' has no attribute 'topic_filter'");
+        refused(&format!("<dds>{text}</dds>"), &reason);
+    }
+}
+
+#[test]
 fn variables_cannot_make_a_file_grow_without_end() {
     let loader = QosLoader::new().variable("BIG", "x".repeat(100_000));
     let names = "<element>$(BIG)</element>".repeat(100);

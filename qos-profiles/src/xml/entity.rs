@@ -50,6 +50,11 @@ impl EntityKind {
         }
     }
 
+    /// Whether QoS of the kind may be for some topics only, by a `topic_filter`.
+    pub(crate) fn is_of_topic(self) -> bool {
+        matches!(self, Self::Topic | Self::Writer | Self::Reader)
+    }
+
     /// Applies `element` to a default QoS, only to hear what is wrong with it.
     pub(crate) fn check(self, element: &Element, report: &mut Report) {
         match self {

@@ -186,7 +186,12 @@ fn group(element: Element, kind: GroupKind, library: &str, report: &mut Report) 
 }
 
 fn entity(element: Element, kind: EntityKind, report: &mut Report) -> Entity {
-    attributes(&element, &["name", "base_name", "topic_filter"], report);
+    // An entity of another kind is of no topic.
+    let known: &[&str] = match kind.is_of_topic() {
+        true => &["name", "base_name", "topic_filter"],
+        false => &["name", "base_name"],
+    };
+    attributes(&element, known, report);
     kind.check(&element, report);
     let mut snippets = Vec::new();
     for child in &element.children {
@@ -200,7 +205,10 @@ fn entity(element: Element, kind: EntityKind, report: &mut Report) -> Entity {
         kind,
         name: element.attribute("name").map(str::to_owned),
         base: reference(&element, "base_name", report),
-        topic_filter: element.attribute("topic_filter").map(str::to_owned),
+        topic_filter: match kind.is_of_topic() {
+            true => element.attribute("topic_filter").map(str::to_owned),
+            false => None,
+        },
         snippets,
         element,
     }

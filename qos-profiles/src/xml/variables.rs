@@ -14,8 +14,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::diagnostic::Report;
+use crate::diagnostic::{Report, quote};
+use crate::xml::members::{attributes, for_each};
 use crate::xml::tree::Element;
+use crate::xml::value::{sequence, text};
 
 /// The element with defaults, a child of the root.
 pub(crate) const DEFAULTS: &str = "configuration_variables";
@@ -31,7 +33,7 @@ impl Variables {
     pub(crate) fn expand(&self, root: &mut Element, report: &mut Report) {
         let mut expansion = Expansion {
             variables: self,
-            defaults: defaults(root),
+            defaults: defaults(root, report),
             bytes_left: EXPANDED_BYTES_MAX,
         };
         expansion.element(root, report);
@@ -43,23 +45,50 @@ impl Variables {
     }
 }
 
-fn defaults(root: &Element) -> BTreeMap<String, String> {
-    let children = |element: &Element, name: &str| -> Vec<Element> {
-        let all = element.children.iter();
-        all.filter(|child| child.name == name).cloned().collect()
-    };
+/// The defaults of a document. What is wrong with them goes to `report`.
+fn defaults(root: &Element, report: &mut Report) -> BTreeMap<String, String> {
     let mut defaults = BTreeMap::new();
-    for variables in children(root, DEFAULTS) {
-        for value in children(&variables, "value") {
-            for item in children(&value, "element") {
-                let text = |name| children(&item, name).pop().map(|member| member.text);
-                if let (Some(name), Some(value)) = (text("name"), text("value")) {
-                    defaults.insert(name, value);
-                }
-            }
-        }
+    let elements = root.children.iter().filter(|child| child.name == DEFAULTS);
+    for element in elements {
+        attributes(element, &[], report);
+        for_each(element, &["value"], false, report, |value, report| {
+            attributes(value, &[], report);
+            sequence(value, report, |item, report| {
+                defaults.extend(default(item, report));
+            });
+        });
     }
     defaults
+}
+
+/// A variable and its default.
+fn default(item: &Element, report: &mut Report) -> Option<(String, String)> {
+    attributes(item, &[], report);
+    let (mut name, mut value) = (None, None);
+    for_each(item, &["name", "value"], false, report, |member, report| {
+        let text = text(member, report).map(str::to_owned);
+        match member.name.as_str() {
+            "name" => name = text,
+            _ => value = text,
+        }
+    });
+    let (Some(name), Some(value)) = (name, value) else {
+        report.error(item.at, "a variable has a 'name' and a 'value'");
+        return None;
+    };
+    if !is_name(&name) {
+        let name = quote(&name);
+        let message = format!("{name} is no name of a variable: letters, digits, '_', '.', '-'");
+        report.error(item.at, message);
+        return None;
+    }
+    if value.contains("$(") {
+        let (name, value) = (quote(&name), quote(&value));
+        let message = format!("the default of {name} is {value}; it must not have variables in it");
+        report.error(item.at, message);
+        return None;
+    }
+    Some((name, value))
 }
 
 struct Expansion<'a> {
