@@ -73,10 +73,10 @@
 //!   it, is read with a warning. The other building blocks (types, domains,
 //!   participants, applications) are recognised and passed over with a warning.
 //! - `base_name` in the same library or as `Library::Profile`, before or after its
-//!   use, in any of the files; several in a list of `element`s, applied in order. The built-in
-//!   profiles of RTI Connext are found by their names. Single values override member by member, sequences as
-//!   a whole, properties by name unless `inherit="false"`. A duration is one value: of
-//!   `sec` and `nanosec`, the one that is left out is zero.
+//!   use, in any of the files; several in a list of `element`s, applied in order. The
+//!   built-in profiles of RTI Connext are found by their names. Single values override
+//!   member by member, sequences as a whole, properties by name unless `inherit="false"`.
+//!   A duration is one value: of `sec` and `nanosec`, the one that is left out is zero.
 //! - Bytes are pairs of hexadecimal digits; a list with commas, or one that begins
 //!   with `0x`, is read as earlier schemas have it.
 //! - `$(NAME)` in texts and attributes, with defaults in `configuration_variables`.

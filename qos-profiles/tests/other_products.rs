@@ -1,8 +1,8 @@
 //! Files that were written for other products: what of them is read, and what is said of the rest.
 
 use spindle_dds_qos::{
-    DurabilityKind, Duration, History, HistoryKind, Length, LoadError, OwnershipKind, QosLoader,
-    QosProvider, ReliabilityKind, Severity,
+    DataReaderQos, DurabilityKind, Duration, History, HistoryKind, Length, LoadError,
+    OwnershipKind, QosLoader, QosProvider, ReliabilityKind, Severity,
 };
 
 /// A file of RTI Connext, by its schema, with this inside `<dds>`.
@@ -404,7 +404,7 @@ fn constants_have_the_prefix_of_earlier_bindings_or_none() {
         said,
         [
             "'initial_samples' is a hint that is not used",
-            "'sec' is 'DURATION_AUTO_SEC', which leaves the default here",
+            "'sec' is 'DURATION_AUTO_SEC', which another product chooses by itself; it sets nothing here",
         ]
     );
     let profile = provider.profile("L::P").unwrap();
@@ -420,6 +420,35 @@ fn constants_have_the_prefix_of_earlier_bindings_or_none() {
     refused(
         &connext(&self::profile(kind)),
         "did you mean 'RELIABLE_RELIABILITY_QOS'?",
+    );
+}
+
+#[test]
+fn what_another_product_chooses_by_itself_sets_nothing() {
+    let text = profile(
+        "<datareader_qos><type_consistency><kind>AUTO_TYPE_COERCION</kind></type_consistency>\
+         <representation><value><element>AUTO_DATA_REPRESENTATION</element></value></representation>\
+         <resource_limits><max_samples>LENGTH_AUTO</max_samples></resource_limits></datareader_qos>",
+    );
+    let provider = load(&connext(&text));
+    let said = provider.warnings().iter().map(ToString::to_string);
+    assert!(
+        said.clone()
+            .all(|it| it.ends_with("; it sets nothing here"))
+    );
+    assert_eq!(said.count(), 3);
+    let reader = provider.profile("L::P").unwrap().datareader_qos("T");
+    assert_eq!(
+        reader.type_consistency,
+        DataReaderQos::default().type_consistency
+    );
+    assert_eq!(
+        reader.representation,
+        DataReaderQos::default().representation
+    );
+    assert_eq!(
+        reader.resource_limits,
+        DataReaderQos::default().resource_limits
     );
 }
 

@@ -161,7 +161,7 @@ impl Value for Duration {
 enum Part {
     Number(u32),
     Infinite,
-    /// What another product chooses by itself: here the default.
+    /// What another product chooses by itself: it sets nothing here.
     Automatic,
     /// None of these, which has been reported.
     Wrong,
@@ -222,6 +222,10 @@ labelled_values!(
 
 fn label<K: Labelled>(element: &Element, report: &mut Report) -> Option<K> {
     let text = text(element, report)?;
+    if AUTOMATIC.contains(&constant(text)) {
+        automatic(element, text, report);
+        return None;
+    }
     let found = K::VALUES
         .iter()
         .copied()
@@ -362,7 +366,7 @@ fn automatic(element: &Element, text: &str, report: &mut Report) {
     let (name, text) = (quote(&element.name), quote(text));
     report.warning(
         element.at,
-        format!("{name} is {text}, which leaves the default here"),
+        format!("{name} is {text}, which another product chooses by itself; it sets nothing here"),
     );
 }
 
@@ -377,6 +381,9 @@ fn sets_nothing(element: &Element, report: &mut Report) {
         format!("{} is empty and sets nothing", quote(&element.name)),
     );
 }
+
+/// Labels of RTI Connext for what it chooses by itself.
+const AUTOMATIC: [&str; 2] = ["AUTO_TYPE_COERCION", "AUTO_DATA_REPRESENTATION"];
 
 /// The number that `DURATION_INFINITE_SEC` stands for.
 const INFINITE: u32 = 0x7fff_ffff;
