@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::lease::check_lease;
 use crate::listener::{ListenerSlot, TopicListener};
 use crate::participant::{DomainParticipant, ParticipantCore};
-use crate::properties::ParticipantConfig;
+use crate::properties::{self, ParticipantConfig};
 use crate::representation;
 use crate::status::{InconsistentTopicStatus, StatusMask, TotalCount};
 
@@ -164,7 +164,7 @@ impl<T> Topic<T> {
         let core = &self.core;
         representation::check_allowed(core.type_name, core.representations, &qos.representation)?;
         check_lease(&qos.liveliness, self.participant.config.failure_limit)?;
-        ParticipantConfig::check_topic(&qos.property)?;
+        properties::placed(&qos.property, &qos.origins, ParticipantConfig::check_topic)?;
         let mut current = self.core.qos.lock().unwrap_or_else(PoisonError::into_inner);
         if self.core.base.is_enabled() {
             current.check_mutable(&qos)?;
@@ -293,14 +293,12 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
                 "the name of a topic is empty".to_owned(),
             ));
         }
-        let qos = self.qos.resolve(
-            participant,
-            |profile| profile.topic_qos(&self.name),
-            || participant.defaults().topic.clone(),
-        )?;
+        let qos = self.qos.resolve(participant, &self.name, || {
+            participant.defaults().topic.clone()
+        })?;
         representation::check::<T>(&qos.representation)?;
         check_lease(&qos.liveliness, participant.config.failure_limit)?;
-        ParticipantConfig::check_topic(&qos.property)?;
+        properties::placed(&qos.property, &qos.origins, ParticipantConfig::check_topic)?;
         let described = T::DESCRIPTION.as_ref().map(LocalType::of).transpose();
         let ty = described.map_err(|why| {
             let name = T::TYPE_NAME;

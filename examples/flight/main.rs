@@ -128,7 +128,7 @@ impl Drop for Process {
 /// A participant with the QoS of `qos/flight.xml`.
 fn create_participant() -> spindle_dds::Result<DomainParticipant> {
     DomainParticipant::builder(0)
-        .qos_profiles(concat!(env!("CARGO_MANIFEST_DIR"), "/qos/flight.xml"))?
+        .qos_profiles_str(include_str!("../qos/flight.xml"))?
         .profile("Flight::Ordered")
         .create()
 }

@@ -7,11 +7,12 @@ use spindle_dds::{DomainParticipant, Duration, WaitSet};
 spindle_dds::include_idl!("hello");
 
 fn main() -> Result<(), spindle_dds::Error> {
-    let qos = concat!(env!("CARGO_MANIFEST_DIR"), "/qos/hello.xml").to_owned();
-    let participant = DomainParticipant::builder(0)
-        .qos_profiles(std::env::args().nth(1).unwrap_or(qos))?
-        .profile("Hello::Reliable")
-        .create()?;
+    let builder = DomainParticipant::builder(0);
+    let builder = match std::env::args().nth(1) {
+        Some(file) => builder.qos_profiles(file)?,
+        None => builder.qos_profiles_str(include_str!("../qos/hello.xml"))?,
+    };
+    let participant = builder.profile("Hello::Reliable").create()?;
     let topic = participant.topic::<hello::Greeting>("Greeting").create()?;
     let reader = participant.subscriber().create()?.reader(&topic).create()?;
     let waits = WaitSet::new();

@@ -1,23 +1,25 @@
 //! Making participants.
 
-use std::path::{Path, PathBuf};
+use std::panic::Location;
+use std::path::Path;
 
-use spindle_dds_qos::{DomainParticipantQos, Properties};
+use spindle_dds_qos::{DomainParticipantQos, Properties, QosLoader};
 
 use super::core::ParticipantCore;
 use super::{DomainParticipant, factory};
-use crate::choice::{EntityQos, QosChoice};
+use crate::choice::{EntityQos, QosChoice, default_qos};
 use crate::error::{Error, Result};
 use crate::listener::DomainParticipantListener;
 use crate::profiles::Profiles;
-use crate::properties::ParticipantConfig;
+use crate::properties::{self, ParticipantConfig};
 use crate::status::StatusMask;
 
 /// Makes a [`DomainParticipant`].
 #[must_use = "a builder does nothing until `create`"]
 pub struct ParticipantBuilder {
     domain_id: u32,
-    files: Vec<PathBuf>,
+    files: QosLoader,
+    ignores_default_files: bool,
     profile: Option<String>,
     qos: QosChoice<DomainParticipantQos>,
     properties: Properties,
@@ -39,7 +41,8 @@ impl ParticipantBuilder {
     pub(super) fn new(domain_id: u32) -> Self {
         Self {
             domain_id,
-            files: Vec::new(),
+            files: QosLoader::new(),
+            ignores_default_files: false,
             profile: None,
             qos: QosChoice::Default,
             properties: Properties::default(),
@@ -53,14 +56,39 @@ impl ParticipantBuilder {
     /// # Errors
     /// BAD_PARAMETER with all errors in the file, by line and column.
     pub fn qos_profiles(mut self, file: impl AsRef<Path>) -> Result<Self> {
-        self.files.push(file.as_ref().to_owned());
-        Profiles::load(&self.files, None)?;
+        self.files = self.files.file(file);
+        self.check_profiles()
+    }
+
+    /// Adds the text of a DDS-XML file with QoS profiles, such as `include_str!("flight.xml")`,
+    /// so that the program needs no file when it runs. Errors name the line that calls this.
+    ///
+    /// # Errors
+    /// BAD_PARAMETER with all errors in the text, by line and column.
+    #[track_caller]
+    pub fn qos_profiles_str(mut self, text: &str) -> Result<Self> {
+        self.files = self.files.text(text_at(Location::caller()), text);
+        self.check_profiles()
+    }
+
+    /// Reads no default files: `USER_QOS_PROFILES.xml` in the working directory and those in the
+    /// environment variable `SPINDLE_QOS_PROFILES` or `NDDS_QOS_PROFILES`, which
+    /// [`create`](Self::create) reads where neither this builder nor the factory has been given
+    /// any ([`QosLoader::default_files`]).
+    pub fn ignore_default_qos_files(mut self) -> Self {
+        self.ignores_default_files = true;
+        self
+    }
+
+    fn check_profiles(self) -> Result<Self> {
+        Profiles::load(&factory::qos_files().and(&self.files), None)?;
         Ok(self)
     }
 
     /// The profile, as `Library::Profile`, from which the participant and all
     /// of its entities take their QoS, unless it is set otherwise: by the builder of the entity,
-    /// or, for contained entities, by a default that was set with `set_default_*_qos`.
+    /// or, for contained entities, by a default that was set with `set_default_*_qos`. Without
+    /// it, it is the profile that the files mark with `is_default_qos="true"`.
     pub fn profile(mut self, name: &str) -> Self {
         self.profile = Some(name.to_owned());
         self
@@ -100,8 +128,8 @@ impl ParticipantBuilder {
     /// factory's ENTITY_FACTORY disables autoenabling.
     ///
     /// # Errors
-    /// BAD_PARAMETER for an unknown profile or property; INCONSISTENT_POLICY,
-    /// UNSUPPORTED; those of [`enable`](DomainParticipant::enable).
+    /// BAD_PARAMETER for an unknown profile or property, or an error in a default file;
+    /// INCONSISTENT_POLICY, UNSUPPORTED; those of [`enable`](DomainParticipant::enable).
     pub fn create(self) -> Result<DomainParticipant> {
         if self.domain_id > DOMAIN_ID_MAX {
             return Err(Error::BadParameter(format!(
@@ -109,21 +137,27 @@ impl ParticipantBuilder {
                 self.domain_id
             )));
         }
-        let profiles = Profiles::load(&self.files, self.profile)?;
+        let mut files = factory::qos_files().and(&self.files);
+        if files.is_empty() && !self.ignores_default_files {
+            files = QosLoader::default_files();
+        }
+        let profiles = Profiles::load(&files, self.profile)?;
+        profiles.log_warnings();
         let mut qos = match self.qos {
             QosChoice::Given(qos) => *qos,
             // A profile is chosen for this participant: it comes before the factory's
             // default.
-            _ => match profiles.default_profile() {
+            _ => match profiles.chosen() {
                 Some(profile) => profile.participant_qos(),
-                None => factory::set_participant_qos().unwrap_or_default(),
+                None => default_qos(&profiles, "", factory::set_participant_qos()),
             },
         };
         for property in &self.properties {
+            qos.origins.forget_property(&property.name);
             qos.property.insert(property.clone());
         }
         qos.check()?;
-        let config = ParticipantConfig::read(&qos.property)?;
+        let config = properties::placed(&qos.property, &qos.origins, ParticipantConfig::read)?;
         let core = ParticipantCore::new(self.domain_id, qos, config, profiles);
         if let Some((mask, listener)) = self.listener {
             core.base.hears(mask);
@@ -136,6 +170,11 @@ impl ParticipantBuilder {
         }
         Ok(participant)
     }
+}
+
+/// What a text is called in errors.
+pub(super) fn text_at(caller: &Location<'_>) -> String {
+    format!("text[{}:{}]", caller.file(), caller.line())
 }
 
 /// As in DDSI-RTPS 2.5 §9.6.1.1, so that ports could be computed from it.

@@ -29,6 +29,75 @@ impl fmt::Display for SamplePosition {
     }
 }
 
+/// A number that is out of its range, as text says it: with its limits, if the type is compiled in,
+/// and its value unless that is NaN or of more than 64 bits.
+#[derive(Clone, Copy)]
+pub struct NumberOutOfRange {
+    /// The rank of the number, if `limits` says that it is known.
+    pub(crate) rank: i64,
+    pub(crate) limits: &'static RangeLimits,
+}
+
+/// The limits of numbers of one type. Errors refer to it, so that they stay small.
+pub(crate) struct RangeLimits {
+    /// Ranks; the least and the greatest of all mean no limit.
+    pub(crate) least: i128,
+    pub(crate) most: i128,
+    pub(crate) has_value: bool,
+    /// Writes the number of that rank.
+    pub(crate) show: fn(i128, &mut fmt::Formatter<'_>) -> fmt::Result,
+}
+
+impl fmt::Display for NumberOutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limits = self.limits;
+        if limits.has_value {
+            (limits.show)(self.rank.into(), f)?;
+            f.write_str(" ")?;
+        }
+        f.write_str("is out of its range")?;
+        match (limits.least, limits.most) {
+            (i128::MIN, i128::MAX) => Ok(()),
+            (i128::MIN, most) => {
+                f.write_str(": at most ")?;
+                (limits.show)(most, f)
+            }
+            (least, i128::MAX) => {
+                f.write_str(": at least ")?;
+                (limits.show)(least, f)
+            }
+            (least, most) => {
+                f.write_str(": ")?;
+                (limits.show)(least, f)?;
+                f.write_str(" to ")?;
+                (limits.show)(most, f)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for NumberOutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+impl PartialEq for NumberOutOfRange {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |it: &Self| {
+            (
+                it.rank,
+                it.limits.least,
+                it.limits.most,
+                it.limits.has_value,
+            )
+        };
+        key(self) == key(other)
+    }
+}
+
+impl Eq for NumberOutOfRange {}
+
 /// Why a sample could not be written or read.
 ///
 /// (The discriminant is a whole word, so that a `Result` with it is moved word by word.)
@@ -82,8 +151,10 @@ pub enum CdrError {
         place: SamplePosition,
     },
     /// A number is outside its `@range`, `@min` or `@max`.
-    #[error("number is out of its range, {place}")]
+    #[error("number {number}, {place}")]
     OutOfRange {
+        /// The number and its limits.
+        number: NumberOutOfRange,
         /// Where.
         place: SamplePosition,
     },
@@ -273,7 +344,7 @@ impl CdrError {
             | Self::InvalidUtf8 { place }
             | Self::InvalidUtf16 { place }
             | Self::InvalidFixed { place }
-            | Self::OutOfRange { place }
+            | Self::OutOfRange { place, .. }
             | Self::DuplicateKey { place }
             | Self::UnexpectedMember { place, .. }
             | Self::InvalidStringTerminator { place }

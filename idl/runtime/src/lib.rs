@@ -30,7 +30,7 @@ mod view;
 mod wide_view;
 
 pub use encapsulation::{ByteOrder, Encapsulation, Extensibility, Representation};
-pub use error::{CdrError, SamplePosition};
+pub use error::{CdrError, NumberOutOfRange, SamplePosition};
 pub use fixed::{Fixed, FixedError};
 pub use in_place::{Elements, Entries, InPlace, List, Part, Room, SeqMut, Site};
 pub use key::{KeyBytes, KeyHash, KeyHasher};

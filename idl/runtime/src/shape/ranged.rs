@@ -1,9 +1,10 @@
 //! `@range`, `@min` and `@max`.
 
+use std::fmt;
 use std::marker::PhantomData;
 
 use crate::encode::Encoder;
-use crate::error::{CdrError, SamplePosition};
+use crate::error::{CdrError, NumberOutOfRange, RangeLimits, SamplePosition};
 use crate::long_double::LongDouble;
 use crate::measure::Measure;
 use crate::reader::Reader;
@@ -11,7 +12,7 @@ use crate::shape::{LengthCode, Shape};
 
 /// A number that can be compared with limits. Limits are integers in the order of the
 /// numbers.
-pub trait Limited: Copy {
+pub trait Limited: Copy + fmt::Display {
     /// Its rank in the order; `None` for NaN.
     fn to_limit(self) -> Option<i128>;
     /// The number with this rank.
@@ -119,9 +120,44 @@ where
         match value.to_limit() {
             Some(limit) if MIN <= limit && limit <= MAX => Ok(value),
             _ => Err(CdrError::OutOfRange {
+                number: number_out_of_range::<T, MIN, MAX>(value),
                 place: SamplePosition::offset(offset),
             }),
         }
+    }
+}
+
+impl NumberOutOfRange {
+    /// A number whose limits are not known when the program is compiled.
+    pub fn without_limits<T: Limited>(value: T) -> Self {
+        number_out_of_range::<T, { i128::MIN }, { i128::MAX }>(value)
+    }
+}
+
+#[cold]
+fn number_out_of_range<T: Limited, const MIN: i128, const MAX: i128>(value: T) -> NumberOutOfRange {
+    // The rank of an unsigned number of 64 bits is cut to a signed one of the same bits.
+    let limit = value.to_limit();
+    let rank = limit.map(|limit| limit as i64);
+    let is_whole = |rank: &i64| T::from_limit((*rank).into()).to_limit() == limit;
+    match rank.filter(is_whole) {
+        Some(rank) => NumberOutOfRange {
+            rank,
+            limits: const { &limits::<T>(MIN, MAX, true) },
+        },
+        None => NumberOutOfRange {
+            rank: 0,
+            limits: const { &limits::<T>(MIN, MAX, false) },
+        },
+    }
+}
+
+const fn limits<T: Limited>(least: i128, most: i128, has_value: bool) -> RangeLimits {
+    RangeLimits {
+        least,
+        most,
+        has_value,
+        show: |rank, f| write!(f, "{}", T::from_limit(rank)),
     }
 }
 
@@ -209,6 +245,36 @@ mod tests {
         assert_eq!(f64::NAN.to_limit(), None);
         assert_eq!(f32::from_limit(limit_f32(-1.5)), -1.5);
         assert_eq!(u64::from_limit(i128::from(u64::MAX)), u64::MAX);
+    }
+
+    #[test]
+    fn an_error_says_the_number_and_its_limits() {
+        fn check<T, const MIN: i128, const MAX: i128>(value: T, expected: &str)
+        where
+            T: Limited + for<'a> Shape<Owned = T, Borrowed = T, Shown<'a> = T>,
+        {
+            let error = Ranged::<T, MIN, MAX>::verify(value, 4).err().unwrap();
+            assert_eq!(error.to_string(), format!("number {expected}, at byte 4"));
+        }
+        check::<i32, -5, 9>(10, "10 is out of its range: -5 to 9");
+        check::<u8, 1, { i128::MAX }>(0, "0 is out of its range: at least 1");
+        check::<u64, { i128::MIN }, 9>(
+            u64::MAX,
+            "18446744073709551615 is out of its range: at most 9",
+        );
+        check::<i64, 0, 9>(i64::MIN, "-9223372036854775808 is out of its range: 0 to 9");
+        check::<f32, { limit_f32(-0.5) }, { limit_f32(1.5) }>(
+            2.5,
+            "2.5 is out of its range: -0.5 to 1.5",
+        );
+        check::<f64, { limit_f64(0.5) }, { i128::MAX }>(
+            -1e300,
+            &format!("{} is out of its range: at least 0.5", -1e300),
+        );
+        check::<f64, { limit_f64(0.5) }, { i128::MAX }>(
+            f64::NAN,
+            "is out of its range: at least 0.5",
+        );
     }
 
     #[test]

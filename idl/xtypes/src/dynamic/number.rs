@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use spindle_dds_idl_runtime::encode::Encoder;
-use spindle_dds_idl_runtime::{CdrError, LongDouble, Reader, SamplePosition};
+use spindle_dds_idl_runtime::{CdrError, LongDouble, NumberOutOfRange, Reader, SamplePosition};
 
 use super::plan::ANY;
 use super::value::Value;
@@ -100,8 +100,22 @@ pub(super) fn verify(value: &Value, range: &Range, offset: usize) -> Result<(), 
     match on_side(&range.min, Ordering::Less) && on_side(&range.max, Ordering::Greater) {
         true => Ok(()),
         false => Err(CdrError::OutOfRange {
+            number: out_of_range(value),
             place: SamplePosition::offset(offset),
         }),
+    }
+}
+
+fn out_of_range(value: &Value) -> NumberOutOfRange {
+    match value {
+        Value::Float32(value) => NumberOutOfRange::without_limits(*value),
+        Value::Float64(value) => NumberOutOfRange::without_limits(*value),
+        Value::Float128(value) => NumberOutOfRange::without_limits(*value),
+        Value::UInt64(value) => NumberOutOfRange::without_limits(*value),
+        value => {
+            let value = value.to_integer().and_then(|it| i64::try_from(it).ok());
+            NumberOutOfRange::without_limits(value.unwrap_or_default())
+        }
     }
 }
 
