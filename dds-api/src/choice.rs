@@ -2,7 +2,7 @@
 
 use spindle_dds_qos::{
     DataReaderQos, DataWriterQos, DomainParticipantFactoryQos, DomainParticipantQos, PublisherQos,
-    SubscriberQos, TopicQos,
+    QosProvider, SubscriberQos, TopicQos, UnknownProfile,
 };
 
 use crate::error::Result;
@@ -50,6 +50,44 @@ entity_qos!(
     DataReaderQos
 );
 
+/// QoS that profiles have.
+pub(crate) trait ProfileQos: EntityQos {
+    /// That of a profile; `topic` is empty where no topic is at hand.
+    fn of_profile(profile: &QosProfile, topic: &str) -> Self;
+
+    /// That of a profile or entity of this name.
+    fn named(provider: &QosProvider, name: &str, topic: &str) -> Result<Self, UnknownProfile>;
+}
+
+macro_rules! profile_qos {
+    ($($qos:ty: $operation:ident($($topic:ident)?)),+ $(,)?) => { $(
+        impl ProfileQos for $qos {
+            fn of_profile(profile: &QosProfile, _topic: &str) -> Self {
+                $(let $topic = _topic;)?
+                profile.$operation($($topic)?)
+            }
+
+            fn named(
+                provider: &QosProvider,
+                name: &str,
+                _topic: &str,
+            ) -> Result<Self, UnknownProfile> {
+                $(let $topic = _topic;)?
+                provider.$operation(name $(, $topic)?)
+            }
+        }
+    )+ };
+}
+
+profile_qos!(
+    DomainParticipantQos: participant_qos(),
+    TopicQos: topic_qos(topic),
+    PublisherQos: publisher_qos(),
+    SubscriberQos: subscriber_qos(),
+    DataWriterQos: datawriter_qos(topic),
+    DataReaderQos: datareader_qos(topic),
+);
+
 /// Where a builder takes the QoS from.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum QosChoice<Q> {
@@ -62,21 +100,22 @@ pub(crate) enum QosChoice<Q> {
     Profile(String),
 }
 
-impl<Q: EntityQos> QosChoice<Q> {
-    /// The chosen QoS, checked. `set` is the default that the application has set, if any.
+impl<Q: ProfileQos> QosChoice<Q> {
+    /// The chosen QoS, checked, for an entity of `topic`, if it is of one. `set` is the default
+    /// that the application has set, if any.
     ///
     /// # Errors
     /// BAD_PARAMETER for an unknown profile; INCONSISTENT_POLICY, UNSUPPORTED.
     pub(crate) fn resolve(
         self,
         participant: &ParticipantCore,
-        of_profile: impl Fn(&QosProfile) -> Q,
+        topic: &str,
         set: impl FnOnce() -> Option<Q>,
     ) -> Result<Q> {
         let qos = match self {
             Self::Given(qos) => *qos,
-            Self::Profile(name) => of_profile(&participant.profiles().named(&name)?),
-            Self::Default => default_qos(participant.profiles(), of_profile, set()),
+            Self::Profile(name) => participant.profiles().named(&name, topic)?,
+            Self::Default => default_qos(participant.profiles(), topic, set()),
         };
         qos.check()?;
         Ok(qos)
@@ -85,14 +124,10 @@ impl<Q: EntityQos> QosChoice<Q> {
 
 /// The QoS of an entity that is created without one: the default that was set with
 /// `set_default_*_qos`; else that of the participant's profile; else the standard's.
-pub(crate) fn default_qos<Q: Default>(
-    profiles: &Profiles,
-    of_profile: impl Fn(&QosProfile) -> Q,
-    set: Option<Q>,
-) -> Q {
+pub(crate) fn default_qos<Q: ProfileQos>(profiles: &Profiles, topic: &str, set: Option<Q>) -> Q {
     set.unwrap_or_else(|| {
         let profile = profiles.default_profile();
-        profile.map_or_else(Q::default, of_profile)
+        profile.map_or_else(Q::default, |profile| Q::of_profile(profile, topic))
     })
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn check_lease(liveliness: &Liveliness, failure_limit: Duration) -> R
         return Ok(());
     }
     Err(Error::Unsupported(format!(
-        "LIVELINESS with lease_duration {lease}: it has to be {least} at least, which is twice \
+        "a LIVELINESS lease_duration of {lease}: it has to be {least} at least, which is twice \
          spindle.failure.limit_ms ({})",
         failure_limit.as_millis()
     )))

@@ -73,6 +73,7 @@ pub use listener::{
 pub use participant::{
     DomainParticipant, DomainParticipantFactory, ParticipantBuilder, ParticipantCounters, Peer,
 };
+pub use profiles::check_qos_profiles;
 pub use publication::{
     AnyDataWriter, DataWriter, DataWriterBuilder, Loan, Publisher, PublisherBuilder, Receipt,
 };

@@ -5,6 +5,7 @@
 //! or stands on another entity, is refused: no property is read and ignored. Names with another
 //! prefix are left alone.
 
+mod refusals;
 mod table;
 mod threads;
 
@@ -17,10 +18,11 @@ use spindle_dds_core::limits::{
     RING_BYTES_MAX, RING_BYTES_MIN, RING_MESSAGES_MAX, RING_MESSAGES_MIN, SUBGROUPS_MAX,
 };
 use spindle_dds_core::{EngineConfig, EngineSwitch, SWITCHES, TopicKey};
-use spindle_dds_qos::Properties;
+use spindle_dds_qos::{Properties, did_you_mean};
 use spindle_dds_transport::RdmaOptions;
 use spindle_dds_transport::hybrid::RdmaUse;
 
+pub(crate) use self::refusals::{placed, refusals};
 use self::table::{On, PROPERTIES, PropertyRow};
 pub(crate) use self::threads::ThreadsConfig;
 use crate::error::{Error, Result};
@@ -339,12 +341,29 @@ fn check_names(
         .iter()
         .filter(|property| property.name.starts_with("spindle."));
     match ours.find(|property| !is_known(&property.name)) {
-        Some(property) => Err(Error::BadParameter(format!(
-            "{entity} has no property {:?}; docs/configuration.md lists them",
-            property.name
-        ))),
+        Some(property) => {
+            let row = PROPERTIES.iter().find(|row| row.is(&property.name));
+            let why = match row.map(|row| row.on) {
+                Some(On::Participant) => "; it is one of participants".to_owned(),
+                Some(On::Writer) => "; it is one of participants and writers".to_owned(),
+                Some(On::Reader) => "; it is one of participants and readers".to_owned(),
+                None => did_you_mean(&property.name, names().iter().map(String::as_str)),
+            };
+            Err(Error::BadParameter(format!(
+                "{entity} has no property {:?}{why}; docs/configuration.md lists them",
+                property.name
+            )))
+        }
         None => Ok(()),
     }
+}
+
+/// The names of all properties; without those that have the name of a topic in them.
+fn names() -> Vec<String> {
+    let rows = PROPERTIES.iter().map(|row| row.name);
+    let whole = rows.filter(|name| !name.contains('<')).map(str::to_owned);
+    let switches = engine_switches().map(|name| format!("{ENGINE_PREFIX}{name}"));
+    whole.chain(switches).chain(threads::names()).collect()
 }
 
 impl PropertyRow {
@@ -423,8 +442,17 @@ fn number(properties: &Properties, name: &str, least: u64, most: u64) -> Result<
     match text.trim().parse() {
         Ok(value) if (least..=most).contains(&value) => Ok(Some(value)),
         _ => Err(Error::BadParameter(format!(
-            "property {name} is {text:?}; it has to be a number from {least} to {most}"
+            "property {name} is {text:?}; it has to be a number{} from {least} to {most}",
+            unit(name)
         ))),
+    }
+}
+
+/// The unit that the name of a property says.
+fn unit(name: &str) -> &'static str {
+    match name.ends_with("_ms") {
+        true => " of milliseconds, without a unit,",
+        false => "",
     }
 }
 

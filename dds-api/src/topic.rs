@@ -17,7 +17,7 @@ use crate::lease::check_lease;
 use crate::listener::{ListenerSlot, TopicListener};
 use crate::names::check_name;
 use crate::participant::{DomainParticipant, ParticipantCore};
-use crate::properties::ParticipantConfig;
+use crate::properties::{self, ParticipantConfig};
 use crate::representation;
 use crate::status::{InconsistentTopicStatus, StatusMask, TotalCount};
 
@@ -165,7 +165,7 @@ impl<T> Topic<T> {
         let core = &self.core;
         representation::check_allowed(core.type_name, core.representations, &qos.representation)?;
         check_lease(&qos.liveliness, self.participant.config.failure_limit)?;
-        ParticipantConfig::check_topic(&qos.property)?;
+        properties::placed(&qos.property, &qos.origins, ParticipantConfig::check_topic)?;
         let mut current = self.core.qos.lock().unwrap_or_else(PoisonError::into_inner);
         if self.core.base.is_enabled() {
             current.check_mutable(&qos)?;
@@ -283,22 +283,20 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
     /// Creates the topic (`create_topic`; the type is registered by its IDL name).
     ///
     /// # Errors
-    /// BAD_PARAMETER for a name that is empty, longer than 256 bytes or has a NUL, an
-    /// unknown profile, or a type with an invalid `DESCRIPTION`; PRECONDITION_NOT_MET when the
-    /// participant has a topic of this name; INCONSISTENT_POLICY, UNSUPPORTED.
+    /// BAD_PARAMETER for an empty name, an unknown profile, or a type with an invalid
+    /// `DESCRIPTION`; PRECONDITION_NOT_MET when the participant has a topic of this name;
+    /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn create(self) -> Result<Topic<T>> {
         let participant = &self.participant.core;
         participant.base.alive()?;
         check_name("topic", &self.name)?;
         check_name("type", T::TYPE_NAME)?;
-        let qos = self.qos.resolve(
-            participant,
-            |profile| profile.topic_qos(&self.name),
-            || participant.defaults().topic.clone(),
-        )?;
+        let qos = self.qos.resolve(participant, &self.name, || {
+            participant.defaults().topic.clone()
+        })?;
         representation::check::<T>(&qos.representation)?;
         check_lease(&qos.liveliness, participant.config.failure_limit)?;
-        ParticipantConfig::check_topic(&qos.property)?;
+        properties::placed(&qos.property, &qos.origins, ParticipantConfig::check_topic)?;
         let described = T::DESCRIPTION.as_ref().map(LocalType::of).transpose();
         let ty = described.map_err(|why| {
             let name = T::TYPE_NAME;

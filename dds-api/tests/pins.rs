@@ -1,5 +1,5 @@
-//! Warnings about topics that are pinned and do not exist. A binary of its own: `tracing`
-//! decides once for the process which subscriber gets a log line.
+//! Warnings about topics that are pinned and do not exist, and about files of QoS profiles. A
+//! binary of its own: `tracing` decides once for the process which subscriber gets a log line.
 
 mod warnings;
 
@@ -28,6 +28,25 @@ fn a_pin_of_a_topic_that_is_not_there_is_warned_of() {
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(
         warnings[0].contains("spindle.topic.Sate.subgroup"),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn what_has_no_effect_in_a_file_is_warned_of() {
+    let text = "<dds><qos_library name='L'>\n\
+                <qos_profile name='P' base_name='BuiltinQosLib::Generic.Security'/>\n\
+                </qos_library></dds>";
+    let warnings = Warnings::default();
+    let created = with_default(warnings.clone(), || {
+        let builder = DomainParticipant::builder(0).disabled();
+        builder.qos_profiles_str(text)?.create()
+    });
+    created.expect("a participant");
+    let warnings = warnings.0.lock().expect("no panic");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].contains("]:2:1: 'BuiltinQosLib::Generic.Security'"),
         "{warnings:?}"
     );
 }

@@ -1,11 +1,13 @@
 //! Diagnostics of files, with positions.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::location::Location;
+use crate::policy_id::PolicyId;
 
 /// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -27,6 +29,21 @@ pub struct Diagnostic {
     pub severity: Severity,
     /// The fault and, if known, the correction.
     pub message: String,
+    /// The policy, if this says that a value of it is not supported yet: creating an entity with
+    /// it would be refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsupported: Option<PolicyId>,
+}
+
+impl Diagnostic {
+    /// All of them by file and line, each once.
+    pub fn sorted(all: impl IntoIterator<Item = Self>) -> Vec<Self> {
+        let mut seen = HashSet::new();
+        let mut all: Vec<Self> = all.into_iter().collect();
+        all.sort_by(|a, b| a.location.cmp(&b.location));
+        all.retain(|remark| seen.insert((remark.location.clone(), remark.message.clone())));
+        all
+    }
 }
 
 impl fmt::Display for Diagnostic {
@@ -111,6 +128,7 @@ impl Report {
                 location,
                 severity: Severity::Error,
                 message,
+                unsupported: None,
             });
             return;
         }
@@ -118,6 +136,7 @@ impl Report {
             location,
             severity,
             message,
+            unsupported: None,
         });
     }
 }
@@ -131,8 +150,9 @@ pub(crate) fn quote(text: &str) -> String {
     format!("'{}'", shown.escape_debug())
 }
 
-/// The end of a message that suggests the element of `known` most similar to `word`.
-pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+/// The end of a message that suggests the element of `known` most similar to `word`; empty if
+/// none is similar.
+pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     if word.len() > QUOTED_CHARS_MAX {
         return String::new();
     }

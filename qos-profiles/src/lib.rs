@@ -29,8 +29,9 @@
 //! ```
 //!
 //! The crate knows nothing of entities, types, transports or the order of messages:
-//! it does not act on policies. It opens only the files that it is given, starts no
-//! thread, and reads no clock or environment.
+//! it does not act on policies. It opens only the files that it is given, or asked to find
+//! ([`QosLoader::default_files`]), starts no thread, and reads no clock. Of the environment it
+//! reads the variables that a file names as `$(NAME)`.
 //!
 //! # Example
 //!
@@ -72,11 +73,13 @@
 //!   it, is read with a warning. The other building blocks (types, domains,
 //!   participants, applications) are recognised and passed over with a warning.
 //! - `base_name` in the same library or as `Library::Profile`, before or after its
-//!   use, in any of the files. Single values override member by member, sequences as
-//!   a whole, properties by name unless `inherit="false"`. A duration is one value: of
-//!   `sec` and `nanosec`, the one that is left out is zero.
+//!   use, in any of the files; several in a list of `element`s, applied in order. The
+//!   built-in profiles of RTI Connext are found by their names. Single values override
+//!   member by member, sequences as a whole, properties by name unless `inherit="false"`.
+//!   A duration is one value: of `sec` and `nanosec`, the one that is left out is zero.
 //! - Bytes are pairs of hexadecimal digits; a list with commas, or one that begins
 //!   with `0x`, is read as earlier schemas have it.
+//! - `$(NAME)` in texts and attributes, with defaults in `configuration_variables`.
 //! - Elements that other products add are passed over with a warning each. All other
 //!   names and values outside of the format are errors, reported all in one run.
 
@@ -95,7 +98,7 @@ mod provider;
 mod rules;
 mod xml;
 
-pub use diagnostic::{Diagnostic, Severity};
+pub use diagnostic::{Diagnostic, Severity, did_you_mean};
 pub use duration::{Duration, InvalidDuration};
 pub use entity::{
     DataReaderQos, DataWriterQos, DomainParticipantFactoryQos, DomainParticipantQos, PublisherQos,
@@ -114,5 +117,6 @@ pub use policy::{
     WriterDataLifecycle,
 };
 pub use policy_id::PolicyId;
-pub use provider::{LoadError, QosProfile, QosProvider, UnknownProfile};
+pub use provider::{DeclaredQos, LoadError, QosLoader, QosProfile, QosProvider, UnknownProfile};
 pub use rules::{ImmutablePolicy, Incompatibility, Inconsistent, UnsupportedPolicy, incompatible};
+pub use xml::entity::{AnyQos, QosValue};

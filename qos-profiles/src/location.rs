@@ -15,7 +15,7 @@ pub struct Location {
     /// The file's name as it was given to the reader.
     #[serde(serialize_with = "shared_text")]
     pub file: Arc<str>,
-    /// The line, from 1.
+    /// The line, from 1; 0 for a built-in profile, which `file` then names.
     pub line: u32,
     /// The column in characters, from 1.
     pub column: u32,
@@ -23,7 +23,10 @@ pub struct Location {
 
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+        match self.line {
+            0 => f.write_str(&self.file),
+            line => write!(f, "{}:{line}:{}", self.file, self.column),
+        }
     }
 }
 
@@ -34,6 +37,8 @@ impl fmt::Display for Location {
 #[derive(Debug, Clone, Default)]
 pub struct Origins {
     set: BTreeMap<PolicyId, Location>,
+    /// By policy and member; of properties, by their names.
+    values: BTreeMap<(PolicyId, String), Location>,
     refused: Vec<UnsupportedPolicy>,
 }
 
@@ -43,15 +48,32 @@ impl Origins {
         self.set.get(&policy)
     }
 
+    /// Where `member` of `policy` was set, or `None` when it was not set by a file. The member of
+    /// a property is its name.
+    pub fn of_value(&self, policy: PolicyId, member: &str) -> Option<&Location> {
+        self.values.get(&(policy, member.to_owned()))
+    }
+
     /// Notes that `policy` was set at `location`.
     pub fn record(&mut self, policy: PolicyId, location: Location) {
         self.set.insert(policy, location);
     }
 
+    /// Notes that `member` of `policy` was set at `location`.
+    pub(crate) fn record_value(&mut self, policy: PolicyId, member: &str, location: Location) {
+        self.values.insert((policy, member.to_owned()), location);
+    }
+
     /// Forgets where `policy` was set, for instance because code changed it since.
     pub fn forget(&mut self, policy: PolicyId) {
         self.set.remove(&policy);
+        self.values.retain(|(of, _), _| *of != policy);
         self.refused.retain(|request| request.policy != policy);
+    }
+
+    /// Forgets where a property was set, for instance because code changed it since.
+    pub fn forget_property(&mut self, name: &str) {
+        self.values.remove(&(PolicyId::Property, name.to_owned()));
     }
 
     /// Notes a request for which the QoS structures have no member.
@@ -68,10 +90,13 @@ impl Origins {
     /// Copies the origins of `policies` from `other`.
     pub(crate) fn copy(&mut self, other: &Self, policies: &[PolicyId]) {
         for &policy in policies {
-            match other.get(policy) {
-                Some(location) => self.record(policy, location.clone()),
-                None => self.forget(policy),
+            self.forget(policy);
+            if let Some(location) = other.get(policy) {
+                self.record(policy, location.clone());
             }
+            let values = other.values.iter().filter(|((of, _), _)| *of == policy);
+            self.values
+                .extend(values.map(|(key, location)| (key.clone(), location.clone())));
         }
     }
 }

@@ -78,9 +78,12 @@ fn snippets_that_double_at_each_step_are_refused() {
         format!("<qos_snippet name='S{n}'><qos_snippets>{next}{next}</qos_snippets></qos_snippet>")
     };
     let snippets: String = (0..60).map(snippet).collect();
-    let last = "<qos_snippet name='S60'><topic_qos/></qos_snippet>";
-    let text = format!("<dds><qos_library name='L'>{snippets}{last}</qos_library></dds>");
-    assert!(remarks("double.xml", text.as_bytes()).contains("inheritance goes over more than"));
+    // Also if there is nothing at their end.
+    for last in ["<topic_qos/>", ""] {
+        let last = format!("<qos_snippet name='S60'>{last}</qos_snippet>");
+        let text = format!("<dds><qos_library name='L'>{snippets}{last}</qos_library></dds>");
+        assert!(remarks("double.xml", text.as_bytes()).contains("inheritance goes over more than"));
+    }
 }
 
 #[test]

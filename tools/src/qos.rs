@@ -1,9 +1,10 @@
 //! `spindle qos`.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use spindle_dds_qos::{QosProvider, Severity};
+use spindle_dds_qos::{QosLoader, QosProfile, QosProvider, QosValue, Severity};
 
 /// The commands for files of QoS profiles.
 #[derive(Debug, clap::Subcommand)]
@@ -11,31 +12,130 @@ pub(crate) enum Command {
     /// Read files together, as a participant does, and list errors and unsupported settings as
     /// `file:line:column: message`.
     Check {
-        /// The files.
-        #[arg(required = true)]
+        /// The files; without any, the default files of a participant: those in
+        /// SPINDLE_QOS_PROFILES or NDDS_QOS_PROFILES, and USER_QOS_PROFILES.xml here.
         files: Vec<PathBuf>,
+        /// End with an error, too, if a policy is not supported yet, so that creating an entity
+        /// would be refused.
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Show all values of a profile, each with the line that has set it.
+    Explain {
+        /// The file.
+        file: PathBuf,
+        /// The profile, as `Library::Profile`, which may be a built-in one; or QoS of entities
+        /// that has a name.
+        profile: String,
+        /// The topic of the writers and readers, for QoS with a `topic_filter`.
+        #[arg(long, default_value = "")]
+        topic: String,
     },
 }
 
-/// Prints findings to the standard error, as compilers do.
+/// Prints findings to the standard error, as compilers do, and values to the standard output.
 pub(crate) fn run(command: &Command) -> ExitCode {
-    let Command::Check { files } = command;
-    let provider = match QosProvider::from_files(files) {
-        Ok(provider) => provider,
-        Err(error) => {
-            eprintln!("{error}");
-            return ExitCode::FAILURE;
-        }
+    let done = match command {
+        Command::Check { files, strict } => check(files, *strict),
+        Command::Explain {
+            file,
+            profile,
+            topic,
+        } => explain(file, profile, topic),
     };
-    let remarks = provider.check();
+    done.unwrap_or_else(|error| {
+        eprintln!("{error}");
+        ExitCode::FAILURE
+    })
+}
+
+fn check(files: &[PathBuf], strict: bool) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let loader = match files {
+        [] => QosLoader::default_files(),
+        files => files.iter().fold(QosLoader::new(), QosLoader::file),
+    };
+    if loader.is_empty() {
+        return Err("no file is named, and there are no default files".into());
+    }
+    let remarks = spindle_dds::check_qos_profiles(&loader)?;
     for remark in &remarks {
         eprintln!("{remark}");
     }
-    match remarks
-        .iter()
-        .any(|remark| remark.severity == Severity::Error)
-    {
-        false => ExitCode::SUCCESS,
-        true => ExitCode::FAILURE,
+    let errors = remarks.iter().filter(|it| it.severity == Severity::Error);
+    let unsupported = remarks.iter().filter(|it| it.unsupported.is_some());
+    let (errors, unsupported) = (errors.count(), unsupported.count());
+    if strict && unsupported > 0 {
+        eprintln!("--strict: {unsupported} not supported yet");
     }
+    Ok(match errors == 0 && (unsupported == 0 || !strict) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+/// The kinds of entities: element, and its values by the name of a profile or entity.
+type Kind = (
+    &'static str,
+    fn(&QosProvider, &str, &str) -> Option<Vec<QosValue>>,
+);
+
+const KINDS: [Kind; 6] = [
+    ("domain_participant_qos", |provider, name, _| {
+        Some(provider.participant_qos(name).ok()?.values())
+    }),
+    ("topic_qos", |provider, name, topic| {
+        Some(provider.topic_qos(name, topic).ok()?.values())
+    }),
+    ("publisher_qos", |provider, name, _| {
+        Some(provider.publisher_qos(name).ok()?.values())
+    }),
+    ("subscriber_qos", |provider, name, _| {
+        Some(provider.subscriber_qos(name).ok()?.values())
+    }),
+    ("datawriter_qos", |provider, name, topic| {
+        Some(provider.datawriter_qos(name, topic).ok()?.values())
+    }),
+    ("datareader_qos", |provider, name, topic| {
+        Some(provider.datareader_qos(name, topic).ok()?.values())
+    }),
+];
+
+fn explain(
+    file: &PathBuf,
+    name: &str,
+    topic: &str,
+) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let provider = QosLoader::new().file(file).load()?;
+    let mut text = String::new();
+    for (element, values) in KINDS {
+        let Some(values) = values(&provider, name, topic) else {
+            continue;
+        };
+        writeln!(text, "{element}")?;
+        for value in values {
+            let place = match value.location {
+                Some(location) => location.to_string(),
+                None => "default".to_owned(),
+            };
+            let member = format!("{}.{}", value.element, value.member);
+            let value = match value.value.as_str() {
+                "" => "(empty)",
+                value => value,
+            };
+            writeln!(text, "  {member:<56} {value:<43} {place}")?;
+        }
+    }
+    let profile = provider.profile(name);
+    if text.is_empty() {
+        profile?;
+        return Ok(ExitCode::FAILURE);
+    }
+    print!("{text}");
+    let filters = profile.as_ref().map(QosProfile::topic_filters);
+    let filters = filters.unwrap_or_default();
+    if topic.is_empty() && !filters.is_empty() {
+        let filters = filters.join(", ");
+        println!("of topics that no filter names; for others say --topic: {filters}");
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -125,6 +125,28 @@ fn latency_is_measured_to_all_other_participants() {
     assert_eq!(outcome["per_host"]["samples"], 55, "{outcome}");
 }
 
+/// A participant on one more host does not count, and all arrives without it.
+#[test]
+fn an_outsider_is_no_part_of_the_figures() {
+    if !can_run() {
+        return;
+    }
+    let arguments = [
+        "--outsider",
+        "0ms",
+        "--json",
+        "throughput",
+        "--samples",
+        "300",
+    ];
+    let outcome = json(&arguments);
+    assert_eq!(outcome["samples"], 300, "{outcome}");
+    assert_eq!(numbers(&outcome["per_host"], "/participants"), [1.0; 2]);
+    // The writer has a stream to the reader and one to the outsider.
+    let peers = outcome["per_writer"][0]["peers"].as_array();
+    assert_eq!(peers.map(Vec::len), Some(2), "{outcome}");
+}
+
 /// A kernel with netem delays; another one is told to lack it, in one line. A rate needs none.
 #[test]
 fn links_are_shaped_or_the_kernel_lacks_netem() {

@@ -212,10 +212,12 @@ impl Session {
     pub(crate) fn pause_polling(&self, alone: bool) {
         // The polling thread may be asleep.
         self.pause.begin(alone, || self.handle.fabric().nudge());
+        self.handle.fabric().set_polled(false);
     }
 
     /// See [`pause_polling`](Self::pause_polling).
     pub(crate) fn resume_polling(&self) {
+        self.handle.fabric().set_polled(true);
         self.pause.end();
     }
 
@@ -320,17 +322,20 @@ impl Session {
         self.step_at(self.now())
     }
 
-    /// The same for a thread that steps again at once, and does not sleep after this step.
+    /// Receives, and then the same for a thread that steps again at once, and does not sleep after
+    /// this step.
     pub(crate) fn step_briefly(&self) -> Option<StepOutcome> {
+        self.handle.fabric().receive();
         self.step_briefly_at(self.now())
     }
 
-    /// One step of a thread that steps again and again. If it has just woken, the step polls all
-    /// subgroups: any of them may have woken it.
+    /// Receives, and then one step of a thread that steps again and again. If it has just woken, the
+    /// step polls all subgroups: any of them may have woken it.
     pub(crate) fn step_repeatedly(&self, has_woken: bool) -> Option<StepOutcome> {
+        self.handle.fabric().receive();
         match has_woken {
             true => self.step(),
-            false => self.step_briefly(),
+            false => self.step_briefly_at(self.now()),
         }
     }
 

@@ -64,11 +64,9 @@ impl<S: Side> EndpointCore<S> {
             return Err(Error::PreconditionNotMet(text.to_owned()));
         }
         let topic = &topic.core;
-        let mut qos = qos.resolve(
-            participant,
-            |profile| S::EndpointQos::of_topic(profile, &topic.name),
-            || factory.default_endpoint_qos().clone(),
-        )?;
+        let mut qos = qos.resolve(participant, &topic.name, || {
+            factory.default_endpoint_qos().clone()
+        })?;
         representation::settle::<T>(qos.representation())?;
         check_lease(qos.liveliness(), participant.config.failure_limit)?;
         let what = format!("the {} of topic {}", S::ENDPOINT, topic.name);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spindle_dds_idl_runtime::TopicType;
 
-use super::{EndpointCore, EndpointQos, Side};
+use super::{EndpointCore, Side};
 use crate::choice::{EntityQos, ListenerChoice, QosChoice, default_qos};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
@@ -45,7 +45,7 @@ impl<S: Side> FactoryCore<S> {
     ) -> Result<Arc<Self>> {
         participant.base.alive()?;
         let set = || S::default_factory_qos(&participant.defaults());
-        let qos = qos.resolve(participant, S::factory_qos, set)?;
+        let qos = qos.resolve(participant, "", set)?;
         let (base, _) = participant.new_base(S::FACTORY_KIND, format!("the {}", S::FACTORY));
         let core = Arc::new(Self {
             base,
@@ -94,8 +94,7 @@ impl<S: Side> FactoryCore<S> {
     /// profile names.
     pub(crate) fn endpoint_qos(&self, participant: &ParticipantCore) -> S::EndpointQos {
         let set = self.default_endpoint_qos().clone();
-        let of_profile = |profile: &_| S::EndpointQos::of_topic(profile, "");
-        default_qos(participant.profiles(), of_profile, set)
+        default_qos(participant.profiles(), "", set)
     }
 
     /// # Errors

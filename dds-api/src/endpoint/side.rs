@@ -6,13 +6,12 @@ use std::sync::Arc;
 use spindle_dds_qos::{DataReaderQos, DataRepresentation, DataWriterQos, Liveliness};
 
 use super::{EndpointCore, FactoryCore};
-use crate::choice::EntityQos;
+use crate::choice::ProfileQos;
 use crate::driver::LocalEndpoint;
 use crate::error::Result;
 use crate::handle::EntityKind;
 use crate::listener::DomainParticipantListener;
 use crate::participant::{Defaults, Entities};
-use crate::profiles::QosProfile;
 
 /// The writing or the reading side of a topic: what an endpoint of this side holds beyond
 /// [`EndpointCore`], and how the entities of this side are called.
@@ -27,14 +26,13 @@ pub(crate) trait Side: fmt::Debug + Send + Sync + Sized + 'static {
     const COPIES_FACTORY_QOS: bool;
 
     type EndpointQos: EndpointQos;
-    type FactoryQos: EntityQos + fmt::Debug + Send;
+    type FactoryQos: ProfileQos + fmt::Debug + Send;
     type FactoryListener: ?Sized + Send;
     /// The public handle of an endpoint whose type is not known.
     type AnyEndpoint;
     /// A change of status that a listener is told of.
     type Event;
 
-    fn factory_qos(profile: &QosProfile) -> Self::FactoryQos;
     fn default_factory_qos(defaults: &Defaults) -> Option<Self::FactoryQos>;
     fn factories(entities: &mut Entities) -> &mut Vec<Arc<FactoryCore<Self>>>;
     fn own(endpoint: Arc<EndpointCore<Self>>) -> LocalEndpoint;
@@ -59,19 +57,14 @@ pub(crate) trait Side: fmt::Debug + Send + Sync + Sized + 'static {
 }
 
 /// The policies that writers and readers share, as far as their creation looks at them.
-pub(crate) trait EndpointQos: EntityQos + fmt::Debug + Send {
-    fn of_topic(profile: &QosProfile, topic: &str) -> Self;
+pub(crate) trait EndpointQos: ProfileQos + fmt::Debug + Send {
     fn representation(&mut self) -> &mut DataRepresentation;
     fn liveliness(&self) -> &Liveliness;
 }
 
 macro_rules! endpoint_qos {
-    ($($qos:ty: $of_topic:ident),+) => { $(
+    ($($qos:ty),+) => { $(
         impl EndpointQos for $qos {
-            fn of_topic(profile: &QosProfile, topic: &str) -> Self {
-                profile.$of_topic(topic)
-            }
-
             fn representation(&mut self) -> &mut DataRepresentation {
                 &mut self.representation
             }
@@ -83,4 +76,4 @@ macro_rules! endpoint_qos {
     )+ };
 }
 
-endpoint_qos!(DataWriterQos: datawriter_qos, DataReaderQos: datareader_qos);
+endpoint_qos!(DataWriterQos, DataReaderQos);

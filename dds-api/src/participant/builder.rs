@@ -1,17 +1,18 @@
 //! Making participants.
 
+use std::panic::Location;
 use std::path::Path;
 
-use spindle_dds_qos::{DomainParticipantQos, Properties};
+use spindle_dds_qos::{DomainParticipantQos, Properties, QosLoader};
 
 use super::core::ParticipantCore;
 use super::{DomainParticipant, factory};
-use crate::choice::{EntityQos, QosChoice};
+use crate::choice::{EntityQos, QosChoice, default_qos};
 use crate::error::{Error, Result};
 use crate::listener::DomainParticipantListener;
 use crate::names::{check_name, of_this_process};
-use crate::profiles::{ProfileSources, Profiles};
-use crate::properties::ParticipantConfig;
+use crate::profiles::Profiles;
+use crate::properties::{self, ParticipantConfig};
 use crate::status::StatusMask;
 
 /// Makes a [`DomainParticipant`].
@@ -19,7 +20,8 @@ use crate::status::StatusMask;
 pub struct ParticipantBuilder {
     domain_id: u32,
     name: Option<String>,
-    profile_sources: ProfileSources,
+    files: QosLoader,
+    ignores_default_files: bool,
     profile: Option<String>,
     qos: QosChoice<DomainParticipantQos>,
     properties: Properties,
@@ -31,7 +33,7 @@ impl std::fmt::Debug for ParticipantBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ParticipantBuilder")
             .field("domain_id", &self.domain_id)
-            .field("profile_sources", &self.profile_sources.names())
+            .field("files", &self.files)
             .field("profile", &self.profile)
             .finish_non_exhaustive()
     }
@@ -42,7 +44,8 @@ impl ParticipantBuilder {
         Self {
             domain_id,
             name: None,
-            profile_sources: ProfileSources::default(),
+            files: QosLoader::new(),
+            ignores_default_files: false,
             profile: None,
             qos: QosChoice::Default,
             properties: Properties::default(),
@@ -59,31 +62,44 @@ impl ParticipantBuilder {
         self
     }
 
-    /// Adds a DDS-XML file with QoS profiles, which is read now. Several files and texts are read
-    /// as one.
+    /// Adds a DDS-XML file with QoS profiles. Several files are read as one.
     ///
     /// # Errors
     /// BAD_PARAMETER with all errors in the file, by line and column.
     pub fn qos_profiles(mut self, file: impl AsRef<Path>) -> Result<Self> {
-        self.profile_sources.add_file(file.as_ref())?;
-        Profiles::load(&self.profile_sources, None)?;
-        Ok(self)
+        self.files = self.files.file(file);
+        self.check_profiles()
     }
 
-    /// Adds QoS profiles as text in DDS-XML, such as `include_str!("qos.xml")`: the program then
-    /// needs no file where it runs. Several files and texts are read as one.
+    /// Adds the text of a DDS-XML file with QoS profiles, such as `include_str!("flight.xml")`,
+    /// so that the program needs no file when it runs. Errors name the line that calls this.
     ///
     /// # Errors
     /// BAD_PARAMETER with all errors in the text, by line and column.
+    #[track_caller]
     pub fn qos_profiles_str(mut self, text: &str) -> Result<Self> {
-        self.profile_sources.add_text(text);
-        Profiles::load(&self.profile_sources, None)?;
+        self.files = self.files.text(text_at(Location::caller()), text);
+        self.check_profiles()
+    }
+
+    /// Reads no default files: `USER_QOS_PROFILES.xml` in the working directory and those in the
+    /// environment variable `SPINDLE_QOS_PROFILES` or `NDDS_QOS_PROFILES`, which
+    /// [`create`](Self::create) reads where neither this builder nor the factory has been given
+    /// any ([`QosLoader::default_files`]).
+    pub fn ignore_default_qos_files(mut self) -> Self {
+        self.ignores_default_files = true;
+        self
+    }
+
+    fn check_profiles(self) -> Result<Self> {
+        Profiles::load(&factory::qos_files().and(&self.files), None)?;
         Ok(self)
     }
 
     /// The profile, as `Library::Profile`, from which the participant and all
     /// of its entities take their QoS, unless it is set otherwise: by the builder of the entity,
-    /// or, for contained entities, by a default that was set with `set_default_*_qos`.
+    /// or, for contained entities, by a default that was set with `set_default_*_qos`. Without
+    /// it, it is the profile that the files mark with `is_default_qos="true"`.
     pub fn profile(mut self, name: &str) -> Self {
         self.profile = Some(name.to_owned());
         self
@@ -123,8 +139,9 @@ impl ParticipantBuilder {
     /// factory's ENTITY_FACTORY disables autoenabling.
     ///
     /// # Errors
-    /// BAD_PARAMETER for an unknown profile or property, or a name that is empty, longer than 256
-    /// bytes or has a NUL; INCONSISTENT_POLICY, UNSUPPORTED; those of [`enable`](DomainParticipant::enable).
+    /// BAD_PARAMETER for an unknown profile or property, a name that is empty, longer than 256
+    /// bytes or has a NUL, or an error in a default file;
+    /// INCONSISTENT_POLICY, UNSUPPORTED; those of [`enable`](DomainParticipant::enable).
     pub fn create(self) -> Result<DomainParticipant> {
         if self.domain_id > DOMAIN_ID_MAX {
             return Err(Error::BadParameter(format!(
@@ -139,21 +156,27 @@ impl ParticipantBuilder {
             }
             None => of_this_process(),
         };
-        let profiles = Profiles::load(&self.profile_sources, self.profile)?;
+        let mut files = factory::qos_files().and(&self.files);
+        if files.is_empty() && !self.ignores_default_files {
+            files = QosLoader::default_files();
+        }
+        let profiles = Profiles::load(&files, self.profile)?;
+        profiles.log_warnings();
         let mut qos = match self.qos {
             QosChoice::Given(qos) => *qos,
             // A profile is chosen for this participant: it comes before the factory's
             // default.
-            _ => match profiles.default_profile() {
+            _ => match profiles.chosen() {
                 Some(profile) => profile.participant_qos(),
-                None => factory::set_participant_qos().unwrap_or_default(),
+                None => default_qos(&profiles, "", factory::set_participant_qos()),
             },
         };
         for property in &self.properties {
+            qos.origins.forget_property(&property.name);
             qos.property.insert(property.clone());
         }
         qos.check()?;
-        let config = ParticipantConfig::read(&qos.property)?;
+        let config = properties::placed(&qos.property, &qos.origins, ParticipantConfig::read)?;
         let core = ParticipantCore::new(self.domain_id, name, qos, config, profiles);
         if let Some((mask, listener)) = self.listener {
             core.base.hears(mask);
@@ -166,6 +189,11 @@ impl ParticipantBuilder {
         }
         Ok(participant)
     }
+}
+
+/// What a text is called in errors.
+pub(super) fn text_at(caller: &Location<'_>) -> String {
+    format!("text[{}:{}]", caller.file(), caller.line())
 }
 
 /// As in DDSI-RTPS 2.5 §9.6.1.1, so that ports could be computed from it.

@@ -1,15 +1,19 @@
 //! The factory of participants, one in each process (DDS 1.4 §2.2.2.2.2).
 
+use std::panic::Location;
+use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use dashmap::DashMap;
-use spindle_dds_qos::{DomainParticipantFactoryQos, DomainParticipantQos};
+use spindle_dds_qos::{DomainParticipantFactoryQos, DomainParticipantQos, QosLoader};
 
+use super::builder::text_at;
 use super::core::ParticipantCore;
 use super::{DomainParticipant, ParticipantBuilder};
 use crate::choice::EntityQos;
 use crate::error::{Error, Result};
 use crate::handle::Guid;
+use crate::profiles::Profiles;
 
 /// Makes, finds and deletes participants.
 #[derive(Debug)]
@@ -23,6 +27,8 @@ struct Settings {
     qos: DomainParticipantFactoryQos,
     /// `None` if no default was set.
     participant_qos: Option<DomainParticipantQos>,
+    /// For all participants that are created from now on.
+    qos_files: QosLoader,
 }
 
 static INSTANCE: LazyLock<DomainParticipantFactory> = LazyLock::new(|| DomainParticipantFactory {
@@ -83,8 +89,41 @@ impl DomainParticipantFactory {
         Ok(())
     }
 
+    /// Adds a DDS-XML file with QoS profiles for all participants that are created from now on.
+    /// It is read when each is created, together with the files of its builder.
+    ///
+    /// # Errors
+    /// BAD_PARAMETER with all errors in the file, by line and column; the file is not added.
+    pub fn qos_profiles(&self, file: impl AsRef<Path>) -> Result<()> {
+        self.add_profiles(|files| files.file(file))
+    }
+
+    /// Adds the text of a DDS-XML file with QoS profiles, such as `include_str!("flight.xml")`,
+    /// for all participants that are created from now on.
+    ///
+    /// # Errors
+    /// BAD_PARAMETER with all errors in the text, by line and column; the text is not added.
+    #[track_caller]
+    pub fn qos_profiles_str(&self, text: &str) -> Result<()> {
+        let name = text_at(Location::caller());
+        self.add_profiles(|files| files.text(name, text))
+    }
+
+    /// Removes all files and texts with QoS profiles. Participants that exist keep their profiles.
+    pub fn unload_qos_profiles(&self) {
+        self.settings().qos_files = QosLoader::new();
+    }
+
+    fn add_profiles(&self, add: impl FnOnce(QosLoader) -> QosLoader) -> Result<()> {
+        let files = add(qos_files());
+        Profiles::load(&files, None)?;
+        self.settings().qos_files = files;
+        Ok(())
+    }
+
     /// Default QoS of participants without QoS and profile: the one that was set, or the
-    /// standard's.
+    /// standard's. Where none was set, a profile that the participant's files mark as the default
+    /// comes before the standard's.
     pub fn default_participant_qos(&self) -> DomainParticipantQos {
         self.settings().participant_qos.clone().unwrap_or_default()
     }
@@ -120,6 +159,11 @@ pub(super) fn forget(participant: Guid) {
 /// The default QoS, if one was set.
 pub(super) fn set_participant_qos() -> Option<DomainParticipantQos> {
     INSTANCE.settings().participant_qos.clone()
+}
+
+/// The files and texts with QoS profiles for all participants.
+pub(super) fn qos_files() -> QosLoader {
+    INSTANCE.settings().qos_files.clone()
 }
 
 pub(super) fn autoenables() -> bool {

@@ -175,7 +175,7 @@ impl DomainParticipant {
     pub fn default_topic_qos(&self) -> TopicQos {
         let set = self.core.defaults().topic.clone();
         let profiles = self.core.profiles();
-        default_qos(profiles, |profile| profile.topic_qos(""), set)
+        default_qos(profiles, "", set)
     }
 
     /// Sets the default QoS of topics. It comes before the participant's profile.
@@ -194,7 +194,7 @@ impl DomainParticipant {
     pub fn default_publisher_qos(&self) -> PublisherQos {
         let set = self.core.defaults().publisher.clone();
         let profiles = self.core.profiles();
-        default_qos(profiles, |profile| profile.publisher_qos(), set)
+        default_qos(profiles, "", set)
     }
 
     /// Sets the default QoS of publishers. It comes before the participant's profile.
@@ -213,7 +213,7 @@ impl DomainParticipant {
     pub fn default_subscriber_qos(&self) -> SubscriberQos {
         let set = self.core.defaults().subscriber.clone();
         let profiles = self.core.profiles();
-        default_qos(profiles, |profile| profile.subscriber_qos(), set)
+        default_qos(profiles, "", set)
     }
 
     /// Sets the default QoS of subscribers. It comes before the participant's profile.

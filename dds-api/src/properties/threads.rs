@@ -38,6 +38,14 @@ pub(super) fn is_property(name: &str, ending: &str) -> bool {
     thread.is_some_and(|thread| NAMES.contains(&thread))
 }
 
+/// The names of all these properties.
+pub(super) fn names() -> impl Iterator<Item = String> {
+    let endings = [POLICY, PRIORITY, CPUS];
+    NAMES
+        .into_iter()
+        .flat_map(move |thread| endings.map(|ending| format!("{thread}{ending}")))
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PolicyKind {
     Other,

@@ -24,8 +24,7 @@ use crate::handle::EntityKind;
 use crate::keys::KnownKeys;
 use crate::listener::{DomainParticipantListener, PublisherListener};
 use crate::participant::{Defaults, Entities, ParticipantCore};
-use crate::profiles::QosProfile;
-use crate::properties::RingSize;
+use crate::properties::{self, RingSize};
 use crate::time::Deadline;
 use crate::wire::Wire;
 
@@ -68,7 +67,7 @@ impl WriterSide {
         qos: &DataWriterQos,
     ) -> Result<Self> {
         let config = &participant.config;
-        let ring_size = config.ring_of(&qos.property)?;
+        let ring_size = properties::placed(&qos.property, &qos.origins, |it| config.ring_of(it))?;
         let representation = match qos.representation.written() {
             DataRepresentationId::Xcdr1 => Representation::Xcdr1,
             DataRepresentationId::Xcdr2 => Representation::Xcdr2,
@@ -110,10 +109,6 @@ impl Side for WriterSide {
     type FactoryListener = dyn PublisherListener;
     type AnyEndpoint = AnyDataWriter;
     type Event = WriterEvent;
-
-    fn factory_qos(profile: &QosProfile) -> PublisherQos {
-        profile.publisher_qos()
-    }
 
     fn default_factory_qos(defaults: &Defaults) -> Option<PublisherQos> {
         defaults.publisher.clone()

@@ -20,7 +20,7 @@ use crate::handle::EntityKind;
 use crate::keys::KnownKeys;
 use crate::listener::{DomainParticipantListener, SubscriberListener};
 use crate::participant::{Defaults, Entities, ParticipantCore};
-use crate::profiles::QosProfile;
+use crate::properties;
 use crate::status::{StatusFlags, StatusMask};
 use crate::wire::Wire;
 
@@ -48,7 +48,9 @@ impl ReaderSide {
         base: &EntityBase,
         qos: &DataReaderQos,
     ) -> Result<Self> {
-        let config = participant.config.reader_of(&qos.property)?;
+        let config = properties::placed(&qos.property, &qos.origins, |it| {
+            participant.config.reader_of(it)
+        })?;
         let presentation = subscriber.qos().presentation;
         let ordered = presentation.ordered_access
             && presentation.access_scope >= PresentationAccessScope::Topic;
@@ -88,10 +90,6 @@ impl Side for ReaderSide {
     type FactoryListener = dyn SubscriberListener;
     type AnyEndpoint = AnyDataReader;
     type Event = ReaderEvent;
-
-    fn factory_qos(profile: &QosProfile) -> SubscriberQos {
-        profile.subscriber_qos()
-    }
 
     fn default_factory_qos(defaults: &Defaults) -> Option<SubscriberQos> {
         defaults.subscriber.clone()

@@ -132,7 +132,7 @@ fn profiles_in_a_text() {
     check(
         build().qos_profiles_str(&second),
         bad,
-        "qos_profiles_str:2:",
+        "]:2:",
     );
     check(
         build()
@@ -140,7 +140,7 @@ fn profiles_in_a_text() {
             .unwrap()
             .qos_profiles_str("<dds>\n<x/></dds>"),
         bad,
-        "qos_profiles_str 2:2:1",
+        "]:2:1",
     );
     check(
         build().profile("L::All").create(),
@@ -392,4 +392,112 @@ fn reading() {
     assert_eq!(first.lookup_instance(&state(1, 1)), Ok(None));
     let error: Error = first.take(1).expect_err("nothing");
     assert!(error.is_no_data() && !error.is_timeout());
+}
+
+/// A property of a file that is wrong is told with its line, at a participant, a writer and a
+/// reader.
+#[test]
+fn properties_of_files() {
+    let property = |name: &str, value: &str| {
+        format!(
+            "<property><value>\n<element><name>{name}</name><value>{value}</value></element>\n\
+             </value></property>"
+        )
+    };
+    let text = |participant: &str, writer: &str, reader: &str| {
+        format!(
+            "<dds><qos_library name='L'><qos_profile name='P'>\
+             <domain_participant_qos>{participant}</domain_participant_qos>\
+             <datawriter_qos>{writer}</datawriter_qos><datareader_qos>{reader}</datareader_qos>\
+             </qos_profile></qos_library></dds>"
+        )
+    };
+    let build = |text: &str| {
+        let builder = DomainParticipant::builder(0).disabled();
+        builder.qos_profiles_str(text).unwrap().profile("L::P")
+    };
+    let bad = ReturnCode::BadParameter;
+    let wrong = text(&property("spindle.fialure.limit_ms", "500"), "", "");
+    check(
+        build(&wrong).create(),
+        bad,
+        "did you mean 'spindle.failure.limit_ms'?",
+    );
+    check(build(&wrong).create(), bad, "]:2:1)");
+    // What code sets in its place is not of the file.
+    let builder = build(&text(&property("spindle.wait", "spin"), "", ""));
+    let refused = builder.property("spindle.wait", "busy").create();
+    let refused = refused.expect_err("no such value").to_string();
+    assert!(!refused.contains("set at"), "{refused}");
+
+    let wrong = text(
+        "",
+        &property("spindle.ring.messages", "1"),
+        &property("spindle.reader.storage", "rings"),
+    );
+    let participant = build(&wrong).create().expect("a participant");
+    let topic = participant
+        .topic::<State>("State")
+        .create()
+        .expect("a topic");
+    let publisher = participant.publisher().create().expect("a publisher");
+    check(publisher.writer(&topic).create(), bad, "]:2:1)");
+    let subscriber = participant.subscriber().create().expect("a subscriber");
+    check(subscriber.reader(&topic).create(), bad, "]:4:1)");
+}
+
+/// Profiles of a text, the profile that it marks as the default, built-in profiles, and QoS of
+/// entities by name.
+#[test]
+fn profiles_of_a_text() {
+    let text = r#"<dds><qos_library name="L">
+      <qos_profile name="P" is_default_qos="true" base_name="BuiltinQosLib::Generic.StrictReliable">
+        <domain_participant_qos><property><value>
+          <element><name>of</name><value>the default profile</value></element>
+        </value></property></domain_participant_qos>
+      </qos_profile>
+      <datareader_qos name="Deep"><history><depth>9</depth></history></datareader_qos>
+    </qos_library></dds>"#;
+    let builder = DomainParticipant::builder(0).disabled();
+    let participant = builder.qos_profiles_str(text).expect("it is right");
+    let participant = participant.create().expect("a participant");
+    let qos = participant.qos().expect("alive");
+    assert_eq!(qos.property.get("of"), Some("the default profile"));
+    let topic = participant
+        .topic::<State>("State")
+        .create()
+        .expect("a topic");
+    let publisher = participant.publisher().create().expect("a publisher");
+    let writer = publisher.writer(&topic).create().expect("a writer");
+    assert_eq!(writer.qos().expect("alive").history, History::keep_all());
+    let subscriber = participant.subscriber().create().expect("a subscriber");
+    let reader = |profile: &str| subscriber.reader(&topic).profile(profile).create();
+    let history = |profile: &str| {
+        let reader = reader(profile).expect("a reader");
+        reader.qos().expect("alive").history
+    };
+    assert_eq!(history("L::P"), History::keep_all());
+    assert_eq!(history("L::Deep"), History::keep_last(9));
+    assert_eq!(
+        history("BuiltinQosLib::Generic.KeepLastReliable"),
+        History::keep_last(1)
+    );
+    let bad = ReturnCode::BadParameter;
+    check(reader("L::Deap"), bad, "did you mean 'L::Deep'?");
+    // QoS of readers is none of writers.
+    check(
+        publisher.writer(&topic).profile("L::Deep").create(),
+        bad,
+        "L::Deep",
+    );
+
+    // A text that is wrong is told with the line of the program, and that of the text.
+    let builder = DomainParticipant::builder(0);
+    let line = line!() + 1;
+    let refused = builder.qos_profiles_str("<dds>\n<nonsense/></dds>");
+    check(
+        refused,
+        bad,
+        &format!("text[{}:{line}]:2:1: error", file!()),
+    );
 }

@@ -1,70 +1,145 @@
 //! Diagnostics of the profiles after inheritance.
 
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{At, Diagnostic, Severity};
 use crate::entity::{
     DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos,
 };
 use crate::location::Location;
 use crate::provider::Model;
 use crate::provider::profile::Layers;
-use crate::xml::entity::{EntityKind, EntityQos};
-use crate::xml::library::{Entity, GroupKind};
+use crate::xml::entity::{AnyQos, EntityKind, EntityQos};
+use crate::xml::library::{Group, GroupKind};
+
+/// One `..._qos` element of a file with all that it inherits, or what a profile without such an
+/// element inherits.
+#[derive(Debug, Clone)]
+pub struct DeclaredQos {
+    /// The QoS.
+    pub qos: AnyQos,
+    /// What a participant of the same profile gets.
+    pub participant: DomainParticipantQos,
+    /// Where the element or the profile stands.
+    pub location: Location,
+}
+
+impl DeclaredQos {
+    /// Policies that contradict each other (errors), and policies whose behaviour is not built
+    /// (warnings). A policy that no file has set is placed at the element.
+    pub fn check(&self) -> Vec<Diagnostic> {
+        let place = &self.location;
+        match &self.qos {
+            AnyQos::Participant(qos) => remarks_of(qos, place),
+            AnyQos::Topic(qos) => remarks_of(qos, place),
+            AnyQos::Publisher(qos) => remarks_of(qos, place),
+            AnyQos::Subscriber(qos) => remarks_of(qos, place),
+            AnyQos::Writer(qos) => remarks_of(qos, place),
+            AnyQos::Reader(qos) => remarks_of(qos, place),
+        }
+    }
+}
 
 /// The diagnostics of loading, and those on each entity QoS of the profiles with all
 /// that it inherits. Snippets count where they are applied.
 pub(super) fn check(model: &Model) -> Vec<Diagnostic> {
-    let mut remarks = model.remarks.clone();
+    let declared = declared(model);
+    let remarks = declared.iter().flat_map(DeclaredQos::check);
+    Diagnostic::sorted(model.remarks.iter().cloned().chain(remarks))
+}
+
+pub(super) fn declared(model: &Model) -> Vec<DeclaredQos> {
+    let mut declared = Vec::new();
     for (group, content) in model.groups.iter().enumerate() {
-        if content.kind == GroupKind::Snippet {
+        if content.kind == GroupKind::Snippet || content.is_built_in {
             continue;
         }
+        let participant = match content.kind {
+            GroupKind::Loose => DomainParticipantQos::default(),
+            _ => {
+                let mut layers = Layers::new(model, EntityKind::Participant, "");
+                layers.of_group(group);
+                layers.apply()
+            }
+        };
         for (at, entity) in content.entities.iter().enumerate() {
-            let location = Location {
-                file: content.file.clone(),
-                line: entity.element.at.line,
-                column: entity.element.at.column,
-            };
-            remarks.extend(remarks_on(model, group, at, entity, &location));
+            // No topic is at hand, so what is inherited is what a topic named like the
+            // filter would get.
+            let topic_name = entity.topic_filter.as_deref().unwrap_or_default();
+            let mut layers = Layers::new(model, entity.kind, topic_name);
+            layers.of_entity(group, at);
+            declared.push(DeclaredQos {
+                qos: qos_of(&layers, entity.kind),
+                participant: participant.clone(),
+                location: location(content, entity.element.at),
+            });
+        }
+        let has_own = |kind| content.entities.iter().any(|entity| entity.kind == kind);
+        for kind in EntityKind::ALL.into_iter().filter(|kind| !has_own(*kind)) {
+            let mut layers = Layers::new(model, kind, "");
+            layers.of_group(group);
+            if !layers.is_empty() {
+                declared.push(DeclaredQos {
+                    qos: qos_of(&layers, kind),
+                    participant: participant.clone(),
+                    location: location(content, content.at),
+                });
+            }
         }
     }
-    remarks.sort_by(|a, b| a.location.cmp(&b.location));
-    let mut seen = std::collections::HashSet::new();
-    remarks.retain(|remark| seen.insert((remark.location.clone(), remark.message.clone())));
+    declared
+}
+
+fn location(group: &Group, at: At) -> Location {
+    Location {
+        file: group.file.clone(),
+        line: at.line,
+        column: at.column,
+    }
+}
+
+fn qos_of(layers: &Layers<'_>, kind: EntityKind) -> AnyQos {
+    match kind {
+        EntityKind::Participant => layers.apply::<DomainParticipantQos>().into_any(),
+        EntityKind::Topic => layers.apply::<TopicQos>().into_any(),
+        EntityKind::Publisher => layers.apply::<PublisherQos>().into_any(),
+        EntityKind::Subscriber => layers.apply::<SubscriberQos>().into_any(),
+        EntityKind::Writer => layers.apply::<DataWriterQos>().into_any(),
+        EntityKind::Reader => layers.apply::<DataReaderQos>().into_any(),
+    }
+}
+
+fn remarks_of<Q: EntityQos>(qos: &Q, place: &Location) -> Vec<Diagnostic> {
+    let mut remarks = Vec::new();
+    for found in qos.contradictions() {
+        let message = format!("{} is inconsistent: {}", found.policy, found.what);
+        remarks.push(remark(Severity::Error, message, found.location, place));
+    }
+    for found in qos.refusals() {
+        let message = format!("{} is not supported yet: {}", found.policy, found.what);
+        remarks.push(Diagnostic {
+            unsupported: Some(found.policy),
+            ..remark(Severity::Warning, message, found.location, place)
+        });
+    }
     remarks
 }
 
-fn remarks_on(
-    model: &Model,
-    group: usize,
-    at: usize,
-    entity: &Entity,
-    location: &Location,
-) -> Vec<Diagnostic> {
-    // No topic is at hand, so what is inherited is what a topic named like the
-    // filter would get.
-    let topic_name = entity.topic_filter.as_deref().unwrap_or_default();
-    let mut layers = Layers::new(model, entity.kind, topic_name);
-    layers.of_entity(group, at);
-    match entity.kind {
-        EntityKind::Participant => remarks_of(&layers.apply::<DomainParticipantQos>(), location),
-        EntityKind::Topic => remarks_of(&layers.apply::<TopicQos>(), location),
-        EntityKind::Publisher => remarks_of(&layers.apply::<PublisherQos>(), location),
-        EntityKind::Subscriber => remarks_of(&layers.apply::<SubscriberQos>(), location),
-        EntityKind::Writer => remarks_of(&layers.apply::<DataWriterQos>(), location),
-        EntityKind::Reader => remarks_of(&layers.apply::<DataReaderQos>(), location),
+/// A remark where a policy was set; at `place`, where the file names a built-in profile that has
+/// set it.
+fn remark(
+    severity: Severity,
+    message: String,
+    set_at: Option<Location>,
+    place: &Location,
+) -> Diagnostic {
+    let (location, message) = match set_at {
+        Some(location) if location.line > 0 => (location, message),
+        Some(built_in) => (place.clone(), format!("{message} (by {built_in})")),
+        None => (place.clone(), message),
+    };
+    Diagnostic {
+        location,
+        severity,
+        message,
+        unsupported: None,
     }
-}
-
-fn remarks_of<Q: EntityQos>(qos: &Q, location: &Location) -> Vec<Diagnostic> {
-    let contradictions = qos.contradictions().into_iter().map(|found| Diagnostic {
-        location: found.location.unwrap_or_else(|| location.clone()),
-        severity: Severity::Error,
-        message: format!("{} is inconsistent: {}", found.policy, found.what),
-    });
-    let refusals = qos.refusals().into_iter().map(|found| Diagnostic {
-        location: found.location.unwrap_or_else(|| location.clone()),
-        severity: Severity::Warning,
-        message: format!("{} is not supported yet: {}", found.policy, found.what),
-    });
-    contradictions.chain(refusals).collect()
 }

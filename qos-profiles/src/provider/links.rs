@@ -1,11 +1,11 @@
-//! The targets of the names in `base_name` and `snippet_ref`.
+//! The targets of the names in `base_name`, lists of bases and `snippet_ref`.
 
 use crate::diagnostic::{Diagnostic, Report};
 use crate::provider::names::Names;
 use crate::provider::walk::Walk;
 use crate::xml::library::Group;
 
-/// The target of a `base_name` of an entity.
+/// The target of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Target {
     /// A group: its QoS for the same kind of entity.
@@ -24,7 +24,7 @@ pub(super) struct Links {
 #[derive(Debug, Default)]
 pub(super) struct GroupLinks {
     pub(super) base: Option<usize>,
-    pub(super) snippets: Vec<Option<usize>>,
+    pub(super) snippets: Vec<Option<Target>>,
     pub(super) entities: Vec<EntityLinks>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct GroupLinks {
 #[derive(Debug, Default)]
 pub(super) struct EntityLinks {
     pub(super) base: Option<Target>,
-    pub(super) snippets: Vec<Option<usize>>,
+    pub(super) snippets: Vec<Option<Target>>,
 }
 
 impl Links {

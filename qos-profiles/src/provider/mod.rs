@@ -1,23 +1,32 @@
 //! Files of QoS profiles: loading them and finding a profile by name.
 
+mod built_in;
 mod check;
+mod default_files;
 mod links;
+mod loader;
 mod names;
 mod profile;
 mod walk;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use thiserror::Error;
 
-use crate::diagnostic::{Diagnostic, Report, Severity, did_you_mean};
-use crate::xml::library::{self, Group, GroupKind};
-use crate::xml::tree;
+use crate::diagnostic::{Diagnostic, did_you_mean};
+use crate::entity::{
+    DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos,
+};
+use crate::xml::entity::EntityQos;
+use crate::xml::library::{Group, GroupKind, qualified};
 
+pub use check::DeclaredQos;
+pub use loader::QosLoader;
 pub use profile::QosProfile;
 
 use links::Links;
+use profile::Layers;
 
 /// The QoS profiles of one or several DDS-XML files (DDS-XML 1.0 §7.2).
 ///
@@ -67,7 +76,7 @@ pub enum LoadError {
     },
 }
 
-/// No loaded file has a profile of this name.
+/// No loaded file has a profile of this name, nor QoS of that kind of entity.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("no QoS profile is named '{name}'{}", suggestion(name, known))]
 pub struct UnknownProfile {
@@ -88,16 +97,8 @@ impl QosProvider {
     pub fn from_files<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
     ) -> Result<Self, LoadError> {
-        let mut sources = Vec::new();
-        for path in paths {
-            let path = path.as_ref();
-            let bytes = std::fs::read(path).map_err(|source| LoadError::Unreadable {
-                path: path.to_owned(),
-                source,
-            })?;
-            sources.push((path.display().to_string(), bytes));
-        }
-        Self::from_sources(sources)
+        let add = |loader: QosLoader, path: P| loader.file(path);
+        paths.into_iter().fold(QosLoader::new(), add).load()
     }
 
     /// Loads the text of one file, called `name` in diagnostics.
@@ -110,50 +111,97 @@ impl QosProvider {
     pub fn from_sources<N: AsRef<str>, B: AsRef<[u8]>>(
         sources: impl IntoIterator<Item = (N, B)>,
     ) -> Result<Self, LoadError> {
-        let mut model = Model::default();
-        let mut broken = false;
-        for (name, bytes) in sources {
-            let mut report = Report::new(name.as_ref().into());
-            let document = tree::read(bytes.as_ref(), &mut report);
-            broken |= document.broken;
-            if let Some(root) = document.root {
-                model.groups.extend(library::read(root, &mut report));
-            }
-            model.remarks.extend(report.into_diagnostics());
-        }
-        // If a file is truncated, unknown names may be its fault.
-        if !broken {
-            let (links, remarks) = Links::of(&model.groups);
-            model.links = links;
-            model.remarks.extend(remarks);
-        }
-        model.remarks.sort_by(|a, b| a.location.cmp(&b.location));
-        if model
-            .remarks
-            .iter()
-            .any(|remark| remark.severity == Severity::Error)
-        {
-            return Err(LoadError::Invalid {
-                diagnostics: model.remarks,
-            });
-        }
-        Ok(Self {
-            model: Arc::new(model),
-        })
+        let add =
+            |loader: QosLoader, (name, bytes): (N, B)| loader.text(name.as_ref(), bytes.as_ref());
+        sources.into_iter().fold(QosLoader::new(), add).load()
     }
 
     /// The profile `name`, which is `Library::Profile`; the library may be left
-    /// out where only one has a profile of that name.
+    /// out where only one has a profile of that name. The built-in profiles of other products
+    /// are found by their full name.
     pub fn profile(&self, name: &str) -> Result<QosProfile, UnknownProfile> {
         let profiles = || self.model.profiles();
+        // The profile of a file comes before a built-in one.
         let exact = profiles().find(|(_, group)| group.full_name() == name);
-        let mut bare = profiles().filter(|(_, group)| group.name == name);
+        let in_files = || profiles().filter(|(_, group)| !group.is_built_in);
+        let mut bare = in_files().filter(|(_, group)| group.name == name);
         let found = exact.or_else(|| bare.next().filter(|_| bare.next().is_none()));
         match found {
             Some((group, _)) => Ok(QosProfile::new(self.model.clone(), group)),
-            None => Err(UnknownProfile {
+            None => built_in_profile(name).ok_or_else(|| UnknownProfile {
                 name: name.to_owned(),
                 known: self.profile_names(),
+            }),
+        }
+    }
+
+    /// The profile with `is_default_qos="true"`, of which the last one counts: for entities that
+    /// are created without QoS and without a profile.
+    pub fn default_profile(&self) -> Option<QosProfile> {
+        let mut profiles = self.model.profiles().filter(|(_, group)| group.is_default);
+        let (group, _) = profiles.next_back()?;
+        Some(QosProfile::new(self.model.clone(), group))
+    }
+
+    /// The QoS for participants of this name: of a profile, or of a `domain_participant_qos` that
+    /// has a name, as `Library::Name` or `Library::Profile::Name`.
+    pub fn participant_qos(&self, name: &str) -> Result<DomainParticipantQos, UnknownProfile> {
+        self.named(name, "")
+    }
+
+    /// The QoS for a topic: of a profile, or of a `topic_qos` that has a name.
+    pub fn topic_qos(&self, name: &str, topic_name: &str) -> Result<TopicQos, UnknownProfile> {
+        self.named(name, topic_name)
+    }
+
+    /// The QoS for publishers of this name: of a profile, or of a `publisher_qos` that has a name.
+    pub fn publisher_qos(&self, name: &str) -> Result<PublisherQos, UnknownProfile> {
+        self.named(name, "")
+    }
+
+    /// The QoS for subscribers of this name: of a profile, or of a `subscriber_qos` that has a
+    /// name.
+    pub fn subscriber_qos(&self, name: &str) -> Result<SubscriberQos, UnknownProfile> {
+        self.named(name, "")
+    }
+
+    /// The QoS for writers of a topic: of a profile, or of a `datawriter_qos` that has a name.
+    pub fn datawriter_qos(
+        &self,
+        name: &str,
+        topic_name: &str,
+    ) -> Result<DataWriterQos, UnknownProfile> {
+        self.named(name, topic_name)
+    }
+
+    /// The QoS for readers of a topic: of a profile, or of a `datareader_qos` that has a name.
+    pub fn datareader_qos(
+        &self,
+        name: &str,
+        topic_name: &str,
+    ) -> Result<DataReaderQos, UnknownProfile> {
+        self.named(name, topic_name)
+    }
+
+    fn named<Q: EntityQos>(&self, name: &str, topic_name: &str) -> Result<Q, UnknownProfile> {
+        let unknown = match self.profile(name) {
+            Ok(profile) => return Ok(profile.qos(topic_name)),
+            Err(unknown) => unknown,
+        };
+        let named: Vec<_> = self.model.named_entities::<Q>().collect();
+        match named.iter().find(|(_, _, known)| known == name) {
+            Some(&(group, entity, _)) => {
+                let mut layers = Layers::new(&self.model, Q::KIND, topic_name);
+                layers.of_entity(group, entity);
+                Ok(layers.apply())
+            }
+            None => Err(UnknownProfile {
+                known: unknown
+                    .known
+                    .into_iter()
+                    .chain(named.into_iter().map(|(_, _, name)| name))
+                    .collect(),
+                ..unknown
             }),
         }
     }
@@ -162,21 +210,48 @@ impl QosProvider {
     pub fn profile_names(&self) -> Vec<String> {
         self.model
             .profiles()
+            .filter(|(_, group)| !group.is_built_in)
             .map(|(_, group)| group.full_name())
             .collect()
     }
 
-    /// Parts of the files without effect, by file and line.
+    /// Parts of the files without effect, by file and line; after [`QosLoader::inspect`], errors
+    /// too.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.model.remarks
     }
 
-    /// All diagnostics of the files: the warnings of loading, policies that
+    /// All diagnostics of the files: those of loading, policies that
     /// contradict each other (errors), and policies whose behaviour is not built, so
     /// that creating an entity would be refused (warnings). By file and line.
     pub fn check(&self) -> Vec<Diagnostic> {
         check::check(&self.model)
     }
+
+    /// The QoS of each `..._qos` element of the files, with all that it inherits. Snippets count
+    /// where they are applied.
+    pub fn declared(&self) -> Vec<DeclaredQos> {
+        check::declared(&self.model)
+    }
+}
+
+/// The built-in profile of this name, for files that do not refer to one.
+fn built_in_profile(name: &str) -> Option<QosProfile> {
+    static MODEL: LazyLock<Arc<Model>> = LazyLock::new(|| {
+        let groups = built_in::all();
+        let (links, _) = Links::of(&groups);
+        Arc::new(Model {
+            groups,
+            links,
+            remarks: Vec::new(),
+        })
+    });
+    if !built_in::is_built_in(name) {
+        return None;
+    }
+    let mut profiles = MODEL.profiles();
+    let (group, _) = profiles.find(|(_, group)| group.full_name() == name)?;
+    Some(QosProfile::new(MODEL.clone(), group))
 }
 
 /// The groups of all files with their names linked.
@@ -188,11 +263,26 @@ struct Model {
 }
 
 impl Model {
-    fn profiles(&self) -> impl Iterator<Item = (usize, &Group)> {
+    fn profiles(&self) -> impl DoubleEndedIterator<Item = (usize, &Group)> {
         self.groups
             .iter()
             .enumerate()
             .filter(|(_, group)| group.kind == GroupKind::Profile)
+    }
+
+    /// The entity QoS of a kind that have a name: group, entity, and the full name.
+    fn named_entities<Q: EntityQos>(&self) -> impl Iterator<Item = (usize, usize, String)> {
+        self.groups.iter().enumerate().flat_map(|(index, group)| {
+            let entities = group.entities.iter().enumerate();
+            let of_kind = entities.filter(|(_, entity)| entity.kind == Q::KIND);
+            of_kind.filter_map(move |(at, entity)| {
+                let prefix = match group.kind {
+                    GroupKind::Loose => group.library.clone(),
+                    _ => group.full_name(),
+                };
+                Some((index, at, qualified(&prefix, entity.name.as_ref()?)))
+            })
+        })
     }
 }
 

@@ -11,6 +11,7 @@ use crate::xml::library::{Entity, Group, GroupKind, Reference, qualified};
 pub(super) struct Names {
     groups: HashMap<(GroupKind, String), usize>,
     entities: HashMap<(EntityKind, String), (usize, usize)>,
+    left_out: HashMap<usize, &'static str>,
 }
 
 impl Names {
@@ -18,6 +19,7 @@ impl Names {
         let mut names = Self {
             groups: HashMap::new(),
             entities: HashMap::new(),
+            left_out: HashMap::new(),
         };
         for (index, group) in groups.iter().enumerate() {
             let mut report = Report::new(group.file.clone());
@@ -31,6 +33,10 @@ impl Names {
         let full_name = group.full_name();
         if group.kind != GroupKind::Loose {
             let key = (group.kind, full_name.clone());
+            // A file may have its own profile of a built-in name; built-in ones come last.
+            if group.is_built_in && self.groups.contains_key(&key) {
+                return;
+            }
             if let Some(first) = self.groups.insert(key, index).map(|first| &groups[first]) {
                 let message = format!(
                     "{} is given twice, first in {}:{}",
@@ -41,6 +47,8 @@ impl Names {
                 report.error(group.at, message);
             }
         }
+        self.left_out
+            .extend(group.left_out.map(|text| (index, text)));
         let prefix = if group.kind == GroupKind::Loose {
             &group.library
         } else {
@@ -62,7 +70,7 @@ impl Names {
                 .base
                 .as_ref()
                 .and_then(|base| self.profile(group, base, report)),
-            snippets: self.snippets(group, &group.snippets, report),
+            snippets: self.snippets(group, None, &group.snippets, report),
             entities: group
                 .entities
                 .iter()
@@ -71,7 +79,7 @@ impl Names {
                         .base
                         .as_ref()
                         .and_then(|b| self.base(group, entity, b, report)),
-                    snippets: self.snippets(group, &entity.snippets, report),
+                    snippets: self.snippets(group, Some(entity), &entity.snippets, report),
                 })
                 .collect(),
         }
@@ -79,13 +87,9 @@ impl Names {
 
     fn profile(&self, from: &Group, base: &Reference, report: &mut Report) -> Option<usize> {
         let found = self.group(GroupKind::Profile, from, &base.name);
-        if found.is_none() {
-            let hint = self.hint(GroupKind::Profile, from, &base.name, report);
-            let name = quote(&base.name);
-            report.error(
-                base.at,
-                format!("base_name {name} is no known profile{hint}"),
-            );
+        match found {
+            Some(group) => self.note_left_out(group, base, report),
+            None => self.say_unknown(from, base, "base_name", "profile", report),
         }
         found
     }
@@ -97,46 +101,84 @@ impl Names {
         base: &Reference,
         report: &mut Report,
     ) -> Option<Target> {
-        let profile = self
-            .group(GroupKind::Profile, from, &base.name)
-            .map(Target::Group);
-        let target = profile.or_else(|| {
-            let found = candidates(from, &base.name)
-                .into_iter()
-                .find_map(|name| self.entities.get(&(entity.kind, name)));
-            found.map(|&(group, at)| Target::Entity(group, at))
-        });
+        let target = self.target(&[GroupKind::Profile], from, Some(entity), base, report);
         if target.is_none() {
-            let hint = self.hint(GroupKind::Profile, from, &base.name, report);
-            let (name, kind) = (quote(&base.name), quote(&entity.element.name));
-            report.error(
-                base.at,
-                format!("base_name {name} is no known profile or {kind}{hint}"),
-            );
+            let kinds = format!("profile or {}", quote(&entity.element.name));
+            self.say_unknown(from, base, "base_name", &kinds, report);
         }
         target
     }
 
+    /// The targets of `names`, which stand in a group, or in an entity of it.
     fn snippets(
         &self,
         from: &Group,
+        entity: Option<&Entity>,
         names: &[Reference],
         report: &mut Report,
-    ) -> Vec<Option<usize>> {
+    ) -> Vec<Option<Target>> {
         let mut links = Vec::new();
-        for snippet in names {
-            let found = self.group(GroupKind::Snippet, from, &snippet.name);
-            if found.is_none() {
-                let hint = self.hint(GroupKind::Snippet, from, &snippet.name, report);
-                let name = quote(&snippet.name);
-                report.error(
-                    snippet.at,
-                    format!("snippet_ref {name} is no known snippet{hint}"),
-                );
+        for name in names {
+            let (kinds, entity): (&[_], _) = match name.is_listed {
+                true => (&[GroupKind::Profile, GroupKind::Snippet], entity),
+                false => (&[GroupKind::Snippet], None),
+            };
+            let found = self.target(kinds, from, entity, name, report);
+            match (found, name.is_listed) {
+                (Some(_), _) => {}
+                (None, true) => {
+                    let kinds = "profile or snippet";
+                    self.say_unknown(from, name, "base_name", kinds, report);
+                }
+                (None, false) => self.say_unknown(from, name, "snippet_ref", "snippet", report),
             }
             links.push(found);
         }
         links
+    }
+
+    /// The group of one of these kinds, else the QoS of the same kind of entity as `entity`.
+    fn target(
+        &self,
+        kinds: &[GroupKind],
+        from: &Group,
+        entity: Option<&Entity>,
+        name: &Reference,
+        report: &mut Report,
+    ) -> Option<Target> {
+        let mut groups = kinds.iter();
+        if let Some(group) = groups.find_map(|&kind| self.group(kind, from, &name.name)) {
+            self.note_left_out(group, name, report);
+            return Some(Target::Group(group));
+        }
+        let mut names = candidates(from, &name.name).into_iter();
+        let found = names.find_map(|name| self.entities.get(&(entity?.kind, name)));
+        found.map(|&(group, at)| Target::Entity(group, at))
+    }
+
+    /// Warns of what a built-in profile of another product has, and has not here.
+    fn note_left_out(&self, group: usize, by: &Reference, report: &mut Report) {
+        if let Some(left_out) = self.left_out.get(&group) {
+            let name = quote(&by.name);
+            report.warning(by.at, format!("{name}: {left_out}"));
+        }
+    }
+
+    fn say_unknown(
+        &self,
+        from: &Group,
+        name: &Reference,
+        place: &str,
+        kinds: &str,
+        report: &mut Report,
+    ) {
+        let kind = match place {
+            "snippet_ref" => GroupKind::Snippet,
+            _ => GroupKind::Profile,
+        };
+        let hint = self.hint(kind, from, &name.name, report);
+        let text = quote(&name.name);
+        report.error(name.at, format!("{place} {text} is no known {kinds}{hint}"));
     }
 
     fn group(&self, kind: GroupKind, from: &Group, name: &str) -> Option<usize> {

@@ -64,7 +64,19 @@ impl QosProfile {
         self.qos(topic_name)
     }
 
-    fn qos<Q: EntityQos>(&self, topic_name: &str) -> Q {
+    /// The topic filters of the profile itself, in the order of the file.
+    pub fn topic_filters(&self) -> Vec<String> {
+        let entities = self.model.groups[self.group].entities.iter();
+        let mut filters: Vec<String> = Vec::new();
+        for filter in entities.filter_map(|entity| entity.topic_filter.as_ref()) {
+            if !filters.contains(filter) {
+                filters.push(filter.clone());
+            }
+        }
+        filters
+    }
+
+    pub(super) fn qos<Q: EntityQos>(&self, topic_name: &str) -> Q {
         let mut layers = Layers::new(&self.model, Q::KIND, topic_name);
         layers.of_group(self.group);
         layers.apply()
@@ -77,6 +89,9 @@ pub(super) struct Layers<'a> {
     kind: EntityKind,
     topic_name: &'a str,
     found: Vec<(usize, usize)>,
+    /// How many more steps may be taken. Only profiles whose inheritance is in error, which are
+    /// read to say all that is wrong with them, take so many.
+    steps_left: usize,
 }
 
 impl<'a> Layers<'a> {
@@ -86,11 +101,15 @@ impl<'a> Layers<'a> {
             kind,
             topic_name,
             found: Vec::new(),
+            steps_left: STEPS_MAX,
         }
     }
 
-    /// Adds what a group has for the kind and topic. Links were checked to end.
+    /// Adds what a group has for the kind and topic.
     pub(super) fn of_group(&mut self, group: usize) {
+        if !self.step() {
+            return;
+        }
         let mut entities = self.model.groups[group].entities.iter();
         let matching = entities.position(|entity| {
             let filter = entity.topic_filter.as_deref();
@@ -109,22 +128,40 @@ impl<'a> Layers<'a> {
 
     /// Adds what an entity inherits, then the entity.
     pub(super) fn of_entity(&mut self, group: usize, entity: usize) {
+        if !self.step() {
+            return;
+        }
         let links = &self.model.links.groups[group];
         let own = &links.entities[entity];
-        match (own.base, links.base) {
-            (Some(Target::Group(base)), _) | (None, Some(base)) => self.of_group(base),
-            (Some(Target::Entity(group, entity)), _) => self.of_entity(group, entity),
-            (None, None) => {}
+        if let Some(base) = own.base.or_else(|| links.base.map(Target::Group)) {
+            self.of_target(base);
         }
         self.of_snippets(&links.snippets);
         self.of_snippets(&own.snippets);
         self.found.push((group, entity));
     }
 
-    fn of_snippets(&mut self, snippets: &[Option<usize>]) {
-        for &snippet in snippets.iter().flatten() {
-            self.of_group(snippet);
+    fn step(&mut self) -> bool {
+        self.steps_left = self.steps_left.saturating_sub(1);
+        self.steps_left > 0
+    }
+
+    fn of_target(&mut self, target: Target) {
+        match target {
+            Target::Group(group) => self.of_group(group),
+            Target::Entity(group, entity) => self.of_entity(group, entity),
         }
+    }
+
+    fn of_snippets(&mut self, snippets: &[Option<Target>]) {
+        for &snippet in snippets.iter().flatten() {
+            self.of_target(snippet);
+        }
+    }
+
+    /// Whether nothing but the defaults is to be applied.
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
     }
 
     /// The defaults with all layers applied.
@@ -138,3 +175,6 @@ impl<'a> Layers<'a> {
         qos
     }
 }
+
+/// More than inheritance without errors takes.
+pub(super) const STEPS_MAX: usize = 2048;

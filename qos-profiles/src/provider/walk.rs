@@ -12,6 +12,7 @@ use std::collections::HashMap;
 
 use crate::diagnostic::{At, Diagnostic, Report};
 use crate::provider::links::{Links, Target};
+use crate::provider::profile::STEPS_MAX;
 use crate::xml::entity::EntityKind;
 use crate::xml::library::{Group, Reference};
 
@@ -21,6 +22,15 @@ enum Node {
     Entity(usize, usize),
 }
 
+impl Node {
+    fn of(target: Target, kind: EntityKind) -> Self {
+        match target {
+            Target::Group(group) => Self::Group(group, kind),
+            Target::Entity(group, at) => Self::Entity(group, at),
+        }
+    }
+}
+
 /// How much inheriting a node takes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Size {
@@ -28,11 +38,14 @@ struct Size {
     layers: usize,
     /// How many steps lead to the furthest.
     depth: usize,
+    /// How many groups and entities are looked at.
+    visits: usize,
 }
 
 impl Size {
     fn add(&mut self, inherited: Self) {
         self.layers += inherited.layers;
+        self.visits = self.visits.saturating_add(inherited.visits);
         self.depth = self.depth.max(inherited.depth + 1);
     }
 }
@@ -84,7 +97,9 @@ impl<'a> Walk<'a> {
                 Node::Entity(group, entity) => self.entity(group, entity),
             };
         }
-        if size.layers > LAYERS_MAX || size.depth > DEPTH_MAX || self.path.len() > DEPTH_MAX {
+        size.visits = size.visits.saturating_add(1);
+        let is_absurd = size.layers > LAYERS_MAX || size.visits > VISITS_MAX;
+        if is_absurd || size.depth > DEPTH_MAX || self.path.len() > DEPTH_MAX {
             let message =
                 format!("inheritance goes over more than {LAYERS_MAX} others or {DEPTH_MAX} steps");
             self.say(Some(self.place(node)), message);
@@ -104,6 +119,7 @@ impl<'a> Walk<'a> {
                 let of_entity = self.visit(Node::Entity(group, at), None);
                 size.layers = size.layers.max(of_entity.layers);
                 size.depth = size.depth.max(of_entity.depth + 1);
+                size.visits = size.visits.max(of_entity.visits);
             }
         }
         size
@@ -114,14 +130,10 @@ impl<'a> Walk<'a> {
         let links = &self.links.groups[group].entities[at];
         let mut size = Size {
             layers: 1,
-            depth: 0,
+            ..Size::default()
         };
         if let (Some(base), Some(target)) = (&entity.base, links.base) {
-            let node = match target {
-                Target::Group(group) => Node::Group(group, entity.kind),
-                Target::Entity(group, at) => Node::Entity(group, at),
-            };
-            size.add(self.visit(node, Some((group, base.at))));
+            size.add(self.visit(Node::of(target, entity.kind), Some((group, base.at))));
         } else {
             size.add(self.base(group, entity.kind));
         }
@@ -146,14 +158,14 @@ impl<'a> Walk<'a> {
     fn applied(
         &mut self,
         group: usize,
-        links: &[Option<usize>],
+        links: &[Option<Target>],
         references: &[Reference],
         kind: EntityKind,
     ) -> Size {
         let mut size = Size::default();
         for (snippet, reference) in links.iter().zip(references) {
             if let Some(snippet) = snippet {
-                size.add(self.visit(Node::Group(*snippet, kind), Some((group, reference.at))));
+                size.add(self.visit(Node::of(*snippet, kind), Some((group, reference.at))));
             }
         }
         size
@@ -207,4 +219,6 @@ impl<'a> Walk<'a> {
 
 const DEPTH_MAX: usize = 128;
 const LAYERS_MAX: usize = 256;
+/// Less than the steps that `Layers` takes.
+const VISITS_MAX: usize = STEPS_MAX - 1;
 const REMARKS_MAX: usize = 200;

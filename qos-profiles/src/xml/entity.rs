@@ -4,7 +4,7 @@ use crate::diagnostic::{Report, quote};
 use crate::entity::{
     DataReaderQos, DataWriterQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos,
 };
-use crate::location::Origins;
+use crate::location::{Location, Origins};
 use crate::policy::{Partition, Properties};
 use crate::policy_id::PolicyId;
 use crate::rules::{Inconsistent, UnsupportedPolicy};
@@ -50,6 +50,11 @@ impl EntityKind {
         }
     }
 
+    /// Whether QoS of the kind may be for some topics only, by a `topic_filter`.
+    pub(crate) fn is_of_topic(self) -> bool {
+        matches!(self, Self::Topic | Self::Writer | Self::Reader)
+    }
+
     /// Applies `element` to a default QoS, only to hear what is wrong with it.
     pub(crate) fn check(self, element: &Element, report: &mut Report) {
         match self {
@@ -75,6 +80,9 @@ pub(crate) trait EntityQos: Default {
 
     /// What it asks for that is not built.
     fn refusals(&self) -> Vec<UnsupportedPolicy>;
+
+    /// The enumeration of the kinds.
+    fn into_any(self) -> AnyQos;
 }
 
 macro_rules! entity {
@@ -86,13 +94,12 @@ macro_rules! entity {
             const KIND: EntityKind = EntityKind::$kind;
 
             fn apply(&mut self, element: &Element, report: &mut Report) {
-                let known = &["qos_snippets", $(stringify!($member),)+ $($($extra_name),+)?];
+                let known = &["base_name", "qos_snippets", $(stringify!($member),)+ $($($extra_name),+)?];
                 for_each(element, known, false, report, |member, report| {
                     $(
                         if member.name == stringify!($member) {
                             self.$member.read(member, report);
-                            self.origins
-                                .record(PolicyId::$policy, report.location(member.at));
+                            record(&mut self.origins, PolicyId::$policy, member, report);
                         }
                     )+
                     $( $extra(&mut self.property, &mut self.origins, member, report); )?
@@ -105,6 +112,38 @@ macro_rules! entity {
 
             fn refusals(&self) -> Vec<UnsupportedPolicy> {
                 self.unsupported()
+            }
+
+            fn into_any(self) -> AnyQos {
+                AnyQos::$kind(self)
+            }
+        }
+
+        impl $entity {
+            /// All values, each with the line that has set it.
+            pub fn values(&self) -> Vec<QosValue> {
+                let mut values = Vec::new();
+                $(
+                    add_values(
+                        &mut values,
+                        &self.origins,
+                        (PolicyId::$policy, stringify!($member)),
+                        self.$member.members(),
+                    );
+                )+
+                $(
+                    // Entities with these elements have properties.
+                    let _ = [$($extra_name),+];
+                    let properties = self.property.iter();
+                    let properties = properties.map(|it| (it.name.clone(), it.value.clone()));
+                    add_values(
+                        &mut values,
+                        &self.origins,
+                        (PolicyId::Property, "property"),
+                        properties.collect(),
+                    );
+                )?
+                values
             }
         }
     };
@@ -175,6 +214,66 @@ entity!(DataReaderQos, Reader:
     type_consistency = TypeConsistencyEnforcement;
     with extras: "property", "properties", "partition");
 
+/// The QoS of an entity of any kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AnyQos {
+    /// Of a participant.
+    Participant(DomainParticipantQos),
+    /// Of a topic.
+    Topic(TopicQos),
+    /// Of a publisher.
+    Publisher(PublisherQos),
+    /// Of a subscriber.
+    Subscriber(SubscriberQos),
+    /// Of a writer.
+    Writer(DataWriterQos),
+    /// Of a reader.
+    Reader(DataReaderQos),
+}
+
+/// One value of a QoS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QosValue {
+    /// The policy.
+    pub policy: PolicyId,
+    /// The name of the policy's element in DDS-XML.
+    pub element: &'static str,
+    /// The member of the policy; the name of a property.
+    pub member: String,
+    /// The value as it is written in a file; durations with their unit.
+    pub value: String,
+    /// The line that has set it; `None` where it is the default.
+    pub location: Option<Location>,
+}
+
+fn add_values(
+    values: &mut Vec<QosValue>,
+    origins: &Origins,
+    (policy, element): (PolicyId, &'static str),
+    members: Vec<(String, String)>,
+) {
+    for (member, value) in members {
+        let location = origins.of_value(policy, &member).cloned();
+        values.push(QosValue {
+            policy,
+            element,
+            member,
+            value,
+            location,
+        });
+    }
+}
+
+/// Notes where a policy and its members were set.
+fn record(origins: &mut Origins, policy: PolicyId, element: &Element, report: &Report) {
+    origins.record(policy, report.location(element.at));
+    for member in &element.children {
+        if !member.text.is_empty() || !member.children.is_empty() {
+            origins.record_value(policy, &member.name, report.location(member.at));
+        }
+    }
+}
+
 /// The elements that are no policy of DDS 1.4: properties, and what the draft of
 /// DDS-XML 1.1 adds.
 fn extras(
@@ -184,8 +283,8 @@ fn extras(
     report: &mut Report,
 ) {
     match element.name.as_str() {
-        "property" => read_property(properties, element, report),
-        "properties" => read_properties(properties, element, report),
+        "property" => read_property(properties, origins, element, report),
+        "properties" => read_properties(properties, origins, element, report),
         "partition" => return draft_partition(origins, element, report),
         "binary_properties" => {
             let message = format!("{} are not read yet", quote(&element.name));

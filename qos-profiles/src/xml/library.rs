@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crate::diagnostic::{At, Report, quote};
 use crate::xml::entity::EntityKind;
-use crate::xml::members::{attributes, for_each, no_text, unknown};
+use crate::xml::members::{attributes, flag, for_each, no_text, unknown};
 use crate::xml::tree::Element;
-use crate::xml::vendor;
+use crate::xml::value::{sequence, text};
+use crate::xml::{variables, vendor};
 
 /// What holds QoS of several entities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,10 +29,17 @@ pub(crate) struct Group {
     /// The name within the library; empty for loose entities.
     pub(crate) name: String,
     pub(crate) base: Option<Reference>,
+    /// What is applied on top of the base.
     pub(crate) snippets: Vec<Reference>,
     pub(crate) entities: Vec<Entity>,
     pub(crate) file: Arc<str>,
     pub(crate) at: At,
+    /// Whether it has the QoS of entities that are created without any.
+    pub(crate) is_default: bool,
+    /// Whether it stands in no file.
+    pub(crate) is_built_in: bool,
+    /// What a built-in profile of another product has beyond the policies here.
+    pub(crate) left_out: Option<&'static str>,
 }
 
 impl Group {
@@ -57,6 +65,9 @@ pub(crate) struct Entity {
 pub(crate) struct Reference {
     pub(crate) name: String,
     pub(crate) at: At,
+    /// Whether it stands in a list of bases, which may name profiles, snippets and QoS of
+    /// entities. A `snippet_ref` names a snippet, and a `base_name` no snippet.
+    pub(crate) is_listed: bool,
 }
 
 /// `name` as seen from outside of `library`.
@@ -75,6 +86,7 @@ pub(crate) fn read(root: Element, report: &mut Report) -> Vec<Group> {
         "dds" => document(root, &mut groups, report),
         "qos_library" => library(root, &mut groups, report),
         name if NOT_READ_YET.contains(&name) => not_read_yet(&root, report),
+        name if vendor::of_service(name).is_some() => service(&root, report),
         name => {
             let name = quote(name);
             let message = match vendor::of_root(&root.name) {
@@ -93,7 +105,7 @@ pub(crate) fn read(root: Element, report: &mut Report) -> Vec<Group> {
 fn document(root: Element, groups: &mut Vec<Group>, report: &mut Report) {
     attributes(&root, &[], report);
     no_text(&root, report);
-    let known: Vec<&str> = ["qos_library", "qos_profile"]
+    let known: Vec<&str> = ["qos_library", "qos_profile", variables::DEFAULTS]
         .iter()
         .chain(NOT_READ_YET)
         .copied()
@@ -108,7 +120,10 @@ fn document(root: Element, groups: &mut Vec<Group>, report: &mut Report) {
                 report.warning(child.at, message);
                 groups.extend(group(child, GroupKind::Profile, "", report));
             }
+            // Read before all else.
+            variables::DEFAULTS => {}
             name if NOT_READ_YET.contains(&name) => not_read_yet(&child, report),
+            name if vendor::of_service(name).is_some() => service(&child, report),
             _ => unknown(&shell, &child, &known, report),
         }
     }
@@ -143,7 +158,7 @@ fn library(element: Element, groups: &mut Vec<Group>, report: &mut Report) {
 
 fn group(element: Element, kind: GroupKind, library: &str, report: &mut Report) -> Option<Group> {
     let known: &[&str] = if kind == GroupKind::Profile {
-        &["name", "base_name"]
+        &["name", "base_name", "is_default_qos"]
     } else {
         &["name"]
     };
@@ -153,6 +168,7 @@ fn group(element: Element, kind: GroupKind, library: &str, report: &mut Report) 
     let shell = shell(&element);
     let mut group = new_group(kind, library, name, element.at, report);
     group.base = reference(&element, "base_name", report);
+    group.is_default = flag(&element, "is_default_qos", false, report);
     for child in element.children {
         match EntityKind::from_element(&child.name) {
             Some(kind) => group.entities.push(entity(child, kind, report)),
@@ -160,9 +176,7 @@ fn group(element: Element, kind: GroupKind, library: &str, report: &mut Report) 
                 group.snippets.extend(snippet_references(&child, report));
             }
             None if child.name == "base_name" => {
-                let message = "'base_name' is an attribute in DDS-XML; several bases are \
-                               combined with 'qos_snippets'";
-                report.error(child.at, message);
+                group.snippets.extend(listed_bases(&child, report));
             }
             None => unknown(&shell, &child, IN_PROFILE, report),
         }
@@ -172,22 +186,56 @@ fn group(element: Element, kind: GroupKind, library: &str, report: &mut Report) 
 }
 
 fn entity(element: Element, kind: EntityKind, report: &mut Report) -> Entity {
-    attributes(&element, &["name", "base_name", "topic_filter"], report);
+    // An entity of another kind is of no topic.
+    let known: &[&str] = match kind.is_of_topic() {
+        true => &["name", "base_name", "topic_filter"],
+        false => &["name", "base_name"],
+    };
+    attributes(&element, known, report);
     kind.check(&element, report);
-    let snippets = element
-        .children
-        .iter()
-        .filter(|child| child.name == "qos_snippets");
+    let mut snippets = Vec::new();
+    for child in &element.children {
+        match child.name.as_str() {
+            "qos_snippets" => snippets.extend(snippet_references(child, report)),
+            "base_name" => snippets.extend(listed_bases(child, report)),
+            _ => {}
+        }
+    }
     Entity {
         kind,
         name: element.attribute("name").map(str::to_owned),
         base: reference(&element, "base_name", report),
-        topic_filter: element.attribute("topic_filter").map(str::to_owned),
-        snippets: snippets
-            .flat_map(|child| snippet_references(child, report))
-            .collect(),
+        topic_filter: match kind.is_of_topic() {
+            true => element.attribute("topic_filter").map(str::to_owned),
+            false => None,
+        },
+        snippets,
         element,
     }
+}
+
+/// The names in `<base_name>`, one in each `element`: several bases, each applied on top of those
+/// before it. They are on top of the one base that the attribute names.
+fn listed_bases(element: &Element, report: &mut Report) -> Vec<Reference> {
+    attributes(element, &[], report);
+    let mut references = Vec::new();
+    sequence(element, report, |item, report| {
+        let Some(name) = text(item, report) else {
+            return;
+        };
+        match name {
+            "" => report.error(
+                item.at,
+                "'element' is empty; it must name a profile or snippet",
+            ),
+            name => references.push(Reference {
+                name: name.strip_prefix("::").unwrap_or(name).to_owned(),
+                at: item.at,
+                is_listed: true,
+            }),
+        }
+    });
+    references
 }
 
 fn snippet_references(element: &Element, report: &mut Report) -> Vec<Reference> {
@@ -217,6 +265,7 @@ fn reference(element: &Element, attribute: &str, report: &mut Report) -> Option<
     Some(Reference {
         name,
         at: element.at,
+        is_listed: false,
     })
 }
 
@@ -264,6 +313,15 @@ fn not_read_yet(element: &Element, report: &mut Report) {
     );
 }
 
+fn service(element: &Element, report: &mut Report) {
+    let product = vendor::of_service(&element.name).unwrap_or_default();
+    let name = quote(&element.name);
+    report.warning(
+        element.at,
+        format!("{name} configures a service or tool of {product}; it is ignored"),
+    );
+}
+
 /// The element without what is in it, for messages about it.
 fn shell(element: &Element) -> Element {
     Element {
@@ -273,6 +331,8 @@ fn shell(element: &Element) -> Element {
         text: String::new(),
         text_at: element.at,
         at: element.at,
+        dialect: element.dialect,
+        unset: Vec::new(),
     }
 }
 
@@ -286,6 +346,9 @@ fn new_group(kind: GroupKind, library: &str, name: String, at: At, report: &Repo
         entities: Vec::new(),
         file: report.file().clone(),
         at,
+        is_default: false,
+        is_built_in: false,
+        left_out: None,
     }
 }
 
@@ -301,6 +364,7 @@ const NOT_READ_YET: &[&str] = &[
 ];
 
 const IN_PROFILE: &[&str] = &[
+    "base_name",
     "qos_snippets",
     "domain_participant_qos",
     "topic_qos",

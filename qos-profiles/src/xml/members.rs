@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Report, did_you_mean, quote};
 use crate::xml::tree::Element;
-use crate::xml::vendor;
+use crate::xml::{variables, vendor};
 
 /// Calls `member` for each child of `element` that `known` names, at most once a
 /// name unless `repeated`; reports stray text and other children.
@@ -31,13 +31,25 @@ pub(crate) fn for_each(
     }
 }
 
-/// Reports the attributes of `element` that are not among `known`.
+/// Reports the attributes of `element` that are not among `known`, and variables without value.
 pub(crate) fn attributes(element: &Element, known: &[&str], report: &mut Report) {
+    for name in &element.unset {
+        report.error(
+            element.at,
+            format!(
+                "variable {} is not set, and has no default in this file's {}",
+                quote(name),
+                quote(variables::DEFAULTS)
+            ),
+        );
+    }
     for (name, _) in &element.attributes {
         if known.contains(&name.as_str()) {
             continue;
         }
-        match vendor::of_attribute(name) {
+        let hint = did_you_mean(name, known.iter().copied());
+        let of_dialect = element.dialect.filter(|_| hint.is_empty());
+        match vendor::of_attribute(name).or(of_dialect) {
             Some(vendor) => report.warning(
                 element.at,
                 format!(
@@ -48,10 +60,9 @@ pub(crate) fn attributes(element: &Element, known: &[&str], report: &mut Report)
             None => report.error(
                 element.at,
                 format!(
-                    "{} has no attribute {}{}",
+                    "{} has no attribute {}{hint}",
                     quote(&element.name),
                     quote(name),
-                    did_you_mean(name, known.iter().copied())
                 ),
             ),
         }
@@ -105,11 +116,14 @@ pub(crate) fn unknown(parent: &Element, child: &Element, known: &[&str], report:
         return;
     }
     let name = quote(&child.name);
-    if let Some(vendor) = vendor::of_element(&child.name) {
+    let hint = did_you_mean(&child.name, known.iter().copied());
+    // A name of the standard that is misspelt is no product's own.
+    let of_dialect = child.dialect.filter(|_| hint.is_empty());
+    if let Some(vendor) = vendor::of_element(&parent.name, &child.name).or(of_dialect) {
         let message = format!("{name} is of {vendor}, not of DDS-XML; it is ignored");
         return report.warning(child.at, message);
     }
-    let hint = match did_you_mean(&child.name, known.iter().copied()) {
+    let hint = match hint {
         hint if !hint.is_empty() => hint,
         _ if known.len() <= SHORT_LIST => format!("; it has {}", known.join(", ")),
         _ => String::new(),
@@ -120,4 +134,4 @@ pub(crate) fn unknown(parent: &Element, child: &Element, known: &[&str], report:
     );
 }
 
-const SHORT_LIST: usize = 7;
+const SHORT_LIST: usize = 8;

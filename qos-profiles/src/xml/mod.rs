@@ -12,6 +12,8 @@
 //! so inheritance is applying base before child. Reading never fails: it yields
 //! the readable part and a list of diagnostics.
 
+pub(crate) mod dialect;
+pub(crate) mod encoding;
 pub(crate) mod entity;
 pub(crate) mod library;
 pub(crate) mod members;
@@ -19,4 +21,5 @@ pub(crate) mod policy;
 pub(crate) mod property;
 pub(crate) mod tree;
 pub(crate) mod value;
+pub(crate) mod variables;
 pub(crate) mod vendor;

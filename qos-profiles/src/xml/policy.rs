@@ -1,6 +1,7 @@
 //! Policies set member by member; element names are the IDL's member names.
 
 use crate::diagnostic::{Report, quote};
+use crate::length::Length;
 use crate::policy::{
     DataRepresentation, Deadline, DestinationOrder, Durability, DurabilityService, EntityFactory,
     GroupData, History, LatencyBudget, Lifespan, Liveliness, Ownership, OwnershipStrength,
@@ -15,6 +16,9 @@ use crate::xml::value::Value;
 pub(crate) trait ReadPolicy {
     /// Sets the members that `element` has and leaves the others.
     fn read(&mut self, element: &Element, report: &mut Report);
+
+    /// The members with their values, as they are written in a file.
+    fn members(&self) -> Vec<(String, String)>;
 }
 
 macro_rules! policy {
@@ -30,6 +34,10 @@ macro_rules! policy {
                         }
                     )+
                 });
+            }
+
+            fn members(&self) -> Vec<(String, String)> {
+                vec![$((stringify!($member).to_owned(), self.$member.show())),+]
             }
         }
     };
@@ -84,11 +92,22 @@ impl ReadPolicy for ResourceLimits {
                 "max_instances" => self.max_instances.set(member, report),
                 "max_samples_per_instance" => self.max_samples_per_instance.set(member, report),
                 hint => {
-                    0u32.set(member, report);
+                    Length::default().set(member, report);
                     let message = format!("{} is a hint that is not used", quote(hint));
                     report.warning(member.at, message);
                 }
             },
         );
+    }
+
+    fn members(&self) -> Vec<(String, String)> {
+        let members = [
+            ("max_samples", self.max_samples),
+            ("max_instances", self.max_instances),
+            ("max_samples_per_instance", self.max_samples_per_instance),
+        ];
+        members
+            .map(|(name, limit)| (name.to_owned(), limit.show()))
+            .into()
     }
 }

@@ -11,27 +11,39 @@
 //! They merge with inherited ones by name, unless `inherit="false"`.
 
 use crate::diagnostic::{Report, quote};
+use crate::location::Origins;
 use crate::policy::{Properties, Property};
+use crate::policy_id::PolicyId;
 use crate::xml::members::{attributes, flag, for_each, no_children};
 use crate::xml::tree::Element;
 use crate::xml::value::{Value, sequence, text};
 
 /// Reads `<property>`.
-pub(crate) fn read_property(properties: &mut Properties, element: &Element, report: &mut Report) {
-    start(properties, element, report);
+pub(crate) fn read_property(
+    properties: &mut Properties,
+    origins: &mut Origins,
+    element: &Element,
+    report: &mut Report,
+) {
+    start(properties, origins, element, report);
     for_each(element, &["value"], false, report, |value, report| {
         attributes(value, &[], report);
         sequence(value, report, |item, report| {
             attributes(item, &[], report);
             let property = element_item(item, report);
-            insert(properties, property, item, report);
+            insert((properties, origins), property, item, report);
         });
     });
 }
 
 /// Reads `<properties>`.
-pub(crate) fn read_properties(properties: &mut Properties, element: &Element, report: &mut Report) {
-    start(properties, element, report);
+pub(crate) fn read_properties(
+    properties: &mut Properties,
+    origins: &mut Origins,
+    element: &Element,
+    report: &mut Report,
+) {
+    start(properties, origins, element, report);
     for_each(element, &["property"], true, report, |item, report| {
         attributes(item, &["name", "propagate"], report);
         no_children(item, report);
@@ -40,14 +52,20 @@ pub(crate) fn read_properties(properties: &mut Properties, element: &Element, re
             value: item.text.clone(),
             propagate: flag(item, "propagate", false, report),
         };
-        insert(properties, property, item, report);
+        insert((properties, origins), property, item, report);
     });
 }
 
-fn start(properties: &mut Properties, element: &Element, report: &mut Report) {
+fn start(
+    properties: &mut Properties,
+    origins: &mut Origins,
+    element: &Element,
+    report: &mut Report,
+) {
     attributes(element, &["inherit"], report);
     if !flag(element, "inherit", true, report) {
         properties.clear();
+        origins.forget(PolicyId::Property);
     }
 }
 
@@ -68,7 +86,12 @@ fn element_item(item: &Element, report: &mut Report) -> Property {
     property
 }
 
-fn insert(properties: &mut Properties, property: Property, item: &Element, report: &mut Report) {
+fn insert(
+    (properties, origins): (&mut Properties, &mut Origins),
+    property: Property,
+    item: &Element,
+    report: &mut Report,
+) {
     if property.name.is_empty() {
         return report.error(item.at, "a property without a name");
     }
@@ -82,6 +105,7 @@ fn insert(properties: &mut Properties, property: Property, item: &Element, repor
             format!("property {name} has no effect here; ours begin with 'spindle.'"),
         );
     }
+    origins.record_value(PolicyId::Property, &property.name, report.location(item.at));
     properties.insert(property);
 }
 

@@ -8,6 +8,8 @@ use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
 use crate::diagnostic::{At, Report, quote};
+use crate::xml::dialect::Namespaces;
+use crate::xml::encoding;
 
 /// One element: its local name, attributes, children and text.
 #[derive(Debug, Clone)]
@@ -20,6 +22,10 @@ pub(crate) struct Element {
     /// Where that text begins; the element's own place when there is none.
     pub(crate) text_at: At,
     pub(crate) at: At,
+    /// The product that the namespace or schema of the element is of, if it is a known one.
+    pub(crate) dialect: Option<&'static str>,
+    /// Variables in its text or attributes that have no value.
+    pub(crate) unset: Vec<String>,
 }
 
 impl Element {
@@ -50,19 +56,12 @@ pub(crate) fn read(bytes: &[u8], report: &mut Report) -> Document {
         );
         return broken;
     }
-    let text = match std::str::from_utf8(bytes) {
-        Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text),
-        Err(error) => {
-            let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-            report.error(Cursor::new(&valid).advance(valid.len()), "not UTF-8 text");
-            return broken;
-        }
+    let Some(text) = encoding::decode(bytes, report) else {
+        return broken;
     };
+    let text = text.as_ref();
     if let Some(offset) = text.find(is_forbidden) {
-        report.error(
-            Cursor::new(text).advance(offset),
-            "a control character is no XML",
-        );
+        report.error(position_in(text, offset), "a control character is no XML");
         return broken;
     }
     Builder::new(text, report).run()
@@ -76,6 +75,7 @@ struct Builder<'a, 'r> {
     open: Vec<Element>,
     root: Option<Element>,
     elements: usize,
+    namespaces: Namespaces,
 }
 
 impl<'a, 'r> Builder<'a, 'r> {
@@ -89,6 +89,7 @@ impl<'a, 'r> Builder<'a, 'r> {
             open: vec![],
             root: None,
             elements: 0,
+            namespaces: Namespaces::default(),
         }
     }
 
@@ -139,16 +140,7 @@ impl<'a, 'r> Builder<'a, 'r> {
                 self.report
                     .error(at, "a document type (DTD) is not accepted; remove it");
             }
-            Event::Decl(declaration) => {
-                if let Some(Ok(encoding)) = declaration.encoding()
-                    && !encoding.eq_ignore_ascii_case("utf-8")
-                {
-                    let encoding = quote(&encoding);
-                    self.report
-                        .error(at, format!("encoding {encoding}; only UTF-8 is read"));
-                }
-            }
-            Event::Text(_) | Event::Comment(_) | Event::PI(_) | Event::Eof => {}
+            Event::Decl(_) | Event::Text(_) | Event::Comment(_) | Event::PI(_) | Event::Eof => {}
         }
         true
     }
@@ -172,6 +164,10 @@ impl<'a, 'r> Builder<'a, 'r> {
             return false;
         }
         let attributes = self.attributes(tag, at);
+        let prefix = tag.name().prefix().map(|prefix| prefix.as_ref().to_owned());
+        let dialect = self
+            .namespaces
+            .dialect(prefix.as_deref().unwrap_or_default());
         self.open.push(Element {
             name,
             attributes,
@@ -179,6 +175,8 @@ impl<'a, 'r> Builder<'a, 'r> {
             text: String::new(),
             text_at: at,
             at,
+            dialect,
+            unset: vec![],
         });
         true
     }
@@ -202,6 +200,8 @@ impl<'a, 'r> Builder<'a, 'r> {
             };
             let name: &str = attribute.key.as_ref();
             if name == "xmlns" || name.contains(':') {
+                let uri: &str = attribute.value.as_ref();
+                self.namespaces.declare(self.open.len(), name, uri);
                 continue;
             }
             match attribute.normalized_value(XmlVersion::Explicit1_0) {
@@ -219,6 +219,7 @@ impl<'a, 'r> Builder<'a, 'r> {
             return;
         };
         element.text = element.text.trim().to_owned();
+        self.namespaces.leave(self.open.len());
         match self.open.last_mut() {
             Some(parent) => parent.children.push(element),
             None => self.root = Some(element),
@@ -329,7 +330,12 @@ fn is_forbidden(c: char) -> bool {
     c < ' ' && !matches!(c, '\t' | '\n' | '\r')
 }
 
-const START: At = At { line: 1, column: 1 };
+/// The place of `offset` in `text`.
+pub(crate) fn position_in(text: &str, offset: usize) -> At {
+    Cursor::new(text).advance(offset)
+}
+
+pub(crate) const START: At = At { line: 1, column: 1 };
 const FILE_BYTES_MAX: usize = 4 << 20;
 const ELEMENTS_MAX: usize = 50_000;
 const DEPTH_MAX: usize = 32;

@@ -17,16 +17,25 @@ use crate::xml::tree::Element;
 pub(crate) trait Value {
     /// Takes the value from `element`; on an error it is reported and `self` stays.
     fn set(&mut self, element: &Element, report: &mut Report);
+
+    /// The value as it is written in a file.
+    fn show(&self) -> String;
 }
 
 impl Value for bool {
     fn set(&mut self, element: &Element, report: &mut Report) {
-        match text(element, report) {
-            Some("true" | "1") => *self = true,
-            Some("false" | "0") => *self = false,
-            Some(other) => wrong(element, other, "true, false, 1 or 0", report),
-            None => {}
+        let Some(text) = text(element, report) else {
+            return;
+        };
+        match constant(text) {
+            "true" | "1" | "BOOLEAN_TRUE" => *self = true,
+            "false" | "0" | "BOOLEAN_FALSE" => *self = false,
+            _ => wrong(element, text, "true, false, 1 or 0", report),
         }
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
     }
 }
 
@@ -35,10 +44,14 @@ impl Value for u32 {
         let Some(text) = text(element, report) else {
             return;
         };
-        match number(text) {
+        match number_of(text) {
             Some(value) => *self = value,
             None => wrong(element, text, "a number from 0 to 4294967295", report),
         }
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
     }
 }
 
@@ -49,21 +62,44 @@ impl Value for i32 {
         };
         match text.parse() {
             Ok(value) => *self = value,
-            Err(_) => wrong(element, text, "a number of 32 bits", report),
+            Err(_) => wrong(
+                element,
+                text,
+                "a number from -2147483648 to 2147483647",
+                report,
+            ),
         }
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
     }
 }
 
 impl Value for Length {
     fn set(&mut self, element: &Element, report: &mut Report) {
-        match text(element, report) {
-            Some("") => sets_nothing(element, report),
-            Some("LENGTH_UNLIMITED") => *self = Self::Unlimited,
-            Some(text) => match number(text) {
+        let Some(text) = text(element, report) else {
+            return;
+        };
+        match constant(text) {
+            "" => sets_nothing(element, report),
+            // -1 is the value of the constant.
+            "LENGTH_UNLIMITED" | "-1" => *self = Self::Unlimited,
+            "LENGTH_AUTO" => automatic(element, text, report),
+            number => match number_of(number) {
                 Some(limit) => *self = Self::Limited(limit),
-                None => wrong(element, text, "a number or LENGTH_UNLIMITED", report),
+                None => {
+                    let right = "a number up to 4294967295 or LENGTH_UNLIMITED (-1)";
+                    wrong(element, text, right, report);
+                }
             },
-            None => {}
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Self::Limited(limit) => limit.to_string(),
+            Self::Unlimited => "LENGTH_UNLIMITED".to_owned(),
         }
     }
 }
@@ -81,17 +117,9 @@ impl Value for Duration {
             report,
             |member, report| {
                 if member.name == "sec" {
-                    sec = part(
-                        member,
-                        &["DURATION_INFINITE_SEC", "DURATION_INFINITY"],
-                        report,
-                    );
+                    sec = part(member, "DURATION_INFINITE_SEC", report);
                 } else {
-                    nanosec = part(
-                        member,
-                        &["DURATION_INFINITE_NSEC", "DURATION_INFINITY"],
-                        report,
-                    );
+                    nanosec = part(member, "DURATION_INFINITE_NSEC", report);
                 }
             },
         );
@@ -100,6 +128,7 @@ impl Value for Duration {
         }
         let zero = Part::Number(0);
         match (sec.unwrap_or(zero), nanosec.unwrap_or(zero)) {
+            (Part::Automatic | Part::Wrong, _) | (_, Part::Automatic | Part::Wrong) => {}
             (Part::Infinite | Part::Number(INFINITE), Part::Infinite) | (Part::Infinite, _) => {
                 *self = Self::INFINITE;
             }
@@ -122,33 +151,46 @@ impl Value for Duration {
             }
         }
     }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
 }
 
 #[derive(Clone, Copy)]
 enum Part {
     Number(u32),
     Infinite,
+    /// What another product chooses by itself: it sets nothing here.
+    Automatic,
+    /// None of these, which has been reported.
+    Wrong,
 }
 
-fn part(element: &Element, infinite: &[&str], report: &mut Report) -> Option<Part> {
-    let text = text(element, report)?;
-    if text.is_empty() {
-        sets_nothing(element, report);
-        return None;
+/// `sec` or `nanosec`; `infinite` is the standard's name for the infinite one.
+fn part(element: &Element, infinite: &str, report: &mut Report) -> Option<Part> {
+    let Some(text) = text(element, report) else {
+        return Some(Part::Wrong);
+    };
+    let number = match constant(text) {
+        "" => {
+            sets_nothing(element, report);
+            return None;
+        }
+        "DURATION_INFINITY" | "DURATION_INFINITE" => return Some(Part::Infinite),
+        name if name == infinite => return Some(Part::Infinite),
+        "DURATION_ZERO" | "DURATION_ZERO_SEC" | "DURATION_ZERO_NSEC" => Some(0),
+        "DURATION_AUTO" | "DURATION_AUTO_SEC" | "DURATION_AUTO_NSEC" => {
+            automatic(element, text, report);
+            return Some(Part::Automatic);
+        }
+        number => number_of(number),
+    };
+    if number.is_none() {
+        let right = format!("a number or {infinite} or DURATION_INFINITY");
+        wrong(element, text, &right, report);
     }
-    if infinite.contains(&text) {
-        return Some(Part::Infinite);
-    }
-    let part = number(text).map(Part::Number);
-    if part.is_none() {
-        wrong(
-            element,
-            text,
-            &format!("a number or {}", infinite.join(" or ")),
-            report,
-        );
-    }
-    part
+    Some(number.map_or(Part::Wrong, Part::Number))
 }
 
 macro_rules! labelled_values {
@@ -158,6 +200,10 @@ macro_rules! labelled_values {
                 if let Some(value) = label(element, report) {
                     *self = value;
                 }
+            }
+
+            fn show(&self) -> String {
+                self.idl_label().to_owned()
             }
         }
     )+ };
@@ -176,13 +222,17 @@ labelled_values!(
 
 fn label<K: Labelled>(element: &Element, report: &mut Report) -> Option<K> {
     let text = text(element, report)?;
+    if AUTOMATIC.contains(&constant(text)) {
+        automatic(element, text, report);
+        return None;
+    }
     let found = K::VALUES
         .iter()
         .copied()
-        .find(|value| value.idl_label() == text);
+        .find(|value| value.idl_label() == constant(text));
     if found.is_none() {
         let labels: Vec<&str> = K::VALUES.iter().map(|value| value.idl_label()).collect();
-        let hint = did_you_mean(text, labels.iter().copied());
+        let hint = did_you_mean(constant(text), labels.iter().copied());
         let known = if hint.is_empty() {
             format!("; it must be {}", labels.join(" or "))
         } else {
@@ -220,6 +270,11 @@ impl Value for Vec<u8> {
             ),
         }
     }
+
+    fn show(&self) -> String {
+        let bytes: Vec<String> = self.iter().map(|byte| format!("{byte:02x}")).collect();
+        bytes.join(" ")
+    }
 }
 
 fn hex_bytes(text: &str) -> Option<Vec<u8>> {
@@ -241,7 +296,7 @@ fn listed_byte(item: &str) -> Option<u8> {
             u8::from_str_radix(hex, 16).ok()
         }
         Some(_) => None,
-        None => number(item),
+        None => number_of(item),
     }
 }
 
@@ -254,6 +309,11 @@ impl Value for Vec<String> {
         });
         *self = items;
     }
+
+    fn show(&self) -> String {
+        let names: Self = self.iter().map(|name| format!("{name:?}")).collect();
+        format!("[{}]", names.join(", "))
+    }
 }
 
 /// A sequence replaces the one before as a whole.
@@ -264,6 +324,11 @@ impl Value for Vec<DataRepresentationId> {
             items.extend(label::<DataRepresentationId>(item, report))
         });
         *self = items;
+    }
+
+    fn show(&self) -> String {
+        let labels: Vec<&str> = self.iter().map(|id| id.idl_label()).collect();
+        format!("[{}]", labels.join(", "))
     }
 }
 
@@ -280,15 +345,29 @@ pub(crate) fn sequence(
 pub(crate) fn text<'e>(element: &'e Element, report: &mut Report) -> Option<&'e str> {
     attributes(element, &[], report);
     no_children(element, report);
-    element.children.is_empty().then_some(element.text.as_str())
+    let is_value = element.children.is_empty() && element.unset.is_empty();
+    is_value.then_some(element.text.as_str())
 }
 
 /// A number in decimal digits and nothing else.
-fn number<N: FromStr>(text: &str) -> Option<N> {
+fn number_of<N: FromStr>(text: &str) -> Option<N> {
     text.bytes()
         .all(|digit| digit.is_ascii_digit())
         .then(|| text.parse().ok())
         .flatten()
+}
+
+/// The name of a constant of the IDL, which files of earlier language bindings prefix.
+fn constant(text: &str) -> &str {
+    text.strip_prefix("DDS_").unwrap_or(text)
+}
+
+fn automatic(element: &Element, text: &str, report: &mut Report) {
+    let (name, text) = (quote(&element.name), quote(text));
+    report.warning(
+        element.at,
+        format!("{name} is {text}, which another product chooses by itself; it sets nothing here"),
+    );
 }
 
 fn wrong(element: &Element, text: &str, right: &str, report: &mut Report) {
@@ -302,6 +381,9 @@ fn sets_nothing(element: &Element, report: &mut Report) {
         format!("{} is empty and sets nothing", quote(&element.name)),
     );
 }
+
+/// Labels of RTI Connext for what it chooses by itself.
+const AUTOMATIC: [&str; 2] = ["AUTO_TYPE_COERCION", "AUTO_DATA_REPRESENTATION"];
 
 /// The number that `DURATION_INFINITE_SEC` stands for.
 const INFINITE: u32 = 0x7fff_ffff;
@@ -345,12 +427,28 @@ mod tests {
             "<nanosec>DURATION_INFINITY</nanosec>",
             "<sec>2147483647</sec><nanosec>2147483647</nanosec>",
             "<sec>2147483647</sec><nanosec>DURATION_INFINITE_NSEC</nanosec>",
+            "<sec>DDS_DURATION_INFINITE_SEC</sec><nanosec>DDS_DURATION_INFINITE_NSEC</nanosec>",
+            "<sec>DURATION_INFINITE</sec>",
         ] {
             check(infinite, start, Duration::INFINITE);
         }
+        for zero in [
+            "<sec>DURATION_ZERO_SEC</sec><nanosec>DURATION_ZERO_NSEC</nanosec>",
+            "<sec>DDS_DURATION_ZERO_SEC</sec>",
+            "<sec>DURATION_ZERO</sec>",
+        ] {
+            check(zero, start, Duration::ZERO);
+        }
+        // A warning says that the default stays.
+        refused("<sec>DURATION_AUTO_SEC</sec>", start);
+        refused(
+            "<sec>1</sec><nanosec>DDS_DURATION_AUTO_NSEC</nanosec>",
+            start,
+        );
         refused("<sec>DURATION_INFINITE_NSEC</sec>", start);
         refused("<sec>-1</sec>", start);
         refused("<sec>+1</sec>", start);
+        refused("<sec>-1</sec><nanosec>0</nanosec>", start);
         refused("<sec>1.5</sec>", start);
         refused("<sec>2147483648</sec>", start);
         refused("<nanosec>1000000000</nanosec>", start);
@@ -376,7 +474,17 @@ mod tests {
     fn numbers_and_booleans() {
         check("LENGTH_UNLIMITED", Length::Limited(1), Length::Unlimited);
         check(" 12 ", Length::Unlimited, Length::Limited(12));
-        refused("-1", Length::Limited(3));
+        check("-1", Length::Limited(3), Length::Unlimited);
+        check(
+            "DDS_LENGTH_UNLIMITED",
+            Length::Limited(3),
+            Length::Unlimited,
+        );
+        refused("-2", Length::Limited(3));
+        refused("4294967296", Length::Limited(3));
+        check("DDS_BOOLEAN_TRUE", false, true);
+        // A warning says that the default stays.
+        refused("LENGTH_AUTO", Length::Limited(3));
         check("-5", 0i32, -5);
         refused("5000000000", 0i32);
         check("1", false, true);
@@ -389,6 +497,7 @@ mod tests {
     fn labels_are_taken_exactly() {
         let start = HistoryKind::KeepLast;
         check("KEEP_ALL_HISTORY_QOS", start, HistoryKind::KeepAll);
+        check("DDS_KEEP_ALL_HISTORY_QOS", start, HistoryKind::KeepAll);
         refused("KEEP_ALL", start);
         refused("keep_all_history_qos", start);
         refused("<b/>", start);

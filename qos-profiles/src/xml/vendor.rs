@@ -1,20 +1,40 @@
 //! Names that other products add to DDS-XML, or use instead of it.
 //!
 //! A file written for one of them is read with a warning for each such element
-//! instead of an error, so that the standard part of it can be used. The table is
-//! written from the products' public documentation and is not complete.
+//! instead of an error, so that the standard part of it can be used. The tables are
+//! written from the products' public documentation and are not complete: where the schema or
+//! namespace of the file says the product, all other names are taken for its own.
 
-/// The product whose element this is, if the name is known to be one.
-pub(crate) fn of_element(name: &str) -> Option<&'static str> {
-    ELEMENTS
-        .iter()
-        .find(|(_, names)| names.contains(&name))
-        .map(|(product, _)| *product)
+/// The product whose element this is, if the name is known to be one: by itself, or in `parent`.
+pub(crate) fn of_element(parent: &str, name: &str) -> Option<&'static str> {
+    let by_name = ELEMENTS.iter().find(|(_, names)| names.contains(&name));
+    let in_parent = || {
+        let mut places = MEMBERS.iter();
+        let (.., product) =
+            places.find(|(parents, of, _)| *of == name && parents.contains(&parent))?;
+        Some(*product)
+    };
+    by_name.map(|(product, _)| *product).or_else(in_parent)
 }
 
 /// The product whose attribute this is, if the name is known to be one.
 pub(crate) fn of_attribute(name: &str) -> Option<&'static str> {
     ATTRIBUTES
+        .iter()
+        .find(|(_, names)| names.contains(&name))
+        .map(|(product, _)| *product)
+}
+
+/// The product that a namespace or the address of a schema is of, if it is a known one.
+pub(crate) fn of_uri(uri: &str) -> Option<&'static str> {
+    URIS.iter()
+        .find(|(_, parts)| parts.iter().any(|part| uri.contains(part)))
+        .map(|(product, _)| *product)
+}
+
+/// The product whose service or tool is configured by this root, or child of the root.
+pub(crate) fn of_service(name: &str) -> Option<&'static str> {
+    SERVICES
         .iter()
         .find(|(_, names)| names.contains(&name))
         .map(|(product, _)| *product)
@@ -41,7 +61,6 @@ const ELEMENTS: &[(&str, &[&str])] = &[
             // Of profiles and libraries.
             "participant_factory_qos",
             "wait_set_qos",
-            "configuration_variables",
             // Of participants.
             "transport_builtin",
             "transport_unicast",
@@ -86,6 +105,7 @@ const ELEMENTS: &[(&str, &[&str])] = &[
             "transfer_mode",
             "user_object",
             // Of policies.
+            "acknowledgment_kind",
             "acknowledgment_mode",
             "instance_state_consistency_kind",
             "direct_communication",
@@ -134,6 +154,7 @@ const ELEMENTS: &[(&str, &[&str])] = &[
         CYCLONE,
         &[
             "entity_name",
+            "data_representation",
             "ignore_local",
             "ignorelocal",
             "psmx_instances",
@@ -160,11 +181,24 @@ const ELEMENTS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Names that the standard has elsewhere: the parents, the name, the product.
+const MEMBERS: &[(&[&str], &str, &str)] = &[
+    (
+        &[
+            "domain_participant_qos",
+            "domainparticipant_qos",
+            "participant_qos",
+        ],
+        "resource_limits",
+        CONNEXT,
+    ),
+    (&["datareader_qos"], "transport_priority", CONNEXT),
+];
+
 const ATTRIBUTES: &[(&str, &[&str])] = &[
     (
         CONNEXT,
         &[
-            "is_default_qos",
             "is_default_participant_factory_profile",
             "base_qos_profile",
             "version",
@@ -173,6 +207,40 @@ const ATTRIBUTES: &[(&str, &[&str])] = &[
     ),
     (FAST_DDS, &["profile_name", "is_default_profile"]),
 ];
+
+const URIS: &[(&str, &[&str])] = &[
+    (CONNEXT, &["rti.com", "rti_dds_", "rti_routing_service"]),
+    (FAST_DDS, &["eprosima.com", "fastRTPS_profiles", "fastdds"]),
+    (OPENDDS, &["opendds.org"]),
+    (CYCLONE, &["cdds.io", "cyclonedds"]),
+    (OPENSPLICE, &["prismtech.com", "adlinktech.com"]),
+];
+
+/// Of the products' manuals: "Configuring ... Service", and the tools' own.
+const SERVICES: &[(&str, &[&str])] = &[(
+    CONNEXT,
+    &[
+        "routing_service",
+        "recording_service",
+        "replay_service",
+        "converter",
+        "persistence_service",
+        "queuing_service",
+        "database_integration_service",
+        "web_integration_service",
+        "cloud_discovery_service",
+        "observability_collector_service",
+        "system_designer",
+        "recorder",
+        "player",
+        "plugin_library",
+        "adapter_library",
+        "processor_library",
+        "participant_library",
+        "distributed_logger",
+        "service_plugin_library",
+    ],
+)];
 
 const ROOTS: &[(&str, &[&str])] = &[
     (FAST_DDS, &["profiles"]),

@@ -6,26 +6,36 @@ use spindle_dds_children::{Worker, run_workers, this_program};
 
 use super::Failure;
 use super::job::{Job, Report, Role};
-use super::place;
+use super::place::{self, Place};
 use super::run_directory::RunDirectory;
 
-/// Runs one worker for each role. Returns their reports in the same order.
+/// Runs one worker for each role, and the outsider if there is one. Returns their reports in the same order.
 pub(super) fn run(job: &Job, roles: &[Role], time_limit: Duration) -> Result<Vec<Report>, Failure> {
     let directory = RunDirectory::new()?;
-    let worker = |(number, role): (usize, &Role)| -> Result<_, Failure> {
-        let host = number % job.places.len().max(1);
+    let outsider = job.outsider.as_ref();
+    let participants = job.participants + u32::from(outsider.is_some());
+    let worker = |role: Role, host: usize, place: Option<&Place>| -> Result<_, Failure> {
         let job = Job {
-            role: *role,
+            role,
             directory: place::directory(directory.path(), host)?,
-            place: job.places.get(host).cloned(),
+            place: place.cloned(),
+            participants,
             ..job.clone()
         };
         let job = serde_json::to_string(&job)?;
         Ok(Worker {
-            role: *role,
+            role,
             command: this_program(vec!["perf".into(), "worker".into(), job.into()])?,
         })
     };
-    let workers: Result<_, Failure> = roles.iter().enumerate().map(worker).collect();
-    Ok(run_workers(workers?, time_limit)?)
+    let hosts = job.places.len();
+    let measured = roles.iter().enumerate().map(|(number, role)| {
+        let host = number % hosts.max(1);
+        worker(*role, host, job.places.get(host))
+    });
+    let outsider = outsider.map(|place| worker(Role::Outsider, hosts, Some(place)));
+    let workers: Result<_, Failure> = measured.chain(outsider).collect();
+    let mut reports = run_workers(workers?, time_limit)?;
+    reports.truncate(roles.len());
+    Ok(reports)
 }

@@ -115,6 +115,7 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         role: Role::Idler(0),
         directory: std::path::PathBuf::new(),
         places: Place::all(&options.on)?,
+        outsider: None,
         place: None,
         participants: options.participants,
         writers: options.participants as i32,

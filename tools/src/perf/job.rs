@@ -22,6 +22,8 @@ pub(super) struct Job {
     pub(super) directory: PathBuf,
     /// The hosts to which participants are assigned in turn, if there are several.
     pub(super) places: Vec<Place>,
+    /// The host of one more participant, which has nothing to do with what is measured.
+    pub(super) outsider: Option<Place>,
     /// The host of this participant.
     pub(super) place: Option<Place>,
     /// Number of participants.
@@ -72,12 +74,15 @@ pub(super) enum Role {
     /// Writes and reads; members with an index of `Job::writers` or more only read.
     Member(u32),
     Idler(u32),
+    /// Has nothing to do with what is measured.
+    Outsider,
 }
 
 impl std::fmt::Display for Role {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Writer(index) => write!(f, "writer {index}"),
+            Self::Outsider => f.write_str("the outsider"),
             Self::Reader(index) => write!(f, "reader {index}"),
             Self::Member(index) | Self::Idler(index) => write!(f, "participant {index}"),
         }

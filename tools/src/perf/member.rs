@@ -43,9 +43,10 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
         publisher,
         log,
     };
-    let mut written = member.send(writers)?;
+    let explained = |failure| participant::explained(&participant, failure);
+    let mut written = member.send(writers).map_err(explained)?;
     // A member that has received all samples may leave: the others receive them without it.
-    member.wait(&readers)?;
+    member.wait(&readers).map_err(explained)?;
     written.counts = Counts::from(&participant.counters()?);
     written.peers = participant::peer_paths(&participant)?;
     let mut report = member.log().report();

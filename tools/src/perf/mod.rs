@@ -14,6 +14,7 @@ mod latency;
 mod member;
 mod netns;
 mod options;
+mod outsider;
 mod participant;
 mod payload;
 mod per_host;
@@ -49,7 +50,7 @@ pub(crate) enum Command {
     Idle(IdleOptions),
     /// Throughput or latency between hosts that are network namespaces, over links that delay and
     /// lose packets. As root.
-    Netns(NetnsOptions),
+    Netns(Box<NetnsOptions>),
     /// Time until many participants with many topics match, and the memory that they take.
     Scale(ScaleOptions),
     /// The cost of the bytes alone: threads hand blocks of samples to each other, and write and

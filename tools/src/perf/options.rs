@@ -28,7 +28,7 @@ pub(crate) struct Hosts {
     pub(crate) devices: Vec<String>,
     /// The namespaces of the hosts, which `netns` has made.
     #[arg(skip)]
-    pub(crate) namespaces: Option<Namespaces>,
+    pub(crate) namespaces: Option<Box<Namespaces>>,
 }
 
 impl Hosts {
@@ -49,6 +49,9 @@ pub(crate) struct Namespaces {
     pub(crate) paths: Vec<PathBuf>,
     /// What the links do to packets.
     pub(crate) shape: LinkShape,
+    /// The address and the path of one more host, for a participant that has nothing to do with
+    /// what is measured.
+    pub(crate) outsider: Option<(IpAddr, PathBuf)>,
 }
 
 /// Options of both throughput and latency.

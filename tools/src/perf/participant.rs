@@ -9,11 +9,11 @@ use spindle_dds::{
     StatusMask, Subscriber, SubscriptionMatchedStatus, Topic, WaitSet,
 };
 
-use super::Failure;
-use super::job::Job;
+use super::job::{Job, Role};
 use super::options::Level;
 use super::perf::Probe;
 use super::reader::{Log, Taker};
+use super::{Failure, outsider};
 
 /// A disabled participant, and the measured topic.
 pub(super) fn create(job: &Job) -> Result<(DomainParticipant, Topic<Probe>), Failure> {
@@ -41,10 +41,19 @@ pub(super) fn builder(job: &Job) -> ParticipantBuilder {
     };
     // Each topic has its own subgroup, so that none shares rings with the measured one.
     let pinned = (0..job.idle_topics).map(|at| (idle_topic(at), at + 2));
-    let others = job.idle_topics + job.scenario.more_topics > 0;
+    let others = job.idle_topics + job.scenario.more_topics > 0 || job.outsider.is_some();
     let pinned = pinned.chain(others.then(|| ("Probe".to_owned(), 1)));
     let more = (0..job.scenario.more_topics).map(|at| (more_topic(at), at + 2 + job.idle_topics));
-    let pinned = pinned.chain(more);
+    let last = 2 + job.idle_topics + job.scenario.more_topics;
+    let aside = job
+        .outsider
+        .as_ref()
+        .map(|_| (outsider::TOPIC.to_owned(), last));
+    let own = aside.filter(|_| job.role == Role::Outsider);
+    let pinned = pinned
+        .chain(more)
+        .filter(|_| job.role != Role::Outsider)
+        .chain(own);
     let builder = pinned.fold(builder, |builder, (name, subgroup)| {
         let property = format!("spindle.topic.{name}.subgroup");
         builder.property(&property, &subgroup.to_string())
@@ -166,6 +175,19 @@ pub(super) fn enable(job: &Job, participant: &DomainParticipant) -> Result<(), F
     }
     std::thread::sleep(std::time::Duration::from_nanos(job.scenario.settle_ns));
     Ok(())
+}
+
+/// A failure of a participant that has lost its group, which explains gaps in what it has taken.
+pub(super) fn explained(participant: &DomainParticipant, failure: Failure) -> Failure {
+    let Ok(status) = participant.membership_status() else {
+        return failure;
+    };
+    match (status.total_count, status.last_reason) {
+        (1.., Some(reason)) => Failure::Workers(format!(
+            "it has lost its group: {reason}; --limit-ms helps where processors are too few"
+        )),
+        _ => failure,
+    }
 }
 
 /// The path to each peer.

@@ -63,6 +63,18 @@ impl Place {
         Ok(hosts.iter().enumerate().map(place).collect())
     }
 
+    /// The host of one more participant, which has nothing to do with what is measured.
+    pub(super) fn of_outsider(on: &Hosts) -> Option<Self> {
+        let (address, namespace) = on.namespaces.as_ref()?.outsider.as_ref()?;
+        let at = |host: &IpAddr| SocketAddr::new(*host, PORT).to_string();
+        Some(Self {
+            listen: at(address),
+            contact: at(on.hosts.first()?),
+            device: None,
+            namespace: Some(namespace.clone()),
+        })
+    }
+
     pub(super) fn builder(&self, builder: ParticipantBuilder) -> ParticipantBuilder {
         let builder = builder
             .property("spindle.listen", &self.listen)

@@ -25,10 +25,11 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let done = |matched: &SubscriptionMatchedStatus| {
         matched.total_count >= all && matched.current_count <= silent
     };
-    match job.poll {
-        true => participant::poll_until(&reader, &log, done)?,
-        false => participant::wait_until(&reader, &log, job.listener, done)?,
-    }
+    let taken = match job.poll {
+        true => participant::poll_until(&reader, &log, done),
+        false => participant::wait_until(&reader, &log, job.listener, done),
+    };
+    taken.map_err(|failure| participant::explained(&participant, failure))?;
     let mut report = log.lock().unwrap_or_else(PoisonError::into_inner).report();
     usage.end(job, &participant, &mut report)?;
     report.counts = Counts::from(&participant.counters()?);

@@ -220,6 +220,7 @@ pub(super) fn job(
         role: Role::Reader(0),
         directory: std::path::PathBuf::new(),
         places: Place::all(&common.on)?,
+        outsider: Place::of_outsider(&common.on),
         place: None,
         participants: common.writers + common.readers,
         writers: common.writers as i32,

@@ -65,13 +65,13 @@ impl Usage {
     }
 }
 
-/// The calls since an earlier count.
+/// The calls since an earlier count. A participant that has lost its group may count from zero again.
 fn difference(now: &StreamCalls, before: &StreamCalls) -> StreamCalls {
     let mut since = *now;
-    since.send_calls -= before.send_calls;
-    since.bytes_sent -= before.bytes_sent;
-    since.receive_calls -= before.receive_calls;
-    since.bytes_received -= before.bytes_received;
+    since.send_calls = since.send_calls.saturating_sub(before.send_calls);
+    since.bytes_sent = since.bytes_sent.saturating_sub(before.bytes_sent);
+    since.receive_calls = since.receive_calls.saturating_sub(before.receive_calls);
+    since.bytes_received = since.bytes_received.saturating_sub(before.bytes_received);
     since
 }
 

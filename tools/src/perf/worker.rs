@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use spindle_dds_children::{Answer, die_with_parent};
 
 use super::job::{Job, Report, Role};
-use super::{Failure, idle, member, netns, reader, writer};
+use super::{Failure, idle, member, netns, outsider, reader, writer};
 
 pub(super) fn run(job: &str) -> ExitCode {
     Answer::of(work(job)).print()
@@ -24,6 +24,7 @@ fn work(job: &str) -> Result<Report, Failure> {
         Role::Writer(index) => writer::run(&job, index),
         Role::Reader(index) => reader::run(&job, index),
         Role::Member(index) => member::run(&job, index),
+        Role::Outsider => outsider::run(&job),
         Role::Idler(index) => idle::work(&job, index),
     }
 }

@@ -211,7 +211,8 @@ pub trait Fabric: Send + Sync + 'static {
     }
 
     /// Stores a word that vouches for nothing (an acknowledgement), to be delivered to
-    /// `to` soon: nudges the engine, whose next step pushes the word. A backend with
+    /// `to` soon: nudges the engine, whose next step pushes the word. Over streams the
+    /// word is pushed at once. A backend with
     /// shared memory, where the store is already visible (F5), wakes `to` instead if it
     /// sleeps and waits for room. Any thread.
     fn acknowledge(&self, word: usize, value: u64, to: Rank) {
@@ -294,28 +295,38 @@ pub enum Sleeper {
     Follower,
 }
 
-/// A second slot to sleep in, for a follower beside the poller. Backends implement it that
-/// can tell their peers which of the two to wake.
+/// A second slot to sleep in, for a follower beside the poller, and receiving by the threads that
+/// step.
 ///
 /// The sleep word is written by the thread that holds the polling role, so only one thread
 /// at a time calls `announce_sleep`, `announce_awake` and the announcements here.
 pub trait ParkSlots: Park {
-    /// Whether at this moment every peer can wake a follower, and the poller beside it.
-    fn has_follower_slot(&self) -> bool;
+    /// One more thread of the process polls from now on: it steps, or sleeps here, until this is
+    /// called with `false`. While there is one, threads that step [receive](Self::receive), and
+    /// threads that sleep here are woken by what arrives on streams. Otherwise a thread of the
+    /// backend receives.
+    fn set_polled(&self, is_polled: bool);
+
+    /// Applies what has arrived on streams, unless another thread does at this moment. To be called
+    /// before a step by each thread that steps with the polling role or beside its holder. Never
+    /// blocks.
+    fn receive(&self);
 
     /// Notes the state of the poller's doorbells without announcing anything: a wake-up
     /// from now on keeps `park` from blocking. For a poller that does not hold the role.
     fn note_doorbells(&self);
 
+    /// Like `announce_awake`, for a follower that has just taken the polling role, while the poller is
+    /// parked and stays so.
+    fn announce_follower_awake(&self);
+
     /// Like `announce_sleep`, for a follower, which looks once more and then calls
-    /// `park_follower`. Returns false, and announces nothing, if some peer could not wake
-    /// it: there are too many peers, or the kernel lacks the system call.
-    #[must_use]
-    fn announce_follower(&self, interest: WakeInterest) -> bool;
+    /// `park_follower`.
+    fn announce_follower(&self, interest: WakeInterest);
 
     /// Like `announce_sleep`, on behalf of the poller, which has been parked all the
     /// while: the follower takes the second look for it. Returns false, and announces
-    /// nothing, if the poller does not wait for all doorbells, because peers have
+    /// nothing, if the poller does not wait for all that may wake it, because peers have
     /// connected since; then the poller has to be woken.
     #[must_use]
     fn announce_poller(&self, interest: WakeInterest) -> bool;

@@ -63,13 +63,16 @@ impl Network {
         let rdma = StationRdma::open(&options.rdma, listening.ip(), part, wake, io)?;
         let rdma = rdma.map(Arc::new);
         let events = Arc::clone(host.events());
-        let hooks: (tcp::WakeHook, tcp::LandedHook) =
-            (Box::new(host.waker()), Box::new(host.landing()));
         let closes = rdma.clone();
-        let lost = move |peer| closes.iter().for_each(|rdma| rdma.lose(peer));
-        let (lost, streams) = (Box::new(lost), &options.streams);
-        let streams = tcp::StreamTransport::open(here.id, streams, events, hooks, lost, io)?;
+        let hooks = tcp::StreamHooks {
+            wake: Box::new(host.waker()),
+            landed: Box::new(host.landing()),
+            lost: Box::new(move |peer| closes.iter().for_each(|rdma| rdma.lose(peer))),
+            used: Box::new(host.stream_user()),
+        };
+        let streams = tcp::StreamTransport::open(here.id, &options.streams, events, hooks, io)?;
         let streams = Arc::new(streams);
+        host.add_streams(&streams.arriving())?;
         if let Some(rdma) = &rdma {
             rdma.serve(&streams);
         }

@@ -15,6 +15,7 @@ use super::pending::{
 use super::rdma::TrialPair;
 use crate::library_thread::LibraryThread;
 use crate::station::error::StationError;
+use crate::tcp::PushPath;
 
 /// How long a queue pair has to prove that it works.
 const PROVE_WITHIN: Duration = Duration::from_millis(1500);
@@ -228,14 +229,14 @@ pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result
         Role::Stranger { .. } | Role::Authenticated { .. } => Frame::Verdict(mine.clone()).write(),
     };
     let pair = connection.path.pair.take();
-    let peer = || shared.streams.connect(stream, &final_frame);
+    let peer = |path| shared.streams.connect(stream, path, &final_frame);
     // A side that received the reason before it had one of its own reports the other's.
     let verdict = match (mine, theirs) {
         (Err(nothing), Err(theirs)) if nothing == NONE => Err(theirs),
         (mine, theirs) => mine.and(theirs),
     };
     let connected = match (verdict, pair) {
-        (Ok(()), Some(pair)) => pair.keep(peer),
+        (Ok(()), Some(pair)) => pair.keep(|| peer(PushPath::Rdma)),
         (Ok(()), None) => Err(StationError::Refused {
             id,
             reason: "there is no queue pair to say yes to".to_owned(),
@@ -259,7 +260,7 @@ pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result
                 });
             }
             warn(id, &reason);
-            peer()
+            peer(PushPath::Stream)
         }
     };
     connected.map_err(|error| lacking(&error))?;

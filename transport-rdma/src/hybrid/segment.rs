@@ -208,16 +208,16 @@ impl Fabric for HybridSegment {
     }
 
     fn acknowledge(&self, word: usize, value: u64, to: Rank) {
-        let local = match &self.remote {
-            None => Some(to),
-            Some(remote) => remote.on_host[to.index()],
+        let Some(remote) = &self.remote else {
+            return self.host.acknowledge(word, value, to);
         };
-        match local {
-            Some(to) => self.host.acknowledge(word, value, to),
-            None => {
-                self.store(word, value);
-                self.host.nudge_sleeper();
-            }
+        if let Some(to) = remote.on_host[to.index()] {
+            return self.host.acknowledge(word, value, to);
+        }
+        self.store(word, value);
+        // By RDMA the engine's next step pushes it.
+        if !remote.streams.acknowledge(word, to) {
+            self.host.nudge_sleeper();
         }
     }
 
@@ -295,20 +295,29 @@ impl Park for HybridSegment {
 }
 
 impl ParkSlots for HybridSegment {
-    fn has_follower_slot(&self) -> bool {
-        self.host.has_follower_slot()
+    fn set_polled(&self, is_polled: bool) {
+        self.host.set_polled(is_polled);
+    }
+
+    #[inline]
+    fn receive(&self) {
+        self.host.receive();
     }
 
     fn note_doorbells(&self) {
         self.host.note_doorbells();
     }
 
-    fn announce_follower(&self, interest: WakeInterest) -> bool {
-        let announced = self.host.announce_follower(interest);
-        if announced {
-            self.tell_rdma();
+    fn announce_follower_awake(&self) {
+        self.host.announce_follower_awake();
+        if let Some(rdma) = &self.rdma {
+            rdma.core().announce_awake();
         }
-        announced
+    }
+
+    fn announce_follower(&self, interest: WakeInterest) {
+        self.host.announce_follower(interest);
+        self.tell_rdma();
     }
 
     fn announce_poller(&self, interest: WakeInterest) -> bool {

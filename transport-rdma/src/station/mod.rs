@@ -2,5 +2,6 @@
 
 pub(crate) mod error;
 pub(crate) mod event;
+pub(crate) mod event_slots;
 pub(crate) mod segment;
 pub(crate) mod traffic;

@@ -1,4 +1,6 @@
-//! The thread that serves all streams of a station. It blocks in epoll only.
+//! The thread that serves all streams of a station. It blocks in epoll only. It reads the streams of
+//! peers only where no thread of the process polls (see
+//! [`event_slots`](crate::station::event_slots)).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -17,9 +19,6 @@ use crate::library_thread::LibraryThread;
 use crate::shm::error::SetupError;
 use crate::station::error::StationError;
 use crate::thread_settings::ThreadSettings;
-
-/// Most bytes that are read from one stream before the next one is served.
-const BUFFER_LEN: usize = 1 << 18;
 
 const EVENTS_MAX: usize = 64;
 
@@ -73,7 +72,6 @@ impl IoThread {
 }
 
 fn serve(shared: &Shared) -> Result<(), Errno> {
-    let mut buffer = vec![0; BUFFER_LEN];
     let mut events = Vec::with_capacity(EVENTS_MAX);
     let mut due = link_numbers();
     loop {
@@ -103,11 +101,8 @@ fn serve(shared: &Shared) -> Result<(), Errno> {
                     let _ = rustix::io::read(&shared.kick, &mut [0; 8]);
                     shared.resume();
                 }
-                Source::From(number) => {
-                    if let Some(link) = shared.link(number) {
-                        shared.receive(&link, &mut buffer);
-                    }
-                }
+                Source::Streams => shared.receive_all(),
+                Source::From(_) => debug_assert!(false, "in the set of streams"),
                 Source::To(number) => {
                     let ends = EventFlags::ERR | EventFlags::HUP | EventFlags::RDHUP;
                     if let Some(link) = shared.link(number) {

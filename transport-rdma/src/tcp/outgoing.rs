@@ -6,7 +6,7 @@
 //! records in the queue, and the holder looks at the queue again after it has released the lock.
 //!
 //! **Opportunistic batching.** On a quiet stream the thread that ends a batch sends it, and wakes
-//! no thread. If the last send has ended a moment ago ([`BUSY_FOR`]), it hands over: the I/O thread
+//! no thread. If two sends have ended a moment ago ([`Pace`]), it hands over: the I/O thread
 //! sends what has gathered by the time it comes to it, in one system call. What is pushed
 //! meanwhile costs its thread a record in the queue, or nothing but a longer one. If the I/O thread
 //! gets no processor, the pushing thread sends by itself as soon as a whole stage waits.
@@ -15,13 +15,14 @@
 //! thread takes the note back before it takes from the queue, so it also takes what was appended by
 //! threads that found the note.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::AtomicUsize;
 use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::call_counters::StreamCallCounters;
+use super::pace::Pace;
 use super::record::{HEADER_LEN, Header, RECORD_LEN_MAX};
 use super::send_queue::{BatchEnd, SendQueue};
 use crate::fabric::WakeReason;
@@ -38,9 +39,14 @@ const PLAN_MAX: usize = 64;
 /// thread sends them.
 const BATCH_LEN: usize = STAGE_LEN;
 
-/// How long after a send a stream is busy: some times what a system call and waking the peer take.
-/// A thread that sends again within this time spends most of its time on it.
-const BUSY_FOR: Duration = Duration::from_micros(25);
+/// Whether something may wait for a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Urgency {
+    /// Samples, and acknowledgements without which others do not deliver.
+    High,
+    /// Acknowledgements and releases that only make room: they may gather.
+    Low,
+}
 
 #[derive(Debug)]
 pub(super) struct Outgoing {
@@ -48,8 +54,7 @@ pub(super) struct Outgoing {
     queue: Mutex<SendQueue>,
     writer: Mutex<Writer>,
     opened: Instant,
-    /// When the last send has ended, in ns since `opened`.
-    sent_at: AtomicU64,
+    pace: Pace,
 }
 
 #[derive(Debug)]
@@ -71,11 +76,12 @@ struct Writer {
 }
 
 impl Outgoing {
-    /// `stream` is non-blocking.
+    /// `stream` is non-blocking. All streams of the station are counted in `streams`.
     pub(super) fn new(
         stream: TcpStream,
         waiting_max: usize,
         calls: &Arc<StreamCallCounters>,
+        streams: &Arc<AtomicUsize>,
     ) -> Self {
         Self {
             stream,
@@ -92,7 +98,7 @@ impl Outgoing {
                 calls: Arc::clone(calls),
             }),
             opened: Instant::now(),
-            sent_at: AtomicU64::new(0),
+            pace: Pace::new(streams),
         }
     }
 
@@ -121,15 +127,11 @@ impl Outgoing {
         self.queue().shut(slot)
     }
 
-    /// Ends a batch; returns what is left to do. Never blocks.
-    pub(super) fn end_batch(&self) -> BatchEnd {
-        self.queue().end_batch(|| self.is_busy())
-    }
-
-    /// Whether the last send has ended a moment ago.
-    fn is_busy(&self) -> bool {
-        let sent_at = self.sent_at.load(Ordering::Relaxed);
-        self.now().saturating_sub(sent_at) < BUSY_FOR.as_nanos() as u64
+    /// Ends a batch; returns what is left to do. What nothing waits for is handed over in any case.
+    /// Never blocks.
+    pub(super) fn end_batch(&self, urgency: Urgency) -> BatchEnd {
+        self.queue()
+            .end_batch(|| urgency == Urgency::Low || self.pace.is_busy(self.now()))
     }
 
     fn now(&self) -> u64 {
@@ -158,7 +160,7 @@ impl Outgoing {
                 Err(TryLockError::WouldBlock) => return Ok(()),
             };
             writer.write_to(&self.stream, &self.queue)?;
-            self.sent_at.store(self.now(), Ordering::Relaxed);
+            self.pace.sent(self.now());
             let blocked = writer.blocked;
             drop(writer);
             // A thread may have found the lock taken after the queue was seen empty.

@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Write};
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use rustix::event::epoll::{self, CreateFlags, EventFlags};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
 use super::call_counters::StreamCallCounters;
@@ -17,7 +18,7 @@ use super::decoder::RowTarget;
 use super::due_links::DueLinks;
 use super::fault::Fault;
 use super::incoming::{Incoming, Received};
-use super::outgoing::Outgoing;
+use super::outgoing::{Outgoing, Urgency};
 use super::send_queue::BatchEnd;
 use super::source::Source;
 use super::stalled::StalledLinks;
@@ -33,6 +34,7 @@ use crate::shm::error::SetupError;
 use crate::sleep::eventfd::{create_eventfd, signal_eventfd};
 use crate::station::error::StationError;
 use crate::station::event::{EventQueue, StationEvent};
+use crate::station::event_slots::{ArrivingStreams, OnWake};
 use crate::station::segment::SegmentKey;
 
 /// How long the connection to a dropped peer is still served.
@@ -57,12 +59,18 @@ pub(super) struct StreamLink {
 /// first.
 pub(crate) type WakeHook = Box<dyn Fn(WakeReason, &AtomicU64) + Send + Sync>;
 
-/// Called when bytes of peers were written into copies, before a wake-up for them: the buckets of
-/// their segments.
-pub(crate) type LandedHook = Box<dyn Fn(&NewsBuckets) + Send + Sync>;
-
-/// Called when a peer is lost or dropped: its other paths are closed.
-pub(crate) type LostHook = Box<dyn Fn(u128) + Send + Sync>;
+/// What streams call at their station.
+pub(crate) struct StreamHooks {
+    pub(crate) wake: WakeHook,
+    /// Bytes of peers were written into copies of rows of segments with these buckets; called before
+    /// a wake-up for them.
+    pub(crate) landed: Box<dyn Fn(&NewsBuckets) + Send + Sync>,
+    /// A peer is lost or dropped: its other paths are closed.
+    pub(crate) lost: Box<dyn Fn(u128) + Send + Sync>,
+    /// Pushes to some peer go by streams, or those to none do any more. Called with the state
+    /// locked.
+    pub(crate) used: Box<dyn Fn(bool) + Send + Sync>,
+}
 
 /// An open segment, as the receiving side needs it.
 #[derive(Debug)]
@@ -78,7 +86,22 @@ pub(super) struct Peer {
     pub(super) link: Arc<StreamLink>,
     /// Why it is lost, if it is.
     pub(super) fate: Option<FailureCause>,
+    /// How pushes to it go.
+    pushes_by: PushPath,
 }
+
+/// How pushes to a peer go. Messages go over streams in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PushPath {
+    Stream,
+    Rdma,
+}
+
+/// Most bytes that are read from one stream before the next one is served.
+const BUFFER_LEN: usize = 1 << 18;
+
+/// Most streams that are found readable at a time.
+const EVENTS_MAX: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -119,6 +142,11 @@ impl State {
         self.closed.retain(|gone| gone.epoch >= epoch);
         self.open.insert(key, incoming_segment);
         true
+    }
+
+    fn has_pushes(&self) -> bool {
+        let mut peers = self.peers.values();
+        peers.any(|peer| peer.pushes_by == PushPath::Stream)
     }
 
     fn is_over(&self, key: SegmentKey) -> bool {
@@ -166,18 +194,24 @@ impl State {
 
 pub(super) struct Shared {
     pub(super) id: u128,
+    /// The I/O thread sleeps on it.
     pub(super) epoll: OwnedFd,
+    /// The streams from peers, an epoll set.
+    streams: OwnedFd,
+    /// What is read goes here first. Locked from reading until what was read is handled: messages
+    /// keep their order.
+    read: Mutex<Vec<u8>>,
     /// The event descriptor that wakes the I/O thread.
     pub(super) kick: OwnedFd,
-    wake: WakeHook,
-    landed: LandedHook,
-    lost: LostHook,
+    hooks: StreamHooks,
     /// Used with the state locked, or alone.
     events: Arc<EventQueue>,
     pub(super) sleep: SleepCounters,
     pub(super) stalled: StalledLinks,
     pub(super) due: DueLinks,
     pub(super) calls: Arc<StreamCallCounters>,
+    /// Number of streams to peers.
+    pub(super) number: Arc<AtomicUsize>,
     state: Mutex<State>,
     /// Signalled when a peer is added or lost, or the transport stops.
     changed: Condvar,
@@ -195,27 +229,32 @@ impl Shared {
     pub(super) fn new(
         id: u128,
         events: Arc<EventQueue>,
-        (wake, landed): (WakeHook, LandedHook),
-        lost: LostHook,
+        hooks: StreamHooks,
         stalled_max: Duration,
     ) -> Result<Self, StationError> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)
-            .map_err(SetupError::system("making an epoll descriptor"))?;
+        let set = || {
+            retry::repeat(|| epoll::create(CreateFlags::CLOEXEC))
+                .map_err(SetupError::system("making an epoll descriptor"))
+        };
+        let (epoll, streams) = (set()?, set()?);
         let kick = create_eventfd().map_err(SetupError::system("making an event descriptor"))?;
         epoll::add(&epoll, &kick, Source::Kick.token(), EventFlags::IN)
             .map_err(SetupError::system("watching an event descriptor"))?;
+        epoll::add(&epoll, &streams, Source::Streams.token(), EventFlags::IN)
+            .map_err(SetupError::system("watching the streams"))?;
         Ok(Self {
             id,
             epoll,
+            streams,
+            read: Mutex::new(vec![0; BUFFER_LEN]),
             kick,
-            wake,
-            landed,
-            lost,
+            hooks,
             events,
             sleep: SleepCounters::default(),
             stalled: StalledLinks::new(stalled_max),
             due: DueLinks::default(),
             calls: Arc::default(),
+            number: Arc::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
         })
@@ -232,7 +271,7 @@ impl Shared {
 
     /// Wakes the sleeper for an event of this station. Not counted as a wake-up by a peer.
     pub(super) fn wake(&self) {
-        (self.wake)(WakeReason::Data, &AtomicU64::new(0));
+        (self.hooks.wake)(WakeReason::Data, &AtomicU64::new(0));
     }
 
     /// A link that can be served, and is not yet: nothing but its ends is watched.
@@ -257,11 +296,18 @@ impl Shared {
         // Edge-triggered: reported once when the stream becomes writable again.
         let edges = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let (to, from) = (Source::To(number).token(), Source::From(number).token());
-        let watch = |stream: &TcpStream, token, flags| {
-            retry::repeat(|| epoll::add(&self.epoll, stream, token, flags))
+        let watch = |set, stream: &TcpStream, token, flags| {
+            retry::repeat(|| epoll::add(set, stream, token, flags))
         };
-        watch(&link.outgoing.stream, to, edges)
-            .and_then(|()| watch(&link.incoming.stream, from, EventFlags::empty()))
+        watch(&self.epoll, &link.outgoing.stream, to, edges)
+            .and_then(|()| {
+                watch(
+                    &self.streams,
+                    &link.incoming.stream,
+                    from,
+                    EventFlags::empty(),
+                )
+            })
             .map_err(SetupError::system("watching a stream"))?;
         Ok(Arc::new(link))
     }
@@ -270,6 +316,7 @@ impl Shared {
     pub(super) fn add(
         &self,
         link: Arc<StreamLink>,
+        pushes_by: PushPath,
         final_frame: &[u8],
     ) -> Result<(), StationError> {
         let mut state = self.state();
@@ -285,14 +332,22 @@ impl Shared {
             return refuse(format!("this station has {PEERS_MAX} peers already"));
         }
         let from = Source::From(number).token();
-        let listen = || epoll::modify(&self.epoll, &link.incoming.stream, from, EventFlags::IN);
+        let listen = || epoll::modify(&self.streams, &link.incoming.stream, from, EventFlags::IN);
         retry::repeat(listen).map_err(SetupError::system("watching a stream"))?;
         // Last, as the peer takes the two for connected then. No push comes before the state is
         // unlocked, so these few bytes always fit.
         retry::repeat(|| (&link.outgoing.stream).write_all(final_frame))
             .map_err(SetupError::system("ending a handshake"))?;
         state.links.insert(number, Arc::clone(&link));
-        state.peers.insert(peer, Peer { link, fate: None });
+        let added = Peer {
+            link,
+            fate: None,
+            pushes_by,
+        };
+        state.peers.insert(peer, added);
+        if pushes_by == PushPath::Stream {
+            (self.hooks.used)(true);
+        }
         self.events.push(StationEvent::Connected { id: peer });
         // Before the peer is visible: a thread that finds it and sleeps is not woken for it.
         self.wake();
@@ -304,7 +359,7 @@ impl Shared {
     /// Watches the incoming stream. Called with the state locked.
     fn listen(&self, link: &StreamLink) -> rustix::io::Result<()> {
         let from = Source::From(link.number).token();
-        let add = || epoll::add(&self.epoll, &link.incoming.stream, from, EventFlags::IN);
+        let add = || epoll::add(&self.streams, &link.incoming.stream, from, EventFlags::IN);
         match retry::repeat(add) {
             Err(Errno::EXIST) => Ok(()),
             added => added,
@@ -315,12 +370,15 @@ impl Shared {
     /// is read for a while after the final record: closed earlier, with bytes of the peer
     /// unread, it would be reset, and the peer might not get that record.
     pub(super) fn drop_peer(&self, id: u128) {
-        (self.lost)(id);
+        (self.hooks.lost)(id);
         let mut state = self.state();
         state.absent.remove(&id);
         let Some(Peer { link, .. }) = state.peers.remove(&id) else {
             return;
         };
+        if !state.has_pushes() {
+            (self.hooks.used)(false);
+        }
         self.events.forget(id);
         link.told.store(true, Ordering::Release);
         link.leaving.store(true, Ordering::Release);
@@ -343,7 +401,7 @@ impl Shared {
         state.links.remove(&link.number);
         state.leaving.retain(|&(_, number)| number != link.number);
         // They may be unwatched at the moment.
-        let _ = epoll::delete(&self.epoll, &link.incoming.stream);
+        let _ = epoll::delete(&self.streams, &link.incoming.stream);
         let _ = epoll::delete(&self.epoll, &link.outgoing.stream);
         drop(state);
         link.outgoing.close();
@@ -437,7 +495,7 @@ impl Shared {
         if told {
             return;
         }
-        (self.lost)(link.peer);
+        (self.hooks.lost)(link.peer);
         let cause = FailureCause::Unreachable(fault.to_string());
         let mut state = self.state();
         Control::tell_all(&mut state.controls, link.peer, &cause);
@@ -451,8 +509,36 @@ impl Shared {
         self.wake();
     }
 
+    fn buffer(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads what has arrived from all peers. Called by the I/O thread.
+    pub(super) fn receive_all(&self) {
+        self.read_all(&mut self.buffer(), &self.hooks.wake);
+    }
+
+    fn read_all(&self, buffer: &mut [u8], on_wake: OnWake<'_>) {
+        let mut events = [const {
+            Event {
+                flags: EventFlags::empty(),
+                data: EventData::new_u64(0),
+            }
+        }; EVENTS_MAX];
+        let at_once = Timespec::default();
+        // An error means that no more is found at this moment.
+        let found = epoll::wait(&self.streams, &mut events[..], Some(&at_once)).unwrap_or(0);
+        for event in &events[..found] {
+            if let Source::From(number) = Source::of(event.data)
+                && let Some(link) = self.link(number)
+            {
+                self.receive_from(&link, buffer, on_wake);
+            }
+        }
+    }
+
     /// Reads from a peer, unless its stream waits for a segment.
-    pub(super) fn receive(&self, link: &StreamLink, buffer: &mut [u8]) {
+    fn receive_from(&self, link: &StreamLink, buffer: &mut [u8], on_wake: OnWake<'_>) {
         if link.leaving.load(Ordering::Acquire) {
             if link.incoming.discard(buffer) {
                 self.remove(link);
@@ -460,7 +546,7 @@ impl Shared {
             return;
         }
         let target = |key| self.state().target(link.peer, key);
-        let handle = |received| self.handle(link, received);
+        let handle = |received| self.handle(link, received, on_wake);
         link.incoming.receive(buffer, target, handle);
         let stuck = link.incoming.is_stuck();
         if stuck && link.outgoing.is_closed() {
@@ -470,7 +556,7 @@ impl Shared {
             let _state = self.state();
             if !link.leaving.load(Ordering::Acquire) {
                 // It may be unwatched at the moment.
-                let _ = epoll::delete(&self.epoll, &link.incoming.stream);
+                let _ = epoll::delete(&self.streams, &link.incoming.stream);
             }
         }
     }
@@ -478,9 +564,10 @@ impl Shared {
     /// Applies what waits for segments that are open by now.
     pub(super) fn resume(&self) {
         let links: Vec<_> = self.state().links.values().cloned().collect();
+        let _buffer = self.buffer();
         for link in links.iter().filter(|link| link.incoming.is_waiting()) {
             let target = |key| self.state().target(link.peer, key);
-            let handle = |received| self.handle(link, received);
+            let handle = |received| self.handle(link, received, &self.hooks.wake);
             link.incoming.resume(target, handle);
             let state = self.state();
             let goes_on = !link.incoming.is_closed() && !link.incoming.is_stuck();
@@ -494,22 +581,22 @@ impl Shared {
         }
     }
 
-    fn handle(&self, link: &StreamLink, received: Received) {
+    fn handle(&self, link: &StreamLink, received: Received, on_wake: OnWake<'_>) {
         for message in received.messages {
-            self.deliver(link, message);
+            self.deliver(link, message, on_wake);
         }
         if !received.landed.is_empty() {
-            (self.landed)(&received.landed);
+            (self.hooks.landed)(&received.landed);
         }
         if let Some(reason) = received.wake {
-            (self.wake)(reason, &self.sleep.peer_wakes);
+            on_wake(reason, &self.sleep.peer_wakes);
         }
         if let Some(fault) = received.fault {
             self.fail(link, &fault);
         }
     }
 
-    fn deliver(&self, link: &StreamLink, message: Vec<u8>) {
+    fn deliver(&self, link: &StreamLink, message: Vec<u8>, on_wake: OnWake<'_>) {
         let state = self.state();
         let delivered = match link.leaving.load(Ordering::Acquire) {
             true => return,
@@ -517,7 +604,8 @@ impl Shared {
         };
         drop(state);
         match delivered {
-            Ok(()) => self.wake(),
+            // Not counted as a wake-up by a peer.
+            Ok(()) => on_wake(WakeReason::Data, &AtomicU64::new(0)),
             Err(reason) => self.fail(link, &Fault::UnreadMessages(reason)),
         }
     }
@@ -532,8 +620,8 @@ impl Shared {
     }
 
     /// Ends a batch of pushes to a peer.
-    pub(super) fn end_batch(&self, link: &StreamLink) {
-        match link.outgoing.end_batch() {
+    pub(super) fn end_batch(&self, link: &StreamLink, urgency: Urgency) {
+        match link.outgoing.end_batch(urgency) {
             BatchEnd::Over => {}
             BatchEnd::Send => self.sent(link, link.outgoing.send()),
             BatchEnd::HandOver => {
@@ -572,6 +660,34 @@ impl Shared {
                 }
             }
         }
+    }
+}
+
+impl ArrivingStreams for Shared {
+    fn set(&self) -> BorrowedFd<'_> {
+        self.streams.as_fd()
+    }
+
+    fn receive(&self, on_wake: OnWake<'_>) {
+        self.read_all(&mut self.buffer(), on_wake);
+    }
+
+    fn receive_and_wake(&self) {
+        let mut buffer = match self.read.try_lock() {
+            Ok(buffer) => buffer,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        self.read_all(&mut buffer, &self.hooks.wake);
+    }
+
+    fn set_read_by_own_thread(&self, is_own: bool) {
+        let flags = match is_own {
+            true => EventFlags::IN,
+            false => EventFlags::empty(),
+        };
+        let watched = epoll::modify(&self.epoll, &self.streams, Source::Streams.token(), flags);
+        debug_assert!(watched.is_ok(), "{watched:?}");
     }
 }
 

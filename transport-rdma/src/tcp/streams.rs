@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::outgoing::Urgency;
 use super::shared::{IncomingSegment, Shared, StreamLink};
 use crate::fabric::counters::PushCounters;
 use crate::fabric::failures::{Control, Failures};
@@ -145,6 +146,22 @@ impl Streams {
         self.pushes.word_pushed(peers);
     }
 
+    /// Pushes a word that vouches for nothing to a member, unless that is not reached by streams:
+    /// false then. The caller, any thread, has stored it.
+    pub(crate) fn acknowledge(&self, at: usize, to: Rank) -> bool {
+        let Some(link) = self.links.get(to.index()).and_then(Option::as_deref) else {
+            return false;
+        };
+        // A range, as the engine pushes it: of two, the one that is sent later has the later value.
+        let put = link.outgoing.put_in(&self.own, self.own.range(at, 8));
+        self.shared.put(link, put);
+        let put = link.outgoing.put_wake(WakeReason::Room);
+        self.shared.put(link, put.map(|()| false));
+        self.shared.end_batch(link, Urgency::Low);
+        self.pushes.pushed(1, 8);
+        true
+    }
+
     /// Sends wake-ups behind the data, and all that was held back for members of this
     /// segment.
     pub(crate) fn wake(&self, peers: &PeerSet, reason: WakeReason) {
@@ -152,12 +169,18 @@ impl Streams {
             let put = link.outgoing.put_wake(reason);
             self.shared.put(link, put.map(|()| false));
         }
-        self.end_batch();
+        // Of two members, each delivers without the other's acknowledgement.
+        let is_awaited = reason == WakeReason::Data || self.links.len() > 2;
+        self.end_batch(if is_awaited {
+            Urgency::High
+        } else {
+            Urgency::Low
+        });
     }
 
-    fn end_batch(&self) {
+    fn end_batch(&self, urgency: Urgency) {
         for link in self.links.iter().flatten() {
-            self.shared.end_batch(link);
+            self.shared.end_batch(link, urgency);
         }
     }
 
@@ -190,7 +213,7 @@ impl Drop for Streams {
             self.shared.put(link, shut.map(|()| false));
             link.incoming.close_segment(self.own.key);
         }
-        self.end_batch();
+        self.end_batch(Urgency::High);
         self.shared.state().return_slot(self.own.slot);
         // A peer's stream may wait for this segment to be opened.
         self.shared.kick();

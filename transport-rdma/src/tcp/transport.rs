@@ -11,7 +11,7 @@ use super::fault::Fault;
 use super::incoming::Incoming;
 use super::io_thread::IoThread;
 use super::outgoing::Outgoing;
-use super::shared::{LandedHook, LostHook, Shared, StreamLink, WakeHook};
+use super::shared::{PushPath, Shared, StreamHooks, StreamLink};
 use super::streams::{StreamReach, Streams};
 use rustix::net::sockopt;
 
@@ -22,6 +22,7 @@ use crate::retry;
 use crate::shm::error::SetupError;
 use crate::station::error::StationError;
 use crate::station::event::{EventQueue, MESSAGE_LEN_MAX};
+use crate::station::event_slots::ArrivingStreams;
 use crate::station::segment::{SegmentKey, SegmentRequest};
 use crate::thread_settings::ThreadSettings;
 
@@ -86,18 +87,16 @@ pub(crate) struct StreamTransport {
 }
 
 impl StreamTransport {
-    /// Events go to `events`. The I/O thread has these settings and calls `landed` and `wake`.
-    /// `lost` is called when a peer is lost or dropped, before any event says so.
+    /// Events go to `events`. The I/O thread has these settings.
     pub(crate) fn open(
         id: u128,
         options: &StreamOptions,
         events: Arc<EventQueue>,
-        hooks: (WakeHook, LandedHook),
-        lost: LostHook,
+        hooks: StreamHooks,
         thread: &ThreadSettings,
     ) -> Result<Self, StationError> {
         let stalled_max = options.user_timeout;
-        let shared = Arc::new(Shared::new(id, events, hooks, lost, stalled_max)?);
+        let shared = Arc::new(Shared::new(id, events, hooks, stalled_max)?);
         let io = IoThread::start(&shared, thread)?;
         Ok(Self {
             options: *options,
@@ -120,8 +119,9 @@ impl StreamTransport {
         };
         let set_up = SetupError::system::<io::Error>("setting up a stream");
         let (outgoing, incoming) = both().map_err(set_up)?;
-        let outgoing = Outgoing::new(outgoing, self.options.waiting_max, &self.shared.calls);
-        let incoming = Incoming::new(incoming, &self.shared.calls);
+        let (calls, number) = (&self.shared.calls, &self.shared.number);
+        let outgoing = Outgoing::new(outgoing, self.options.waiting_max, calls, number);
+        let incoming = Incoming::new(incoming, calls);
         self.shared.ready(peer, outgoing, incoming).map(ReadyStream)
     }
 
@@ -130,9 +130,15 @@ impl StreamTransport {
     pub(crate) fn connect(
         &self,
         ready: ReadyStream,
+        pushes_by: PushPath,
         final_frame: &[u8],
     ) -> Result<(), StationError> {
-        self.shared.add(ready.0, final_frame)
+        self.shared.add(ready.0, pushes_by, final_frame)
+    }
+
+    /// Its streams, which threads that step may read.
+    pub(crate) fn arriving(&self) -> Arc<dyn ArrivingStreams> {
+        self.shared.clone()
     }
 
     /// Queues a message for a connected peer. Does not wait until it is sent.

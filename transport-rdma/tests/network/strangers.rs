@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use spindle_dds_transport::hybrid::Station;
 use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, StationEvent, WakeReason};
 
-use super::group::{DOMAIN, alone, apart, network, segment, soon, until};
+use super::group::{DOMAIN, alone, connect, host, network, options, segment, soon, until};
 use super::processes::{part, start};
 use super::raw::{
     HELLO, OFFER, PROOF, VERDICT, VERSION, authenticated, connect_raw, frame, hello, is_closed,
@@ -85,6 +85,15 @@ fn unauthenticated_connections_do_not_disturb_members() {
     assert!(ended.expect("it has ended").success());
 }
 
+/// Sets this when it is dropped.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn among_unauthenticated_connections() {
     if part().is_none() {
@@ -92,7 +101,14 @@ fn among_unauthenticated_connections() {
     }
     let count = std::env::var(STRANGERS_VARIABLE).ok();
     let count = count.map_or(STRANGERS, |count| count.parse().expect("a number"));
-    let stations = apart(2, &network());
+    // The directories stay: a station looks for its own every few seconds.
+    let hosts = [(); 3].map(|()| host());
+    let open = |at: usize| {
+        let options = options(&hosts[at], at as u128 + 1, network());
+        Station::open(&options).expect("a station")
+    };
+    let stations = [open(0), open(1)];
+    connect(&stations);
     let fabrics = segment(&stations, 4096);
     let (over, rounds) = (AtomicBool::new(false), &mut 0_u64);
     let only = |rank| -> PeerSet { [Rank(rank)].into_iter().collect() };
@@ -128,13 +144,15 @@ fn among_unauthenticated_connections() {
                     memory.store(memory_kib(), Ordering::Relaxed);
                 }
                 if at == count / 2 {
-                    let third = alone(3, network());
+                    let third = open(2);
                     let contact = stations[0].listening().expect("it listens");
                     assert_eq!(third.call(contact, soon()).expect("called"), 1);
                 }
             }
             stay
         });
+        // Also if this thread panics: the other ends.
+        let _ends = Ends(&over);
         while !strangers.is_finished() {
             *rounds += 1;
             fabrics[0].push_word(A, *rounds, &only(1));
@@ -144,7 +162,6 @@ fn among_unauthenticated_connections() {
         let stay = strangers.join().expect("no panic");
         // All that stay are closed by the station.
         until(|| stay.iter().all(is_closed));
-        over.store(true, Ordering::Relaxed);
     });
     until(|| connections(&stations[0]) <= 1);
     let grown = memory_kib().saturating_sub(memory.into_inner());

@@ -20,6 +20,12 @@ const FOLLOWERS_EXPECTED: Duration = Duration::from_secs(1);
 
 /// Steps until the participant leaves or the group stops.
 pub(crate) fn run(session: &Session) {
+    session.handle().fabric().set_polled(true);
+    poll(session);
+    session.handle().fabric().set_polled(false);
+}
+
+fn poll(session: &Session) {
     // It has just slept; a doorbell has woken it.
     let (mut slept, mut woken) = (false, false);
     // Its last sleep has ended because something was due, and nothing has come since.

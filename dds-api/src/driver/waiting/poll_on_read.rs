@@ -33,7 +33,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use spindle_dds_transport::Fabric;
+use spindle_dds_transport::ParkSlots;
 
 use crate::driver::session::Session;
 
@@ -63,6 +63,7 @@ impl Session {
         if wakes_a_thread && followers.empty_reads.follows_wait() {
             return false;
         }
+        self.handle().fabric().receive();
         let close = self.polls_within() / CLOSE_PART;
         let polls = followers.empty_reads.count(now, close);
         // A full step: a thread that does not read again receives all that has arrived.
@@ -109,7 +110,7 @@ impl Session {
 
     /// Steps with the poller role, which the sleeping polling thread had, and leases it.
     fn step_in_role(&self, now: u64) -> bool {
-        self.handle().fabric().announce_awake();
+        self.handle().fabric().announce_follower_awake();
         let outcome = self.step_briefly_at(now);
         self.leave_on_lease(self.polls_within());
         outcome.is_some_and(|outcome| outcome.progress)

@@ -95,9 +95,6 @@ impl Session {
     /// Waits for the poller role, and steps meanwhile: the polling thread may be about to sleep. If
     /// there is much to do it does not sleep, and both threads step.
     fn follow(&self, signal: &Signal, deadline: Option<Instant>) -> Followed {
-        if !self.handle().fabric().has_follower_slot() {
-            return Followed::Refused;
-        }
         self.followers().empty_reads.note_waiting_thread();
         let mut backoff = Backoff::default();
         let begun = loop {
@@ -141,7 +138,7 @@ impl Session {
     /// Polls with the poller role until the signal is raised.
     fn poll_as_follower(&self, signal: &Signal, deadline: Option<Instant>) -> Followed {
         let fabric = self.handle().fabric();
-        fabric.announce_awake();
+        fabric.announce_follower_awake();
         let (mut backoff, mut slept) = (Backoff::default(), false);
         // It has just slept; a doorbell has woken it.
         let (mut woke, mut woken) = (false, false);
@@ -172,10 +169,7 @@ impl Session {
                     }
                     backoff = Backoff::default();
                     (slept, woke) = (true, true);
-                    match self.sleep_as_follower(signal, outcome, deadline) {
-                        None => break Followed::Refused,
-                        Some(by_doorbell) => woken = by_doorbell,
-                    }
+                    woken = self.sleep_as_follower(signal, outcome, deadline);
                     let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
                     if over && !signal.is_raised() {
                         break Followed::TimedOut;
@@ -195,21 +189,19 @@ impl Session {
         followed
     }
 
-    /// Returns whether a doorbell has woken it; `None` if the fabric cannot wake a follower.
+    /// Returns whether a doorbell has woken it.
     fn sleep_as_follower(
         &self,
         signal: &Signal,
         outcome: StepOutcome,
         deadline: Option<Instant>,
-    ) -> Option<bool> {
+    ) -> bool {
         let fabric = self.handle().fabric();
         let mut woken = false;
         if self.upkeep() != Some(false) {
-            return Some(woken);
+            return woken;
         }
-        if !fabric.announce_follower(outcome.want) {
-            return None;
-        }
+        fabric.announce_follower(outcome.want);
         // The second step: for what was pushed or raised before peers saw the announcement.
         let asleep = self.step().is_some_and(|again| {
             self.note_due(again.due);
@@ -227,7 +219,7 @@ impl Session {
             self.copy_out_neglected(woken, selects);
         }
         fabric.announce_awake();
-        Some(woken)
+        woken
     }
 
     /// How soon a thread that polls with `take` or `read` is expected back.

@@ -23,6 +23,14 @@ pub(crate) struct LinkShape {
 }
 
 impl LinkShape {
+    /// A link that only delays.
+    pub(super) fn delaying(delay: Duration) -> Self {
+        Self {
+            delay_ns: Some(delay.as_nanos() as u64).filter(|ns| *ns > 0),
+            ..Self::default()
+        }
+    }
+
     /// Whether netem is needed.
     pub(super) fn needs_netem(&self) -> bool {
         self.delay_ns.is_some() || self.loss_percent.is_some()

@@ -18,10 +18,12 @@ pub(super) use self::namespace::enter_by_path;
 use self::network::Network;
 pub(super) use self::network::{LINK, NetworkError};
 use super::options::{Fabric, Hosts, LatencyOptions, Namespaces, ThroughputOptions};
+use super::scenario::duration;
 use super::{Failure, latency, throughput};
 use crate::harness::progress;
 
-/// `spindle perf netns`.
+/// `spindle perf netns`. Without `--limit-ms` the heartbeat timeout is 20 seconds, as all hosts
+/// share the processors of this machine.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct NetnsOptions {
     /// Number of hosts.
@@ -33,6 +35,10 @@ pub(crate) struct NetnsOptions {
     members: Option<u32>,
     #[command(flatten)]
     shape: LinkShape,
+    /// One more host, whose link delays by this time (for example 50ms) and does nothing else. Its
+    /// participant has a topic of its own, and nothing to do with what is measured.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    outsider: Option<Duration>,
     /// Print a JSON object instead of tables.
     #[arg(long)]
     json: bool,
@@ -52,17 +58,21 @@ enum Measurement {
 
 pub(super) fn run(options: &NetnsOptions) -> Result<(), Failure> {
     let mut measurement = options.measurement()?;
-    let steps = u64::from(options.hosts) + 1;
+    let steps = u64::from(options.hosts) + u64::from(options.outsider.is_some()) + 1;
     let progress = progress::bar(steps, MESSAGE_COLUMNS);
     let network = network(options, &progress)?;
+    let mut hosts = network.hosts();
+    let outsider = options.outsider.and_then(|_| hosts.pop());
+    let (hosts, paths) = hosts.into_iter().unzip();
     *measurement.hosts() = Hosts {
         fabric: Some(Fabric::Tcp),
-        hosts: network.addresses(),
+        hosts,
         devices: Vec::new(),
-        namespaces: Some(Namespaces {
-            paths: network.paths(),
+        namespaces: Some(Box::new(Namespaces {
+            paths,
             shape: options.shape,
-        }),
+            outsider,
+        })),
     };
     progress.set_message("measuring");
     progress.enable_steady_tick(TICK);
@@ -83,9 +93,12 @@ pub(super) fn run(options: &NetnsOptions) -> Result<(), Failure> {
 
 fn network(options: &NetnsOptions, progress: &ProgressBar) -> Result<Network, NetworkError> {
     progress.set_message("namespaces");
-    let mut network = Network::new(&options.shape)?;
-    for _ in 0..options.hosts {
-        network.add_host(&options.shape)?;
+    let outsider = options.outsider.map(LinkShape::delaying);
+    let shapes = std::iter::repeat_n(options.shape, options.hosts as usize);
+    let shapes: Vec<LinkShape> = shapes.chain(outsider).collect();
+    let mut network = Network::new(&shapes)?;
+    for shape in &shapes {
+        network.add_host(shape)?;
         progress.inc(1);
     }
     Ok(network)
@@ -118,6 +131,7 @@ impl NetnsOptions {
             }
             measurement.set_participants(all)?;
         }
+        measurement.be_patient();
         let participants = measurement.participants();
         if participants < self.hosts {
             return refused(format!(
@@ -144,6 +158,16 @@ impl Measurement {
             Self::Throughput(it) => &mut it.common.on,
             Self::Latency(it) => &mut it.common.on,
         }
+    }
+
+    /// All hosts share the processors of this machine: no participant is to be suspected because
+    /// there are too few.
+    fn be_patient(&mut self) {
+        let common = match self {
+            Self::Throughput(it) => &mut it.common,
+            Self::Latency(it) => &mut it.common,
+        };
+        common.tuning.limit_ms.get_or_insert(LIMIT_MS);
     }
 
     fn participants(&self) -> u32 {
@@ -186,6 +210,8 @@ impl Measurement {
     }
 }
 
+/// Heartbeat timeout, unless one is given.
+const LIMIT_MS: u64 = 20_000;
 /// The limit of the measurements.
 const PARTICIPANTS_MAX: u32 = 32;
 const MESSAGE_COLUMNS: usize = 10;

@@ -47,8 +47,8 @@ pub(in crate::perf) enum NetworkError {
 }
 
 impl Network {
-    /// A network without hosts, whose links can be shaped like this.
-    pub(super) fn new(shape: &LinkShape) -> Result<Self, NetworkError> {
+    /// A network without hosts, whose links can be shaped like these.
+    pub(super) fn new(shapes: &[LinkShape]) -> Result<Self, NetworkError> {
         let hub = namespace()?;
         run(
             &hub,
@@ -59,7 +59,7 @@ impl Network {
                 "link set bridge up",
             ],
         )?;
-        if shape.needs_netem() {
+        if shapes.iter().any(LinkShape::needs_netem) {
             run(&hub, "tc", &["qdisc add dev lo root netem limit 1"])?;
         }
         Ok(Self {
@@ -98,13 +98,13 @@ impl Network {
         Ok(())
     }
 
-    pub(super) fn addresses(&self) -> Vec<IpAddr> {
-        (0..self.hosts.len()).map(address).collect()
-    }
-
-    /// By these paths other processes enter the hosts, as long as this process lives.
-    pub(super) fn paths(&self) -> Vec<PathBuf> {
-        self.hosts.iter().map(Namespace::path).collect()
+    /// The address of each host, and the path by which other processes enter it as long as this
+    /// process lives.
+    pub(super) fn hosts(&self) -> Vec<(IpAddr, PathBuf)> {
+        let hosts = self.hosts.iter().enumerate();
+        hosts
+            .map(|(number, host)| (address(number), host.path()))
+            .collect()
     }
 }
 

@@ -58,6 +58,7 @@ use crate::shm::error::SetupError;
 use crate::sleep::eventfd::signal_eventfd;
 use crate::station::error::StationError;
 use crate::station::event::{EventQueue, MESSAGE_LEN_MAX, QUEUE_LEN_MAX, StationEvent};
+use crate::station::event_slots::ArrivingStreams;
 pub use crate::station::segment::{SegmentKey, SegmentRequest};
 use crate::station::traffic::StationTraffic;
 
@@ -311,6 +312,18 @@ impl Station {
     pub(crate) fn landing(&self) -> impl Fn(&NewsBuckets) + Send + Sync + use<> {
         let shared = Arc::clone(&self.shared);
         move |buckets| shared.sleep.news.note_landed(buckets)
+    }
+
+    /// For backends that receive on behalf of this participant: threads that step read these streams,
+    /// and sleep on them. Called once.
+    pub(crate) fn add_streams(&self, streams: &Arc<dyn ArrivingStreams>) -> Result<(), SetupError> {
+        self.shared.sleep.slots().add_streams(streams)
+    }
+
+    /// Told whether there are peers whose pushes arrive on these streams.
+    pub(crate) fn stream_user(&self) -> impl Fn(bool) + Send + Sync + use<> {
+        let shared = Arc::clone(&self.shared);
+        move |is_used| shared.sleep.set_streams(is_used)
     }
 
     /// For tests: makes other stations of this process believe that the process of this one

@@ -336,16 +336,25 @@ impl Park for ShmSegment {
 }
 
 impl ParkSlots for ShmSegment {
-    fn has_follower_slot(&self) -> bool {
-        self.shared.sleep.has_follower_slot()
+    fn set_polled(&self, is_polled: bool) {
+        self.shared.sleep.set_polled(is_polled);
+    }
+
+    #[inline]
+    fn receive(&self) {
+        self.shared.sleep.slots().receive();
     }
 
     fn note_doorbells(&self) {
         self.shared.sleep.note_doorbells();
     }
 
-    fn announce_follower(&self, interest: WakeInterest) -> bool {
-        self.shared.sleep.announce_follower(interest)
+    fn announce_follower_awake(&self) {
+        self.shared.sleep.announce_follower_awake();
+    }
+
+    fn announce_follower(&self, interest: WakeInterest) {
+        self.shared.sleep.announce_follower(interest);
     }
 
     fn announce_poller(&self, interest: WakeInterest) -> bool {

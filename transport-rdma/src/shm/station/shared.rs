@@ -21,6 +21,7 @@ use crate::shm::memory;
 use crate::shm::socket::{self, Deadline};
 use crate::sleep::eventfd::signal_eventfd;
 use crate::station::event::EventQueue;
+use crate::station::event_slots::EventSlots;
 use crate::station::segment::SegmentKey;
 
 /// Most connections that wait to be accepted.
@@ -86,6 +87,7 @@ impl Shared {
                 .map_err(refused)?;
         }
         let event = Arc::new(descriptor::event()?);
+        let slots = EventSlots::open(Arc::clone(&event))?;
         let (kick, local_lifeline) = (descriptor::event()?, Arc::new(descriptor::event()?));
         let pidfd = Arc::new(descriptor::own_pidfd()?);
         let address = Address::here(options.id)?;
@@ -100,7 +102,7 @@ impl Shared {
         let shared = Self {
             address,
             domain,
-            sleep: SleepState::new(own.region(), Arc::clone(&event), futexes),
+            sleep: SleepState::new(own.region(), slots, futexes),
             socket,
             prefault: options.prefault,
             row: Arc::new(row),

@@ -7,22 +7,22 @@
 //!   that often wake it together with others (see [`heard_peers`](super::heard_peers)) it
 //!   waits for the broadcast doorbell, too: such a peer wakes all of them in one system call
 //!   (see [`broadcast`]).
-//! - By **event**: the sleeper polls its own event descriptor, which all peers hold; a peer
-//!   that wakes it writes to that.
+//! - By **event**: the sleeper waits for its own event descriptor, which all peers hold, and for what
+//!   arrives on streams (see [`event_slots`](crate::station::event_slots)); a peer that wakes it
+//!   writes to that descriptor.
 //!
 //! The sleep word says how its owner sleeps, so a participant changes from one to the other
 //! as peers come and go. A peer that connects while a thread is about to sleep cuts that
 //! sleep short, because the sleeper does not wait for the new doorbell yet.
 //!
 //! The *poller* and one *follower* (see [`poller_role`](crate::sleep::poller_role)) may both be
-//! parked; the sleep word says which of them is woken. A follower sleeps by futex only.
+//! parked; the sleep word, or the sets of descriptors, say which of them is woken.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
-use rustix::event::{PollFd, PollFlags};
 use rustix::thread::futex::{self, Wait, WaitvFlags};
 
 use super::doorbell_row::{
@@ -35,9 +35,10 @@ use crate::fabric::counters::SleepCounters;
 use crate::fabric::peers::{PeerSet, Rank};
 use crate::fabric::{Sleeper, WakeInterest, WakeReason};
 use crate::memory::Region;
-use crate::shm::doorbell::{FUTEXES_MAX, end_of, timespec};
+use crate::shm::doorbell::{FUTEXES_MAX, end_of};
 use crate::sleep::eventfd::signal_eventfd;
 use crate::sleep::{self, Fenced, broadcast};
+use crate::station::event_slots::EventSlots;
 
 /// A doorbell that a sleeper of this process waits for.
 #[derive(Debug, Clone)]
@@ -165,8 +166,9 @@ struct Doorbells {
     all: Arc<[WatchedDoorbell]>,
     poller: DoorbellSnapshot,
     follower: DoorbellSnapshot,
-    /// The poller sleeps on its event descriptor.
-    by_event: bool,
+    /// How the two sleep, as they noted last: by event?
+    poller_by_event: bool,
+    follower_by_event: bool,
 }
 
 impl Doorbells {
@@ -206,14 +208,12 @@ impl PromisedWakes {
 pub(super) struct SleepState {
     /// My doorbell row.
     row: Region,
-    event: Arc<OwnedFd>,
+    slots: EventSlots,
     /// Futexes are used: the kernel can wait for many, and the options allow it.
     futexes: bool,
     doorbells: Mutex<Doorbells>,
     /// The connected peers: those that may sleep on my broadcast doorbell.
     listeners: RwLock<Vec<Arc<WakeTarget>>>,
-    /// My event descriptor has been read since I announced.
-    event_read: AtomicBool,
     /// My sleep word at which I was last woken on behalf of a peer on another host.
     woken_for_remote_at: AtomicU64,
     pub(super) counters: SleepCounters,
@@ -222,7 +222,7 @@ pub(super) struct SleepState {
 }
 
 impl SleepState {
-    pub(super) fn new(row: Region, event: Arc<OwnedFd>, futexes: bool) -> Self {
+    pub(super) fn new(row: Region, slots: EventSlots, futexes: bool) -> Self {
         let own = WatchedDoorbell {
             row: row.clone(),
             at: doorbell_at(0),
@@ -232,16 +232,16 @@ impl SleepState {
         Self {
             news: StationNews::new(&row),
             row,
-            event,
+            slots,
             futexes,
             doorbells: Mutex::new(Doorbells {
                 poller: DoorbellSnapshot::new(&all),
                 follower: DoorbellSnapshot::new(&all),
                 all,
-                by_event: false,
+                poller_by_event: false,
+                follower_by_event: false,
             }),
             listeners: RwLock::default(),
-            event_read: AtomicBool::new(false),
             woken_for_remote_at: AtomicU64::new(0),
             counters: SleepCounters::default(),
         }
@@ -294,12 +294,41 @@ impl SleepState {
         self.row.word(SLEEP_WORD)
     }
 
+    pub(super) fn slots(&self) -> &EventSlots {
+        &self.slots
+    }
+
+    /// Peers are reached by streams, or none is.
+    pub(super) fn set_streams(&self, has_streams: bool) {
+        self.sleep_as_said(self.slots.set_streams(has_streams));
+    }
+
+    /// One more thread of this process polls, or one less.
+    pub(super) fn set_polled(&self, is_polled: bool) {
+        self.sleep_as_said(self.slots.set_polled(is_polled));
+    }
+
+    fn sleep_as_said(&self, is_changed: bool) {
+        if is_changed {
+            self.wake(Sleeper::Follower);
+            self.wake(Sleeper::Poller);
+        }
+    }
+
+    /// Whether threads sleep by event.
+    fn is_by_event(&self, doorbells: &Doorbells) -> bool {
+        !self.futexes || doorbells.exceed_waitv() || self.slots.reads()
+    }
+
     /// One thread at a time, like all calls of the sleeper.
     pub(super) fn announce_sleep(&self, interest: WakeInterest) {
-        self.event_read.store(false, Ordering::Relaxed);
+        self.slots.begin_epoch();
         // Noted before the epoch is announced, so that no wake-up falls between.
         let (by_event, heard) = self.note_poller_doorbells();
-        self.announce(interest, if by_event { BY_EVENT } else { 0 }, heard);
+        if by_event {
+            self.slots.arm_poller(true);
+        }
+        self.announce(interest, how(Sleeper::Poller, by_event), heard);
     }
 
     fn announce(&self, interest: WakeInterest, how: u64, heard: u64) {
@@ -315,42 +344,46 @@ impl SleepState {
     fn note_poller_doorbells(&self) -> (bool, u64) {
         let mut doorbells = self.doorbells();
         let doorbells = &mut *doorbells;
-        doorbells.by_event = !self.futexes || doorbells.exceed_waitv();
+        doorbells.poller_by_event = self.is_by_event(doorbells);
         doorbells.poller.note(&doorbells.all);
-        (doorbells.by_event, doorbells.poller.heard_word())
+        (doorbells.poller_by_event, doorbells.poller.heard_word())
     }
 
     /// Notes the poller's doorbells without an announcement: a follower has the role.
     pub(super) fn note_doorbells(&self) {
-        self.event_read.store(false, Ordering::Relaxed);
         self.note_poller_doorbells();
     }
 
-    pub(super) fn has_follower_slot(&self) -> bool {
-        let doorbells = self.doorbells();
-        self.futexes && !doorbells.exceed_waitv() && !doorbells.by_event
-    }
-
-    pub(super) fn announce_follower(&self, interest: WakeInterest) -> bool {
+    pub(super) fn announce_follower(&self, interest: WakeInterest) {
+        self.slots.begin_epoch();
         let mut doorbells = self.doorbells();
         let doorbells = &mut *doorbells;
-        if !self.futexes || doorbells.exceed_waitv() {
-            return false;
-        }
+        let by_event = self.is_by_event(doorbells);
+        doorbells.follower_by_event = by_event;
         doorbells.follower.note(&doorbells.all);
         let heard = doorbells.follower.heard_word();
-        self.announce(interest, Sleeper::Follower.how(), heard);
-        true
+        self.announce(interest, how(Sleeper::Follower, by_event), heard);
     }
 
     pub(super) fn announce_poller(&self, interest: WakeInterest) -> bool {
+        self.slots.begin_epoch();
         let doorbells = self.doorbells();
-        let waits_for_all =
-            Arc::ptr_eq(&doorbells.poller.doorbells, &doorbells.all) && !doorbells.by_event;
+        let by_event = self.is_by_event(&doorbells);
+        let waits_for_all = doorbells.poller_by_event == by_event
+            && (by_event || Arc::ptr_eq(&doorbells.poller.doorbells, &doorbells.all));
         if waits_for_all {
-            self.announce(interest, 0, doorbells.poller.heard_word());
+            if by_event {
+                self.slots.arm_poller(true);
+            }
+            let heard = doorbells.poller.heard_word();
+            self.announce(interest, how(Sleeper::Poller, by_event), heard);
         }
         waits_for_all
+    }
+
+    pub(super) fn announce_follower_awake(&self) {
+        self.slots.arm_poller(false);
+        self.announce_awake();
     }
 
     pub(super) fn announce_awake(&self) {
@@ -436,8 +469,10 @@ impl SleepState {
     pub(super) fn wake_myself(&self) -> bool {
         let word = sleep::fence_before_wake().epoch(self.word());
         let wakes = is_announced(word);
-        if wakes {
-            self.signal_doorbell(word, 0, &self.event, false);
+        if word & LEASED != 0 {
+            self.wake(Sleeper::Poller);
+        } else if wakes {
+            self.signal_own_doorbell(word);
         }
         wakes
     }
@@ -445,11 +480,16 @@ impl SleepState {
     /// Wakes this thread of the process, or keeps it from going to sleep, whatever was
     /// announced.
     pub(super) fn wake(&self, sleeper: Sleeper) {
-        let how = match sleeper {
-            Sleeper::Poller if self.doorbells().by_event => BY_EVENT,
-            sleeper => sleeper.how(),
+        let doorbells = self.doorbells();
+        let by_event = match sleeper {
+            Sleeper::Poller => doorbells.poller_by_event,
+            Sleeper::Follower => doorbells.follower_by_event,
         };
-        self.signal_doorbell(how, 0, &self.event, false);
+        drop(doorbells);
+        match by_event {
+            true => self.slots.wake(sleeper),
+            false => self.signal_own_doorbell(sleeper.how()),
+        }
     }
 
     /// Wakes the sleeper of this process if it has announced an interest that `includes`
@@ -458,7 +498,7 @@ impl SleepState {
         let word = sleep::fence_before_wake().epoch(self.word());
         let asleep = WakeInterest::of_sleep_word(word).is_some_and(includes);
         if asleep {
-            self.signal_doorbell(word, 0, &self.event, false);
+            self.signal_own_doorbell(word);
         }
         asleep
     }
@@ -471,8 +511,13 @@ impl SleepState {
         if wanted && self.woken_for_remote_at.swap(word, Ordering::Relaxed) != word {
             // Counted first: the woken thread may read the counter.
             wakes.fetch_add(1, Ordering::Relaxed);
-            self.signal_doorbell(word, 0, &self.event, false);
+            self.signal_own_doorbell(word);
         }
+    }
+
+    /// Wakes the thread of this process that announced `word`.
+    fn signal_own_doorbell(&self, word: u64) {
+        self.signal_doorbell(word, 0, self.slots.event(), false);
     }
 
     /// Wakes the thread that announced `word`. One system call.
@@ -493,14 +538,19 @@ impl SleepState {
     /// Blocks until a noted doorbell has changed, a signal comes, or `timeout` is over.
     pub(super) fn park(&self, sleeper: Sleeper, timeout: Option<Duration>) -> bool {
         let doorbells = self.doorbells();
-        let noted = match sleeper {
-            Sleeper::Poller if doorbells.by_event => {
-                drop(doorbells);
-                return self.park_on_event(timeout);
-            }
-            Sleeper::Poller => &doorbells.poller,
-            Sleeper::Follower => &doorbells.follower,
+        let (noted, by_event) = match sleeper {
+            Sleeper::Poller => (&doorbells.poller, doorbells.poller_by_event),
+            Sleeper::Follower => (&doorbells.follower, doorbells.follower_by_event),
         };
+        if by_event != self.is_by_event(&doorbells) {
+            return true;
+        }
+        if by_event {
+            drop(doorbells);
+            return self
+                .slots
+                .park(sleeper, timeout, |reason| self.wants(reason));
+        }
         if !Arc::ptr_eq(&doorbells.all, &noted.doorbells) {
             return true;
         }
@@ -527,16 +577,19 @@ impl SleepState {
         woken_by != WokenBy::Nothing
     }
 
-    fn park_on_event(&self, timeout: Option<Duration>) -> bool {
-        if !self.event_read.load(Ordering::Relaxed) {
-            let mut fds = [PollFd::new(&self.event, PollFlags::IN)];
-            let _ = rustix::event::poll(&mut fds, timeout.map(timespec).as_ref());
-            let mut count = [0; 8];
-            if rustix::io::read(&self.event, &mut count).is_ok() {
-                self.event_read.store(true, Ordering::Relaxed);
-            }
-        }
-        self.event_read.load(Ordering::Relaxed)
+    /// Whether the thread that has announced its sleep wants to be woken for this reason. A thread
+    /// that sleeps while another one is awake with the role looks for itself.
+    fn wants(&self, reason: WakeReason) -> bool {
+        let word = sleep::fence_before_wake().epoch(self.word());
+        WakeInterest::of_sleep_word(word).is_none_or(|it| it.includes(reason))
+    }
+}
+
+/// How a thread sleeps, in a sleep word. By event, the sets of descriptors say which thread it is.
+fn how(sleeper: Sleeper, by_event: bool) -> u64 {
+    match by_event {
+        true => BY_EVENT,
+        false => sleeper.how(),
     }
 }
 
