@@ -162,7 +162,7 @@ impl Session {
         &self.engine
     }
 
-    pub(crate) fn send_waiters(&self) -> &SendWaiters {
+    pub(crate) fn send_waiters(&self) -> &Arc<SendWaiters> {
         &self.send_waiters
     }
 

@@ -105,6 +105,16 @@ pub(crate) const PROPERTIES: &[PropertyRow] = &[
                   of its readers still hold.",
     },
     PropertyRow {
+        name: "spindle.writer.history_bytes",
+        on: Writer,
+        values: "0 to 2^34",
+        default: "4 MiB",
+        meaning: "Most bytes of samples that wait in a RELIABLE writer to be sent, as the group is \
+                  changing, or a reader is slow. One sample may wait in any case. Where more would \
+                  wait, KEEP_LAST replaces, and what cannot be replaced waits for at most \
+                  max_blocking_time, then TIMEOUT: see [slow readers](guide/slow-readers.md).",
+    },
+    PropertyRow {
         name: "spindle.wait",
         on: Participant,
         values: "`balanced`, `spin`, `block`",

@@ -50,12 +50,12 @@ impl WriterCore {
         kept.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes allocated for slots and for samples that are kept. What is being sent again does not
+    /// Bytes allocated for slots, and for samples that are kept or wait to be sent. What is being sent again does not
     /// count.
     pub(crate) fn allocated(&self) -> usize {
         let kept = self.side.kept.try_lock();
         let kept = kept.map_or(0, |kept| kept.samples.iter().map(Sample::bytes).sum());
-        self.side.pool.allocated() + kept
+        self.side.pool.allocated() + kept + self.unsent_bytes()
     }
 
     /// The participant has lost its group, and is about to be in it again, which has delivered so

@@ -12,12 +12,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use spindle_dds_core::MessageKind;
-use spindle_dds_idl_runtime::{CdrError, Encapsulation, KeyHash};
+use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_qos::{Length, ResourceLimits};
 
 use crate::driver::SendPosition;
-use crate::keys::{KnownKeys, OnItsWay};
 
 /// Which limit has been reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,22 +160,22 @@ impl Limits {
         Ok(())
     }
 
-    /// The name of the key of a message that is built, and of which the key hash is a digest.
-    ///
-    /// # Errors
-    /// The message is invalid.
-    pub(super) fn name_key<'k>(
-        &self,
-        keys: &'k KnownKeys,
-        kind: MessageKind,
-        built: &[u8],
-        encapsulation: Encapsulation,
-    ) -> Result<OnItsWay<'k>, CdrError> {
-        if keys.has_many() {
-            let state = self.state();
-            keys.forget(|name| state.instances.contains_key(&name));
+    /// As [`admit`](Self::admit), for a sample that has waited: its instance is registered, or was
+    /// since.
+    pub(super) fn admit_waiting(&self, key: KeyHash, released: SendPosition) -> Result<(), Full> {
+        let mut state = self.state();
+        state.release(released);
+        if !self.limits.max_samples.allows(state.samples + 1) {
+            return Err(Full::Samples);
         }
-        keys.name_on_its_way(kind, built, encapsulation)
+        self.enter_instance(&mut state, key)?;
+        state.samples += 1;
+        Ok(())
+    }
+
+    /// Whether an instance counts.
+    pub(super) fn knows(&self, key: KeyHash) -> bool {
+        self.state().instances.contains_key(&key)
     }
 
     /// The sample is not sent.
@@ -189,10 +187,18 @@ impl Limits {
         }
     }
 
-    /// The sample was sent as this message.
+    /// The sample was sent as this message. Its instance is registered by that.
     pub(super) fn committed(&self, key: KeyHash, position: SendPosition) {
+        self.sent(key, position, self.limits.max_instances != Length::Unlimited);
+    }
+
+    /// The same for a sample that has waited: it was registered when it was written.
+    pub(super) fn committed_waiting(&self, key: KeyHash, position: SendPosition) {
+        self.sent(key, position, false);
+    }
+
+    fn sent(&self, key: KeyHash, position: SendPosition, registered: bool) {
         let in_flight = self.limits_samples();
-        let registered = self.limits.max_instances != Length::Unlimited;
         let mut state = self.state();
         state.change(key, |instance| {
             instance.building -= 1;
@@ -206,18 +212,18 @@ impl Limits {
         }
     }
 
-    /// The writer registers an instance.
-    pub(super) fn register(&self, key: KeyHash) -> Result<(), Full> {
+    /// The writer registers an instance. Whether it was not registered before.
+    pub(super) fn register(&self, key: KeyHash) -> Result<bool, Full> {
         if self.limits.max_instances == Length::Unlimited {
-            return Ok(());
+            return Ok(false);
         }
         let mut state = self.state();
         self.check_instance(&state, key)?;
         let instance = state.instances.entry(key).or_default();
         let alive = instance.is_alive();
-        instance.registered = true;
+        let is_new = !std::mem::replace(&mut instance.registered, true);
         state.alive += u64::from(!alive);
-        Ok(())
+        Ok(is_new)
     }
 
     /// The writer unregisters an instance.

@@ -182,13 +182,21 @@ impl<F: Fabric> SubgroupHandle<F> {
         let Some(send_ring) = &self.send_rings[class.index()] else {
             return Err(ClaimError::NotASender);
         };
-        let reserved = match class {
-            DeliveryClass::Ordered if !self.begun.load(Ordering::Relaxed) => {
-                Err(ReserveError::Full)
-            }
-            _ => send_ring.reserve(len),
-        };
+        if class == DeliveryClass::Ordered && !self.begun.load(Ordering::Relaxed) {
+            return Err(self.not_begun(send_ring, len));
+        }
+        let reserved = send_ring.reserve(len);
         reserved.map_err(|error| self.no_claim(send_ring, len, error))
+    }
+
+    #[cold]
+    fn not_begun(&self, send_ring: &SendRing, len: u32) -> ClaimError {
+        let counter = &self.shared.counters.claims_without_room;
+        counter.fetch_add(1, Ordering::Relaxed);
+        match u64::from(len) > send_ring.len_max() {
+            true => self.no_claim(send_ring, len, ReserveError::TooLarge),
+            false => ClaimError::NotBegun,
+        }
     }
 
     #[cold]
