@@ -4,9 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use spindle_dds_core::{
-    DeliveryClass, RingSpec, SubgroupHandle, SubgroupId, TopicKey,
-};
+use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupHandle, SubgroupId, TopicKey};
 use spindle_dds_idl_runtime::{Encapsulation, Representation, TopicType};
 use spindle_dds_qos::{
     DataRepresentationId, DataWriterQos, Duration, HistoryKind, PublisherQos, ReliabilityKind,

@@ -5,6 +5,8 @@
 //!                      --withdrawn------------------------------->   forgotten
 //! ```
 //!
+//! One that is kept waits between the two, in the writer's history.
+//!
 //! A sample is counted from before it is built. Releases are noticed by the next sample that
 //! asks, so the engine does nothing for them. The lock belongs to the writer and is held for a
 //! few instructions; writers without limits have none.
@@ -54,6 +56,8 @@ struct InFlight {
 struct Instance {
     /// Samples being built.
     building: u64,
+    /// Samples that wait in the writer's history, and count already.
+    waiting: u64,
     in_flight: u64,
     /// Registered or written, and not unregistered.
     registered: bool,
@@ -151,8 +155,7 @@ impl Limits {
             return Ok(());
         }
         let instance = state.instances.entry(key).or_default();
-        let samples = instance.building + instance.in_flight;
-        if !self.limits.max_samples_per_instance.allows(samples + 1) {
+        if !self.allows_another(instance) {
             return Err(Full::SamplesOfInstance);
         }
         state.alive += u64::from(!instance.is_alive());
@@ -168,9 +171,35 @@ impl Limits {
         if !self.limits.max_samples.allows(state.samples + 1) {
             return Err(Full::Samples);
         }
-        self.enter_instance(&mut state, key)?;
+        if self.limits_instances() {
+            let instance = state.instances.entry(key).or_default();
+            if !self.allows_another(instance) {
+                return Err(Full::SamplesOfInstance);
+            }
+            instance.waiting += 1;
+        }
         state.samples += 1;
         Ok(())
+    }
+
+    /// An admitted sample is built, and waits.
+    pub(super) fn kept(&self, key: KeyHash) {
+        self.state().change(key, |instance| {
+            instance.building -= 1;
+            instance.waiting += 1;
+        });
+    }
+
+    /// A sample that waits is not sent, or not yet.
+    pub(super) fn withdraw_waiting(&self, key: KeyHash) {
+        let mut state = self.state();
+        state.samples -= 1;
+        state.change(key, |instance| instance.waiting -= 1);
+    }
+
+    fn allows_another(&self, instance: &Instance) -> bool {
+        let samples = instance.building + instance.waiting + instance.in_flight;
+        self.limits.max_samples_per_instance.allows(samples + 1)
     }
 
     /// Whether an instance counts.
@@ -189,21 +218,24 @@ impl Limits {
 
     /// The sample was sent as this message. Its instance is registered by that.
     pub(super) fn committed(&self, key: KeyHash, position: SendPosition) {
-        self.sent(key, position, self.limits.max_instances != Length::Unlimited);
+        let registered = self.limits.max_instances != Length::Unlimited;
+        self.sent(key, position, |instance| {
+            instance.building -= 1;
+            instance.registered |= registered;
+        });
     }
 
     /// The same for a sample that has waited: it was registered when it was written.
     pub(super) fn committed_waiting(&self, key: KeyHash, position: SendPosition) {
-        self.sent(key, position, false);
+        self.sent(key, position, |instance| instance.waiting -= 1);
     }
 
-    fn sent(&self, key: KeyHash, position: SendPosition, registered: bool) {
+    fn sent(&self, key: KeyHash, position: SendPosition, note: impl FnOnce(&mut Instance)) {
         let in_flight = self.limits_samples();
         let mut state = self.state();
         state.change(key, |instance| {
-            instance.building -= 1;
+            note(instance);
             instance.in_flight += u64::from(in_flight);
-            instance.registered |= registered;
         });
         if in_flight {
             state.insert(InFlight { position, key });
@@ -285,7 +317,7 @@ impl State {
         let was_alive = instance.is_alive();
         change(instance);
         let is_alive = instance.is_alive();
-        if !is_alive && instance.in_flight == 0 {
+        if !is_alive && instance.in_flight + instance.waiting == 0 {
             self.instances.remove(&key);
         }
         self.alive = self.alive + u64::from(is_alive) - u64::from(was_alive);
@@ -442,6 +474,27 @@ mod tests {
         assert_eq!(limits.admit(Some(A), at(0)), Err(Full::SamplesOfInstance));
         limits.admit(Some(A), at(1)).expect("released");
         limits.withdraw(Some(A));
+        check_empty(&limits);
+    }
+
+    #[test]
+    fn samples_that_wait_count_and_their_instances_only_while_registered() {
+        let limits = limits(2.into(), 1.into(), Length::Unlimited);
+        limits.admit(Some(A), at(0)).expect("one");
+        assert_eq!(limits.register(A), Ok(true));
+        limits.kept(A);
+        assert_eq!(limits.register(A), Ok(false));
+        assert_eq!(limits.register(B), Err(Full::Instances));
+        limits.unregister(A);
+        limits.admit(Some(B), at(0)).expect("A is unregistered");
+        assert_eq!(limits.admit_waiting(B, at(0)), Err(Full::Samples));
+        limits.withdraw(Some(B));
+        limits.admit_waiting(A, at(0)).expect("two");
+        assert_eq!(limits.admit(Some(B), at(0)), Err(Full::Samples));
+        limits.committed_waiting(A, at(0));
+        limits.withdraw_waiting(A);
+        limits.admit(None, at(1)).expect("one is released");
+        limits.withdraw(None);
         check_empty(&limits);
     }
 

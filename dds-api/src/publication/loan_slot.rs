@@ -120,7 +120,8 @@ impl LoanSlot {
             deadline = deadline.or_else(|| writer.deadline());
             deadline
         };
-        let has_room = port.claim(&mut self.claim, len, until)?;
+        let claimed = port.claim(&mut self.claim, len, until);
+        let has_room = claimed.map_err(|error| writer.with_loans(error))?;
         if has_room && deadline.is_none() {
             return Ok(());
         }

@@ -36,9 +36,12 @@ impl SamplePermit {
         }
     }
 
-    /// The sample waits in the writer's history, and is counted there.
-    pub(super) fn kept(mut self) {
+    /// The sample, of this instance, waits in the writer's history, which gives the share back.
+    pub(super) fn kept(mut self, instance: KeyHash) {
         self.is_sent = true;
+        if let Some(limits) = &self.writer.side.limits {
+            limits.kept(instance);
+        }
     }
 }
 

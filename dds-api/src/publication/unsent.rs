@@ -59,7 +59,19 @@ impl Unsent {
             last: None,
         }
     }
+
+    /// Acknowledgements are to wake a thread of the session that the writer is in now.
+    fn renew_wait(&mut self, port: &WriterPort) {
+        if self.wait.as_ref().is_some_and(|wait| !wait.is_of(port))
+            && let Some(wait) = self.wait.take()
+        {
+            self.wait = Some(wait.renewed(port));
+        }
+    }
 }
+
+/// Why a sample cannot be kept now: what is full, and what is in the way of those that wait.
+type NotKept = (Option<HistoryFull>, Option<Obstacle>);
 
 impl UnsentSamples for WriterCore {
     fn send_waiting(&self) {
@@ -142,26 +154,20 @@ impl WriterCore {
                 }
                 Err(obstacle) => {
                     if let Some(limits) = admits {
-                        limits.withdraw(Some(sample.instance));
+                        limits.withdraw_waiting(sample.instance);
                     }
-                    match obstacle {
-                        Obstacle::Error(error) if port.check().is_ok() => {
-                            let topic = &self.topic.name;
-                            tracing::warn!(topic, %error, "a sample that waited cannot be sent");
-                            let gone = unsent.history.give_up_front();
-                            self.settle_gone(gone);
-                        }
-                        obstacle => {
-                            // Acknowledgements are to wake a thread of the session that it is in now.
-                            let is_now = |wait: &UnsentWait| wait.is_of(port);
-                            if !unsent.wait.as_ref().is_some_and(is_now)
-                                && let Some(wait) = unsent.wait.take()
-                            {
-                                unsent.wait = Some(wait.renewed(port));
-                            }
-                            return Some(obstacle);
-                        }
+                    let Obstacle::Error(error) = &obstacle else {
+                        unsent.renew_wait(port);
+                        return Some(obstacle);
+                    };
+                    if port.check().is_err() {
+                        self.give_up(unsent, error);
+                        return Some(obstacle);
                     }
+                    let topic = &self.topic.name;
+                    tracing::warn!(topic, %error, "a sample that waited cannot be sent");
+                    let gone = unsent.history.give_up_front();
+                    self.settle_gone(gone);
                 }
             }
         }
@@ -170,14 +176,26 @@ impl WriterCore {
         None
     }
 
-    /// Counts what was replaced, and gives back what it had of RESOURCE_LIMITS.
+    /// What waits is never sent. Says so.
+    fn give_up(&self, unsent: &mut Unsent, why: &Error) {
+        let gone = unsent.history.clear();
+        unsent.wait = None;
+        self.side.pending.store(0, Ordering::Release);
+        if !gone.is_empty() {
+            let (topic, samples) = (&self.topic.name, gone.len());
+            tracing::warn!(topic, samples, %why, "samples that a writer has accepted are not sent");
+        }
+        self.settle_gone(gone);
+    }
+
+    /// Counts what is gone, and gives back what it had of RESOURCE_LIMITS.
     fn settle_gone(&self, gone: impl IntoIterator<Item = WaitingSample>) {
         for sample in gone {
             if sample.kind == MessageKind::Data {
                 self.side.dropped.fetch_add(1, Ordering::Relaxed);
             }
             if let Some(limits) = self.side.limits.as_ref().filter(|_| sample.is_admitted) {
-                limits.withdraw(Some(sample.instance));
+                limits.withdraw_waiting(sample.instance);
             }
         }
     }
@@ -233,10 +251,11 @@ impl WriterCore {
             is_admitted: permit.is_some(),
             skipped: 0,
         });
-        let mut why = None;
-        let mut attempt = || match self.try_to_keep(port, &mut sample) {
-            Err((full, obstacle)) => {
-                why = Some((full, obstacle));
+        let mut why = (None, None);
+        let mut permit = permit;
+        let mut attempt = || match self.try_to_keep(port, &mut sample, &mut permit) {
+            Err(not_kept) => {
+                why = not_kept;
                 None
             }
             Ok(kept) => Some(kept),
@@ -250,11 +269,7 @@ impl WriterCore {
                 Ok(()) => attempt(),
             })
         });
-        let kept = kept.unwrap_or_else(|| Err(self.history_is_full(port, why)));
-        if let (Ok(_), Some(permit)) = (&kept, permit) {
-            permit.kept();
-        }
-        kept
+        kept.unwrap_or_else(|| Err(self.not_kept(port, why)))
     }
 
     /// Adds a sample to the history if it fits, and sends what can be sent. Does not wait.
@@ -262,9 +277,16 @@ impl WriterCore {
         self: &Arc<Self>,
         port: &WriterPort,
         sample: &mut Option<WaitingSample>,
-    ) -> std::result::Result<Result<u64>, (HistoryFull, Option<Obstacle>)> {
+        permit: &mut Option<SamplePermit>,
+    ) -> std::result::Result<Result<u64>, NotKept> {
         let mut unsent = self.unsent();
-        let obstacle = self.send_unsent(&mut unsent);
+        let obstacle = match self.send_unsent(&mut unsent) {
+            Some(Obstacle::Error(error)) => return Ok(Err(error)),
+            lacking @ Some(Obstacle::NoRoom | Obstacle::Limits) if self.side.waits_for_room => {
+                return Err((None, lacking));
+            }
+            obstacle => obstacle,
+        };
         let Some(new) = sample.take() else {
             return Ok(Err(Error::Error("the sample is kept already".to_owned())));
         };
@@ -286,9 +308,12 @@ impl WriterCore {
                     limits.unregister(instance);
                 }
                 *sample = Some(new);
-                return Err((full, obstacle));
+                return Err((Some(full), obstacle));
             }
         };
+        if let Some(permit) = permit.take() {
+            permit.kept(instance);
+        }
         self.settle_gone(gone);
         if let Some(limits) = limits.filter(|_| !counts_against_limits(kind)) {
             limits.unregister(instance);
@@ -299,32 +324,27 @@ impl WriterCore {
             unsent.wait = Some(port.record_unsent(writer));
         }
         // What has come before it was recorded is not told.
-        self.send_unsent(&mut unsent);
-        Ok(Ok(ticket))
+        match self.send_unsent(&mut unsent) {
+            Some(Obstacle::Error(error)) => Ok(Err(error)),
+            _ => Ok(Ok(ticket)),
+        }
     }
 
     #[cold]
-    fn history_is_full(
-        &self,
-        port: &WriterPort,
-        why: Option<(HistoryFull, Option<Obstacle>)>,
-    ) -> Error {
+    fn not_kept(&self, port: &WriterPort, (full, obstacle): NotKept) -> Error {
         let (samples, bytes) = {
             let unsent = self.unsent();
             (unsent.history.len(), unsent.history.bytes())
         };
-        let (full, obstacle) = match why {
-            Some((full, obstacle)) => (Some(full), obstacle),
-            None => (None, None),
-        };
         let limit = match full {
-            Some(HistoryFull::Samples) => "max_samples of its RESOURCE_LIMITS",
-            Some(HistoryFull::Bytes) | None => "the property spindle.writer.history_bytes",
+            Some(HistoryFull::Samples) => ", and max_samples of RESOURCE_LIMITS allows no more",
+            Some(HistoryFull::Bytes) => ", and spindle.writer.history_bytes allows no more",
+            None => "",
         };
         let why = obstacle.map(|obstacle| self.describe(port, &obstacle));
         Error::Timeout(format!(
-            "{samples} samples wait to be sent, {bytes} bytes, and {limit} allows no more: {}",
-            why.unwrap_or_else(|| "the group is changing".to_owned())
+            "{samples} samples ({bytes} bytes) wait to be sent{limit}: {}",
+            why.unwrap_or_else(|| "other threads write as well".to_owned())
         ))
     }
 
@@ -337,6 +357,17 @@ impl WriterCore {
                 format!("{text}; the writer has {loans} loans, neither published nor dropped")
             }
             _ => text,
+        }
+    }
+
+    /// An error of a wait for room, with the writer's own loans.
+    #[cold]
+    pub(super) fn with_loans(&self, error: Error) -> Error {
+        match (error, self.side.pool.loans()) {
+            (Error::Timeout(text), loans @ 1..) => Error::Timeout(format!(
+                "{text}; the writer has {loans} loans, neither published nor dropped"
+            )),
+            (error, _) => error,
         }
     }
 
@@ -396,16 +427,9 @@ impl WriterCore {
         }
     }
 
-    /// The writer is deleted: what waits is never sent. Says so.
+    /// The writer is deleted: what waits is never sent.
     pub(super) fn give_up_unsent(&self) {
-        let mut unsent = self.unsent();
-        let gone = unsent.history.clear();
-        unsent.wait = None;
-        self.side.pending.store(0, Ordering::Release);
-        drop(unsent);
-        if !gone.is_empty() {
-            let (topic, samples) = (&self.topic.name, gone.len());
-            tracing::warn!(topic, samples, "a deleted writer leaves samples unsent");
-        }
+        let why = Error::AlreadyDeleted("the writer is deleted".to_owned());
+        self.give_up(&mut self.unsent(), &why);
     }
 }

@@ -109,10 +109,6 @@ impl WriterHistory {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
@@ -252,12 +248,7 @@ impl WriterHistory {
     }
 
     /// Takes a sample with data out, because `newest` replaces it.
-    fn replace(
-        &mut self,
-        ticket: u64,
-        newest: &mut WaitingSample,
-        gone: &mut Vec<WaitingSample>,
-    ) {
+    fn replace(&mut self, ticket: u64, newest: &mut WaitingSample, gone: &mut Vec<WaitingSample>) {
         self.drop_out(ticket, 1, newest, gone);
         // Two changes of state may stand side by side now.
         let Some(instance) = self.instances.get(&newest.instance) else {

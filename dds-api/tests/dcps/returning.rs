@@ -223,10 +223,11 @@ fn calls_wait_for_the_return_or_tell_that_it_is_away() {
     let goes = meeting.participant();
     let _heard = reader(&stays, "State");
     let patient = writer(&goes, "State");
-    let hasty = DataWriterQos {
+    let mut hasty = DataWriterQos {
         reliability: Reliability::reliable(Duration::from_millis(1)),
-        ..DataWriterQos::default()
+        ..lasting_writer()
     };
+    hasty.property.set("spindle.writer.history_bytes", "0");
     let hasty = writer_with(&goes, "State", hasty);
     let loose = DataWriterQos {
         reliability: Reliability::best_effort(),
@@ -252,6 +253,8 @@ fn calls_wait_for_the_return_or_tell_that_it_is_away() {
     until("it is away", || {
         !goes.membership_status().expect("alive").is_member
     });
+    let waiting = hasty.write(&state(1, 1)).expect("one sample may wait");
+    assert!(waiting.had_to_wait());
     let error = hasty.write(&state(1, 1)).expect_err("it is away");
     assert!(
         matches!(&error, Error::Timeout(text) if text.contains("this is a test")),

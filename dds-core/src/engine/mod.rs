@@ -43,9 +43,7 @@ use crate::subgroup::claim::{Claim, ClaimError, CommitMeta};
 use crate::subgroup::handle::{STOPPED, SubgroupHandle};
 use crate::subgroup::outgoing::WriterSeqs;
 use crate::subgroup::pushes::Pushes;
-use crate::subgroup::{
-    Context, MemberFault, Position, Progress, SubgroupFigures, SubgroupState,
-};
+use crate::subgroup::{Context, MemberFault, Position, Progress, SubgroupFigures, SubgroupState};
 use crate::sync::{Ordering, fence};
 
 /// The outcome of a step.

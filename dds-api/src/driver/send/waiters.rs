@@ -5,10 +5,10 @@
 //! subgroup does not wake the threads that wait in others. What waits with no thread is sent by the
 //! thread that would wake others, before it wakes them.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::Instant;
-use std::fmt;
 
 use spindle_dds_core::SubgroupId;
 

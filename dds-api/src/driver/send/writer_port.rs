@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use spindle_dds_core::{
-    AckWait, ClaimError, CommitMeta, Committed, DeliveryClass, MessageKind, RingSpec, SubgroupHandle,
-    SubgroupId, TopicKey,
+    AckWait, ClaimError, CommitMeta, Committed, DeliveryClass, MessageKind, RingSpec,
+    SubgroupHandle, SubgroupId, TopicKey,
 };
 
 use super::waiters::{UnsentRecord, UnsentSamples, WaitRecord};

@@ -222,7 +222,7 @@ fn check(kept: History, samples_max: u32, bytes_max: usize, steps: &[Step]) {
         assert_eq!(known.sum::<usize>(), history.len());
     }
     while send(&mut history).is_some() {}
-    assert!(history.is_empty() && history.settled() == history.next());
+    assert!(history.settled() == history.next() && history.len() == 0);
     assert_eq!(sent, written, "the states of instances in the end");
     assert_eq!(announced, gone_samples);
 }
