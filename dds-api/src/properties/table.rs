@@ -82,7 +82,7 @@ pub(crate) const PROPERTIES: &[PropertyRow] = &[
                   not answer in time, or is cut off from the majority. `auto`: it enters the group \
                   again by itself as a new member, with all its entities. Its RELIABLE writers send \
                   what the group has not delivered and their HISTORY keeps; what its readers missed \
-                  is SAMPLE_LOST. Writes meanwhile wait at most max_blocking_time. \
+                  is SAMPLE_LOST. What is written meanwhile waits in the writers' histories. \
                   `membership_status` and `on_membership_changed` tell of it. `off`: that is the \
                   end; `on_failed` is called, and all operations return the reason.",
     },

@@ -1,6 +1,6 @@
 //! RELIABLE writers whose readers are slow, and whose group is changing.
 
-use spindle_dds::qos::{DataWriterQos, History, Reliability, ResourceLimits};
+use spindle_dds::qos::{DataReaderQos, DataWriterQos, History, Reliability, ResourceLimits};
 use spindle_dds::{
     DataReader, DataWriter, DomainParticipant, Duration, Error, InstanceState, Sample, testing,
 };
@@ -290,6 +290,40 @@ fn changes_of_the_group_hold_up_no_writer() {
     }
     let waits = testing::waits_for_room(&participants[0]).expect("alive");
     assert_eq!(waits, 0);
+}
+
+/// It gives back what its own depth has replaced, without a `take`.
+#[test]
+fn a_reader_that_keeps_the_last_holds_back_no_writer() {
+    let meeting = Meeting::new();
+    let participants: [_; 2] = meeting.participants();
+    let mut qos = DataWriterQos {
+        reliability: Reliability::reliable(PATIENCE),
+        history: History::keep_all(),
+        ..DataWriterQos::default()
+    };
+    qos.property.set("spindle.ring.messages", "16");
+    let written = writer_with(&participants[0], "State", qos);
+    let readers = ["copy", "ring"].map(|storage| {
+        let mut qos = DataReaderQos {
+            history: History::keep_last(2),
+            ..keep_all_reader()
+        };
+        qos.property.set("spindle.reader.storage", storage);
+        reader_with(&participants[1], "State", qos)
+    });
+    enable(&participants);
+    for number in 0..5_000 {
+        written.write(&state(1, number)).expect("there is room");
+    }
+    let acknowledged = written.wait_for_acknowledgments(PATIENCE);
+    acknowledged.expect("received");
+    for reader in &readers {
+        until("the last one is there", || {
+            let read = reader.read(10).expect("samples");
+            read.iter().map(number).collect::<Vec<_>>() == [4_998, 4_999]
+        });
+    }
 }
 
 #[test]

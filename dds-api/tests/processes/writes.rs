@@ -158,7 +158,7 @@ impl Writes {
         self.longest = self.longest.max(begun.elapsed());
         if let Err(error) = written {
             self.failed += 1;
-            self.error.get_or_insert(error.to_string());
+            self.error.get_or_insert_with(|| error.to_string());
         }
     }
 }
