@@ -16,7 +16,7 @@ use super::limits::Limits;
 use super::permit::SamplePermit;
 use super::receipt::{Receipt, SentAs};
 use super::unsent::ToKeep;
-use crate::driver::{Obstacle, SendPosition, WriterClaim};
+use crate::driver::{Obstacle, SendPosition, WriterClaim, WriterPort};
 use crate::error::{Error, Result};
 use crate::time::Deadline;
 
@@ -35,6 +35,9 @@ pub(super) struct LoanSlot {
     permit: Option<SamplePermit>,
     /// Where the sample is built.
     built_in: BuiltIn,
+    /// Until when its write may wait, if it has a deadline already. Valid unless it is built in
+    /// [`BuiltIn::Ring`].
+    deadline: Option<Deadline>,
     /// Private memory.
     scratch: Vec<u8>,
     /// Source timestamp in nanoseconds since 1970, if the application gave one.
@@ -45,20 +48,17 @@ pub(super) struct LoanSlot {
     pub(super) is_loan: bool,
 }
 
-/// Where a sample is built. Its write has waited already, or may have to, until the deadline.
-#[derive(Debug, Clone, Copy)]
+/// Where a sample is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum BuiltIn {
-    /// In the ring.
-    Ring(Option<Deadline>),
-    /// In private memory: there is no room in the ring. It waits in the writer's history, or is dropped
-    /// (BEST_EFFORT).
-    Scratch(Option<Deadline>),
-}
-
-impl Default for BuiltIn {
-    fn default() -> Self {
-        Self::Ring(None)
-    }
+    /// In the ring, which had room at once.
+    #[default]
+    Ring,
+    /// In the ring, and `deadline` is set.
+    RingLate,
+    /// In private memory, and `deadline` is set: there is no room in the ring. The sample waits in the
+    /// writer's history, or is dropped (BEST_EFFORT).
+    Scratch,
 }
 
 /// What room is reserved for.
@@ -75,6 +75,11 @@ fn no_writer() -> Error {
     Error::IllegalOperation("the loan has no writer".to_owned())
 }
 
+#[cold]
+fn no_room() -> Error {
+    Error::IllegalOperation("the loan has less room than the sample".to_owned())
+}
+
 impl LoanSlot {
     /// The first slot of a pool.
     pub(super) fn first() -> Self {
@@ -88,7 +93,7 @@ impl LoanSlot {
     #[inline]
     pub(super) fn bytes(&mut self) -> &mut [u8] {
         match &mut self.claim {
-            _ if matches!(self.built_in, BuiltIn::Scratch(_)) => &mut self.scratch,
+            _ if self.built_in == BuiltIn::Scratch => &mut self.scratch,
             Some(claim) => claim.bytes(),
             None => &mut [],
         }
@@ -101,44 +106,83 @@ impl LoanSlot {
     pub(super) fn reserve(&mut self, len: usize, purpose: Purpose) -> Result<()> {
         let writer = self.writer.as_ref().ok_or_else(no_writer)?;
         let port = writer.port()?;
-        let mut deadline = None;
-        if let (Some(limits), Purpose::Sample(key)) = (&writer.side.limits, purpose) {
+        if let (Some(_), Purpose::Sample(key)) = (&writer.side.limits, purpose) {
+            return self.reserve_within(len, key);
+        }
+        if self.claim.is_none() {
+            self.epochs = writer.side.pool.epochs();
+        }
+        match WriterPort::claim(&mut self.claim, len) {
+            Ok(()) => Ok(()),
+            Err(refused) => {
+                let is_loan = matches!(purpose, Purpose::Sample(None));
+                self.reserve_late(len, is_loan, None, refused)
+            }
+        }
+    }
+
+    /// The same within RESOURCE_LIMITS, of this instance if it is known.
+    #[inline(never)]
+    fn reserve_within(&mut self, len: usize, key: Option<KeyHash>) -> Result<()> {
+        let writer = self.writer.as_ref().ok_or_else(no_writer)?;
+        let port = writer.port()?;
+        let is_loan = key.is_none();
+        let deadline = writer.deadline();
+        if let Some(limits) = &writer.side.limits {
             // A digest does not identify an instance: its key does, once the sample is built.
             let key = key.filter(|_| writer.side.keys.is_none());
-            deadline = writer.deadline();
             self.permit = writer.admit(limits, key, deadline)?;
             if self.permit.is_none() {
                 port.check_len(len as u64)?;
-                self.build_in_scratch(len, deadline);
+                self.build_in_scratch(len);
+                self.set_deadline(deadline, is_loan);
                 return Ok(());
             }
         }
         if self.claim.is_none() {
             self.epochs = writer.side.pool.epochs();
         }
-        let until = || {
-            deadline = deadline.or_else(|| writer.deadline());
-            deadline
-        };
-        let claimed = port.claim(&mut self.claim, len, until);
-        let has_room = claimed.map_err(|error| writer.with_loans(error))?;
-        if has_room && deadline.is_none() {
-            return Ok(());
+        match WriterPort::claim(&mut self.claim, len) {
+            Ok(()) => {
+                self.built_in = BuiltIn::RingLate;
+                self.set_deadline(deadline, is_loan);
+                Ok(())
+            }
+            Err(refused) => self.reserve_late(len, is_loan, deadline, refused),
         }
-        // A loan is a call of its own: its publication has all the time again.
-        let deadline = deadline.filter(|_| !matches!(purpose, Purpose::Sample(None)));
-        match has_room {
-            true => self.built_in = BuiltIn::Ring(deadline),
-            false => self.build_in_scratch(len, deadline),
+    }
+
+    /// There was no room at once.
+    #[cold]
+    fn reserve_late(
+        &mut self,
+        len: usize,
+        is_loan: bool,
+        deadline: Option<Deadline>,
+        refused: Option<ClaimError>,
+    ) -> Result<()> {
+        let writer = self.writer.as_ref().ok_or_else(no_writer)?;
+        let deadline = deadline.or_else(|| writer.deadline());
+        let claimed = writer
+            .port()?
+            .claim_late(&mut self.claim, len, deadline, refused);
+        match claimed.map_err(|error| writer.with_loans(error))? {
+            true => self.built_in = BuiltIn::RingLate,
+            false => self.build_in_scratch(len),
         }
+        self.set_deadline(deadline, is_loan);
         Ok(())
     }
 
-    #[cold]
-    fn build_in_scratch(&mut self, len: usize, deadline: Option<Deadline>) {
-        self.built_in = BuiltIn::Scratch(deadline);
+    fn build_in_scratch(&mut self, len: usize) {
+        self.built_in = BuiltIn::Scratch;
         self.scratch.clear();
         self.scratch.resize(len, 0);
+    }
+
+    /// A loan is a call of its own: its publication has all the time again.
+    fn set_deadline(&mut self, deadline: Option<Deadline>, is_loan: bool) {
+        self.deadline = deadline.filter(|_| !is_loan);
     }
 
     /// Sends the first `used` bytes of what was reserved; or keeps them, to be sent in their turn. A loan
@@ -158,22 +202,27 @@ impl LoanSlot {
             key,
             timestamp,
         };
-        let (claim, deadline) = match (&mut self.claim, self.built_in) {
-            (Some(claim), BuiltIn::Ring(deadline)) => (claim, deadline),
-            (_, BuiltIn::Ring(deadline) | BuiltIn::Scratch(deadline)) => {
-                let built = self.scratch.get(..used).unwrap_or_default();
-                return writer.publish_scratch(built, &mut self.permit, message, deadline);
+        let port = writer.port()?;
+        let claim = match &mut self.claim {
+            Some(claim) if self.built_in != BuiltIn::Scratch => claim,
+            _ => {
+                let built = self.scratch.get(..used).ok_or_else(no_room)?;
+                return writer.publish_scratch(built, &mut self.permit, message, self.deadline);
             }
         };
         let Some(limits) = &writer.side.limits else {
-            return match send(writer, claim, message) {
+            return match send(writer, port, claim, &message) {
                 Ok(index) => {
                     let committed = SentAs::Committed(claim.committed(index));
                     Ok(writer.receipt(committed, claim.returns()))
                 }
-                Err(not_sent) => send_late(writer, claim, None, message, deadline, not_sent),
+                Err(not_sent) => {
+                    let deadline = self.deadline.filter(|_| self.built_in != BuiltIn::Ring);
+                    send_late(writer, claim, None, message, deadline, not_sent)
+                }
             };
         };
+        let deadline = self.deadline.filter(|_| self.built_in != BuiltIn::Ring);
         send_within(limits, writer, claim, &mut self.permit, message, deadline)
     }
 
@@ -207,7 +256,6 @@ enum NotSent {
     Waiting,
     /// The epoch takes nothing any more. So many dropped samples are to be announced yet.
     Refused(ClaimError, u32),
-    Error(Error),
 }
 
 impl Message {
@@ -229,10 +277,10 @@ impl Message {
 #[inline(always)]
 fn send(
     writer: &WriterCore,
+    port: &WriterPort,
     claim: &mut WriterClaim,
-    message: Message,
+    message: &Message,
 ) -> std::result::Result<u64, NotSent> {
-    let port = writer.port().map_err(NotSent::Error)?;
     // Acquire: what has waited is in the ring before this.
     let skipped = match writer.side.pending.load(Ordering::Acquire) {
         0 => 0,
@@ -274,7 +322,7 @@ fn send_within(
             }
         }
     };
-    match send(writer, claim, message) {
+    match send(writer, writer.port()?, claim, &message) {
         Ok(index) => {
             let committed = claim.committed(index);
             settle(
@@ -304,7 +352,6 @@ fn send_late(
     not_sent: NotSent,
 ) -> Result<Receipt> {
     let skipped = match not_sent {
-        NotSent::Error(error) => return Err(error),
         NotSent::Waiting => 0,
         NotSent::Refused(refused, skipped) => {
             if refused == ClaimError::Stopped {
@@ -316,7 +363,7 @@ fn send_late(
     let built = claim.bytes().get(..message.used);
     let built = built.map(<[u8]>::to_vec);
     claim.withdraw();
-    let built = built.ok_or_else(|| Error::Error("the loan has no room any more".to_owned()))?;
+    let built = built.ok_or_else(no_room)?;
     let (permit, instance) = match limited {
         Some((permit, instance)) => (permit, Some(instance)),
         None => (None, None),

@@ -86,8 +86,9 @@ impl WriterCore {
     }
 
     /// Whether samples wait. They were written before what is written now.
-    pub(super) fn has_waiting(&self) -> bool {
-        self.side.pending.load(Ordering::Acquire) != 0
+    fn has_waiting(&self) -> bool {
+        // A BEST_EFFORT writer counts something else there.
+        !self.is_best_effort() && self.side.pending.load(Ordering::Acquire) != 0
     }
 
     /// Bytes that waiting samples take.
@@ -171,16 +172,21 @@ impl WriterCore {
                 }
             }
         }
-        unsent.wait = None;
-        self.side.pending.store(0, Ordering::Release);
+        self.nothing_waits(unsent);
         None
+    }
+
+    fn nothing_waits(&self, unsent: &mut Unsent) {
+        // Without something that waits, nothing of it was set.
+        if unsent.wait.take().is_some() {
+            self.side.pending.store(0, Ordering::Release);
+        }
     }
 
     /// What waits is never sent. Says so.
     fn give_up(&self, unsent: &mut Unsent, why: &Error) {
         let gone = unsent.history.clear();
-        unsent.wait = None;
-        self.side.pending.store(0, Ordering::Release);
+        self.nothing_waits(unsent);
         if !gone.is_empty() {
             let (topic, samples) = (&self.topic.name, gone.len());
             tracing::warn!(topic, samples, %why, "samples that a writer has accepted are not sent");

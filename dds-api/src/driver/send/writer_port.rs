@@ -202,32 +202,29 @@ impl WriterPort {
         self.place().epoch.clone()
     }
 
-    /// Claims `len` bytes, and renews `claim` for it if it can. Waits until `deadline` for readers to
-    /// make room, if there is a deadline, and not for changes of the group. Returns false if it has no
-    /// room.
+    /// Claims `len` bytes by renewing `claim`, if that has room at once.
+    ///
+    /// # Errors
+    /// It has not, for this reason; `None` without a claim.
+    #[inline]
+    pub(crate) fn claim(
+        claim: &mut Option<WriterClaim>,
+        len: usize,
+    ) -> std::result::Result<(), Option<ClaimError>> {
+        match (claim.as_mut(), u32::try_from(len)) {
+            (Some(known), Ok(len)) => known.renew(len).map_err(Some),
+            _ => Err(None),
+        }
+    }
+
+    /// Claims `len` bytes after [`claim`](Self::claim) was `refused`. Waits until `deadline` for readers
+    /// to make room, if there is a deadline, and not for changes of the group. Returns false if it has
+    /// no room.
     ///
     /// # Errors
     /// TIMEOUT; OUT_OF_RESOURCES for more than ever fits; what ended the group or the writer.
-    #[inline]
-    pub(crate) fn claim(
-        &self,
-        claim: &mut Option<WriterClaim>,
-        len: usize,
-        deadline: impl FnOnce() -> Option<Deadline>,
-    ) -> Result<bool> {
-        let refused = match (claim.as_mut(), u32::try_from(len)) {
-            (Some(known), Ok(len)) => match known.renew(len) {
-                Ok(()) => return Ok(true),
-                Err(error) => Some(error),
-            },
-            _ => None,
-        };
-        self.claim_slowly(claim, len, deadline(), refused)
-    }
-
-    /// `refused`: why `claim`, if there is one, was not renewed.
     #[cold]
-    fn claim_slowly(
+    pub(crate) fn claim_late(
         &self,
         claim: &mut Option<WriterClaim>,
         len: usize,
