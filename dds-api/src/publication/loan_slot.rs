@@ -105,7 +105,7 @@ impl LoanSlot {
     #[inline]
     pub(super) fn reserve(&mut self, len: usize, purpose: Purpose) -> Result<()> {
         let writer = self.writer.as_ref().ok_or_else(no_writer)?;
-        let port = writer.port()?;
+        writer.port()?;
         if let (Some(_), Purpose::Sample(key)) = (&writer.side.limits, purpose) {
             return self.reserve_within(len, key);
         }
