@@ -175,8 +175,8 @@ impl<F: Fabric> SubgroupHandle<F> {
         Ok(Claim::new(self.clone(), class, reserved))
     }
 
-    /// Reserves the room of a claim.
-    #[inline]
+    /// Reserves the room of a claim. On the path of each sample.
+    #[inline(always)]
     pub(crate) fn reserve(&self, class: DeliveryClass, len: u32) -> Result<Reserved, ClaimError> {
         ClaimError::of_status(self.gate.status())?;
         let Some(send_ring) = &self.send_rings[class.index()] else {
