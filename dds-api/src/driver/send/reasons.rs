@@ -17,12 +17,12 @@ impl WriterPort {
     #[cold]
     pub(crate) fn describe(&self, obstacle: &Obstacle) -> String {
         match obstacle {
-            Obstacle::NoRoom | Obstacle::Limits => self.who_holds(),
+            Obstacle::NoRoom | Obstacle::Limits => self.holders(),
             Obstacle::NotBegun => {
                 let unready = self.figures().map(|figures| figures.unready);
                 let unready = unready.filter(|it| !it.is_empty());
                 match unready.map(|unready| self.processes(&unready)) {
-                    Some(who) => format!("the group is changing, and {who} not ready for it yet"),
+                    Some(them) => format!("the group is changing, and {them} not ready for it yet"),
                     None => "the group is changing".to_owned(),
                 }
             }
@@ -46,8 +46,8 @@ impl WriterPort {
         })
     }
 
-    /// Who holds what is in the ring.
-    fn who_holds(&self) -> String {
+    /// The holders of what is in the ring.
+    fn holders(&self) -> String {
         let known = self.figures().and_then(|figures| {
             let mut rings = figures.rings.iter();
             let ring = rings.find(|ring| ring.class == self.class)?;
