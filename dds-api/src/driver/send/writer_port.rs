@@ -206,13 +206,16 @@ impl WriterPort {
     ///
     /// # Errors
     /// It has not, for this reason; `None` without a claim.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn claim(
         claim: &mut Option<WriterClaim>,
         len: usize,
     ) -> std::result::Result<(), Option<ClaimError>> {
         match (claim.as_mut(), u32::try_from(len)) {
-            (Some(known), Ok(len)) => known.renew(len).map_err(Some),
+            (Some(known), Ok(len)) => match known.renew(len) {
+                Ok(()) => Ok(()),
+                Err(refused) => Err(Some(refused)),
+            },
             _ => Err(None),
         }
     }
