@@ -78,7 +78,7 @@ pub use publication::{
 /// How samples go to another participant.
 pub use spindle_dds_transport::{
     BATCH_CLASSES as RDMA_BATCH_CLASSES, CHAIN_CLASSES as RDMA_CHAIN_CLASSES, RdmaCounters,
-    hybrid::PeerPath,
+    hybrid::PeerPath, tcp::StreamCalls,
 };
 pub use status::{
     InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus, MembershipStatus,

@@ -2,10 +2,18 @@
 //!
 //! Ranges wait, not bytes: they are fetched when they are sent. So a range that is pushed
 //! again while it waits is not queued twice, and ranges that touch are merged.
+//!
+//! Messages of a ring that follow each other are one record while they wait: one range of
+//! payload, one of headers, and behind them the guard with its last value. Nothing but wake-ups
+//! lies between them, so no other word is overtaken (F2); a peer sees the payload of a later
+//! message before the guard of an earlier one, as F5 allows, and of the guard's values the last.
+
+mod messages;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use self::messages::QueuedMessages;
 use crate::fabric::{FABRIC_AREA, WakeReason};
 use crate::memory::Region;
 use crate::station::segment::SegmentKey;
@@ -47,6 +55,24 @@ impl OwnSegment {
         Push::Word { slot, at, value }
     }
 
+    /// A push of a message: its payload and header (offset and length), and its guard.
+    ///
+    /// # Panics
+    /// As [`range`](Self::range).
+    pub(crate) fn message(
+        &self,
+        payload: (usize, usize),
+        header: (usize, usize),
+        guard: (usize, u64),
+    ) -> Push {
+        for (at, len) in [payload, header, (guard.0, 8)] {
+            if len > 0 {
+                self.check(at, len);
+            }
+        }
+        Push::Messages(QueuedMessages::one(self.slot, payload, header, guard))
+    }
+
     fn check(&self, at: usize, len: usize) {
         let inside = at >= FABRIC_AREA && self.row.contains(at, len);
         assert!(
@@ -63,6 +89,8 @@ pub(crate) enum Push {
     Range { slot: u16, at: usize, len: usize },
     /// A word with its value.
     Word { slot: u16, at: usize, value: u64 },
+    /// Messages of a ring, one behind the other. Taken in parts, as ranges and a word.
+    Messages(QueuedMessages),
     /// A wake-up of the peer.
     Wake(WakeReason),
     /// From here on the slot stands for this segment.
@@ -77,6 +105,7 @@ impl Push {
         match self {
             Self::Range { len, .. } => *len,
             Self::Word { .. } => 8,
+            Self::Messages(messages) => messages.len(),
             Self::Wake(_) | Self::Open(_) | Self::Shut { .. } => 0,
         }
     }
@@ -172,7 +201,7 @@ impl PushQueue {
 
     /// Appends a record, unless a waiting record already has the same effect.
     pub(crate) fn put(&mut self, push: Push) -> Result<(), Full> {
-        if self.is_covered(&push) || self.extends_last(&push) {
+        if self.is_covered(&push) || self.extends_last(&push) || self.follows_messages(&push) {
             return Ok(());
         }
         if self.records.len() >= self.max {
@@ -199,10 +228,18 @@ impl PushQueue {
     }
 
     /// Takes the next record; of a range that is longer than `most` bytes, its first
-    /// `most`.
+    /// `most`; of messages, the next part.
     pub(crate) fn take(&mut self, most: usize) -> Option<Push> {
         let front = self.records.front_mut()?;
         let taken = match &mut front.push {
+            Push::Messages(messages) => {
+                front.begins_batch = false;
+                let (part, is_last) = messages.take(most);
+                if is_last {
+                    self.records.pop_front();
+                }
+                part
+            }
             Push::Range { slot, at, len } if *len > most => {
                 front.begins_batch = false;
                 let part = Push::Range {
@@ -242,6 +279,25 @@ impl PushQueue {
             .any(covers)
     }
 
+    /// Adds a message to those that were pushed last, if nothing was pushed since but a wake-up.
+    fn follows_messages(&mut self, record: &Push) -> bool {
+        let Push::Messages(next) = record else {
+            return false;
+        };
+        let mut newest = self.records.iter_mut().rev().map(|record| &mut record.push);
+        let last = match newest.next() {
+            Some(Push::Wake(_)) => newest.next(),
+            last => last,
+        };
+        let Some(Push::Messages(messages)) = last else {
+            return false;
+        };
+        let before = messages.len();
+        let added = messages.add(next);
+        self.bytes += messages.len() - before;
+        added
+    }
+
     /// Extends the newest record, if that has the effect of appending this one.
     fn extends_last(&mut self, record: &Push) -> bool {
         let last = self.records.back_mut().map(|last| &mut last.push);
@@ -272,234 +328,4 @@ impl PushQueue {
 }
 
 #[cfg(test)]
-mod tests {
-    use core::slice;
-
-    use super::*;
-    use crate::sim::Rng;
-
-    impl PartialEq for Push {
-        fn eq(&self, other: &Self) -> bool {
-            format!("{self:?}") == format!("{other:?}")
-        }
-    }
-
-    fn range(at: usize, len: usize) -> Push {
-        Push::Range { slot: 0, at, len }
-    }
-
-    fn taken(queue: &mut PushQueue) -> Vec<Push> {
-        core::iter::from_fn(|| queue.take(usize::MAX)).collect()
-    }
-
-    #[test]
-    fn a_push_that_waits_is_not_queued_twice() {
-        let check = |pushes: &[Push], expected: &[Push]| {
-            let mut queue = PushQueue::new(100);
-            pushes
-                .iter()
-                .for_each(|push| queue.put(push.clone()).expect("room"));
-            let bytes = expected.iter().map(Push::len).sum::<usize>();
-            assert_eq!(queue.bytes(), bytes, "{pushes:?}");
-            assert_eq!(taken(&mut queue), expected);
-            assert_eq!((queue.len(), queue.bytes()), (0, 0));
-        };
-        let word = |value| Push::Word {
-            slot: 0,
-            at: 512,
-            value,
-        };
-        let (data, acks) = (WakeReason::Data, WakeReason::Stability);
-        let (data, acks) = (Push::Wake(data), Push::Wake(acks));
-        check(&[range(0, 64), range(64, 64)], &[range(0, 128)]);
-        check(&[range(64, 64), range(0, 64)], &[range(0, 128)]);
-        check(&[range(0, 64), range(32, 64)], &[range(0, 96)]);
-        check(&[range(0, 64), range(72, 8)], &[range(0, 64), range(72, 8)]);
-        let with_words = [range(0, 64), word(1), range(8, 8), word(2)];
-        check(&with_words, &[range(0, 64), word(1), word(2)]);
-        let beside = [range(0, 64), word(1), range(64, 8)];
-        check(&beside, &beside);
-        check(&[word(1), word(1)], &[word(1), word(1)]);
-        check(
-            &[acks.clone(), data.clone(), acks.clone()],
-            slice::from_ref(&data),
-        );
-        let between = [data.clone(), word(1), acks.clone()];
-        check(&between, &between);
-    }
-
-    /// After a slot was shut it stands for another segment: waiting ranges of the old one
-    /// cover nothing of the new one.
-    #[test]
-    fn segments_do_not_share_ranges() {
-        let own = |slot, index| {
-            let key = SegmentKey { epoch: 1, index };
-            let row = Region::heap(512);
-            Arc::new(OwnSegment { slot, key, row })
-        };
-        let mut queue = PushQueue::new(100);
-        let range = |slot| Push::Range {
-            slot,
-            at: 256,
-            len: 64,
-        };
-        let (first, second, third) = (own(0, 0), own(1, 1), own(0, 2));
-        queue.shut(0).expect("never opened");
-        queue.open(&first).expect("room");
-        queue.put(range(0)).expect("room");
-        queue.open(&second).expect("room");
-        queue.put(range(1)).expect("room");
-        queue.open(&second).expect("room");
-        queue.put(range(1)).expect("covered");
-        queue.shut(0).expect("room");
-        queue.open(&third).expect("room");
-        queue.put(range(0)).expect("room");
-        let expected = [
-            Push::Open(first),
-            range(0),
-            Push::Open(second),
-            range(1),
-            Push::Shut { slot: 0 },
-            Push::Open(third),
-            range(0),
-        ];
-        assert_eq!(taken(&mut queue), expected);
-        assert_eq!((queue.len(), queue.bytes()), (0, 0));
-    }
-
-    #[test]
-    fn long_ranges_are_taken_in_parts() {
-        let mut queue = PushQueue::new(100);
-        queue.put(range(0, 104)).expect("room");
-        assert_eq!(queue.take(40), Some(range(0, 40)));
-        assert_eq!(queue.bytes(), 64);
-        // The rest does not cover what was taken.
-        queue.put(range(32, 8)).expect("room");
-        assert_eq!(taken(&mut queue), [range(32, 72)]);
-        assert_eq!((queue.len(), queue.bytes()), (0, 0));
-    }
-
-    /// The first record of a batch begins it; of a range that is taken in parts, the first
-    /// part.
-    #[test]
-    fn batches_begin_with_their_first_record() {
-        let mut queue = PushQueue::new(100);
-        let word = Push::Word {
-            slot: 0,
-            at: 512,
-            value: 1,
-        };
-        let acks = range(256, 8);
-        let batches = [
-            vec![range(0, 128), word.clone(), acks.clone()],
-            // Covered by a waiting range.
-            vec![acks, range(128, 64), word.clone()],
-            vec![word],
-        ];
-        for batch in batches {
-            queue.begin_batch();
-            batch
-                .into_iter()
-                .for_each(|push| queue.put(push).expect("room"));
-        }
-        let begins = core::iter::from_fn(|| {
-            let begins = queue.begins_batch();
-            queue.take(64).map(|_| begins)
-        });
-        let expected = [true, false, false, false, true, false, true];
-        assert_eq!(begins.collect::<Vec<_>>(), expected);
-    }
-
-    #[test]
-    fn a_full_queue_says_so() {
-        let word = |value| Push::Word {
-            slot: 0,
-            at: 0,
-            value,
-        };
-        let mut queue = PushQueue::new(2);
-        queue.put(word(1)).expect("room");
-        queue.put(range(8, 8)).expect("room");
-        queue.put(range(16, 8)).expect("it extends the last");
-        let full = queue.put(word(2));
-        assert_eq!(full, Err(Full { waiting: 2 }));
-        queue.clear();
-        assert_eq!((queue.len(), queue.bytes()), (0, 0));
-    }
-
-    /// Rising words are pushed in ranges, others carry their index. A reader that sees
-    /// index `k` sees all that was pushed before it (F1b, F2); no word falls; everything
-    /// arrives.
-    #[test]
-    fn any_order_of_putting_and_taking_keeps_the_order_of_calls() {
-        const WORDS: usize = 40;
-        for seed in 0..300 {
-            let rng = &mut Rng::new(seed);
-            let mut queue = PushQueue::new(usize::MAX);
-            let mut row = [0_u64; WORDS];
-            let mut copy = row;
-            // The least value of each word, as of each word push.
-            let mut pushed = [0_u64; WORDS];
-            let mut needed: Vec<[u64; WORDS]> = vec![pushed];
-            let mut apply =
-                |plan: Vec<Push>, row: &[u64; WORDS], needed: &[[u64; WORDS]]| -> [u64; WORDS] {
-                    for push in plan {
-                        match push {
-                            Push::Range { at, len, .. } => {
-                                for word in at / 8..(at + len) / 8 {
-                                    assert!(copy[word] <= row[word], "seed {seed}");
-                                    copy[word] = row[word];
-                                }
-                            }
-                            Push::Word { value, .. } => {
-                                let due = &needed[value as usize];
-                                let all = copy.iter().zip(due).all(|(now, due)| now >= due);
-                                assert!(all, "seed {seed}: {copy:?} at {value}, due {due:?}");
-                            }
-                            _ => {}
-                        }
-                    }
-                    copy
-                };
-            for _ in 0..400 {
-                match rng.below(4) {
-                    0 => {
-                        let words = 1 + rng.below(6);
-                        let from = rng.below(WORDS - words + 1);
-                        let words = from..from + words;
-                        row[words.clone()].iter_mut().for_each(|word| *word += 1);
-                        pushed[words.clone()].copy_from_slice(&row[words.clone()]);
-                        queue.put(range(from * 8, words.len() * 8)).expect("room");
-                    }
-                    1 => row[rng.below(WORDS)] += 1,
-                    2 => {
-                        let value = needed.len() as u64;
-                        needed.push(pushed);
-                        queue
-                            .put(Push::Word {
-                                slot: 0,
-                                at: 0,
-                                value,
-                            })
-                            .expect("room");
-                    }
-                    _ if rng.chance(0.3) => {
-                        let most = 8 * (1 + rng.below(20));
-                        let some = (0..1 + rng.below(4)).map_while(|_| queue.take(most));
-                        apply(some.collect(), &row, &needed);
-                    }
-                    _ => {}
-                }
-            }
-            let mut last = row;
-            while !queue.is_empty() {
-                last = apply(queue.take(64).into_iter().collect(), &row, &needed);
-            }
-            assert_eq!(queue.bytes(), 0, "seed {seed}");
-            assert!(
-                last.iter().zip(pushed).all(|(now, due)| *now >= due),
-                "seed {seed}"
-            );
-        }
-    }
-}
+mod tests;

@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 use spindle_dds_core::Figures;
 use spindle_dds_transport::hybrid::PeerPath;
+use spindle_dds_transport::tcp::StreamCalls;
 use spindle_dds_transport::{FabricCounters, StationTraffic};
 
 use super::memory::MemoryFigures;
 use crate::error::{Error, Result};
 
 /// Version of the figures. It rises with every change of this file's types.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// The state of a participant. Counters begin when it is enabled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,6 +34,9 @@ pub struct ParticipantFigures {
     /// What its station has sent to others of its host.
     #[serde(default)]
     pub station: StationTraffic,
+    /// The system calls of its streams to other hosts, and their bytes.
+    #[serde(default)]
+    pub streams: StreamCalls,
     /// How often the polling thread woke up.
     pub wake_ups: u64,
     /// The topics of its writers and readers, by name.
@@ -259,6 +263,7 @@ mod tests {
             engine: Figures::default(),
             fabric: FabricCounters::default(),
             station: StationTraffic::default(),
+            streams: StreamCalls::default(),
             wake_ups: 0,
             topics: vec![TopicFigures::default()],
             waits: Vec::new(),

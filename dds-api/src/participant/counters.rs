@@ -2,6 +2,7 @@
 
 use spindle_dds_core::Counters;
 use spindle_dds_transport::hybrid::PeerPath;
+use spindle_dds_transport::tcp::StreamCalls;
 use spindle_dds_transport::{FabricCounters, StationTraffic};
 
 use crate::driver::Session;
@@ -28,6 +29,8 @@ pub struct ParticipantCounters {
     /// What was sent to other participants of the host beside samples: messages, and rows of
     /// segments.
     pub station: StationTraffic,
+    /// System calls of the streams (TCP) to participants of other hosts, and their bytes.
+    pub streams: StreamCalls,
     /// How often the polling thread woke up.
     pub wake_ups: u64,
     /// How often a doorbell woke a thread that sleeps for the participant, and its first step
@@ -44,6 +47,7 @@ impl ParticipantCounters {
             engine: session.handle().counters(),
             fabric: session.handle().traffic(),
             station: session.control_queue().station_traffic(),
+            streams: session.control_queue().stream_calls(),
             wake_ups: session.wake_ups(),
             wakes_without_work: session.wakes_without_work(),
             view: session.control_queue().view().map_or(0, |view| view.id),

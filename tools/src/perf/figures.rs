@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
-use spindle_dds::ParticipantCounters;
+use spindle_dds::{ParticipantCounters, StreamCalls};
 
 /// A distribution of batch sizes.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -41,6 +41,8 @@ pub(super) struct Counts {
     pub(super) data_bytes_pushed: u64,
     /// Pushed bytes of acknowledgements.
     pub(super) ack_bytes_pushed: u64,
+    /// System calls of streams to other hosts.
+    pub(super) streams: StreamCalls,
     pub(super) send_batch: Batches,
     pub(super) receive_batch: Batches,
     pub(super) delivery_batch: Batches,
@@ -78,6 +80,7 @@ impl From<&ParticipantCounters> for Counts {
             pushes: fabric.pushes + fabric.word_pushes,
             data_bytes_pushed: engine.data.bytes,
             ack_bytes_pushed: engine.acks.bytes,
+            streams: counters.streams,
             send_batch: batches!(engine.send_batches),
             receive_batch: batches!(engine.receive_batches),
             delivery_batch: batches!(engine.delivery_batches),

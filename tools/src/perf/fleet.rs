@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use spindle_dds_children::{Worker, private_directory, run_workers, this_program};
+use spindle_dds_children::{Worker, run_workers, this_program};
 
 use super::Failure;
 use super::job::{Job, Report, Role};
 use super::place;
+use super::run_directory::RunDirectory;
 
 /// Runs one worker for each role. Returns their reports in the same order.
 pub(super) fn run(job: &Job, roles: &[Role], time_limit: Duration) -> Result<Vec<Report>, Failure> {
-    let directory = private_directory("spindle-perf-")?;
+    let directory = RunDirectory::new()?;
     let worker = |(number, role): (usize, &Role)| -> Result<_, Failure> {
         let host = number % job.places.len().max(1);
         let job = Job {

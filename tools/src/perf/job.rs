@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use spindle_dds::PeerPath;
+use spindle_dds::{PeerPath, StreamCalls};
 
 use super::figures::{Counts, Latencies};
 use super::idle;
 use super::options::{Doorbell, Level, Wait};
 use super::place::Place;
 use super::scenario::Scenario;
+use super::usage::LinkSpan;
 
 /// The job of a worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -98,6 +99,10 @@ pub(super) struct Report {
     pub(super) cpu_ns: u64,
     /// Voluntary context switches of its threads in that time.
     pub(super) switches: u64,
+    /// System calls of its streams in that time.
+    pub(super) streams: StreamCalls,
+    /// The link of its host in that time, if the host is a namespace.
+    pub(super) link: Option<LinkSpan>,
     /// Processor time while idle.
     pub(super) idle_cpu_ns: u64,
     /// Latencies from when samples were due.

@@ -12,14 +12,19 @@ use spindle_dds::PeerPath;
 
 use super::figures::{Counts, Quantiles, merged};
 use super::job::Job;
+use super::netns::LinkShape;
 use super::options::LatencyOptions;
+use super::per_host::PerHost;
 use super::throughput::{CpuSeconds, Switches, job, roles};
-use super::{Failure, fleet};
+use super::{Failure, fleet, show};
 
 /// What is printed.
 #[derive(Debug, Serialize)]
-struct Outcome {
+pub(super) struct Outcome {
     fabric: String,
+    /// What the links between hosts in namespaces do to packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    links: Option<LinkShape>,
     level: String,
     writers: u32,
     readers: u32,
@@ -42,6 +47,9 @@ struct Outcome {
     lost: u64,
     cpu_seconds: CpuSeconds,
     voluntary_switches: Switches,
+    /// What each host takes for a sample, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_host: Option<PerHost>,
     reader_counters: Vec<Counts>,
     writer_counters: Vec<Counts>,
     /// For each writer, the path of its samples to each peer.
@@ -49,6 +57,10 @@ struct Outcome {
 }
 
 pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
+    measure(options)?.show(options.common.json)
+}
+
+pub(super) fn measure(options: &LatencyOptions) -> Result<Outcome, Failure> {
     let common = &options.common;
     if !(options.rate > 0.0 && options.rate <= RATE_MAX_HZ) {
         return Err(Failure::Workers(format!(
@@ -65,9 +77,12 @@ pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
     let reports = fleet::run(&job, &roles(common), time_limit)?;
     let (readers, writers) = reports.split_at(common.readers as usize);
     let latency = merged(readers.iter().map(|report| &report.latency))?;
+    let samples = writers.iter().map(|report| report.samples).sum();
+    let per_host = PerHost::of(job.places.len(), &reports, samples);
     let uncorrected = merged(readers.iter().map(|report| &report.uncorrected))?;
-    let outcome = Outcome {
-        fabric: common.on.fabric.to_string(),
+    Ok(Outcome {
+        links: common.on.links(),
+        fabric: common.on.fabric().to_string(),
         level: common.level.to_string(),
         writers: common.writers,
         readers: common.readers,
@@ -93,19 +108,18 @@ pub(super) fn run(options: &LatencyOptions) -> Result<(), Failure> {
         lost: readers.iter().map(|report| report.lost).sum(),
         cpu_seconds: CpuSeconds::of(readers, writers),
         voluntary_switches: Switches::of(readers, writers),
+        per_host,
         reader_counters: readers.iter().map(|report| report.counts.clone()).collect(),
         writer_counters: writers.iter().map(|report| report.counts.clone()).collect(),
         writer_peers: writers.iter().map(|report| report.peers.clone()).collect(),
-    };
-    let mut out = io::stdout().lock();
-    match common.json {
-        true => writeln!(out, "{}", serde_json::to_string(&outcome)?)?,
-        false => outcome.print(&mut out)?,
-    }
-    Ok(())
+    })
 }
 
 impl Outcome {
+    pub(super) fn show(&self, as_json: bool) -> Result<(), Failure> {
+        show(self, as_json, |it, out| it.print(out))
+    }
+
     fn print(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(
             out,
@@ -137,7 +151,10 @@ impl Outcome {
             "{} latencies, {} lost, {:.2} CPU seconds",
             self.samples, self.lost, self.cpu_seconds.total
         )?;
-        Ok(())
+        match &self.per_host {
+            Some(per_host) => per_host.print(self.links.as_ref(), out),
+            None => Ok(()),
+        }
     }
 }
 

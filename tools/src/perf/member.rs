@@ -11,6 +11,7 @@ use super::job::{Job, Report};
 use super::perf::Probe;
 use super::reader::Log;
 use super::scenario::Last;
+use super::usage::Usage;
 use super::writer::Sender;
 use super::{Failure, clock, participant};
 
@@ -30,8 +31,7 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let _idle_writers = participant::idle_writers(job, &participant, &idle)?;
     let _idle_readers = participant::idle_readers(job, &participant, &idle)?;
     participant::enable(job, &participant)?;
-    let cpu_started_ns = clock::process_cpu_ns();
-    let switches = clock::voluntary_switches()?;
+    let usage = Usage::begin(job, &participant)?;
     if let Last::SilentNs(_) = job.scenario.last {
         // Without nulls, a silent writer that is first in the order blocks the others' samples
         // until it is deleted: the clock has to run before.
@@ -49,8 +49,7 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     written.counts = Counts::from(&participant.counters()?);
     written.peers = participant::peer_paths(&participant)?;
     let mut report = member.log().report();
-    report.cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
-    report.switches = clock::voluntary_switches()?.saturating_sub(switches);
+    usage.end(job, &participant, &mut report)?;
     report.counts = written.counts.clone();
     written.idle_traffic = stay(job, &participant)?;
     report.written = sends.then(|| Box::new(written));

@@ -12,22 +12,29 @@ mod idle;
 mod job;
 mod latency;
 mod member;
+mod netns;
 mod options;
 mod participant;
 mod payload;
+mod per_host;
 mod place;
 mod reader;
+mod run_directory;
 mod scale;
 mod scenario;
 mod throughput;
+mod usage;
 mod work;
 mod worker;
 mod writer;
 
+use std::io::{self, StdoutLock, Write};
 use std::process::ExitCode;
 
+use netns::{NetnsOptions, NetworkError};
 use options::{IdleOptions, LatencyOptions, ThroughputOptions, WorkOptions};
 use scale::ScaleOptions;
+use serde::Serialize;
 
 spindle_dds::include_idl!("perf");
 
@@ -40,6 +47,9 @@ pub(crate) enum Command {
     Latency(LatencyOptions),
     /// Processor time of idle participants, and the latency of waking them.
     Idle(IdleOptions),
+    /// Throughput or latency between hosts that are network namespaces, over links that delay and
+    /// lose packets. As root.
+    Netns(NetnsOptions),
     /// Time until many participants with many topics match, and the memory that they take.
     Scale(ScaleOptions),
     /// The cost of the bytes alone: threads hand blocks of samples to each other, and write and
@@ -65,13 +75,15 @@ enum Failure {
     #[error(transparent)]
     Dds(#[from] spindle_dds::Error),
     #[error(transparent)]
-    Io(#[from] std::io::Error),
+    Io(#[from] io::Error),
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
     Histogram(#[from] hdrhistogram::CreationError),
     #[error(transparent)]
     Fleet(#[from] spindle_dds_children::WorkersError),
+    #[error(transparent)]
+    Network(#[from] NetworkError),
     #[error("{0}")]
     Workers(String),
     #[error("out of order: sample {found} of writer {writer}, expected {wanted}")]
@@ -84,11 +96,26 @@ enum Failure {
     WrongSize { found: usize, wanted: usize },
 }
 
+/// Prints an outcome, as JSON or as tables.
+fn show<T: Serialize>(
+    outcome: &T,
+    as_json: bool,
+    tables: impl FnOnce(&T, &mut StdoutLock<'_>) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match as_json {
+        true => writeln!(out, "{}", serde_json::to_string(outcome)?)?,
+        false => tables(outcome, &mut out)?,
+    }
+    Ok(())
+}
+
 pub(crate) fn run(command: Command) -> ExitCode {
     let outcome = match command {
         Command::Throughput(options) => throughput::run(&options),
         Command::Latency(options) => latency::run(&options),
         Command::Idle(options) => idle::run(&options),
+        Command::Netns(options) => netns::run(&options),
         Command::Scale(options) => scale::run(&options),
         Command::Work(options) => work::run(&options),
         Command::Worker { job } => return worker::run(&job),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
@@ -9,14 +10,15 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use spindle_dds::properties::engine_switches;
 
+use super::netns::LinkShape;
 use super::scenario::{Last, Scenario, duration};
 
 /// The hosts of the participants, and the fabric between them.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Hosts {
-    /// Fabric that carries the samples.
-    #[arg(long, value_enum, default_value_t = Fabric::Shm)]
-    pub(crate) fabric: Fabric,
+    /// Fabric that carries the samples [default: shm].
+    #[arg(long, value_enum)]
+    pub(crate) fabric: Option<Fabric>,
     /// Addresses of this machine; each acts as a host, and participants are assigned to them in
     /// turn. With --fabric tcp or rdma.
     #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',')]
@@ -24,6 +26,29 @@ pub(crate) struct Hosts {
     /// RDMA device of each host. With --fabric rdma.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) devices: Vec<String>,
+    /// The namespaces of the hosts, which `netns` has made.
+    #[arg(skip)]
+    pub(crate) namespaces: Option<Namespaces>,
+}
+
+impl Hosts {
+    /// What the links between namespaces do to packets.
+    pub(super) fn links(&self) -> Option<LinkShape> {
+        self.namespaces.as_ref().map(|it| it.shape)
+    }
+
+    pub(crate) fn fabric(&self) -> Fabric {
+        self.fabric.unwrap_or(Fabric::Shm)
+    }
+}
+
+/// Hosts that are network namespaces.
+#[derive(Debug, Clone)]
+pub(crate) struct Namespaces {
+    /// The path of each, by which processes enter it.
+    pub(crate) paths: Vec<PathBuf>,
+    /// What the links do to packets.
+    pub(crate) shape: LinkShape,
 }
 
 /// Options of both throughput and latency.

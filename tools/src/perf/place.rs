@@ -2,7 +2,7 @@
 
 use std::fs::DirBuilder;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -20,13 +20,15 @@ pub(super) struct Place {
     contact: String,
     /// RDMA device; `None` for TCP.
     device: Option<String>,
+    /// The path of its network namespace; `None` if it is an address of this machine.
+    pub(super) namespace: Option<PathBuf>,
 }
 
 impl Place {
     /// One for each host; none for a measurement on one host.
     pub(super) fn all(on: &Hosts) -> Result<Vec<Self>, Failure> {
         let (hosts, devices) = (&on.hosts, &on.devices);
-        let (fits, problem) = match on.fabric {
+        let (fits, problem) = match on.fabric() {
             Fabric::Shm => (
                 hosts.is_empty() && devices.is_empty(),
                 "--hosts and --devices are for --fabric tcp and rdma",
@@ -46,16 +48,17 @@ impl Place {
         let Some(&first) = hosts.first() else {
             return Ok(Vec::new());
         };
-        let bound = TcpListener::bind((first, 0)).and_then(|it| it.local_addr());
-        let port = bound.map_err(|error| {
-            let text = format!("{first} is no address of this host: {error}");
-            io::Error::new(error.kind(), text)
-        })?;
-        let at = |host| SocketAddr::new(host, port.port()).to_string();
+        let port = match on.namespaces {
+            Some(_) => PORT,
+            None => free_port(first)?,
+        };
+        let namespaces = on.namespaces.as_ref();
+        let at = |host| SocketAddr::new(host, port).to_string();
         let place = |(number, &host)| Self {
             listen: at(host),
             contact: at(first),
             device: devices.get(number).cloned(),
+            namespace: namespaces.and_then(|all| all.paths.get(number).cloned()),
         };
         Ok(hosts.iter().enumerate().map(place).collect())
     }
@@ -72,6 +75,18 @@ impl Place {
         }
     }
 }
+
+fn free_port(address: IpAddr) -> io::Result<u16> {
+    let bound = TcpListener::bind((address, 0)).and_then(|it| it.local_addr());
+    let bound = bound.map_err(|error| {
+        let text = format!("{address} is no address of this host: {error}");
+        io::Error::new(error.kind(), text)
+    });
+    Ok(bound?.port())
+}
+
+/// Free in a new namespace.
+const PORT: u16 = 7400;
 
 /// Creates the `spindle.directory` of a host's participants.
 pub(super) fn directory(below: &Path, host: usize) -> io::Result<PathBuf> {

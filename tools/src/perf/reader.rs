@@ -9,6 +9,7 @@ use super::figures::{self, Counts, Latencies};
 use super::job::{Job, Report};
 use super::perf::Probe;
 use super::scenario::Scenario;
+use super::usage::Usage;
 use super::{Failure, clock, participant, payload};
 
 pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
@@ -19,8 +20,7 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let idle = participant::idle_topics(job, &participant)?;
     let _idle_readers = participant::idle_readers(job, &participant, &idle)?;
     participant::enable(job, &participant)?;
-    let cpu_started_ns = clock::process_cpu_ns();
-    let switches = clock::voluntary_switches()?;
+    let usage = Usage::begin(job, &participant)?;
     let (all, silent) = (job.writers + job.silent as i32, job.silent as i32);
     let done = |matched: &SubscriptionMatchedStatus| {
         matched.total_count >= all && matched.current_count <= silent
@@ -30,8 +30,7 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
         false => participant::wait_until(&reader, &log, job.listener, done)?,
     }
     let mut report = log.lock().unwrap_or_else(PoisonError::into_inner).report();
-    report.cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
-    report.switches = clock::voluntary_switches()?.saturating_sub(switches);
+    usage.end(job, &participant, &mut report)?;
     report.counts = Counts::from(&participant.counters()?);
     participant.close()?;
     Ok(report)

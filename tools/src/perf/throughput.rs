@@ -9,15 +9,20 @@ use spindle_dds::{PeerPath, RDMA_BATCH_CLASSES};
 use super::bystander::{Bystander, beside};
 use super::figures::{Counts, Quantiles, merged};
 use super::job::{Job, Report, Role};
+use super::netns::LinkShape;
 use super::options::{Common, ThroughputOptions};
+use super::per_host::PerHost;
 use super::place::Place;
 use super::scenario::{Last, Scenario};
-use super::{Failure, fleet};
+use super::{Failure, fleet, show};
 
 /// What is printed.
 #[derive(Debug, Serialize)]
-struct Outcome {
+pub(super) struct Outcome {
     fabric: String,
+    /// What the links between hosts in namespaces do to packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    links: Option<LinkShape>,
     level: String,
     /// Number of members, which both write and read, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,6 +67,9 @@ struct Outcome {
     retries: u64,
     cpu_seconds: CpuSeconds,
     voluntary_switches: Switches,
+    /// What each host takes for a sample, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_host: Option<PerHost>,
     per_reader: Vec<OfReader>,
     per_writer: Vec<OfWriter>,
 }
@@ -118,6 +126,10 @@ struct OfWriter {
 }
 
 pub(super) fn run(options: &ThroughputOptions) -> Result<(), Failure> {
+    measure(options)?.show(options.common.json)
+}
+
+pub(super) fn measure(options: &ThroughputOptions) -> Result<Outcome, Failure> {
     let common = &options.common;
     let mut job = job(common, options.samples, 0, 0)?;
     job.without = options.switched_off();
@@ -139,6 +151,8 @@ pub(super) fn run(options: &ThroughputOptions) -> Result<(), Failure> {
     let run = || fleet::run(&job, &roles, time_limit);
     let (reports, bystander) = beside(options.beside, run)?;
     let mut readers = reports?;
+    let samples = options.written(&readers);
+    let per_host = PerHost::of(job.places.len(), &readers, samples);
     let writers: Vec<Report> = match options.members {
         Some(_) => {
             let written = readers.iter_mut().filter_map(|it| it.written.take());
@@ -146,17 +160,29 @@ pub(super) fn run(options: &ThroughputOptions) -> Result<(), Failure> {
         }
         None => readers.split_off(common.readers as usize),
     };
-    let outcome = Outcome {
+    Ok(Outcome {
         members: options.members,
         bystander,
+        per_host,
         ..Outcome::of(common, &job, &readers, &writers)?
-    };
-    let mut out = io::stdout().lock();
-    match common.json {
-        true => writeln!(out, "{}", serde_json::to_string(&outcome)?)?,
-        false => outcome.print(&mut out)?,
+    })
+}
+
+impl ThroughputOptions {
+    /// Samples that were written, by the reports of all workers.
+    fn written(&self, reports: &[Report]) -> u64 {
+        let samples = |report: &Report| report.samples;
+        match self.members {
+            Some(_) => {
+                let written = reports.iter().filter_map(|it| it.written.as_deref());
+                written.map(samples).sum()
+            }
+            None => {
+                let writers = reports.iter().skip(self.common.readers as usize);
+                writers.map(samples).sum()
+            }
+        }
     }
-    Ok(())
 }
 
 /// Number of members that write: two or more if one of them is delayed or silent.
@@ -238,6 +264,10 @@ impl CpuSeconds {
 }
 
 impl Outcome {
+    pub(super) fn show(&self, as_json: bool) -> Result<(), Failure> {
+        show(self, as_json, |it, out| it.print(out))
+    }
+
     fn of(
         common: &Common,
         job: &Job,
@@ -272,7 +302,8 @@ impl Outcome {
             .unwrap_or(0);
         let latency = merged(readers.iter().map(|report| &report.uncorrected))?;
         Ok(Self {
-            fabric: common.on.fabric.to_string(),
+            links: common.on.links(),
+            fabric: common.on.fabric().to_string(),
             level: common.level.to_string(),
             members: None,
             writers: writers.len(),
@@ -307,6 +338,7 @@ impl Outcome {
             retries: writers.iter().map(|report| report.retries).sum(),
             cpu_seconds: CpuSeconds::of(readers, writers),
             voluntary_switches: Switches::of(readers, writers),
+            per_host: None,
             per_writer: writers
                 .iter()
                 .map(|report| OfWriter {
@@ -386,6 +418,9 @@ impl Outcome {
         }
         self.print_work_requests(out)?;
         self.print_scenario(out)?;
+        if let Some(per_host) = &self.per_host {
+            per_host.print(self.links.as_ref(), out)?;
+        }
         if self.lost + self.retries > 0 {
             writeln!(out)?;
             writeln!(

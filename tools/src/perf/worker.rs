@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use spindle_dds_children::{Answer, die_with_parent};
 
 use super::job::{Job, Report, Role};
-use super::{Failure, idle, member, reader, writer};
+use super::{Failure, idle, member, netns, reader, writer};
 
 pub(super) fn run(job: &str) -> ExitCode {
     Answer::of(work(job)).print()
@@ -15,6 +15,10 @@ fn work(job: &str) -> Result<Report, Failure> {
     let job: Job = serde_json::from_str(job)?;
     if !die_with_parent(job.parent) {
         return Err(Failure::Workers("not started by `spindle perf`".to_owned()));
+    }
+    if let Some(namespace) = job.place.as_ref().and_then(|it| it.namespace.as_ref()) {
+        // The threads of the participant follow.
+        netns::enter_by_path(namespace)?;
     }
     match job.role {
         Role::Writer(index) => writer::run(&job, index),

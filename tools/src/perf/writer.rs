@@ -7,6 +7,7 @@ use super::job::{Job, Report};
 use super::options::HEADER_BYTES;
 use super::participant::BLOCKING_S;
 use super::perf::Probe;
+use super::usage::Usage;
 use super::{Failure, clock, participant, payload};
 
 pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
@@ -16,13 +17,11 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let _idle_writers = participant::idle_writers(job, &participant, &idle)?;
     let mut sender = Sender::new(job, index, writer);
     participant::enable(job, &participant)?;
-    let cpu_started_ns = clock::process_cpu_ns();
-    let switches = clock::voluntary_switches()?;
+    let usage = Usage::begin(job, &participant)?;
     let mut report = sender.send_all(job)?;
     // The counters then include everything. Returns at once for BEST_EFFORT.
     sender.wait_until_received()?;
-    report.cpu_ns = clock::process_cpu_ns() - cpu_started_ns;
-    report.switches = clock::voluntary_switches()?.saturating_sub(switches);
+    usage.end(job, &participant, &mut report)?;
     report.counts = Counts::from(&participant.counters()?);
     report.peers = participant::peer_paths(&participant)?;
     participant.close()?;

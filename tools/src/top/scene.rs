@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use spindle_dds::StreamCalls;
 use spindle_dds::monitor::{
     BatchHistogram, Latencies, MemoryFigures, ObservedMember, ParticipantFigures, TopicFigures,
     Traffic,
@@ -61,6 +62,8 @@ pub(super) struct Figures {
     pub(super) upcalls_per_s: f64,
     pub(super) pushes_per_s: Pushes,
     pub(super) pushed_bytes_per_s: Pushes,
+    /// Streams (TCP) to other hosts; `None` if it has never used one.
+    pub(super) streams: Option<Streams>,
     /// Doorbells sent to sleeping participants.
     pub(super) rings_per_s: f64,
     pub(super) sleeps_per_s: f64,
@@ -82,6 +85,18 @@ pub(super) struct Pushes {
     pub(super) data: f64,
     pub(super) acks: f64,
     pub(super) digests: f64,
+}
+
+/// System calls of streams, and what they moved.
+#[derive(Debug, Serialize)]
+pub(super) struct Streams {
+    pub(super) send_calls_per_s: f64,
+    pub(super) sent_bytes_per_s: f64,
+    pub(super) receive_calls_per_s: f64,
+    pub(super) received_bytes_per_s: f64,
+    /// Samples sent for each call, and delivered for each; both of all peers.
+    pub(super) sent_per_call: Option<f64>,
+    pub(super) delivered_per_call: Option<f64>,
 }
 
 /// Batches by stage.
@@ -269,6 +284,7 @@ impl Figures {
             upcalls_per_s: of(|it| it.engine.counters.upcalls),
             pushes_per_s: pushes(|it| it.pushes),
             pushed_bytes_per_s: pushes(|it| it.bytes),
+            streams: Streams::of(&of, now),
             rings_per_s: of(|it| it.fabric.peer_wakes),
             sleeps_per_s: of(|it| it.fabric.sleeps),
             wake_ups_per_s: of(|it| it.wake_ups),
@@ -279,6 +295,34 @@ impl Figures {
             latency_own: Times::of(old.map(|it| &it.latency_own), &now.latency_own),
             latency_others: Times::of(old.map(|it| &it.latency_others), &now.latency_others),
         }
+    }
+}
+
+impl Streams {
+    /// By the rates of counts.
+    fn of(
+        rate: &impl Fn(fn(&ParticipantFigures) -> u64) -> f64,
+        now: &ParticipantFigures,
+    ) -> Option<Self> {
+        let StreamCalls {
+            send_calls,
+            receive_calls,
+            ..
+        } = now.streams;
+        if send_calls + receive_calls == 0 {
+            return None;
+        }
+        let send_calls = rate(|it| it.streams.send_calls);
+        let receive_calls = rate(|it| it.streams.receive_calls);
+        let per_call = |samples: f64, calls: f64| (calls > 0.0).then(|| samples / calls);
+        Some(Self {
+            send_calls_per_s: send_calls,
+            sent_bytes_per_s: rate(|it| it.streams.bytes_sent),
+            receive_calls_per_s: receive_calls,
+            received_bytes_per_s: rate(|it| it.streams.bytes_received),
+            sent_per_call: per_call(rate(|it| it.engine.counters.sent), send_calls),
+            delivered_per_call: per_call(rate(|it| it.engine.counters.delivered), receive_calls),
+        })
     }
 }
 

@@ -100,6 +100,15 @@ fn sections(scene: &Scene) -> Vec<Section> {
             &[WIDTH],
         ),
     ];
+    let streams: Vec<Vec<String>> = scene.participants.iter().filter_map(streams).collect();
+    if !streams.is_empty() {
+        let head = vec![
+            "", "sends/s", "MB/s", "out/call", "rcvs/s", "MB/s", "in/call",
+        ];
+        let title = "Streams to other hosts (system calls; samples for each)";
+        let after_batches = 3;
+        sections.insert(after_batches, Section::new(title, head, streams, &[NAME]));
+    }
     let late: Vec<Vec<String>> = match scene.late.is_empty() {
         true => vec![vec!["none".to_owned()]],
         false => scene.late.iter().map(|it| vec![late(it)]).collect(),
@@ -247,6 +256,20 @@ fn batches(one: &Participant) -> Option<Vec<String>> {
             .concat(),
     );
     Some(cells)
+}
+
+fn streams(one: &Participant) -> Option<Vec<String>> {
+    let streams = one.figures.as_ref()?.streams.as_ref()?;
+    let known = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), rate);
+    Some(vec![
+        one.name.clone(),
+        rate(streams.send_calls_per_s),
+        megabytes(streams.sent_bytes_per_s),
+        known(streams.sent_per_call),
+        rate(streams.receive_calls_per_s),
+        megabytes(streams.received_bytes_per_s),
+        known(streams.delivered_per_call),
+    ])
 }
 
 /// The columns of memory that is in use.

@@ -129,6 +129,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
         },
         fabric: Default::default(),
         station: Default::default(),
+        streams: Default::default(),
         wake_ups: seconds * 20,
         topics: vec![TopicFigures {
             topic: "Square".to_owned(),
@@ -240,6 +241,25 @@ fn a_frame() {
         .draw(|frame| screen::draw(&scene, frame.area(), frame.buffer_mut()))
         .expect("a frame");
     insta::assert_snapshot!(terminal.backend());
+}
+
+/// Those of participants with peers on other hosts only.
+#[test]
+fn streams_are_shown_where_there_are_some() {
+    let scene = scene(|seconds, all| {
+        let streams = &mut all[0].streams;
+        (streams.send_calls, streams.bytes_sent) = (seconds * 50, seconds * 6_000_000);
+    });
+    let page = page(&scene);
+    let lines = page.lines().map(str::split_whitespace);
+    let lines: Vec<Vec<&str>> = lines.map(Iterator::collect).collect();
+    let title = lines
+        .iter()
+        .position(|words| words.first() == Some(&"Streams"));
+    let at = title.expect("the section");
+    let row = ["writer/100", "50.0", "6.00", "20.0", "0", "0", "-"];
+    assert_eq!(lines[at + 2], row, "{page}");
+    assert!(lines[at + 3].is_empty(), "{page}");
 }
 
 #[test]

@@ -142,15 +142,22 @@ impl Fabric for HybridSegment {
         to: &PeerSet,
         peers: usize,
     ) {
-        if self.remote.is_none() {
+        let Some(remote) = &self.remote else {
             return self.host.push_message(message, to, peers);
+        };
+        let local = remote.local_ranks(to);
+        self.host.push_message(message, &local, local.len());
+        remote.streams.push_message(message, to);
+        if let Some(verbs) = &remote.verbs {
+            let MessagePush {
+                payload, header, ..
+            } = *message;
+            if payload.1 > 0 {
+                verbs.push(payload.0, payload.1, to);
+            }
+            verbs.push(header, N * 8, to);
+            verbs.push_word(message.guard, message.count, to);
         }
-        self.store_words(message.header, message.words);
-        if message.payload.1 > 0 {
-            self.push(message.payload.0, message.payload.1, to);
-        }
-        self.push(message.header, N * 8, to);
-        self.push_word(message.guard, message.count, to);
     }
 
     #[inline]

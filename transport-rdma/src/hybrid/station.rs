@@ -20,7 +20,7 @@ use crate::station::error::StationError;
 use crate::station::event::StationEvent;
 use crate::station::segment::{SegmentKey, SegmentRequest};
 use crate::station::traffic::StationTraffic;
-use crate::tcp::{self, StreamState};
+use crate::tcp::{self, StreamCalls, StreamState};
 
 /// The path of pushes to a peer. In JSON: `{"way": "shm"}`, `{"way": "tcp"}` or
 /// `{"way": "rdma", "rdma": {...}}`.
@@ -415,6 +415,12 @@ impl Station {
     /// Progress of the streams to and from a peer; `None` if it is not on another host.
     pub fn stream_state(&self, id: u128) -> Option<StreamState> {
         self.network.as_ref()?.streams.link(id)
+    }
+
+    /// System calls of its streams to other hosts so far; zeros without a network.
+    pub fn stream_calls(&self) -> StreamCalls {
+        let network = self.network.as_ref();
+        network.map(|it| it.streams.calls()).unwrap_or_default()
     }
 
     /// For tests: makes other stations of this process believe that the process of this one

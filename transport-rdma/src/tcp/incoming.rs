@@ -3,10 +3,11 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io::Read;
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use super::call_counters::StreamCallCounters;
 use super::decoder::{Decoder, RowTarget};
 use super::fault::Fault;
 use super::record::RecordError;
@@ -29,6 +30,7 @@ pub(super) struct Incoming {
     receiver: Mutex<Option<Receiver>>,
     /// Bytes of the stream that were applied, and whose wake-ups were handled.
     done: AtomicU64,
+    calls: Arc<StreamCallCounters>,
 }
 
 #[derive(Debug, Default)]
@@ -64,8 +66,11 @@ impl Receiver {
         mut stream: &TcpStream,
         buffer: &mut [u8],
         target: impl Fn(SegmentKey) -> RowTarget,
+        calls: &StreamCallCounters,
     ) -> Received {
-        let fault = match stream.read(buffer) {
+        let read = stream.read(buffer);
+        calls.received(&read);
+        let fault = match read {
             Ok(0) if self.splitter.is_between_records() => Fault::Ended,
             Ok(0) => Fault::EndedInside,
             Ok(len) => return self.feed(&buffer[..len], target),
@@ -145,11 +150,12 @@ impl Receiver {
 
 impl Incoming {
     /// `stream` is non-blocking.
-    pub(super) fn new(stream: TcpStream) -> Self {
+    pub(super) fn new(stream: TcpStream, calls: &Arc<StreamCallCounters>) -> Self {
         Self {
             stream,
             receiver: Mutex::new(Some(Receiver::default())),
             done: AtomicU64::new(0),
+            calls: Arc::clone(calls),
         }
     }
 
@@ -167,7 +173,7 @@ impl Incoming {
     ) {
         self.apply(handle, |receiver| match receiver.is_stuck() {
             true => Received::default(),
-            false => receiver.read(&self.stream, buffer, target),
+            false => receiver.read(&self.stream, buffer, target, &self.calls),
         });
     }
 

@@ -8,6 +8,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 
+use super::due_links::link_numbers;
 use super::fault::Fault;
 use super::shared::Shared;
 use super::source::Source;
@@ -74,15 +75,22 @@ impl IoThread {
 fn serve(shared: &Shared) -> Result<(), Errno> {
     let mut buffer = vec![0; BUFFER_LEN];
     let mut events = Vec::with_capacity(EVENTS_MAX);
+    let mut due = link_numbers();
     loop {
+        shared.send_due(&mut due);
         let (overdue, stalled) = (shared.remove_overdue(), shared.send_stalled());
         let next = overdue.into_iter().chain(stalled).min();
         if shared.is_over() {
             return Ok(());
         }
         events.clear();
-        let timeout = next.and_then(|left| Timespec::try_from(left).ok());
-        match epoll::wait(&shared.epoll, spare_capacity(&mut events), timeout.as_ref()) {
+        let timeout = match shared.due.begin_sleep() {
+            true => next.and_then(|left| Timespec::try_from(left).ok()),
+            false => Some(Timespec::default()),
+        };
+        let waited = epoll::wait(&shared.epoll, spare_capacity(&mut events), timeout.as_ref());
+        shared.due.end_sleep();
+        match waited {
             Ok(_) => {}
             Err(Errno::INTR) => continue,
             Err(errno) => return Err(errno),

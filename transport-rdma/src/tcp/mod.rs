@@ -13,8 +13,8 @@
 //!   push_word   --+--> queue --> stage --> stream =====> words into the copy
 //!   wake        --'      ^ bytes are fetched here        wake: wakes its sleeper
 //!                        |
-//!                  the thread that finds the writer free; the I/O thread
-//!                  when a full stream is writable again
+//!                  the thread that finds the writer free, and a quiet stream;
+//!                  else the I/O thread, with all that has gathered
 //! ```
 //!
 //! This is a part of a [`hybrid::Station`](crate::hybrid::Station), which makes the
@@ -37,7 +37,8 @@
 //! pieces (F4).
 //!
 //! No thread waits for a peer or for the thread that writes: a thread that finds the writer
-//! busy leaves its records to it.
+//! busy leaves its records to it. Messages that gather while a stream is busy are one record, and
+//! are sent by one system call (`outgoing`, `due_links`).
 //!
 //! # Segments
 //!
@@ -67,7 +68,9 @@
 //! process that forks keeps the streams; the child must not use the station, and keeps the
 //! streams open until it ends or executes another program.
 
+mod call_counters;
 mod decoder;
+mod due_links;
 mod fault;
 mod incoming;
 mod io_thread;
@@ -81,6 +84,7 @@ mod stalled;
 mod streams;
 mod transport;
 
+pub use self::call_counters::StreamCalls;
 pub(crate) use self::transport::{ReadyStream, StreamTransport, problem};
 pub use self::transport::{StreamOptions, StreamState};
 pub(crate) use shared::{LandedHook, WakeHook};

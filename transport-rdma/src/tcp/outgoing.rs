@@ -1,17 +1,29 @@
 //! My stream to one peer: the queue of what waits, and its writer.
 //!
 //! There are two locks, and no thread blocks while it holds one. The queue's lock is held
-//! to append and to take. The writer's lock is held to fetch and to write. A pushing thread
-//! only tries the writer's lock: if it is taken, the thread leaves its records in the
-//! queue, and the holder looks at the queue again after it has released the lock.
+//! to append and to take, never across a system call. The writer's lock is held to fetch and to
+//! write. A pushing thread only tries the writer's lock: if it is taken, the thread leaves its
+//! records in the queue, and the holder looks at the queue again after it has released the lock.
+//!
+//! **Opportunistic batching.** On a quiet stream the thread that ends a batch sends it, and wakes
+//! no thread. If the last send has ended a moment ago ([`BUSY_FOR`]), it hands over: the I/O thread
+//! sends what has gathered by the time it comes to it, in one system call. What is pushed
+//! meanwhile costs its thread a record in the queue, or nothing but a longer one. If the I/O thread
+//! gets no processor, the pushing thread sends by itself as soon as a whole stage waits.
+//!
+//! Nothing is left behind: that a batch is handed over is noted in the queue, under its lock. The I/O
+//! thread takes the note back before it takes from the queue, so it also takes what was appended by
+//! threads that found the note.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
+use super::call_counters::StreamCallCounters;
 use super::record::{HEADER_LEN, Header, RECORD_LEN_MAX};
-use super::send_queue::SendQueue;
+use super::send_queue::{BatchEnd, SendQueue};
 use crate::fabric::WakeReason;
 use crate::push_queue::{Full, OwnSegment, Push, SLOTS};
 use crate::retry::Classified;
@@ -22,16 +34,22 @@ const STAGE_LEN: usize = RECORD_LEN_MAX + HEADER_LEN;
 /// Most records that are staged at once.
 const PLAN_MAX: usize = 64;
 
-/// Bytes that wait for the end of a batch, at most; beyond that they are sent at once.
+/// Bytes that wait for the end of a batch, or for the I/O thread, at most; beyond that the pushing
+/// thread sends them.
 const BATCH_LEN: usize = STAGE_LEN;
+
+/// How long after a send a stream is busy: some times what a system call and waking the peer take.
+/// A thread that sends again within this time spends most of its time on it.
+const BUSY_FOR: Duration = Duration::from_micros(25);
 
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) stream: TcpStream,
     queue: Mutex<SendQueue>,
     writer: Mutex<Writer>,
-    /// Records were appended since the last batch ended.
-    held_back: AtomicBool,
+    opened: Instant,
+    /// When the last send has ended, in ns since `opened`.
+    sent_at: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -49,11 +67,16 @@ struct Writer {
     /// The staged bytes end with the final record of the stream.
     leaves: bool,
     sent: u64,
+    calls: Arc<StreamCallCounters>,
 }
 
 impl Outgoing {
     /// `stream` is non-blocking.
-    pub(super) fn new(stream: TcpStream, waiting_max: usize) -> Self {
+    pub(super) fn new(
+        stream: TcpStream,
+        waiting_max: usize,
+        calls: &Arc<StreamCallCounters>,
+    ) -> Self {
         Self {
             stream,
             queue: Mutex::new(SendQueue::new(waiting_max)),
@@ -66,8 +89,10 @@ impl Outgoing {
                 blocked: false,
                 leaves: false,
                 sent: 0,
+                calls: Arc::clone(calls),
             }),
-            held_back: AtomicBool::new(false),
+            opened: Instant::now(),
+            sent_at: AtomicU64::new(0),
         }
     }
 
@@ -83,28 +108,43 @@ impl Outgoing {
     pub(super) fn put_in(&self, own: &Arc<OwnSegment>, push: Push) -> Result<bool, Full> {
         let mut queue = self.queue();
         queue.put_in(own, push)?;
-        self.held_back.store(true, Ordering::Relaxed);
         Ok(queue.bytes() >= BATCH_LEN)
     }
 
     /// Appends a wake-up.
     pub(super) fn put_wake(&self, reason: WakeReason) -> Result<(), Full> {
-        self.held_back.store(true, Ordering::Relaxed);
         self.queue().put_wake(reason)
     }
 
     /// Appends the end of a segment.
     pub(super) fn shut(&self, slot: u16) -> Result<(), Full> {
-        self.held_back.store(true, Ordering::Relaxed);
         self.queue().shut(slot)
     }
 
-    /// Sends what was held back, as far as the stream accepts it. Never blocks.
-    pub(super) fn end_batch(&self) -> io::Result<()> {
-        if self.held_back.swap(false, Ordering::Relaxed) {
-            return self.send();
-        }
-        Ok(())
+    /// Ends a batch; returns what is left to do. Never blocks.
+    pub(super) fn end_batch(&self) -> BatchEnd {
+        self.queue().end_batch(|| self.is_busy())
+    }
+
+    /// Whether the last send has ended a moment ago.
+    fn is_busy(&self) -> bool {
+        let sent_at = self.sent_at.load(Ordering::Relaxed);
+        self.now().saturating_sub(sent_at) < BUSY_FOR.as_nanos() as u64
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Bytes of pushes that wait in the queue.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue().bytes()
+    }
+
+    /// Sends what was handed over. Called by the I/O thread.
+    pub(super) fn send_handed_over(&self) -> io::Result<()> {
+        self.queue().take_hand_over();
+        self.send()
     }
 
     /// Sends what waits, as far as the stream accepts it, or leaves it to the thread that
@@ -118,6 +158,7 @@ impl Outgoing {
                 Err(TryLockError::WouldBlock) => return Ok(()),
             };
             writer.write_to(&self.stream, &self.queue)?;
+            self.sent_at.store(self.now(), Ordering::Relaxed);
             let blocked = writer.blocked;
             drop(writer);
             // A thread may have found the lock taken after the queue was seen empty.
@@ -165,7 +206,8 @@ impl Outgoing {
         self.queue().is_closed()
     }
 
-    /// Number of bytes that wait, and number of bytes sent.
+    /// Number of bytes that wait, and number of bytes sent. The caller [sends](Self::send)
+    /// afterwards: a thread that found the writer's lock taken has left its records to it.
     pub(super) fn progress(&self) -> (usize, u64) {
         let writer = self.writer();
         let staged = writer.to - writer.from;
@@ -178,7 +220,9 @@ impl Writer {
     /// Writes until nothing waits or the stream is full.
     fn write_to(&mut self, mut stream: &TcpStream, queue: &Mutex<SendQueue>) -> io::Result<()> {
         while !self.blocked && (self.from < self.to || self.fetch(queue)) {
-            match stream.write(&self.stage[self.from..self.to]) {
+            let written = stream.write(&self.stage[self.from..self.to]);
+            self.calls.sent(&written);
+            match written {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(len) => {
                     self.from += len;
@@ -218,6 +262,7 @@ impl Writer {
                     self.stage(&Header::Write { slot, at, len: 8 }.encode());
                     self.stage(&value.to_le_bytes());
                 }
+                Push::Messages(_) => debug_assert!(false, "taken in parts"),
                 Push::Wake(reason) => self.stage(&Header::Wake(reason).encode()),
                 Push::Open(own) => {
                     let (slot, key) = (own.slot, own.key);

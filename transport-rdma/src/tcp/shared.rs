@@ -12,10 +12,13 @@ use std::time::{Duration, Instant};
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::Errno;
 
+use super::call_counters::StreamCallCounters;
 use super::decoder::RowTarget;
+use super::due_links::DueLinks;
 use super::fault::Fault;
 use super::incoming::{Incoming, Received};
 use super::outgoing::Outgoing;
+use super::send_queue::BatchEnd;
 use super::source::Source;
 use super::stalled::StalledLinks;
 use crate::fabric::counters::SleepCounters;
@@ -173,6 +176,8 @@ pub(super) struct Shared {
     events: Arc<EventQueue>,
     pub(super) sleep: SleepCounters,
     pub(super) stalled: StalledLinks,
+    pub(super) due: DueLinks,
+    pub(super) calls: Arc<StreamCallCounters>,
     state: Mutex<State>,
     /// Signalled when a peer is added or lost, or the transport stops.
     changed: Condvar,
@@ -209,6 +214,8 @@ impl Shared {
             events,
             sleep: SleepCounters::default(),
             stalled: StalledLinks::new(stalled_max),
+            due: DueLinks::default(),
+            calls: Arc::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
         })
@@ -361,7 +368,7 @@ impl Shared {
         self.state().stopped = true;
         let links: Vec<_> = self.state().links.values().cloned().collect();
         for link in links {
-            self.sent(&link, link.outgoing.end_batch());
+            self.sent(&link, link.outgoing.send());
             self.drop_peer(link.peer);
         }
         let soon = Instant::now() + STOP_WITHIN;
@@ -521,6 +528,19 @@ impl Shared {
             Ok(false) => {}
             Ok(true) => self.sent(link, link.outgoing.send()),
             Err(Full { waiting }) => self.fail(link, &Fault::Overflow { waiting }),
+        }
+    }
+
+    /// Ends a batch of pushes to a peer.
+    pub(super) fn end_batch(&self, link: &StreamLink) {
+        match link.outgoing.end_batch() {
+            BatchEnd::Over => {}
+            BatchEnd::Send => self.sent(link, link.outgoing.send()),
+            BatchEnd::HandOver => {
+                if self.due.add(link.number) {
+                    self.kick();
+                }
+            }
         }
     }
 

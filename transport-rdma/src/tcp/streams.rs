@@ -10,7 +10,7 @@ use super::shared::{IncomingSegment, Shared, StreamLink};
 use crate::fabric::counters::PushCounters;
 use crate::fabric::failures::{Control, Failures};
 use crate::fabric::peers::{PeerSet, Rank};
-use crate::fabric::{FabricCounters, FailureCause, PeerFailure, WakeReason};
+use crate::fabric::{FabricCounters, FailureCause, MessagePush, PeerFailure, WakeReason};
 use crate::fork::OwnerProcess;
 use crate::memory::Region;
 use crate::push_queue::{OwnSegment, Push};
@@ -129,6 +129,16 @@ impl Streams {
         }
     }
 
+    /// Pushes a message; the caller has stored its header.
+    pub(crate) fn push_message<const N: usize>(&self, message: &MessagePush<'_, N>, to: &PeerSet) {
+        let guard = (message.guard, message.count);
+        let header = (message.header, N * 8);
+        let push = self.own.message(message.payload, header, guard);
+        let peers = self.post(&push, to);
+        self.pushes
+            .pushed_all(peers, message.pushes() - 1, message.bytes());
+    }
+
     /// Pushes the value; the caller has stored it.
     pub(crate) fn push_word(&self, at: usize, value: u64, to: &PeerSet) {
         let peers = self.post(&self.own.word(at, value), to);
@@ -147,7 +157,7 @@ impl Streams {
 
     fn end_batch(&self) {
         for link in self.links.iter().flatten() {
-            self.shared.sent(link, link.outgoing.end_batch());
+            self.shared.end_batch(link);
         }
     }
 

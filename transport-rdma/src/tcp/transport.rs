@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::call_counters::StreamCalls;
 use super::fault::Fault;
 use super::incoming::Incoming;
 use super::io_thread::IoThread;
@@ -119,8 +120,8 @@ impl StreamTransport {
         };
         let set_up = SetupError::system::<io::Error>("setting up a stream");
         let (outgoing, incoming) = both().map_err(set_up)?;
-        let outgoing = Outgoing::new(outgoing, self.options.waiting_max);
-        let incoming = Incoming::new(incoming);
+        let outgoing = Outgoing::new(outgoing, self.options.waiting_max, &self.shared.calls);
+        let incoming = Incoming::new(incoming, &self.shared.calls);
         self.shared.ready(peer, outgoing, incoming).map(ReadyStream)
     }
 
@@ -229,9 +230,15 @@ impl StreamTransport {
         self.shared.drop_peer(id);
     }
 
+    /// System calls of all streams so far.
+    pub(crate) fn calls(&self) -> StreamCalls {
+        self.shared.calls.read()
+    }
+
     pub(crate) fn link(&self, id: u128) -> Option<StreamState> {
         let link = Arc::clone(&self.shared.state().peers.get(&id)?.link);
         let (waiting, sent) = link.outgoing.progress();
+        self.shared.sent(&link, link.outgoing.send());
         Some(StreamState {
             sending: !link.outgoing.is_closed(),
             receiving: !link.incoming.is_closed(),

@@ -218,7 +218,8 @@ impl Poster {
                 }
                 Some(Push::Open(own)) => self.bind(&own),
                 Some(Push::Shut { slot }) => self.unbind(slot),
-                None => return PostState::No,
+                // Messages are taken in parts.
+                Some(Push::Messages(_)) | None => return PostState::No,
             }
         }
         let all = queue.is_empty() && self.express.is_empty();

@@ -11,6 +11,7 @@ use spindle_dds_core::membership::{
 };
 use spindle_dds_transport::StationTraffic;
 use spindle_dds_transport::hybrid::{PeerPath, Station};
+use spindle_dds_transport::tcp::StreamCalls;
 
 use crate::driver::threads::preparation::{first_epoch_afterwards, key_epoch};
 
@@ -101,6 +102,13 @@ impl ControlQueue {
         let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
         let traffic = station.as_ref().map(|station| station.traffic());
         traffic.unwrap_or_default()
+    }
+
+    /// The system calls of its streams to other hosts; zeros once it is closed.
+    pub(crate) fn stream_calls(&self) -> StreamCalls {
+        let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
+        let calls = station.as_ref().map(|station| station.stream_calls());
+        calls.unwrap_or_default()
     }
 
     fn stage(&self) -> MutexGuard<'_, Stage> {

@@ -33,6 +33,7 @@ pub(crate) fn of(
         members,
         fabric: session.handle().traffic(),
         station: session.control_queue().station_traffic(),
+        streams: session.control_queue().stream_calls(),
         wake_ups: session.wake_ups(),
         topics: topics(local_endpoints, &engine),
         waits: session.send_waiters().figures(),

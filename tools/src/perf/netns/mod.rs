@@ -1,0 +1,192 @@
+//! `spindle perf netns`: throughput or latency between hosts that are network namespaces of this
+//! machine, over links that delay, lose and limit packets.
+//!
+//! The namespaces have no names. This process holds them by descriptors, and its workers enter
+//! them and end with it: so the kernel removes all of it, however the process ends.
+
+mod link_shape;
+mod namespace;
+mod network;
+
+use std::time::Duration;
+
+use clap::{Args, FromArgMatches, Subcommand};
+use indicatif::ProgressBar;
+
+pub(crate) use self::link_shape::LinkShape;
+pub(super) use self::namespace::enter_by_path;
+use self::network::Network;
+pub(super) use self::network::{LINK, NetworkError};
+use super::options::{Fabric, Hosts, LatencyOptions, Namespaces, ThroughputOptions};
+use super::{Failure, latency, throughput};
+use crate::harness::progress;
+
+/// `spindle perf netns`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct NetnsOptions {
+    /// Number of hosts.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..=16))]
+    hosts: u32,
+    /// Number of participants on each host: each writes and reads; for `latency`, each that does
+    /// not write reads [default: those of the measurement; without one, 1].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=16))]
+    members: Option<u32>,
+    #[command(flatten)]
+    shape: LinkShape,
+    /// Print a JSON object instead of tables.
+    #[arg(long)]
+    json: bool,
+    /// What is measured [default: throughput].
+    #[command(subcommand)]
+    measurement: Option<Measurement>,
+}
+
+/// What is measured between the hosts.
+#[derive(Debug, Clone, Subcommand)]
+enum Measurement {
+    /// Samples per second, with writers that send as fast as they can.
+    Throughput(Box<ThroughputOptions>),
+    /// Latency from writer to reader, with writers that keep a fixed rate.
+    Latency(Box<LatencyOptions>),
+}
+
+pub(super) fn run(options: &NetnsOptions) -> Result<(), Failure> {
+    let mut measurement = options.measurement()?;
+    let steps = u64::from(options.hosts) + 1;
+    let progress = progress::bar(steps, MESSAGE_COLUMNS);
+    let network = network(options, &progress)?;
+    *measurement.hosts() = Hosts {
+        fabric: Some(Fabric::Tcp),
+        hosts: network.addresses(),
+        devices: Vec::new(),
+        namespaces: Some(Namespaces {
+            paths: network.paths(),
+            shape: options.shape,
+        }),
+    };
+    progress.set_message("measuring");
+    progress.enable_steady_tick(TICK);
+    let clear = || progress.finish_and_clear();
+    match &measurement {
+        Measurement::Throughput(it) => {
+            let outcome = throughput::measure(it).inspect_err(|_| clear())?;
+            clear();
+            outcome.show(options.json || it.common.json)
+        }
+        Measurement::Latency(it) => {
+            let outcome = latency::measure(it).inspect_err(|_| clear())?;
+            clear();
+            outcome.show(options.json || it.common.json)
+        }
+    }
+}
+
+fn network(options: &NetnsOptions, progress: &ProgressBar) -> Result<Network, NetworkError> {
+    progress.set_message("namespaces");
+    let mut network = Network::new(&options.shape)?;
+    for _ in 0..options.hosts {
+        network.add_host(&options.shape)?;
+        progress.inc(1);
+    }
+    Ok(network)
+}
+
+impl NetnsOptions {
+    /// The measurement with as many participants as asked for.
+    fn measurement(&self) -> Result<Measurement, Failure> {
+        let refused = |problem: String| Err(Failure::Workers(problem));
+        let (mut measurement, members) = match &self.measurement {
+            Some(measurement) => (measurement.clone(), self.members),
+            None => (Measurement::default_throughput()?, self.members.or(Some(1))),
+        };
+        let on = measurement.hosts();
+        if on.fabric.is_some() || !on.hosts.is_empty() || !on.devices.is_empty() {
+            return refused(
+                "netns makes the hosts: --fabric, --hosts and --devices do not go after the \
+                 measurement"
+                    .to_owned(),
+            );
+        }
+        if let Some(members) = members {
+            let all = self.hosts * members;
+            if all > PARTICIPANTS_MAX {
+                return refused(format!(
+                    "{} hosts with {members} members each are {all} participants; at most \
+                     {PARTICIPANTS_MAX} are possible",
+                    self.hosts
+                ));
+            }
+            measurement.set_participants(all)?;
+        }
+        let participants = measurement.participants();
+        if participants < self.hosts {
+            return refused(format!(
+                "{participants} participants cannot be on {} hosts: give --members, or more \
+                 --writers and --readers",
+                self.hosts
+            ));
+        }
+        Ok(measurement)
+    }
+}
+
+impl Measurement {
+    fn default_throughput() -> Result<Self, Failure> {
+        let command = ThroughputOptions::augment_args(clap::Command::new("throughput"));
+        let given = command.get_matches_from(["throughput"]);
+        let options = ThroughputOptions::from_arg_matches(&given);
+        let options = options.map_err(|error| Failure::Workers(error.to_string()))?;
+        Ok(Self::Throughput(Box::new(options)))
+    }
+
+    fn hosts(&mut self) -> &mut Hosts {
+        match self {
+            Self::Throughput(it) => &mut it.common.on,
+            Self::Latency(it) => &mut it.common.on,
+        }
+    }
+
+    fn participants(&self) -> u32 {
+        let common = match self {
+            Self::Throughput(it) => match it.members {
+                Some(members) => return members,
+                None => &it.common,
+            },
+            Self::Latency(it) => &it.common,
+        };
+        common.writers + common.readers
+    }
+
+    fn set_participants(&mut self, all: u32) -> Result<(), Failure> {
+        let refused = |problem: &str| Err(Failure::Workers(problem.to_owned()));
+        match self {
+            Self::Throughput(it) if it.members.is_some() => {
+                return refused("--members is given twice: for each host, and for all");
+            }
+            Self::Throughput(it) => {
+                if (it.common.writers, it.common.readers) != (1, 1) || it.common.poll {
+                    return refused(
+                        "--members on each host all write and read: --writers, --readers and \
+                         --poll do not go with them",
+                    );
+                }
+                it.members = Some(all);
+            }
+            Self::Latency(it) => {
+                if it.common.readers != 1 {
+                    return refused("--members on each host read: --readers does not go with them");
+                }
+                match all.checked_sub(it.common.writers) {
+                    Some(readers @ 1..) => it.common.readers = readers,
+                    _ => return refused("there are as many --writers as participants"),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The limit of the measurements.
+const PARTICIPANTS_MAX: u32 = 32;
+const MESSAGE_COLUMNS: usize = 10;
+const TICK: Duration = Duration::from_secs(1);
