@@ -122,6 +122,16 @@ impl Obstacle {
     pub(crate) fn lasts(&self) -> bool {
         !matches!(self, Self::NoView | Self::NotBegun | Self::BetweenEpochs)
     }
+
+    /// Whether a message may be sent in the same session later.
+    pub(crate) fn passes(&self) -> bool {
+        match self {
+            Self::NoRoom | Self::Limits | Self::NoView | Self::NotBegun | Self::BetweenEpochs => {
+                true
+            }
+            Self::Out | Self::Error(_) => false,
+        }
+    }
 }
 
 impl fmt::Debug for WriterPort {
@@ -297,7 +307,7 @@ impl WriterPort {
                 let place = self.place();
                 if place.sends_again {
                     drop(place);
-                    return Err(self.unless_ended(Obstacle::Out));
+                    return Err(self.obstacle(Some(ClaimError::Stopped)));
                 }
                 match self.claim_in(&place, len) {
                     Some(Ok(new)) => {
@@ -309,7 +319,7 @@ impl WriterPort {
                         let session = place.session.clone();
                         drop(place);
                         session.wait_for_reason();
-                        return Err(self.unless_ended(Obstacle::Out));
+                        return Err(self.obstacle(Some(ClaimError::Stopped)));
                     }
                     Some(Err(error)) => Some(error),
                     None => None,
@@ -333,20 +343,21 @@ impl WriterPort {
 
     /// `refused`: the error of the claim; `None` if there is no epoch yet.
     #[cold]
-    fn obstacle(&self, refused: Option<ClaimError>) -> Obstacle {
-        match refused {
-            None => self.unless_ended(Obstacle::NoView),
-            Some(ClaimError::NoRoom) => Obstacle::NoRoom,
-            Some(ClaimError::NotBegun) => self.unless_ended(Obstacle::NotBegun),
-            Some(ClaimError::Stopped) => self.unless_ended(Obstacle::Out),
-            Some(ClaimError::Wedged) => self.unless_ended(Obstacle::BetweenEpochs),
-            Some(error) => Obstacle::Error(self.error(error)),
-        }
-    }
-
-    fn unless_ended(&self, obstacle: Obstacle) -> Obstacle {
+    pub(super) fn obstacle(&self, refused: Option<ClaimError>) -> Obstacle {
+        let obstacle = match refused {
+            Some(ClaimError::NoRoom) => return Obstacle::NoRoom,
+            Some(ClaimError::TooLarge { len, max }) => Obstacle::Error(too_large(len, max)),
+            Some(error @ ClaimError::NotASender) => {
+                Obstacle::Error(Error::Error(error.to_string()))
+            }
+            None => Obstacle::NoView,
+            Some(ClaimError::NotBegun) => Obstacle::NotBegun,
+            Some(ClaimError::Wedged) => Obstacle::BetweenEpochs,
+            Some(ClaimError::Stopped) => Obstacle::Out,
+        };
         match self.ended() {
             Some(error) => Obstacle::Error(error),
+            None if self.session().is_over() => Obstacle::Out,
             None => obstacle,
         }
     }
@@ -569,19 +580,6 @@ impl WriterPort {
         });
         if sent != Some(true) {
             tracing::debug!(number, "no room to announce that a writer was deleted");
-        }
-    }
-
-    #[cold]
-    pub(super) fn error(&self, error: ClaimError) -> Error {
-        match error {
-            ClaimError::TooLarge { len, max } => too_large(len, max),
-            ClaimError::NoRoom | ClaimError::NotBegun => Error::Timeout(error.to_string()),
-            ClaimError::NotASender => Error::Error(error.to_string()),
-            ClaimError::Wedged => self
-                .ended()
-                .unwrap_or_else(|| Error::Error(error.to_string())),
-            ClaimError::Stopped => self.ended().unwrap_or_else(|| self.out()),
         }
     }
 }
