@@ -144,8 +144,11 @@ fn the_member_that_holds_a_writer_up_is_named() {
                 && held.topics[0].full_readers == 1
             {
                 // What it has in its cache may be in the ring, or be copied out of it.
-                assert!((17..=21).contains(&held.topics[0].received));
-                break;
+                let received = held.topics[0].received;
+                assert!(received <= 21, "{received} of 1 + 16 + 4");
+                if received >= 17 {
+                    break;
+                }
             }
             assert!(Instant::now() < deadline, "{told:#?}");
         }

@@ -151,7 +151,9 @@ fn check_gap(whole: &[(u32, u32)], member: &Ended) {
     let rest = &own[first..];
     assert!(
         first > 0 && !rest.is_empty(),
-        "{first} samples before the gap"
+        "{first} samples before the gap: {:?}, not {:?}",
+        own.iter().take(8).collect::<Vec<_>>(),
+        whole.iter().take(8).collect::<Vec<_>>()
     );
     assert!(whole.ends_with(rest), "it has all from its return on");
     assert!(first + rest.len() <= whole.len(), "nothing comes twice");
