@@ -50,8 +50,8 @@ impl WriterCore {
         kept.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes allocated for slots, and for samples that are kept or wait to be sent. What is being sent again does not
-    /// count.
+    /// Bytes allocated for slots, and for samples that are kept or wait to be sent. What is being sent
+    /// again does not count.
     pub(crate) fn allocated(&self) -> usize {
         let kept = self.side.kept.try_lock();
         let kept = kept.map_or(0, |kept| kept.samples.iter().map(Sample::bytes).sum());
