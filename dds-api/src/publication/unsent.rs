@@ -123,6 +123,7 @@ impl WriterCore {
     /// `None` when nothing waits any more.
     fn send_unsent(&self, unsent: &mut Unsent) -> Option<Obstacle> {
         let port = self.side.port.get()?;
+        unsent.renew_wait(port);
         let mut claim = None;
         while let Some(sample) = unsent.history.front() {
             let limits = self.side.limits.as_ref();
@@ -158,7 +159,6 @@ impl WriterCore {
                         limits.withdraw_waiting(sample.instance);
                     }
                     let Obstacle::Error(error) = &obstacle else {
-                        unsent.renew_wait(port);
                         return Some(obstacle);
                     };
                     if port.check().is_err() {
