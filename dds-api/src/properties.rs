@@ -51,6 +51,7 @@ const RDMA_GID_INDEX: &str = "spindle.rdma.gid_index";
 const RDMA_MTU: &str = "spindle.rdma.mtu";
 /// Properties that have no effect without `spindle.rdma`.
 const RDMA_DETAILS: [&str; 4] = [RDMA_DEVICE, RDMA_PORT, RDMA_GID_INDEX, RDMA_MTU];
+const HISTORY_BYTES: &str = "spindle.writer.history_bytes";
 const ENGINE_PREFIX: &str = "spindle.engine.";
 const STORAGE: &str = "spindle.reader.storage";
 const UNTRUSTED: &str = "spindle.reader.untrusted_peers";
@@ -68,6 +69,9 @@ const TRUTHS: [(&str, bool); 2] = [("true", true), ("false", false)];
 /// Many, so that unrelated topics rarely share a ring: a topic that is held up does not hold up
 /// the others.
 const SUBGROUPS_DEFAULT: u64 = 1024;
+
+/// As much as most rings have in flight.
+const HISTORY_BYTES_DEFAULT: u64 = 4 << 20;
 
 /// The properties of a participant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +92,8 @@ pub(crate) struct ParticipantConfig {
     pub(crate) reports_failure: bool,
     pub(crate) engine: EngineConfig,
     pub(crate) ring: RingSize,
+    /// Most bytes of samples that wait in a writer to be sent.
+    pub(crate) history_bytes: u64,
     pub(crate) reader: ReaderConfig,
     pub(crate) threads: ThreadsConfig,
 }
@@ -212,6 +218,7 @@ impl ParticipantConfig {
             .unwrap_or(true),
             engine: engine(properties)?,
             ring: RingSize::DEFAULT.read(properties)?,
+            history_bytes: history_bytes(properties)?.unwrap_or(HISTORY_BYTES_DEFAULT),
             reader: ReaderConfig::default().read(properties)?,
             threads: ThreadsConfig::read(properties)?,
         })
@@ -227,6 +234,12 @@ impl ParticipantConfig {
     pub(crate) fn ring_of(&self, writer: &Properties) -> Result<RingSize> {
         check_names(writer, "a writer", |_, on| on == On::Writer)?;
         self.ring.read(writer)
+    }
+
+    /// Most bytes of samples that wait in a writer with these properties to be sent.
+    pub(crate) fn history_bytes_of(&self, writer: &Properties) -> Result<usize> {
+        let bytes = history_bytes(writer)?.unwrap_or(self.history_bytes);
+        Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
     }
 
     /// How a reader with these properties keeps samples.
@@ -433,6 +446,10 @@ fn engine(properties: &Properties) -> Result<EngineConfig> {
         }
     }
     Ok(engine)
+}
+
+fn history_bytes(properties: &Properties) -> Result<Option<u64>> {
+    number(properties, HISTORY_BYTES, 0, RING_BYTES_MAX)
 }
 
 fn number(properties: &Properties, name: &str, least: u64, most: u64) -> Result<Option<u64>> {

@@ -70,6 +70,15 @@ pub fn waiting_writers(participant: &DomainParticipant) -> Result<u64> {
     Ok(waits.iter().map(|subgroup| subgroup.waiting).sum())
 }
 
+/// How often a thread of the participant has begun to wait for ring space or within RESOURCE_LIMITS.
+///
+/// # Errors
+/// NOT_ENABLED, ALREADY_DELETED.
+pub fn waits_for_room(participant: &DomainParticipant) -> Result<u64> {
+    let waits = participant.core.ready()?.send_waiters().figures();
+    Ok(waits.iter().map(|subgroup| subgroup.times).sum())
+}
+
 /// Whether a thread waits on the wait-set.
 pub fn is_waiting(wait_set: &WaitSet) -> bool {
     wait_set.is_waiting()

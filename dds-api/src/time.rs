@@ -25,18 +25,4 @@ impl Deadline {
         let left = end.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(Some(left))
     }
-
-    /// The deadline, later by this span.
-    pub(crate) fn later_by(self, span: Span) -> Self {
-        Self(self.0.and_then(|end| end.checked_add(span)))
-    }
-
-    /// The time left as a duration: zero if it is over.
-    pub(crate) fn remaining(self) -> Duration {
-        match self.left() {
-            None => Duration::ZERO,
-            Some(None) => Duration::INFINITE,
-            Some(Some(left)) => Duration::from_std(left),
-        }
-    }
 }

@@ -59,10 +59,13 @@ fn what_waits_for_a_reader_does_not_grow_with_the_epochs() {
     let publisher = participants[0].publisher().create().expect("a publisher");
     let mut qos = DataWriterQos {
         reliability: Reliability::reliable(spindle_dds::Duration::from_millis(100)),
+        history: History::keep_all(),
         ..DataWriterQos::default()
     };
     let ring = RING_MESSAGES.to_string();
     qos.property.set("spindle.ring.messages", &ring);
+    // One sample waits in the writer.
+    qos.property.set("spindle.writer.history_bytes", "0");
     let writer = publisher.writer(&here).qos(qos).create();
     let writer = writer.expect("a writer");
     let subscriber = participants[1].subscriber().create().expect("a subscriber");
@@ -130,8 +133,8 @@ fn what_waits_for_a_reader_does_not_grow_with_the_epochs() {
         (taken, before, after, count)
     });
     let (taken, before, after, count) = waited;
-    // A ring in each epoch, and one sample in the cache, which was copied.
-    let most = EPOCHS * RING_MESSAGES + 1;
+    // A ring in each epoch, one sample in the cache, which was copied, and one in the writer.
+    let most = EPOCHS * RING_MESSAGES + 2;
     assert!(
         count > RING_MESSAGES && count <= most,
         "{count} samples wait, {most} is the most"

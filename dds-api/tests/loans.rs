@@ -38,6 +38,7 @@ impl Member {
         let publisher = participant.publisher().create().expect("a publisher");
         let qos = DataWriterQos {
             reliability: Reliability::reliable(PATIENCE),
+            history: History::keep_all(),
             ..DataWriterQos::default()
         };
         let states = participant.topic("State").create().expect("a topic");

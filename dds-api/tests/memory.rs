@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use spindle_dds::idl::TopicType;
-use spindle_dds::qos::{DataWriterQos, Reliability};
+use spindle_dds::qos::{DataWriterQos, History, Reliability};
 use spindle_dds::{DataReader, DataWriter, DomainParticipant};
 use spindle_dds_test_types::flight::{Blob, State};
 
@@ -76,6 +76,7 @@ impl Member {
         let (mut writers, mut readers) = (Vec::new(), Vec::new());
         let qos = DataWriterQos {
             reliability: Reliability::reliable(spindle_dds::Duration::INFINITE),
+            history: History::keep_all(),
             ..DataWriterQos::default()
         };
         for number in 0..topics {

@@ -2,7 +2,7 @@
 //! deleted: nothing.
 
 use spindle_dds::DomainParticipant;
-use spindle_dds::qos::{DataWriterQos, Duration, Reliability};
+use spindle_dds::qos::{DataWriterQos, Duration, History, Reliability};
 
 /// Descriptors, threads and mappings of this process.
 fn held() -> [usize; 3] {
@@ -37,6 +37,7 @@ fn check(leave: impl Fn(&DomainParticipant)) {
         let subscriber = participant.subscriber().create().expect("a subscriber");
         let qos = DataWriterQos {
             reliability: Reliability::reliable(Duration::INFINITE),
+            history: History::keep_all(),
             ..DataWriterQos::default()
         };
         let writer = publisher.writer(&topic).qos(qos);

@@ -133,7 +133,7 @@ fn send(node: &Node, messages: u64, size: u32) {
                 node.send(&mut claim, size, &meta).expect("a commit");
                 sent += 1;
             }
-            Err(ClaimError::NoRoom) => {
+            Err(ClaimError::NoRoom | ClaimError::NotBegun) => {
                 node.step(0);
                 thread::yield_now();
             }

@@ -76,7 +76,7 @@ fn send<F: Fabric>(handle: &EngineHandle<F>, index: u32) -> bool {
     let subgroup = handle.subgroup(SUBGROUP).expect("a subgroup");
     let mut claim = match subgroup.claim(DeliveryClass::Ordered, len) {
         Ok(claim) => claim,
-        Err(ClaimError::NoRoom) => return false,
+        Err(ClaimError::NoRoom | ClaimError::NotBegun) => return false,
         Err(error) => panic!("{error}"),
     };
     let (head, rest) = claim.bytes().split_at_mut(4);

@@ -162,7 +162,7 @@ impl Session {
         &self.engine
     }
 
-    pub(crate) fn send_waiters(&self) -> &SendWaiters {
+    pub(crate) fn send_waiters(&self) -> &Arc<SendWaiters> {
         &self.send_waiters
     }
 
@@ -354,10 +354,12 @@ impl Session {
         if outcome.stopped || self.control_queue.subgroups_changed() {
             self.send_waiters.wake_all();
         } else if outcome.room || outcome.stable {
+            // Another group numbers its epochs from 1, too.
+            let session = u64::from(self.outages).rotate_left(48);
             self.send_waiters.wake_changed(|subgroup| {
                 let subgroup = self.handle.subgroup(subgroup);
                 subgroup.map_or(0, |subgroup| {
-                    subgroup.epoch().rotate_left(32) ^ subgroup.changes()
+                    session ^ subgroup.epoch().rotate_left(32) ^ subgroup.changes()
                 })
             });
         }

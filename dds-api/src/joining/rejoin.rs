@@ -127,7 +127,7 @@ fn go_on(participant: &ParticipantCore, session: &Arc<Session>) {
     }
     for own in participant.local_endpoints.all() {
         if let LocalEndpoint::Writer(writer) = own {
-            writer.send_kept();
+            participant.group_status.samples_gone(writer.send_kept());
         }
     }
     if participant.group_status.came_back(session.outages()) {

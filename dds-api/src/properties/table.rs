@@ -90,7 +90,7 @@ pub(crate) const PROPERTIES: &[PropertyRow] = &[
                   not answer in time, or is cut off from the majority. `auto`: it enters the group \
                   again by itself as a new member, with all its entities. Its RELIABLE writers send \
                   what the group has not delivered and their HISTORY keeps; what its readers missed \
-                  is SAMPLE_LOST. Writes meanwhile wait at most max_blocking_time. \
+                  is SAMPLE_LOST. What is written meanwhile waits in the writers' histories. \
                   `membership_status` and `on_membership_changed` tell of it. `off`: that is the \
                   end; `on_failed` is called, and all operations return the reason.",
     },
@@ -111,6 +111,16 @@ pub(crate) const PROPERTIES: &[PropertyRow] = &[
                   eighth of the bytes in flight may together take all of it. If the memory exceeds \
                   the bytes in flight by about 3 MiB, the writer does not write to what the caches \
                   of its readers still hold.",
+    },
+    PropertyRow {
+        name: "spindle.writer.history_bytes",
+        on: Writer,
+        values: "0 to 2^34",
+        default: "4 MiB",
+        meaning: "Most bytes of samples that wait in a RELIABLE writer to be sent, as the group is \
+                  changing, or a reader is slow. One sample may wait in any case. Where more would \
+                  wait, KEEP_LAST replaces, and what cannot be replaced waits for at most \
+                  max_blocking_time, then TIMEOUT: see [slow readers](guide/slow-readers.md).",
     },
     PropertyRow {
         name: "spindle.wait",

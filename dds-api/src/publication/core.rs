@@ -4,18 +4,20 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use spindle_dds_core::{Committed, DeliveryClass, SubgroupHandle, SubgroupId, TopicKey};
+use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupHandle, SubgroupId, TopicKey};
 use spindle_dds_idl_runtime::{Encapsulation, Representation, TopicType};
 use spindle_dds_qos::{
-    DataRepresentationId, DataWriterQos, Duration, PublisherQos, ReliabilityKind,
+    DataRepresentationId, DataWriterQos, Duration, HistoryKind, PublisherQos, ReliabilityKind,
 };
 
 use super::erased::{WriterEvent, call};
 use super::kept::Kept;
 use super::limits::Limits;
 use super::loan_pool::LoanPool;
-use super::receipt::Receipt;
+use super::receipt::{Receipt, SentAs};
 use super::statuses::WriterStatuses;
+use super::unsent::Unsent;
+use super::writer_history::WriterHistory;
 use super::{AnyDataWriter, PublisherCore};
 use crate::driver::{LocalEndpoint, Session, WriterPort};
 use crate::endpoint::{EndpointCore, Side};
@@ -30,12 +32,18 @@ use crate::wire::Wire;
 
 pub(crate) type WriterCore = EndpointCore<WriterSide>;
 
+/// How long a deleted writer waits until what it has written is sent, and for room to announce that it
+/// is deleted.
+const FAREWELL_WITHIN: Duration = Duration::from_millis(100);
+
 pub(crate) struct WriterSide {
     pub(crate) class: DeliveryClass,
     pub(crate) ring_size: RingSize,
     pub(super) representation: Representation,
     pub(super) encapsulation: Encapsulation,
     pub(super) max_blocking_time: Duration,
+    /// It waits for readers to make room (RELIABLE, KEEP_ALL).
+    pub(super) waits_for_room: bool,
     pub(super) statuses: Mutex<WriterStatuses>,
     /// Set when its participant is enabled.
     pub(super) port: OnceLock<WriterPort>,
@@ -46,10 +54,13 @@ pub(crate) struct WriterSide {
     pub(super) keys: Option<KnownKeys>,
     /// `None` if RESOURCE_LIMITS limit nothing.
     pub(super) limits: Option<Limits>,
-    /// Samples dropped for want of room (BEST_EFFORT).
+    /// Samples that are not sent yet (RELIABLE).
+    pub(super) unsent: Mutex<Unsent>,
+    /// Samples dropped for want of room (BEST_EFFORT), or replaced before they were sent.
     pub(super) dropped: AtomicU64,
-    /// Those of `dropped` that no message has announced to the readers yet.
-    pub(super) unannounced: AtomicU64,
+    /// What the next write has to see to. BEST_EFFORT: so many of `dropped` no message has announced
+    /// to the readers yet. RELIABLE: not 0 while samples wait in `unsent`.
+    pub(super) pending: AtomicU64,
 }
 
 impl fmt::Debug for WriterSide {
@@ -75,6 +86,10 @@ impl WriterSide {
                 return Err(Error::Unsupported(format!("{other} is not written")));
             }
         };
+        let history_bytes = config.history_bytes_of(&qos.property)?;
+        let samples_max = qos.resource_limits.max_samples;
+        let history = WriterHistory::new(qos.history, samples_max, history_bytes);
+        let is_reliable = qos.reliability.kind == ReliabilityKind::Reliable;
         let in_flight_max = ring_size.messages.next_power_of_two();
         Ok(Self {
             class: match qos.reliability.kind {
@@ -85,14 +100,16 @@ impl WriterSide {
             representation,
             encapsulation: T::encapsulation(representation),
             max_blocking_time: qos.reliability.max_blocking_time,
+            waits_for_room: is_reliable && qos.history.kind == HistoryKind::KeepAll,
             statuses: Mutex::default(),
             port: OnceLock::new(),
             pool: LoanPool::new(),
             kept: Mutex::default(),
             keys: KnownKeys::of::<T>(participant.keys()),
             limits: Limits::of(qos.resource_limits, in_flight_max),
+            unsent: Mutex::new(Unsent::new(history)),
             dropped: AtomicU64::new(0),
-            unannounced: AtomicU64::new(0),
+            pending: AtomicU64::new(0),
         })
     }
 }
@@ -152,8 +169,12 @@ impl Side for WriterSide {
         // Readers lose the writer at this position of the order; what becomes of its instances,
         // WRITER_DATA_LIFECYCLE says.
         if let Some(port) = writer.side.port.get() {
-            port.writer_deleted(writer.number, writer.autodisposes());
+            let deadline = Deadline::after(FAREWELL_WITHIN);
+            // What stays unsent is told below.
+            let _ = writer.wait_until_sent(deadline);
+            port.writer_deleted(writer.number, writer.autodisposes(), deadline);
             port.close();
+            writer.give_up_unsent();
         }
         writer.side.pool.close();
     }
@@ -166,7 +187,8 @@ impl WriterCore {
             return port.reconnect(session.clone());
         }
         let topic = TopicKey::of_name(&self.topic.name);
-        let port = WriterPort::new(session.clone(), subgroup, self.side.class, topic);
+        let ring = RingSpec::at_least(self.side.ring_size.messages, self.side.ring_size.bytes);
+        let port = WriterPort::new(session.clone(), subgroup, self.side.class, topic, ring);
         let _ = self.side.port.set(port);
         self.base.set_enabled();
     }
@@ -199,9 +221,9 @@ impl WriterCore {
         self.side.port.get().ok_or_else(disabled)
     }
 
-    pub(super) fn receipt(&self, committed: Option<Committed>, returns: u32) -> Receipt {
+    pub(super) fn receipt(&self, sent: SentAs, returns: u32) -> Receipt {
         Receipt {
-            committed,
+            sent,
             returns,
             writer: self.base.guid(),
         }
@@ -222,7 +244,10 @@ impl WriterCore {
         let port = self.port()?;
         port.check()?;
         match self.side.class {
-            DeliveryClass::Ordered => port.wait_all_stable(deadline),
+            DeliveryClass::Ordered => {
+                self.wait_until_sent(deadline)?;
+                port.wait_all_stable(deadline)
+            }
             DeliveryClass::Unordered => Ok(()),
         }
     }
@@ -235,11 +260,12 @@ impl WriterCore {
                 "the receipt is of a sample that another writer wrote, not {what}"
             )));
         }
-        match &receipt.committed {
-            Some(committed) if committed.class == DeliveryClass::Ordered => {
+        match &receipt.sent {
+            SentAs::Committed(committed) if committed.class == DeliveryClass::Ordered => {
                 port.wait_stable(committed, receipt.returns, deadline)
             }
-            _ => Ok(()),
+            SentAs::Waiting(ticket) => self.wait_for_kept(port, *ticket, deadline),
+            SentAs::Committed(_) | SentAs::Dropped => Ok(()),
         }
     }
 }

@@ -18,7 +18,7 @@ use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
 use spindle_dds_qos::HistoryKind;
 
 use super::core::WriterCore;
-use crate::driver::{Before, SentBefore};
+use crate::driver::{Before, Obstacle, SentBefore};
 use crate::keys::KnownKeys;
 
 /// The samples of a writer that the group has not delivered, oldest first.
@@ -50,12 +50,12 @@ impl WriterCore {
         kept.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes allocated for slots and for samples that are kept. What is being sent again does not
-    /// count.
+    /// Bytes allocated for slots, and for samples that are kept or wait to be sent. What is being sent
+    /// again does not count.
     pub(crate) fn allocated(&self) -> usize {
         let kept = self.side.kept.try_lock();
         let kept = kept.map_or(0, |kept| kept.samples.iter().map(Sample::bytes).sum());
-        self.side.pool.allocated() + kept
+        self.side.pool.allocated() + kept + self.unsent_bytes()
     }
 
     /// The participant has lost its group, and is about to be in it again, which has delivered so
@@ -105,11 +105,12 @@ impl WriterCore {
     }
 
     /// Sends what was kept, as soon as there is room for it. Returns when all is sent, or when the
-    /// group or the writer has ended.
-    pub(crate) fn send_kept(&self) {
+    /// group or the writer has ended, with the number of samples that never fit.
+    pub(crate) fn send_kept(&self) -> u64 {
         let Some(port) = self.side.port.get() else {
-            return;
+            return 0;
         };
+        let mut gone = 0;
         let mut kept = self.kept();
         while let Some(sample) = kept.samples.front() {
             let skipped = sample
@@ -120,10 +121,17 @@ impl WriterCore {
             let meta = meta(&sample.message.header, skipped);
             let sent = match port.send_again(&sample.message.payload, &meta) {
                 Ok(sent) => sent,
+                Err(Obstacle::Error(error)) if port.check().is_ok() => {
+                    let topic = &self.topic.name;
+                    tracing::warn!(topic, %error, "a sample that was kept cannot be sent");
+                    kept.samples.pop_front();
+                    gone += 1;
+                    continue;
+                }
                 // The next return goes on here.
-                Err(error) => {
-                    tracing::debug!(%error, "what was kept is not sent");
-                    return;
+                Err(obstacle) => {
+                    tracing::debug!(?obstacle, "what was kept is not sent");
+                    return gone;
                 }
             };
             let at = sample.at;
@@ -132,6 +140,7 @@ impl WriterCore {
             kept.before.again.insert(at, sent);
         }
         port.has_sent_again(std::mem::take(&mut kept.before));
+        gone
     }
 }
 

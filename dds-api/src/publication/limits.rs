@@ -5,6 +5,8 @@
 //!                      --withdrawn------------------------------->   forgotten
 //! ```
 //!
+//! One that is kept waits between the two, in the writer's history.
+//!
 //! A sample is counted from before it is built. Releases are noticed by the next sample that
 //! asks, so the engine does nothing for them. The lock belongs to the writer and is held for a
 //! few instructions; writers without limits have none.
@@ -12,12 +14,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use spindle_dds_core::MessageKind;
-use spindle_dds_idl_runtime::{CdrError, Encapsulation, KeyHash};
+use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_qos::{Length, ResourceLimits};
 
 use crate::driver::SendPosition;
-use crate::keys::{KnownKeys, OnItsWay};
 
 /// Which limit has been reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +56,8 @@ struct InFlight {
 struct Instance {
     /// Samples being built.
     building: u64,
+    /// Samples that wait in the writer's history, and count already.
+    waiting: u64,
     in_flight: u64,
     /// Registered or written, and not unregistered.
     registered: bool,
@@ -153,8 +155,7 @@ impl Limits {
             return Ok(());
         }
         let instance = state.instances.entry(key).or_default();
-        let samples = instance.building + instance.in_flight;
-        if !self.limits.max_samples_per_instance.allows(samples + 1) {
+        if !self.allows_another(instance) {
             return Err(Full::SamplesOfInstance);
         }
         state.alive += u64::from(!instance.is_alive());
@@ -162,22 +163,48 @@ impl Limits {
         Ok(())
     }
 
-    /// The name of the key of a message that is built, and of which the key hash is a digest.
-    ///
-    /// # Errors
-    /// The message is invalid.
-    pub(super) fn name_key<'k>(
-        &self,
-        keys: &'k KnownKeys,
-        kind: MessageKind,
-        built: &[u8],
-        encapsulation: Encapsulation,
-    ) -> Result<OnItsWay<'k>, CdrError> {
-        if keys.has_many() {
-            let state = self.state();
-            keys.forget(|name| state.instances.contains_key(&name));
+    /// As [`admit`](Self::admit), for a sample that has waited: its instance is registered, or was
+    /// since.
+    pub(super) fn admit_waiting(&self, key: KeyHash, released: SendPosition) -> Result<(), Full> {
+        let mut state = self.state();
+        state.release(released);
+        if !self.limits.max_samples.allows(state.samples + 1) {
+            return Err(Full::Samples);
         }
-        keys.name_on_its_way(kind, built, encapsulation)
+        if self.limits_instances() {
+            let instance = state.instances.entry(key).or_default();
+            if !self.allows_another(instance) {
+                return Err(Full::SamplesOfInstance);
+            }
+            instance.waiting += 1;
+        }
+        state.samples += 1;
+        Ok(())
+    }
+
+    /// An admitted sample is built, and waits.
+    pub(super) fn kept(&self, key: KeyHash) {
+        self.state().change(key, |instance| {
+            instance.building -= 1;
+            instance.waiting += 1;
+        });
+    }
+
+    /// A sample that waits is not sent, or not yet.
+    pub(super) fn withdraw_waiting(&self, key: KeyHash) {
+        let mut state = self.state();
+        state.samples -= 1;
+        state.change(key, |instance| instance.waiting -= 1);
+    }
+
+    fn allows_another(&self, instance: &Instance) -> bool {
+        let samples = instance.building + instance.waiting + instance.in_flight;
+        self.limits.max_samples_per_instance.allows(samples + 1)
+    }
+
+    /// Whether an instance counts.
+    pub(super) fn knows(&self, key: KeyHash) -> bool {
+        self.state().instances.contains_key(&key)
     }
 
     /// The sample is not sent.
@@ -189,15 +216,26 @@ impl Limits {
         }
     }
 
-    /// The sample was sent as this message.
+    /// The sample was sent as this message. Its instance is registered by that.
     pub(super) fn committed(&self, key: KeyHash, position: SendPosition) {
-        let in_flight = self.limits_samples();
         let registered = self.limits.max_instances != Length::Unlimited;
+        self.sent(key, position, |instance| {
+            instance.building -= 1;
+            instance.registered |= registered;
+        });
+    }
+
+    /// The same for a sample that has waited: it was registered when it was written.
+    pub(super) fn committed_waiting(&self, key: KeyHash, position: SendPosition) {
+        self.sent(key, position, |instance| instance.waiting -= 1);
+    }
+
+    fn sent(&self, key: KeyHash, position: SendPosition, note: impl FnOnce(&mut Instance)) {
+        let in_flight = self.limits_samples();
         let mut state = self.state();
         state.change(key, |instance| {
-            instance.building -= 1;
+            note(instance);
             instance.in_flight += u64::from(in_flight);
-            instance.registered |= registered;
         });
         if in_flight {
             state.insert(InFlight { position, key });
@@ -206,18 +244,18 @@ impl Limits {
         }
     }
 
-    /// The writer registers an instance.
-    pub(super) fn register(&self, key: KeyHash) -> Result<(), Full> {
+    /// The writer registers an instance. Whether it was not registered before.
+    pub(super) fn register(&self, key: KeyHash) -> Result<bool, Full> {
         if self.limits.max_instances == Length::Unlimited {
-            return Ok(());
+            return Ok(false);
         }
         let mut state = self.state();
         self.check_instance(&state, key)?;
         let instance = state.instances.entry(key).or_default();
         let alive = instance.is_alive();
-        instance.registered = true;
+        let is_new = !std::mem::replace(&mut instance.registered, true);
         state.alive += u64::from(!alive);
-        Ok(())
+        Ok(is_new)
     }
 
     /// The writer unregisters an instance.
@@ -279,7 +317,7 @@ impl State {
         let was_alive = instance.is_alive();
         change(instance);
         let is_alive = instance.is_alive();
-        if !is_alive && instance.in_flight == 0 {
+        if !is_alive && instance.in_flight + instance.waiting == 0 {
             self.instances.remove(&key);
         }
         self.alive = self.alive + u64::from(is_alive) - u64::from(was_alive);
@@ -436,6 +474,27 @@ mod tests {
         assert_eq!(limits.admit(Some(A), at(0)), Err(Full::SamplesOfInstance));
         limits.admit(Some(A), at(1)).expect("released");
         limits.withdraw(Some(A));
+        check_empty(&limits);
+    }
+
+    #[test]
+    fn samples_that_wait_count_and_their_instances_only_while_registered() {
+        let limits = limits(2.into(), 1.into(), Length::Unlimited);
+        limits.admit(Some(A), at(0)).expect("one");
+        assert_eq!(limits.register(A), Ok(true));
+        limits.kept(A);
+        assert_eq!(limits.register(A), Ok(false));
+        assert_eq!(limits.register(B), Err(Full::Instances));
+        limits.unregister(A);
+        limits.admit(Some(B), at(0)).expect("A is unregistered");
+        assert_eq!(limits.admit_waiting(B, at(0)), Err(Full::Samples));
+        limits.withdraw(Some(B));
+        limits.admit_waiting(A, at(0)).expect("two");
+        assert_eq!(limits.admit(Some(B), at(0)), Err(Full::Samples));
+        limits.committed_waiting(A, at(0));
+        limits.withdraw_waiting(A);
+        limits.admit(None, at(1)).expect("one is released");
+        limits.withdraw(None);
         check_empty(&limits);
     }
 

@@ -14,8 +14,8 @@ use super::receipt::Receipt;
 use crate::error::{Error, Result};
 use crate::stamps::source_timestamp;
 
-/// Room for one sample of type `T` in the writer's ring, where readers will find it: what a
-/// generated builder builds in. A loan that is dropped without being published is withdrawn
+/// Room for one sample of type `T` in the writer's ring, where readers will find it; or in private memory,
+/// where there is none in the ring. What a generated builder builds in. A loan that is dropped without being published is withdrawn
 /// without a trace. While it is held, it takes room in this participant's own ring only.
 pub struct Loan<T> {
     /// `None` only while it is dropped.

@@ -11,8 +11,10 @@ mod permit;
 mod publisher;
 mod receipt;
 mod statuses;
+mod unsent;
 mod writer;
 mod writer_builder;
+mod writer_history;
 
 pub(crate) use self::core::WriterCore;
 pub use self::loan::Loan;

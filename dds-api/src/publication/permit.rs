@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use spindle_dds_idl_runtime::KeyHash;
-use spindle_dds_qos::Duration;
 
 use super::core::WriterCore;
 use super::limits::{Full, Limits};
-use crate::driver::SendPosition;
+use crate::driver::{Obstacle, SendPosition};
 use crate::error::{Error, Result};
 use crate::time::Deadline;
 
@@ -18,6 +17,7 @@ pub(super) struct SamplePermit {
     writer: Arc<WriterCore>,
     /// `None` until the instance is known.
     key: Option<KeyHash>,
+    /// Sent, or kept to be sent.
     is_sent: bool,
 }
 
@@ -33,6 +33,14 @@ impl SamplePermit {
             && port.released() > position
         {
             port.wake_waiters();
+        }
+    }
+
+    /// The sample, of this instance, waits in the writer's history, which gives the share back.
+    pub(super) fn kept(mut self, instance: KeyHash) {
+        self.is_sent = true;
+        if let Some(limits) = &self.writer.side.limits {
+            limits.kept(instance);
         }
     }
 }
@@ -52,9 +60,8 @@ impl Drop for SamplePermit {
 }
 
 impl WriterCore {
-    /// Admits a sample, of this instance if it is known. A RELIABLE writer waits for at most
-    /// `patience`, of which it leaves the rest; a BEST_EFFORT writer does not wait, and gets
-    /// `None` if the sample has to be dropped.
+    /// Admits a sample, of this instance if it is known. A writer without a deadline does not wait, and
+    /// gets `None` if the sample has to wait in its history, or to be dropped.
     ///
     /// # Errors
     /// TIMEOUT; OUT_OF_RESOURCES for an instance too many; what ended the group.
@@ -62,12 +69,12 @@ impl WriterCore {
         self: &Arc<Self>,
         limits: &Limits,
         key: Option<KeyHash>,
-        patience: &mut Option<Duration>,
+        deadline: Option<Deadline>,
     ) -> Result<Option<SamplePermit>> {
         // Without a key every sample is of the one instance.
         let key = key.or_else(|| (!self.topic.has_key).then(KeyHash::default));
         let admit = |released| limits.admit(key, released);
-        let admitted = self.wait_for_limits(limits, patience, admit)?;
+        let admitted = self.wait_for_limits(limits, deadline, admit)?;
         Ok(admitted.then(|| SamplePermit {
             writer: self.clone(),
             key,
@@ -84,13 +91,13 @@ impl WriterCore {
         limits: &Limits,
         mut permit: SamplePermit,
         key: KeyHash,
+        deadline: Option<Deadline>,
     ) -> Result<Option<SamplePermit>> {
         if permit.key.is_some() {
             return Ok(Some(permit));
         }
-        let mut patience = self.patience();
         let name = |released| limits.name(key, released);
-        let named = self.wait_for_limits(limits, &mut patience, name)?;
+        let named = self.wait_for_limits(limits, deadline, name)?;
         Ok(named.then(|| {
             permit.key = Some(key);
             permit
@@ -108,13 +115,13 @@ impl WriterCore {
             return Ok(());
         };
         let out_of_resources = |full| Error::OutOfResources(limits.describe(full));
-        limits.register(key).map_err(out_of_resources)
+        limits.register(key).map(drop).map_err(out_of_resources)
     }
 
     fn wait_for_limits(
         &self,
         limits: &Limits,
-        patience: &mut Option<Duration>,
+        deadline: Option<Deadline>,
         attempt: impl Fn(SendPosition) -> std::result::Result<(), Full>,
     ) -> Result<bool> {
         let port = self.port()?;
@@ -125,23 +132,18 @@ impl WriterCore {
         if full == Full::Instances {
             return Err(Error::OutOfResources(limits.describe(full)));
         }
-        let deadline = patience.map(Deadline::after);
         let waited = port.wait_for_release(deadline, |released| match attempt(released) {
             Err(Full::Samples | Full::SamplesOfInstance) => None,
             result => Some(result),
         })?;
         match (waited, deadline) {
-            (Some(Ok(())), _) => {
-                *patience = deadline.map(Deadline::remaining);
-                Ok(true)
-            }
+            (Some(Ok(())), _) => Ok(true),
             (Some(Err(full)), _) => Err(Error::OutOfResources(limits.describe(full))),
             (None, None) => Ok(false),
             (None, Some(_)) => Err(Error::Timeout(format!(
-                "{}, and none was released within {}: a reader does not take its samples, or \
-                 holds them",
+                "{}, and none was released in time: {}",
                 limits.describe(full),
-                self.side.max_blocking_time
+                self.describe(port, &Obstacle::Limits)
             ))),
         }
     }

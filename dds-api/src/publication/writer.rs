@@ -79,15 +79,16 @@ impl<T> DataWriter<T> {
         })
     }
 
-    /// The number of samples that this BEST_EFFORT writer dropped because there was no room in
-    /// its ring or within its RESOURCE_LIMITS. Readers count them in SAMPLE_LOST when they
-    /// receive the writer's next sample.
+    /// The number of samples that this writer has accepted and not sent. A BEST_EFFORT writer drops
+    /// samples if there is no room in its ring or within its RESOURCE_LIMITS; a RELIABLE one replaces
+    /// samples that wait for that by newer ones of their instance (HISTORY KEEP_LAST). Readers count
+    /// them in SAMPLE_LOST when they receive the writer's next sample.
     pub fn dropped_samples(&self) -> u64 {
         self.core.dropped()
     }
 
     /// Blocks until the participants of all matched readers have received what was written
-    /// so far. Returns at once for a BEST_EFFORT writer.
+    /// so far, except what was replaced before it was sent. Returns at once for a BEST_EFFORT writer.
     ///
     /// # Errors
     /// TIMEOUT, NOT_ENABLED, ALREADY_DELETED; ERROR when the group failed.
@@ -96,7 +97,8 @@ impl<T> DataWriter<T> {
             .wait_for_acknowledgments(Deadline::after(timeout.into()))
     }
 
-    /// Blocks until the participants of all matched readers have received one sample.
+    /// Blocks until the participants of all matched readers have received one sample. One that was
+    /// replaced before it was sent is not waited for.
     ///
     /// # Errors
     /// As for [`wait_for_acknowledgments`](Self::wait_for_acknowledgments);
@@ -149,12 +151,14 @@ impl<T> DataWriter<T> {
 impl<T: TopicType> DataWriter<T> {
     /// Starts a sample in place: returns the builder that was generated for `T`, over the
     /// memory of the ring from which it is sent. The builder's `publish` ends the loan.
-    /// A RELIABLE writer waits at most `max_blocking_time` for room in its ring and within
-    /// max_samples of its RESOURCE_LIMITS. A loan counts as a sample.
+    /// A RELIABLE writer that keeps all waits at most `max_blocking_time` for readers to make room in
+    /// its ring, and within max_samples of its RESOURCE_LIMITS. One that keeps the last gets private
+    /// memory instead, which is copied when it is sent; so do both while the group is changing. A loan
+    /// counts as a sample.
     ///
     /// The instance of the sample is known only when it is published: where instances or
-    /// their samples are limited, `publish` waits in the same way, and may fail with
-    /// TIMEOUT or OUT_OF_RESOURCES, which withdraws the loan.
+    /// their samples are limited, and where the writer's history is full, `publish` waits in the same
+    /// way, and may fail with TIMEOUT or OUT_OF_RESOURCES, which withdraws the loan.
     ///
     /// # Errors
     /// BAD_PARAMETER for a type without a bound (see [`loan_with`](Self::loan_with));
@@ -195,14 +199,16 @@ impl<T: TopicType> DataWriter<T> {
         Ok(T::build(loan, self.core.side.representation)?)
     }
 
-    /// Writes a copy of a sample.
+    /// Writes a copy of a sample. It blocks only where a RELIABLE writer that keeps all finds no room in
+    /// its ring or within its RESOURCE_LIMITS, or where too much waits in the history of a RELIABLE
+    /// writer, and for `max_blocking_time` at most. Otherwise a sample of a RELIABLE writer that
+    /// cannot be sent now waits in the history: see [`Receipt::had_to_wait`].
     ///
     /// # Errors
-    /// BAD_PARAMETER when it breaks a bound of its type; TIMEOUT when a RELIABLE writer finds
-    /// no room in its ring and within its RESOURCE_LIMITS within `max_blocking_time`, or its
-    /// participant has lost its group and is not back by then; OUT_OF_RESOURCES when it never fits,
-    /// or would exceed max_instances; NOT_ENABLED, ALREADY_DELETED; ERROR when the group failed, or
-    /// was lost for now and the writer is BEST_EFFORT.
+    /// BAD_PARAMETER when it breaks a bound of its type; TIMEOUT, with what is in the way;
+    /// OUT_OF_RESOURCES when it never fits, or would exceed max_instances; NOT_ENABLED,
+    /// ALREADY_DELETED; ERROR when the group failed, or was lost for now and the writer is
+    /// BEST_EFFORT.
     pub fn write(&self, sample: &T) -> Result<Receipt> {
         self.write_w_timestamp(sample, source_timestamp())
     }

@@ -107,6 +107,7 @@ impl Member {
         let qos = DataWriterQos {
             reliability: Reliability::reliable(Duration::INFINITE),
             resource_limits,
+            history: History::keep_all(),
             ..DataWriterQos::default()
         };
         let writer = publisher

@@ -443,6 +443,11 @@ fn what_is_written_as_the_group_fails_is_delivered_or_refused() {
         let heard = reader(stays, "State");
         let written = writer(goes, "State");
         enable(&participants);
+        // What waits for the group's notice of the writer would end with the group.
+        written.write(&state(0, 0)).expect("room");
+        let acknowledged = written.wait_for_acknowledgments(Duration::INFINITE);
+        acknowledged.expect("received");
+        take(&heard, 1, |_| ());
         let start = Barrier::new(THREADS as usize + 1);
         let sent: u32 = thread::scope(|scope| {
             let threads = (0..THREADS).map(|icao| {

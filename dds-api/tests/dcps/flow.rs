@@ -38,6 +38,10 @@ fn a_keep_all_reader_that_stops_taking_blocks_its_writers_only() {
     let slow = reader_with(&participants[1], "Slow", limited_reader(10));
     let fast = reader(&participants[1], "Fast");
     enable(&participants);
+    // What is written before the group has the writer waits in its history.
+    slow_writer.write(&state(1, 0)).expect("kept");
+    let first = take(&slow, 1, |sample| sample.data().expect("data").number);
+    assert_eq!(first, [0]);
     let mut written = 0;
     let error = loop {
         match slow_writer.write(&state(1, written)) {

@@ -1,6 +1,6 @@
 //! Endpoints and participants that come and go while others publish.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
 use spindle_dds::qos::Reliability;
@@ -120,7 +120,7 @@ fn what_others_do_costs_a_reader_that_stays_nothing() {
     let written = writer(&participants[0], "State");
     let stays = [1, 2].map(|at| reader(&participants[at], "State"));
     enable(&participants);
-    let over = AtomicBool::new(false);
+    let (over, changed) = (AtomicBool::new(false), AtomicU32::new(0));
     let (orders, changes) = thread::scope(|scope| {
         let changing = scope.spawn(|| {
             let mut changes = 0;
@@ -137,6 +137,7 @@ fn what_others_do_costs_a_reader_that_stays_nothing() {
                 let publisher = other.publisher().expect("alive");
                 publisher.delete_datawriter(&other).expect("no loans");
                 changes += 1;
+                changed.store(changes, Ordering::SeqCst);
             }
             changes
         });
@@ -150,6 +151,7 @@ fn what_others_do_costs_a_reader_that_stays_nothing() {
             written
                 .wait_for_acknowledgments(PATIENCE)
                 .expect("received");
+            until("the group changes", || changed.load(Ordering::SeqCst) > 1);
             over.store(true, Ordering::SeqCst);
         });
         let taking = stays.each_ref().map(|reader| {

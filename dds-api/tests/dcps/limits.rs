@@ -2,7 +2,9 @@
 
 use std::thread;
 
-use spindle_dds::qos::{DataReaderQos, DataWriterQos, Length, Reliability, ResourceLimits};
+use spindle_dds::qos::{
+    DataReaderQos, DataWriterQos, History, Length, Reliability, ResourceLimits,
+};
 use spindle_dds::{
     DataReader, DataWriter, DomainParticipant, Duration, Result, ReturnCode, testing,
 };
@@ -31,6 +33,7 @@ impl Pair {
         let participants: [_; 2] = meeting.participants();
         let qos = DataWriterQos {
             reliability,
+            history: History::keep_all(),
             resource_limits: ResourceLimits {
                 max_samples,
                 max_instances,

@@ -33,6 +33,7 @@ mod refused;
 mod rekeyed;
 mod representations;
 mod returning;
+mod slow_readers;
 mod streams;
 
 pub(crate) use spindle_dds_test_types::{flight, large, newer, older};

@@ -79,8 +79,10 @@ pub(crate) fn wait_for_members(participants: &[DomainParticipant], members: usiz
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// It waits for room, and replaces nothing.
 pub(crate) fn reliable_writer() -> DataWriterQos {
     DataWriterQos {
+        history: History::keep_all(),
         reliability: Reliability::reliable(PATIENCE),
         ..DataWriterQos::default()
     }

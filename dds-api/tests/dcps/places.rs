@@ -53,6 +53,9 @@ fn the_sample_is_read_where_it_was_built() {
             .contains(&address)
             .then(|| address - base)
     };
+    // From now on the group takes messages: what was built before was not built in the ring.
+    writer.write(&state(1, 0)).expect("sent");
+    addresses.recv().expect("the listener sees it");
     for number in 0..100 {
         let sample = state(1, number);
         let size = sample.size(Representation::Xcdr1);

@@ -7,13 +7,13 @@ use std::thread;
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, History, Reliability};
 use spindle_dds::{
     DataReader, DataReaderListener, DomainParticipant, DomainParticipantListener, Duration, Error,
-    InstanceState, MembershipStatus, StateMasks, StatusMask, WaitSet, testing,
+    InstanceState, MembershipStatus, Sample, StateMasks, StatusMask, WaitSet, testing,
 };
 
 use crate::flight::State;
 use crate::meeting::{
-    Meeting, enable, keep_all_reader, reader, reader_with, reliable_writer, state, take, until,
-    wait_for_members, wait_in, writer, writer_with,
+    Meeting, PATIENCE, enable, keep_all_reader, reader, reader_with, reliable_writer, state, take,
+    until, wait_for_members, wait_in, writer, writer_with,
 };
 
 /// Sends on what a participant is told.
@@ -102,7 +102,7 @@ fn an_expelled_participant_comes_back_with_all_its_entities() {
     // A loan of before is published now.
     let loan = loan.callsign("").expect("room");
     loan.publish().expect("it is back");
-    let data = |sample: spindle_dds::Sample<'_, State>| {
+    let data = |sample: Sample<'_, State>| {
         let data = sample
             .info()
             .valid_data
@@ -170,6 +170,48 @@ fn what_a_writer_sends_over_many_returns_comes_once_and_in_order() {
     assert_eq!(goes.membership_status().expect("alive").samples_gone, 0);
 }
 
+/// The new view begins here before the other member is known to be ready for it.
+#[test]
+fn what_was_not_delivered_waits_until_the_others_are_ready() {
+    let meeting = Meeting::new();
+    let ((stays, _), (goes, _told)) = (participant(&meeting), participant(&meeting));
+    let heard = reader(&stays, "State");
+    let own = writer_with(&goes, "State", lasting_writer());
+    enable(&[stays.clone(), goes.clone()]);
+    let number = |it: Sample<'_, State>| it.data().ok().map(|it| it.number);
+    own.write(&state(1, 0)).expect("room");
+    assert_eq!(take(&heard, 1, number), [Some(0)]);
+    for outages in 1..=3 {
+        // It stands still until the other goes on without it, and writes what nobody delivers.
+        let still = testing::ByHand::new(&goes).expect("enabled");
+        wait_for_members(std::slice::from_ref(&stays), 1);
+        let numbers = outages as u32 * 10..outages as u32 * 10 + 5;
+        for number in numbers.clone() {
+            own.write(&state(1, number)).expect("room");
+        }
+        // From now on it goes in small steps.
+        let by_hand = testing::ByHand::new(&stays).expect("enabled");
+        drop(still);
+        until("it is back", || {
+            by_hand.step();
+            is_back(&goes, outages)
+        });
+        drop(by_hand);
+        let acknowledged = own.wait_for_acknowledgments(PATIENCE);
+        acknowledged.expect("all is sent");
+        let mut come = Vec::new();
+        until("all come", || {
+            if let Ok(samples) = heard.take(100) {
+                come.extend(samples.iter().filter_map(number));
+            }
+            come.len() >= numbers.len()
+        });
+        assert_eq!(come, numbers.collect::<Vec<_>>());
+    }
+    assert_eq!(heard.sample_lost_status().expect("alive").total_count, 0);
+    assert_eq!(goes.membership_status().expect("alive").samples_gone, 0);
+}
+
 #[test]
 fn what_a_reader_misses_is_counted_exactly() {
     let meeting = Meeting::new();
@@ -223,10 +265,11 @@ fn calls_wait_for_the_return_or_tell_that_it_is_away() {
     let goes = meeting.participant();
     let _heard = reader(&stays, "State");
     let patient = writer(&goes, "State");
-    let hasty = DataWriterQos {
+    let mut hasty = DataWriterQos {
         reliability: Reliability::reliable(Duration::from_millis(1)),
-        ..DataWriterQos::default()
+        ..lasting_writer()
     };
+    hasty.property.set("spindle.writer.history_bytes", "0");
     let hasty = writer_with(&goes, "State", hasty);
     let loose = DataWriterQos {
         reliability: Reliability::best_effort(),
@@ -252,6 +295,8 @@ fn calls_wait_for_the_return_or_tell_that_it_is_away() {
     until("it is away", || {
         !goes.membership_status().expect("alive").is_member
     });
+    let waiting = hasty.write(&state(1, 1)).expect("one sample may wait");
+    assert!(waiting.had_to_wait());
     let error = hasty.write(&state(1, 1)).expect_err("it is away");
     assert!(
         matches!(&error, Error::Timeout(text) if text.contains("this is a test")),

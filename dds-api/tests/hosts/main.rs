@@ -36,8 +36,7 @@ impl Partition {
             partition.members.push(member);
         }
         let members = &mut partition.members;
-        members.iter_mut().for_each(|it| it.wait_for("publishing"));
-        thread::sleep(Duration::from_millis(300));
+        members.iter_mut().for_each(Member::wait_until_it_hears_all);
         partition.network.set_reached(cut, false);
         thread::sleep(CUT_FOR);
         partition.network.set_reached(cut, true);
@@ -59,7 +58,7 @@ fn check_partition(hosts: &[usize], cut: usize) {
     let (mut stay, stop): (Vec<_>, Vec<_>) = members.into_iter().partition(|it| it.host != cut);
     // The new member joins the remaining group, and does not found another one.
     let mut late = partition.start(cut, hosts.len(), stay.len() + 1, "off");
-    late.wait_for("publishing");
+    late.wait_until_it_hears_all();
     let all = stay.iter_mut().chain([&mut late]);
     all.for_each(Member::tell_to_leave);
     let ended = stay.into_iter().map(Member::finish);
@@ -151,7 +150,9 @@ fn check_gap(whole: &[(u32, u32)], member: &Ended) {
     let rest = &own[first..];
     assert!(
         first > 0 && !rest.is_empty(),
-        "{first} samples before the gap"
+        "{first} samples before the gap: {:?}, not {:?}",
+        own.iter().take(8).collect::<Vec<_>>(),
+        whole.iter().take(8).collect::<Vec<_>>()
     );
     assert!(whole.ends_with(rest), "it has all from its return on");
     assert!(first + rest.len() <= whole.len(), "nothing comes twice");

@@ -1,5 +1,6 @@
 //! A member in a process of its own: it publishes, and logs the samples that it takes.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -109,6 +110,12 @@ impl Member {
     pub(crate) fn wait_for(&mut self, what: &str) {
         let line = self.lines.recv_timeout(HANGS_AFTER);
         assert_eq!(line.as_deref(), Ok(what));
+    }
+
+    /// Waits until it has taken a sample of each member.
+    pub(crate) fn wait_until_it_hears_all(&mut self) {
+        self.wait_for("publishing");
+        self.wait_for("hears all");
     }
 
     /// Makes it stop publishing, and leave once it has taken the last samples of the other
@@ -231,7 +238,8 @@ fn child() {
             is_over.store(true, Ordering::Release);
         });
         let publishing = scope.spawn(|| publish(&writer, setup.number, &is_over));
-        let logged = log_samples(&reader, &setup.log, || others().map(|it| it + 1));
+        let members = || others().map(|it| it + 1);
+        let logged = log_samples(&reader, &setup.log, setup.members, members);
         is_over.store(true, Ordering::Release);
         let written = publishing.join().expect("no panic");
         logged.map(|()| written)
@@ -275,14 +283,17 @@ fn publish(writer: &DataWriter<State>, icao: u32, is_over: &AtomicBool) -> u32 {
     number
 }
 
-/// Logs samples until the last sample of each remaining member has arrived.
+/// Logs samples until the last sample of each remaining member has arrived. Says when it has one of each
+/// of the `first` members.
 fn log_samples(
     reader: &DataReader<State>,
     log: &Path,
+    first: usize,
     members: impl Fn() -> Option<usize>,
 ) -> spindle_dds::Result<()> {
     let mut log = std::fs::File::create(log).expect("its log");
     let mut ended = 0;
+    let mut heard = BTreeSet::new();
     loop {
         let samples = match reader.take(1000) {
             Ok(samples) => samples,
@@ -299,6 +310,9 @@ fn log_samples(
         let mut text = String::new();
         for sample in samples.iter().filter(|it| it.info().valid_data) {
             let state = sample.data().expect("data");
+            if heard.insert(state.icao) && heard.len() == first {
+                println!("\nmember: hears all");
+            }
             if state.number == LAST {
                 ended += 1;
             } else {

@@ -218,6 +218,7 @@ impl Pair {
         let topic = writing.topic("State").create().expect("a topic");
         let qos = DataWriterQos {
             reliability: Reliability::reliable(spindle_dds::Duration::INFINITE),
+            history: History::keep_all(),
             ..DataWriterQos::default()
         };
         let publisher = writing.publisher().create().expect("a publisher");

@@ -21,6 +21,7 @@ mod surroundings;
 mod threads;
 #[path = "../warnings/mod.rs"]
 mod warnings;
+mod writes;
 
 /// By how much the tests run longer than in the suite.
 pub(crate) fn times() -> u32 {

@@ -340,6 +340,7 @@ impl Served {
         let publisher = participant.publisher().create().expect("a publisher");
         let qos = DataWriterQos {
             reliability: Reliability::reliable(spindle_dds::Duration::INFINITE),
+            history: History::keep_all(),
             ..DataWriterQos::default()
         };
         let writer = publisher.writer(&topic).qos(qos).create();

@@ -43,7 +43,7 @@ use crate::subgroup::claim::{Claim, ClaimError, CommitMeta};
 use crate::subgroup::handle::{STOPPED, SubgroupHandle};
 use crate::subgroup::outgoing::WriterSeqs;
 use crate::subgroup::pushes::Pushes;
-use crate::subgroup::{Context, MemberFault, Position, Progress, SubgroupState};
+use crate::subgroup::{Context, MemberFault, Position, Progress, SubgroupFigures, SubgroupState};
 use crate::sync::{Ordering, fence};
 
 /// The outcome of a step.
@@ -249,6 +249,11 @@ impl<F: Fabric, S: Sink<F>> Engine<F, S> {
     /// the present epoch or an earlier one. `None` as for [`position`](Self::position).
     pub fn has_received(&self, subgroup: SubgroupId, position: u64) -> Option<bool> {
         self.with_subgroup(subgroup, |state| state.has_received(position))
+    }
+
+    /// A snapshot of a subgroup. `None` as for [`position`](Self::position).
+    pub fn subgroup_figures(&self, subgroup: SubgroupId) -> Option<SubgroupFigures> {
+        self.with_subgroup(subgroup, SubgroupState::figures)
     }
 
     fn with_subgroup<R>(

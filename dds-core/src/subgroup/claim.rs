@@ -19,6 +19,9 @@ pub enum ClaimError {
     /// All room is taken for now, by messages that some member has not released.
     #[error("no room in the ring now")]
     NoRoom,
+    /// The epoch takes no messages yet: not all members are known to be ready for them.
+    #[error("not all members of the subgroup are ready for its messages")]
+    NotBegun,
     /// The message never fits: it may take at most half of its ring's memory.
     #[error("{len} bytes do not fit: the ring takes messages of up to {max} bytes")]
     TooLarge {

@@ -93,7 +93,9 @@ fn send_some(node: &Node, writer_seq: &mut u64) -> bool {
         let len = ((*writer_seq + 1) % 7) as u32;
         let mut claim = match subgroup.claim(DeliveryClass::Ordered, len) {
             Ok(claim) => claim,
-            Err(ClaimError::NoRoom | ClaimError::Stopped) => return any,
+            Err(ClaimError::NoRoom | ClaimError::NotBegun | ClaimError::Stopped) => {
+                return any;
+            }
             Err(error) => panic!("{error}"),
         };
         let meta = CommitMeta {

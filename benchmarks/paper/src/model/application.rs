@@ -98,7 +98,7 @@ impl Application {
         };
         let mut claim = match claim {
             Ok(claim) => claim,
-            Err(ClaimError::NoRoom) => {
+            Err(ClaimError::NoRoom | ClaimError::NotBegun) => {
                 self.waiting_since.get_or_insert(at);
                 return Ok(Tried::NoRoom);
             }

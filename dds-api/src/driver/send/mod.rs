@@ -1,5 +1,6 @@
 //! The sending side: a writer's access to the engine, and where it waits for ring space.
 
+mod reasons;
 pub(super) mod waiters;
 pub(super) mod writer_claim;
 pub(super) mod writer_port;

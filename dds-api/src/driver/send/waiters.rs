@@ -1,10 +1,13 @@
-//! Threads that wait for ring space, for acknowledgements, or for the next subgroup epoch.
+//! Threads that wait for ring space, for acknowledgements, or for the next subgroup epoch; and writers
+//! whose samples wait for that, with no thread.
 //!
 //! Each subgroup has a condition variable of its own, so that an acknowledgement in one
-//! subgroup does not wake the threads that wait in others.
+//! subgroup does not wake the threads that wait in others. What waits with no thread is sent by the
+//! thread that would wake others, before it wakes them.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::Instant;
 
 use spindle_dds_core::SubgroupId;
@@ -12,20 +15,28 @@ use spindle_dds_core::SubgroupId;
 use crate::monitor::WaitFigures;
 use crate::time::Deadline;
 
-/// All waiting threads. Waking costs one load while no thread waits.
+/// Samples that wait to be sent, without a thread.
+pub(crate) trait UnsentSamples: Send + Sync {
+    /// Sends what can be sent now. Does not block, and is called without a lock.
+    fn send_waiting(&self);
+}
+
+/// All that waits. Waking costs one load while nothing does.
 #[derive(Debug, Default)]
 pub(crate) struct SendWaiters {
-    /// Threads that wait now, in any subgroup.
+    /// Threads and writers that wait now, in any subgroup.
     count: AtomicUsize,
     /// Subgroups in which a thread has waited.
     subgroups: RwLock<Vec<Arc<SubgroupWaiters>>>,
 }
 
-/// The waiting threads of one subgroup.
-#[derive(Debug)]
+/// What waits in one subgroup.
 struct SubgroupWaiters {
     subgroup: SubgroupId,
+    /// Threads and writers that wait now.
     count: AtomicUsize,
+    /// The writers among them.
+    unsent: Mutex<Vec<Weak<dyn UnsentSamples>>>,
     /// The subgroup's count of changes at the last wake-up.
     last_change: AtomicU64,
     mutex: Mutex<()>,
@@ -49,6 +60,41 @@ struct WaitTimes {
 #[derive(Debug)]
 pub(crate) struct WaitRecord(Arc<SubgroupWaiters>);
 
+/// A writer whose samples wait is told of changes, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct UnsentRecord {
+    all: Arc<SendWaiters>,
+    waiters: Arc<SubgroupWaiters>,
+    writer: Weak<dyn UnsentSamples>,
+}
+
+impl fmt::Debug for SubgroupWaiters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SubgroupWaiters")
+            .field("subgroup", &self.subgroup)
+            .field("count", &self.count)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for dyn UnsentSamples {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UnsentSamples")
+    }
+}
+
+impl Drop for UnsentRecord {
+    fn drop(&mut self) {
+        let mut unsent = self.waiters.unsent();
+        if let Some(at) = unsent.iter().position(|it| it.ptr_eq(&self.writer)) {
+            unsent.swap_remove(at);
+        }
+        drop(unsent);
+        self.waiters.count.fetch_sub(1, Ordering::SeqCst);
+        self.all.count.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl Drop for WaitRecord {
     fn drop(&mut self) {
         let now_ns = self.0.now_ns();
@@ -71,6 +117,26 @@ impl SendWaiters {
         WaitRecord(waiters)
     }
 
+    /// Samples of a writer wait in this subgroup until the record is dropped. What has changed before
+    /// is not told: the caller tries again.
+    pub(crate) fn record_unsent(
+        self: &Arc<Self>,
+        subgroup: SubgroupId,
+        writer: Weak<dyn UnsentSamples>,
+    ) -> UnsentRecord {
+        let waiters = self.of_subgroup(subgroup);
+        waiters.unsent().push(writer.clone());
+        waiters.count.fetch_add(1, Ordering::SeqCst);
+        self.count.fetch_add(1, Ordering::SeqCst);
+        // As in `wait`.
+        fence(Ordering::SeqCst);
+        UnsentRecord {
+            all: self.clone(),
+            waiters,
+            writer,
+        }
+    }
+
     /// How long threads have waited for room, for each subgroup in which one has.
     pub(crate) fn figures(&self) -> Vec<WaitFigures> {
         let subgroups = self.subgroups();
@@ -88,9 +154,9 @@ impl SendWaiters {
         figures.filter(|waits| waits.times > 0).collect()
     }
 
-    /// Wakes the threads of the subgroups that have changed, which then try again. `changes`
-    /// gives the number of changes of a subgroup. Takes a lock, which is held for at most one
-    /// attempt, only if a thread waits for a subgroup that has changed.
+    /// Wakes the threads of the subgroups that have changed, which then try again, after what waits
+    /// without a thread was sent. `changes` gives the number of changes of a subgroup. Takes a lock,
+    /// which is held for at most one attempt, only if something waits for a subgroup that has changed.
     pub(crate) fn wake_changed(&self, changes: impl Fn(SubgroupId) -> u64) {
         // Pairs with the fence in `wait`: either the waiter is seen here, or
         // its attempt sees the change.
@@ -98,14 +164,12 @@ impl SendWaiters {
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
         }
-        for waiters in self.subgroups().iter().filter(|waiters| waiters.has_any()) {
+        self.wake_those(|waiters| {
             // If another thread has stored this count, it does the waking: it takes the lock
             // after this change, too.
             let changes = changes(waiters.subgroup);
-            if waiters.last_change.swap(changes, Ordering::SeqCst) != changes {
-                waiters.wake();
-            }
-        }
+            waiters.last_change.swap(changes, Ordering::SeqCst) != changes
+        });
     }
 
     /// Wakes the threads of one subgroup, after a change that the engine does not know.
@@ -124,11 +188,30 @@ impl SendWaiters {
         if self.count.load(Ordering::SeqCst) == 0 {
             return;
         }
+        self.wake_those(concerns);
+    }
+
+    /// Some, which something waits in, at a time: what is sent takes locks, and this one may not be
+    /// held meanwhile.
+    fn wake_those(&self, concerns: impl Fn(&SubgroupWaiters) -> bool) {
+        let mut at = 0;
+        while let Some(waiters) = self.next_waiters(&mut at) {
+            if concerns(&waiters) {
+                waiters.send_unsent();
+                waiters.wake();
+            }
+        }
+    }
+
+    /// The next subgroup from index `at` on in which something waits.
+    fn next_waiters(&self, at: &mut usize) -> Option<Arc<SubgroupWaiters>> {
         let subgroups = self.subgroups();
-        let subgroups = subgroups.iter().filter(|waiters| waiters.has_any());
-        subgroups
-            .filter(|waiters| concerns(waiters))
-            .for_each(|it| it.wake());
+        let mut rest = subgroups.iter().skip(*at);
+        rest.find(|waiters| {
+            *at += 1;
+            waiters.has_any()
+        })
+        .cloned()
     }
 
     fn subgroups(&self) -> RwLockReadGuard<'_, Vec<Arc<SubgroupWaiters>>> {
@@ -155,6 +238,7 @@ impl SendWaiters {
             let waiters = Arc::new(SubgroupWaiters {
                 subgroup,
                 count: AtomicUsize::new(0),
+                unsent: Mutex::default(),
                 last_change: AtomicU64::new(0),
                 mutex: Mutex::new(()),
                 changed: Condvar::new(),
@@ -188,6 +272,16 @@ impl SendWaiters {
 impl SubgroupWaiters {
     fn has_any(&self) -> bool {
         self.count.load(Ordering::SeqCst) != 0
+    }
+
+    fn unsent(&self) -> MutexGuard<'_, Vec<Weak<dyn UnsentSamples>>> {
+        self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends what waits without a thread.
+    fn send_unsent(&self) {
+        let writers: Vec<_> = self.unsent().iter().filter_map(Weak::upgrade).collect();
+        writers.iter().for_each(|writer| writer.send_waiting());
     }
 
     fn waits(&self) -> MutexGuard<'_, WaitTimes> {

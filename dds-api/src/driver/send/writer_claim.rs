@@ -60,7 +60,7 @@ impl WriterClaim {
 
     /// Its session is over: waits until it is told why.
     #[cold]
-    pub(super) fn wait_for_reason(&self) {
+    pub(crate) fn wait_for_reason(&self) {
         self.session.wait_for_reason();
     }
 

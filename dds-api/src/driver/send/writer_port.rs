@@ -1,25 +1,26 @@
 //! A writer's access to the engine: claims room in its ring, and commits messages.
 //!
 //! ```text
-//!   claim   renew the slot's claim --no room, or another epoch--> step, wait, claim anew
-//!   commit  Engine::send           --epoch wedged--> copy into a claim of the next epoch
+//!   claim   renew the slot's claim --no room, or another epoch--> step, claim anew
+//!              --KEEP_ALL, and no room--> wait, at most max_blocking_time
+//!              --else--> none: what is sent waits in the writer's history, or is dropped
+//!   commit  Engine::send           --epoch wedged--> the same
 //! ```
 //!
 //! When the subgroup changes its members, its epoch is wedged: claims and commits fail until
-//! the next view brings the next epoch. A writer that waits sleeps over that time, which does
-//! not count against max_blocking_time. A participant that loses its group and comes back has a
-//! new session, with a new engine: a writer that waits for that does so within max_blocking_time.
+//! the next view brings the next epoch. A participant that loses its group and comes back has a
+//! new session, with a new engine. No writer waits for either, unless its history is full.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Instant;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use spindle_dds_core::{
-    ClaimError, CommitMeta, DeliveryClass, MessageKind, SubgroupHandle, SubgroupId, TopicKey,
+    AckWait, ClaimError, CommitMeta, Committed, DeliveryClass, MessageKind, RingSpec,
+    SubgroupHandle, SubgroupId, TopicKey,
 };
-use spindle_dds_qos::Duration;
 
+use super::waiters::{UnsentRecord, UnsentSamples, WaitRecord};
 use super::writer_claim::WriterClaim;
 use super::writer_return::Before;
 use crate::driver::session::Session;
@@ -34,14 +35,13 @@ pub(crate) const WRITER_DELETED: u8 = 1;
 /// Beside it: its instances are disposed of with that.
 pub(crate) const DISPOSES: u8 = 2;
 
-/// How long a deleted writer waits for room to announce it.
-const FAREWELL_WITHIN: Duration = Duration::from_millis(100);
-
 /// A writer's access to its ring, through one subgroup epoch after the other.
 pub(crate) struct WriterPort {
     pub(super) subgroup: SubgroupId,
     pub(super) class: DeliveryClass,
     topic: TopicKey,
+    /// Bytes of the largest message in the ring that the writer has asked for.
+    len_max: u64,
     /// Written between two views, when writers hold no lock on it for longer than a claim takes.
     place: RwLock<Place>,
     /// The writer is deleted.
@@ -73,16 +73,65 @@ pub(crate) struct SendPosition {
     pub(crate) index: u64,
 }
 
+/// While it exists, the threads that step send what waits of a writer.
+#[derive(Debug)]
+pub(crate) struct UnsentWait {
+    _acks: AckWait,
+    record: UnsentRecord,
+    session: Arc<Session>,
+}
+
+impl UnsentWait {
+    /// The same in the session that the writer is in now.
+    pub(crate) fn renewed(self, port: &WriterPort) -> Self {
+        let session = port.session();
+        Self {
+            _acks: session.handle().waiting_for_acks(),
+            record: self.record,
+            session,
+        }
+    }
+
+    /// Whether the writer is in the session that is told to wake a thread.
+    pub(crate) fn is_of(&self, port: &WriterPort) -> bool {
+        Arc::ptr_eq(&self.session, &port.session())
+    }
+}
+
 /// Why a claim failed.
-enum Obstacle {
+#[derive(Debug)]
+pub(crate) enum Obstacle {
+    /// Readers, or loans of this participant, hold all room of the ring.
     NoRoom,
+    /// RESOURCE_LIMITS of the writer allow no more in flight.
+    Limits,
     /// No view has the writer yet.
     NoView,
+    /// The epoch has begun, and not all members are known to be ready for its messages.
+    NotBegun,
     /// The epoch is wedged, and the next one has not begun.
     BetweenEpochs,
     /// The participant has lost its group, and is not back with all that it had sent.
     Out,
+    /// The group or the writer has ended, or the message never fits.
     Error(Error),
+}
+
+impl Obstacle {
+    /// Whether it may last: a slow reader, or an outage. Else the group is changing.
+    pub(crate) fn lasts(&self) -> bool {
+        !matches!(self, Self::NoView | Self::NotBegun | Self::BetweenEpochs)
+    }
+
+    /// Whether a message may be sent in the same session later.
+    pub(crate) fn passes(&self) -> bool {
+        match self {
+            Self::NoRoom | Self::Limits | Self::NoView | Self::NotBegun | Self::BetweenEpochs => {
+                true
+            }
+            Self::Out | Self::Error(_) => false,
+        }
+    }
 }
 
 impl fmt::Debug for WriterPort {
@@ -100,6 +149,7 @@ impl WriterPort {
         subgroup: SubgroupId,
         class: DeliveryClass,
         topic: TopicKey,
+        ring: RingSpec,
     ) -> Self {
         let place = Place {
             session,
@@ -112,6 +162,7 @@ impl WriterPort {
             subgroup,
             class,
             topic,
+            len_max: ring.memory() / 2,
             place: RwLock::new(place),
             is_closed: AtomicBool::new(false),
             refusal: OnceLock::new(),
@@ -161,35 +212,36 @@ impl WriterPort {
         self.place().epoch.clone()
     }
 
-    /// Claims `len` bytes, and renews `claim` for it if it can. Waits for room for as long as
-    /// `patience` says; returns false if there is no room and `patience` is `None`.
+    /// Claims `len` bytes by renewing `claim`, if that has room at once.
+    ///
+    /// # Errors
+    /// It has not, for this reason; `None` without a claim.
+    #[inline(always)]
+    pub(crate) fn claim(
+        claim: &mut Option<WriterClaim>,
+        len: usize,
+    ) -> std::result::Result<(), Option<ClaimError>> {
+        match (claim.as_mut(), u32::try_from(len)) {
+            (Some(known), Ok(len)) => match known.renew(len) {
+                Ok(()) => Ok(()),
+                Err(refused) => Err(Some(refused)),
+            },
+            _ => Err(None),
+        }
+    }
+
+    /// Claims `len` bytes after [`claim`](Self::claim) was `refused`. Waits until `deadline` for readers
+    /// to make room, if there is a deadline, and not for changes of the group. Returns false if it has
+    /// no room.
     ///
     /// # Errors
     /// TIMEOUT; OUT_OF_RESOURCES for more than ever fits; what ended the group or the writer.
-    #[inline]
-    pub(crate) fn claim(
-        &self,
-        claim: &mut Option<WriterClaim>,
-        len: usize,
-        patience: impl FnOnce() -> Option<Duration>,
-    ) -> Result<bool> {
-        let refused = match (claim.as_mut(), u32::try_from(len)) {
-            (Some(known), Ok(len)) => match known.renew(len) {
-                Ok(()) => return Ok(true),
-                Err(error) => Some(error),
-            },
-            _ => None,
-        };
-        self.claim_slowly(claim, len, patience(), refused)
-    }
-
-    /// `refused`: why `claim`, if there is one, was not renewed.
     #[cold]
-    fn claim_slowly(
+    pub(crate) fn claim_late(
         &self,
         claim: &mut Option<WriterClaim>,
         len: usize,
-        patience: Option<Duration>,
+        deadline: Option<Deadline>,
         refused: Option<ClaimError>,
     ) -> Result<bool> {
         let Ok(len) = u32::try_from(len) else {
@@ -198,25 +250,37 @@ impl WriterPort {
         };
         let obstacle = match self.claim_anew(claim, len, refused) {
             Ok(()) => return Ok(true),
-            Err(obstacle) => obstacle,
-        };
-        match (obstacle, patience) {
-            (Obstacle::Error(error), _) => Err(error),
-            (_, Some(patience)) => self.wait_for_room(claim, len, patience).map(|()| true),
-            (_, None) => {
-                // Nothing else brings room to a writer that does not wait.
+            Err(Obstacle::NoRoom) => {
+                // Releases that have arrived may not have been looked at yet.
                 self.session().step();
                 match self.attempt(claim, len) {
-                    Ok(()) => Ok(true),
-                    Err(Obstacle::Error(error)) => Err(error),
-                    Err(Obstacle::Out) => Err(self.out()),
-                    Err(_) => Ok(false),
+                    Ok(()) => return Ok(true),
+                    Err(obstacle) => obstacle,
                 }
             }
+            Err(obstacle) => obstacle,
+        };
+        match (obstacle, deadline) {
+            (Obstacle::Error(error), _) => Err(error),
+            (Obstacle::NoRoom, Some(deadline)) => self.wait_for_room(claim, len, deadline),
+            (Obstacle::Out, _) if self.class == DeliveryClass::Unordered => Err(self.out()),
+            _ => self.check_len(len.into()).map(|()| false),
         }
     }
 
-    fn attempt(
+    /// # Errors
+    /// OUT_OF_RESOURCES: no ring that the writer is known to have takes so much.
+    pub(crate) fn check_len(&self, len: u64) -> Result<()> {
+        let known = self.epoch().and_then(|it| it.message_len_max(self.class));
+        let max = known.unwrap_or(0).max(self.len_max);
+        match len > max {
+            true => Err(too_large(len, max)),
+            false => Ok(()),
+        }
+    }
+
+    /// Claims without waiting.
+    pub(crate) fn attempt(
         &self,
         claim: &mut Option<WriterClaim>,
         len: u32,
@@ -243,7 +307,7 @@ impl WriterPort {
                 let place = self.place();
                 if place.sends_again {
                     drop(place);
-                    return Err(self.unless_ended(Obstacle::Out));
+                    return Err(self.obstacle(Some(ClaimError::Stopped)));
                 }
                 match self.claim_in(&place, len) {
                     Some(Ok(new)) => {
@@ -255,7 +319,7 @@ impl WriterPort {
                         let session = place.session.clone();
                         drop(place);
                         session.wait_for_reason();
-                        return Err(self.unless_ended(Obstacle::Out));
+                        return Err(self.obstacle(Some(ClaimError::Stopped)));
                     }
                     Some(Err(error)) => Some(error),
                     None => None,
@@ -279,18 +343,21 @@ impl WriterPort {
 
     /// `refused`: the error of the claim; `None` if there is no epoch yet.
     #[cold]
-    fn obstacle(&self, refused: Option<ClaimError>) -> Obstacle {
-        match refused {
-            None => self.unless_ended(Obstacle::NoView),
-            Some(ClaimError::NoRoom) => Obstacle::NoRoom,
-            Some(ClaimError::Wedged) => self.unless_ended(Obstacle::BetweenEpochs),
-            Some(error) => Obstacle::Error(self.error(error)),
-        }
-    }
-
-    fn unless_ended(&self, obstacle: Obstacle) -> Obstacle {
+    pub(super) fn obstacle(&self, refused: Option<ClaimError>) -> Obstacle {
+        let obstacle = match refused {
+            Some(ClaimError::NoRoom) => return Obstacle::NoRoom,
+            Some(ClaimError::TooLarge { len, max }) => Obstacle::Error(too_large(len, max)),
+            Some(error @ ClaimError::NotASender) => {
+                Obstacle::Error(Error::Error(error.to_string()))
+            }
+            None => Obstacle::NoView,
+            Some(ClaimError::NotBegun) => Obstacle::NotBegun,
+            Some(ClaimError::Wedged) => Obstacle::BetweenEpochs,
+            Some(ClaimError::Stopped) => Obstacle::Out,
+        };
         match self.ended() {
             Some(error) => Obstacle::Error(error),
+            None if self.session().is_over() => Obstacle::Out,
             None => obstacle,
         }
     }
@@ -328,63 +395,30 @@ impl WriterPort {
         self.place().session.group_status().check().err()
     }
 
-    /// The time between two epochs does not count.
+    /// Waits for readers to make room. Returns false if something else than that is lacking.
     fn wait_for_room(
         &self,
         claim: &mut Option<WriterClaim>,
         len: u32,
-        patience: Duration,
-    ) -> Result<()> {
-        let session = self.session();
-        let mut deadline = Deadline::after(patience);
-        let _recorded = session.send_waiters().record_wait(self.subgroup);
-        // Releases that have arrived may not have been looked at yet. In an idle subgroup the
-        // polling thread looks: it has just been told that a thread waits.
-        session.step_briefly();
-        let mut lacking = Obstacle::NoRoom;
-        loop {
-            let mut attempt = || match self.attempt(claim, len) {
-                Ok(()) => Some(Ok(())),
-                Err(lack @ (Obstacle::NoRoom | Obstacle::NoView | Obstacle::Out)) => {
-                    lacking = lack;
-                    None
-                }
-                Err(obstacle) => Some(Err(obstacle)),
-            };
-            match self.wait_for_acks(deadline, &mut attempt) {
-                Some(Ok(())) => return Ok(()),
-                Some(Err(Obstacle::Error(error))) => return Err(error),
-                Some(Err(_)) => {
-                    let since = Instant::now();
-                    self.wait_for_epoch()?;
-                    deadline = deadline.later_by(since.elapsed());
-                }
-                None => return Err(Error::Timeout(self.describe(&lacking, len, patience))),
-            }
-        }
-    }
-
-    #[cold]
-    fn describe(&self, lacking: &Obstacle, len: u32, patience: Duration) -> String {
-        match lacking {
-            Obstacle::Out => {
-                let why = self.session().group_status().why_out();
-                format!("{why}; it has not come back within {patience}")
-            }
-            Obstacle::NoView => format!(
-                "the other participants have not taken notice of the writer within {patience}"
-            ),
-            _ => format!(
-                "no room for {len} bytes within {patience}: a reader does not take its samples, \
-                 or holds them"
-            ),
-        }
+        deadline: Deadline,
+    ) -> Result<bool> {
+        let _recorded = self.session().send_waiters().record_wait(self.subgroup);
+        let waited = self.wait_for_acks(deadline, || match self.attempt(claim, len) {
+            Ok(()) => Some(Ok(true)),
+            Err(Obstacle::NoRoom) => None,
+            Err(Obstacle::Error(error)) => Some(Err(error)),
+            Err(_) => Some(Ok(false)),
+        });
+        waited.unwrap_or_else(|| {
+            let why = self.describe(&Obstacle::NoRoom);
+            Err(Error::Timeout(format!("no room for {len} bytes: {why}")))
+        })
     }
 
     /// Repeats `attempt` until it gives something, or until `deadline`. The thread first steps
     /// the engine itself for a while, so that no other thread has to wake it; then it sleeps
     /// until a thread that steps wakes it.
-    pub(super) fn wait_for_acks<R>(
+    pub(crate) fn wait_for_acks<R>(
         &self,
         deadline: Deadline,
         mut attempt: impl FnMut() -> Option<R>,
@@ -414,20 +448,6 @@ impl WriterPort {
                 found => return found.flatten(),
             }
         }
-    }
-
-    /// Blocks until there is an epoch that is not wedged.
-    fn wait_for_epoch(&self) -> Result<()> {
-        let forever = Deadline::after(Duration::INFINITE);
-        let session = self.session();
-        let waited = session.send_waiters().wait(self.subgroup, forever, || {
-            if let Some(error) = self.ended() {
-                return Some(Err(error));
-            }
-            let is_open = self.epoch().is_some_and(|epoch| !epoch.is_wedged());
-            (is_open || session.is_over()).then_some(Ok(()))
-        });
-        waited.unwrap_or(Ok(()))
     }
 
     /// The first position of this participant's messages that is not released by all members.
@@ -465,71 +485,75 @@ impl WriterPort {
         waited.transpose()
     }
 
+    /// The calling thread waits for room until the record is dropped.
+    pub(crate) fn record_wait(&self) -> WaitRecord {
+        self.session().send_waiters().record_wait(self.subgroup)
+    }
+
+    /// Steps the engine, if no other thread does.
+    pub(crate) fn step(&self) {
+        self.session().step();
+    }
+
+    /// Samples of a writer wait in this port's subgroup: see [`SendWaiters::record_unsent`].
+    pub(crate) fn record_unsent(&self, writer: Weak<dyn UnsentSamples>) -> UnsentWait {
+        let session = self.session();
+        UnsentWait {
+            _acks: session.handle().waiting_for_acks(),
+            record: session.send_waiters().record_unsent(self.subgroup, writer),
+            session,
+        }
+    }
+
     /// Waiting threads of the subgroup try again, after a change that the engine does not know.
     pub(crate) fn wake_waiters(&self) {
         self.session().send_waiters().wake_subgroup(self.subgroup);
     }
 
-    /// Commits the first `used` bytes and publishes them, if no other thread steps the engine.
-    /// A claim of a wedged epoch, or of a session that is over, is copied into one of the next epoch. Returns the index
-    /// of the message, with which [`Claim::committed`] makes the receipt; `None` if the next
-    /// epoch has no room and `patience` is `None`.
+    /// Commits the first `used` bytes and publishes them, if no other thread steps the engine. Returns
+    /// the index of the message, with which [`Claim::committed`](spindle_dds_core::Claim::committed)
+    /// makes the receipt.
     ///
     /// # Errors
-    /// As for [`claim`](Self::claim).
+    /// The epoch takes no messages any more, or the session is over.
     #[inline]
     pub(crate) fn commit(
         &self,
         claim: &mut WriterClaim,
         used: usize,
         meta: &CommitMeta,
-        patience: impl FnOnce() -> Option<Duration>,
-    ) -> Result<Option<u64>> {
-        let used = u32::try_from(used).unwrap_or(u32::MAX);
-        match claim.send(used, meta) {
-            Ok(index) => Ok(Some(index)),
-            Err(error) => self.commit_in_next_epoch(claim, used, meta, patience(), error),
-        }
+    ) -> std::result::Result<u64, ClaimError> {
+        claim.send(u32::try_from(used).unwrap_or(u32::MAX), meta)
     }
 
-    #[cold]
-    fn commit_in_next_epoch(
+    /// Claims and commits a message without waiting. `claim`, if there is one, is renewed for it.
+    pub(crate) fn send_now(
         &self,
-        claim: &mut WriterClaim,
-        used: u32,
+        claim: &mut Option<WriterClaim>,
+        payload: &[u8],
         meta: &CommitMeta,
-        patience: Option<Duration>,
-        mut refused: ClaimError,
-    ) -> Result<Option<u64>> {
-        loop {
-            match refused {
-                ClaimError::Wedged => {}
-                // The participant may come back: see `claim_anew`.
-                ClaimError::Stopped => {
-                    claim.wait_for_reason();
-                    self.check()?;
-                }
-                refused => return Err(self.error(refused)),
+    ) -> std::result::Result<(Committed, SendPosition), Obstacle> {
+        let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        self.attempt(claim, len)?;
+        let Some(claimed) = claim.as_mut() else {
+            return Err(self.obstacle(None));
+        };
+        claimed.bytes().copy_from_slice(payload);
+        match claimed.send(len, meta) {
+            Ok(index) => {
+                let committed = claimed.committed(index);
+                Ok((committed, claimed.position(&committed)))
             }
-            let built = claim.bytes();
-            let built = &built[..built.len().min(used as usize)];
-            let mut next = None;
-            self.claim(&mut next, built.len(), || patience)?;
-            let Some(mut next) = next else {
-                return Ok(None);
-            };
-            next.bytes().copy_from_slice(built);
-            *claim = next;
-            match claim.send(used, meta) {
-                Ok(index) => return Ok(Some(index)),
-                Err(error) => refused = error,
+            Err(refused) => {
+                claimed.withdraw();
+                Err(self.obstacle(Some(refused)))
             }
         }
     }
 
     /// Announces to the readers that a writer was deleted, and whether its instances are
-    /// disposed of. Waits shortly for room; without it, readers learn it from the next view.
-    pub(crate) fn writer_deleted(&self, number: u32, disposes: bool) {
+    /// disposed of. Waits until `deadline` for room; without it, readers learn it from the next view.
+    pub(crate) fn writer_deleted(&self, number: u32, disposes: bool, deadline: Deadline) {
         if self.epoch().is_none() {
             // No view has had the writer.
             return;
@@ -544,28 +568,18 @@ impl WriterPort {
             key_hash: [0; 16],
             skipped: 0,
         };
-        let patience = || Some(FAREWELL_WITHIN);
         let mut claim = None;
-        let claimed = self.claim(&mut claim, 0, patience);
-        let is_sent = match (claimed, &mut claim) {
-            (Ok(true), Some(claim)) => self.commit(claim, 0, &meta, patience).is_ok(),
-            _ => false,
+        let mut attempt = || match self.send_now(&mut claim, &[], &meta) {
+            Ok(_) => Some(true),
+            Err(Obstacle::Error(_)) => Some(false),
+            Err(_) => None,
         };
-        if !is_sent {
+        let sent = attempt().or_else(|| {
+            self.session().step();
+            self.wait_for_acks(deadline, attempt)
+        });
+        if sent != Some(true) {
             tracing::debug!(number, "no room to announce that a writer was deleted");
-        }
-    }
-
-    #[cold]
-    pub(super) fn error(&self, error: ClaimError) -> Error {
-        match error {
-            ClaimError::TooLarge { len, max } => too_large(len, max),
-            ClaimError::NoRoom => Error::Timeout(error.to_string()),
-            ClaimError::NotASender => Error::Error(error.to_string()),
-            ClaimError::Wedged => self
-                .ended()
-                .unwrap_or_else(|| Error::Error(error.to_string())),
-            ClaimError::Stopped => self.ended().unwrap_or_else(|| self.out()),
         }
     }
 }

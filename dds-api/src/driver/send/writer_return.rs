@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use spindle_dds_core::membership::DeliveredCounts;
-use spindle_dds_core::{ClaimError, CommitMeta, Committed, SentMessage};
+use spindle_dds_core::{CommitMeta, Committed, SentMessage};
 use spindle_dds_qos::Duration;
 
-use super::writer_port::WriterPort;
+use super::writer_port::{Obstacle, WriterPort};
 use crate::driver::session::Session;
 use crate::error::{Error, Result};
 use crate::time::Deadline;
@@ -65,37 +65,41 @@ impl WriterPort {
         })
     }
 
-    /// Sends what was sent before the participant lost its group. Waits for room.
+    /// Sends what was sent before the participant lost its group. Waits as long as the group can take it
+    /// later.
     ///
     /// # Errors
-    /// What ended the group or the writer, or that the participant has lost its group again.
-    pub(crate) fn send_again(&self, payload: &[u8], meta: &CommitMeta) -> Result<Committed> {
-        let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
-        let attempt = || {
-            let place = self.place();
-            let claimed = self.claim_in(&place, len);
-            drop(place);
-            match claimed.transpose() {
-                Ok(Some(mut claim)) => {
-                    claim.bytes().copy_from_slice(payload);
-                    let sent = claim.send(len, meta);
-                    match sent.map(|index| claim.committed(index)) {
-                        Err(ClaimError::Wedged) => None,
-                        sent => Some(sent.map_err(|error| self.error(error))),
-                    }
-                }
-                Ok(None) | Err(ClaimError::NoRoom | ClaimError::Wedged) => {
-                    let ended = self.check().err();
-                    let over = || self.session().is_over().then(|| self.out());
-                    ended.or_else(over).map(Err)
-                }
-                Err(ClaimError::Stopped) => Some(Err(self.out())),
-                Err(error) => Some(Err(self.error(error))),
-            }
+    /// [`Obstacle::Out`]: the participant has lost its group again. [`Obstacle::Error`]: what ended the
+    /// group or the writer, or the message never fits.
+    pub(crate) fn send_again(
+        &self,
+        payload: &[u8],
+        meta: &CommitMeta,
+    ) -> std::result::Result<Committed, Obstacle> {
+        let attempt = || match self.try_again(payload, meta) {
+            Err(obstacle) if obstacle.passes() => None,
+            sent => Some(sent),
         };
         let forever = Deadline::after(Duration::INFINITE);
         self.wait_for_acks(forever, attempt)
-            .unwrap_or_else(|| Err(self.out()))
+            .unwrap_or(Err(Obstacle::Out))
+    }
+
+    fn try_again(
+        &self,
+        payload: &[u8],
+        meta: &CommitMeta,
+    ) -> std::result::Result<Committed, Obstacle> {
+        let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        let place = self.place();
+        let claimed = self.claim_in(&place, len);
+        drop(place);
+        let claimed = claimed.ok_or(None).and_then(|it| it.map_err(Some));
+        let mut claim = claimed.map_err(|refused| self.obstacle(refused))?;
+        claim.bytes().copy_from_slice(payload);
+        let sent = claim.send(len, meta);
+        sent.map(|index| claim.committed(index))
+            .map_err(|refused| self.obstacle(Some(refused)))
     }
 
     /// Blocks until all members have received what this participant has sent with this delivery

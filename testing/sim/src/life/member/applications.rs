@@ -138,7 +138,7 @@ impl Member {
                     until: turn + hold,
                 });
             }
-            Some(Err(ClaimError::NoRoom)) if self.waiting.is_none() => {
+            Some(Err(ClaimError::NoRoom | ClaimError::NotBegun)) if self.waiting.is_none() => {
                 self.waiting = Some(self.engine.handle().waiting_for_acks());
             }
             // Between two epochs, or the update that makes it a sender is under way.
