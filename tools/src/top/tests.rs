@@ -119,6 +119,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
                 pid: 100 + rank as u32,
                 host: "1".to_owned(),
                 path: None,
+                encrypted: false,
             })
             .collect(),
         engine: Figures {

@@ -20,6 +20,8 @@ pub(super) enum RefusalKind {
     Domain = 3,
     /// The two have different versions of the protocol.
     Version = 4,
+    /// One of the two requires encryption, and the other has turned it off.
+    Encryption = 5,
 }
 
 /// A connection is refused.
@@ -35,6 +37,11 @@ impl HandshakeRefusal {
         Self { kind, reason }
     }
 
+    /// The refusal of a frame that is not allowed at its place.
+    pub(super) fn out_of_place() -> Self {
+        Self::new(RefusalKind::Other, "it sent what does not belong here")
+    }
+
     /// The bytes that are sent.
     pub(super) fn write(&self) -> Vec<u8> {
         [&[self.kind as u8], cut(&self.reason)].concat()
@@ -47,6 +54,7 @@ impl HandshakeRefusal {
             RefusalKind::Secret,
             RefusalKind::Domain,
             RefusalKind::Version,
+            RefusalKind::Encryption,
         ];
         let kind = kinds.into_iter().find(|kind| *kind as u8 == *code);
         let reason = String::from_utf8_lossy(reason);
@@ -60,6 +68,7 @@ impl HandshakeRefusal {
             RefusalKind::Secret => CallFailureCause::Secret,
             RefusalKind::Domain => CallFailureCause::Domain,
             RefusalKind::Version => CallFailureCause::Version,
+            RefusalKind::Encryption => CallFailureCause::Encryption,
         }
     }
 }
@@ -84,7 +93,7 @@ mod tests {
             let read = HandshakeRefusal::read(&bytes).expect("a refusal");
             assert_eq!(read.reason, "why");
             match code {
-                0..=4 => assert_eq!(read.write(), bytes),
+                0..=5 => assert_eq!(read.write(), bytes),
                 _ => assert_eq!(read.kind, RefusalKind::Other),
             }
         }

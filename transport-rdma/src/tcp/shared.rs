@@ -18,6 +18,7 @@ use super::due_links::DueLinks;
 use super::fault::Fault;
 use super::incoming::{Incoming, Received};
 use super::outgoing::{BatchEnd, Outgoing};
+use super::secure::SecureChannel;
 use super::source::Source;
 use super::stalled::StalledLinks;
 use crate::fabric::counters::SleepCounters;
@@ -77,6 +78,8 @@ pub(super) struct Peer {
     pub(super) link: Arc<StreamLink>,
     /// Why it is lost, if it is.
     pub(super) fate: Option<FailureCause>,
+    /// Whether its connection is encrypted.
+    pub(super) encrypted: bool,
 }
 
 #[derive(Debug, Default)]
@@ -270,7 +273,13 @@ impl Shared {
         &self,
         link: Arc<StreamLink>,
         final_frame: &[u8],
+        channel: Option<Box<SecureChannel>>,
     ) -> Result<(), StationError> {
+        let encrypted = channel.is_some();
+        if let Some(channel) = channel {
+            link.outgoing.encrypt(channel.sealer);
+            link.incoming.decrypt(channel.opener);
+        }
         let mut state = self.state();
         let (peer, number) = (link.peer, link.number);
         let refuse = |reason: String| Err(StationError::Refused { id: peer, reason });
@@ -291,7 +300,15 @@ impl Shared {
         retry::repeat(|| (&link.outgoing.stream).write_all(final_frame))
             .map_err(SetupError::system("ending a handshake"))?;
         state.links.insert(number, Arc::clone(&link));
-        state.peers.insert(peer, Peer { link, fate: None });
+        let fate = None;
+        state.peers.insert(
+            peer,
+            Peer {
+                link,
+                fate,
+                encrypted,
+            },
+        );
         self.events.push(StationEvent::Connected { id: peer });
         // Before the peer is visible: a thread that finds it and sleeps is not woken for it.
         self.wake();

@@ -11,6 +11,7 @@ use super::fault::Fault;
 use super::incoming::Incoming;
 use super::io_thread::IoThread;
 use super::outgoing::Outgoing;
+use super::secure::SecureChannel;
 use super::shared::{LandedHook, LostHook, Shared, StreamLink, WakeHook};
 use super::streams::{StreamReach, Streams};
 use rustix::net::sockopt;
@@ -126,13 +127,20 @@ impl StreamTransport {
     }
 
     /// Adds a peer, of whose connection nothing beyond the handshake has been read. The peer is
-    /// known here before `final_frame` is sent.
+    /// known here before `final_frame` is sent. With a channel, all that follows is encrypted.
     pub(crate) fn connect(
         &self,
         ready: ReadyStream,
         final_frame: &[u8],
+        channel: Option<Box<SecureChannel>>,
     ) -> Result<(), StationError> {
-        self.shared.add(ready.0, final_frame)
+        self.shared.add(ready.0, final_frame, channel)
+    }
+
+    /// Whether the connection to a peer is encrypted.
+    pub(crate) fn is_encrypted(&self, peer: u128) -> bool {
+        let state = self.shared.state();
+        state.peers.get(&peer).is_some_and(|peer| peer.encrypted)
     }
 
     /// Queues a message for a connected peer. Does not wait until it is sent.

@@ -9,7 +9,7 @@ use spindle_dds_transport::hybrid::Station;
 
 use super::group::{DOMAIN, LONG};
 
-pub(crate) const VERSION: u8 = 3;
+pub(crate) const VERSION: u8 = 4;
 pub(crate) const HELLO: u8 = 1;
 pub(crate) const REFUSED: u8 = 2;
 pub(crate) const PROOF: u8 = 3;

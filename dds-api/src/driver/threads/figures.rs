@@ -56,6 +56,7 @@ fn member(session: &Session, member: &Member) -> MemberFigures {
         pid: info.map_or(0, |info| info.pid),
         host: format!("{:032x}", member.host.0),
         path: session.control_queue().path_to(member.id),
+        encrypted: session.control_queue().encrypts_to(member.id),
     }
 }
 
