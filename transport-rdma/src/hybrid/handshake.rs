@@ -804,7 +804,7 @@ mod tests {
     #[test]
     fn changed_handshakes_are_refused() {
         let rounds = std::env::var("SPINDLE_TEST_FRAMES").ok();
-        let rounds: u32 = rounds.map_or(2_000, |it| it.parse().expect("a number"));
+        let rounds: u32 = rounds.map_or(500, |it| it.parse().expect("a number"));
         let rng = &mut Rng::new(5);
         let secrets = [Some(&b"open"[..]); 2];
         for (encryption, frames) in [(Auto, FRAMES), (Off, 4)] {
