@@ -631,10 +631,10 @@ mod tests {
         };
         let apart = [
             &parts(4096, 128, 1000, 1)[..],
-            &[ack.clone()],
+            slice::from_ref(&ack),
             &parts(4224, 100, 1024, 2),
         ];
-        check(&[one.clone(), ack, two.clone()], &apart.concat());
+        check(&[one.clone(), ack.clone(), two.clone()], &apart.concat());
         // The ring begins anew; a message has no payload; another ring.
         let again = message((2048, 64), 1024, (512, 2));
         let apart = [parts(4096, 128, 1000, 1), parts(2048, 64, 1024, 2)].concat();

@@ -8,6 +8,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventFlags};
 use rustix::io::Errno;
 
+use super::due_links::link_numbers;
 use super::fault::Fault;
 use super::shared::Shared;
 use super::source::Source;
@@ -74,7 +75,7 @@ impl IoThread {
 fn serve(shared: &Shared) -> Result<(), Errno> {
     let mut buffer = vec![0; BUFFER_LEN];
     let mut events = Vec::with_capacity(EVENTS_MAX);
-    let mut due = Vec::new();
+    let mut due = link_numbers();
     loop {
         shared.send_due(&mut due);
         let (overdue, stalled) = (shared.remove_overdue(), shared.send_stalled());

@@ -178,6 +178,11 @@ impl Outgoing {
         u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
+    /// Bytes of pushes that wait in the queue.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue().bytes()
+    }
+
     /// Sends what was handed over. Called by the I/O thread.
     pub(super) fn send_handed_over(&self) -> io::Result<()> {
         self.is_handed_over.store(false, Ordering::Relaxed);

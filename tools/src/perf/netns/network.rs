@@ -128,10 +128,7 @@ fn run(
     commands: &[impl AsRef<str> + Sync],
 ) -> Result<(), NetworkError> {
     let done = namespace.inside(|| batch(program, commands));
-    let done = done.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => NetworkError::NoProgram(program),
-        _ => NetworkError::Io(error),
-    })?;
+    let done = done.map_err(|error| not_run(program, error))?;
     match done.status.success() {
         true => Ok(()),
         false => Err(failure(
@@ -139,6 +136,13 @@ fn run(
             commands,
             &String::from_utf8_lossy(&done.stderr),
         )),
+    }
+}
+
+fn not_run(program: &'static str, error: io::Error) -> NetworkError {
+    match error.kind() {
+        io::ErrorKind::NotFound => NetworkError::NoProgram(program),
+        _ => NetworkError::Io(error),
     }
 }
 
@@ -193,6 +197,17 @@ pub(in crate::perf) const LINK: &str = "net";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_is_missing_is_named() {
+        let program = "no-such-program-of-iproute2";
+        let error = batch(program, &["link"]).expect_err("there is none");
+        let text = not_run(program, error).to_string();
+        assert!(
+            text.starts_with("there is no program `no-such-program"),
+            "{text}"
+        );
+    }
 
     #[test]
     fn a_failure_names_the_command() {
