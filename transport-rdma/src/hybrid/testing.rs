@@ -4,7 +4,7 @@
 use super::address::Address;
 use super::handshake::{Frame, Handshake, LocalIdentity, Role};
 use super::options::EncryptionUse;
-use crate::tcp::secure::{Opener, Sealer};
+use crate::tcp::secure::{FRAMES_PER_KEY, OVERHEAD, Opener, PREFIX_LEN, Sealer};
 
 /// Frames of [`shake_hands`].
 pub const FRAMES: usize = 7;
@@ -154,5 +154,46 @@ pub fn read_frame(bytes: &[u8]) {
     }
     if let Some(address) = Address::read(bytes) {
         assert_eq!(address.write(), bytes);
+    }
+}
+
+/// Seals and opens frames of one length, for measurements.
+#[derive(Debug)]
+pub struct Sealed {
+    sealer: Sealer,
+    opener: Opener,
+    stage: Vec<u8>,
+    buffer: Vec<u8>,
+    len: usize,
+}
+
+impl Sealed {
+    /// Frames of so many bytes of plaintext, at most 65519.
+    pub fn new(len: usize) -> Self {
+        let key = [7; 32];
+        Self {
+            sealer: Sealer::new(&key, FRAMES_PER_KEY),
+            opener: Opener::new(&key, FRAMES_PER_KEY),
+            stage: vec![1; len + OVERHEAD],
+            buffer: vec![0; len + OVERHEAD],
+            len,
+        }
+    }
+
+    /// Seals a frame, copies it, and opens it.
+    ///
+    /// # Panics
+    /// If it does not open.
+    pub fn round(&mut self) {
+        let frame = self.sealer.seal(&mut self.stage, self.len);
+        debug_assert_eq!(frame, self.stage.len());
+        self.copy();
+        let opened = self.opener.open_one(&mut self.buffer[PREFIX_LEN..]);
+        assert_eq!(opened.map(<[u8]>::len), Ok(self.len));
+    }
+
+    /// Copies a frame.
+    pub fn copy(&mut self) {
+        std::hint::black_box(&mut self.buffer).copy_from_slice(&self.stage);
     }
 }
