@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::handshake::{self, Frame, FrameError, Handshake, Hello, VERSION};
+use super::handshake::{self, Handshake};
+use super::handshake_frame::{Frame, FrameError, Hello, VERSION};
 use super::listeners::Listeners;
 use super::log_limit::LogLimit;
 use super::path_selection;

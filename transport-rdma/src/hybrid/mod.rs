@@ -45,7 +45,7 @@
 //! - The network: `network` is a station's part in it; `address`, `interfaces` and `secret`
 //!   are what it says of itself; `listeners` its sockets; `pending` the connections that
 //!   are not peers' yet; `acceptor` with its `handshake_thread` serves them, `connecting`
-//!   adds calls; `handshake` is the protocol, with `noise` (the keys) and `refusal`;
+//!   adds calls; `handshake` is the protocol, over `handshake_frame`, with `noise` (the keys) and `refusal`;
 //!   `path_selection` (over `path_state`) is its last part.
 
 mod acceptor;
@@ -53,6 +53,7 @@ mod address;
 mod connecting;
 mod error;
 mod handshake;
+mod handshake_frame;
 mod handshake_thread;
 mod interfaces;
 mod listeners;

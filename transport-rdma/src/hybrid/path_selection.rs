@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::handshake::{Frame, Verdict};
+use super::handshake_frame::{Frame, Verdict};
 use super::path_state::{PairResult, PairStep};
 use super::pending::{
     CallOutcome, Ending, PendingConnection, Phase, Role, Shared, State, send_bytes, send_frame,

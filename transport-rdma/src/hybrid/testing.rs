@@ -2,7 +2,8 @@
 //! targets. Not part of the public interface.
 
 use super::address::Address;
-use super::handshake::{Frame, Handshake, LocalIdentity, Role};
+use super::handshake::{Handshake, LocalIdentity, Role};
+use super::handshake_frame::Frame;
 use super::options::EncryptionUse;
 use crate::tcp::secure::{FRAMES_PER_KEY, OVERHEAD, Opener, PREFIX_LEN, Sealer};
 
