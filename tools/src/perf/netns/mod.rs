@@ -55,10 +55,12 @@ pub(super) fn run(options: &NetnsOptions) -> Result<(), Failure> {
     let steps = u64::from(options.hosts) + 1;
     let progress = progress::bar(steps, MESSAGE_COLUMNS);
     let network = network(options, &progress)?;
-    *measurement.hosts() = Hosts {
+    let on = measurement.hosts();
+    *on = Hosts {
         fabric: Some(Fabric::Tcp),
         hosts: network.addresses(),
         devices: Vec::new(),
+        secret_file: on.secret_file.take(),
         namespaces: Some(Namespaces {
             paths: network.paths(),
             shape: options.shape,
