@@ -35,7 +35,7 @@ fuzz_target!(|bytes: &[u8]| {
         changed
     });
     let is_encrypted = !encryption.contains(&EncryptionUse::Off);
-    // Without a secret, anybody can say anything; without encryption, behind the proofs.
+    // Without a secret anything may be accepted; without encryption, anything behind the proofs.
     if is_changed && secrets[0].is_some() && (is_encrypted || which < 4) {
         assert!(accepted <= which.max(2), "{accepted} frames, changed {which}");
     }
