@@ -37,7 +37,10 @@ fuzz_target!(|bytes: &[u8]| {
     let is_encrypted = !encryption.contains(&EncryptionUse::Off);
     // Without a secret anything may be accepted; without encryption, anything behind the proofs.
     if is_changed && secrets[0].is_some() && (is_encrypted || which < 4) {
-        assert!(accepted <= which.max(2), "{accepted} frames, changed {which}");
+        assert!(
+            accepted <= which.max(2),
+            "{accepted} frames, changed {which}"
+        );
     }
 });
 
