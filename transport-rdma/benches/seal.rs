@@ -9,7 +9,7 @@
 
 use std::time::Instant;
 
-use spindle_dds_transport::hybrid::testing::Sealed;
+use spindle_dds_transport::hybrid::testing::EncryptedFrame;
 
 const LENS: [usize; 5] = [16, 256, 1024, 16_384, 65_519];
 
@@ -36,7 +36,7 @@ fn report(len: usize) {
 
 /// Nanoseconds for a frame of so many bytes.
 fn run(len: usize, times: usize, seals: bool) -> f64 {
-    let mut sealed = Sealed::new(len);
+    let mut sealed = EncryptedFrame::new(len);
     let start = Instant::now();
     for _ in 0..times {
         match seals {

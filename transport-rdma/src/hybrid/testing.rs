@@ -158,9 +158,9 @@ pub fn read_frame(bytes: &[u8]) {
     }
 }
 
-/// Seals and opens frames of one length, for measurements.
+/// A frame of one length that is sealed and opened over and over, for measurements.
 #[derive(Debug)]
-pub struct Sealed {
+pub struct EncryptedFrame {
     sealer: Sealer,
     opener: Opener,
     stage: Vec<u8>,
@@ -168,7 +168,7 @@ pub struct Sealed {
     len: usize,
 }
 
-impl Sealed {
+impl EncryptedFrame {
     /// Frames of so many bytes of plaintext, at most 65519.
     pub fn new(len: usize) -> Self {
         let key = [7; 32];
