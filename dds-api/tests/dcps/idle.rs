@@ -145,7 +145,7 @@ fn readers_that_wait_are_woken_together() {
     let after = counters();
     let woken = after.peer_wakes - before.peer_wakes;
     let calls = after.wake_calls - before.wake_calls;
-    assert!(woken > u64::from(SAMPLES) * 2, "many slept: {woken}");
+    assert!(woken > u64::from(SAMPLES) * 4, "most slept: {woken}");
     assert!(calls * 2 < woken, "{calls} calls for {woken} wake-ups");
 }
 

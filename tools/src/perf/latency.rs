@@ -16,7 +16,7 @@ use super::netns::LinkShape;
 use super::options::LatencyOptions;
 use super::per_host::PerHost;
 use super::throughput::{CpuSeconds, Switches, job, roles};
-use super::{Failure, fleet};
+use super::{Failure, fleet, show};
 
 /// What is printed.
 #[derive(Debug, Serialize)]
@@ -117,12 +117,7 @@ pub(super) fn measure(options: &LatencyOptions) -> Result<Outcome, Failure> {
 
 impl Outcome {
     pub(super) fn show(&self, as_json: bool) -> Result<(), Failure> {
-        let mut out = io::stdout().lock();
-        match as_json {
-            true => writeln!(out, "{}", serde_json::to_string(self)?)?,
-            false => self.print(&mut out)?,
-        }
-        Ok(())
+        show(self, as_json, |it, out| it.print(out))
     }
 
     fn print(&self, out: &mut impl Write) -> io::Result<()> {

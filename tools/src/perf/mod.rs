@@ -28,11 +28,13 @@ mod work;
 mod worker;
 mod writer;
 
+use std::io::{self, StdoutLock, Write};
 use std::process::ExitCode;
 
 use netns::{NetnsOptions, NetworkError};
 use options::{IdleOptions, LatencyOptions, ThroughputOptions, WorkOptions};
 use scale::ScaleOptions;
+use serde::Serialize;
 
 spindle_dds::include_idl!("perf");
 
@@ -73,7 +75,7 @@ enum Failure {
     #[error(transparent)]
     Dds(#[from] spindle_dds::Error),
     #[error(transparent)]
-    Io(#[from] std::io::Error),
+    Io(#[from] io::Error),
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
@@ -92,6 +94,20 @@ enum Failure {
     },
     #[error("a sample has {found} bytes, expected {wanted}")]
     WrongSize { found: usize, wanted: usize },
+}
+
+/// Prints an outcome, as JSON or as tables.
+fn show<T: Serialize>(
+    outcome: &T,
+    as_json: bool,
+    tables: impl FnOnce(&T, &mut StdoutLock<'_>) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match as_json {
+        true => writeln!(out, "{}", serde_json::to_string(outcome)?)?,
+        false => tables(outcome, &mut out)?,
+    }
+    Ok(())
 }
 
 pub(crate) fn run(command: Command) -> ExitCode {

@@ -14,7 +14,7 @@ use super::options::{Common, ThroughputOptions};
 use super::per_host::PerHost;
 use super::place::Place;
 use super::scenario::{Last, Scenario};
-use super::{Failure, fleet};
+use super::{Failure, fleet, show};
 
 /// What is printed.
 #[derive(Debug, Serialize)]
@@ -265,12 +265,7 @@ impl CpuSeconds {
 
 impl Outcome {
     pub(super) fn show(&self, as_json: bool) -> Result<(), Failure> {
-        let mut out = io::stdout().lock();
-        match as_json {
-            true => writeln!(out, "{}", serde_json::to_string(self)?)?,
-            false => self.print(&mut out)?,
-        }
-        Ok(())
+        show(self, as_json, |it, out| it.print(out))
     }
 
     fn of(

@@ -46,8 +46,8 @@ pub const FABRIC_AREA: usize = 256;
 ///   later (acknowledgements) may be part of a range. A word is pushed one way or the
 ///   other, never both: a range may carry a later value than a `push_word` behind it, and
 ///   the copy would go back for a while.
-///   Of two pushes of the same word with nothing but its own message between, a peer may see
-///   the later one alone.
+///   Where messages of a ring are pushed directly one after the other, a peer may see of their
+///   guard's values only the last.
 /// - **F2 (order)** For an ordered pair of processes, pushes take effect in call order
 ///   over all segments that they share. Nothing of a later push is visible before all of
 ///   an earlier one, and a later range carries no older bytes than an earlier one. So a

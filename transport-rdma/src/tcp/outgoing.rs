@@ -11,11 +11,11 @@
 //! meanwhile costs its thread a record in the queue, or nothing but a longer one. If the I/O thread
 //! gets no processor, the pushing thread sends by itself as soon as a whole stage waits.
 //!
-//! Nothing is left behind: the I/O thread takes back `is_handed_over` *before* it locks the queue.
-//! A thread that has appended and then finds the mark set may go: had the I/O thread
-//! locked the queue before, its clearing of the mark would have happened before this thread's look.
+//! Nothing is left behind: that a batch is handed over is noted in the queue, under its lock. The I/O
+//! thread takes the note back before it takes from the queue, so it also takes what was appended by
+//! threads that found the note.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use super::call_counters::StreamCallCounters;
 use super::record::{HEADER_LEN, Header, RECORD_LEN_MAX};
 use super::secure::{Sealer, Sealing};
-use super::send_queue::SendQueue;
+use super::send_queue::{BatchEnd, SendQueue};
 use crate::fabric::WakeReason;
 use crate::push_queue::{Full, OwnSegment, Push, SLOTS};
 use crate::retry::Classified;
@@ -48,23 +48,9 @@ pub(super) struct Outgoing {
     pub(super) stream: TcpStream,
     queue: Mutex<SendQueue>,
     writer: Mutex<Writer>,
-    /// Records were appended since the last batch ended.
-    held_back: AtomicBool,
-    /// The I/O thread is going to send what waits.
-    is_handed_over: AtomicBool,
     opened: Instant,
     /// When the last send has ended, in ns since `opened`.
     sent_at: AtomicU64,
-}
-
-/// What is left to do at the end of a batch.
-#[derive(Debug)]
-pub(super) enum BatchEnd {
-    /// Nothing: there was nothing to send, or another thread sends it.
-    Over,
-    Sent(io::Result<()>),
-    /// To tell the I/O thread.
-    HandOver,
 }
 
 #[derive(Debug)]
@@ -108,8 +94,6 @@ impl Outgoing {
                 sent: 0,
                 calls: Arc::clone(calls),
             }),
-            held_back: AtomicBool::new(false),
-            is_handed_over: AtomicBool::new(false),
             opened: Instant::now(),
             sent_at: AtomicU64::new(0),
         }
@@ -132,40 +116,22 @@ impl Outgoing {
     pub(super) fn put_in(&self, own: &Arc<OwnSegment>, push: Push) -> Result<bool, Full> {
         let mut queue = self.queue();
         queue.put_in(own, push)?;
-        self.held_back.store(true, Ordering::Relaxed);
         Ok(queue.bytes() >= BATCH_LEN)
     }
 
     /// Appends a wake-up.
     pub(super) fn put_wake(&self, reason: WakeReason) -> Result<(), Full> {
-        self.held_back.store(true, Ordering::Relaxed);
         self.queue().put_wake(reason)
     }
 
     /// Appends the end of a segment.
     pub(super) fn shut(&self, slot: u16) -> Result<(), Full> {
-        self.held_back.store(true, Ordering::Relaxed);
         self.queue().shut(slot)
     }
 
-    /// Sends what was held back, as far as the stream accepts it, or leaves it to the I/O
-    /// thread. Never blocks.
+    /// Ends a batch; returns what is left to do. Never blocks.
     pub(super) fn end_batch(&self) -> BatchEnd {
-        if !self.held_back.load(Ordering::Relaxed) {
-            return BatchEnd::Over;
-        }
-        self.held_back.store(false, Ordering::Relaxed);
-        // Relaxed: the queue's lock orders this look after the I/O thread's last one.
-        if self.is_handed_over.load(Ordering::Relaxed) {
-            return BatchEnd::Over;
-        }
-        if !self.is_busy() {
-            return BatchEnd::Sent(self.send());
-        }
-        match self.is_handed_over.swap(true, Ordering::Relaxed) {
-            true => BatchEnd::Over,
-            false => BatchEnd::HandOver,
-        }
+        self.queue().end_batch(|| self.is_busy())
     }
 
     /// Whether the last send has ended a moment ago.
@@ -185,7 +151,7 @@ impl Outgoing {
 
     /// Sends what was handed over. Called by the I/O thread.
     pub(super) fn send_handed_over(&self) -> io::Result<()> {
-        self.is_handed_over.store(false, Ordering::Relaxed);
+        self.queue().take_hand_over();
         self.send()
     }
 
@@ -249,7 +215,8 @@ impl Outgoing {
         self.queue().is_closed()
     }
 
-    /// Number of bytes that wait, and number of bytes sent.
+    /// Number of bytes that wait, and number of bytes sent. The caller [sends](Self::send)
+    /// afterwards: a thread that found the writer's lock taken has left its records to it.
     pub(super) fn progress(&self) -> (usize, u64) {
         let writer = self.writer();
         let staged = writer.to - writer.from;

@@ -60,6 +60,19 @@ pub(super) struct SendQueue {
     closed: bool,
     /// The final record is still to be taken.
     bye: bool,
+    /// The I/O thread is told to take what waits, and has not begun.
+    is_handed_over: bool,
+}
+
+/// What the end of a batch leaves to its thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BatchEnd {
+    /// Nothing: there is nothing to send, or the I/O thread sends it.
+    Over,
+    /// To send what waits.
+    Send,
+    /// To tell the I/O thread that it has to send.
+    HandOver,
 }
 
 impl SendQueue {
@@ -73,6 +86,7 @@ impl SendQueue {
             opens_after: VecDeque::with_capacity(SLOTS),
             closed: false,
             bye: false,
+            is_handed_over: false,
         }
     }
 
@@ -180,6 +194,23 @@ impl SendQueue {
         }
     }
 
+    /// Ends a batch. What waits for a `busy` stream is handed over.
+    pub(super) fn end_batch(&mut self, is_busy: impl FnOnce() -> bool) -> BatchEnd {
+        if self.is_empty() || self.is_handed_over {
+            return BatchEnd::Over;
+        }
+        self.is_handed_over = is_busy();
+        match self.is_handed_over {
+            true => BatchEnd::HandOver,
+            false => BatchEnd::Send,
+        }
+    }
+
+    /// The I/O thread is about to take what was handed over.
+    pub(super) fn take_hand_over(&mut self) {
+        self.is_handed_over = false;
+    }
+
     /// Takes pushes from the front into `plan` that fit into `room` bytes of stream; the
     /// last may be a part of a range. If messages wait, one part keeps its share of the
     /// room.
@@ -230,6 +261,28 @@ mod tests {
         let mut plan = Vec::with_capacity(64);
         queue.take(&mut plan, room);
         plan
+    }
+
+    #[test]
+    fn a_batch_is_handed_over_once_until_it_is_taken() {
+        let (mut queue, own) = queue();
+        let quiet = || unreachable!("there is nothing to send");
+        assert_eq!(queue.end_batch(quiet), BatchEnd::Over);
+        queue.put_in(&own, range(0, 8)).expect("room");
+        assert_eq!(queue.end_batch(|| false), BatchEnd::Send);
+        assert_eq!(queue.end_batch(|| true), BatchEnd::HandOver);
+        queue.put_in(&own, range(64, 8)).expect("room");
+        assert_eq!(
+            queue.end_batch(|| unreachable!("it is told")),
+            BatchEnd::Over
+        );
+        queue.take_hand_over();
+        // What comes before it is taken may be told again, and is not left.
+        queue.put_in(&own, range(128, 8)).expect("room");
+        assert_eq!(queue.end_batch(|| true), BatchEnd::HandOver);
+        queue.take_hand_over();
+        assert_eq!(taken(&mut queue, 1000).len(), 3);
+        assert_eq!(queue.end_batch(quiet), BatchEnd::Over);
     }
 
     #[test]

@@ -17,8 +17,9 @@ use super::decoder::RowTarget;
 use super::due_links::DueLinks;
 use super::fault::Fault;
 use super::incoming::{Incoming, Received};
-use super::outgoing::{BatchEnd, Outgoing};
+use super::outgoing::Outgoing;
 use super::secure::SecureChannel;
+use super::send_queue::BatchEnd;
 use super::source::Source;
 use super::stalled::StalledLinks;
 use crate::fabric::counters::SleepCounters;
@@ -551,7 +552,7 @@ impl Shared {
     pub(super) fn end_batch(&self, link: &StreamLink) {
         match link.outgoing.end_batch() {
             BatchEnd::Over => {}
-            BatchEnd::Sent(sent) => self.sent(link, sent),
+            BatchEnd::Send => self.sent(link, link.outgoing.send()),
             BatchEnd::HandOver => {
                 if self.due.add(link.number) {
                     self.kick();

@@ -246,6 +246,7 @@ impl StreamTransport {
     pub(crate) fn link(&self, id: u128) -> Option<StreamState> {
         let link = Arc::clone(&self.shared.state().peers.get(&id)?.link);
         let (waiting, sent) = link.outgoing.progress();
+        self.shared.sent(&link, link.outgoing.send());
         Some(StreamState {
             sending: !link.outgoing.is_closed(),
             receiving: !link.incoming.is_closed(),
