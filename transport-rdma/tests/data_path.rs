@@ -68,7 +68,7 @@ fn pushing_waking_and_sleeping_over_streams_allocate_nothing() {
 
 fn encrypted_streams(_: usize) -> NetworkOptions {
     NetworkOptions {
-        secret: Some(b"open sesame".to_vec()),
+        secret: Some("open sesame".into()),
         ..NetworkOptions::default()
     }
 }

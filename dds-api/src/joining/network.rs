@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use spindle_dds_transport::hybrid::{NetworkOptions, read_secret};
+use spindle_dds_transport::hybrid::{NetworkOptions, Secret, read_secret};
 use spindle_dds_transport::tcp;
 
 use crate::error::{Error, Result};
@@ -63,7 +63,7 @@ pub(super) fn contacts(config: &NetworkConfig) -> Result<Vec<Contact>> {
     Ok(contacts)
 }
 
-fn secret(path: &Path, property: &str) -> Result<Vec<u8>> {
+fn secret(path: &Path, property: &str) -> Result<Secret> {
     read_secret(path).map_err(|error| Error::Error(format!("property {property}: {error}")))
 }
 

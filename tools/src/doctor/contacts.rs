@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use spindle_dds_transport::hybrid::{
-    CallFailureCause, HybridError, NetworkOptions, PeerPath, Station, StationOptions,
+    CallFailureCause, HybridError, NetworkOptions, PeerPath, Secret, Station, StationOptions,
 };
 use spindle_dds_transport::shm;
 
@@ -63,7 +63,7 @@ pub(super) struct ContactChecker {
     pub(super) directory: PathBuf,
     /// Address from which it calls.
     pub(super) listen: Option<IpAddr>,
-    pub(super) secret: Option<Vec<u8>>,
+    pub(super) secret: Option<Secret>,
     /// Time limit of each call.
     pub(super) patience: Duration,
 }

@@ -41,6 +41,7 @@ use super::handshake_frame::{
 use super::noise::{self, NoiseError, NoiseHandshake};
 use super::options::EncryptionUse;
 use super::refusal::{HandshakeRefusal, RefusalKind};
+use super::secret::Secret;
 use crate::shm::error::SetupError;
 use crate::tcp::secure::{OVERHEAD, PREFIX_LEN, SecureChannel, sealed_len};
 
@@ -54,9 +55,9 @@ pub(super) struct LocalIdentity {
     pub(super) host: u128,
     /// The encoded address.
     pub(super) address: Vec<u8>,
-    pub(super) secret: Option<Vec<u8>>,
+    pub(super) secret: Option<Secret>,
     /// Another secret that callers may have.
-    pub(super) accepted_secret: Option<Vec<u8>>,
+    pub(super) accepted_secret: Option<Secret>,
     pub(super) encryption: EncryptionUse,
 }
 
@@ -66,12 +67,12 @@ impl LocalIdentity {
         self.secret.is_some().then_some(self.encryption)
     }
 
-    /// The secrets by which the other side may prove itself: a called station uses that of its
-    /// caller.
+    /// The secrets by which the other side may prove itself, my own first: a called station uses
+    /// that of its caller.
     fn secrets(&self, role: Role) -> impl Iterator<Item = &[u8]> {
-        let accepted = self.accepted_secret.as_deref();
-        let own = self.secret.as_deref().unwrap_or_default();
-        core::iter::once(own).chain(accepted.filter(|_| role == Role::Called))
+        let own = self.secret.as_ref().map_or(&[][..], Secret::as_bytes);
+        let accepted = self.accepted_secret.iter().map(Secret::as_bytes);
+        core::iter::once(own).chain(accepted.filter(move |_| role == Role::Called))
     }
 }
 
@@ -127,7 +128,7 @@ pub(super) struct Handshake {
     theirs: Option<(Vec<u8>, Address)>,
     assurance: Assurance,
     /// The secret by which the other side has proved itself; before that, my own.
-    secret: Vec<u8>,
+    secret: Secret,
     uses_accepted_secret: bool,
     noise: Option<NoiseHandshake>,
     /// Set from the end of the key exchange.
@@ -253,12 +254,12 @@ impl Handshake {
     /// [sealed](Self::seal).
     pub(super) fn prove(&mut self) -> Result<Vec<u8>, NoiseError> {
         if self.assurance == Assurance::Proofs {
-            let proof = self.mac(&self.secret, self.role).finalize();
+            let proof = self.mac(self.secret.as_bytes(), self.role).finalize();
             return Ok(Frame::Proof(proof.into_bytes().into()).write());
         }
         let mut noise = match self.noise.take() {
             Some(noise) => noise,
-            None => NoiseHandshake::new(self.role, &self.secret, self.hellos())?,
+            None => NoiseHandshake::new(self.role, self.secret.as_bytes(), self.hellos())?,
         };
         let message = noise.write()?;
         match self.role {
@@ -295,15 +296,16 @@ impl Handshake {
     /// In constant time for each secret.
     fn check_proof(&mut self, me: &LocalIdentity, proof: &Proof) -> bool {
         let them = self.role.other();
-        let mut secrets = me.secrets(self.role);
-        let secret = secrets.find(|secret| self.mac(secret, them).verify_slice(proof).is_ok());
+        let mut secrets = me.secrets(self.role).enumerate();
+        let is_right = |secret| self.mac(secret, them).verify_slice(proof).is_ok();
+        let secret = secrets.find(|&(_, secret)| is_right(secret));
         self.has_proved(secret)
     }
 
     /// The called side: which of its secrets the caller has, if any.
     fn begin_keys(&mut self, me: &LocalIdentity, message: &noise::Message) -> bool {
-        let begun = me.secrets(self.role).find_map(|secret| {
-            let mut noise = NoiseHandshake::new(self.role, secret, self.hellos()).ok()?;
+        let begun = me.secrets(self.role).enumerate().find_map(|secret| {
+            let mut noise = NoiseHandshake::new(self.role, secret.1, self.hellos()).ok()?;
             noise.read(message).then_some((secret, noise))
         });
         let (secret, noise) = begun.unzip();
@@ -311,12 +313,13 @@ impl Handshake {
         self.has_proved(secret)
     }
 
-    fn has_proved(&mut self, secret: Option<&[u8]>) -> bool {
-        let Some(secret) = secret else {
+    /// `secret` is the other side's, and its place among those that may be used.
+    fn has_proved(&mut self, secret: Option<(usize, &[u8])>) -> bool {
+        let Some((at, secret)) = secret else {
             return false;
         };
-        self.uses_accepted_secret = secret != self.secret;
-        self.secret = secret.to_vec();
+        self.uses_accepted_secret = at > 0;
+        self.secret = secret.into();
         true
     }
 

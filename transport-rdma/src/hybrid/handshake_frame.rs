@@ -10,7 +10,7 @@
 use super::address::ADDRESS_LEN_MAX;
 use super::noise;
 use super::options::EncryptionUse;
-use super::refusal::{HandshakeRefusal, cut};
+use super::refusal::{HandshakeRefusal, cut, readable};
 
 const MAGIC: [u8; 4] = *b"SPNT";
 /// Version of everything but the first eight bytes of a frame, and refusals.
@@ -118,7 +118,7 @@ impl Frame {
             VERDICT => match body.split_first()? {
                 (1, []) => Some(Self::Verdict(Ok(()))),
                 (0, reason) => {
-                    let reason = String::from_utf8_lossy(reason).into_owned();
+                    let reason = readable(reason);
                     Some(Self::Verdict(Err(reason)))
                 }
                 _ => None,

@@ -75,6 +75,6 @@ pub mod testing;
 pub use address::{host_of, sockets_of};
 pub use error::{CallFailureCause, HybridError};
 pub use options::{EncryptionUse, NetworkOptions, RdmaUse, StationOptions};
-pub use secret::{SecretError, read_secret};
+pub use secret::{Secret, SecretError, read_secret};
 pub use segment::HybridSegment;
 pub use station::{PeerPath, Station};

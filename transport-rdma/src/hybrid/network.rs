@@ -48,7 +48,7 @@ impl Network {
         here: &mut Address,
     ) -> Result<Self, HybridError> {
         let mut secrets = options.secret.iter().chain(&options.accepted_secret);
-        if secrets.any(Vec::is_empty) {
+        if secrets.any(|secret| secret.as_bytes().is_empty()) {
             return Err(HybridError::EmptySecret);
         }
         let rdma = rdma_beside_encryption(options)?;

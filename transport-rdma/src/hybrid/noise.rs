@@ -17,6 +17,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use snow::{Builder, HandshakeState};
+use zeroize::Zeroizing;
 
 use super::handshake::Role;
 use crate::tcp::secure::{FRAMES_PER_KEY, SecureChannel};
@@ -41,10 +42,10 @@ pub(super) struct NoiseHandshake {
 pub(super) struct NoiseError(#[from] snow::Error);
 
 /// The key that both sides have before: made of the domain's secret, for this use only.
-fn shared_key(secret: &[u8]) -> [u8; 32] {
+fn shared_key(secret: &[u8]) -> Zeroizing<[u8; 32]> {
     let mac = Hmac::<Sha256>::new_from_slice(secret).expect("any key will do");
     let mac = mac.chain_update(b"spindle-dds noise key 1");
-    mac.finalize().into_bytes().into()
+    Zeroizing::new(mac.finalize().into_bytes().into())
 }
 
 impl NoiseHandshake {
@@ -88,6 +89,7 @@ impl NoiseHandshake {
             return None;
         }
         let (of_caller, of_called) = self.state.dangerously_get_raw_split();
+        let (of_caller, of_called) = (Zeroizing::new(of_caller), Zeroizing::new(of_called));
         let (seals, opens) = match self.role {
             Role::Caller => (of_caller, of_called),
             Role::Called => (of_called, of_caller),

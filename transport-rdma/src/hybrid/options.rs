@@ -3,6 +3,7 @@
 use core::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 
+use super::secret::Secret;
 use crate::rdma::RdmaOptions;
 use crate::{shm, tcp};
 
@@ -24,9 +25,9 @@ pub struct NetworkOptions {
     pub listen: SocketAddr,
     /// The domain's secret, if there is one: both sides of a connection prove that they have
     /// it.
-    pub secret: Option<Vec<u8>>,
+    pub secret: Option<Secret>,
     /// A secret that callers may have instead, while the domain changes from one to another.
-    pub accepted_secret: Option<Vec<u8>>,
+    pub accepted_secret: Option<Secret>,
     /// Whether connections are encrypted.
     pub encryption: EncryptionUse,
     /// How long it waits for its peers.
@@ -48,7 +49,8 @@ pub enum RdmaUse {
     Required(RdmaOptions),
 }
 
-/// Whether what goes over a station's connections is encrypted and authenticated. Shared memory and RDMA are not encrypted.
+/// Whether what goes over a station's connections is encrypted and authenticated. Shared memory
+/// and RDMA are not encrypted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EncryptionUse {
     /// If there is a secret, and the other side does not turn it off.

@@ -57,7 +57,7 @@ impl HandshakeRefusal {
             RefusalKind::Encryption,
         ];
         let kind = kinds.into_iter().find(|kind| *kind as u8 == *code);
-        let reason = String::from_utf8_lossy(reason);
+        let reason = readable(reason);
         Some(Self::new(kind.unwrap_or(RefusalKind::Other), reason))
     }
 
@@ -71,6 +71,16 @@ impl HandshakeRefusal {
             RefusalKind::Encryption => CallFailureCause::Encryption,
         }
     }
+}
+
+/// What another station says, for logs and terminals: a stranger may have written it.
+pub(super) fn readable(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let replaced = |char: char| match char.is_control() {
+        true => char::REPLACEMENT_CHARACTER,
+        false => char,
+    };
+    text.chars().map(replaced).collect()
 }
 
 /// The part of a reason that is sent, cut between characters.
@@ -98,6 +108,17 @@ mod tests {
             }
         }
         assert_eq!(HandshakeRefusal::read(&[]), None);
+    }
+
+    /// A line feed would begin another line of a log, and an escape would command a terminal.
+    #[test]
+    fn a_reason_is_one_line_of_text() {
+        let bytes = b"\0no\r\n12:00 ERROR \x1b[2J\xff";
+        let read = HandshakeRefusal::read(bytes).expect("a refusal");
+        assert_eq!(
+            read.reason,
+            "no\u{fffd}\u{fffd}12:00 ERROR \u{fffd}[2J\u{fffd}"
+        );
     }
 
     #[test]

@@ -63,8 +63,8 @@ impl Side {
             id,
             host: id,
             address: address.write(),
-            secret: secret.map(<[u8]>::to_vec),
-            accepted_secret: Some(b"accepted".to_vec()),
+            secret: secret.map(Into::into),
+            accepted_secret: Some("accepted".into()),
             encryption,
         };
         let handshake = Handshake::new(&me, role).expect("a nonce");

@@ -60,7 +60,7 @@ impl StationGroup {
     pub(crate) fn encrypted(hosts: &[usize], row_len: usize, doorbells: &[DoorbellChoice]) -> Self {
         let network = |_| NetworkOptions {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
-            secret: Some(b"open sesame".to_vec()),
+            secret: Some("open sesame".into()),
             ..NetworkOptions::default()
         };
         let group = Self::open(hosts, row_len, doorbells, network);

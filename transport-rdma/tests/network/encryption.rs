@@ -28,7 +28,7 @@ const FIRST: usize = PLAIN_FRAMES + 1;
 
 fn encrypting(encryption: EncryptionUse) -> NetworkOptions {
     NetworkOptions {
-        secret: Some(b"open sesame".to_vec()),
+        secret: Some("open sesame".into()),
         encryption,
         ..network()
     }
@@ -392,7 +392,7 @@ fn required_encryption_needs_a_secret_and_does_without_rdma() {
     assert!(is_named, "{refused:?}");
     open(required(RdmaUse::Auto(RdmaOptions::default()))).expect("over streams");
     let empty = NetworkOptions {
-        accepted_secret: Some(Vec::new()),
+        accepted_secret: Some("".into()),
         ..encrypting(EncryptionUse::Auto)
     };
     assert!(matches!(open(empty), Err(HybridError::EmptySecret)));

@@ -135,7 +135,7 @@ fn among_unauthenticated_connections() {
     tracing::subscriber::set_global_default(log).expect("the only one");
     let began = Instant::now();
     let secret = || NetworkOptions {
-        secret: Some(b"open sesame".to_vec()),
+        secret: Some("open sesame".into()),
         ..network()
     };
     let stations = apart(2, &secret());

@@ -16,7 +16,7 @@ fn me(domain: u32, id: u128, secret: Option<&str>) -> LocalIdentity {
         id,
         host: 1,
         address: address.write(),
-        secret: secret.map(|secret| secret.as_bytes().to_vec()),
+        secret: secret.map(Into::into),
         accepted_secret: None,
         encryption: Auto,
     }
@@ -27,6 +27,10 @@ fn accepting(accepted: &str, me: LocalIdentity) -> LocalIdentity {
         accepted_secret: Some(accepted.into()),
         ..me
     }
+}
+
+fn secret_of(me: &LocalIdentity) -> Option<&[u8]> {
+    me.secret.as_ref().map(Secret::as_bytes)
 }
 
 fn hello_of(handshake: &Handshake) -> Hello {
@@ -80,7 +84,7 @@ fn only_stations_of_one_domain_and_secret_accept_each_other() {
         let refusal = meet(&caller, &called).expect_err("refused");
         assert_eq!(refusal.reason, words);
         let kind = match () {
-            () if caller.secret != called.secret => RefusalKind::Secret,
+            () if secret_of(&caller) != secret_of(&called) => RefusalKind::Secret,
             () if caller.domain != called.domain => RefusalKind::Domain,
             () => RefusalKind::Other,
         };

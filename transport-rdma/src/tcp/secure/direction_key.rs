@@ -1,6 +1,7 @@
 //! The key of one direction of a connection, and the number of the next frame.
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
+use zeroize::Zeroizing;
 
 use super::TAG_LEN;
 
@@ -64,8 +65,8 @@ impl DirectionKey {
     fn advance(&mut self) {
         self.next += 1;
         if self.next.is_multiple_of(self.frames_per_key) {
-            let mut next_key = [0; KEY_LEN];
-            seal(&self.key, REKEY_NUMBER, &mut next_key);
+            let mut next_key = Zeroizing::new([0; KEY_LEN]);
+            seal(&self.key, REKEY_NUMBER, &mut *next_key);
             self.key = cipher(&next_key);
         }
     }

@@ -48,12 +48,15 @@ pub(crate) enum Sealing {
 }
 
 impl Sealing {
-    /// Where plaintext begins in a stage, and how much of it there may be; `room` without
-    /// encryption, `None` if nothing is written any more.
-    pub(crate) fn stage(&self, room: usize) -> Option<(usize, usize)> {
+    /// Where plaintext begins in a stage of `len` bytes, and how much of it there may be: all of the
+    /// stage without encryption; `None` if nothing is written any more.
+    pub(crate) fn stage(&self, len: usize) -> Option<(usize, usize)> {
         match self {
-            Self::Plain => Some((0, room)),
-            Self::Sealed(_) => Some((PREFIX_LEN, room.min(PLAIN_LEN_MAX))),
+            Self::Plain => Some((0, len)),
+            Self::Sealed(_) => {
+                let room = len.saturating_sub(OVERHEAD);
+                Some((PREFIX_LEN, room.min(PLAIN_LEN_MAX)))
+            }
             Self::Ended => None,
         }
     }

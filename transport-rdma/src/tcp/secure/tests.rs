@@ -70,7 +70,7 @@ fn stages_are_sealed_in_place() {
     let mut stage = [0; 100];
     let mut sealing = Sealing::Sealed(Box::new(sealer(9)));
     let (start, room) = sealing.stage(100).expect("open");
-    assert_eq!((start, room), (PREFIX_LEN, 100));
+    assert_eq!((start, room), (PREFIX_LEN, 100 - OVERHEAD));
     assert_eq!(sealing.stage(1 << 20), Some((PREFIX_LEN, PLAIN_LEN_MAX)));
     stage[start..][..5].copy_from_slice(b"there");
     let end = sealing.seal(&mut stage, start + 5);
