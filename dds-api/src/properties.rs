@@ -20,7 +20,7 @@ use spindle_dds_core::limits::{
 use spindle_dds_core::{EngineConfig, EngineSwitch, SWITCHES, TopicKey};
 use spindle_dds_qos::{Properties, did_you_mean};
 use spindle_dds_transport::RdmaOptions;
-use spindle_dds_transport::hybrid::RdmaUse;
+use spindle_dds_transport::hybrid::{EncryptionUse, RdmaUse};
 
 pub(crate) use self::refusals::{placed, refusals};
 use self::table::{On, PROPERTIES, PropertyRow};
@@ -43,6 +43,8 @@ const DIRECTORY: &str = "spindle.directory";
 pub(crate) const LISTEN: &str = "spindle.listen";
 pub(crate) const CONTACTS: &str = "spindle.contacts";
 pub(crate) const SECRET_FILE: &str = "spindle.secret_file";
+pub(crate) const ACCEPTED_SECRET_FILE: &str = "spindle.accepted_secret_file";
+const ENCRYPTION: &str = "spindle.encryption";
 pub(crate) const PREFER_AVAILABILITY: &str = "spindle.prefer_availability";
 pub(crate) const RDMA: &str = "spindle.rdma";
 const RDMA_DEVICE: &str = "spindle.rdma.device";
@@ -105,6 +107,8 @@ pub(crate) struct NetworkConfig {
     /// `host:port` each, in the order of the property.
     pub(crate) contacts: Vec<String>,
     pub(crate) secret_file: Option<PathBuf>,
+    pub(crate) accepted_secret_file: Option<PathBuf>,
+    pub(crate) encryption: EncryptionUse,
     pub(crate) rdma: RdmaUse,
 }
 
@@ -257,9 +261,15 @@ impl ParticipantConfig {
 impl NetworkConfig {
     fn read(properties: &Properties) -> Result<Option<Self>> {
         let Some(text) = properties.get(LISTEN) else {
-            let mut needy = [CONTACTS, SECRET_FILE, RDMA]
-                .into_iter()
-                .chain(RDMA_DETAILS);
+            let mut needy = [
+                CONTACTS,
+                SECRET_FILE,
+                ACCEPTED_SECRET_FILE,
+                ENCRYPTION,
+                RDMA,
+            ]
+            .into_iter()
+            .chain(RDMA_DETAILS);
             return match needy.find(|name| properties.get(name).is_some()) {
                 None => Ok(None),
                 Some(name) => Err(Error::BadParameter(format!(
@@ -277,16 +287,42 @@ impl NetworkConfig {
             ))
         })?;
         let contacts = properties.get(CONTACTS).map(contacts).transpose()?;
+        let encryption = encryption(properties)?;
         Ok(Some(Self {
             listen,
             contacts: contacts.unwrap_or_default(),
             secret_file: properties.get(SECRET_FILE).map(PathBuf::from),
-            rdma: rdma(properties)?,
+            accepted_secret_file: properties.get(ACCEPTED_SECRET_FILE).map(PathBuf::from),
+            encryption,
+            rdma: rdma(properties, encryption)?,
         }))
     }
 }
 
-fn rdma(properties: &Properties) -> Result<RdmaUse> {
+fn encryption(properties: &Properties) -> Result<EncryptionUse> {
+    let uses = [
+        ("auto", EncryptionUse::Auto),
+        ("off", EncryptionUse::Off),
+        ("required", EncryptionUse::Required),
+    ];
+    let chosen = choice(properties, ENCRYPTION, &uses)?.unwrap_or_default();
+    let has_secret = properties.get(SECRET_FILE).is_some();
+    if chosen == EncryptionUse::Required && !has_secret {
+        return Err(Error::BadParameter(format!(
+            "property {ENCRYPTION} is required, and there is no secret to make keys of: set \
+             {SECRET_FILE}"
+        )));
+    }
+    if properties.get(ACCEPTED_SECRET_FILE).is_some() && !has_secret {
+        return Err(Error::BadParameter(format!(
+            "property {ACCEPTED_SECRET_FILE} has no effect without {SECRET_FILE}, the secret that \
+             this participant itself has"
+        )));
+    }
+    Ok(chosen)
+}
+
+fn rdma(properties: &Properties, encryption: EncryptionUse) -> Result<RdmaUse> {
     let options = RdmaOptions {
         device: properties.get(RDMA_DEVICE).map(|it| it.trim().to_owned()),
         port: number(properties, RDMA_PORT, 1, 255)?.map(|port| port as u8),
@@ -308,6 +344,18 @@ fn rdma(properties: &Properties) -> Result<RdmaUse> {
         (RdmaUse::Off, Some(detail)) => Err(Error::BadParameter(format!(
             "property {detail} has no effect where {RDMA} is off"
         ))),
+        (RdmaUse::Required(_), _) if encryption == EncryptionUse::Required => {
+            Err(Error::BadParameter(format!(
+                "properties {RDMA} and {ENCRYPTION} are both required, and what goes by RDMA is not \
+                 encrypted: leave one of them to auto"
+            )))
+        }
+        (_, Some(detail)) if encryption == EncryptionUse::Required => {
+            Err(Error::BadParameter(format!(
+                "property {detail} has no effect where {ENCRYPTION} is required: what goes by RDMA \
+                 is not encrypted"
+            )))
+        }
         _ => Ok(chosen),
     }
 }
@@ -620,12 +668,64 @@ mod tests {
     }
 
     #[test]
+    fn encryption_properties_are_read() {
+        let network = |pairs: &[(&str, &str)]| {
+            let pairs = [&[(LISTEN, "10.0.0.1")], pairs].concat();
+            read(&pairs).unwrap().network.unwrap()
+        };
+        assert_eq!(network(&[]).encryption, EncryptionUse::Auto);
+        assert_eq!(
+            network(&[(ENCRYPTION, "off")]).encryption,
+            EncryptionUse::Off
+        );
+        let secrets = [
+            (SECRET_FILE, "mine"),
+            (ACCEPTED_SECRET_FILE, "other"),
+            (ENCRYPTION, "required"),
+        ];
+        let network = network(&secrets);
+        assert_eq!(network.encryption, EncryptionUse::Required);
+        assert_eq!(network.secret_file, Some("mine".into()));
+        assert_eq!(network.accepted_secret_file, Some("other".into()));
+        assert_eq!(network.rdma, RdmaUse::Auto(RdmaOptions::default()));
+    }
+
+    #[test]
     fn wrong_network_properties_are_refused() {
         let here = (LISTEN, "10.0.0.1:7400");
         for (pairs, wanted) in [
             (&[(LISTEN, "here")][..], [LISTEN, "here"]),
             (&[(CONTACTS, "10.0.0.1:7400")], [CONTACTS, LISTEN]),
             (&[(SECRET_FILE, "secret")], [SECRET_FILE, LISTEN]),
+            (&[(ENCRYPTION, "off")], [ENCRYPTION, LISTEN]),
+            (
+                &[(ACCEPTED_SECRET_FILE, "b")],
+                [ACCEPTED_SECRET_FILE, LISTEN],
+            ),
+            (
+                &[here, (ACCEPTED_SECRET_FILE, "b")],
+                [ACCEPTED_SECRET_FILE, SECRET_FILE],
+            ),
+            (&[here, (ENCRYPTION, "yes")], [ENCRYPTION, "required"]),
+            (&[here, (ENCRYPTION, "required")], [ENCRYPTION, SECRET_FILE]),
+            (
+                &[
+                    here,
+                    (SECRET_FILE, "a"),
+                    (ENCRYPTION, "required"),
+                    (RDMA, "required"),
+                ],
+                [ENCRYPTION, RDMA],
+            ),
+            (
+                &[
+                    here,
+                    (SECRET_FILE, "a"),
+                    (ENCRYPTION, "required"),
+                    (RDMA_MTU, "512"),
+                ],
+                [ENCRYPTION, RDMA_MTU],
+            ),
             (&[(RDMA, "auto")], [RDMA, LISTEN]),
             (&[(RDMA_PORT, "1")], [RDMA_PORT, LISTEN]),
             (&[here, (RDMA, "yes")], [RDMA, "required"]),

@@ -230,6 +230,10 @@ fn places_that_do_not_fit_are_refused() {
             "are for --fabric tcp and rdma",
         ),
         (
+            &["--secret-file", "/nowhere"],
+            "are for --fabric tcp and rdma",
+        ),
+        (
             &["--fabric", "tcp", "--hosts", "127.0.0.1"],
             "two --hosts or more",
         ),

@@ -58,9 +58,18 @@ fn pushing_waking_and_sleeping_in_a_segment_allocate_nothing() {
 #[test]
 fn pushing_waking_and_sleeping_over_streams_allocate_nothing() {
     for doorbell in [DoorbellChoice::Auto, DoorbellChoice::Event] {
-        let (_stations, group) = segments([0, 1, 2], doorbell, Some(streams));
-        assert_eq!(allocations_of(&group), 0);
-        assert_eq!(group[1].counters().peer_wakes, 99);
+        for network in [streams, encrypted_streams] {
+            let (_stations, group) = segments([0, 1, 2], doorbell, Some(network));
+            assert_eq!(allocations_of(&group), 0);
+            assert_eq!(group[1].counters().peer_wakes, 99);
+        }
+    }
+}
+
+fn encrypted_streams(_: usize) -> NetworkOptions {
+    NetworkOptions {
+        secret: Some("open sesame".into()),
+        ..NetworkOptions::default()
     }
 }
 

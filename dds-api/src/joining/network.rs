@@ -1,14 +1,14 @@
 //! The network properties of a participant, resolved when it is enabled.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use spindle_dds_transport::hybrid::{NetworkOptions, read_secret};
+use spindle_dds_transport::hybrid::{NetworkOptions, Secret, read_secret};
 use spindle_dds_transport::tcp;
 
 use crate::error::{Error, Result};
-use crate::properties::{CONTACTS, NetworkConfig, SECRET_FILE};
+use crate::properties::{ACCEPTED_SECRET_FILE, CONTACTS, NetworkConfig, SECRET_FILE};
 
 /// A contact address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,17 +18,22 @@ pub(super) struct Contact {
     pub(super) at: SocketAddr,
 }
 
-/// Reads the secret. `limit` is the heartbeat timeout: the group suspects a silent member before its
+/// Reads the secrets. `limit` is the heartbeat timeout: the group suspects a silent member before its
 /// stream times out.
 pub(super) fn options(config: &NetworkConfig, limit: Duration) -> Result<NetworkOptions> {
-    let secret = config.secret_file.as_deref().map(secret).transpose()?;
+    let read = |path: &Option<PathBuf>, property| {
+        let path = path.as_deref();
+        path.map(|path| secret(path, property)).transpose()
+    };
     let streams = tcp::StreamOptions {
         user_timeout: 2 * limit,
         ..tcp::StreamOptions::default()
     };
     Ok(NetworkOptions {
         listen: config.listen,
-        secret,
+        secret: read(&config.secret_file, SECRET_FILE)?,
+        accepted_secret: read(&config.accepted_secret_file, ACCEPTED_SECRET_FILE)?,
+        encryption: config.encryption,
         streams,
         rdma: config.rdma.clone(),
     })
@@ -58,20 +63,22 @@ pub(super) fn contacts(config: &NetworkConfig) -> Result<Vec<Contact>> {
     Ok(contacts)
 }
 
-fn secret(path: &Path) -> Result<Vec<u8>> {
-    read_secret(path).map_err(|error| Error::Error(format!("property {SECRET_FILE}: {error}")))
+fn secret(path: &Path, property: &str) -> Result<Secret> {
+    read_secret(path).map_err(|error| Error::Error(format!("property {property}: {error}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spindle_dds_transport::hybrid::RdmaUse;
+    use spindle_dds_transport::hybrid::{EncryptionUse, RdmaUse};
 
     fn config(contacts: &[&str]) -> NetworkConfig {
         NetworkConfig {
             listen: (std::net::Ipv4Addr::LOCALHOST, 0).into(),
             contacts: contacts.iter().map(|&it| it.to_owned()).collect(),
             secret_file: None,
+            accepted_secret_file: None,
+            encryption: EncryptionUse::Auto,
             rdma: RdmaUse::Off,
         }
     }
@@ -100,10 +107,12 @@ mod tests {
     #[test]
     fn an_unreadable_secret_is_reported_with_its_property() {
         let nowhere = Path::new("/nowhere/secret");
-        let why = secret(nowhere).unwrap_err().to_string();
-        assert!(
-            why.contains(SECRET_FILE) && why.contains("/nowhere/secret"),
-            "{why}"
-        );
+        for property in [SECRET_FILE, ACCEPTED_SECRET_FILE] {
+            let why = secret(nowhere, property).unwrap_err().to_string();
+            assert!(
+                why.contains(property) && why.contains("/nowhere/secret"),
+                "{why}"
+            );
+        }
     }
 }

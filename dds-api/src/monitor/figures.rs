@@ -70,6 +70,9 @@ pub struct MemberFigures {
     /// The path of samples to it; `None` for the reporting participant itself.
     #[serde(rename = "way")]
     pub path: Option<PeerPath>,
+    /// Whether what goes to it over the network is encrypted. False on one host, and by RDMA.
+    #[serde(default)]
+    pub encrypted: bool,
 }
 
 /// A topic at one participant.
@@ -262,6 +265,7 @@ mod tests {
                 pid: 7,
                 host: "01".to_owned(),
                 path: None,
+                encrypted: false,
             }],
             engine: Figures::default(),
             fabric: FabricCounters::default(),

@@ -16,6 +16,8 @@ pub struct Peer {
     pub guid: Guid,
     /// Shared memory, streams (TCP) or RDMA, the latter with its counters.
     pub path: PeerPath,
+    /// Whether what goes to it over the network is encrypted. False on one host, and by RDMA.
+    pub encrypted: bool,
 }
 
 /// A snapshot of a participant's counters: of its engine and of the fabric below.

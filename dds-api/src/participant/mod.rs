@@ -389,7 +389,12 @@ impl DomainParticipant {
         let peer = |member| {
             let guid = ParticipantInfo::of(member).ok()?.guid;
             let path = session.control_queue().path_to(member.id)?;
-            Some(Peer { guid, path })
+            let encrypted = session.control_queue().encrypts_to(member.id);
+            Some(Peer {
+                guid,
+                path,
+                encrypted,
+            })
         };
         Ok(members.filter_map(peer).collect())
     }

@@ -219,8 +219,29 @@ pub(crate) const PROPERTIES: &[PropertyRow] = &[
         values: "path",
         default: "none: every participant is admitted",
         meaning: "A file with the domain's secret, readable by its owner alone. A participant that \
-                  cannot prove to have the secret is refused. Spaces and line ends at the end of the \
-                  file do not count. Needs `spindle.listen`.",
+                  cannot prove to have the secret is refused, and what goes between hosts is \
+                  encrypted: see [security](guide/security.md). Spaces and line ends at the end of \
+                  the file do not count. Needs `spindle.listen`.",
+    },
+    PropertyRow {
+        name: "spindle.accepted_secret_file",
+        on: Participant,
+        values: "path",
+        default: "none: callers need the secret of `spindle.secret_file`",
+        meaning: "A file with another secret, which callers may have instead while the domain \
+                  changes from one secret to another: see [security](guide/security.md). Needs \
+                  `spindle.secret_file`.",
+    },
+    PropertyRow {
+        name: "spindle.encryption",
+        on: Participant,
+        values: "`auto`, `off`, `required`",
+        default: "`auto`",
+        meaning: "Whether what goes to other hosts is encrypted and authenticated. `auto`: if there \
+                  is a secret, and the other side has not turned it off. `off`: participants prove \
+                  that they have the secret, and no more. `required`: `enable` fails without a \
+                  secret, peers of other hosts that have turned it off are refused, and RDMA is not \
+                  used, as what goes by RDMA cannot be encrypted. Needs `spindle.listen`.",
     },
     PropertyRow {
         name: "spindle.rdma",

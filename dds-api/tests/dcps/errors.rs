@@ -129,11 +129,7 @@ fn profiles_in_a_text() {
     }
     // What is wrong, and where: by the number of the text.
     let bad = ReturnCode::BadParameter;
-    check(
-        build().qos_profiles_str(&second),
-        bad,
-        "]:2:",
-    );
+    check(build().qos_profiles_str(&second), bad, "]:2:");
     check(
         build()
             .qos_profiles_str(&first)

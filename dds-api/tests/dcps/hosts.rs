@@ -282,17 +282,49 @@ fn with_prefer_availability_a_group_is_founded_without_a_majority() {
     assert!(started.elapsed() >= Duration::from_millis(100));
 }
 
+/// A file with a secret.
+fn secret(directory: &Path, name: &str, text: &str) -> String {
+    let path = directory.join(name);
+    std::fs::write(&path, text).expect("written");
+    let owner_only = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(&path, owner_only).expect("set");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+/// Secrets change while the group goes on, and encryption may be required.
+#[test]
+fn participants_of_two_secrets_meet_encrypted() {
+    let hosts = Hosts::new(3);
+    let secrets = tempfile::tempdir().expect("a directory");
+    let [old, new] = ["old", "new"].map(|it| secret(secrets.path(), it, it));
+    let with = |at: usize, own: &str, accepted: &str, encryption: &str| {
+        let builder = hosts.builder(at, 1).property("spindle.secret_file", own);
+        let builder = builder.property("spindle.accepted_secret_file", accepted);
+        let builder = builder.property("spindle.encryption", encryption);
+        let builder = builder.property("spindle.join.timeout_ms", "600");
+        builder.create().expect("a participant")
+    };
+    let participants = [with(0, &old, &new, "required"), with(1, &new, &old, "auto")];
+    for participant in &participants {
+        participant.enable().expect("it is let in");
+    }
+    wait_for_members(&participants, 2);
+    for participant in &participants {
+        let peers = participant.peers().expect("it lives");
+        let reach = peers.iter().map(|peer| (&peer.path, peer.encrypted));
+        assert_eq!(reach.collect::<Vec<_>>(), [(&PeerPath::Stream, true)]);
+    }
+    let error = with(2, &old, &new, "off").enable().expect_err("refused");
+    assert!(matches!(error, Error::Timeout(_)), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("has turned encryption off"), "{text}");
+}
+
 #[test]
 fn a_participant_without_the_secret_is_refused() {
     let hosts = Hosts::new(3);
     let secrets = tempfile::tempdir().expect("a directory");
-    let secret = |name: &str, text: &str| {
-        let path = secrets.path().join(name);
-        std::fs::write(&path, text).expect("written");
-        let owner_only = std::fs::Permissions::from_mode(0o600);
-        std::fs::set_permissions(&path, owner_only).expect("set");
-        path.to_str().expect("UTF-8").to_owned()
-    };
+    let secret = |name: &str, text: &str| secret(secrets.path(), name, text);
     let (right, wrong) = (
         secret("right", "open sesame"),
         secret("wrong", "open barley"),
@@ -324,7 +356,12 @@ fn a_participant_without_the_secret_is_refused() {
     let friend = hosts.builder(1, 1).property("spindle.secret_file", &right);
     let friend = friend.create().expect("a participant");
     friend.enable().expect("it is let in");
-    wait_for_members(&[first, friend], 2);
+    wait_for_members(&[first.clone(), friend.clone()], 2);
+    for participant in [&first, &friend] {
+        let peers = participant.peers().expect("it lives");
+        let reach = peers.iter().map(|peer| (&peer.path, peer.encrypted));
+        assert_eq!(reach.collect::<Vec<_>>(), [(&PeerPath::Stream, true)]);
+    }
     let missing = hosts
         .builder(1, 1)
         .property("spindle.secret_file", "/nowhere");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use spindle_dds_transport::hybrid::{
-    CallFailureCause, HybridError, NetworkOptions, PeerPath, Station, StationOptions,
+    CallFailureCause, HybridError, NetworkOptions, PeerPath, Secret, Station, StationOptions,
 };
 use spindle_dds_transport::shm;
 
@@ -32,6 +32,8 @@ pub(super) struct ContactCheck {
     pub(super) contact: String,
     /// The path, if it answers.
     pub(super) path: Option<ContactPath>,
+    /// Whether what goes there over the network is encrypted.
+    pub(super) encrypted: bool,
     /// The problem, if it does not.
     pub(super) problem: Option<ContactProblem>,
 }
@@ -61,7 +63,7 @@ pub(super) struct ContactChecker {
     pub(super) directory: PathBuf,
     /// Address from which it calls.
     pub(super) listen: Option<IpAddr>,
-    pub(super) secret: Option<Vec<u8>>,
+    pub(super) secret: Option<Secret>,
     /// Time limit of each call.
     pub(super) patience: Duration,
 }
@@ -99,13 +101,14 @@ impl ContactChecker {
         let station = self.open(directory, Some(network))?;
         let contacts = contacts.iter().zip(resolved).map(|(contact, at)| {
             let answer = at.and_then(|at| self.ask(&station, at));
-            let (path, problem) = match answer {
-                Ok(path) => (Some(path), None),
-                Err(problem) => (None, Some(problem)),
+            let (path, encrypted, problem) = match answer {
+                Ok((path, encrypted)) => (Some(path), encrypted, None),
+                Err(problem) => (None, false, Some(problem)),
             };
             ContactCheck {
                 contact: contact.clone(),
                 path,
+                encrypted,
                 problem,
             }
         });
@@ -123,7 +126,12 @@ impl ContactChecker {
         station.map_err(|error| error.to_string())
     }
 
-    fn ask(&self, station: &Station, at: SocketAddr) -> Result<ContactPath, ContactProblem> {
+    /// The path, and whether it is encrypted.
+    fn ask(
+        &self,
+        station: &Station,
+        at: SocketAddr,
+    ) -> Result<(ContactPath, bool), ContactProblem> {
         let deadline = Instant::now() + self.patience;
         match station.call(at, deadline) {
             Ok(id) => {
@@ -132,7 +140,9 @@ impl ContactChecker {
                     PeerPath::Stream => ContactPath::Tcp,
                     PeerPath::Rdma(_) => ContactPath::Rdma,
                 });
+                let encrypted = station.is_encrypted(id);
                 station.drop_peer(id);
+                let path = path.map(|path| (path, encrypted));
                 path.ok_or_else(|| ContactProblem {
                     text: "it answered, then disconnected".to_owned(),
                     cause: ProblemCause::Call(CallFailureCause::Other),

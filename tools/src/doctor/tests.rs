@@ -312,14 +312,16 @@ fn a_machine_as_bad_as_can_be() {
 
 #[test]
 fn contacts_that_answer_and_some_that_do_not() {
-    let answers = |contact: &str, path| ContactCheck {
+    let answers = |contact: &str, path, encrypted| ContactCheck {
         contact: contact.to_owned(),
         path: Some(path),
+        encrypted,
         problem: None,
     };
     let silent = |contact: &str, text: &str, cause| ContactCheck {
         contact: contact.to_owned(),
         path: None,
+        encrypted: false,
         problem: Some(ContactProblem {
             text: text.to_owned(),
             cause,
@@ -327,9 +329,10 @@ fn contacts_that_answer_and_some_that_do_not() {
     };
     let call = ProblemCause::Call;
     let contacts = vec![
-        answers("here:7400", ContactPath::Shm),
-        answers("10.0.0.2:7400", ContactPath::Tcp),
-        answers("10.0.0.5:7400", ContactPath::Rdma),
+        answers("here:7400", ContactPath::Shm, false),
+        answers("10.0.0.2:7400", ContactPath::Tcp, true),
+        answers("10.0.0.6:7400", ContactPath::Tcp, false),
+        answers("10.0.0.5:7400", ContactPath::Rdma, false),
         silent(
             "10.0.0.3:7400",
             "refuses: the caller has another secret",

@@ -26,6 +26,10 @@ pub(crate) struct Hosts {
     /// RDMA device of each host. With --fabric rdma.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) devices: Vec<String>,
+    /// File with a secret (`spindle.secret_file`): what goes between hosts by TCP is encrypted. With
+    /// --fabric tcp or rdma.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) secret_file: Option<PathBuf>,
     /// The namespaces of the hosts, which `netns` has made.
     #[arg(skip)]
     pub(crate) namespaces: Option<Box<Namespaces>>,

@@ -20,6 +20,7 @@ pub(super) struct Place {
     contact: String,
     /// RDMA device; `None` for TCP.
     device: Option<String>,
+    secret_file: Option<PathBuf>,
     /// The path of its network namespace; `None` if it is an address of this machine.
     pub(super) namespace: Option<PathBuf>,
 }
@@ -30,8 +31,8 @@ impl Place {
         let (hosts, devices) = (&on.hosts, &on.devices);
         let (fits, problem) = match on.fabric() {
             Fabric::Shm => (
-                hosts.is_empty() && devices.is_empty(),
-                "--hosts and --devices are for --fabric tcp and rdma",
+                hosts.is_empty() && devices.is_empty() && on.secret_file.is_none(),
+                "--hosts, --devices and --secret-file are for --fabric tcp and rdma",
             ),
             Fabric::Tcp => (
                 hosts.len() > 1 && devices.is_empty(),
@@ -58,6 +59,7 @@ impl Place {
             listen: at(host),
             contact: at(first),
             device: devices.get(number).cloned(),
+            secret_file: on.secret_file.clone(),
             namespace: namespaces.and_then(|all| all.paths.get(number).cloned()),
         };
         Ok(hosts.iter().enumerate().map(place).collect())
@@ -71,6 +73,7 @@ impl Place {
             listen: at(address),
             contact: at(on.hosts.first()?),
             device: None,
+            secret_file: on.secret_file.clone(),
             namespace: Some(namespace.clone()),
         })
     }
@@ -79,6 +82,11 @@ impl Place {
         let builder = builder
             .property("spindle.listen", &self.listen)
             .property("spindle.contacts", &self.contact);
+        let secret_file = self.secret_file.as_ref().and_then(|path| path.to_str());
+        let builder = match secret_file {
+            None => builder,
+            Some(path) => builder.property("spindle.secret_file", path),
+        };
         match &self.device {
             None => builder.property("spindle.rdma", "off"),
             Some(device) => builder

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use spindle_dds::StreamCalls;
 use spindle_dds::monitor::{
-    BatchHistogram, Latencies, MemoryFigures, ObservedMember, ParticipantFigures, TopicFigures,
-    Traffic,
+    BatchHistogram, Latencies, MemberFigures, MemoryFigures, ObservedMember, ParticipantFigures,
+    TopicFigures, Traffic,
 };
 
 use super::blocked::{Blocked, Comparison};
@@ -64,6 +64,8 @@ pub(super) struct Figures {
     pub(super) pushed_bytes_per_s: Pushes,
     /// Streams (TCP) to other hosts; `None` if it has never used one.
     pub(super) streams: Option<Streams>,
+    /// How its peers are reached.
+    pub(super) peers: Vec<PeerReach>,
     /// Doorbells sent to sleeping participants.
     pub(super) rings_per_s: f64,
     pub(super) sleeps_per_s: f64,
@@ -85,6 +87,16 @@ pub(super) struct Pushes {
     pub(super) data: f64,
     pub(super) acks: f64,
     pub(super) digests: f64,
+}
+
+/// How a peer is reached.
+#[derive(Debug, Serialize)]
+pub(super) struct PeerReach {
+    /// Its member id.
+    pub(super) member: String,
+    /// `shm`, `tcp` or `rdma`.
+    pub(super) way: &'static str,
+    pub(super) encrypted: bool,
 }
 
 /// System calls of streams, and what they moved.
@@ -300,6 +312,7 @@ impl Figures {
             pushes_per_s: pushes(|it| it.pushes),
             pushed_bytes_per_s: pushes(|it| it.bytes),
             streams: Streams::of(&of, now),
+            peers: peers(now),
             rings_per_s: of(|it| it.fabric.peer_wakes),
             sleeps_per_s: of(|it| it.fabric.sleeps),
             wake_ups_per_s: of(|it| it.wake_ups),
@@ -311,6 +324,18 @@ impl Figures {
             latency_others: Times::of(old.map(|it| &it.latency_others), &now.latency_others),
         }
     }
+}
+
+/// Those that are reached, by rank.
+fn peers(now: &ParticipantFigures) -> Vec<PeerReach> {
+    let reach = |member: &MemberFigures| {
+        Some(PeerReach {
+            member: member.member.clone(),
+            way: member.path.as_ref()?.name(),
+            encrypted: member.encrypted,
+        })
+    };
+    now.members.iter().filter_map(reach).collect()
 }
 
 impl Streams {

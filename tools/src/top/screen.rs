@@ -9,7 +9,7 @@ use spindle_dds::monitor::MemoryKind;
 
 use super::blocked::{Blocked, What};
 use super::late::Late;
-use super::scene::{Figures, Participant, Scene, Sizes, Times, Topic};
+use super::scene::{Figures, Participant, PeerReach, Scene, Sizes, Times, Topic};
 
 /// Columns of the tables.
 const WIDTH: u16 = 132;
@@ -103,9 +103,9 @@ fn sections(scene: &Scene) -> Vec<Section> {
     let streams: Vec<Vec<String>> = scene.participants.iter().filter_map(streams).collect();
     if !streams.is_empty() {
         let head = vec![
-            "", "sends/s", "MB/s", "out/call", "rcvs/s", "MB/s", "in/call",
+            "", "sends/s", "MB/s", "out/call", "rcvs/s", "MB/s", "in/call", "tcp", "encr.", "rdma",
         ];
-        let title = "Streams to other hosts (system calls; samples for each)";
+        let title = "Streams to other hosts (system calls; samples for each; peers by path)";
         let after_batches = 3;
         sections.insert(after_batches, Section::new(title, head, streams, &[NAME]));
     }
@@ -259,7 +259,12 @@ fn batches(one: &Participant) -> Option<Vec<String>> {
 }
 
 fn streams(one: &Participant) -> Option<Vec<String>> {
-    let streams = one.figures.as_ref()?.streams.as_ref()?;
+    let figures = one.figures.as_ref()?;
+    let streams = figures.streams.as_ref()?;
+    let peers = |is: &dyn Fn(&PeerReach) -> bool| {
+        let peers = figures.peers.iter().filter(|peer| is(peer));
+        peers.count().to_string()
+    };
     let known = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), rate);
     Some(vec![
         one.name.clone(),
@@ -269,6 +274,9 @@ fn streams(one: &Participant) -> Option<Vec<String>> {
         rate(streams.receive_calls_per_s),
         megabytes(streams.received_bytes_per_s),
         known(streams.delivered_per_call),
+        peers(&|peer| peer.way == "tcp"),
+        peers(&|peer| peer.encrypted),
+        peers(&|peer| peer.way == "rdma"),
     ])
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use spindle_dds::Error;
+use spindle_dds::PeerPath;
 use spindle_dds::monitor::{
     Counters, DeliveryClass, DeliveryWait, DetectorFigures, EpochPhase, Figures, HeartbeatFigures,
     MemberFigures, MemoryFigures, MemoryKind, ObservedMember, ParticipantFigures, RingFigures,
@@ -122,6 +123,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
                 pid: 100 + rank as u32,
                 host: "1".to_owned(),
                 path: None,
+                encrypted: false,
             })
             .collect(),
         engine: Figures {
@@ -252,6 +254,10 @@ fn streams_are_shown_where_there_are_some() {
     let scene = scene(|seconds, all| {
         let streams = &mut all[0].streams;
         (streams.send_calls, streams.bytes_sent) = (seconds * 50, seconds * 6_000_000);
+        for (rank, encrypted) in [(1, true), (2, false)] {
+            all[0].members[rank].path = Some(PeerPath::Stream);
+            all[0].members[rank].encrypted = encrypted;
+        }
     });
     let page = page(&scene);
     let lines = page.lines().map(str::split_whitespace);
@@ -260,7 +266,18 @@ fn streams_are_shown_where_there_are_some() {
         .iter()
         .position(|words| words.first() == Some(&"Streams"));
     let at = title.expect("the section");
-    let row = ["writer/100", "50.0", "6.00", "20.0", "0", "0", "-"];
+    let row = [
+        "writer/100",
+        "50.0",
+        "6.00",
+        "20.0",
+        "0",
+        "0",
+        "-",
+        "2",
+        "1",
+        "0",
+    ];
     assert_eq!(lines[at + 2], row, "{page}");
     assert!(lines[at + 3].is_empty(), "{page}");
 }

@@ -23,6 +23,12 @@ pub enum HybridError {
     /// The secret is empty, and so no secret.
     #[error("the domain's secret is empty: leave it out, or give one")]
     EmptySecret,
+    /// Encryption is required, and there is no secret to make keys of.
+    #[error("encryption is required, and there is no secret that all participants share")]
+    NoSecret,
+    /// Encryption and RDMA are both required.
+    #[error("encryption and RDMA are both required, and what goes by RDMA is not encrypted")]
+    EncryptionByRdma,
     /// The called station is this one.
     #[error("that is this station itself")]
     ThisStation,
@@ -81,6 +87,8 @@ pub enum CallFailureCause {
     Domain,
     /// The two stations have different versions of the protocol.
     Version,
+    /// One of the two requires encryption, and the other has turned it off.
+    Encryption,
     /// No program listens at the address.
     NotListening,
     /// The network has no route to the address.

@@ -2,22 +2,29 @@
 //!
 //! ```text
 //!   caller                                   called
-//!     | -- hello: domain, id, nonce, address -> |  checks the domain, and that both or
-//!     | <- hello ------------------------------ |  none of the two have a secret
-//!     | -- proof -----------------------------> |  checks it: the caller has the secret
-//!     | <- proof, offer ----------------------- |  of a queue pair; empty if it has none
+//!     | -- hello: domain, id, nonce, address -> |  checks the domain, and whether the two agree
+//!     | <- hello ------------------------------ |  on a secret and on encryption
+//!     | -- key exchange, or proof ------------> |  checks it: the caller has the secret
+//!     | <- the same, offer -------------------- |  of a queue pair; empty if it has none
 //!     | -- offer -----------------------------> |  of its own; or its verdict at once
 //!     |       [ both try the queue pairs ]      |
 //!     | -- verdict: RDMA, or why not ---------> |
 //!     | <- verdict ---------------------------- |
 //!     |          records in both directions     |
 //! ```
-//! A proof is an HMAC-SHA256 under the domain's secret over both hellos and the role of its
-//! maker. The nonces are drawn for each connection, so an overheard proof proves nothing
-//! later, and neither side can be made to prove for the other. Without a secret the key is
-//! empty.
+//! If both sides have a secret and neither has turned encryption off, they exchange keys (`noise`).
+//! Behind the two messages of that exchange everything goes in encrypted frames
+//! ([`secure`](crate::tcp::secure)): offers, verdicts, refusals and, later, records.
 //!
-//! Offers follow the proofs. If both verdicts are positive, pushes go over the queue pairs
+//! Otherwise each side proves that it has the secret: an HMAC-SHA256 under the secret over both
+//! hellos and the role of its maker. Without a secret the key is empty. The nonces are drawn for each
+//! connection, so an overheard proof proves nothing later, and neither side can be made to prove
+//! for the other.
+//!
+//! Keys and proofs both cover the hellos as they were received, so what they say about
+//! encryption cannot be changed on the way to make two stations do without it.
+//!
+//! Offers follow. If both verdicts are positive, pushes go over the queue pairs
 //! from then on, else over streams; `path_selection` drives this part.
 //!
 //! A side that does not accept a frame sends a refusal with the reason, and closes. A frame
@@ -27,34 +34,19 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use super::address::{ADDRESS_LEN_MAX, Address};
-use super::refusal::{HandshakeRefusal, RefusalKind, cut};
+use super::address::Address;
+use super::handshake_frame::{
+    BODY_LEN_MAX, Frame, FrameError, HEADER_LEN, Hello, Nonce, Proof, body_len,
+};
+use super::noise::{self, NoiseError, NoiseHandshake};
+use super::options::EncryptionUse;
+use super::refusal::{HandshakeRefusal, RefusalKind};
+use super::secret::Secret;
 use crate::shm::error::SetupError;
+use crate::tcp::secure::{OVERHEAD, PREFIX_LEN, SecureChannel, sealed_len};
 
-const MAGIC: [u8; 4] = *b"SPNT";
-/// Version of everything but the first eight bytes of a frame, and refusals.
-pub(super) const VERSION: u8 = 3;
-
-/// Magic, version, kind, length of what follows.
-pub(super) const HEADER_LEN: usize = 8;
-
-const HELLO: u8 = 1;
-const REFUSED: u8 = 2;
-const PROOF: u8 = 3;
-const OFFER: u8 = 4;
-const VERDICT: u8 = 5;
-
-type Nonce = [u8; 32];
-type Proof = [u8; 32];
-
-/// Length of a hello without its address.
-const HELLO_LEN: usize = 4 + 16 + 1 + 32;
-
-/// Most bytes after a header.
-const BODY_LEN_MAX: usize = HELLO_LEN + ADDRESS_LEN_MAX;
-
-/// Longest offer, in bytes.
-pub(super) const OFFER_LEN_MAX: usize = 128;
+/// Longest encrypted frame of a handshake, in bytes.
+const SEALED_LEN_MAX: usize = OVERHEAD + HEADER_LEN + BODY_LEN_MAX;
 
 /// What this station says of itself in handshakes.
 pub(super) struct LocalIdentity {
@@ -63,125 +55,34 @@ pub(super) struct LocalIdentity {
     pub(super) host: u128,
     /// The encoded address.
     pub(super) address: Vec<u8>,
-    pub(super) secret: Option<Vec<u8>>,
+    pub(super) secret: Option<Secret>,
+    /// Another secret that callers may have.
+    pub(super) accepted_secret: Option<Secret>,
+    pub(super) encryption: EncryptionUse,
 }
 
-/// Omits the secret.
+impl LocalIdentity {
+    /// Whether this station encrypts, if it has a secret.
+    fn encryption(&self) -> Option<EncryptionUse> {
+        self.secret.is_some().then_some(self.encryption)
+    }
+
+    /// The secrets by which the other side may prove itself, my own first: a called station uses
+    /// that of its caller.
+    fn secrets(&self, role: Role) -> impl Iterator<Item = &[u8]> {
+        let own = self.secret.as_ref().map_or(&[][..], Secret::as_bytes);
+        let accepted = self.accepted_secret.iter().map(Secret::as_bytes);
+        core::iter::once(own).chain(accepted.filter(move |_| role == Role::Called))
+    }
+}
+
+/// Omits the secrets.
 impl core::fmt::Debug for LocalIdentity {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("LocalIdentity")
             .field("domain", &self.domain)
             .field("id", &self.id)
             .finish_non_exhaustive()
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Hello {
-    pub(super) domain: u32,
-    pub(super) id: u128,
-    pub(super) has_secret: bool,
-    nonce: Nonce,
-    address: Vec<u8>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Frame {
-    Hello(Hello),
-    /// The connection is refused.
-    Refused(HandshakeRefusal),
-    Proof(Proof),
-    /// What the other side needs to know of my queue pair; empty if there is none.
-    Offer(Vec<u8>),
-    /// Whether the queue pairs work and are used.
-    Verdict(Verdict),
-}
-
-/// One side's verdict on RDMA; an error is the reason against it, empty if it has no device.
-pub(super) type Verdict = Result<(), String>;
-
-/// Why bytes are not a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FrameError {
-    /// It is of this other version.
-    Version(u8),
-    ProtocolViolation,
-}
-
-/// Number of bytes that follow a header.
-pub(super) fn body_len(header: [u8; HEADER_LEN]) -> Result<usize, FrameError> {
-    let [m0, m1, m2, m3, version, kind, low, high] = header;
-    if [m0, m1, m2, m3] != MAGIC {
-        return Err(FrameError::ProtocolViolation);
-    }
-    if version != VERSION && kind != REFUSED {
-        return Err(FrameError::Version(version));
-    }
-    let len = usize::from(u16::from_le_bytes([low, high]));
-    match len <= BODY_LEN_MAX {
-        true => Ok(len),
-        false => Err(FrameError::ProtocolViolation),
-    }
-}
-
-impl Frame {
-    pub(super) fn write(&self) -> Vec<u8> {
-        let (kind, body) = match self {
-            Self::Hello(hello) => (HELLO, hello.write()),
-            Self::Refused(refusal) => (REFUSED, refusal.write()),
-            Self::Proof(proof) => (PROOF, proof.to_vec()),
-            Self::Offer(offer) => (OFFER, offer.clone()),
-            Self::Verdict(Ok(())) => (VERDICT, vec![1]),
-            Self::Verdict(Err(reason)) => (VERDICT, [&[0], cut(reason)].concat()),
-        };
-        let len = (body.len() as u16).to_le_bytes();
-        [&MAGIC[..], &[VERSION, kind], &len, &body].concat()
-    }
-
-    /// Reads a frame, whose length is that of its header and its [`body_len`].
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let (header, body) = bytes.split_first_chunk::<HEADER_LEN>()?;
-        match header[5] {
-            HELLO => Hello::read(body).map(Self::Hello),
-            REFUSED => HandshakeRefusal::read(body).map(Self::Refused),
-            PROOF => Some(Self::Proof(body.try_into().ok()?)),
-            OFFER if body.len() <= OFFER_LEN_MAX => Some(Self::Offer(body.to_vec())),
-            VERDICT => match body.split_first()? {
-                (1, []) => Some(Self::Verdict(Ok(()))),
-                (0, reason) => {
-                    let reason = String::from_utf8_lossy(reason).into_owned();
-                    Some(Self::Verdict(Err(reason)))
-                }
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-}
-
-impl Hello {
-    fn write(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(HELLO_LEN + self.address.len());
-        out.extend(self.domain.to_le_bytes());
-        out.extend(self.id.to_le_bytes());
-        out.push(u8::from(self.has_secret));
-        out.extend(self.nonce);
-        out.extend(&self.address);
-        out
-    }
-
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let (domain, rest) = bytes.split_first_chunk()?;
-        let (id, rest) = rest.split_first_chunk()?;
-        let (&has_secret, rest) = rest.split_first()?;
-        let (nonce, address) = rest.split_first_chunk()?;
-        (has_secret <= 1).then(|| Self {
-            domain: u32::from_le_bytes(*domain),
-            id: u128::from_le_bytes(*id),
-            has_secret: has_secret == 1,
-            nonce: *nonce,
-            address: address.to_vec(),
-        })
     }
 }
 
@@ -208,6 +109,15 @@ impl Role {
     }
 }
 
+/// How two stations make sure of each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Assurance {
+    /// By proofs; what follows them is not encrypted.
+    Proofs,
+    /// By keys that only stations with the secret have.
+    Keys,
+}
+
 /// One side's state of a handshake.
 #[derive(Debug)]
 pub(super) struct Handshake {
@@ -216,6 +126,13 @@ pub(super) struct Handshake {
     mine: Vec<u8>,
     /// The other side's hello as it was received, and its address.
     theirs: Option<(Vec<u8>, Address)>,
+    assurance: Assurance,
+    /// The secret by which the other side has proved itself; before that, my own.
+    secret: Secret,
+    uses_accepted_secret: bool,
+    noise: Option<NoiseHandshake>,
+    /// Set from the end of the key exchange.
+    channel: Option<Box<SecureChannel>>,
 }
 
 impl Handshake {
@@ -228,7 +145,7 @@ impl Handshake {
         let hello = Hello {
             domain: me.domain,
             id: me.id,
-            has_secret: me.secret.is_some(),
+            encryption: me.encryption(),
             nonce,
             address: me.address.clone(),
         };
@@ -236,6 +153,11 @@ impl Handshake {
             role,
             mine: Frame::Hello(hello).write(),
             theirs: None,
+            assurance: Assurance::Proofs,
+            secret: me.secret.clone().unwrap_or_default(),
+            uses_accepted_secret: false,
+            noise: None,
+            channel: None,
         })
     }
 
@@ -266,14 +188,7 @@ impl Handshake {
             let reason = format!("{them} is of domain {theirs}, {us} of {ours}");
             return refuse(RefusalKind::Domain, reason);
         }
-        if hello.has_secret != me.secret.is_some() {
-            let (theirs, ours) = match hello.has_secret {
-                true => ("a secret", "none"),
-                false => ("no secret", "one"),
-            };
-            let reason = format!("{them} has {theirs}, {us} has {ours}");
-            return refuse(RefusalKind::Secret, reason);
-        }
+        self.assurance = self.agree(me.encryption(), hello.encryption)?;
         let address = Address::read(&hello.address).filter(|address| address.id == hello.id);
         let no_address = || format!("{them} has no address");
         let address =
@@ -282,15 +197,51 @@ impl Handshake {
         Ok(())
     }
 
-    /// The MAC over both hellos under the secret.
-    fn mac(&self, me: &LocalIdentity, role: Role) -> Hmac<Sha256> {
+    /// What the two stations do, by what both hellos say. Both sides come to the same result.
+    fn agree(
+        &self,
+        mine: Option<EncryptionUse>,
+        theirs: Option<EncryptionUse>,
+    ) -> Result<Assurance, HandshakeRefusal> {
+        use EncryptionUse::{Auto, Off, Required};
+        let (us, them) = (self.role.name(), self.role.other().name());
+        let (kind, reason) = match (mine, theirs) {
+            (None, None) => return Ok(Assurance::Proofs),
+            (None, Some(_)) => {
+                let reason = format!("{them} has a secret, {us} has none");
+                (RefusalKind::Secret, reason)
+            }
+            (Some(_), None) => {
+                let reason = format!("{them} has no secret, {us} has one");
+                (RefusalKind::Secret, reason)
+            }
+            (Some(Off), Some(Required)) => {
+                let reason = format!("{them} requires encryption, which {us} has turned off");
+                (RefusalKind::Encryption, reason)
+            }
+            (Some(Required), Some(Off)) => {
+                let reason = format!("{them} has turned encryption off, which {us} requires");
+                (RefusalKind::Encryption, reason)
+            }
+            (Some(Off), Some(_)) | (Some(_), Some(Off)) => return Ok(Assurance::Proofs),
+            (Some(Auto | Required), Some(Auto | Required)) => return Ok(Assurance::Keys),
+        };
+        Err(HandshakeRefusal::new(kind, reason))
+    }
+
+    /// Both hellos, encoded: the caller's, and that of the called side.
+    fn hellos(&self) -> (&[u8], &[u8]) {
         let theirs = self.theirs.as_ref().map_or(&[][..], |(frame, _)| frame);
-        let (caller, called) = match self.role {
+        match self.role {
             Role::Caller => (&self.mine[..], theirs),
             Role::Called => (theirs, &self.mine[..]),
-        };
-        let key = me.secret.as_deref().unwrap_or_default();
-        let mac = Hmac::<Sha256>::new_from_slice(key).expect("any key will do");
+        }
+    }
+
+    /// The MAC over both hellos under a secret.
+    fn mac(&self, secret: &[u8], role: Role) -> Hmac<Sha256> {
+        let (caller, called) = self.hellos();
+        let mac = Hmac::<Sha256>::new_from_slice(secret).expect("any key will do");
         mac.chain_update(b"spindle-dds handshake 1")
             .chain_update([role as u8])
             // Each hello begins with a header that has its length.
@@ -298,186 +249,147 @@ impl Handshake {
             .chain_update(called)
     }
 
-    /// My proof, encoded. The other side's hello must have been received.
-    pub(super) fn proof(&self, me: &LocalIdentity) -> Vec<u8> {
-        let proof = self.mac(me, self.role).finalize();
-        Frame::Proof(proof.into_bytes().into()).write()
+    /// My part of the key exchange, or my proof, encoded. The other side's hello must have been
+    /// received, and by the called side its proof. What is sent behind it is to be
+    /// [sealed](Self::seal).
+    pub(super) fn prove(&mut self) -> Result<Vec<u8>, NoiseError> {
+        if self.assurance == Assurance::Proofs {
+            let proof = self.mac(self.secret.as_bytes(), self.role).finalize();
+            return Ok(Frame::Proof(proof.into_bytes().into()).write());
+        }
+        let mut noise = match self.noise.take() {
+            Some(noise) => noise,
+            None => NoiseHandshake::new(self.role, self.secret.as_bytes(), self.hellos())?,
+        };
+        let message = noise.write()?;
+        match self.role {
+            Role::Caller => self.noise = Some(noise),
+            Role::Called => self.channel = noise.finish().map(Box::new),
+        }
+        Ok(Frame::KeyExchange(message).write())
     }
 
-    /// Checks the other side's proof in constant time. An error is sent to the other side.
-    pub(super) fn check(&self, me: &LocalIdentity, proof: &Proof) -> Result<(), HandshakeRefusal> {
+    /// Checks the other side's proof, or its part of the key exchange. An error is sent to the
+    /// other side.
+    pub(super) fn check(
+        &mut self,
+        me: &LocalIdentity,
+        frame: &Frame,
+    ) -> Result<(), HandshakeRefusal> {
         let them = self.role.other();
-        let checked = self.mac(me, them).verify_slice(proof);
+        let is_right = match (self.assurance, frame) {
+            (Assurance::Proofs, Frame::Proof(proof)) => self.check_proof(me, proof),
+            (Assurance::Keys, Frame::KeyExchange(message)) => match self.role {
+                Role::Caller => self.finish_keys(message),
+                Role::Called => self.begin_keys(me, message),
+            },
+            _ => return Err(HandshakeRefusal::out_of_place()),
+        };
         let (kind, what) = match me.secret {
             Some(_) => (RefusalKind::Secret, "has another secret"),
             None => (RefusalKind::Other, "answers to another hello"),
         };
-        let wrong = |_| HandshakeRefusal::new(kind, format!("{} {what}", them.name()));
-        checked.map_err(wrong)
+        let wrong = || HandshakeRefusal::new(kind, format!("{} {what}", them.name()));
+        is_right.then_some(()).ok_or_else(wrong)
+    }
+
+    /// In constant time for each secret.
+    fn check_proof(&mut self, me: &LocalIdentity, proof: &Proof) -> bool {
+        let them = self.role.other();
+        let mut secrets = me.secrets(self.role).enumerate();
+        let is_right = |secret| self.mac(secret, them).verify_slice(proof).is_ok();
+        let secret = secrets.find(|&(_, secret)| is_right(secret));
+        self.has_proved(secret)
+    }
+
+    /// The called side: which of its secrets the caller has, if any.
+    fn begin_keys(&mut self, me: &LocalIdentity, message: &noise::Message) -> bool {
+        let begun = me.secrets(self.role).enumerate().find_map(|secret| {
+            let mut noise = NoiseHandshake::new(self.role, secret.1, self.hellos()).ok()?;
+            noise.read(message).then_some((secret, noise))
+        });
+        let (secret, noise) = begun.unzip();
+        self.noise = noise;
+        self.has_proved(secret)
+    }
+
+    /// `secret` is the other side's, and its place among those that may be used.
+    fn has_proved(&mut self, secret: Option<(usize, &[u8])>) -> bool {
+        let Some((at, secret)) = secret else {
+            return false;
+        };
+        self.uses_accepted_secret = at > 0;
+        self.secret = secret.into();
+        true
+    }
+
+    /// The caller has the other side's message: both have the keys.
+    fn finish_keys(&mut self, message: &noise::Message) -> bool {
+        let noise = self.noise.take().and_then(|mut noise| {
+            let is_right = noise.read(message);
+            is_right.then_some(noise)
+        });
+        self.channel = noise.and_then(NoiseHandshake::finish).map(Box::new);
+        self.channel.is_some()
+    }
+
+    /// Whether a caller has proved itself by the secret that is accepted beside this station's
+    /// own.
+    pub(super) fn uses_accepted_secret(&self) -> bool {
+        self.uses_accepted_secret
+    }
+
+    /// What is sent for a frame.
+    pub(super) fn seal(&mut self, frame: Vec<u8>) -> Vec<u8> {
+        match &mut self.channel {
+            Some(channel) => channel.sealer.seal_copy(&frame),
+            None => frame,
+        }
+    }
+
+    /// Number of bytes of the next frame that is received, as far as is known from its first
+    /// bytes; more than there are as long as it is not whole.
+    pub(super) fn received_len(&self, bytes: &[u8]) -> Result<usize, FrameError> {
+        if self.channel.is_none() {
+            return match bytes.first_chunk() {
+                None => Ok(HEADER_LEN),
+                Some(&header) => Ok(HEADER_LEN + body_len(header)?),
+            };
+        }
+        let Some(&prefix) = bytes.first_chunk() else {
+            return Ok(PREFIX_LEN);
+        };
+        let len = PREFIX_LEN + sealed_len(prefix).map_err(|_| FrameError::NotOpened)?;
+        match len <= SEALED_LEN_MAX {
+            true => Ok(len),
+            false => Err(FrameError::NotOpened),
+        }
+    }
+
+    /// The frame in whole bytes that were received.
+    pub(super) fn open(&mut self, mut bytes: Vec<u8>) -> Result<Vec<u8>, FrameError> {
+        let Some(channel) = &mut self.channel else {
+            return Ok(bytes);
+        };
+        let opened = channel.opener.open_one(&mut bytes[PREFIX_LEN..]);
+        let frame = opened.map_err(|_| FrameError::NotOpened)?;
+        let header = frame.first_chunk().ok_or(FrameError::ProtocolViolation)?;
+        match HEADER_LEN + body_len(*header)? == frame.len() {
+            true => Ok(frame.to_vec()),
+            false => Err(FrameError::ProtocolViolation),
+        }
+    }
+
+    /// The keys, for the records behind the handshake; `None` if those are not encrypted.
+    pub(super) fn take_channel(&mut self) -> Option<Box<SecureChannel>> {
+        self.channel.take()
+    }
+
+    /// Whether the rest of the handshake, and the records behind it, are encrypted.
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.channel.is_some()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn me(domain: u32, id: u128, secret: Option<&str>) -> LocalIdentity {
-        let address = Address {
-            host: 1,
-            id,
-            on_host: Vec::new(),
-            sockets: Vec::new(),
-        };
-        LocalIdentity {
-            domain,
-            id,
-            host: 1,
-            address: address.write(),
-            secret: secret.map(|secret| secret.as_bytes().to_vec()),
-        }
-    }
-
-    fn hello_of(handshake: &Handshake) -> Hello {
-        match Frame::read(handshake.hello()) {
-            Some(Frame::Hello(hello)) => hello,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn proof_of(bytes: &[u8]) -> Proof {
-        match Frame::read(bytes) {
-            Some(Frame::Proof(proof)) => proof,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// Runs the handshake of a caller and a called station.
-    fn meet(caller: &LocalIdentity, called: &LocalIdentity) -> Result<(), HandshakeRefusal> {
-        let mut calls = Handshake::new(caller, Role::Caller).expect("a nonce");
-        let mut hears = Handshake::new(called, Role::Called).expect("a nonce");
-        hears.receive_hello(called, &hello_of(&calls), calls.hello().to_vec())?;
-        calls.receive_hello(caller, &hello_of(&hears), hears.hello().to_vec())?;
-        hears.check(called, &proof_of(&calls.proof(caller)))?;
-        calls.check(caller, &proof_of(&hears.proof(called)))?;
-        // A reflected proof is not accepted.
-        let reflected = proof_of(&calls.proof(caller));
-        assert!(calls.check(caller, &reflected).is_err());
-        Ok(())
-    }
-
-    #[test]
-    fn only_stations_of_one_domain_and_secret_accept_each_other() {
-        assert_eq!(meet(&me(3, 1, None), &me(3, 2, None)), Ok(()));
-        let (right, wrong) = (Some("open"), Some("shut"));
-        assert_eq!(meet(&me(3, 1, right), &me(3, 2, right)), Ok(()));
-        let refused = |caller: LocalIdentity, called: LocalIdentity, words: &str| {
-            let refusal = meet(&caller, &called).expect_err("refused");
-            assert_eq!(refusal.reason, words);
-            let kind = match () {
-                () if caller.secret != called.secret => RefusalKind::Secret,
-                () if caller.domain != called.domain => RefusalKind::Domain,
-                () => RefusalKind::Other,
-            };
-            assert_eq!(refusal.kind, kind);
-        };
-        let words = "the caller is of domain 3, the one called of 4";
-        refused(me(3, 1, None), me(4, 2, None), words);
-        let words = "the caller has another secret";
-        refused(me(3, 1, wrong), me(3, 2, right), words);
-        let words = "the caller has no secret, the one called has one";
-        refused(me(3, 1, None), me(3, 2, right), words);
-        let words = "the caller has a secret, the one called has none";
-        refused(me(3, 1, right), me(3, 2, None), words);
-        let liar = LocalIdentity {
-            address: me(3, 7, None).address,
-            ..me(3, 1, None)
-        };
-        refused(liar, me(3, 2, None), "the caller has no address");
-    }
-
-    #[test]
-    fn an_overheard_proof_proves_nothing() {
-        let (caller, called) = (me(0, 1, Some("open")), me(0, 2, Some("open")));
-        let calls = Handshake::new(&caller, Role::Caller).expect("a nonce");
-        let answers = || {
-            let mut handshake = Handshake::new(&called, Role::Called).expect("a nonce");
-            let hello = calls.hello().to_vec();
-            handshake
-                .receive_hello(&called, &hello_of(&calls), hello)
-                .expect("heard");
-            handshake
-        };
-        let (first, again) = (answers(), answers());
-        let mut calls = Handshake {
-            theirs: None,
-            mine: calls.mine.clone(),
-            ..calls
-        };
-        let hello = first.hello().to_vec();
-        calls
-            .receive_hello(&caller, &hello_of(&first), hello)
-            .expect("heard");
-        let proof = proof_of(&calls.proof(&caller));
-        assert_eq!(first.check(&called, &proof), Ok(()));
-        let replayed = again.check(&called, &proof).expect_err("refused");
-        assert_eq!(replayed.reason, "the caller has another secret");
-    }
-
-    fn frames() -> [Frame; 6] {
-        let handshake = Handshake::new(&me(9, 8, Some("x")), Role::Caller).expect("a nonce");
-        [
-            Frame::Hello(hello_of(&handshake)),
-            Frame::Refused(HandshakeRefusal::new(RefusalKind::Already, "für nichts")),
-            Frame::Proof([7; 32]),
-            Frame::Offer(vec![9; OFFER_LEN_MAX]),
-            Frame::Verdict(Ok(())),
-            Frame::Verdict(Err("kein Weg über UDP".to_owned())),
-        ]
-    }
-
-    #[test]
-    fn only_frames_are_read_as_frames() {
-        for frame in frames() {
-            let bytes = frame.write();
-            let header = *bytes.first_chunk().expect("a header");
-            assert_eq!(body_len(header), Ok(bytes.len() - HEADER_LEN));
-            assert_eq!(Frame::read(&bytes), Some(frame.clone()));
-            for end in 0..bytes.len() {
-                assert_ne!(Frame::read(&bytes[..end]), Some(frame.clone()), "{end}");
-            }
-            let mut later = header;
-            later[4] = 9;
-            let refusal = matches!(frame, Frame::Refused(_));
-            let expected = match refusal {
-                true => Ok(bytes.len() - HEADER_LEN),
-                false => Err(FrameError::Version(9)),
-            };
-            assert_eq!(body_len(later), expected);
-            for at in 0..4 {
-                let mut other = header;
-                other[at] ^= 1;
-                assert_eq!(body_len(other), Err(FrameError::ProtocolViolation));
-            }
-            let mut long = header;
-            long[6..].copy_from_slice(&u16::MAX.to_le_bytes());
-            assert_eq!(body_len(long), Err(FrameError::ProtocolViolation));
-        }
-    }
-
-    #[test]
-    fn offers_and_verdicts_are_checked() {
-        let frame = |kind: u8, body: &[u8]| {
-            let len = (body.len() as u16).to_le_bytes();
-            Frame::read(&[&MAGIC[..], &[VERSION, kind], &len, body].concat())
-        };
-        assert_eq!(frame(OFFER, &[]), Some(Frame::Offer(Vec::new())));
-        assert_eq!(frame(OFFER, &[1; OFFER_LEN_MAX + 1]), None);
-        assert_eq!(
-            frame(VERDICT, &[0]),
-            Some(Frame::Verdict(Err(String::new())))
-        );
-        for verdict in [&[][..], &[2], &[1, b'x']] {
-            assert_eq!(frame(VERDICT, verdict), None, "{verdict:?}");
-        }
-    }
-}
+mod tests;

@@ -13,12 +13,15 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::handshake::{self, Frame, FrameError, HEADER_LEN, Handshake, Hello, VERSION};
+use super::handshake::{self, Handshake};
+use super::handshake_frame::{Frame, FrameError, Hello, VERSION};
 use super::listeners::Listeners;
+use super::log_limit::LogLimit;
 use super::path_selection;
 use super::path_state::PathSelection;
 use super::pending::{
-    CallOutcome, Ending, PendingConnection, Phase, Role, Shared, State, no_answer, send_frame,
+    CallOutcome, Ending, PendingConnection, Phase, Role, Shared, State, no_answer, send_bytes,
+    send_frame,
 };
 use super::refusal::{HandshakeRefusal, RefusalKind};
 use crate::retry::{self, Classified};
@@ -55,6 +58,8 @@ pub(super) struct HandshakeThread {
     listening: Listeners,
     /// No connection is accepted before this time: there were no descriptors left.
     admit_after: Option<Instant>,
+    /// Lines about what the system lacks.
+    lacks: LogLimit,
 }
 
 impl HandshakeThread {
@@ -63,6 +68,7 @@ impl HandshakeThread {
             shared,
             listening,
             admit_after: None,
+            lacks: LogLimit::default(),
         }
     }
 
@@ -73,7 +79,9 @@ impl HandshakeThread {
             let ready = match self.wait() {
                 Ok(ready) => ready,
                 Err(errno) if errno.may_pass() => {
-                    tracing::warn!(%errno, "accepting and calling pause for a moment");
+                    if self.lacks.admits(Instant::now()) {
+                        tracing::warn!(%errno, "accepting and calling pause for a moment");
+                    }
                     thread::sleep(PAUSE);
                     Vec::new()
                 }
@@ -105,6 +113,15 @@ impl HandshakeThread {
             self.admit_after = self.admit_after.filter(|&after| now < after);
             self.listening.try_again(now);
             state.missing = self.listening.missing();
+            if let Some(more) = state.refusals.end_period(now) {
+                tracing::warn!(
+                    more,
+                    "more incoming connections were refused in the last minute"
+                );
+            }
+            if let Some(more) = self.lacks.end_period(now) {
+                tracing::warn!(more, "accepting paused more often in the last minute");
+            }
             state
                 .connections
                 .retain(|_, it| it.role.until().is_none_or(|until| now < until));
@@ -145,6 +162,8 @@ impl HandshakeThread {
             .admit_after
             .into_iter()
             .chain(self.listening.due())
+            .chain(self.lacks.due())
+            .chain(state.refusals.due())
             .min();
         let mut watched = Vec::new();
         for (&number, connection) in &state.connections {
@@ -176,7 +195,9 @@ impl HandshakeThread {
                     ErrorKind::WouldBlock => return,
                     ErrorKind::ConnectionAborted | ErrorKind::Interrupted => continue,
                     _ => {
-                        tracing::warn!(%error, "accepting pauses for a moment");
+                        if self.lacks.admits(Instant::now()) {
+                            tracing::warn!(%error, "accepting pauses for a moment");
+                        }
                         self.admit_after = Some(Instant::now() + PAUSE);
                         return;
                     }
@@ -185,7 +206,9 @@ impl HandshakeThread {
             let handshake = match Handshake::new(&self.shared.me, handshake::Role::Called) {
                 Ok(handshake) => handshake,
                 Err(error) => {
-                    tracing::error!(%error, "a caller is turned away");
+                    if self.lacks.admits(Instant::now()) {
+                        tracing::error!(%error, "a caller is turned away");
+                    }
                     continue;
                 }
             };
@@ -245,10 +268,10 @@ fn stop(state: &mut State, number: u64, end: Ending) {
     let answer = match end {
         Ending::Quiet(answer) => answer,
         Ending::Refuse(refusal) => {
-            tracing::debug!(reason = refusal.reason, "a connection is refused");
-            if let Some(connection) = state.connections.get(&number) {
+            tell_refusal(state, number, &refusal);
+            if let Some(connection) = state.connections.get_mut(&number) {
                 // Unread bytes would cause a reset, and the refusal might get lost.
-                let _ = send_frame(connection, &Frame::Refused(refusal.clone()).write());
+                let _ = send_frame(connection, Frame::Refused(refusal.clone()).write());
                 let _ = connection.stream.shutdown(Shutdown::Write);
                 let _ = (&*connection.stream).read(&mut [0; 4096]);
             }
@@ -256,6 +279,21 @@ fn stop(state: &mut State, number: u64, end: Ending) {
         }
     };
     state.end(number, answer);
+}
+
+/// Refusals that another call may turn into success are everyday events.
+fn tell_refusal(state: &mut State, number: u64, refusal: &HandshakeRefusal) {
+    let Some(connection) = state.connections.get(&number) else {
+        return;
+    };
+    let reason = &refusal.reason;
+    let calls = matches!(connection.role, Role::Called { .. });
+    if calls || refusal.kind == RefusalKind::Already {
+        tracing::debug!(reason, "a connection is refused");
+    } else if state.refusals.admits(Instant::now()) {
+        let from = connection.stream.peer_addr().ok();
+        tracing::warn!(?from, reason, "an incoming connection is refused");
+    }
 }
 
 /// Drives a handshake as far as the received bytes allow.
@@ -271,7 +309,7 @@ fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End
             if let Some(error) = failed {
                 return Err(Ending::Quiet(CallOutcome::NotThere(no_answer(&error))));
             }
-            send_frame(connection, connection.handshake.hello())?;
+            send_bytes(connection, connection.handshake.hello())?;
             connection.phase = Phase::Hello;
         }
         if connection.phase == Phase::SettingUpPair {
@@ -291,7 +329,7 @@ fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End
                 };
                 handle_hello(shared, connection, &hello, bytes, is_authenticated)?;
             }
-            (Some(Frame::Proof(proof)), Phase::Proof) => {
+            (Some(proof @ (Frame::Proof(_) | Frame::KeyExchange(_))), Phase::Proof) => {
                 let checked = connection.handshake.check(&shared.me, &proof);
                 checked.map_err(Ending::Refuse)?;
                 match connection.role {
@@ -308,7 +346,7 @@ fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End
                 path_selection::receive_verdict(connection, theirs)?;
                 settle(shared, state, number)?;
             }
-            _ => return Err(Ending::refuse("it sent what does not belong here")),
+            _ => return Err(Ending::Refuse(HandshakeRefusal::out_of_place())),
         }
     }
     Ok(())
@@ -318,12 +356,12 @@ fn go_on(shared: &Arc<Shared>, state: &mut State, number: u64) -> Result<(), End
 fn read(connection: &mut PendingConnection) -> Result<Option<Vec<u8>>, Ending> {
     loop {
         let heard = connection.heard.len();
-        let want = match connection.heard.first_chunk() {
-            None => HEADER_LEN,
-            Some(&header) => HEADER_LEN + handshake::body_len(header).map_err(no_frame)?,
-        };
-        if heard >= HEADER_LEN && heard == want {
-            return Ok(Some(core::mem::take(&mut connection.heard)));
+        let want = connection.handshake.received_len(&connection.heard);
+        let want = want.map_err(no_frame)?;
+        if heard == want {
+            let frame = core::mem::take(&mut connection.heard);
+            let frame = connection.handshake.open(frame).map_err(no_frame)?;
+            return Ok(Some(frame));
         }
         connection.heard.resize(want, 0);
         let read = (&*connection.stream).read(&mut connection.heard[heard..]);
@@ -348,6 +386,9 @@ fn no_frame(problem: FrameError) -> Ending {
             Ending::Refuse(HandshakeRefusal::new(RefusalKind::Version, reason))
         }
         FrameError::ProtocolViolation => Ending::refuse("that is nothing of this protocol"),
+        FrameError::NotOpened => {
+            Ending::lost("it sent an encrypted frame that does not open: it was changed on its way")
+        }
     }
 }
 
@@ -366,7 +407,7 @@ fn handle_hello(
         .map_err(Ending::Refuse)?;
     connection.phase = Phase::Proof;
     let Role::Called { expected } = connection.role else {
-        return send_frame(connection, connection.handshake.hello());
+        return send_bytes(connection, connection.handshake.hello());
     };
     let id = hello.id;
     if let Some(expected) = expected.filter(|&expected| expected != id) {
@@ -386,7 +427,10 @@ fn handle_hello(
             let reason = format!("member {id:032x} has called, and is being connected");
             Err(Ending::Quiet(CallOutcome::Already(reason)))
         }
-        None => send_frame(connection, &connection.handshake.proof(me)),
+        None => {
+            let proof = connection.handshake.prove();
+            send_bytes(connection, &proof.map_err(|error| Ending::no_keys(&error))?)
+        }
         Some(None) => Err(Ending::Quiet(CallOutcome::Connected(id))),
         Some(Some(cause)) => {
             let lost = format!("member {id:032x} was connected, and is lost: {cause}");

@@ -29,11 +29,12 @@
 //! connections and of calls; authenticated connections are passed to [`tcp`](crate::tcp).
 //!
 //! An incoming connection that is not authenticated has two seconds in all and buffer space
-//! for one frame; there are at most 64 of them, and beyond that the oldest is closed. A hello
+//! for one frame; there are at most 64 of them, and beyond that the oldest is closed. The lines of the log
+//! that they cause are bounded (`log_limit`). A hello
 //! is checked for domain and version, and for the domain's secret, if there is one: both
-//! sides prove that they have it without sending it. What goes over the connection afterwards
-//! is neither encrypted nor signed. Without a secret, any process that reaches the port can
-//! become a peer.
+//! sides prove that they have it without sending it. Unless one of them has turned that off, the
+//! proof gives them keys ([`EncryptionUse`]), and everything behind it is encrypted and
+//! authenticated. Without a secret, any process that reaches the port can become a peer.
 //!
 //! An authenticated peer is asked for a queue pair if this station has RDMA
 //! (`path_selection`, over `rdma`). If both find that it works, their pushes go over it until
@@ -44,18 +45,21 @@
 //! - The network: `network` is a station's part in it; `address`, `interfaces` and `secret`
 //!   are what it says of itself; `listeners` its sockets; `pending` the connections that
 //!   are not peers' yet; `acceptor` with its `handshake_thread` serves them, `connecting`
-//!   adds calls; `handshake` is the protocol, with `refusal`, `path_selection` (over
-//!   `path_state`) its last part.
+//!   adds calls; `handshake` is the protocol, over `handshake_frame`, with `noise` (the keys) and `refusal`;
+//!   `path_selection` (over `path_state`) is its last part.
 
 mod acceptor;
 mod address;
 mod connecting;
 mod error;
 mod handshake;
+mod handshake_frame;
 mod handshake_thread;
 mod interfaces;
 mod listeners;
+mod log_limit;
 mod network;
+mod noise;
 mod options;
 mod path_selection;
 mod path_state;
@@ -65,10 +69,12 @@ mod refusal;
 mod secret;
 mod segment;
 mod station;
+#[doc(hidden)]
+pub mod testing;
 
 pub use address::{host_of, sockets_of};
 pub use error::{CallFailureCause, HybridError};
-pub use options::{NetworkOptions, RdmaUse, StationOptions};
-pub use secret::{SecretError, read_secret};
+pub use options::{EncryptionUse, NetworkOptions, RdmaUse, StationOptions};
+pub use secret::{Secret, SecretError, read_secret};
 pub use segment::HybridSegment;
 pub use station::{PeerPath, Station};

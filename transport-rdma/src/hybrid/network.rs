@@ -12,7 +12,7 @@ use super::error::HybridError;
 use super::handshake::LocalIdentity;
 use super::interfaces;
 use super::listeners::Listeners;
-use super::options::NetworkOptions;
+use super::options::{EncryptionUse, NetworkOptions, RdmaUse};
 use super::pending::NoStation;
 use super::rdma::StationRdma;
 use crate::shm;
@@ -47,9 +47,11 @@ impl Network {
         (domain, io): (u32, &ThreadSettings),
         here: &mut Address,
     ) -> Result<Self, HybridError> {
-        if options.secret.as_ref().is_some_and(Vec::is_empty) {
+        let mut secrets = options.secret.iter().chain(&options.accepted_secret);
+        if secrets.any(|secret| secret.as_bytes().is_empty()) {
             return Err(HybridError::EmptySecret);
         }
+        let rdma = rdma_beside_encryption(options)?;
         let listens = Listeners::open(options.listen)?;
         let listening = listens.at();
         let ips = match listening.ip() {
@@ -60,7 +62,7 @@ impl Network {
         here.sockets = ips.into_iter().map(socket).collect();
         let (patience, wake) = (options.streams.user_timeout, Box::new(host.waker()));
         let part = patience / PART_OF_PATIENCE;
-        let rdma = StationRdma::open(&options.rdma, listening.ip(), part, wake, io)?;
+        let rdma = StationRdma::open(rdma, listening.ip(), part, wake, io)?;
         let rdma = rdma.map(Arc::new);
         let events = Arc::clone(host.events());
         let closes = rdma.clone();
@@ -82,6 +84,8 @@ impl Network {
             host: here.host,
             address: here.write(),
             secret: options.secret.clone(),
+            accepted_secret: options.accepted_secret.clone(),
+            encryption: options.encryption,
         };
         let acceptor = Acceptor::open(me, listens, Arc::clone(&streams), rdma.clone(), io)?;
         Ok(Self {
@@ -91,6 +95,11 @@ impl Network {
             listening,
             expected: Mutex::default(),
         })
+    }
+
+    /// Whether all that goes to a member is encrypted.
+    pub(super) fn is_encrypted(&self, id: u128) -> bool {
+        self.streams.is_encrypted(id) && !self.is_by_rdma(id)
     }
 
     pub(super) fn listening(&self) -> SocketAddr {
@@ -179,5 +188,23 @@ impl Network {
             }
         }
         self.streams.close();
+    }
+}
+
+/// The use of RDMA: what goes by it cannot be encrypted.
+fn rdma_beside_encryption(options: &NetworkOptions) -> Result<&RdmaUse, HybridError> {
+    if options.encryption != EncryptionUse::Required {
+        return Ok(&options.rdma);
+    }
+    if options.secret.is_none() {
+        return Err(HybridError::NoSecret);
+    }
+    match &options.rdma {
+        RdmaUse::Required(_) => Err(HybridError::EncryptionByRdma),
+        RdmaUse::Auto(_) => {
+            tracing::debug!("encryption is required: other hosts are reached by streams");
+            Ok(&RdmaUse::Off)
+        }
+        RdmaUse::Off => Ok(&RdmaUse::Off),
     }
 }

@@ -3,6 +3,7 @@
 use core::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 
+use super::secret::Secret;
 use crate::rdma::RdmaOptions;
 use crate::{shm, tcp};
 
@@ -23,8 +24,12 @@ pub struct NetworkOptions {
     /// stands for all addresses of the host.
     pub listen: SocketAddr,
     /// The domain's secret, if there is one: both sides of a connection prove that they have
-    /// it. It does not protect what goes over connections afterwards.
-    pub secret: Option<Vec<u8>>,
+    /// it.
+    pub secret: Option<Secret>,
+    /// A secret that callers may have instead, while the domain changes from one to another.
+    pub accepted_secret: Option<Secret>,
+    /// Whether connections are encrypted.
+    pub encryption: EncryptionUse,
     /// How long it waits for its peers.
     pub streams: tcp::StreamOptions,
     /// Whether pushes to other hosts go by RDMA.
@@ -44,24 +49,42 @@ pub enum RdmaUse {
     Required(RdmaOptions),
 }
 
+/// Whether what goes over a station's connections is encrypted and authenticated. Shared memory
+/// and RDMA are not encrypted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EncryptionUse {
+    /// If there is a secret, and the other side does not turn it off.
+    #[default]
+    Auto,
+    /// Not. If there is a secret, both sides prove that they have it, and no more.
+    Off,
+    /// Always: the station does not open without a secret, does not use RDMA, and refuses
+    /// stations that have turned it off.
+    Required,
+}
+
 impl Default for NetworkOptions {
     /// Any port of all addresses, no secret, no RDMA.
     fn default() -> Self {
         Self {
             listen: (Ipv4Addr::UNSPECIFIED, 0).into(),
             secret: None,
+            accepted_secret: None,
+            encryption: EncryptionUse::Auto,
             streams: tcp::StreamOptions::default(),
             rdma: RdmaUse::Off,
         }
     }
 }
 
-/// Omits the secret.
+/// Omits the secrets.
 impl fmt::Debug for NetworkOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NetworkOptions")
             .field("listen", &self.listen)
             .field("has_secret", &self.secret.is_some())
+            .field("has_accepted_secret", &self.accepted_secret.is_some())
+            .field("encryption", &self.encryption)
             .field("streams", &self.streams)
             .field("rdma", &self.rdma)
             .finish()

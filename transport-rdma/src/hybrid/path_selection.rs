@@ -7,12 +7,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::handshake::{Frame, Verdict};
+use super::handshake_frame::{Frame, Verdict};
 use super::path_state::{PairResult, PairStep};
 use super::pending::{
-    CallOutcome, Ending, PendingConnection, Phase, Role, Shared, State, send_frame,
+    CallOutcome, Ending, PendingConnection, Phase, Role, Shared, State, send_bytes, send_frame,
 };
 use super::rdma::TrialPair;
+use super::refusal::HandshakeRefusal;
 use crate::library_thread::LibraryThread;
 use crate::station::error::StationError;
 use crate::tcp::PushPath;
@@ -31,7 +32,7 @@ pub(super) fn begin(
 ) -> Result<(), Ending> {
     match my_pair(shared, connection)? {
         Some(pair) => work(shared, connection, number, pair, PairStep::Offer),
-        None => offer(shared, connection, Vec::new())?,
+        None => offer(connection, Vec::new())?,
     }
     Ok(())
 }
@@ -47,14 +48,12 @@ fn my_pair(shared: &Shared, connection: &PendingConnection) -> Result<Option<Tri
 }
 
 /// Sends an offer, with my proof before it.
-fn offer(
-    shared: &Shared,
-    connection: &mut PendingConnection,
-    offer: Vec<u8>,
-) -> Result<(), Ending> {
+fn offer(connection: &mut PendingConnection, offer: Vec<u8>) -> Result<(), Ending> {
     connection.phase = Phase::Offer;
-    let proof = connection.handshake.proof(&shared.me);
-    send_frame(connection, &[proof, Frame::Offer(offer).write()].concat())
+    let handshake = &mut connection.handshake;
+    let proof = handshake.prove().map_err(|error| Ending::no_keys(&error))?;
+    let offer = handshake.seal(Frame::Offer(offer).write());
+    send_bytes(connection, &[proof, offer].concat())
 }
 
 /// Handles the other side's offer, which is empty if it has no queue pair.
@@ -114,16 +113,16 @@ fn work(
 /// time.
 pub(super) fn advance(shared: &Shared, connection: &mut PendingConnection) -> Result<(), Ending> {
     match connection.path.done.take() {
-        Some(PairResult::Offered(Ok(mine))) => offer(shared, connection, mine),
+        Some(PairResult::Offered(Ok(mine))) => offer(connection, mine),
         Some(PairResult::Offered(Err(reason))) => {
             if let Some(other) = connection.handshake.other() {
                 warn(other.id, &reason);
             }
             connection.path.pair = None;
-            offer(shared, connection, Vec::new())
+            offer(connection, Vec::new())
         }
         Some(PairResult::Answered(Ok(mine))) => {
-            send_frame(connection, &Frame::Offer(mine).write())?;
+            send_frame(connection, Frame::Offer(mine).write())?;
             prove(connection);
             Ok(())
         }
@@ -161,7 +160,7 @@ fn conclude(
     connection.phase = Phase::Verdict;
     connection.path.mine = Some(mine.clone());
     match connection.role {
-        Role::Called { .. } => send_frame(connection, &Frame::Verdict(mine).write()),
+        Role::Called { .. } => send_frame(connection, Frame::Verdict(mine).write()),
         Role::Stranger { .. } | Role::Authenticated { .. } => Ok(()),
     }
 }
@@ -191,7 +190,7 @@ pub(super) fn receive_verdict(
     let called = matches!(connection.role, Role::Called { .. });
     let path = &mut connection.path;
     if called && path.mine.is_none() || path.theirs.is_some() {
-        return Err(Ending::refuse("it sent what does not belong here"));
+        return Err(Ending::Refuse(HandshakeRefusal::out_of_place()));
     }
     if theirs.is_ok() && path.pair.is_none() {
         return Err(Ending::refuse("it says yes to what was not offered"));
@@ -226,10 +225,18 @@ pub(super) fn connect(shared: &Shared, state: &mut State, number: u64) -> Result
     };
     let final_frame = match connection.role {
         Role::Called { .. } => Vec::new(),
-        Role::Stranger { .. } | Role::Authenticated { .. } => Frame::Verdict(mine.clone()).write(),
+        Role::Stranger { .. } | Role::Authenticated { .. } => {
+            let verdict = Frame::Verdict(mine.clone()).write();
+            connection.handshake.seal(verdict)
+        }
     };
+    if connection.handshake.uses_accepted_secret() {
+        let peer = format_args!("{id:032x}");
+        tracing::info!(%peer, "a peer has the accepted secret, not this participant's own");
+    }
+    let channel = connection.handshake.take_channel();
     let pair = connection.path.pair.take();
-    let peer = |path| shared.streams.connect(stream, path, &final_frame);
+    let peer = |path| shared.streams.connect(stream, path, &final_frame, channel);
     // A side that received the reason before it had one of its own reports the other's.
     let verdict = match (mine, theirs) {
         (Err(nothing), Err(theirs)) if nothing == NONE => Err(theirs),

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::handshake::Verdict;
+use super::handshake_frame::Verdict;
 use super::rdma::TrialPair;
 use crate::tcp::ReadyStream;
 

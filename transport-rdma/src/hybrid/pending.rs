@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use super::address::Address;
 use super::handshake::{Handshake, LocalIdentity};
+use super::log_limit::LogLimit;
+use super::noise::NoiseError;
 use super::path_state::PathSelection;
 use super::rdma::StationRdma;
 use super::refusal::{HandshakeRefusal, RefusalKind};
@@ -119,6 +121,8 @@ pub(super) struct State {
     pub(super) answers: BTreeMap<u64, CallOutcome>,
     /// The address on which the station was told to listen, while it cannot.
     pub(super) missing: Option<SocketAddr>,
+    /// Lines about incoming connections that were refused.
+    pub(super) refusals: LogLimit,
     pub(super) stopped: bool,
 }
 
@@ -195,6 +199,11 @@ impl Ending {
         Self::Refuse(HandshakeRefusal::new(RefusalKind::Other, reason))
     }
 
+    /// There are no keys for this connection; another call may succeed.
+    pub(super) fn no_keys(error: &NoiseError) -> Self {
+        Self::Quiet(CallOutcome::Lost(error.to_string()))
+    }
+
     pub(super) fn already(reason: String) -> Self {
         Self::Refuse(HandshakeRefusal::new(RefusalKind::Already, reason))
     }
@@ -204,8 +213,14 @@ impl Ending {
     }
 }
 
+/// Sends a frame, encrypted if keys have been exchanged.
+pub(super) fn send_frame(connection: &mut PendingConnection, frame: Vec<u8>) -> Result<(), Ending> {
+    let bytes = connection.handshake.seal(frame);
+    send_bytes(connection, &bytes)
+}
+
 /// Writes all bytes at once; so few always fit.
-pub(super) fn send_frame(connection: &PendingConnection, bytes: &[u8]) -> Result<(), Ending> {
+pub(super) fn send_bytes(connection: &PendingConnection, bytes: &[u8]) -> Result<(), Ending> {
     match (&*connection.stream).write(bytes) {
         Ok(len) if len == bytes.len() => Ok(()),
         Ok(_) => Err(Ending::lost("it takes nothing")),

@@ -20,6 +20,8 @@ pub(super) enum RefusalKind {
     Domain = 3,
     /// The two have different versions of the protocol.
     Version = 4,
+    /// One of the two requires encryption, and the other has turned it off.
+    Encryption = 5,
 }
 
 /// A connection is refused.
@@ -35,6 +37,11 @@ impl HandshakeRefusal {
         Self { kind, reason }
     }
 
+    /// The refusal of a frame that is not allowed at its place.
+    pub(super) fn out_of_place() -> Self {
+        Self::new(RefusalKind::Other, "it sent what does not belong here")
+    }
+
     /// The bytes that are sent.
     pub(super) fn write(&self) -> Vec<u8> {
         [&[self.kind as u8], cut(&self.reason)].concat()
@@ -47,9 +54,10 @@ impl HandshakeRefusal {
             RefusalKind::Secret,
             RefusalKind::Domain,
             RefusalKind::Version,
+            RefusalKind::Encryption,
         ];
         let kind = kinds.into_iter().find(|kind| *kind as u8 == *code);
-        let reason = String::from_utf8_lossy(reason);
+        let reason = readable(reason);
         Some(Self::new(kind.unwrap_or(RefusalKind::Other), reason))
     }
 
@@ -60,8 +68,19 @@ impl HandshakeRefusal {
             RefusalKind::Secret => CallFailureCause::Secret,
             RefusalKind::Domain => CallFailureCause::Domain,
             RefusalKind::Version => CallFailureCause::Version,
+            RefusalKind::Encryption => CallFailureCause::Encryption,
         }
     }
+}
+
+/// What another station says, for logs and terminals: a stranger may have written it.
+pub(super) fn readable(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let replaced = |char: char| match char.is_control() {
+        true => char::REPLACEMENT_CHARACTER,
+        false => char,
+    };
+    text.chars().map(replaced).collect()
 }
 
 /// The part of a reason that is sent, cut between characters.
@@ -84,11 +103,22 @@ mod tests {
             let read = HandshakeRefusal::read(&bytes).expect("a refusal");
             assert_eq!(read.reason, "why");
             match code {
-                0..=4 => assert_eq!(read.write(), bytes),
+                0..=5 => assert_eq!(read.write(), bytes),
                 _ => assert_eq!(read.kind, RefusalKind::Other),
             }
         }
         assert_eq!(HandshakeRefusal::read(&[]), None);
+    }
+
+    /// A line feed would begin another line of a log, and an escape would command a terminal.
+    #[test]
+    fn a_reason_is_one_line_of_text() {
+        let bytes = b"\0no\r\n12:00 ERROR \x1b[2J\xff";
+        let read = HandshakeRefusal::read(bytes).expect("a refusal");
+        assert_eq!(
+            read.reason,
+            "no\u{fffd}\u{fffd}12:00 ERROR \u{fffd}[2J\u{fffd}"
+        );
     }
 
     #[test]

@@ -406,6 +406,13 @@ impl Station {
         self.host.has(id).then_some(PeerPath::SharedMemory)
     }
 
+    /// Whether all that goes to a peer over the network is encrypted: by RDMA it is not. False if
+    /// the peer is on this host.
+    pub fn is_encrypted(&self, id: u128) -> bool {
+        let network = self.network.as_ref();
+        network.is_some_and(|network| network.is_encrypted(id))
+    }
+
     /// Whether all pushes by RDMA have landed. For tests: it takes locks.
     pub fn is_still(&self) -> bool {
         let rdma = self.network.as_ref().and_then(|it| it.rdma.as_ref());

@@ -3,6 +3,7 @@
 use std::io;
 
 use super::record::RecordError;
+use super::secure::FrameError;
 use crate::station::event::CLOSED_BY_PEER;
 
 /// Why a link has ended.
@@ -20,6 +21,8 @@ pub(super) enum Fault {
     Broken(io::Error),
     #[error("it sent a record {0}")]
     InvalidRecord(RecordError),
+    #[error("it sent an encrypted frame {0}")]
+    InvalidFrame(FrameError),
     #[error("it takes too little: {waiting} records wait for it already")]
     Overflow { waiting: usize },
     #[error("the thread that serves the streams has ended: {0}")]

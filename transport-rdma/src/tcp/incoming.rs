@@ -11,6 +11,7 @@ use super::call_counters::StreamCallCounters;
 use super::decoder::{Decoder, RowTarget};
 use super::fault::Fault;
 use super::record::RecordError;
+use super::secure::{OVERHEAD, Opener};
 use super::splitter::{Piece, Splitter};
 use crate::fabric::WakeReason;
 use crate::fabric::news::NewsBuckets;
@@ -35,6 +36,8 @@ pub(super) struct Incoming {
 
 #[derive(Debug, Default)]
 struct Receiver {
+    /// Set if the stream is encrypted.
+    opener: Option<Box<Opener>>,
     splitter: Splitter,
     decoder: Decoder,
     /// Bytes that were read and wait for a segment to be opened.
@@ -55,6 +58,17 @@ pub(super) struct Received {
     pub(super) fault: Option<Fault>,
 }
 
+impl Received {
+    /// Adds the result of later bytes.
+    fn append(&mut self, mut later: Self) {
+        self.messages.append(&mut later.messages);
+        self.wake = self.wake.max(later.wake);
+        self.landed.add(&later.landed);
+        self.len += later.len;
+        self.fault = later.fault;
+    }
+}
+
 impl Receiver {
     /// Whether so many bytes wait for a segment that reading has stopped.
     fn is_stuck(&self) -> bool {
@@ -71,9 +85,9 @@ impl Receiver {
         let read = stream.read(buffer);
         calls.received(&read);
         let fault = match read {
-            Ok(0) if self.splitter.is_between_records() => Fault::Ended,
+            Ok(0) if self.is_between_records() => Fault::Ended,
             Ok(0) => Fault::EndedInside,
-            Ok(len) => return self.feed(&buffer[..len], target),
+            Ok(len) => return self.open(&mut buffer[..len], target),
             Err(error) => match error.class() {
                 ErrorClass::Transient => return Received::default(),
                 ErrorClass::OutOfResources => {
@@ -88,6 +102,29 @@ impl Receiver {
             fault: Some(fault),
             ..Received::default()
         }
+    }
+
+    fn is_between_records(&self) -> bool {
+        let frames = self.opener.as_ref().is_none_or(|it| it.is_between_frames());
+        frames && self.splitter.is_between_records()
+    }
+
+    /// Opens the frames of an encrypted stream, and feeds their plaintext.
+    fn open(&mut self, bytes: &mut [u8], target: impl Fn(SegmentKey) -> RowTarget) -> Received {
+        let Some(mut opener) = self.opener.take() else {
+            return self.feed(bytes, target);
+        };
+        let mut received = Received::default();
+        let opened = opener.open(bytes, |plain| {
+            received.append(self.feed(plain, &target));
+            received.len += OVERHEAD;
+            received.fault.is_none()
+        });
+        self.opener = Some(opener);
+        if let Err(error) = opened {
+            received.fault = Some(Fault::InvalidFrame(error));
+        }
+        received
     }
 
     fn feed(&mut self, mut bytes: &[u8], target: impl Fn(SegmentKey) -> RowTarget) -> Received {
@@ -156,6 +193,13 @@ impl Incoming {
             receiver: Mutex::new(Some(Receiver::default())),
             done: AtomicU64::new(0),
             calls: Arc::clone(calls),
+        }
+    }
+
+    /// All that is received is encrypted. Called before anything is.
+    pub(super) fn decrypt(&self, opener: Opener) {
+        if let Some(receiver) = &mut *self.receiver() {
+            receiver.opener = Some(Box::new(opener));
         }
     }
 

@@ -50,6 +50,12 @@
 //! dropped segment shuts its slot in all streams; the slot is free then. Records of a dropped
 //! segment, or of an epoch that is over, are discarded.
 //!
+//! # Encryption
+//!
+//! If the handshake has exchanged keys, what the writer has staged is one encrypted frame
+//! (`secure`), sealed in place before it is written; the receiving side opens it in place before
+//! its records are looked at. Without keys, both are a look at an option.
+//!
 //! # Sleeping
 //!
 //! The sleep epoch does not travel. [`wake`](crate::Fabric::wake) sends what was held back
@@ -61,7 +67,8 @@
 //! # Failure
 //!
 //! A peer has failed if its stream ends, breaks, accepts nothing for
-//! [`StreamOptions::user_timeout`], or carries an invalid record. Each control segment
+//! [`StreamOptions::user_timeout`], or carries an invalid record, or an encrypted
+//! frame that does not open. Each control segment
 //! reports it once, with the reason. A peer whose host is gone is noticed when it
 //! acknowledges neither data nor the kernel's probes for that time; heartbeats are
 //! membership's and may be faster. A peer that closes on purpose sends a final record. A
@@ -77,6 +84,7 @@ mod io_thread;
 mod outgoing;
 mod pace;
 mod record;
+pub(crate) mod secure;
 mod send_queue;
 mod shared;
 mod source;

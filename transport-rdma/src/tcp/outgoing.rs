@@ -24,6 +24,7 @@ use std::time::Instant;
 use super::call_counters::StreamCallCounters;
 use super::pace::Pace;
 use super::record::{HEADER_LEN, Header, RECORD_LEN_MAX};
+use super::secure::{Sealer, Sealing};
 use super::send_queue::{BatchEnd, SendQueue};
 use crate::fabric::WakeReason;
 use crate::push_queue::{Full, OwnSegment, Push, SLOTS};
@@ -64,6 +65,7 @@ struct Writer {
     /// Fetched bytes; `from..to` are not sent yet. They do not change until they are sent,
     /// so a word that is sent in two pieces has one value (F4).
     stage: Box<[u8]>,
+    sealing: Sealing,
     from: usize,
     to: usize,
     plan: Vec<Push>,
@@ -89,6 +91,7 @@ impl Outgoing {
             writer: Mutex::new(Writer {
                 rows: Vec::with_capacity(SLOTS),
                 stage: vec![0; STAGE_LEN].into(),
+                sealing: Sealing::Plain,
                 from: 0,
                 to: 0,
                 plan: Vec::with_capacity(PLAN_MAX),
@@ -100,6 +103,11 @@ impl Outgoing {
             opened: Instant::now(),
             pace: Pace::new(streams),
         }
+    }
+
+    /// Encrypts all that is sent. Called before anything is.
+    pub(super) fn encrypt(&self, sealer: Sealer) {
+        self.writer().sealing = Sealing::Sealed(Box::new(sealer));
     }
 
     fn queue(&self) -> MutexGuard<'_, SendQueue> {
@@ -198,6 +206,7 @@ impl Outgoing {
     pub(super) fn close(&self) {
         let mut writer = self.writer();
         (writer.from, writer.to) = (0, 0);
+        writer.sealing = Sealing::Ended;
         writer.rows.clear();
         self.queue().close();
         // An error means that it has ended already.
@@ -249,14 +258,17 @@ impl Writer {
 
     /// Fills the stage from the queue; false if the queue was empty.
     fn fetch(&mut self, queue: &Mutex<SendQueue>) -> bool {
+        let Some((start, room)) = self.sealing.stage(STAGE_LEN) else {
+            return false;
+        };
         let mut plan = core::mem::take(&mut self.plan);
         let mut waiting = queue.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.take(&mut plan, STAGE_LEN);
+        waiting.take(&mut plan, room);
         let part = waiting.take_part();
         let bye = waiting.take_bye();
         self.leaves |= bye;
         drop(waiting);
-        (self.from, self.to) = (0, 0);
+        (self.from, self.to) = (0, start);
         for push in plan.drain(..) {
             match push {
                 Push::Range { slot, at, len } => self.stage_range(slot, at, len),
@@ -289,7 +301,12 @@ impl Writer {
         if bye {
             self.stage(&Header::Bye.encode());
         }
-        self.to > 0
+        if self.to == start {
+            self.to = 0;
+            return false;
+        }
+        self.to = self.sealing.seal(&mut self.stage, self.to);
+        true
     }
 
     /// Stages a range of an open slot.

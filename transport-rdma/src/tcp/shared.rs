@@ -19,6 +19,7 @@ use super::due_links::DueLinks;
 use super::fault::Fault;
 use super::incoming::{Incoming, Received};
 use super::outgoing::{Outgoing, Urgency};
+use super::secure::SecureChannel;
 use super::send_queue::BatchEnd;
 use super::source::Source;
 use super::stalled::StalledLinks;
@@ -88,6 +89,8 @@ pub(super) struct Peer {
     pub(super) fate: Option<FailureCause>,
     /// How pushes to it go.
     pushes_by: PushPath,
+    /// Whether its connection is encrypted.
+    pub(super) encrypted: bool,
 }
 
 /// How pushes to a peer go. Messages go over streams in any case.
@@ -318,7 +321,13 @@ impl Shared {
         link: Arc<StreamLink>,
         pushes_by: PushPath,
         final_frame: &[u8],
+        channel: Option<Box<SecureChannel>>,
     ) -> Result<(), StationError> {
+        let encrypted = channel.is_some();
+        if let Some(channel) = channel {
+            link.outgoing.encrypt(channel.sealer);
+            link.incoming.decrypt(channel.opener);
+        }
         let mut state = self.state();
         let (peer, number) = (link.peer, link.number);
         let refuse = |reason: String| Err(StationError::Refused { id: peer, reason });
@@ -343,6 +352,7 @@ impl Shared {
             link,
             fate: None,
             pushes_by,
+            encrypted,
         };
         state.peers.insert(peer, added);
         if pushes_by == PushPath::Stream {

@@ -11,6 +11,7 @@ use super::fault::Fault;
 use super::incoming::Incoming;
 use super::io_thread::IoThread;
 use super::outgoing::Outgoing;
+use super::secure::SecureChannel;
 use super::shared::{PushPath, Shared, StreamHooks, StreamLink};
 use super::streams::{StreamReach, Streams};
 use rustix::net::sockopt;
@@ -126,19 +127,26 @@ impl StreamTransport {
     }
 
     /// Adds a peer, of whose connection nothing beyond the handshake has been read. The peer is
-    /// known here before `final_frame` is sent.
+    /// known here before `final_frame` is sent. With a channel, all that follows is encrypted.
     pub(crate) fn connect(
         &self,
         ready: ReadyStream,
         pushes_by: PushPath,
         final_frame: &[u8],
+        channel: Option<Box<SecureChannel>>,
     ) -> Result<(), StationError> {
-        self.shared.add(ready.0, pushes_by, final_frame)
+        self.shared.add(ready.0, pushes_by, final_frame, channel)
     }
 
     /// Its streams, which threads that step may read.
     pub(crate) fn arriving(&self) -> Arc<dyn ArrivingStreams> {
         self.shared.clone()
+    }
+
+    /// Whether the connection to a peer is encrypted.
+    pub(crate) fn is_encrypted(&self, peer: u128) -> bool {
+        let state = self.shared.state();
+        state.peers.get(&peer).is_some_and(|peer| peer.encrypted)
     }
 
     /// Queues a message for a connected peer. Does not wait until it is sent.

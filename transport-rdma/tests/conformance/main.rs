@@ -59,6 +59,14 @@ fn over_stations(
     }
 }
 
+/// Once: only the bytes of the streams are others.
+fn over_encrypted(clause: impl Fn(&StationGroup) -> Outcome, hosts: &[usize]) {
+    use DoorbellChoice::{Auto, Event};
+    if let Err(violation) = clause(&StationGroup::encrypted(hosts, ROW_LEN, &[Auto, Event])) {
+        panic!("{violation}");
+    }
+}
+
 /// Once: packets take time, and most clauses repeat themselves.
 fn over_rdma(clause: impl Fn(&StationGroup) -> Outcome, hosts: &[usize]) {
     use DoorbellChoice::{Auto, Event};
@@ -147,6 +155,14 @@ macro_rules! suite {
             })*
             $(#[test] fn $further() {
                 super::over_stations(crate::$segments::$further, super::ONE, &[Auto, Event]);
+            })*
+        }
+        mod encrypted {
+            $(#[test] fn $clause() {
+                super::over_encrypted(crate::$module::$clause, super::APART);
+            })*
+            $(#[test] fn $further() {
+                super::over_encrypted(crate::$segments::$further, super::APART);
             })*
         }
         mod verbs {

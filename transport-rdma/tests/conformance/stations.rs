@@ -56,6 +56,18 @@ impl StationGroup {
         Self::open(hosts, row_len, doorbells, loopback)
     }
 
+    /// The same with a secret, so that hosts encrypt what goes between them.
+    pub(crate) fn encrypted(hosts: &[usize], row_len: usize, doorbells: &[DoorbellChoice]) -> Self {
+        let network = |_| NetworkOptions {
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            secret: Some("open sesame".into()),
+            ..NetworkOptions::default()
+        };
+        let group = Self::open(hosts, row_len, doorbells, network);
+        assert!(group.stations[0].is_encrypted(2));
+        group
+    }
+
     /// The same with an RDMA device for each host: the nth has the address 10.77.0.n. Hosts
     /// reach each other by RDMA only.
     pub(crate) fn over_rdma(hosts: &[usize], row_len: usize, doorbells: &[DoorbellChoice]) -> Self {

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use spindle_dds_transport::hybrid::{
-    CallFailureCause, HybridError, NetworkOptions, Station, host_of,
+    CallFailureCause, EncryptionUse, HybridError, NetworkOptions, Station, host_of,
 };
 use spindle_dds_transport::{StationError, StationEvent, shm};
 
@@ -227,7 +227,7 @@ fn other_versions_are_refused_in_both_directions() {
     stream
         .write_all(&frame(9, HELLO, b"who knows"))
         .expect("sent");
-    let words = "that is version 9 of the protocol, here it is 3";
+    let words = "that is version 9 of the protocol, here it is 4";
     assert_eq!(refusal(&mut stream), words);
     until(|| is_closed(&stream));
     // A refusal is understood in all versions.
@@ -237,7 +237,7 @@ fn other_versions_are_refused_in_both_directions() {
         scope.spawn(|| {
             let (mut stream, _) = listener.accept().expect("called");
             read_frame(&mut stream).expect("a hello");
-            let reason = b"that is version 3 of the protocol, here it is 9";
+            let reason = b"that is version 4 of the protocol, here it is 9";
             let later = [&[raw::OF_VERSION][..], reason].concat();
             stream
                 .write_all(&frame(9, raw::REFUSED, &later))
@@ -249,10 +249,14 @@ fn other_versions_are_refused_in_both_directions() {
     });
 }
 
-/// A recorded handshake of a caller with the secret is useless.
+/// A recorded handshake of a caller with the secret is useless, also where nothing is encrypted.
 #[test]
 fn a_handshake_cannot_be_replayed() {
-    let (one, two) = (alone(1, with_secret("open")), alone(2, with_secret("open")));
+    let proves = || NetworkOptions {
+        encryption: EncryptionUse::Off,
+        ..with_secret("open")
+    };
+    let (one, two) = (alone(1, proves()), alone(2, proves()));
     let between = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
     let contact = between.local_addr().expect("bound");
     let overheard = thread::scope(|scope| {

@@ -2,6 +2,7 @@
 //! represented by a directory; and misbehaving peers, represented by a socket.
 
 mod calling;
+mod encryption;
 #[path = "../fork/mod.rs"]
 mod fork;
 mod group;

@@ -9,12 +9,13 @@ use spindle_dds_transport::hybrid::Station;
 
 use super::group::{DOMAIN, LONG};
 
-pub(crate) const VERSION: u8 = 3;
+pub(crate) const VERSION: u8 = 4;
 pub(crate) const HELLO: u8 = 1;
 pub(crate) const REFUSED: u8 = 2;
 pub(crate) const PROOF: u8 = 3;
 pub(crate) const OFFER: u8 = 4;
 pub(crate) const VERDICT: u8 = 5;
+pub(crate) const KEY_EXCHANGE: u8 = 6;
 /// The code of a refusal of another version.
 pub(crate) const OF_VERSION: u8 = 4;
 
@@ -25,12 +26,17 @@ pub(crate) fn frame(version: u8, kind: u8, body: &[u8]) -> Vec<u8> {
 
 /// The address of a station on a host of its own.
 pub(crate) fn hello(domain: u32, id: u128, has_secret: bool) -> Vec<u8> {
+    hello_of(domain, id, u8::from(has_secret))
+}
+
+/// With the code of its use of encryption: 0 without a secret; 1 is off, 2 auto, 3 required.
+pub(crate) fn hello_of(domain: u32, id: u128, encryption: u8) -> Vec<u8> {
     let host = id ^ 0xffff;
     let address = [b"net1", &host.to_le_bytes()[..], &id.to_le_bytes(), &[0]].concat();
     let body = [
         &domain.to_le_bytes()[..],
         &id.to_le_bytes(),
-        &[u8::from(has_secret)],
+        &[encryption],
         &[7; 32],
         &address,
     ];

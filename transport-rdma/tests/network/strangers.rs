@@ -4,24 +4,28 @@
 use std::collections::VecDeque;
 use std::io::Write;
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use spindle_dds_transport::hybrid::Station;
+use spindle_dds_transport::hybrid::{NetworkOptions, Station};
 use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank, StationEvent, WakeReason};
+
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 use super::group::{DOMAIN, alone, connect, host, network, options, segment, soon, until};
 use super::processes::{part, start};
 use super::raw::{
-    HELLO, OFFER, PROOF, VERDICT, VERSION, authenticated, connect_raw, frame, hello, is_closed,
-    no_rdma, proof, read_frame, refusal,
+    HELLO, KEY_EXCHANGE, OFFER, PROOF, VERDICT, VERSION, authenticated, connect_raw, frame, hello,
+    hello_of, is_closed, no_rdma, proof, read_frame, refusal,
 };
 
 const A: usize = FABRIC_AREA;
 
 /// Number of connections; set the variable for more.
-const STRANGERS: usize = 1000;
+const STRANGERS: usize = 2000;
 const STRANGERS_VARIABLE: &str = "SPINDLE_TEST_STRANGERS";
 
 /// As in the handshake thread.
@@ -60,7 +64,8 @@ fn memory_kib() -> usize {
 /// What the `at`th connection sends.
 fn words(at: usize) -> Vec<u8> {
     let noise = |index: usize| (at * 7919 + index * index * 31 + index / 3) as u8;
-    match at % 8 {
+    let hello = |encryption| hello_of(DOMAIN, 99, encryption);
+    match at % 11 {
         0 => Vec::new(),
         1 => (0..at % 5000).map(noise).collect(),
         2 => frame(
@@ -68,12 +73,45 @@ fn words(at: usize) -> Vec<u8> {
             HELLO,
             &(0..at % 1200).map(noise).collect::<Vec<_>>(),
         ),
-        3 => hello(DOMAIN, 99, false)[..at % 60].to_vec(),
-        4 => hello(DOMAIN, 99, false),
-        5 => [hello(DOMAIN, 99, false), frame(VERSION, PROOF, &[3; 32])].concat(),
+        3 => hello(0)[..at % 60].to_vec(),
+        4 => hello(at as u8 % 5),
+        5 => [hello(1), frame(VERSION, PROOF, &[3; 32])].concat(),
         6 => frame(VERSION, at as u8, b"what"),
+        7 => [hello(2), frame(VERSION, KEY_EXCHANGE, &[3; 48])].concat(),
+        8 => [hello(3), frame(VERSION, KEY_EXCHANGE, &[3; 48])].concat(),
+        9 => [hello(2), vec![0, 1, 2, 3]].concat(),
         _ => [&b"SPNT"[..], &[VERSION, HELLO, 0xff, 0xff]].concat(),
     }
+}
+
+/// Counts the lines of the log, of all levels.
+struct CountingLog(Arc<AtomicUsize>);
+
+impl Subscriber for CountingLog {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// Lines in full, and some of the two stations themselves; and one a minute.
+fn lines_max(elapsed: Duration) -> usize {
+    20 + 6 * (elapsed.as_secs() / 60) as usize
 }
 
 /// Two members exchange words while other connections come in any number, of which half stay
@@ -101,10 +139,18 @@ fn among_unauthenticated_connections() {
     }
     let count = std::env::var(STRANGERS_VARIABLE).ok();
     let count = count.map_or(STRANGERS, |count| count.parse().expect("a number"));
+    let lines = Arc::<AtomicUsize>::default();
+    let log = CountingLog(Arc::clone(&lines));
+    tracing::subscriber::set_global_default(log).expect("the only one");
+    let began = Instant::now();
+    let secret = || NetworkOptions {
+        secret: Some("open sesame".into()),
+        ..network()
+    };
     // The directories stay: a station looks for its own every few seconds.
     let hosts = [(); 3].map(|()| host());
     let open = |at: usize| {
-        let options = options(&hosts[at], at as u128 + 1, network());
+        let options = options(&hosts[at], at as u128 + 1, secret());
         Station::open(&options).expect("a station")
     };
     let stations = [open(0), open(1)];
@@ -137,6 +183,10 @@ fn among_unauthenticated_connections() {
                 if at % 2 == 0 {
                     stay.push_back(stream);
                 }
+                // Another byte of one that is slow, if it is still there.
+                if let Some(slow) = stay.get_mut(at % 7) {
+                    let _ = slow.write(&[at as u8]);
+                }
                 if stay.len() > 300 {
                     stay.pop_front();
                 }
@@ -168,7 +218,10 @@ fn among_unauthenticated_connections() {
     assert!(grown < 4096, "{grown} KiB more");
     stations[0].drop_peer(3);
     until(|| self::descriptors() <= descriptors);
-    println!("{count} strangers, {rounds} round trips, {grown} KiB more");
+    let lines = lines.load(Ordering::Relaxed);
+    println!("{count} strangers, {rounds} round trips, {grown} KiB more, {lines} lines");
+    assert!(lines > 0, "it counts");
+    assert!(lines <= lines_max(began.elapsed()), "{lines} lines");
     assert!(*rounds > 0);
     for (fabric, station) in fabrics.iter().zip(&stations) {
         assert_eq!(fabric.poll(), None);

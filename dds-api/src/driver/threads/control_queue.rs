@@ -97,6 +97,13 @@ impl ControlQueue {
         station.as_ref()?.path(member.0)
     }
 
+    /// Whether what goes to another member over the network is encrypted.
+    pub(crate) fn encrypts_to(&self, member: MemberId) -> bool {
+        let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
+        let station = station.as_ref();
+        station.is_some_and(|station| station.is_encrypted(member.0))
+    }
+
     /// What the station has sent to others of its host; nothing once it is closed.
     pub(crate) fn station_traffic(&self) -> StationTraffic {
         let station = self.station.read().unwrap_or_else(PoisonError::into_inner);

@@ -58,6 +58,7 @@ fn member(session: &Session, member: &Member) -> MemberFigures {
         pid,
         host: format!("{:032x}", member.host.0),
         path: session.control_queue().path_to(member.id),
+        encrypted: session.control_queue().encrypts_to(member.id),
     }
 }
 

@@ -66,11 +66,18 @@ impl Found<'_> {
                 ),
                 (Some(ContactPath::Tcp), _) => ok(
                     check,
-                    format!("{contact} answers from another host, over TCP"),
+                    match one.encrypted {
+                        true => format!("{contact} answers from another host, over TCP, encrypted"),
+                        false => format!(
+                            "{contact} answers from another host, over TCP, which is not encrypted"
+                        ),
+                    },
                 ),
                 (Some(ContactPath::Rdma), _) => ok(
                     check,
-                    format!("{contact} answers from another host, over RDMA"),
+                    format!(
+                        "{contact} answers from another host, over RDMA, which is not encrypted"
+                    ),
                 ),
                 (None, Some(ContactProblem { text, cause })) => {
                     fail(format!("{contact}: {text}"), advice_for(*cause))
@@ -90,6 +97,9 @@ fn advice_for(cause: ProblemCause) -> &'static str {
     match cause {
         CallFailureCause::Secret => {
             "give all participants of a domain the same spindle.secret_file"
+        }
+        CallFailureCause::Encryption => {
+            "give all participants of a domain the same spindle.encryption"
         }
         CallFailureCause::Version => "run one version of Spindle DDS on all hosts",
         CallFailureCause::Domain => {

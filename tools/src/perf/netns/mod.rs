@@ -64,10 +64,12 @@ pub(super) fn run(options: &NetnsOptions) -> Result<(), Failure> {
     let mut hosts = network.hosts();
     let outsider = options.outsider.and_then(|_| hosts.pop());
     let (hosts, paths) = hosts.into_iter().unzip();
-    *measurement.hosts() = Hosts {
+    let on = measurement.hosts();
+    *on = Hosts {
         fabric: Some(Fabric::Tcp),
         hosts,
         devices: Vec::new(),
+        secret_file: on.secret_file.take(),
         namespaces: Some(Box::new(Namespaces {
             paths,
             shape: options.shape,

@@ -110,7 +110,9 @@ fn more_peers_than_futexes_change_sleep_to_the_event_descriptor() {
 /// Both are parked; only the thread that announced last is woken.
 #[test]
 fn the_thread_that_announced_last_is_woken() {
-    [true, false].into_iter().for_each(wake_the_thread_that_announced_last);
+    [true, false]
+        .into_iter()
+        .for_each(wake_the_thread_that_announced_last);
 }
 
 fn wake_the_thread_that_announced_last(futexes: bool) {
