@@ -76,6 +76,8 @@ fn writer(participant: &DomainParticipant, topic: &str) -> DataWriter<Probe> {
     let topic = participant.topic(topic).create().expect("a topic");
     let mut qos = DataWriterQos {
         reliability: Reliability::reliable(spindle_dds::Duration::INFINITE),
+        // Others replace samples that find no room.
+        history: History::keep_all(),
         ..DataWriterQos::default()
     };
     qos.property.set("spindle.ring.messages", "16");

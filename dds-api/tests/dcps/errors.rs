@@ -141,7 +141,7 @@ fn profiles_in_a_text() {
     check(
         build().profile("L::All").create(),
         bad,
-        "call qos_profiles(file) or qos_profiles_str(text)",
+        "no QoS profile is named 'L::All'; there are no profiles",
     );
     check(
         build().qos_profiles("nowhere.xml"),

@@ -118,7 +118,7 @@ impl Group {
     /// The joiner is refused, with words of the true reason.
     fn check_refused(&mut self, properties: &str, words: &[&str]) {
         let refused = self.join(properties);
-        let is_lack = refused.starts_with("OutOfResources(");
+        let is_lack = refused.starts_with("out of resources: ");
         assert!(is_lack, "{refused}");
         for word in words {
             assert!(refused.contains(word), "no {word} in: {refused}");
@@ -184,7 +184,7 @@ fn a_newcomer_that_runs_out_of_descriptors_at_any_step_is_refused() {
         if answer == "joined" {
             break;
         }
-        let is_lack = answer.starts_with("OutOfResources(");
+        let is_lack = answer.starts_with("out of resources: ");
         assert!(is_lack, "{spare} to spare: {answer}");
         assert!(
             answer.contains("Too many open files"),

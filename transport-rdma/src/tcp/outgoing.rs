@@ -15,7 +15,7 @@
 //! thread takes the note back before it takes from the queue, so it also takes what was appended by
 //! threads that found the note.
 
-use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -56,6 +56,8 @@ pub(super) struct Outgoing {
     writer: Mutex<Writer>,
     opened: Instant,
     pace: Pace,
+    /// The stream was ended from here.
+    is_shut: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -102,6 +104,7 @@ impl Outgoing {
             }),
             opened: Instant::now(),
             pace: Pace::new(streams),
+            is_shut: AtomicBool::new(false),
         }
     }
 
@@ -209,8 +212,13 @@ impl Outgoing {
         writer.sealing = Sealing::Ended;
         writer.rows.clear();
         self.queue().close();
-        // An error means that it has ended already.
-        let _ = self.stream.shutdown(Shutdown::Both);
+        drop(writer);
+        // Once: where the stream has ended, the kernel says so again each time, and the I/O thread
+        // would be called again for that.
+        if !self.is_shut.swap(true, Ordering::Relaxed) {
+            // An error means that it has ended already.
+            let _ = self.stream.shutdown(Shutdown::Both);
+        }
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -322,5 +330,45 @@ impl Writer {
     fn stage(&mut self, bytes: &[u8]) {
         self.stage[self.to..self.to + bytes.len()].copy_from_slice(bytes);
         self.to += bytes.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use rustix::event::Timespec;
+    use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+
+    use super::*;
+
+    /// The kernel reports an end whenever a stream is shut. A thread that shut it for each report would never
+    /// rest.
+    #[test]
+    fn a_stream_that_has_ended_is_shut_once() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
+        let at = listener.local_addr().expect("bound");
+        let stream = TcpStream::connect(at).expect("connected");
+        stream.set_nonblocking(true).expect("set");
+        let outgoing = Outgoing::new(stream, 1, &Arc::default(), &Arc::default());
+        let set = epoll::create(CreateFlags::CLOEXEC).expect("a set");
+        let edges = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        epoll::add(&set, &outgoing.stream, EventData::new_u64(0), edges).expect("watched");
+        let reports = || {
+            let mut found = [const {
+                Event {
+                    flags: EventFlags::empty(),
+                    data: EventData::new_u64(0),
+                }
+            }; 1];
+            epoll::wait(&set, &mut found[..], Some(&Timespec::default())).expect("looked")
+        };
+        assert_eq!(reports(), 1, "it is writable");
+        drop(listener.accept().expect("called"));
+        outgoing.close();
+        assert_eq!(reports(), 1, "it has ended");
+        outgoing.close();
+        assert_eq!(reports(), 0);
+        assert!(outgoing.is_closed());
     }
 }

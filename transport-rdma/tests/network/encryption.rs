@@ -69,15 +69,20 @@ impl Between {
             let (near_too, far_too) = (clone(&near), clone(&far));
             let back = thread::spawn(move || {
                 let silenced = || silences.load(Ordering::Relaxed);
-                pass(far_too, near_too, |_, unit| match silenced() {
+                pass(&far_too, &near_too, |_, unit| match silenced() {
                     true => Vec::new(),
                     false => unit,
                 });
+                // The end of what is swallowed is swallowed, too.
+                if !silenced() {
+                    end(&far_too, &near_too);
+                }
             });
-            pass(near, far, |at, unit| {
+            pass(&near, &far, |at, unit| {
                 hears.lock().expect("no panic").extend(&unit);
                 tamper(at, unit)
             });
+            end(&near, &far);
             back.join().expect("no panic");
         });
         Self {
@@ -95,7 +100,11 @@ impl Between {
 }
 
 /// Passes frames until either side has ended.
-fn pass(mut from: TcpStream, mut to: TcpStream, mut change: impl FnMut(usize, Vec<u8>) -> Vec<u8>) {
+fn pass(
+    mut from: &TcpStream,
+    mut to: &TcpStream,
+    mut change: impl FnMut(usize, Vec<u8>) -> Vec<u8>,
+) {
     for at in 0.. {
         let unit = match at < PLAIN_FRAMES {
             true => read_frame(&mut from),
@@ -108,13 +117,16 @@ fn pass(mut from: TcpStream, mut to: TcpStream, mut change: impl FnMut(usize, Ve
             break;
         }
     }
+}
+
+fn end(from: &TcpStream, to: &TcpStream) {
     // They may have ended already.
     let _ = to.shutdown(Shutdown::Write);
     let _ = from.shutdown(Shutdown::Read);
 }
 
 /// An encrypted frame; `None` at the end.
-fn read_sealed(stream: &mut TcpStream) -> Option<Vec<u8>> {
+fn read_sealed(stream: &mut &TcpStream) -> Option<Vec<u8>> {
     let mut prefix = [0; 2];
     stream.read_exact(&mut prefix).ok()?;
     let mut body = vec![0; usize::from(u16::from_le_bytes(prefix))];

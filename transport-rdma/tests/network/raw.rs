@@ -54,7 +54,7 @@ pub(crate) fn proof(secret: &[u8], role: u8, caller: &[u8], called: &[u8]) -> Ve
 }
 
 /// Reads one frame; `None` if the stream ends.
-pub(crate) fn read_frame(stream: &mut TcpStream) -> Option<Vec<u8>> {
+pub(crate) fn read_frame(stream: &mut impl Read) -> Option<Vec<u8>> {
     let mut header = [0; 8];
     stream.read_exact(&mut header).ok()?;
     let mut body = vec![0; usize::from(u16::from_le_bytes([header[6], header[7]]))];
