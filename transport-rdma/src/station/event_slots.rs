@@ -211,8 +211,7 @@ impl EventSlots {
             false => EventFlags::empty(),
         };
         let token = EventData::new_u64(STREAMS);
-        let watched = epoll::modify(&self.sleepers, streams.set(), token, flags);
-        debug_assert!(watched.is_ok(), "{watched:?}");
+        rewatch(&self.sleepers, streams.set(), token, flags);
         // Release: pairs with the acquire of a thread that goes to sleep.
         self.reads.store(reads, Ordering::Release);
         // While locked, so that the last change is the last call.
@@ -258,14 +257,16 @@ impl EventSlots {
         if self.owner.is_inherited() {
             return;
         }
-        self.is_armed.store(is_armed, Ordering::Relaxed);
         let flags = match is_armed {
             true => EventFlags::IN,
             false => EventFlags::empty(),
         };
         let token = EventData::new_u64(SLEEPERS);
-        let modified = epoll::modify(&self.poller, &self.sleepers, token, flags);
-        debug_assert!(modified.is_ok(), "{modified:?}");
+        match rewatch(&self.poller, self.sleepers.as_fd(), token, flags) {
+            true => self.is_armed.store(is_armed, Ordering::Relaxed),
+            // It tries again before it sleeps.
+            false => self.wake(Sleeper::Poller),
+        }
     }
 
     /// Wakes this thread, or keeps it from going to sleep, whichever has the role.
@@ -338,6 +339,21 @@ impl EventSlots {
         }
         Ok(found)
     }
+}
+
+/// Changes for what a set watches a descriptor that is in it. Repeated while an error may pass;
+/// false if it does not.
+pub(crate) fn rewatch(
+    set: &OwnedFd,
+    watched: BorrowedFd<'_>,
+    token: EventData,
+    flags: EventFlags,
+) -> bool {
+    let changed = retry::repeat(|| epoll::modify(set, watched, token, flags));
+    if let Err(errno) = changed {
+        tracing::error!(%errno, "a descriptor is not watched as it should be");
+    }
+    changed.is_ok()
 }
 
 /// What a thread has found when it woke.

@@ -35,7 +35,7 @@ use crate::shm::error::SetupError;
 use crate::sleep::eventfd::{create_eventfd, signal_eventfd};
 use crate::station::error::StationError;
 use crate::station::event::{EventQueue, StationEvent};
-use crate::station::event_slots::{ArrivingStreams, OnWake};
+use crate::station::event_slots::{ArrivingStreams, OnWake, rewatch};
 use crate::station::segment::SegmentKey;
 
 /// How long the connection to a dropped peer is still served.
@@ -696,8 +696,8 @@ impl ArrivingStreams for Shared {
             true => EventFlags::IN,
             false => EventFlags::empty(),
         };
-        let watched = epoll::modify(&self.epoll, &self.streams, Source::Streams.token(), flags);
-        debug_assert!(watched.is_ok(), "{watched:?}");
+        let token = Source::Streams.token();
+        rewatch(&self.epoll, self.streams.as_fd(), token, flags);
     }
 }
 
