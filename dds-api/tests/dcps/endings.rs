@@ -2,7 +2,7 @@
 //! participants go, and what does not go.
 
 use spindle_dds::qos::{
-    DataReaderQos, DataWriterQos, Reliability, ResourceLimits, WriterDataLifecycle,
+    DataReaderQos, DataWriterQos, History, Reliability, ResourceLimits, WriterDataLifecycle,
 };
 use spindle_dds::{
     DataReader, DataWriter, Duration, Error, InstanceHandle, InstanceState, SampleInfo, StateMasks,
@@ -102,6 +102,8 @@ fn a_writer_that_leaves_with_a_full_ring_changes_its_instances() {
         let participants: [_; 3] = meeting.participants();
         let mut qos = DataWriterQos {
             reliability: Reliability::reliable(Duration::from_millis(20)),
+            // Others would replace what finds no room.
+            history: History::keep_all(),
             ..lifecycle(autodispose)
         };
         qos.property.set("spindle.ring.messages", "4");
