@@ -182,7 +182,7 @@ fn what_was_not_delivered_waits_until_the_others_are_ready() {
     own.write(&state(1, 0)).expect("room");
     assert_eq!(take(&heard, 1, number), [Some(0)]);
     for outages in 1..=3 {
-        // It stands still until the other goes on without it, and writes what nobody delivers.
+        // It stands still until the other goes on without it, and writes what no member delivers.
         let still = testing::ByHand::new(&goes).expect("enabled");
         wait_for_members(std::slice::from_ref(&stays), 1);
         let numbers = outages as u32 * 10..outages as u32 * 10 + 5;
