@@ -1,10 +1,10 @@
 //! Where the poller and its follower sleep on descriptors: on the station's event descriptor, to
 //! which peers of the host write, and on what arrives on streams.
 //!
-//! A thread of its own that read the streams would have to wake the thread that steps: two wake-ups for
-//! a sample. So while a thread polls, the threads that step read the streams, and those that sleep
-//! here are woken by the streams themselves. Where no thread polls (joining, leaving), the thread
-//! of the streams reads.
+//! A thread of its own that read the streams would have to wake the thread that steps: two
+//! wake-ups for a sample. So while a thread polls, the threads that step read the streams, and
+//! those that sleep here are woken by the streams themselves. Where no thread polls (joining,
+//! leaving), the thread of the streams reads.
 //!
 //! ```text
 //!   sleepers:  event descriptor of the station, the streams   <- the follower sleeps here
@@ -24,21 +24,21 @@
 //! | on a lease | not armed | no thread: the poller looks within a few milliseconds |
 //!
 //! **No wake-up is lost.** Only the holder of the role arms and disarms, so these steps have an
-//! order, that in which the role passes from thread to thread. Both sets are level-triggered: to sleep on a set in
-//! which something is readable returns at once, and to arm one that is readable wakes the thread that
-//! sleeps on it (`EPOLL_CTL_MOD` looks). So bytes that arrive at any moment either are read by a
-//! thread that steps afterwards, or wake the thread that sleeps with the role. A follower that hands the
-//! role back arms the poller's set before it does: bytes that come between wake the poller, which
-//! finds the follower, sets its mark, and is woken again.
+//! order, that in which the role passes from thread to thread. Both sets are level-triggered: to
+//! sleep on a set in which something is readable returns at once, and to arm one that is readable
+//! wakes the thread that sleeps on it (`EPOLL_CTL_MOD` looks). So bytes that arrive at any moment
+//! either are read by a thread that steps afterwards, or wake the thread that sleeps with the
+//! role. A follower that hands the role back arms the poller's set before it does: bytes that come
+//! between wake the poller, which finds the follower, sets its mark, and is woken again.
 //!
 //! The *station's event descriptor* remembers a wake-up for the thread that has announced its
 //! sleep. The holder of the role resets it before it announces the next one: what was signalled
-//! before is covered by the look that follows. A poller that is woken without the role leaves it as it is. The
-//! *poller's* descriptor is reset by the poller alone, when it wakes, before it asks for the role: as
-//! it notes doorbells.
+//! before is covered by the look that follows. A poller that is woken without the role leaves it
+//! as it is. The *poller's* descriptor is reset by the poller alone, when it wakes, before it asks
+//! for the role: as it notes doorbells.
 //!
-//! A thread that has read bytes while another one has announced its sleep wakes that one, as any waker
-//! does ([`crate::sleep`]): the bytes are no longer there to wake it.
+//! A thread that has read bytes while another one has announced its sleep wakes that one, as any
+//! waker does ([`crate::sleep`]): the bytes are no longer there to wake it.
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -179,8 +179,8 @@ impl EventSlots {
         self.reads.load(Ordering::Acquire)
     }
 
-    /// One more thread polls, or one less. Returns whether threads sleep in another way from now on:
-    /// then the caller wakes them.
+    /// One more thread polls, or one less. Returns whether threads sleep in another way from now
+    /// on: then the caller wakes them.
     pub(crate) fn set_polled(&self, is_polled: bool) -> bool {
         self.change(|usage| {
             usage.pollers = match is_polled {

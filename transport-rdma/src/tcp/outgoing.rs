@@ -11,9 +11,9 @@
 //! meanwhile costs its thread a record in the queue, or nothing but a longer one. If the I/O thread
 //! gets no processor, the pushing thread sends by itself as soon as a whole stage waits.
 //!
-//! Nothing is left behind: that a batch is handed over is noted in the queue, under its lock. The I/O
-//! thread takes the note back before it takes from the queue, so it also takes what was appended by
-//! threads that found the note.
+//! Nothing is left behind: that a batch is handed over is noted in the queue, under its lock. The
+//! I/O thread takes the note back before it takes from the queue, so it also takes what was
+//! appended by threads that found the note.
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::io::{self, ErrorKind, Write};
@@ -342,8 +342,8 @@ mod tests {
 
     use super::*;
 
-    /// The kernel reports an end whenever a stream is shut. A thread that shut it for each report would never
-    /// rest.
+    /// The kernel reports an end whenever a stream is shut. A thread that shut it for each report
+    /// would never rest.
     #[test]
     fn a_stream_that_has_ended_is_shut_once() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");

@@ -5,11 +5,12 @@ use core::time::Duration;
 use std::sync::Arc;
 
 /// A thread that sends again on a stream within this time, for each stream that the station has,
-/// spends most of its time on sending: it is some times what a system call and waking the peer take.
+/// spends most of its time on sending: it is some times what a system call and waking the peer
+/// take.
 const BUSY_FOR: Duration = Duration::from_micros(25);
 
-/// The sends of one stream. It is busy if two have ended a moment ago: a sample and the acknowledgement of
-/// another, or an acknowledgement and the release behind it, are sent at once.
+/// The sends of one stream. It is busy if two have ended a moment ago: a sample and the
+/// acknowledgement of another, or an acknowledgement and the release behind it, are sent at once.
 #[derive(Debug)]
 pub(super) struct Pace {
     /// When the last two sends have ended, in ns; 0: never.

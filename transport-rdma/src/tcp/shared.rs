@@ -63,8 +63,8 @@ pub(crate) type WakeHook = Box<dyn Fn(WakeReason, &AtomicU64) + Send + Sync>;
 /// What streams call at their station.
 pub(crate) struct StreamHooks {
     pub(crate) wake: WakeHook,
-    /// Bytes of peers were written into copies of rows of segments with these buckets; called before
-    /// a wake-up for them.
+    /// Bytes of peers were written into copies of rows of segments with these buckets; called
+    /// before a wake-up for them.
     pub(crate) landed: Box<dyn Fn(&NewsBuckets) + Send + Sync>,
     /// A peer is lost or dropped: its other paths are closed.
     pub(crate) lost: Box<dyn Fn(u128) + Send + Sync>,
