@@ -132,8 +132,8 @@ impl Side for ReaderSide {
 
     fn stop(reader: &ReaderCore) {
         reader.side.port.close();
-        // StreamWakers end.
-        reader.side.streams.notify();
+        // Its streams end. Not by the waking thread, which may never have seen this reader.
+        reader.side.streams.wake(&mut Vec::new());
     }
 }
 

@@ -134,6 +134,8 @@ fn what_was_under_way_to_another_host_comes_once_after_a_return() {
         while !over.load(Ordering::Relaxed) {
             let number = numbers.next().expect("a number");
             own.write(&state(2, number)).expect("it comes back");
+            // The ring is not to be full while the other thread takes nothing.
+            thread::sleep(Duration::from_millis(1));
         }
         numbers.start
     };

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
@@ -90,6 +90,47 @@ fn a_stream_ends_with_its_reader() {
         .delete_datareader(&reader)
         .expect("no samples out");
     assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(true));
+}
+
+/// A waker that says that it was called, and blocks until told to go on.
+struct BlockingWaker(mpsc::Sender<()>, Mutex<mpsc::Receiver<()>>);
+
+impl Wake for BlockingWaker {
+    fn wake(self: Arc<Self>) {
+        let _ = self.0.send(());
+        let _ = self.1.lock().expect("no panic").recv();
+    }
+}
+
+/// The waking thread never sees a reader that is created and deleted while a waker holds it up.
+#[test]
+fn a_stream_ends_with_its_reader_while_another_is_woken() {
+    let meeting = Meeting::new();
+    let participant = meeting.participant();
+    let writer = writer(&participant, "State");
+    let first = reader(&participant, "State");
+    enable(std::slice::from_ref(&participant));
+    let (blocking, is_blocked) = mpsc::channel();
+    let (go_on, wait) = mpsc::channel();
+    let waker = Waker::from(Arc::new(BlockingWaker(blocking, Mutex::new(wait))));
+    let mut stream = first.stream(1);
+    let polled = Pin::new(&mut stream).poll_next(&mut Context::from_waker(&waker));
+    assert!(matches!(polled, Poll::Pending));
+    writer.write(&state(1, 0)).expect("sent");
+    is_blocked
+        .recv_timeout(PATIENCE)
+        .expect("the waker is called");
+    let second = reader(&participant, "State");
+    let subscriber = second.subscriber().expect("alive");
+    let mut stream = second.stream(64);
+    let (sender, ended) = mpsc::channel();
+    thread::spawn(move || sender.send(next(&mut stream).is_none()));
+    until("the stream waits", || testing::has_waiting_stream(&second));
+    subscriber
+        .delete_datareader(&second)
+        .expect("no samples out");
+    assert_eq!(ended.recv_timeout(PATIENCE), Ok(true));
+    go_on.send(()).expect("it waits");
 }
 
 /// Says that it was called, and blocks until told to go on.

@@ -6,9 +6,7 @@
 //! does (see [`waiting`](crate::driver::waiting)). Threads in a WaitSet are woken directly by the
 //! thread that changes something: that is no user code.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::Waker;
 
 use crate::driver::endpoints::local_endpoints::{LocalEndpoint, LocalEndpoints};
 use crate::driver::session::Session;
@@ -41,12 +39,13 @@ impl StreamWaker {
             if session.is_stopping() || session.is_inherited() {
                 break;
             }
-            // Read before the readers: a deleted reader has notified its streams by then.
+            // Read before the readers: one that is created later changes it again.
             let now = Some(self.local_endpoints.generation());
             let due = readers
                 .iter()
                 .filter(|reader: &&Arc<ReaderCore>| reader.side.streams.is_due());
-            let woken = due.map(|reader| wake(reader, &mut spare)).count();
+            let woken = due.map(|reader| reader.side.streams.wake(&mut spare));
+            let woken = woken.count();
             if generation != now {
                 generation = now;
                 readers = self.readers();
@@ -55,8 +54,10 @@ impl StreamWaker {
             }
         }
         bell.end();
-        // StreamWakers find out that it is over.
-        readers.iter().for_each(|reader| wake(reader, &mut spare));
+        // Streams find out that it is over. Those of readers that are deleted have been woken.
+        for reader in self.readers() {
+            reader.side.streams.wake(&mut spare);
+        }
     }
 
     fn readers(&self) -> Vec<Arc<ReaderCore>> {
@@ -66,16 +67,5 @@ impl StreamWaker {
             LocalEndpoint::Writer(_) => None,
         });
         readers.collect()
-    }
-}
-
-/// Wakes the streams of a reader; `spare` saves an allocation.
-fn wake(reader: &ReaderCore, spare: &mut Vec<Waker>) {
-    reader.side.streams.take(spare);
-    for waker in spare.drain(..) {
-        // A waker that panics is a fault of user code: the others are woken all the same.
-        if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
-            tracing::error!("a waker panicked");
-        }
     }
 }

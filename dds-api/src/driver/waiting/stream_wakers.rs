@@ -1,6 +1,7 @@
 //! The streams of a reader that wait for data.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -62,7 +63,7 @@ impl StreamWakers {
         fence(Ordering::SeqCst);
     }
 
-    /// There is data, or there never will be. Never waits.
+    /// There is data. Never waits.
     pub(crate) fn notify(&self) {
         fence(Ordering::SeqCst);
         if self.waiting.load(Ordering::SeqCst) {
@@ -81,10 +82,18 @@ impl StreamWakers {
         self.waiting.load(Ordering::SeqCst)
     }
 
-    /// Moves the wakers into an empty list. Called by the waking thread.
-    pub(crate) fn take(&self, into: &mut Vec<Waker>) {
+    /// Wakes the streams; `spare` is an empty list, and saves an allocation. Wakers are user code: called
+    /// by the waking thread, and by a thread that deletes the reader.
+    pub(crate) fn wake(&self, spare: &mut Vec<Waker>) {
         let mut wakers = self.wakers();
-        std::mem::swap(&mut *wakers, into);
+        std::mem::swap(&mut *wakers, spare);
         self.waiting.store(false, Ordering::SeqCst);
+        drop(wakers);
+        for waker in spare.drain(..) {
+            // A waker that panics is a fault of user code: the others are woken all the same.
+            if catch_unwind(AssertUnwindSafe(|| waker.wake())).is_err() {
+                tracing::error!("a waker panicked");
+            }
+        }
     }
 }
