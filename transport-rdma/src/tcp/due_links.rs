@@ -22,6 +22,10 @@ const GATHER_LEN: usize = 1 << 14;
 /// hands the next batch over meanwhile, and wakes no thread.
 const YIELDS: u32 = 2;
 
+/// How often links are served before other events are looked for: a thread that pushes fast makes its
+/// link due again each time.
+const ROUNDS_MAX: usize = 16;
+
 #[derive(Debug)]
 pub(super) struct DueLinks(Mutex<Due>);
 
@@ -88,7 +92,10 @@ impl Shared {
             return;
         }
         let mut vain = 0;
-        while vain < YIELDS {
+        for _ in 0..ROUNDS_MAX {
+            if vain == YIELDS {
+                return;
+            }
             // A thread that pushes and has no processor goes on; then there is more to send.
             thread::yield_now();
             self.due.take(links);
