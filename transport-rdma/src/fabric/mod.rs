@@ -212,7 +212,7 @@ pub trait Fabric: Send + Sync + 'static {
 
     /// Stores a word that vouches for nothing (an acknowledgement), to be delivered to
     /// `to` soon: nudges the engine, whose next step pushes the word. Over streams the
-    /// word is pushed at once. A backend with
+    /// word is pushed at once if the engine sleeps. A backend with
     /// shared memory, where the store is already visible (F5), wakes `to` instead if it
     /// sleeps and waits for room. Any thread.
     fn acknowledge(&self, word: usize, value: u64, to: Rank) {

@@ -215,8 +215,9 @@ impl Fabric for HybridSegment {
             return self.host.acknowledge(word, value, to);
         }
         self.store(word, value);
-        // By RDMA the engine's next step pushes it.
-        if !remote.streams.acknowledge(word, to) {
+        // A thread that is awake steps, and pushes it with all else. By RDMA a step pushes it in any
+        // case.
+        if self.host.is_asleep() && !remote.streams.acknowledge(word, to) {
             self.host.nudge_sleeper();
         }
     }

@@ -2,17 +2,18 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use super::shared::{Shared, StreamLink};
 use crate::fabric::peers::PEERS_MAX;
 
-/// How often the I/O thread yields before it sends, as long as more is pushed meanwhile: each
+/// How long the I/O thread yields before it sends, as long as more is pushed meanwhile: each
 /// system call, and each wake-up of the peer, carries more.
-const GATHER_YIELDS: u32 = 64;
+const GATHER_FOR: Duration = Duration::from_micros(50);
 
-/// The same, as long as nothing is: some microseconds, if no other thread wants the processor. A
-/// thread that publishes takes about one for a message.
-const STILL_YIELDS: u32 = 8;
+/// The same, as long as nothing is. A thread that publishes takes about one microsecond for a message,
+/// and now and then some more.
+const STILL_FOR: Duration = Duration::from_micros(5);
 
 /// So many bytes are sent at once, whatever is pushed.
 const GATHER_LEN: usize = 1 << 14;
@@ -20,6 +21,10 @@ const GATHER_LEN: usize = 1 << 14;
 /// How often the I/O thread yields in vain before it sleeps: a thread that pushes fast
 /// hands the next batch over meanwhile, and wakes no thread.
 const YIELDS: u32 = 2;
+
+/// How often links are served before other events are looked for: a thread that pushes fast makes its
+/// link due again each time.
+const ROUNDS_MAX: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct DueLinks(Mutex<Due>);
@@ -87,7 +92,10 @@ impl Shared {
             return;
         }
         let mut vain = 0;
-        while vain < YIELDS {
+        for _ in 0..ROUNDS_MAX {
+            if vain == YIELDS {
+                return;
+            }
             // A thread that pushes and has no processor goes on; then there is more to send.
             thread::yield_now();
             self.due.take(links);
@@ -95,23 +103,31 @@ impl Shared {
             for number in links.drain(..) {
                 if let Some(link) = self.link(number) {
                     gather(&link);
-                    self.sent(&link, link.outgoing.send_handed_over());
+                    let sent = link.outgoing.send_handed_over();
+                    if matches!(sent, Ok(true)) {
+                        // This thread is awake.
+                        self.due.add(number);
+                    }
+                    self.sent(&link, sent.map(|_| ()));
                 }
             }
         }
     }
 }
 
-/// Yields while more is pushed to this peer, up to a limit.
+/// Yields while more is pushed to this peer, up to a limit. Where other threads want the processor,
+/// one yield is long enough.
 fn gather(link: &StreamLink) {
-    let (mut before, mut still) = (0, 0);
-    for _ in 0..GATHER_YIELDS {
-        let waiting = link.outgoing.waiting();
-        still = if waiting == before { still + 1 } else { 0 };
-        if waiting >= GATHER_LEN || still == STILL_YIELDS {
+    let begun = Instant::now();
+    let (mut before, mut changed) = (0, begun);
+    loop {
+        let (waiting, now) = (link.outgoing.waiting(), Instant::now());
+        if waiting != before {
+            (before, changed) = (waiting, now);
+        }
+        if waiting >= GATHER_LEN || now - changed >= STILL_FOR || now - begun >= GATHER_FOR {
             return;
         }
-        before = waiting;
         thread::yield_now();
     }
 }

@@ -9,7 +9,9 @@
 //! no thread. If two sends have ended a moment ago ([`Pace`]), it hands over: the I/O thread
 //! sends what has gathered by the time it comes to it, in one system call. What is pushed
 //! meanwhile costs its thread a record in the queue, or nothing but a longer one. If the I/O thread
-//! gets no processor, the pushing thread sends by itself as soon as a whole stage waits.
+//! gets no processor, the pushing thread sends by itself as soon as a whole stage waits. The I/O
+//! thread sends one stage at a time, and lets what has come meanwhile gather again: else it would
+//! send few messages at a time to a fast pusher for ever.
 //!
 //! Nothing is left behind: that a batch is handed over is noted in the queue, under its lock. The
 //! I/O thread takes the note back before it takes from the queue, so it also takes what was
@@ -154,10 +156,27 @@ impl Outgoing {
         self.queue().bytes()
     }
 
-    /// Sends what was handed over. Called by the I/O thread.
-    pub(super) fn send_handed_over(&self) -> io::Result<()> {
+    /// Sends what was handed over, up to a stage. Called by the I/O thread. Returns whether more has
+    /// come meanwhile, which is handed over again: it gathers, too.
+    pub(super) fn send_handed_over(&self) -> io::Result<bool> {
         self.queue().take_hand_over();
-        self.send()
+        let Some(mut writer) = self.try_writer() else {
+            return Ok(false);
+        };
+        writer.write_to(&self.stream, &self.queue, 1)?;
+        self.pace.sent(self.now());
+        let blocked = writer.blocked;
+        drop(writer);
+        Ok(!blocked && self.queue().hand_over_rest())
+    }
+
+    /// The writer, unless another thread has it, which looks at the queue again.
+    fn try_writer(&self) -> Option<MutexGuard<'_, Writer>> {
+        match self.writer.try_lock() {
+            Ok(writer) => Some(writer),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Sends what waits, as far as the stream accepts it, or leaves it to the thread that
@@ -165,12 +184,10 @@ impl Outgoing {
     /// lost, and [`send_again`](Self::send_again) goes on.
     pub(super) fn send(&self) -> io::Result<()> {
         loop {
-            let mut writer = match self.writer.try_lock() {
-                Ok(writer) => writer,
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => return Ok(()),
+            let Some(mut writer) = self.try_writer() else {
+                return Ok(());
             };
-            writer.write_to(&self.stream, &self.queue)?;
+            writer.write_to(&self.stream, &self.queue, usize::MAX)?;
             self.pace.sent(self.now());
             let blocked = writer.blocked;
             drop(writer);
@@ -236,9 +253,20 @@ impl Outgoing {
 }
 
 impl Writer {
-    /// Writes until nothing waits or the stream is full.
-    fn write_to(&mut self, mut stream: &TcpStream, queue: &Mutex<SendQueue>) -> io::Result<()> {
-        while !self.blocked && (self.from < self.to || self.fetch(queue)) {
+    /// Writes until nothing waits or the stream is full; fills the stage so often at most.
+    fn write_to(
+        &mut self,
+        mut stream: &TcpStream,
+        queue: &Mutex<SendQueue>,
+        mut stages: usize,
+    ) -> io::Result<()> {
+        while !self.blocked {
+            if self.from == self.to {
+                if stages == 0 || !self.fetch(queue) {
+                    break;
+                }
+                stages -= 1;
+            }
             let written = stream.write(&self.stage[self.from..self.to]);
             self.calls.sent(&written);
             match written {
@@ -335,6 +363,7 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::net::{Ipv4Addr, TcpListener};
 
     use rustix::event::Timespec;
@@ -342,14 +371,45 @@ mod tests {
 
     use super::*;
 
-    /// The kernel reports an end whenever a stream is shut. A thread that shut it for each report
-    /// would never rest.
-    #[test]
-    fn a_stream_that_has_ended_is_shut_once() {
+    fn pair() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a listener");
         let at = listener.local_addr().expect("bound");
         let stream = TcpStream::connect(at).expect("connected");
         stream.set_nonblocking(true).expect("set");
+        (stream, listener.accept().expect("called").0)
+    }
+
+    /// What has come while a stage was sent gathers, and is not left behind.
+    #[test]
+    fn what_was_handed_over_is_sent_a_stage_at_a_time() {
+        let (stream, mut peer) = pair();
+        let outgoing = Outgoing::new(stream, 1, &Arc::default(), &Arc::default());
+        let bytes = vec![7; 2 * STAGE_LEN];
+        outgoing.queue().put_message(&bytes).expect("room");
+        assert_eq!(outgoing.end_batch(Urgency::Low), BatchEnd::HandOver);
+        let mut stages = 1;
+        while outgoing.send_handed_over().expect("sent") {
+            assert_eq!(
+                outgoing.end_batch(Urgency::High),
+                BatchEnd::Over,
+                "handed over"
+            );
+            stages += 1;
+        }
+        assert!(stages > 2, "{stages}");
+        assert!(outgoing.queue().is_empty());
+        assert_eq!(outgoing.end_batch(Urgency::High), BatchEnd::Over);
+        outgoing.leave().expect("sent");
+        let mut received = Vec::new();
+        peer.read_to_end(&mut received).expect("read");
+        assert!(received.len() > bytes.len());
+    }
+
+    /// The kernel reports an end whenever a stream is shut. A thread that shut it for each report
+    /// would never rest.
+    #[test]
+    fn a_stream_that_has_ended_is_shut_once() {
+        let (stream, peer) = pair();
         let outgoing = Outgoing::new(stream, 1, &Arc::default(), &Arc::default());
         let set = epoll::create(CreateFlags::CLOEXEC).expect("a set");
         let edges = EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
@@ -364,7 +424,7 @@ mod tests {
             epoll::wait(&set, &mut found[..], Some(&Timespec::default())).expect("looked")
         };
         assert_eq!(reports(), 1, "it is writable");
-        drop(listener.accept().expect("called"));
+        drop(peer);
         outgoing.close();
         assert_eq!(reports(), 1, "it has ended");
         outgoing.close();

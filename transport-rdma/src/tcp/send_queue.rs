@@ -194,6 +194,13 @@ impl SendQueue {
         }
     }
 
+    /// Hands over what waits, unless there is nothing, or another thread has done so. Whether it did.
+    pub(super) fn hand_over_rest(&mut self) -> bool {
+        let hands_over = !self.is_handed_over && !self.is_empty();
+        self.is_handed_over |= hands_over;
+        hands_over
+    }
+
     /// Ends a batch. What waits for a `busy` stream is handed over.
     pub(super) fn end_batch(&mut self, is_busy: impl FnOnce() -> bool) -> BatchEnd {
         if self.is_empty() || self.is_handed_over {

@@ -120,6 +120,12 @@ impl ShmSegment {
         self.shared.sleep.sleep_word()
     }
 
+    /// Whether a thread of this process has announced its sleep, in which peers wake it. Fences: one that
+    /// announces later looks at what was stored before.
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.shared.sleep.is_asleep()
+    }
+
     /// A nudge that may wait for a millisecond: a role on a lease does not wake the poller.
     pub(crate) fn nudge_sleeper(&self) {
         let sleep = &self.shared.sleep;

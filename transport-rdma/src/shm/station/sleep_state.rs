@@ -465,6 +465,12 @@ impl SleepState {
         is_announced(sleep::epoch_under_lock(self.word()))
     }
 
+    /// Whether a thread of this process has announced its sleep. Fences.
+    pub(super) fn is_asleep(&self) -> bool {
+        let word = sleep::fence_before_wake().epoch(self.word());
+        WakeInterest::of_sleep_word(word).is_some()
+    }
+
     /// Wakes the sleeper of this process if it has announced; returns whether it had.
     pub(super) fn wake_myself(&self) -> bool {
         let word = sleep::fence_before_wake().epoch(self.word());
