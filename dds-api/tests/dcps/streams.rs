@@ -117,8 +117,9 @@ fn a_stream_ends_with_its_reader_while_another_is_woken() {
     let polled = Pin::new(&mut stream).poll_next(&mut Context::from_waker(&waker));
     assert!(matches!(polled, Poll::Pending));
     writer.write(&state(1, 0)).expect("sent");
+    let patience = Duration::from_secs(60);
     is_blocked
-        .recv_timeout(PATIENCE)
+        .recv_timeout(patience)
         .expect("the waker is called");
     let second = reader(&participant, "State");
     let subscriber = second.subscriber().expect("alive");
@@ -129,7 +130,7 @@ fn a_stream_ends_with_its_reader_while_another_is_woken() {
     subscriber
         .delete_datareader(&second)
         .expect("no samples out");
-    assert_eq!(ended.recv_timeout(PATIENCE), Ok(true));
+    assert_eq!(ended.recv_timeout(patience), Ok(true));
     go_on.send(()).expect("it waits");
 }
 
