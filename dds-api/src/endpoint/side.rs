@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use spindle_dds_qos::{DataReaderQos, DataRepresentation, DataWriterQos, Liveliness};
 
@@ -52,8 +53,8 @@ pub(crate) trait Side: fmt::Debug + Send + Sync + Sized + 'static {
     /// PRECONDITION_NOT_MET while the application has loans or waits for a condition.
     fn check_deletable(endpoint: &EndpointCore<Self>) -> Result<()>;
 
-    /// Stops the endpoint, which has just been marked as deleted.
-    fn stop(endpoint: &EndpointCore<Self>);
+    /// Stops the endpoint, which has just been marked as deleted, by a deletion that began at `since`.
+    fn stop(endpoint: &EndpointCore<Self>, since: Instant);
 }
 
 /// The policies that writers and readers share, as far as their creation looks at them.

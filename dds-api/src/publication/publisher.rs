@@ -68,7 +68,9 @@ impl Publisher {
 
     /// Deletes a writer: its readers lose it, and the instances that it had registered are
     /// unregistered, or disposed of if `autodispose_unregistered_instances` says so, at the
-    /// same position of the order everywhere. Waits shortly for room to announce this.
+    /// same position of the order everywhere. Waits shortly for room to announce this; where samples
+    /// wait in the history of a RELIABLE writer, it first waits until they are sent: at most 1 s, or with
+    /// KEEP_ALL at most max_blocking_time, if that is between 1 s and 30 s.
     ///
     /// # Errors
     /// PRECONDITION_NOT_MET when it has loans that are not published, or belongs to

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DataReaderQos, PresentationAccessScope, ReliabilityKind, SubscriberQos};
@@ -130,7 +131,7 @@ impl Side for ReaderSide {
         Ok(())
     }
 
-    fn stop(reader: &ReaderCore) {
+    fn stop(reader: &ReaderCore, _since: Instant) {
         reader.side.port.close();
         // Its streams end. Not by the waking thread, which may never have seen this reader.
         reader.side.streams.wake(&mut Vec::new());
