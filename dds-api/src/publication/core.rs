@@ -229,7 +229,7 @@ impl WriterCore {
     }
 
     #[inline]
-    pub(super) fn port(&self) -> Result<&WriterPort> {
+    pub(crate) fn port(&self) -> Result<&WriterPort> {
         self.base.ready()?;
         let disabled = || Error::NotEnabled(format!("{} is disabled", self.base.what()));
         self.side.port.get().ok_or_else(disabled)
