@@ -15,6 +15,7 @@ use super::core::WriterCore;
 use super::limits::Limits;
 use super::permit::SamplePermit;
 use super::receipt::{Receipt, SentAs};
+use super::registered_instances::SeenInstances;
 use super::unsent::ToKeep;
 use crate::driver::{Obstacle, SendPosition, WriterClaim, WriterPort};
 use crate::error::{Error, Result};
@@ -40,6 +41,8 @@ pub(super) struct LoanSlot {
     deadline: Option<Deadline>,
     /// Private memory.
     scratch: Vec<u8>,
+    /// The instances of the writer that were sent from here.
+    seen: SeenInstances,
     /// Source timestamp in nanoseconds since 1970, if the application gave one.
     pub(super) timestamp: Option<i64>,
     /// It is the pool's first slot.
@@ -202,6 +205,39 @@ impl LoanSlot {
             key,
             timestamp,
         };
+        if !self.seen.has(key, writer.side.registered.round()) {
+            return self.publish_unseen(message);
+        }
+        self.publish_seen(message)
+    }
+
+    /// Publishes what may be the first of its instance, or unregisters it.
+    #[cold]
+    fn publish_unseen(&mut self, message: Message) -> Result<Receipt> {
+        let Message {
+            used, kind, key, ..
+        } = message;
+        if !matches!(kind, MessageKind::Data | MessageKind::Dispose) {
+            return self.publish_seen(message);
+        }
+        let writer = self.writer.clone().ok_or_else(no_writer)?;
+        let registered = &writer.side.registered;
+        let round = registered.round();
+        let built = self.bytes().get(..used).ok_or_else(no_room)?;
+        let new = writer.register_written((kind, key), built)?;
+        let published = self.publish_seen(message);
+        match (&published, new) {
+            (Ok(_), _) => self.seen.note(key, round, registered.len()),
+            (Err(_), Some(name)) => writer.unregister(name),
+            (Err(_), None) => {}
+        }
+        published
+    }
+
+    #[inline(always)]
+    fn publish_seen(&mut self, message: Message) -> Result<Receipt> {
+        let Message { used, .. } = message;
+        let writer = self.writer.as_ref().ok_or_else(no_writer)?;
         let port = writer.port()?;
         let claim = match &mut self.claim {
             Some(claim) if self.built_in != BuiltIn::Scratch => claim,

@@ -13,7 +13,7 @@ use spindle_dds_idl_runtime::{KeyHash, TopicType};
 use super::{DataReader, Samples};
 use crate::cache::{Query, Whose};
 use crate::condition::{ReadCondition, StateMasks};
-use crate::driver::{Access, Item};
+use crate::driver::{Access, Item, Payload};
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
 use crate::wire::Wire;
@@ -180,7 +180,7 @@ impl<T: TopicType> DataReader<T> {
         Ok(condition.masks())
     }
 
-    fn known(&self, instance: InstanceHandle) -> Result<KeyHash> {
+    pub(super) fn known(&self, instance: InstanceHandle) -> Result<KeyHash> {
         self.core.base.ready()?;
         let key = instance
             .key_hash()
@@ -240,7 +240,8 @@ fn is_valid<T: TopicType>((info, payload): &Item<Wire>) -> bool {
     let is_sample = |bytes: &[u8]| T::validate(bytes, info.encapsulation()).is_ok();
     payload
         .as_ref()
-        .is_none_or(|payload| is_sample(payload.bytes()))
+        .and_then(Payload::sample)
+        .is_none_or(is_sample)
 }
 
 fn after(previous: InstanceHandle) -> Result<Option<KeyHash>> {
