@@ -29,7 +29,7 @@ mod waiting;
 pub(crate) use endpoints::announced_matches::AnnouncementReader;
 pub(crate) use endpoints::local_endpoints::{LocalEndpoint, LocalEndpoints};
 pub(crate) use group_status::{CancelToken, GroupStatus};
-pub(crate) use receive::payload::{Item, Payload};
+pub(crate) use receive::payload::Item;
 pub(crate) use receive::reader_port::ReaderPort;
 pub(crate) use receive::reader_state::{Access, ReaderStatuses};
 pub(crate) use receive::rekey::rekey;

@@ -205,29 +205,37 @@ impl LoanSlot {
             key,
             timestamp,
         };
-        if !self.seen.has(key, writer.side.registered.round()) {
-            return self.publish_unseen(message);
+        if !self.seen.is_last(key, writer.side.registered.round()) {
+            return self.publish_of_another(message);
         }
-        self.publish_seen(message)
+        self.send_built(message)
     }
 
-    /// Publishes what may be the first of its instance, or unregisters it.
+    /// Publishes a message of another instance than the last one, which may be its first.
+    #[inline(never)]
+    fn publish_of_another(&mut self, message: Message) -> Result<Receipt> {
+        let writer = self.writer.as_ref().ok_or_else(no_writer)?;
+        let round = writer.side.registered.round();
+        if matches!(message.kind, MessageKind::Data | MessageKind::Dispose)
+            && !self.seen.see(message.key, round)
+        {
+            return self.publish_unseen(message, round);
+        }
+        self.send_built(message)
+    }
+
+    /// Publishes a message that registers its instance, unless another slot has sent one.
     #[cold]
-    fn publish_unseen(&mut self, message: Message) -> Result<Receipt> {
+    fn publish_unseen(&mut self, message: Message, round: u64) -> Result<Receipt> {
         let Message {
             used, kind, key, ..
         } = message;
-        if !matches!(kind, MessageKind::Data | MessageKind::Dispose) {
-            return self.publish_seen(message);
-        }
         let writer = self.writer.clone().ok_or_else(no_writer)?;
-        let registered = &writer.side.registered;
-        let round = registered.round();
         let built = self.bytes().get(..used).ok_or_else(no_room)?;
         let new = writer.register_written((kind, key), built)?;
-        let published = self.publish_seen(message);
+        let published = self.send_built(message);
         match (&published, new) {
-            (Ok(_), _) => self.seen.note(key, round, registered.len()),
+            (Ok(_), _) => self.seen.note(key, round, writer.side.registered.len()),
             (Err(_), Some(name)) => writer.unregister(name),
             (Err(_), None) => {}
         }
@@ -235,7 +243,7 @@ impl LoanSlot {
     }
 
     #[inline(always)]
-    fn publish_seen(&mut self, message: Message) -> Result<Receipt> {
+    fn send_built(&mut self, message: Message) -> Result<Receipt> {
         let Message { used, .. } = message;
         let writer = self.writer.as_ref().ok_or_else(no_writer)?;
         let port = writer.port()?;

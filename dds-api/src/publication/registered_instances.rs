@@ -5,7 +5,8 @@
 //!   publish --key hash--> SeenInstances of the slot --first time--> RegisteredInstances of the writer
 //! ```
 //!
-//! A message only asks whether its slot has seen the instance, which takes no lock.
+//! A message only asks whether its instance is that of the slot's last message, or another one that the
+//! slot has seen, which takes no lock.
 //!
 //! Invariants: a slot has seen instances in one round of one writer; what it has seen in the present
 //! round of its writer is registered, or is one too many. A round ends when an instance is
@@ -105,6 +106,8 @@ impl RegisteredInstances {
 #[derive(Debug, Default)]
 pub(super) struct SeenInstances {
     round: u64,
+    /// The one that was seen last, if any was in this round.
+    last: KeyHash,
     /// Empty, or a power of two of them.
     hashes: Vec<KeyHash>,
 }
@@ -113,11 +116,20 @@ const PLACES_MIN: usize = 16;
 const PLACES_MAX: usize = 1024;
 
 impl SeenInstances {
-    /// Whether the instance with this key hash was seen in this round.
-    #[inline]
-    pub(super) fn has(&self, hash: KeyHash, round: u64) -> bool {
-        let last = self.hashes.len().wrapping_sub(1);
-        self.round == round && self.hashes.get(place(hash) & last) == Some(&hash)
+    /// Whether the instance with this key hash was seen last, in this round.
+    #[inline(always)]
+    pub(super) fn is_last(&self, hash: KeyHash, round: u64) -> bool {
+        self.round == round && self.last == hash
+    }
+
+    /// Whether the instance with this key hash was seen in this round. It is seen again.
+    pub(super) fn see(&mut self, hash: KeyHash, round: u64) -> bool {
+        let mask = self.hashes.len().wrapping_sub(1);
+        let known = self.round == round && self.hashes.get(place(hash) & mask) == Some(&hash);
+        if known {
+            self.last = hash;
+        }
+        known
     }
 
     /// The instance with this key hash is seen. So many instances are `registered`.
@@ -131,8 +143,9 @@ impl SeenInstances {
             self.hashes.resize(places, AT_FIRST_PLACE);
             self.hashes[0] = AT_ODD_PLACE;
         }
-        let last = self.hashes.len() - 1;
-        self.hashes[place(hash) & last] = hash;
+        let mask = self.hashes.len() - 1;
+        self.hashes[place(hash) & mask] = hash;
+        self.last = hash;
     }
 }
 
@@ -155,6 +168,15 @@ mod tests {
         KeyHash(number.to_ne_bytes())
     }
 
+    /// Looked at in both ways.
+    fn has(seen: &mut SeenInstances, key: u128, round: u64) -> bool {
+        let is_last = seen.is_last(hash(key), round);
+        let is_seen = seen.see(hash(key), round);
+        assert!(is_seen || !is_last);
+        assert_eq!(seen.is_last(hash(key), round), is_seen);
+        is_seen
+    }
+
     #[test]
     fn nothing_is_seen_before_it_is_noted() {
         assert_eq!(place(AT_FIRST_PLACE), 0);
@@ -162,10 +184,10 @@ mod tests {
         let mut seen = SeenInstances::default();
         let keys = || (0..5000).chain((0..5000).map(|key| key << 64));
         for (round, registered) in [(1, 0), (2, 1), (3, 300), (4, 5000), (5, 0)] {
-            assert!(keys().all(|key| !seen.has(hash(key), round)));
+            assert!(keys().all(|key| !has(&mut seen, key, round)));
             seen.note(hash(u128::MAX), round, registered);
-            assert!(seen.has(hash(u128::MAX), round));
-            assert!(keys().all(|key| !seen.has(hash(key), round)), "{round}");
+            assert!(has(&mut seen, u128::MAX, round));
+            assert!(keys().all(|key| !has(&mut seen, key, round)), "{round}");
         }
         assert_eq!(seen.hashes.len(), PLACES_MAX);
     }
@@ -175,11 +197,11 @@ mod tests {
         let mut seen = SeenInstances::default();
         for key in 0..8 {
             seen.note(hash(key), 7, key as usize + 1);
-            assert!(seen.has(hash(key), 7));
+            assert!(seen.is_last(hash(key), 7) && has(&mut seen, key, 7));
         }
-        let left = (0..8).filter(|key| seen.has(hash(*key), 7)).count();
+        let left = (0..8).filter(|key| has(&mut seen, *key, 7)).count();
         assert!((1..=8).contains(&left));
-        assert!((0..8).all(|key| !seen.has(hash(key), 8)));
+        assert!((0..8).all(|key| !has(&mut seen, key, 8)));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use spindle_dds_idl_runtime::{KeyHash, TopicType};
 use super::{DataReader, Samples};
 use crate::cache::{Query, Whose};
 use crate::condition::{ReadCondition, StateMasks};
-use crate::driver::{Access, Item, Payload};
+use crate::driver::{Access, Item};
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
 use crate::wire::Wire;
@@ -217,9 +217,10 @@ impl<T: TopicType> DataReader<T> {
                 }
                 return Err(self.core.side.port.nothing());
             }
+            // A key without a sample is not looked at in this loop, which all samples go through.
             if !items.iter().all(is_valid::<T>) {
                 items.retain(|item| {
-                    let is_valid = is_valid::<T>(item);
+                    let is_valid = !item.0.valid_data || is_valid::<T>(item);
                     if !is_valid {
                         self.core.side.port.lose(access, &item.0);
                     }
@@ -240,8 +241,7 @@ fn is_valid<T: TopicType>((info, payload): &Item<Wire>) -> bool {
     let is_sample = |bytes: &[u8]| T::validate(bytes, info.encapsulation()).is_ok();
     payload
         .as_ref()
-        .and_then(Payload::sample)
-        .is_none_or(is_sample)
+        .is_none_or(|payload| is_sample(payload.bytes()))
 }
 
 fn after(previous: InstanceHandle) -> Result<Option<KeyHash>> {

@@ -8,7 +8,7 @@ use spindle_dds_idl_runtime::{KeyBytes, TopicType, codec};
 
 use super::core::ReaderCore;
 use super::info::SampleInfo;
-use crate::driver::{Item, Payload};
+use crate::driver::Item;
 use crate::error::{Error, Result};
 use crate::wire::Wire;
 
@@ -148,11 +148,8 @@ impl<'a, T> Sample<'a, T> {
     #[inline]
     pub fn bytes(&self) -> Result<&'a [u8]> {
         let no_data = || Error::NoData("the sample tells of a change of state only");
-        self.item
-            .1
-            .as_ref()
-            .and_then(Payload::sample)
-            .ok_or_else(no_data)
+        let sample = self.item.1.as_ref().filter(|_| self.item.0.valid_data);
+        sample.map(|payload| payload.bytes()).ok_or_else(no_data)
     }
 }
 
@@ -185,7 +182,7 @@ impl<'a, T: TopicType> Sample<'a, T> {
     pub fn key(&self) -> Result<T> {
         let handle = self.info().instance_handle;
         let key = match &self.item.1 {
-            Some(Payload::Key(key)) => codec::decode_key_bytes(key)?,
+            Some(key) if !self.info().valid_data => codec::decode_key_bytes(key.bytes())?,
             Some(sample) => {
                 let mut key = KeyBytes::default();
                 let encapsulation = self.info().encapsulation();

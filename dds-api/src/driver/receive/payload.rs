@@ -1,7 +1,5 @@
 //! Where the bytes of a sample are.
 
-use std::sync::Arc;
-
 use spindle_dds_core::Held;
 use spindle_dds_transport::Fabric;
 
@@ -14,19 +12,17 @@ pub(crate) enum Payload<F: Fabric> {
     Ring(Held<F>),
     /// Copied out, in a buffer that is used again.
     Copy(Vec<u8>),
-    /// There is no sample: this is the key of the instance whose state has changed, where its key
-    /// hash is a digest. Only in what is handed out.
-    Key(Arc<[u8]>),
 }
 
-/// A sample that is handed out.
+/// A sample that is handed out; or none, and the key of the instance whose state has changed, where
+/// its key hash is a digest (see [`keys`](crate::keys)).
 pub(crate) type Item<F> = (SampleInfo, Option<Payload<F>>);
 
 impl<F: Fabric> Payload<F> {
     /// Bytes that it has allocated.
     pub(crate) fn allocated(&self) -> usize {
         match self {
-            Self::Ring(_) | Self::Key(_) => 0,
+            Self::Ring(_) => 0,
             Self::Copy(bytes) => bytes.capacity(),
         }
     }
@@ -36,17 +32,6 @@ impl<F: Fabric> Payload<F> {
         match self {
             Self::Ring(held) => held.bytes(),
             Self::Copy(bytes) => bytes,
-            Self::Key(key) => key,
-        }
-    }
-
-    /// The bytes of a sample, if it is one.
-    #[inline]
-    pub(crate) fn sample(&self) -> Option<&[u8]> {
-        match self {
-            Self::Ring(held) => Some(held.bytes()),
-            Self::Copy(bytes) => Some(bytes),
-            Self::Key(_) => None,
         }
     }
 }
@@ -96,7 +81,7 @@ impl Pool {
         let copy = Payload::Copy(self.copy(held.bytes()));
         match std::mem::replace(payload, copy) {
             Payload::Ring(held) => Some(held),
-            Payload::Copy(_) | Payload::Key(_) => None,
+            Payload::Copy(_) => None,
         }
     }
 

@@ -422,7 +422,8 @@ fn add_keys<F: Fabric>(keys: &KnownKeys, items: &mut [Item<F>]) {
     for (info, payload) in items {
         if payload.is_none() {
             let name = info.instance_handle.key_hash();
-            *payload = name.and_then(|name| keys.key(name)).map(Payload::Key);
+            let key = name.and_then(|name| keys.key(name));
+            *payload = key.map(|key| Payload::Copy(key.to_vec()));
         }
     }
 }

@@ -276,7 +276,7 @@ impl<F: Fabric> ReaderState<F> {
         } = self;
         let mut evicted = |old| match old {
             Payload::Ring(held) => replaced.push(held),
-            Payload::Copy(_) | Payload::Key(_) => pool.recycle(old),
+            Payload::Copy(_) => pool.recycle(old),
         };
         let changed = match cache.offer(message, &mut evicted) {
             Offer::Kept(entry) => {
