@@ -13,10 +13,12 @@
 //! The first key with a digest is named by the digest. So handles of different participants are
 //! equal for equal keys, except for keys that share a digest.
 //!
+//! Where key hashes are keys, a key hash is the name. So each instance's key can be made of its name.
+//!
 //! Invariants: two keys in the table have different names; a key keeps its name while any endpoint
 //! of the participant knows it. Both locks are held for moments.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,7 +33,7 @@ pub(crate) struct KeyTable(Mutex<Names>);
 #[derive(Debug, Default)]
 struct Names {
     by_key: HashMap<Arc<[u8]>, Name>,
-    used: HashSet<KeyHash>,
+    by_name: HashMap<KeyHash, Arc<[u8]>>,
     /// The number that was used last.
     numbers: u128,
 }
@@ -65,8 +67,9 @@ impl KeyTable {
             Some((key, known)) => (key.clone(), known.name),
             None => {
                 let name = names.unused(KeyHash::of_long_key(key));
-                names.used.insert(name);
-                (Arc::from(key), name)
+                let key = Arc::<[u8]>::from(key);
+                names.by_name.insert(name, key.clone());
+                (key, name)
             }
         };
         let known = names.by_key.entry(key.clone());
@@ -83,13 +86,18 @@ impl KeyTable {
     fn find(&self, key: &[u8]) -> Option<KeyHash> {
         self.names().by_key.get(key).map(|known| known.name)
     }
+
+    /// The key that has this name.
+    fn key(&self, name: KeyHash) -> Option<Arc<[u8]>> {
+        self.names().by_name.get(&name).cloned()
+    }
 }
 
 impl Names {
     /// A name that no key has: the digest, or the digest and a number.
     fn unused(&mut self, digest: KeyHash) -> KeyHash {
         let mut name = digest;
-        while self.used.contains(&name) {
+        while self.by_name.contains_key(&name) {
             self.numbers += 1;
             let numbered = u128::from_be_bytes(digest.0) ^ self.numbers;
             name = KeyHash(numbered.to_be_bytes());
@@ -110,7 +118,7 @@ impl Drop for HeldName {
         known.holders -= 1;
         if known.holders == 0 {
             names.by_key.remove(&self.key);
-            names.used.remove(&self.name);
+            names.by_name.remove(&self.name);
         }
     }
 }
@@ -211,23 +219,42 @@ impl KnownKeys {
         if codec::key_bytes(sample, &mut state.key).is_err() {
             return KeyHash::NONE;
         }
-        let name = state.name(&self.table);
-        let State { known, key, .. } = &mut *state;
-        if let Some(known) = known.get_mut(key.as_slice()) {
-            known.is_registered = true;
-        }
-        name
+        state.register(&self.table)
     }
 
-    /// The key is not registered any more.
-    pub(crate) fn unregister<T: TopicType>(&self, sample: &T) {
+    /// The name of the key of a message, which registers it.
+    ///
+    /// # Errors
+    /// The bytes are invalid.
+    pub(crate) fn register_message(
+        &self,
+        kind: MessageKind,
+        bytes: &[u8],
+        encapsulation: Encapsulation,
+    ) -> Result<KeyHash, CdrError> {
         let mut state = self.state();
-        let State { known, key, .. } = &mut *state;
-        if codec::key_bytes(sample, key).is_ok()
-            && let Some(known) = known.get_mut(key.as_slice())
-        {
+        (self.key_of_message)(kind, bytes, encapsulation, &mut state.key)?;
+        Ok(state.register(&self.table))
+    }
+
+    /// The key with this name is not registered any more.
+    pub(crate) fn unregister(&self, name: KeyHash) {
+        let Some(key) = self.key(name) else { return };
+        if let Some(known) = self.state().known.get_mut(&key) {
             known.is_registered = false;
         }
+    }
+
+    /// Whether a key with this digest is registered.
+    pub(crate) fn has_registered(&self, digest: KeyHash) -> bool {
+        let state = self.state();
+        let mut registered = state.known.iter().filter(|(_, it)| it.is_registered);
+        registered.any(|(key, _)| KeyHash::of_long_key(key) == digest)
+    }
+
+    /// The key that has this name, if any endpoint of the participant knows it.
+    pub(crate) fn key(&self, name: KeyHash) -> Option<Arc<[u8]>> {
+        self.table.key(name)
     }
 
     /// The name of a key, if any endpoint of the participant knows it.
@@ -282,6 +309,15 @@ impl State {
         self.last = Some((key, name));
         name
     }
+
+    /// The name of `key`, which is registered from now on.
+    fn register(&mut self, table: &Arc<KeyTable>) -> KeyHash {
+        let name = self.name(table);
+        if let Some(known) = self.known.get_mut(self.key.as_slice()) {
+            known.is_registered = true;
+        }
+        name
+    }
 }
 
 /// The name of a message that is counted nowhere yet; see [`KnownKeys::name_on_its_way`].
@@ -293,6 +329,33 @@ pub(crate) struct OnItsWay<'a> {
 impl Drop for OnItsWay<'_> {
     fn drop(&mut self) {
         self.keys.state().on_their_way -= 1;
+    }
+}
+
+/// The name of the instance of `sample`; `None` if no endpoint of the participant knows its key.
+/// `keys` are those of an endpoint, if their hashes are digests.
+pub(crate) fn name_of<T: TopicType>(keys: Option<&KnownKeys>, sample: &T) -> Option<KeyHash> {
+    match keys {
+        Some(keys) => keys.find(sample),
+        None => Some(sample.key_hash()),
+    }
+}
+
+/// The key that has this name, as a value whose other members have their defaults; `None` if no
+/// endpoint of the participant knows it. `keys` as for [`name_of`].
+///
+/// # Errors
+/// The name is no key of this type: it comes from the header of a message of another process.
+pub(crate) fn key_of<T: TopicType>(
+    keys: Option<&KnownKeys>,
+    name: KeyHash,
+) -> Result<Option<T>, CdrError> {
+    match keys {
+        None => codec::decode_key_bytes(&name.0).map(Some),
+        Some(keys) => {
+            let key = keys.key(name);
+            key.map(|key| codec::decode_key_bytes(&key)).transpose()
+        }
     }
 }
 
@@ -328,7 +391,7 @@ mod tests {
         assert_eq!(first.name, digest);
         // What other keys with that digest would get.
         let second = table.names().unused(digest);
-        table.names().used.insert(second);
+        table.names().by_name.insert(second, Arc::from(KEY));
         let third = table.names().unused(digest);
         assert!(second != digest && third != digest && third != second);
         // A key has one name, however many know it, until the last has forgotten it.
@@ -346,10 +409,17 @@ mod tests {
     fn a_key_whose_digest_is_the_name_of_another_gets_a_name_of_its_own() {
         let table = Arc::<KeyTable>::default();
         let digest = KeyHash::of_long_key(KEY);
-        table.names().used.insert(digest);
+        table
+            .names()
+            .by_name
+            .insert(digest, Arc::from(&b"another"[..]));
         let held = table.hold(KEY);
         assert_ne!(held.name, digest);
         assert_eq!(table.find(KEY), Some(held.name));
+        assert_eq!(table.key(held.name).as_deref(), Some(KEY));
+        let name = held.name;
+        drop(held);
+        assert_eq!(table.key(name), None);
     }
 
     #[test]
@@ -382,6 +452,6 @@ mod tests {
         drop(message);
         keys.forget(|_| false);
         assert_eq!(table.find(&bytes), None);
-        assert!(table.names().used.is_empty());
+        assert!(table.names().by_name.is_empty());
     }
 }

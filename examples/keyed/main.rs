@@ -72,7 +72,7 @@ fn main() -> Result<(), Error> {
                     let view = sample.view()?;
                     println!("track {}: {} ft", view.number(), view.altitude_ft());
                 }
-                false => println!("  now {:?}", info.instance_state),
+                false => println!("track {}: {:?}", sample.key()?.number, info.instance_state),
             }
             previous = info.instance_handle;
         }

@@ -18,10 +18,10 @@ fn keyed() {
     let expected = "\
 track 1: 2000 ft
 track 1: 3000 ft
-  now NotAliveDisposed
+track 1: NotAliveDisposed
 track 2: 22000 ft
 track 2: 23000 ft
-  now NotAliveNoWriters
+track 2: NotAliveNoWriters
 track 3: 42000 ft
 track 3: 43000 ft
 ";

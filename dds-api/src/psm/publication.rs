@@ -5,7 +5,7 @@ use spindle_dds_qos::{DataWriterQos, Duration, PublisherQos, TopicQos};
 
 use super::{DomainParticipant, Topic, enable_part, entity, put};
 use crate::builtin::SubscriptionBuiltinTopicData;
-use crate::error::{Error, Result, ReturnCode};
+use crate::error::{Result, ReturnCode};
 use crate::handle::InstanceHandle;
 use crate::listener::{DataWriterListener, PublisherListener};
 use crate::status::{OfferedIncompatibleQosStatus, PublicationMatchedStatus, StatusMask};
@@ -116,6 +116,29 @@ impl<T: TopicType> DataWriter<T> {
         self.0.register_instance(instance).unwrap_or_default()
     }
 
+    /// `register_instance_w_timestamp`; nil when it fails.
+    pub fn register_instance_w_timestamp(
+        &self,
+        instance: &T,
+        source_timestamp: i64,
+    ) -> InstanceHandle {
+        let registered = self
+            .0
+            .register_instance_w_timestamp(instance, source_timestamp);
+        registered.unwrap_or_default()
+    }
+
+    /// `lookup_instance`; nil when it is not registered.
+    pub fn lookup_instance(&self, instance: &T) -> InstanceHandle {
+        let registered = self.0.lookup_instance(instance);
+        registered.ok().flatten().unwrap_or_default()
+    }
+
+    /// `get_key_value`; members of `key_holder` that are not of the key get their defaults.
+    pub fn get_key_value(&self, key_holder: &mut T, handle: InstanceHandle) -> ReturnCode {
+        put(self.0.key_value(handle), key_holder)
+    }
+
     /// A handle that is given has to be the sample's own.
     fn with<R>(
         &self,
@@ -123,13 +146,8 @@ impl<T: TopicType> DataWriter<T> {
         handle: InstanceHandle,
         operation: impl FnOnce() -> Result<R>,
     ) -> ReturnCode {
-        if handle.key_hash().is_none() && !handle.is_nil() {
-            return ReturnCode::BadParameter;
-        }
-        if !handle.is_nil() && Some(handle) != self.0.handle_of(instance) {
-            return Error::PreconditionNotMet(String::new()).return_code();
-        }
-        ReturnCode::of(&operation())
+        let checked = self.0.check_handle(instance, handle);
+        ReturnCode::of(&checked.and_then(|()| operation()))
     }
 
     /// `unregister_instance`.

@@ -234,6 +234,11 @@ impl<T: TopicType> DataReader<T> {
         ReturnCode::Ok
     }
 
+    /// `get_key_value`; members of `key_holder` that are not of the key get their defaults.
+    pub fn get_key_value(&self, key_holder: &mut T, handle: InstanceHandle) -> ReturnCode {
+        put(self.0.key_value(handle), key_holder)
+    }
+
     /// `lookup_instance`; nil when it is not known.
     pub fn lookup_instance(&self, instance: &T) -> InstanceHandle {
         self.0

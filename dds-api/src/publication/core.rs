@@ -16,6 +16,7 @@ use super::kept::Kept;
 use super::limits::Limits;
 use super::loan_pool::LoanPool;
 use super::receipt::{Receipt, SentAs};
+use super::registered_instances::RegisteredInstances;
 use super::statuses::WriterStatuses;
 use super::unsent::Unsent;
 use super::writer_history::WriterHistory;
@@ -56,6 +57,7 @@ pub(crate) struct WriterSide {
     pub(super) kept: Mutex<Kept>,
     /// The keys that are registered or count against limits, if key hashes are digests.
     pub(super) keys: Option<KnownKeys>,
+    pub(super) registered: RegisteredInstances,
     /// `None` if RESOURCE_LIMITS limit nothing.
     pub(super) limits: Option<Limits>,
     /// Samples that are not sent yet (RELIABLE).
@@ -110,6 +112,7 @@ impl WriterSide {
             pool: LoanPool::new(),
             kept: Mutex::default(),
             keys: KnownKeys::of::<T>(participant.keys()),
+            registered: RegisteredInstances::new(),
             limits: Limits::of(qos.resource_limits, in_flight_max),
             unsent: Mutex::new(Unsent::new(history)),
             dropped: AtomicU64::new(0),

@@ -55,7 +55,7 @@ impl WriterCore {
     pub(crate) fn allocated(&self) -> usize {
         let kept = self.side.kept.try_lock();
         let kept = kept.map_or(0, |kept| kept.samples.iter().map(Sample::bytes).sum());
-        self.side.pool.allocated() + kept + self.unsent_bytes()
+        self.side.pool.allocated() + kept + self.unsent_bytes() + self.side.registered.allocated()
     }
 
     /// The participant has lost its group, and is about to be in it again, which has delivered so

@@ -15,6 +15,7 @@ use super::core::WriterCore;
 use super::limits::Limits;
 use super::permit::SamplePermit;
 use super::receipt::{Receipt, SentAs};
+use super::registered_instances::SeenInstances;
 use super::unsent::ToKeep;
 use crate::driver::{Obstacle, SendPosition, WriterClaim, WriterPort};
 use crate::error::{Error, Result};
@@ -40,6 +41,8 @@ pub(super) struct LoanSlot {
     deadline: Option<Deadline>,
     /// Private memory.
     scratch: Vec<u8>,
+    /// The instances of the writer that were sent from here.
+    seen: SeenInstances,
     /// Source timestamp in nanoseconds since 1970, if the application gave one.
     pub(super) timestamp: Option<i64>,
     /// It is the pool's first slot.
@@ -202,6 +205,47 @@ impl LoanSlot {
             key,
             timestamp,
         };
+        if !self.seen.is_last(key, writer.side.registered.round()) {
+            return self.publish_of_another(message);
+        }
+        self.send_built(message)
+    }
+
+    /// Publishes a message of another instance than the last one, which may be its first.
+    #[inline(never)]
+    fn publish_of_another(&mut self, message: Message) -> Result<Receipt> {
+        let writer = self.writer.as_ref().ok_or_else(no_writer)?;
+        let round = writer.side.registered.round();
+        if matches!(message.kind, MessageKind::Data | MessageKind::Dispose)
+            && !self.seen.see(message.key, round)
+        {
+            return self.publish_unseen(message, round);
+        }
+        self.send_built(message)
+    }
+
+    /// Publishes a message that registers its instance, unless another slot has sent one.
+    #[cold]
+    fn publish_unseen(&mut self, message: Message, round: u64) -> Result<Receipt> {
+        let Message {
+            used, kind, key, ..
+        } = message;
+        let writer = self.writer.clone().ok_or_else(no_writer)?;
+        let built = self.bytes().get(..used).ok_or_else(no_room)?;
+        let new = writer.register_written((kind, key), built)?;
+        let published = self.send_built(message);
+        match (&published, new) {
+            (Ok(_), _) => self.seen.note(key, round, writer.side.registered.len()),
+            (Err(_), Some(name)) => writer.unregister(name),
+            (Err(_), None) => {}
+        }
+        published
+    }
+
+    #[inline(always)]
+    fn send_built(&mut self, message: Message) -> Result<Receipt> {
+        let Message { used, .. } = message;
+        let writer = self.writer.as_ref().ok_or_else(no_writer)?;
         let port = writer.port()?;
         let claim = match &mut self.claim {
             Some(claim) if self.built_in != BuiltIn::Scratch => claim,

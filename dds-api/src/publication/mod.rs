@@ -10,11 +10,13 @@ mod loan_slot;
 mod permit;
 mod publisher;
 mod receipt;
+mod registered_instances;
 mod statuses;
 mod unsent;
 mod writer;
 mod writer_builder;
 mod writer_history;
+mod writer_instances;
 
 pub(crate) use self::core::WriterCore;
 pub use self::loan::Loan;

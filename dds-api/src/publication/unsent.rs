@@ -23,7 +23,7 @@ use super::permit::SamplePermit;
 use super::writer_history::{HistoryFull, WaitingSample, WriterHistory, counts_against_limits};
 use crate::driver::{Obstacle, UnsentSamples, UnsentWait, WriterPort};
 use crate::error::{Error, Result};
-use crate::keys::OnItsWay;
+use crate::keys::{KnownKeys, OnItsWay};
 use crate::time::Deadline;
 
 /// In `WriterSide::pending`, for a RELIABLE writer: samples wait.
@@ -109,14 +109,19 @@ impl WriterCore {
         let Some(keys) = &self.side.keys else {
             return Ok((key_hash, None));
         };
+        self.forget_keys(keys);
+        let named = keys.name_on_its_way(kind, built, self.side.encapsulation)?;
+        Ok((named.name, Some(named)))
+    }
+
+    /// Forgets the keys that are not in use, if there are many.
+    pub(super) fn forget_keys(&self, keys: &KnownKeys) {
         if keys.has_many() {
             let limits = self.side.limits.as_ref();
             keys.forget(|name| {
                 limits.is_some_and(|limits| limits.knows(name)) || self.unsent().history.has(name)
             });
         }
-        let named = keys.name_on_its_way(kind, built, self.side.encapsulation)?;
-        Ok((named.name, Some(named)))
     }
 
     /// Sends what waits, in its order, until something is in the way, which is returned. Returns

@@ -229,7 +229,8 @@ impl<T: TopicType> DataWriter<T> {
     }
 
     /// Registers the instance of `key`, of which only the key members count, and returns its
-    /// handle. Writing registers instances, too.
+    /// handle. Writing and disposing register instances, too. What is registered is remembered
+    /// until it is unregistered.
     ///
     /// # Errors
     /// OUT_OF_RESOURCES when it would exceed max_instances of RESOURCE_LIMITS; NOT_ENABLED,
@@ -238,27 +239,21 @@ impl<T: TopicType> DataWriter<T> {
         let Some(keys) = &self.core.side.keys else {
             let key = key.key_hash();
             self.core.register(key)?;
+            self.core.side.registered.register(key);
             return Ok(InstanceHandle::of_instance(key));
         };
         self.core.port()?.check()?;
         let name = keys.register(key);
         match self.core.register(name) {
-            Ok(()) => Ok(InstanceHandle::of_instance(name)),
+            Ok(()) => {
+                self.core.side.registered.register(name);
+                Ok(InstanceHandle::of_instance(name))
+            }
             Err(error) => {
-                keys.unregister(key);
+                keys.unregister(name);
                 Err(error)
             }
         }
-    }
-
-    /// The handle of the instance of `key`; `None` if no endpoint of the participant knows it and
-    /// only its digest is known.
-    pub(crate) fn handle_of(&self, key: &T) -> Option<InstanceHandle> {
-        let name = match &self.core.side.keys {
-            Some(keys) => keys.find(key),
-            None => Some(key.key_hash()),
-        };
-        name.map(InstanceHandle::of_instance)
     }
 
     /// Unregisters the instance of `key`, of which only the key members count, and disposes of
@@ -266,7 +261,8 @@ impl<T: TopicType> DataWriter<T> {
     /// needs room in the ring only.
     ///
     /// # Errors
-    /// As for [`write`](Self::write).
+    /// PRECONDITION_NOT_MET when the writer has neither registered nor written the instance, or
+    /// has unregistered it; as for [`write`](Self::write).
     pub fn unregister_instance(&self, key: &T) -> Result<Receipt> {
         self.unregister_instance_w_timestamp(key, source_timestamp())
     }
@@ -274,21 +270,23 @@ impl<T: TopicType> DataWriter<T> {
     /// As [`unregister_instance`](Self::unregister_instance), with a source timestamp.
     ///
     /// # Errors
-    /// As for [`write`](Self::write).
+    /// As for [`unregister_instance`](Self::unregister_instance).
     pub fn unregister_instance_w_timestamp(&self, key: &T, timestamp: i64) -> Result<Receipt> {
+        let name = self.check_registered(key)?;
         let kind = if self.core.autodisposes() {
             MessageKind::DisposeUnregister
         } else {
             MessageKind::Unregister
         };
         let receipt = self.write_key(key, kind, timestamp)?;
-        if let Some(keys) = &self.core.side.keys {
-            keys.unregister(key);
+        if let Some(name) = name {
+            self.core.unregister(name);
         }
         Ok(receipt)
     }
 
-    /// Disposes of the instance of `key`, of which only the key members count.
+    /// Disposes of the instance of `key`, of which only the key members count. It need not be an
+    /// instance that this writer has written.
     ///
     /// # Errors
     /// As for [`write`](Self::write).

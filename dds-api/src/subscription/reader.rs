@@ -12,8 +12,9 @@ use super::{SampleStream, Subscriber};
 use crate::builtin::PublicationBuiltinTopicData;
 use crate::condition::{ReadCondition, StateMasks};
 use crate::endpoint::endpoint_operations;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
+use crate::keys::{key_of, name_of};
 use crate::listener::DataReaderListener;
 use crate::participant::ParticipantCore;
 use crate::status::{
@@ -187,11 +188,20 @@ impl<T: TopicType> DataReader<T> {
     pub fn lookup_instance(&self, key: &T) -> Result<Option<InstanceHandle>> {
         self.core.base.ready()?;
         let port = &self.core.side.port;
-        let name = match port.keys() {
-            Some(keys) => keys.find(key),
-            None => Some(key.key_hash()),
-        };
-        let known = name.filter(|name| port.knows(*name));
+        let known = name_of(port.keys(), key).filter(|name| port.knows(*name));
         Ok(known.map(InstanceHandle::of_instance))
+    }
+
+    /// The key of an instance that the reader knows, whatever its state, as a value whose other
+    /// members have their defaults (`get_key_value`). A reader knows an instance while it has a
+    /// writer, or samples of it that were not taken; see also [`Sample::key`](crate::Sample::key).
+    ///
+    /// # Errors
+    /// BAD_PARAMETER for a handle that names no such instance; NOT_ENABLED, ALREADY_DELETED.
+    pub fn key_value(&self, instance: InstanceHandle) -> Result<T> {
+        let name = self.known(instance)?;
+        key_of(self.core.side.port.keys(), name)?.ok_or_else(|| {
+            Error::BadParameter(format!("{instance:?} names no instance whose key is known"))
+        })
     }
 }

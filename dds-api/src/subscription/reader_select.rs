@@ -180,7 +180,7 @@ impl<T: TopicType> DataReader<T> {
         Ok(condition.masks())
     }
 
-    fn known(&self, instance: InstanceHandle) -> Result<KeyHash> {
+    pub(super) fn known(&self, instance: InstanceHandle) -> Result<KeyHash> {
         self.core.base.ready()?;
         let key = instance
             .key_hash()
@@ -217,9 +217,10 @@ impl<T: TopicType> DataReader<T> {
                 }
                 return Err(self.core.side.port.nothing());
             }
+            // A key without a sample is not looked at in this loop, which all samples go through.
             if !items.iter().all(is_valid::<T>) {
                 items.retain(|item| {
-                    let is_valid = is_valid::<T>(item);
+                    let is_valid = !item.0.valid_data || is_valid::<T>(item);
                     if !is_valid {
                         self.core.side.port.lose(access, &item.0);
                     }

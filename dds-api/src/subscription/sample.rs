@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use spindle_dds_idl_runtime::TopicType;
+use spindle_dds_idl_runtime::{KeyBytes, TopicType, codec};
 
 use super::core::ReaderCore;
 use super::info::SampleInfo;
@@ -148,11 +148,8 @@ impl<'a, T> Sample<'a, T> {
     #[inline]
     pub fn bytes(&self) -> Result<&'a [u8]> {
         let no_data = || Error::NoData("the sample tells of a change of state only");
-        self.item
-            .1
-            .as_ref()
-            .map(|payload| payload.bytes())
-            .ok_or_else(no_data)
+        let sample = self.item.1.as_ref().filter(|_| self.item.0.valid_data);
+        sample.map(|payload| payload.bytes()).ok_or_else(no_data)
     }
 }
 
@@ -174,5 +171,32 @@ impl<'a, T: TopicType> Sample<'a, T> {
     #[inline]
     pub fn data(&self) -> Result<T> {
         Ok(T::decode(self.bytes()?, self.info().encapsulation())?)
+    }
+
+    /// The key of its instance, as a value whose other members have their defaults: also of a
+    /// sample without data (`valid_data` is false), so that an instance is known that was
+    /// disposed of or has lost its writers.
+    ///
+    /// # Errors
+    /// BAD_PARAMETER when the writer has sent bytes that are no key of the type.
+    pub fn key(&self) -> Result<T> {
+        let handle = self.info().instance_handle;
+        let key = match &self.item.1 {
+            Some(key) if !self.info().valid_data => codec::decode_key_bytes(key.bytes())?,
+            Some(sample) => {
+                let mut key = KeyBytes::default();
+                let encapsulation = self.info().encapsulation();
+                codec::key_bytes_of_sample::<T>(sample.bytes(), encapsulation, &mut key)?;
+                codec::decode_key_bytes(key.as_slice())?
+            }
+            None => match handle.key_hash() {
+                Some(key) if !codec::digests_keys::<T>() => codec::decode_key_bytes(&key.0)?,
+                _ => {
+                    let text = format!("{handle:?} names an instance whose key was not readable");
+                    return Err(Error::BadParameter(text));
+                }
+            },
+        };
+        Ok(key)
     }
 }

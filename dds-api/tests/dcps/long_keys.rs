@@ -207,6 +207,37 @@ fn a_handle_is_that_of_its_key_and_not_of_another_with_the_digest() {
 }
 
 #[test]
+fn two_keys_with_one_digest_are_told_when_their_instances_end() {
+    let meeting = Meeting::new();
+    let participants: [_; 2] = meeting.participants();
+    let writer = writer_of::<Beacon>(&participants[0], "Beacons", keeps_instances());
+    let heard = reader_of::<Beacon>(&participants[1], "Beacons", keep_all_reader());
+    enable(&participants);
+    for key in [a(0), b(0)] {
+        writer.write(&key).expect("room");
+        writer.dispose(&key).expect("room");
+    }
+    // Of two such keys that are only written, a writer may notice the first alone.
+    for key in [b(0), a(0)] {
+        writer.unregister_instance(&key).expect("it was written");
+    }
+    let keys = take(&heard, 4, |sample| {
+        let handle = sample.info().instance_handle;
+        (sample.key(), heard.key_value(handle).ok())
+    });
+    let expected = [a(0), a(0), b(0), b(0)].map(|key| (Ok(key.clone()), Some(key)));
+    let known = keys.iter().zip(&expected);
+    for ((of_sample, of_handle), (key, by_handle)) in known {
+        assert_eq!(of_sample, key);
+        // Nothing is left of an instance whose last sample is taken.
+        assert!(of_handle.is_none() || of_handle == by_handle);
+    }
+    let kept = [a(0), b(0)].map(|key| writer.register_instance(&key).expect("enabled"));
+    let of_handles = kept.map(|handle| writer.key_value(handle));
+    assert_eq!(of_handles, [Ok(a(0)), Ok(b(0))]);
+}
+
+#[test]
 fn keys_that_come_and_go_keep_their_samples_apart() {
     let meeting = Meeting::new();
     let participants: [_; 2] = meeting.participants();

@@ -12,6 +12,7 @@ mod hosts;
 mod idle;
 mod instances;
 mod joining;
+mod key_values;
 mod large_types;
 mod late;
 mod lifecycle;

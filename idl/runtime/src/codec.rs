@@ -149,3 +149,12 @@ pub fn key_bytes_of_sample<T: TopicType>(
     key.clear();
     T::transcribe_key(&mut reader::<T>(bytes, encapsulation, Members::All)?, key)
 }
+
+/// Makes a value of what [`key_bytes`] wrote, or of a key hash that is no digest; all other members
+/// have their defaults.
+///
+/// # Errors
+/// The bytes are invalid.
+pub fn decode_key_bytes<T: TopicType>(key: &[u8]) -> Result<T, CdrError> {
+    T::read(&mut Reader::of_key(key))
+}

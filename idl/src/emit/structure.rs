@@ -387,11 +387,28 @@ impl Emitter<'_> {
         } else {
             self.read_members(subject)
         };
+        let by_id = (subject.is_mutable() || !subject.keys_are_by_id()).then(|| {
+            let members = subject.key_fields().into_iter();
+            let members = members
+                .map(|Field { path, name, .. }| quote!(value.#name = reader.member::<#path>()?;));
+            quote! {
+                // Hashes have the key members by ascending id, without headers.
+                if reader.is_key_hash() {
+                    #[allow(unused_mut)]
+                    let mut value = <Self as #rt::shape::Shape>::initial();
+                    let scope = reader.begin(#extensibility)?;
+                    #(#members)*
+                    reader.end(scope);
+                    return ::core::result::Result::Ok(value);
+                }
+            }
+        });
         let inline = subject.inline();
         let (cursor, moved) = subject.cursor();
         quote! {
             #inline
             fn read(reader: &mut #rt::Reader<'_>) -> #rt::Result<Self> {
+                #by_id
                 #cursor
                 let scope = reader.begin(#extensibility)?;
                 #body

@@ -14,7 +14,8 @@ pub(crate) enum Payload<F: Fabric> {
     Copy(Vec<u8>),
 }
 
-/// A sample that is handed out.
+/// A sample that is handed out; or none, and the key of the instance whose state has changed, where
+/// its key hash is a digest (see [`keys`](crate::keys)).
 pub(crate) type Item<F> = (SampleInfo, Option<Payload<F>>);
 
 impl<F: Fabric> Payload<F> {

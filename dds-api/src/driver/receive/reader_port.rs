@@ -323,7 +323,11 @@ impl<F: Fabric> ReaderPort<F> {
         }
         let items = self.with(|state| {
             self.note_select();
-            let items = state.select(access, query, self.config);
+            let mut items = state.select(access, query, self.config);
+            if let Some(keys) = &self.keys {
+                // Under the lock: the keys of instances that are forgotten are forgotten, too.
+                add_keys(keys, &mut items);
+            }
             if items.is_empty() && state.cache().is_empty() {
                 self.is_bare.store(true, Ordering::Relaxed);
             }
@@ -410,5 +414,16 @@ impl<F: Fabric> ReaderPort<F> {
         self.is_closed.store(true, Ordering::Release);
         // Every later drain discards what has come.
         self.with(|_| ());
+    }
+}
+
+/// Adds the keys of the instances to what is handed out without a sample.
+fn add_keys<F: Fabric>(keys: &KnownKeys, items: &mut [Item<F>]) {
+    for (info, payload) in items {
+        if payload.is_none() {
+            let name = info.instance_handle.key_hash();
+            let key = name.and_then(|name| keys.key(name));
+            *payload = key.map(|key| Payload::Copy(key.to_vec()));
+        }
     }
 }

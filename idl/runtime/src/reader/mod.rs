@@ -129,6 +129,18 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A reader at the start of a key as [`KeyBytes`](crate::KeyBytes) and key hashes have it.
+    pub(crate) fn of_key(key: &'a [u8]) -> Self {
+        Self {
+            bytes: key,
+            order: ByteOrder::Big,
+            members: Members::KeyHash,
+            limit_depth: 1,
+            length: u32::try_from(key.len()).unwrap_or(u32::MAX),
+            ..Self::empty()
+        }
+    }
+
     /// A reader over bytes that this process has just written, at `position`.
     pub(crate) fn own(
         bytes: &'a [u8],
@@ -173,6 +185,13 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
+    }
+
+    /// Whether this reader reads a key from a key hash: the key members by ascending id, as if
+    /// every structure were final.
+    #[inline]
+    pub fn is_key_hash(&self) -> bool {
+        self.members == Members::KeyHash
     }
 
     /// Byte order.
@@ -358,7 +377,9 @@ impl<'a> Reader<'a> {
     pub fn begin(&mut self, extensibility: Extensibility) -> Result<Scope<'a>, CdrError> {
         self.deeper()?;
         match (self.representation, extensibility) {
-            (Representation::Xcdr2, Extensibility::Appendable | Extensibility::Mutable) => {
+            (Representation::Xcdr2, Extensibility::Appendable | Extensibility::Mutable)
+                if !self.is_key_hash() =>
+            {
                 self.delimiter()
             }
             _ => Ok(Scope { outer: None }),

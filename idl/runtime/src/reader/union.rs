@@ -35,6 +35,10 @@ impl<'a> Reader<'a> {
                     None => branch(U::Discriminator::initial(), None)?,
                 }
             }
+            // Its key is its discriminator.
+            Extensibility::Mutable if self.is_key_hash() => {
+                branch(self.value::<U::Discriminator>()?, None)?
+            }
             Extensibility::Mutable => self.mutable_union::<U, T>(branch)?,
         };
         self.end(scope);
@@ -64,7 +68,9 @@ impl<'a> Reader<'a> {
 
     /// Whether the end of the rest of a structure or union is known.
     pub fn is_delimited(&self, extensibility: Extensibility) -> bool {
-        self.representation == Representation::Xcdr2 && extensibility != Extensibility::Final
+        self.representation == Representation::Xcdr2
+            && extensibility != Extensibility::Final
+            && !self.is_key_hash()
     }
 
     /// Skips a structure or union without checking its members.
