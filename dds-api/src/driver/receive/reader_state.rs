@@ -5,8 +5,8 @@ mod direct;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use spindle_dds_core::Held;
-use spindle_dds_idl_runtime::Encapsulation;
+use spindle_dds_core::{Held, MessageKind};
+use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
 use spindle_dds_transport::Fabric;
 
 use super::arrival::{Arrival, ArrivalBatch, DeliveryPoint, Departure};
@@ -53,6 +53,20 @@ impl ReaderStatuses {
         self.lost.add(i32::try_from(samples).unwrap_or(i32::MAX));
         StatusMask::SAMPLE_LOST
     }
+
+    /// Counts a sample of this instance that was rejected. Returns the status that changed.
+    fn count_rejected(&mut self, reason: RejectedReason, key: KeyHash) -> StatusMask {
+        self.rejected.add(1);
+        self.last_rejected = (reason, InstanceHandle::of_instance(key));
+        StatusMask::SAMPLE_REJECTED
+    }
+}
+
+/// Whether a message is offered to the cache for the first time, or had to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    First,
+    Again,
 }
 
 pub(crate) struct ReaderState<F: Fabric> {
@@ -62,7 +76,8 @@ pub(crate) struct ReaderState<F: Fabric> {
     matched: Arc<MatchedWriters<F>>,
     /// Their indexes in the cache, by their indexes in the epoch.
     writers: Vec<u32>,
-    /// The oldest message, for which the cache has no room: it comes before all of the cursor.
+    /// The oldest message, for which the cache has no room: it comes before all of the cursor. It
+    /// was counted as rejected.
     waiting: Option<Arrived<Payload<F>>>,
     in_rings: InRings<F>,
     /// Samples replaced by newer ones: released together, at most `REPLACED_MAX`.
@@ -170,13 +185,14 @@ impl<F: Fabric> ReaderState<F> {
     ) -> StatusMask {
         let mut changed = StatusMask::NONE;
         let may_enter = self.has_arrivals();
-        while self.has_arrivals()
+        if let Some(message) = self.waiting.take() {
+            changed |= self.offer(message, Attempt::Again);
+        }
+        while !self.is_blocked()
+            && self.cursor.has_any()
             && let Some(arrival) = self.next_arrival(&mut changed)
         {
             self.append(arrival, &mut changed);
-            if self.is_blocked() {
-                break;
-            }
         }
         if let Some((epoch, batch)) = new
             && self.cursor.is_at(epoch)
@@ -213,7 +229,7 @@ impl<F: Fabric> ReaderState<F> {
             } => *changed |= self.writer_departed(writer, at, departure),
             Arrival::Message(message) => {
                 *changed |= self.count_lost(&message.origin);
-                *changed |= self.offer(message);
+                *changed |= self.offer(message, Attempt::First);
             }
         }
     }
@@ -238,9 +254,6 @@ impl<F: Fabric> ReaderState<F> {
 
     /// What comes next, in this epoch or the one after it.
     fn next_arrival(&mut self, changed: &mut StatusMask) -> Option<Arrival<F>> {
-        if let Some(message) = self.waiting.take() {
-            return Some(Arrival::Message(message));
-        }
         loop {
             match self.cursor.next()? {
                 EpochItem::Enter(matched) => *changed |= self.enter(matched),
@@ -250,7 +263,7 @@ impl<F: Fabric> ReaderState<F> {
     }
 
     /// Counts the gap before a sample in its writer's sequence numbers: samples that a BEST_EFFORT
-    /// writer dropped for lack of ring space. A sample that is offered again leaves no gap.
+    /// writer dropped for lack of ring space.
     #[inline]
     fn count_lost(&mut self, origin: &Origin) -> StatusMask {
         let last = &mut self.sequences[origin.writer as usize];
@@ -260,7 +273,7 @@ impl<F: Fabric> ReaderState<F> {
     }
 
     #[inline(never)]
-    fn offer(&mut self, message: Arrived<Payload<F>>) -> StatusMask {
+    fn offer(&mut self, message: Arrived<Payload<F>>, attempt: Attempt) -> StatusMask {
         let Arrived {
             kind, key, origin, ..
         } = message;
@@ -285,19 +298,26 @@ impl<F: Fabric> ReaderState<F> {
             }
             Offer::State { changed: true, .. } => StatusMask::DATA_AVAILABLE,
             Offer::State { changed: false, .. } => StatusMask::NONE,
-            Offer::Full(payload) => {
+            Offer::Full { reason, payload } => {
                 self.waiting = Some(Arrived {
                     kind,
                     key,
                     origin,
                     payload,
                 });
-                StatusMask::NONE
+                match attempt {
+                    Attempt::First => self.statuses.count_rejected(reason, key),
+                    Attempt::Again => StatusMask::NONE,
+                }
             }
             Offer::Rejected { reason, .. } => {
-                self.statuses.rejected.add(1);
-                self.statuses.last_rejected = (reason, InstanceHandle::of_instance(key));
-                StatusMask::SAMPLE_REJECTED
+                // A RELIABLE reader gets what it rejects again; this it does not.
+                let is_lost = self.cache.holds_back() && kind == MessageKind::Data;
+                let changed = self.statuses.count_lost(u64::from(is_lost));
+                match attempt {
+                    Attempt::First => changed | self.statuses.count_rejected(reason, key),
+                    Attempt::Again => changed,
+                }
             }
         };
         if self.replaced.len() == REPLACED_MAX {
