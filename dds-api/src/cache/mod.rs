@@ -445,19 +445,20 @@ impl<P> Cache<P> {
         None
     }
 
-    /// Copies the selected samples, in order of presentation, and marks them as read.
+    /// Reads the selected samples, in order of presentation, and marks them as read; `share` makes
+    /// a payload once more.
     pub(crate) fn read(
         &mut self,
         query: &Query,
         out: &mut Vec<(SampleInfo, Option<P>)>,
-        copy: &mut impl FnMut(&P) -> P,
+        share: &mut impl FnMut(&mut P) -> P,
     ) {
         self.select(query);
         let from = out.len();
         for at in 0..self.selected.len() {
             let id = self.selected[at];
             let info = self.info(id);
-            out.push((info, self.entries[id].payload.as_ref().map(&mut *copy)));
+            out.push((info, self.entries[id].payload.as_mut().map(&mut *share)));
         }
         self.rank(&mut out[from..]);
         for at in 0..self.selected.len() {

@@ -35,12 +35,8 @@ const CLASSES: [(InstanceState, ViewState); 6] = [
 impl Class {
     #[inline]
     pub(super) fn of(instance: &Instance) -> Self {
-        let state = match instance.state {
-            InstanceState::Alive => 0,
-            InstanceState::NotAliveDisposed => 2,
-            InstanceState::NotAliveNoWriters => 4,
-        };
-        Self(state + u8::from(instance.is_new))
+        // The standard's bits of the instance states are 1, 2 and 4.
+        Self((instance.state as u8 & !1) + u8::from(instance.is_new))
     }
 }
 
