@@ -7,9 +7,11 @@ use super::Cache;
 use super::entry::{EntryRef, List, Origin, Slab};
 use super::generations::Generations;
 use super::instance::Instance;
+use super::tally::Class;
 use super::writers::Writers;
+use crate::subscription::InstanceState;
 
-/// Appends samples of one writer to an instance that is known, within its limits: no sample is
+/// Appends samples of one writer to an instance that is alive, within its limits: no sample is
 /// rejected or replaces another. The samples are counted when this is dropped.
 pub(crate) struct Filling<'c, P> {
     instance: &'c mut Instance,
@@ -19,8 +21,9 @@ pub(crate) struct Filling<'c, P> {
     taken: u64,
     entries: &'c mut Slab<P>,
     order: &'c mut List,
-    /// Those of the cache.
+    /// Those of the cache, and all entries whose instances have the states of this one.
     samples: &'c mut u64,
+    in_class: &'c mut u64,
     writers: &'c mut Writers,
 }
 
@@ -30,6 +33,9 @@ impl<P> Cache<P> {
     pub(crate) fn fill(&mut self, key: KeyHash, writer: u32) -> Option<Filling<'_, P>> {
         let at = self.instances.find_next(key)?;
         let instance = &mut self.instances[at];
+        if instance.state != InstanceState::Alive {
+            return None;
+        }
         let of_instance = instance.samples;
         let keeps = match self.history.kind {
             HistoryKind::KeepAll => u64::MAX,
@@ -41,9 +47,10 @@ impl<P> Cache<P> {
         if left == 0 {
             return None;
         }
-        instance.written_by(writer);
+        instance.register(writer);
         Some(Filling {
             what: (at, instance.generations),
+            in_class: self.tally.all_mut(Class::of(instance)),
             instance,
             writer,
             left,
@@ -76,6 +83,7 @@ impl<P> Filling<'_, P> {
 impl<P> Drop for Filling<'_, P> {
     fn drop(&mut self) {
         *self.samples += self.taken;
+        *self.in_class += self.taken;
         self.instance.samples += self.taken;
         self.writers.entries_came(self.writer, self.taken);
     }

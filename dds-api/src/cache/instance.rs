@@ -5,7 +5,7 @@ use std::ops::{Bound, Index, IndexMut};
 
 use spindle_dds_idl_runtime::KeyHash;
 
-use super::entry::{EntryId, List};
+use super::entry::{EntryId, List, NONE};
 use super::generations::Generations;
 use crate::subscription::InstanceState;
 
@@ -23,6 +23,10 @@ pub(super) struct Instance {
     pub(super) samples: u64,
     /// The entry without data, if there is one.
     pub(super) state_entry: Option<EntryId>,
+    /// The number of entries that were read.
+    pub(super) read: u64,
+    /// The ids of the next older and newer replaceable instances, if it is one.
+    replaceable: Option<[u32; 2]>,
     pub(super) marks: Marks,
 }
 
@@ -40,27 +44,30 @@ pub(super) struct Marks {
 }
 
 impl Instance {
-    /// A sample of a writer arrives: the instance is alive.
+    /// A writer registers it, as each sample and each disposal does.
     #[inline]
-    pub(super) fn written_by(&mut self, writer: u32) {
-        if self.state == InstanceState::Alive && self.writers.first() == Some(&writer) {
-            return;
+    pub(super) fn register(&mut self, writer: u32) {
+        if self.writers.first() != Some(&writer) {
+            self.register_another(writer);
         }
-        self.become_alive(writer);
     }
 
     #[cold]
-    fn become_alive(&mut self, writer: u32) {
-        match self.state {
-            InstanceState::Alive => {}
-            InstanceState::NotAliveDisposed => self.generations.disposed += 1,
-            InstanceState::NotAliveNoWriters => self.generations.no_writers += 1,
-        }
-        self.is_new |= self.state != InstanceState::Alive;
-        self.state = InstanceState::Alive;
+    fn register_another(&mut self, writer: u32) {
         if !self.writers.contains(&writer) {
             self.writers.push(writer);
         }
+    }
+
+    /// It is not alive, and a sample arrives.
+    pub(super) fn become_alive(&mut self) {
+        match self.state {
+            InstanceState::Alive => return,
+            InstanceState::NotAliveDisposed => self.generations.disposed += 1,
+            InstanceState::NotAliveNoWriters => self.generations.no_writers += 1,
+        }
+        self.is_new = true;
+        self.state = InstanceState::Alive;
     }
 
     /// Disposes the instance. Returns whether its state changed.
@@ -88,25 +95,45 @@ impl Instance {
         changed
     }
 
-    /// Whether it has no writers and no entries, so that it can be removed.
-    pub(super) fn is_forgotten(&self) -> bool {
-        self.state != InstanceState::Alive
-            && self.writers.is_empty()
-            && self.samples == 0
-            && self.state_entry.is_none()
+    pub(super) fn has_writers(&self) -> bool {
+        !self.writers.is_empty()
+    }
+
+    /// The number of entries.
+    #[inline]
+    pub(super) fn len(&self) -> u64 {
+        self.samples + u64::from(self.state_entry.is_some())
     }
 }
 
 /// Instances by id and by key. Ids of removed instances are reused.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Instances {
     slab: Vec<Instance>,
     free: Vec<u32>,
     by_key: BTreeMap<KeyHash, u32>,
     /// The instance of the last sample: the next sample often has the same key.
     last: Option<u32>,
+    /// The ids of the newest and the oldest of the replaceable instances, which are linked; their
+    /// number.
+    replaceable: [u32; 2],
+    replaceable_len: u64,
     /// The number of the current query, for [`Marks`].
     pub(super) round: u64,
+}
+
+impl Default for Instances {
+    fn default() -> Self {
+        Self {
+            slab: Vec::new(),
+            free: Vec::new(),
+            by_key: BTreeMap::new(),
+            last: None,
+            replaceable: [NONE; 2],
+            replaceable_len: 0,
+            round: 0,
+        }
+    }
 }
 
 impl Instances {
@@ -160,6 +187,8 @@ impl Instances {
             entries: List::EMPTY,
             samples: 0,
             state_entry: None,
+            read: 0,
+            replaceable: None,
             marks: Marks::default(),
         };
         let at = match self.free.pop() {
@@ -179,7 +208,53 @@ impl Instances {
         at
     }
 
+    /// The number of replaceable instances.
+    pub(super) fn replaceable(&self) -> u64 {
+        self.replaceable_len
+    }
+
+    pub(super) fn oldest_replaceable(&self) -> Option<u32> {
+        let [_, oldest] = self.replaceable;
+        (oldest != NONE).then_some(oldest)
+    }
+
+    /// An instance becomes replaceable, unless it is so already.
+    pub(super) fn make_replaceable(&mut self, at: u32) {
+        if self[at].replaceable.is_some() {
+            return;
+        }
+        let [newest, _] = self.replaceable;
+        self[at].replaceable = Some([newest, NONE]);
+        self.link([at, newest], 1);
+        self.replaceable[0] = at;
+        self.replaceable_len += 1;
+    }
+
+    /// An instance is not replaceable any more, if it was.
+    pub(super) fn keep(&mut self, at: u32) {
+        let Some([older, newer]) = self[at].replaceable.take() else {
+            return;
+        };
+        self.link([older, newer], 0);
+        self.link([newer, older], 1);
+        self.replaceable_len -= 1;
+    }
+
+    /// Makes `to` the older (0) or newer (1) neighbour of `of`; where `of` is none, `to` is the
+    /// newest or the oldest of all.
+    fn link(&mut self, [to, of]: [u32; 2], side: usize) {
+        match of {
+            NONE => self.replaceable[side] = to,
+            of => {
+                if let Some(neighbours) = &mut self[of].replaceable {
+                    neighbours[side] = to;
+                }
+            }
+        }
+    }
+
     pub(super) fn remove(&mut self, at: u32) {
+        self.keep(at);
         self.by_key.remove(&self.slab[at as usize].key);
         self.last = None;
         self.free.push(at);

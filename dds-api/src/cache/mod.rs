@@ -18,13 +18,15 @@ mod filling;
 mod generations;
 mod instance;
 mod query;
+mod room;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod writers;
 
 use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::KeyHash;
-use spindle_dds_qos::{History, HistoryKind, ResourceLimits};
+use spindle_dds_qos::{History, ResourceLimits};
 
 use crate::handle::InstanceHandle;
 use crate::status::RejectedReason;
@@ -34,6 +36,7 @@ pub(crate) use entry::{EntryRef, Origin};
 use instance::{Instance, Instances};
 use query::{InstanceInfo, rank_generations};
 pub(crate) use query::{Query, Whose};
+use tally::{Class, Tally};
 use writers::Writers;
 
 /// What arrives.
@@ -58,9 +61,14 @@ pub(crate) enum Offer<P> {
         /// The payload of the message.
         payload: P,
     },
-    /// KEEP_ALL, and the cache is full: to be offered again when samples were taken.
-    Full(P),
-    /// RESOURCE_LIMITS reject it.
+    /// RESOURCE_LIMITS leave no room, and a take makes some: to be offered again after one.
+    Full {
+        /// The limit.
+        reason: RejectedReason,
+        /// The payload of the message.
+        payload: P,
+    },
+    /// RESOURCE_LIMITS leave no room, and it is dropped.
     Rejected {
         /// The limit.
         reason: RejectedReason,
@@ -82,6 +90,7 @@ pub(crate) struct Cache<P> {
     instances: Instances,
     /// Entries with data.
     samples: u64,
+    tally: Tally,
     selected: Vec<EntryId>,
     /// See [`Self::set_holds_back`].
     holds_back: bool,
@@ -98,15 +107,21 @@ impl<P> Cache<P> {
             order: List::EMPTY,
             instances: Instances::default(),
             samples: 0,
+            tally: Tally::default(),
             selected: Vec::new(),
             holds_back: true,
         }
     }
 
-    /// Whether a full KEEP_ALL cache holds its writers back, as RELIABLE readers do. A
-    /// BEST_EFFORT reader rejects samples instead.
+    /// Whether messages wait for room within RESOURCE_LIMITS, as those of RELIABLE readers do. A
+    /// BEST_EFFORT reader rejects them.
     pub(crate) fn set_holds_back(&mut self, holds_back: bool) {
         self.holds_back = holds_back;
+    }
+
+    /// See [`set_holds_back`](Self::set_holds_back).
+    pub(crate) fn holds_back(&self) -> bool {
+        self.holds_back
     }
 
     /// The index under which samples of a writer are offered until it is gone, and whether the
@@ -141,10 +156,7 @@ impl<P> Cache<P> {
                     changed,
                     payload: arrived.payload,
                 },
-                Err(reason) => Offer::Rejected {
-                    reason,
-                    payload: arrived.payload,
-                },
+                Err(reason) => self.refuse(reason, arrived.payload),
             },
         }
     }
@@ -157,24 +169,24 @@ impl<P> Cache<P> {
             ..
         } = arrived;
         let known = self.instances.find_next(key);
-        if known.is_none() && !self.limits.max_instances.allows(self.instances.len() + 1) {
-            let reason = RejectedReason::ByInstancesLimit;
-            return Offer::Rejected { reason, payload };
-        }
         let of_instance = known.map_or(0, |at| self.instances[at].samples);
-        let replaces = self.history.kind == HistoryKind::KeepLast
-            && of_instance >= u64::from(self.history.depth);
-        if !replaces && !self.limits.max_samples.allows(self.samples + 1) {
-            return self.refuse(RejectedReason::BySamplesLimit, payload);
+        let replaces = self.replaces(of_instance);
+        let limit = match known {
+            Some(_) if replaces => None,
+            Some(_) => self.samples_limit(of_instance),
+            None => self.instances_limit().or_else(|| self.samples_limit(0)),
+        };
+        if let Some(reason) = limit {
+            return self.refuse(reason, payload);
         }
-        if !replaces && !self.limits.max_samples_per_instance.allows(of_instance + 1) {
-            return self.refuse(RejectedReason::BySamplesPerInstanceLimit, payload);
-        }
-        let at = known.unwrap_or_else(|| self.instances.insert(key));
+        let at = known.unwrap_or_else(|| self.insert_instance(key));
         if replaces {
             self.evict_oldest(at, evicted);
         }
-        self.instances[at].written_by(origin.writer);
+        if self.instances[at].state != InstanceState::Alive {
+            self.revive(at);
+        }
+        self.instances[at].register(origin.writer);
         Offer::Kept(self.push(at, origin, Some(payload)))
     }
 
@@ -183,11 +195,22 @@ impl<P> Cache<P> {
         self.push(at, origin, None)
     }
 
-    fn refuse(&self, reason: RejectedReason, payload: P) -> Offer<P> {
-        match self.history.kind {
-            HistoryKind::KeepAll if self.holds_back => Offer::Full(payload),
-            HistoryKind::KeepAll | HistoryKind::KeepLast => Offer::Rejected { reason, payload },
-        }
+    /// An instance becomes alive again: a sample of it arrives.
+    #[cold]
+    fn revive(&mut self, at: u32) {
+        self.instances.keep(at);
+        self.change(at, Instance::become_alive);
+    }
+
+    /// Changes the states of an instance.
+    #[inline]
+    fn change<R>(&mut self, at: u32, change: impl FnOnce(&mut Instance) -> R) -> R {
+        let instance = &mut self.instances[at];
+        let before = Class::of(instance);
+        let result = change(instance);
+        let classes = [before, Class::of(instance)];
+        self.tally.moved(classes, instance.len(), instance.read);
+        result
     }
 
     /// Disposes of or unregisters an instance. Whether its state has changed; unregistering an
@@ -203,20 +226,21 @@ impl<P> Cache<P> {
         );
         let at = match self.instances.find(arrived.key) {
             Some(at) => at,
-            None if disposes => {
-                if !self.limits.max_instances.allows(self.instances.len() + 1) {
-                    return Err(RejectedReason::ByInstancesLimit);
-                }
-                let at = self.instances.insert(arrived.key);
-                self.instances[at].written_by(arrived.origin.writer);
-                at
-            }
+            None if disposes => match self.instances_limit() {
+                Some(reason) => return Err(reason),
+                None => self.insert_instance(arrived.key),
+            },
             None => return Ok(false),
         };
-        let mut changed = disposes && self.instances[at].dispose();
-        if unregisters {
-            changed |= self.instances[at].lose_writer(arrived.origin.writer);
+        let writer = arrived.origin.writer;
+        if disposes {
+            // By disposing, too, a writer registers an instance.
+            self.instances[at].register(writer);
         }
+        let changed = self.change(at, |instance| {
+            let disposed = disposes && instance.dispose();
+            disposed | (unregisters && instance.lose_writer(writer))
+        });
         if changed {
             self.announce_state(at, arrived.origin);
         }
@@ -230,12 +254,13 @@ impl<P> Cache<P> {
     pub(crate) fn writer_gone(&mut self, origin: Origin, disposes: bool) -> bool {
         let mut any = false;
         for at in self.instances.ids() {
-            let instance = &mut self.instances[at];
-            if !instance.is_written_by(origin.writer) {
+            if !self.instances[at].is_written_by(origin.writer) {
                 continue;
             }
-            let mut changed = disposes && instance.dispose();
-            changed |= instance.lose_writer(origin.writer);
+            let changed = self.change(at, |instance| {
+                let disposed = disposes && instance.dispose();
+                disposed | instance.lose_writer(origin.writer)
+            });
             if changed {
                 self.announce_state(at, origin);
                 any = true;
@@ -262,6 +287,7 @@ impl<P> Cache<P> {
         self.samples += u64::from(has_data);
         instance.samples += u64::from(has_data);
         self.writers.entries_came(origin.writer, 1);
+        *self.tally.all_mut(Class::of(instance)) += 1;
         let lists = [&mut self.order, &mut instance.entries];
         let what = (at, instance.generations);
         self.entries.append(what, origin, payload, lists)
@@ -283,6 +309,7 @@ impl<P> Cache<P> {
     fn remove(&mut self, id: EntryId) -> Option<P> {
         let entry = &self.entries[id];
         let at = entry.instance;
+        let read = u64::from(entry.state == SampleState::Read);
         self.writers.entries_left(entry.origin.writer, 1);
         self.order.unlink(&mut self.entries, Which::Order, id);
         let instance = &mut self.instances[at];
@@ -292,17 +319,12 @@ impl<P> Cache<P> {
         if instance.state_entry == Some(id) {
             instance.state_entry = None;
         }
+        instance.read -= read;
+        self.tally.left(Class::of(instance), 1, read);
         let payload = self.entries.remove(id);
         self.samples -= u64::from(payload.is_some());
         self.instances[at].samples -= u64::from(payload.is_some());
         payload
-    }
-
-    /// Removes an instance that has no writer and no entries.
-    fn reclaim(&mut self, at: u32) {
-        if self.instances[at].is_forgotten() {
-            self.instances.remove(at);
-        }
     }
 
     /// The payload of an entry, if it is still in the cache.
@@ -331,7 +353,7 @@ impl<P> Cache<P> {
         for at in 0..self.selected.len() {
             let id = self.selected[at];
             let instance = self.entries[id].instance;
-            self.instances[instance].is_new = false;
+            self.change(instance, |it| it.is_new = false);
             out[from + at].1 = self.remove(id);
             self.reclaim(instance);
         }
@@ -345,6 +367,7 @@ impl<P> Cache<P> {
             entries,
             writers,
             order,
+            tally,
             ..
         } = self;
         let instance = &mut instances[at];
@@ -388,7 +411,17 @@ impl<P> Cache<P> {
             // One entry had no data: an instance has at most one such entry.
             instance.state_entry = None;
         }
+        let before = Class::of(instance);
+        let mut read = 0;
+        if instance.read > 0 {
+            let is_read = |info: &SampleInfo| info.sample_state == SampleState::Read;
+            read = out[from..].iter().filter(|it| is_read(&it.0)).count() as u64;
+            instance.read -= read;
+        }
+        tally.left(before, count as u64, read);
         instance.is_new = false;
+        let classes = [before, Class::of(instance)];
+        tally.moved(classes, instance.len(), instance.read);
         self.reclaim(at);
         rank_generations(&mut out[from..]);
     }
@@ -412,26 +445,37 @@ impl<P> Cache<P> {
         None
     }
 
-    /// Copies the selected samples, in order of presentation, and marks them as read.
+    /// Reads the selected samples, in order of presentation, and marks them as read; `share` makes
+    /// a payload once more.
     pub(crate) fn read(
         &mut self,
         query: &Query,
         out: &mut Vec<(SampleInfo, Option<P>)>,
-        copy: &mut impl FnMut(&P) -> P,
+        share: &mut impl FnMut(&mut P) -> P,
     ) {
         self.select(query);
         let from = out.len();
         for at in 0..self.selected.len() {
             let id = self.selected[at];
             let info = self.info(id);
-            out.push((info, self.entries[id].payload.as_ref().map(&mut *copy)));
+            out.push((info, self.entries[id].payload.as_mut().map(&mut *share)));
         }
         self.rank(&mut out[from..]);
         for at in 0..self.selected.len() {
             let id = self.selected[at];
-            self.entries[id].state = SampleState::Read;
             let instance = self.entries[id].instance;
-            self.instances[instance].is_new = false;
+            self.change(instance, |it| it.is_new = false);
+            self.mark_read(id);
+        }
+    }
+
+    fn mark_read(&mut self, id: EntryId) {
+        let entry = &mut self.entries[id];
+        if entry.state == SampleState::NotRead {
+            entry.state = SampleState::Read;
+            let instance = &mut self.instances[entry.instance];
+            instance.read += 1;
+            self.tally.was_read(Class::of(instance));
         }
     }
 }

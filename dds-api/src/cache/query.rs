@@ -52,6 +52,7 @@ impl<P> Cache<P> {
         let mut selected = std::mem::take(&mut self.selected);
         selected.clear();
         match query.whose {
+            _ if !self.has(&query.masks) => {}
             Whose::Any if self.ordered => self.select_in_order(query, &mut selected),
             Whose::Any => self.select_by_instance(query, &mut selected),
             Whose::Instance(key) => {
@@ -113,20 +114,7 @@ impl<P> Cache<P> {
 
     /// Whether a query with these masks selects any entry.
     pub(crate) fn has(&self, masks: &StateMasks) -> bool {
-        let query = Query {
-            max: 1,
-            masks: *masks,
-            whose: Whose::Any,
-        };
-        let mut id = self.order.head;
-        while id != NONE {
-            let entry = &self.entries[id];
-            if wants(&query, &self.instances[entry.instance], entry) {
-                return true;
-            }
-            id = entry.next(Which::Order);
-        }
-        false
+        self.tally.has(masks)
     }
 
     /// The SampleInfo of an entry, without ranks.

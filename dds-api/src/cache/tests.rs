@@ -4,11 +4,14 @@ use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
 use spindle_dds_qos::{History, Length, ResourceLimits};
 
+use super::room::REPLACEABLE_MAX;
 use super::{Arrived, Cache, Offer, Origin, Query, Whose};
 use crate::condition::{InstanceStateMask, SampleStateMask, StateMasks};
 use crate::handle::{Guid, InstanceHandle};
 use crate::status::RejectedReason;
 use crate::subscription::{InstanceState, SampleInfo, SampleState, ViewState};
+
+mod model;
 
 /// The handle of a writer.
 fn writer(number: u32) -> InstanceHandle {
@@ -111,37 +114,161 @@ fn keep_last_replaces_the_oldest_of_its_instance() {
     assert_eq!(fixture.take(), [Some(20), Some(12), Some(13)]);
 }
 
-#[test]
-fn keep_all_waits_where_keep_last_refuses() {
-    let mut full = Fixture::new(History::keep_all(), limits(2, 2, 2), true);
-    full.write(1, 10);
-    full.write(2, 20);
-    assert_eq!(full.offer(MessageKind::Data, 1, 0, 11), Offer::Full(11));
-    assert_eq!(full.take().len(), 2);
-    full.write(1, 11);
+fn full(reason: RejectedReason, payload: u32) -> Offer<u32> {
+    Offer::Full { reason, payload }
+}
 
-    let mut full = Fixture::new(History::keep_last(1), limits(2, 2, 1), true);
-    full.write(1, 10);
-    full.write(2, 20);
+fn rejected(reason: RejectedReason, payload: u32) -> Offer<u32> {
+    Offer::Rejected { reason, payload }
+}
+
+#[test]
+fn a_sample_waits_where_a_take_makes_room() {
+    use RejectedReason::{BySamplesLimit, BySamplesPerInstanceLimit};
+    let keep_all = History::keep_all();
+    let cases = [
+        // Of both instances together.
+        (keep_all, limits(2, 2, 2), BySamplesLimit),
+        (keep_all, limits(3, 2, 1), BySamplesPerInstanceLimit),
+    ];
+    for (history, limits, reason) in cases {
+        let mut fixture = Fixture::new(history, limits, true);
+        fixture.write(1, 10);
+        fixture.write(2, 20);
+        let offered = fixture.offer(MessageKind::Data, 1, 0, 11);
+        assert_eq!(offered, full(reason, 11));
+        assert_eq!(fixture.take().len(), 2);
+        fixture.write(1, 11);
+        // A BEST_EFFORT reader rejects it.
+        fixture.cache.set_holds_back(false);
+        fixture.write(2, 21);
+        let offered = fixture.offer(MessageKind::Data, 1, 0, 12);
+        assert_eq!(offered, rejected(reason, 12));
+    }
+}
+
+#[test]
+fn keep_last_waits_for_the_room_that_another_instance_has() {
+    let mut fixture = Fixture::new(History::keep_last(1), limits(1, 2, 1), true);
+    fixture.write(1, 10);
+    let reason = RejectedReason::BySamplesLimit;
+    let offer = |fixture: &mut Fixture| fixture.offer(MessageKind::Data, 2, 0, 20);
+    assert_eq!(offer(&mut fixture), full(reason, 20));
+    // Its own instance can always replace.
+    fixture.write(1, 11);
+    assert_eq!(offer(&mut fixture), full(reason, 20));
+    assert_eq!(fixture.take(), [Some(11)]);
+    fixture.write(2, 20);
+    assert_eq!(fixture.take(), [Some(20)]);
+}
+
+#[test]
+fn an_instance_too_many_waits_only_where_a_take_ends_another() {
+    let mut fixture = Fixture::new(History::keep_last(1), limits(4, 2, 1), true);
+    fixture.write(1, 10);
+    fixture.write(2, 20);
     let reason = RejectedReason::ByInstancesLimit;
-    let refused = Offer::Rejected {
-        reason,
-        payload: 30,
-    };
-    assert_eq!(full.offer(MessageKind::Data, 3, 0, 30), refused);
-    // Disposing of it would make it known too.
-    assert_eq!(full.offer(MessageKind::Dispose, 3, 0, 30), refused);
-    assert_eq!(
-        full.offer(MessageKind::DisposeUnregister, 3, 0, 30),
-        refused
-    );
+    // What would end one of the two comes behind it.
+    let disposals = [MessageKind::Dispose, MessageKind::DisposeUnregister];
+    for kind in [MessageKind::Data].into_iter().chain(disposals) {
+        let offered = fixture.offer(kind, 3, 0, 30);
+        assert_eq!(offered, rejected(reason, 30), "{kind:?}");
+    }
     let unchanged = Offer::State {
         changed: false,
         payload: 30,
     };
-    assert_eq!(full.offer(MessageKind::Unregister, 3, 0, 30), unchanged);
-    full.write(1, 11);
-    assert_eq!(full.evicted, [10]);
+    let unregistered = fixture.offer(MessageKind::Unregister, 3, 0, 30);
+    assert_eq!(unregistered, unchanged);
+    fixture.write(1, 11);
+    assert_eq!(fixture.evicted, [10]);
+    // An instance that is disposed of gives way, once it is taken.
+    let _ = fixture.offer(MessageKind::Dispose, 1, 0, 0);
+    for kind in [MessageKind::Data].into_iter().chain(disposals) {
+        assert_eq!(fixture.offer(kind, 3, 0, 30), full(reason, 30), "{kind:?}");
+    }
+    assert_eq!(fixture.take().len(), 3);
+    fixture.write(3, 30);
+    assert_eq!(fixture.cache.instance(key(1)), None, "its writer lives");
+    let offered = fixture.offer(MessageKind::Data, 1, 0, 12);
+    assert_eq!(offered, rejected(reason, 12));
+    // So does one without writers.
+    let _ = fixture.offer(MessageKind::Unregister, 2, 0, 0);
+    let offered = fixture.offer(MessageKind::Data, 1, 0, 12);
+    assert_eq!(offered, full(reason, 12));
+    fixture.take();
+    fixture.write(1, 12);
+    assert_eq!(fixture.cache.instances.len(), 2);
+}
+
+#[test]
+fn disposed_instances_do_not_pile_up_while_their_writer_lives() {
+    let mut fixture = Fixture::keep_all();
+    let key = |number: u32| {
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&number.to_be_bytes());
+        KeyHash(bytes)
+    };
+    let max = REPLACEABLE_MAX as u32;
+    let offer = |fixture: &mut Fixture, kind, number| {
+        let arrived = Arrived {
+            kind,
+            key: key(number),
+            origin: fixture.origin(0),
+            payload: 0,
+        };
+        let _ = fixture.cache.offer(arrived, &mut |_| ());
+    };
+    offer(&mut fixture, MessageKind::Data, 0);
+    for number in 1..3 * max {
+        offer(&mut fixture, MessageKind::Data, number);
+        offer(&mut fixture, MessageKind::Dispose, number);
+        fixture.take();
+    }
+    assert_eq!(fixture.cache.instances.len(), REPLACEABLE_MAX + 1);
+    assert_eq!(fixture.cache.instance(key(0)), Some(InstanceState::Alive));
+    let disposed = Some(InstanceState::NotAliveDisposed);
+    let known = |fixture: &Fixture, number| fixture.cache.instance(key(number));
+    // The last ones are known with their generation counts, the others begin anew.
+    assert_eq!(known(&fixture, 2 * max), disposed);
+    assert_eq!(known(&fixture, 2 * max - 1), None);
+    for (number, generation) in [(2 * max, 1), (2 * max - 1, 0)] {
+        offer(&mut fixture, MessageKind::Data, number);
+        let infos = fixture.take_infos();
+        assert_eq!(infos[0].0.disposed_generation_count, generation);
+        assert_eq!(infos[0].0.view_state, ViewState::New);
+    }
+    // One that came back is at the end of the line when it is disposed of again.
+    offer(&mut fixture, MessageKind::Dispose, 2 * max);
+    fixture.take();
+    (3 * max..4 * max - 1).for_each(|number| offer(&mut fixture, MessageKind::Dispose, number));
+    fixture.take();
+    assert_eq!(known(&fixture, 2 * max), disposed);
+    assert_eq!(known(&fixture, 3 * max - 1), None);
+    // What loses its writer is forgotten.
+    let origin = fixture.origin(0);
+    fixture.cache.writer_gone(origin, false);
+    fixture.take();
+    assert_eq!(fixture.cache.instances.len(), 0);
+    assert_eq!(fixture.cache.instances.oldest_replaceable(), None);
+}
+
+#[test]
+fn a_writer_that_disposes_of_an_instance_has_it_registered() {
+    let mut fixture = Fixture::keep_all();
+    fixture.write(1, 10);
+    let _ = fixture.offer(MessageKind::Dispose, 1, 1, 0);
+    let _ = fixture.offer(MessageKind::Unregister, 1, 0, 0);
+    fixture.take();
+    let disposed = Some(InstanceState::NotAliveDisposed);
+    assert_eq!(fixture.cache.instance(key(1)), disposed);
+    let _ = fixture.offer(MessageKind::Data, 1, 1, 11);
+    let infos = fixture.take_infos();
+    assert_eq!(infos[0].0.disposed_generation_count, 1);
+    let _ = fixture.offer(MessageKind::Dispose, 1, 1, 0);
+    let _ = fixture.offer(MessageKind::Unregister, 1, 1, 0);
+    fixture.take();
+    assert_eq!(fixture.cache.instance(key(1)), None);
 }
 
 #[test]

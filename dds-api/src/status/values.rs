@@ -18,7 +18,8 @@ pub struct InconsistentTopicStatus {
 
 /// SAMPLE_LOST. A sample is lost when a BEST_EFFORT writer drops it for want of room, or while the
 /// participant of the reader or the writer has lost its group: readers learn that from the writer's
-/// next sample. It is also lost when its bytes are not a valid sample of the reader's type.
+/// next sample. It is also lost when its bytes are not a valid sample of the reader's type, and when
+/// a RELIABLE reader has max_instances that are alive and none to give up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SampleLostStatus {
     /// Samples that were lost.
@@ -62,7 +63,10 @@ pub enum RejectedReason {
     BySamplesPerInstanceLimit,
 }
 
-/// SAMPLE_REJECTED.
+/// SAMPLE_REJECTED: RESOURCE_LIMITS left no room for a sample, or for the disposal of an instance
+/// that is not known. At a RELIABLE reader it waits, is counted once, and comes when a take has made
+/// room. Where no take can, as max_instances are alive, it is dropped, and counted in
+/// SAMPLE_LOST, too. A BEST_EFFORT reader drops what it rejects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SampleRejectedStatus {
     /// Samples that were rejected.
@@ -85,14 +89,15 @@ pub struct LivelinessLostStatus {
 }
 
 /// LIVELINESS_CHANGED. A writer is alive from its match on. A writer that is deleted, or leaves
-/// with its participant, is counted no more. A writer whose participant fails is not alive from
-/// then on: its participant is expelled for good. Both take effect where the writer is
-/// unmatched, which is one position in the order of samples, the same at all readers.
+/// with its participant, is counted no more. A writer whose participant fails is not alive: it is
+/// unmatched at the same position in the order of samples, which is the same at all readers. So
+/// it is counted as not alive in the next status that is read or passed to a listener, and in none
+/// after that, unless it has come back before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LivelinessChangedStatus {
     /// Matched writers, which are alive.
     pub alive_count: i32,
-    /// Writers that were matched when their participant failed.
+    /// Writers that were matched when their participant failed, since the status was last read.
     pub not_alive_count: i32,
     /// Change of the former since last read.
     pub alive_count_change: i32,

@@ -137,7 +137,8 @@ impl<T> DataReader<T> {
         Ok(self.core.lost_status())
     }
 
-    /// Counts the samples that RESOURCE_LIMITS rejected.
+    /// Counts the samples that RESOURCE_LIMITS rejected; those of a RELIABLE reader come when a take
+    /// has made room (DDS 1.4 §2.2.4.1).
     ///
     /// # Errors
     /// ALREADY_DELETED.

@@ -46,17 +46,8 @@ impl ReaderCore {
 
     pub(crate) fn liveliness_status(&self) -> LivelinessChangedStatus {
         self.status_flags().clear(StatusMask::LIVELINESS_CHANGED);
-        self.side.port.with_statuses(|statuses| {
-            let (alive_count, alive_count_change) = statuses.liveliness.alive.read();
-            let (not_alive_count, not_alive_count_change) = statuses.liveliness.not_alive.read();
-            LivelinessChangedStatus {
-                alive_count,
-                not_alive_count,
-                alive_count_change,
-                not_alive_count_change,
-                last_publication_handle: statuses.liveliness.last,
-            }
-        })
+        let read = |statuses: &mut ReaderStatuses| statuses.liveliness.read();
+        self.side.port.with_statuses(read)
     }
 
     pub(crate) fn incompatible_status(&self) -> RequestedIncompatibleQosStatus {

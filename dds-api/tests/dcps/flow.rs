@@ -1,9 +1,9 @@
 //! Room in rings and caches, and waiting for it.
 
-use spindle_dds::qos::{DataReaderQos, DataWriterQos, Reliability, ResourceLimits};
-use spindle_dds::{Duration, Error, RejectedReason};
+use spindle_dds::qos::{DataReaderQos, DataWriterQos, History, Reliability, ResourceLimits};
+use spindle_dds::{DataReader, Duration, Error, InstanceState, RejectedReason, Samples};
 
-use crate::flight::Blob;
+use crate::flight::{Blob, State};
 use crate::meeting::{
     Meeting, enable, keep_all_reader, reader, reader_with, reliable_writer, state, take, until,
     writer, writer_with,
@@ -267,4 +267,141 @@ fn a_best_effort_writer_finds_the_room_that_readers_gave_back() {
     until("the writer finds the room", || {
         !write(sent + 1).was_dropped()
     });
+}
+
+/// One sample for all instances, and the last one of each.
+fn one_of_all() -> DataReaderQos {
+    DataReaderQos {
+        history: History::keep_last(1),
+        ..limited_reader(1)
+    }
+}
+
+fn number(sample: spindle_dds::Sample<'_, State>) -> u32 {
+    sample.data().expect("data").number
+}
+
+/// Rejected samples and lost ones, once so many were rejected.
+fn refusals(reader: &DataReader<State>, count: i32) -> (RejectedReason, i32) {
+    let mut reason = RejectedReason::NotRejected;
+    crate::meeting::wait_until(reader.status_condition().expect("alive"), || {
+        let rejected = reader.sample_rejected_status().expect("alive");
+        reason = rejected.last_reason;
+        assert!(rejected.total_count <= count, "{rejected:?}");
+        rejected.total_count == count
+    });
+    let lost = reader.sample_lost_status().expect("alive");
+    (reason, lost.total_count)
+}
+
+#[test]
+fn what_a_reliable_reader_rejects_comes_again_whatever_its_history() {
+    for qos in [limited_reader(1), one_of_all()] {
+        let meeting = Meeting::new();
+        let participants: [_; 2] = meeting.participants();
+        let writer = writer(&participants[0], "State");
+        let reader = reader_with(&participants[1], "State", qos);
+        enable(&participants);
+        let instances = [1, 2].map(|icao| writer.register_instance(&state(icao, 0)));
+        for number in 0..4 {
+            writer.write(&state(1 + number % 2, number)).expect("room");
+        }
+        // Each is counted once, however often it is offered again.
+        for round in 0..3 {
+            for _ in 0..5 {
+                assert!(reader.read(9).map_or(0, |samples| samples.len()) <= 1);
+            }
+            let by_samples = RejectedReason::BySamplesLimit;
+            assert_eq!(refusals(&reader, round + 1), (by_samples, 0));
+            let rejected = reader.sample_rejected_status().expect("alive");
+            let instance = &instances[(round as usize + 1) % 2];
+            assert_eq!(instance.as_ref(), Ok(&rejected.last_instance_handle));
+            assert_eq!(take(&reader, 1, number), [round as u32]);
+        }
+        assert_eq!(take(&reader, 1, number), [3]);
+        assert_eq!(refusals(&reader, 3).1, 0);
+    }
+}
+
+#[test]
+fn an_instance_too_many_waits_for_one_that_ended_and_is_lost_behind_one_that_is_alive() {
+    let meeting = Meeting::new();
+    let participants: [_; 2] = meeting.participants();
+    let writer = writer(&participants[0], "State");
+    let mut qos = keep_all_reader();
+    qos.resource_limits.max_instances = 1.into();
+    let reader = reader_with(&participants[1], "State", qos);
+    enable(&participants);
+    writer.write(&state(1, 0)).expect("room");
+    writer.dispose(&state(1, 0)).expect("room");
+    writer.write(&state(2, 1)).expect("room");
+    let by_instances = RejectedReason::ByInstancesLimit;
+    assert_eq!(refusals(&reader, 1), (by_instances, 0));
+    let of = |sample: spindle_dds::Sample<'_, State>| sample.data().ok().map(|it| it.number);
+    assert_eq!(take(&reader, 3, of), [Some(0), None, Some(1)]);
+    // No take makes room where the one instance is alive.
+    writer.write(&state(3, 2)).expect("room");
+    writer.write(&state(2, 3)).expect("room");
+    assert_eq!(refusals(&reader, 2), (by_instances, 1));
+    assert_eq!(take(&reader, 1, of), [Some(3)]);
+}
+
+#[test]
+fn a_writer_may_leave_while_its_sample_waits_at_a_full_keep_last_reader() {
+    let meeting = Meeting::new();
+    let participants: [_; 2] = meeting.participants();
+    let writer = writer(&participants[0], "State");
+    let reader = reader_with(&participants[1], "State", one_of_all());
+    enable(&participants);
+    writer.write(&state(1, 0)).expect("room");
+    writer.write(&state(2, 1)).expect("room");
+    refusals(&reader, 1);
+    participants[0].close().expect("it leaves");
+    crate::meeting::wait_for_members(&participants[1..], 1);
+    let told = take(&reader, 4, |sample| {
+        let number = sample.data().ok().map(|it| it.number);
+        (number, sample.info().instance_state)
+    });
+    let disposed = InstanceState::NotAliveDisposed;
+    let expected = [
+        (Some(0), InstanceState::Alive),
+        (Some(1), disposed),
+        (None, disposed),
+        (None, disposed),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_sample_is_copied_once_however_often_it_is_read() {
+    for storage in ["copy", "ring"] {
+        let meeting = Meeting::new();
+        let participant = meeting.participant();
+        let writer = writer(&participant, "State");
+        let mut qos = keep_all_reader();
+        qos.property.set("spindle.reader.storage", storage);
+        let reader = reader_with(&participant, "State", qos);
+        enable(std::slice::from_ref(&participant));
+        let place = |samples: &Samples<State>| {
+            let sample = samples.get(0).expect("one");
+            sample.bytes().expect("data").as_ptr()
+        };
+        let number = |samples: &Samples<State>| number(samples.get(0).expect("one"));
+        writer.write(&state(1, 7)).expect("room");
+        until("it is there", || reader.read(1).is_ok());
+        let [first, second] = [0; 2].map(|_| reader.read(1).expect("there"));
+        assert_eq!(place(&first), place(&second));
+        let taken = reader.take(1).expect("there");
+        assert_eq!(place(&taken), place(&first));
+        drop((second, taken));
+        // While it is held, its place is not used again.
+        for round in 0..3 {
+            writer.write(&state(2, round)).expect("room");
+            until("it is there", || reader.read(1).is_ok());
+            let next = reader.read(1).expect("there");
+            assert_ne!(place(&next), place(&first));
+            assert_eq!((number(&next), number(&first)), (round, 7));
+            reader.take(1).expect("there");
+        }
+    }
 }

@@ -160,3 +160,54 @@ fn a_disposal_of_an_instance_too_many_is_rejected() {
     let refused = writer.register_instance(&state(2, 0)).expect("enabled");
     assert_eq!(status.last_instance_handle, refused);
 }
+
+#[test]
+fn a_topic_that_disposes_of_its_instances_does_not_grow() {
+    const DISPOSED: u32 = 3_000;
+    let meeting = Meeting::new();
+    let participant = meeting.participant();
+    let writer = writer(&participant, "State");
+    let reader = reader(&participant, "State");
+    enable(std::slice::from_ref(&participant));
+    let known = |icao| {
+        let found = reader.lookup_instance(&state(icao, 0)).expect("enabled");
+        found.is_some()
+    };
+    writer.write(&state(0, 0)).expect("sent");
+    take(&reader, 1, |_| ());
+    for icao in 1..=DISPOSED {
+        writer.write(&state(icao, icao)).expect("sent");
+        writer.dispose(&state(icao, icao)).expect("sent");
+        take(&reader, 2, |_| ());
+    }
+    // The last thousand are remembered, and the one that is alive.
+    let remembered = (0..=DISPOSED).filter(|icao| known(*icao)).count();
+    assert_eq!(remembered, 1024 + 1);
+    assert!(known(0) && known(DISPOSED));
+    for (icao, generation) in [(DISPOSED, 1), (1, 0)] {
+        writer.write(&state(icao, 0)).expect("sent");
+        let count = |sample: spindle_dds::Sample<'_, _>| sample.info().disposed_generation_count;
+        assert_eq!(take(&reader, 1, count), [generation]);
+    }
+}
+
+#[test]
+fn a_writer_registers_the_instance_that_it_disposes_of() {
+    let meeting = Meeting::new();
+    let participant = meeting.participant();
+    let [first, second] = [0; 2].map(|_| writer(&participant, "State"));
+    let reader = reader(&participant, "State");
+    enable(std::slice::from_ref(&participant));
+    first.write(&state(1, 0)).expect("sent");
+    second.dispose(&state(1, 0)).expect("sent");
+    first.unregister_instance(&state(1, 0)).expect("sent");
+    assert_eq!(take(&reader, 2, |_| ()).len(), 2);
+    first
+        .wait_for_acknowledgments(Duration::INFINITE)
+        .expect("received");
+    let known = reader.lookup_instance(&state(1, 0)).expect("enabled");
+    assert!(known.is_some(), "the second one has it");
+    second.write(&state(1, 1)).expect("sent");
+    let generations = |sample: spindle_dds::Sample<'_, _>| sample.info().disposed_generation_count;
+    assert_eq!(take(&reader, 1, generations), [1]);
+}

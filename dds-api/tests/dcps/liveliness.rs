@@ -164,14 +164,15 @@ fn a_writer_that_left_is_not_counted_and_one_that_failed_is_not_alive() {
     assert_eq!(becomes(0, 1), ((-1, 1), theirs));
     let matched = heard.subscription_matched_status().expect("alive");
     assert_eq!((matched.total_count, matched.current_count), (3, 0));
-    // A writer that comes afterwards is alive; the failed one stays as it is.
+    // It is not matched any more: once the status has told of it, it is not counted.
     let _next = writer(&participants[0], "State");
-    assert_eq!(becomes(1, 1).0, (1, 0));
-    let mut sum = (0, 0);
-    while sum != (1, 1) {
+    assert_eq!(becomes(1, 0).0, (1, -1));
+    let (mut sum, mut crashes) = ((0, 0), 0);
+    while (sum.0, crashes) != (1, 1) {
         let status = calls.recv().expect("the listener is told");
         sum.0 += status.alive_count_change;
         sum.1 += status.not_alive_count_change;
+        crashes += i32::from(status.not_alive_count_change > 0);
         assert_eq!((status.alive_count, status.not_alive_count), sum);
     }
 }
@@ -248,10 +249,11 @@ fn a_death_stands_at_one_place_of_the_order() {
     // The news is behind the last sample before it, which comes when the one before
     // that is taken.
     for (at, (_, _, (alive, not_alive))) in order.iter().enumerate() {
-        if at + 2 < gone {
-            assert_eq!(*not_alive, 0, "{at}, {gone}");
-        } else {
-            assert_eq!((*alive, *not_alive), (1, 1), "{at}, {gone}");
+        // The first status that tells of a death is the last to count it.
+        let dead = i32::from(at + 2 == gone);
+        assert_eq!(*not_alive, dead, "{at}, {gone}");
+        if at + 2 >= gone {
+            assert_eq!(*alive, 1, "{at}, {gone}");
         }
     }
 }

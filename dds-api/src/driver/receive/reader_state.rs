@@ -5,8 +5,8 @@ mod direct;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use spindle_dds_core::Held;
-use spindle_dds_idl_runtime::Encapsulation;
+use spindle_dds_core::{Held, MessageKind};
+use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
 use spindle_dds_transport::Fabric;
 
 use super::arrival::{Arrival, ArrivalBatch, DeliveryPoint, Departure};
@@ -53,6 +53,20 @@ impl ReaderStatuses {
         self.lost.add(i32::try_from(samples).unwrap_or(i32::MAX));
         StatusMask::SAMPLE_LOST
     }
+
+    /// Counts a sample of this instance that was rejected. Returns the status that changed.
+    fn count_rejected(&mut self, reason: RejectedReason, key: KeyHash) -> StatusMask {
+        self.rejected.add(1);
+        self.last_rejected = (reason, InstanceHandle::of_instance(key));
+        StatusMask::SAMPLE_REJECTED
+    }
+}
+
+/// Whether a message is offered to the cache for the first time, or had to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    First,
+    Again,
 }
 
 pub(crate) struct ReaderState<F: Fabric> {
@@ -62,10 +76,12 @@ pub(crate) struct ReaderState<F: Fabric> {
     matched: Arc<MatchedWriters<F>>,
     /// Their indexes in the cache, by their indexes in the epoch.
     writers: Vec<u32>,
-    /// The oldest message, for which the cache has no room: it comes before all of the cursor.
+    /// The oldest message, for which the cache has no room: it comes before all of the cursor. It
+    /// was counted as rejected.
     waiting: Option<Arrived<Payload<F>>>,
     in_rings: InRings<F>,
-    /// Samples replaced by newer ones: released together, at most `REPLACED_MAX`.
+    /// Samples replaced by newer ones, or copied to be read: released together, at most
+    /// `REPLACED_MAX`.
     replaced: Vec<Held<F>>,
     /// The last sequence number by writer index of the cache; 0 before the first.
     sequences: Vec<u64>,
@@ -170,13 +186,14 @@ impl<F: Fabric> ReaderState<F> {
     ) -> StatusMask {
         let mut changed = StatusMask::NONE;
         let may_enter = self.has_arrivals();
-        while self.has_arrivals()
+        if let Some(message) = self.waiting.take() {
+            changed |= self.offer(message, Attempt::Again);
+        }
+        while !self.is_blocked()
+            && self.cursor.has_any()
             && let Some(arrival) = self.next_arrival(&mut changed)
         {
             self.append(arrival, &mut changed);
-            if self.is_blocked() {
-                break;
-            }
         }
         if let Some((epoch, batch)) = new
             && self.cursor.is_at(epoch)
@@ -213,7 +230,7 @@ impl<F: Fabric> ReaderState<F> {
             } => *changed |= self.writer_departed(writer, at, departure),
             Arrival::Message(message) => {
                 *changed |= self.count_lost(&message.origin);
-                *changed |= self.offer(message);
+                *changed |= self.offer(message, Attempt::First);
             }
         }
     }
@@ -238,9 +255,6 @@ impl<F: Fabric> ReaderState<F> {
 
     /// What comes next, in this epoch or the one after it.
     fn next_arrival(&mut self, changed: &mut StatusMask) -> Option<Arrival<F>> {
-        if let Some(message) = self.waiting.take() {
-            return Some(Arrival::Message(message));
-        }
         loop {
             match self.cursor.next()? {
                 EpochItem::Enter(matched) => *changed |= self.enter(matched),
@@ -250,7 +264,7 @@ impl<F: Fabric> ReaderState<F> {
     }
 
     /// Counts the gap before a sample in its writer's sequence numbers: samples that a BEST_EFFORT
-    /// writer dropped for lack of ring space. A sample that is offered again leaves no gap.
+    /// writer dropped for lack of ring space.
     #[inline]
     fn count_lost(&mut self, origin: &Origin) -> StatusMask {
         let last = &mut self.sequences[origin.writer as usize];
@@ -260,7 +274,7 @@ impl<F: Fabric> ReaderState<F> {
     }
 
     #[inline(never)]
-    fn offer(&mut self, message: Arrived<Payload<F>>) -> StatusMask {
+    fn offer(&mut self, message: Arrived<Payload<F>>, attempt: Attempt) -> StatusMask {
         let Arrived {
             kind, key, origin, ..
         } = message;
@@ -276,7 +290,7 @@ impl<F: Fabric> ReaderState<F> {
         } = self;
         let mut evicted = |old| match old {
             Payload::Ring(held) => replaced.push(held),
-            Payload::Copy(_) => pool.recycle(old),
+            Payload::Copy(_) | Payload::Shared(_) => pool.recycle(old),
         };
         let changed = match cache.offer(message, &mut evicted) {
             Offer::Kept(entry) => {
@@ -285,19 +299,26 @@ impl<F: Fabric> ReaderState<F> {
             }
             Offer::State { changed: true, .. } => StatusMask::DATA_AVAILABLE,
             Offer::State { changed: false, .. } => StatusMask::NONE,
-            Offer::Full(payload) => {
+            Offer::Full { reason, payload } => {
                 self.waiting = Some(Arrived {
                     kind,
                     key,
                     origin,
                     payload,
                 });
-                StatusMask::NONE
+                match attempt {
+                    Attempt::First => self.statuses.count_rejected(reason, key),
+                    Attempt::Again => StatusMask::NONE,
+                }
             }
             Offer::Rejected { reason, .. } => {
-                self.statuses.rejected.add(1);
-                self.statuses.last_rejected = (reason, InstanceHandle::of_instance(key));
-                StatusMask::SAMPLE_REJECTED
+                // A RELIABLE reader gets what it rejects again; this it does not.
+                let is_lost = self.cache.holds_back() && kind == MessageKind::Data;
+                let changed = self.statuses.count_lost(u64::from(is_lost));
+                match attempt {
+                    Attempt::First => changed | self.statuses.count_rejected(reason, key),
+                    Attempt::Again => changed,
+                }
             }
         };
         if self.replaced.len() == REPLACED_MAX {
@@ -376,12 +397,9 @@ impl<F: Fabric> ReaderState<F> {
             return Vec::new();
         }
         let mut items = self.collections.pop().unwrap_or_default();
-        let Self { cache, pool, .. } = self;
         match access {
-            Access::Read => cache.read(query, &mut items, &mut |payload| {
-                Payload::Copy(pool.copy(payload.bytes()))
-            }),
-            Access::Take => cache.take(query, &mut items),
+            Access::Read => self.read(query, &mut items),
+            Access::Take => self.cache.take(query, &mut items),
         }
         if items.is_empty() {
             self.keep_collection(items);
@@ -396,6 +414,25 @@ impl<F: Fabric> ReaderState<F> {
             Held::release_all(payloads.filter_map(|payload| self.pool.copy_out(payload)));
         }
         items
+    }
+
+    /// Reads samples: the first time each is copied out of its ring.
+    fn read(&mut self, query: &Query, items: &mut Vec<Item<F>>) {
+        let Self {
+            cache,
+            pool,
+            replaced,
+            ..
+        } = self;
+        cache.read(query, items, &mut |payload| {
+            let (again, held) = pool.share(payload);
+            replaced.extend(held);
+            if replaced.len() == REPLACED_MAX {
+                Held::release_all(replaced.drain(..));
+            }
+            again
+        });
+        self.release_replaced();
     }
 
     /// Drops a sample that cannot be decoded, and counts it as lost. False if it was dropped

@@ -8,7 +8,7 @@ use super::super::arrival::{ArrivalBatch, BATCH_MAX};
 use super::super::in_ring::Entries;
 use super::super::payload::Payload;
 use super::super::reader_epoch::{EpochWriter, ReaderEpoch};
-use super::{ReaderState, gap};
+use super::{Attempt, ReaderState, gap};
 use crate::cache::{Arrived, Origin};
 use crate::status::StatusMask;
 
@@ -133,12 +133,13 @@ impl<F: Fabric> ReaderState<F> {
         batch.count(1, header.len.into());
         let origin = Origin::of(&delivery, by.index);
         batch.changed |= self.count_lost(&origin);
-        batch.changed |= self.offer(Arrived {
+        let message = Arrived {
             kind: header.kind,
             key: KeyHash(header.key_hash),
             origin,
             payload: Payload::Ring(delivery.hold()),
-        });
+        };
+        batch.changed |= self.offer(message, Attempt::First);
     }
 }
 
