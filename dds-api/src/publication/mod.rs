@@ -1,5 +1,6 @@
 //! Publishers and writers (DDS 1.4 §2.2.2.4).
 
+mod acknowledgments;
 mod core;
 mod erased;
 mod kept;

@@ -87,18 +87,27 @@ impl<T> DataWriter<T> {
         self.core.dropped()
     }
 
-    /// Blocks until the participants of all matched readers have received what was written
-    /// so far, except what was replaced before it was sent. Returns at once for a BEST_EFFORT writer.
+    /// Blocks until all matched RELIABLE readers have accepted what this writer has written before the
+    /// call (DDS 1.4 §2.2.2.4.2.15), except what was replaced before it was sent. Returns at once for a
+    /// BEST_EFFORT writer, and where no RELIABLE reader matches.
+    ///
+    /// A reader without RESOURCE_LIMITS has accepted a sample when its participant, and all others, have
+    /// received it; it cannot refuse it any more. One with RESOURCE_LIMITS has when the sample has left
+    /// the writer's ring: it is in the reader's cache or taken, and does not wait there for the reader
+    /// to take others. A reader that is unmatched, or whose participant ends, is not waited for any
+    /// more.
     ///
     /// # Errors
-    /// TIMEOUT, NOT_ENABLED, ALREADY_DELETED; ERROR when the group failed.
+    /// TIMEOUT, with the processes that are waited for; NOT_ENABLED, ALREADY_DELETED; ERROR when the
+    /// group failed.
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.core
             .wait_for_acknowledgments(Deadline::after(timeout.into()))
     }
 
-    /// Blocks until the participants of all matched readers have received one sample. One that was
-    /// replaced before it was sent is not waited for.
+    /// Blocks until all matched RELIABLE readers have accepted one sample, as
+    /// [`wait_for_acknowledgments`](Self::wait_for_acknowledgments) does for all. One that was replaced
+    /// before it was sent is not waited for.
     ///
     /// # Errors
     /// As for [`wait_for_acknowledgments`](Self::wait_for_acknowledgments);

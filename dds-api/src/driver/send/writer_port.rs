@@ -20,7 +20,8 @@ use spindle_dds_core::{
     SubgroupHandle, SubgroupId, TopicKey,
 };
 
-use super::waiters::{UnsentRecord, UnsentSamples, WaitRecord};
+use super::acceptance::Acceptor;
+use super::waiters::{AcceptanceWait, ObserverRecord, SubgroupObserver, WaitRecord};
 use super::writer_claim::WriterClaim;
 use super::writer_return::Before;
 use crate::driver::session::Session;
@@ -55,6 +56,8 @@ pub(super) struct Place {
     pub(super) session: Arc<Session>,
     /// The epoch of the latest view; `None` before the first view that has the writer.
     pub(super) epoch: Option<Arc<SubgroupHandle<Wire>>>,
+    /// The members that have to accept what is sent in it.
+    pub(super) acceptors: Arc<[Acceptor]>,
     /// How often the participant has come back to its group.
     pub(super) returns: u32,
     /// What the writer sent before that is being sent again: nothing else is sent before it.
@@ -73,15 +76,15 @@ pub(crate) struct SendPosition {
     pub(crate) index: u64,
 }
 
-/// While it exists, the threads that step send what waits of a writer.
+/// While it exists, the threads that step tell an observer of changes of a writer's subgroup.
 #[derive(Debug)]
-pub(crate) struct UnsentWait {
+pub(crate) struct SubgroupWait {
     _acks: AckWait,
-    record: UnsentRecord,
+    record: ObserverRecord,
     session: Arc<Session>,
 }
 
-impl UnsentWait {
+impl SubgroupWait {
     /// The same in the session that the writer is in now.
     pub(crate) fn renewed(self, port: &WriterPort) -> Self {
         let session = port.session();
@@ -154,6 +157,7 @@ impl WriterPort {
         let place = Place {
             session,
             epoch: None,
+            acceptors: Arc::default(),
             returns: 0,
             sends_again: false,
             before: None,
@@ -181,9 +185,16 @@ impl WriterPort {
         self.place().session.clone()
     }
 
-    /// A view has begun, with this epoch of the subgroup.
-    pub(crate) fn enter_epoch(&self, epoch: Arc<SubgroupHandle<Wire>>) {
-        self.place_mut().epoch = Some(epoch);
+    /// A view has begun, with this epoch of the subgroup, in which these members have to accept what is
+    /// sent.
+    pub(crate) fn enter_epoch(
+        &self,
+        epoch: Arc<SubgroupHandle<Wire>>,
+        acceptors: Arc<[Acceptor]>,
+    ) {
+        let mut place = self.place_mut();
+        place.epoch = Some(epoch);
+        place.acceptors = acceptors;
     }
 
     /// The writer is deleted: waiting threads return with an error.
@@ -495,14 +506,19 @@ impl WriterPort {
         self.session().step();
     }
 
-    /// Samples of a writer wait in this port's subgroup: see [`SendWaiters::record_unsent`].
-    pub(crate) fn record_unsent(&self, writer: Weak<dyn UnsentSamples>) -> UnsentWait {
+    /// Something waits in this port's subgroup without a thread: see [`SendWaiters::observe`].
+    pub(crate) fn observe(&self, observer: Weak<dyn SubgroupObserver>) -> SubgroupWait {
         let session = self.session();
-        UnsentWait {
+        SubgroupWait {
             _acks: session.handle().waiting_for_acks(),
-            record: session.send_waiters().record_unsent(self.subgroup, writer),
+            record: session.send_waiters().observe(self.subgroup, observer),
             session,
         }
+    }
+
+    /// The calling thread waits until single members have accepted a message, until this is dropped.
+    pub(crate) fn wait_for_acceptance(&self) -> AcceptanceWait {
+        self.session().send_waiters().wait_for_acceptance()
     }
 
     /// Waiting threads of the subgroup try again, after a change that the engine does not know.
