@@ -28,8 +28,27 @@ pub(super) enum Written {
     Unknown,
     /// It waits in the writer's history, below this ticket.
     Waits(u64),
-    /// The last message, and how often the participant had come back to its group when it was sent.
-    Sent(Committed, u32),
+    Sent(Sent),
+}
+
+/// The last message that is to be accepted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sent {
+    message: Committed,
+    /// How often the participant had come back to its group when it was sent.
+    returns: u32,
+    /// Readers have been asked to release what they accept.
+    has_asked: bool,
+}
+
+impl Written {
+    pub(super) fn sent((message, returns): (Committed, u32)) -> Self {
+        Self::Sent(Sent {
+            message,
+            returns,
+            has_asked: false,
+        })
+    }
 }
 
 impl WriterCore {
@@ -48,7 +67,7 @@ impl WriterCore {
         match port.last_sent(self.number) {
             None => Written::Unknown,
             Some(None) => Written::Nothing,
-            Some(Some((message, returns))) => Written::Sent(message, returns),
+            Some(Some(last)) => Written::sent(last),
         }
     }
 
@@ -65,7 +84,7 @@ impl WriterCore {
         }
         Ok(match receipt.sent {
             SentAs::Committed(committed) if committed.class == DeliveryClass::Ordered => {
-                Written::Sent(committed, receipt.returns)
+                Written::sent((committed, receipt.returns))
             }
             SentAs::Waiting(ticket) => Written::Waits(ticket + 1),
             SentAs::Committed(_) | SentAs::Dropped => Written::Nothing,
@@ -89,7 +108,13 @@ impl WriterCore {
         let fate = match written {
             Written::Nothing => Some(Ok(())),
             Written::Unknown | Written::Waits(_) => None,
-            Written::Sent(message, returns) => port.fate(message, *returns),
+            Written::Sent(sent) => {
+                let fate = port.fate(&sent.message, sent.returns);
+                if fate.is_none() && !sent.has_asked {
+                    sent.has_asked = port.ask_for_release(&sent.message);
+                }
+                fate
+            }
         };
         fate.or_else(|| port.check().err().map(Err))
     }
@@ -115,10 +140,8 @@ impl WriterCore {
     pub(super) fn not_acknowledged(&self, port: &WriterPort, written: &Written) -> Error {
         match written {
             Written::Waits(_) => self.not_settled(port),
-            Written::Sent(message, _) => Error::Timeout(port.describe_unaccepted(message)),
-            Written::Nothing | Written::Unknown => {
-                Error::Timeout(port.describe(&Obstacle::Out))
-            }
+            Written::Sent(sent) => Error::Timeout(port.describe_unaccepted(&sent.message)),
+            Written::Nothing | Written::Unknown => Error::Timeout(port.describe(&Obstacle::Out)),
         }
     }
 
@@ -128,10 +151,7 @@ impl WriterCore {
     }
 
     /// The same for several writers: nothing that is written after the call is waited for.
-    pub(super) fn wait_for_all(
-        writers: &[Arc<Self>],
-        deadline: Deadline,
-    ) -> Result<()> {
+    pub(super) fn wait_for_all(writers: &[Arc<Self>], deadline: Deadline) -> Result<()> {
         let begun: Result<Vec<_>> = writers.iter().map(|it| it.begin_wait()).collect();
         let mut waits = writers.iter().zip(begun?);
         waits.try_for_each(|(writer, written)| writer.wait_until_acknowledged(written, deadline))

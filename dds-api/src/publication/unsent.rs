@@ -18,8 +18,8 @@ use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use spindle_dds_core::{CommitMeta, Committed, MessageKind};
 use spindle_dds_idl_runtime::KeyHash;
 
-use super::core::WriterCore;
 use super::acknowledgments::Written;
+use super::core::WriterCore;
 use super::permit::SamplePermit;
 use super::writer_history::{HistoryFull, WaitingSample, WriterHistory, counts_against_limits};
 use crate::driver::{Obstacle, SubgroupObserver, SubgroupWait, WriterPort};
@@ -269,6 +269,9 @@ impl WriterCore {
         };
         let kept = attempt().or_else(|| {
             let deadline = deadline.unwrap_or_else(|| Deadline::after(self.side.max_blocking_time));
+            if deadline == Deadline::Passed {
+                return Some(Err(Error::would_block()));
+            }
             let _recorded = port.record_wait();
             port.step();
             port.wait_for_acks(deadline, || match port.check() {
@@ -408,7 +411,7 @@ impl WriterCore {
     /// The last sample that has waited and was sent.
     pub(super) fn last_settled(&self) -> Written {
         let last = self.unsent().last;
-        last.map_or(Written::Nothing, |(last, returns)| Written::Sent(last, returns))
+        last.map_or(Written::Nothing, Written::sent)
     }
 
     /// TIMEOUT, as samples wait to be sent.

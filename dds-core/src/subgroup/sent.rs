@@ -5,8 +5,8 @@
 use spindle_dds_transport::Fabric;
 
 use crate::ids::DeliveryClass;
-use crate::subgroup::claim::Committed;
 use crate::limits::HEADER_LEN;
+use crate::subgroup::claim::Committed;
 use crate::subgroup::handle::{STOPPED, SubgroupHandle};
 use crate::subgroup::header::Header;
 

@@ -9,11 +9,14 @@
 //!   RESOURCE_LIMITS takes what is delivered: this is enough.
 //! - `released`: the member has delivered it, and holds it in the ring no more. A reader with
 //!   RESOURCE_LIMITS that is full leaves samples in their ring, so only a release says that it has taken
-//!   one. Samples in a cache are copied out of the ring before a thread of their participant sleeps, and
-//!   released by that; with `spindle.reader.storage = ring` they are released when they are given back.
+//!   one. Samples in its cache may lie in the ring, too: a writer that waits for such a reader sends a
+//!   control message (`ASKS_FOR_RELEASE`) behind its last sample, at which readers copy what they have
+//!   accepted out of the ring.
 //!
-//! So nothing is pushed, stored or counted for a message that would not be otherwise. A member without such
-//! readers may hold what it likes. Where an epoch of the subgroup has ended, all that go on have received
+//! So nothing is pushed, stored or counted for a message that would not be otherwise, and only a wait for a
+//! reader with RESOURCE_LIMITS sends a message. A member without such readers may hold what it likes.
+//! `released` goes by the order of a participant's ring: what a full reader holds back of one writer holds up
+//! what another writer of that participant sent later in the same subgroup, at that member. Where an epoch of the subgroup has ended, all that go on have received
 //! what was sent in it, and what they hold of it is not known any more: it counts as accepted.
 
 use spindle_dds_core::membership::MemberId;
@@ -64,6 +67,9 @@ mod tests {
             Acceptor::add(&mut acceptors, acceptor(rank, holds_back));
         }
         let expected = [(1, true), (2, true), (3, false)];
-        assert_eq!(acceptors, expected.map(|(rank, holds)| acceptor(rank, holds)));
+        assert_eq!(
+            acceptors,
+            expected.map(|(rank, holds)| acceptor(rank, holds))
+        );
     }
 }

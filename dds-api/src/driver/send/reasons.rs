@@ -1,7 +1,7 @@
 //! Why a message of a writer cannot be sent now, in words: asked when a wait has ended in vain.
 
-use spindle_dds_core::{Committed, SubgroupFigures};
 use spindle_dds_core::membership::{Member, View};
+use spindle_dds_core::{Committed, SubgroupFigures};
 
 use super::acceptance::Acceptor;
 use super::writer_port::{Obstacle, WriterPort};

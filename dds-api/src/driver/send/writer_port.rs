@@ -36,6 +36,12 @@ pub(crate) const WRITER_DELETED: u8 = 1;
 /// Beside it: its instances are disposed of with that.
 pub(crate) const DISPOSES: u8 = 2;
 
+/// In the `flags` of a control message: a writer waits for acknowledgments, so readers that accept samples
+/// of the ring release them.
+pub(crate) const ASKS_FOR_RELEASE: u8 = 4;
+/// The number of no writer: such a message takes no sequence number of one.
+const NO_WRITER: u32 = 0;
+
 /// A writer's access to its ring, through one subgroup epoch after the other.
 pub(crate) struct WriterPort {
     pub(super) subgroup: SubgroupId,
@@ -187,11 +193,7 @@ impl WriterPort {
 
     /// A view has begun, with this epoch of the subgroup, in which these members have to accept what is
     /// sent.
-    pub(crate) fn enter_epoch(
-        &self,
-        epoch: Arc<SubgroupHandle<Wire>>,
-        acceptors: Arc<[Acceptor]>,
-    ) {
+    pub(crate) fn enter_epoch(&self, epoch: Arc<SubgroupHandle<Wire>>, acceptors: Arc<[Acceptor]>) {
         let mut place = self.place_mut();
         place.epoch = Some(epoch);
         place.acceptors = acceptors;
@@ -413,6 +415,9 @@ impl WriterPort {
         len: u32,
         deadline: Deadline,
     ) -> Result<bool> {
+        if deadline == Deadline::Passed {
+            return Err(Error::would_block());
+        }
         let _recorded = self.session().send_waiters().record_wait(self.subgroup);
         let waited = self.wait_for_acks(deadline, || match self.attempt(claim, len) {
             Ok(()) => Some(Ok(true)),
@@ -473,7 +478,7 @@ impl WriterPort {
     }
 
     /// Repeats `attempt`, which is given [`released`](Self::released), whenever that has
-    /// risen, until `deadline`; without a deadline, once after a step.
+    /// risen, until `deadline`; without a deadline, or if it may not wait, once after a step.
     ///
     /// # Errors
     /// What ended the group or the writer.
@@ -483,7 +488,7 @@ impl WriterPort {
         mut attempt: impl FnMut(SendPosition) -> Option<R>,
     ) -> Result<Option<R>> {
         let session = self.session();
-        let Some(deadline) = deadline else {
+        let Some(deadline) = deadline.filter(|it| *it != Deadline::Passed) else {
             session.step();
             return Ok(attempt(self.released()));
         };
@@ -567,6 +572,36 @@ impl WriterPort {
         }
     }
 
+    fn control(&self, writer: u32, flags: u8) -> CommitMeta {
+        CommitMeta {
+            kind: MessageKind::Control,
+            flags,
+            encapsulation: 0,
+            writer,
+            timestamp: source_timestamp(),
+            topic: self.topic(),
+            key_hash: [0; 16],
+            skipped: 0,
+        }
+    }
+
+    /// Asks the readers to release what they have accepted, if a member that may hold it back has not
+    /// accepted `message` yet. Returns false if there is no room for that, or no epoch, now.
+    pub(crate) fn ask_for_release(&self, message: &Committed) -> bool {
+        let place = self.place();
+        let (epoch, acceptors) = (place.epoch.clone(), place.acceptors.clone());
+        drop(place);
+        let Some(epoch) = epoch else {
+            return false;
+        };
+        let lacks = |it: &Acceptor| it.holds_back && !it.has_accepted(&epoch, message);
+        if !acceptors.iter().any(lacks) {
+            return true;
+        }
+        let meta = self.control(NO_WRITER, ASKS_FOR_RELEASE);
+        self.send_now(&mut None, &[], &meta).is_ok()
+    }
+
     /// Announces to the readers that a writer was deleted, and whether its instances are
     /// disposed of. Waits until `deadline` for room; without it, readers learn it from the next view.
     pub(crate) fn writer_deleted(&self, number: u32, disposes: bool, deadline: Deadline) {
@@ -574,16 +609,8 @@ impl WriterPort {
             // No view has had the writer.
             return;
         }
-        let meta = CommitMeta {
-            kind: MessageKind::Control,
-            flags: WRITER_DELETED | if disposes { DISPOSES } else { 0 },
-            encapsulation: 0,
-            writer: number,
-            timestamp: source_timestamp(),
-            topic: self.topic(),
-            key_hash: [0; 16],
-            skipped: 0,
-        };
+        let flags = WRITER_DELETED | if disposes { DISPOSES } else { 0 };
+        let meta = self.control(number, flags);
         let mut claim = None;
         let mut attempt = || match self.send_now(&mut claim, &[], &meta) {
             Ok(_) => Some(true),
