@@ -146,6 +146,7 @@ impl<S: Side> EndpointCore<S> {
             self.topic.endpoints.fetch_sub(1, Ordering::AcqRel);
             S::stop(self);
             self.local_endpoints.remove(self.number);
+            self.base.status_flags().settle_streams();
         }
     }
 }

@@ -15,6 +15,7 @@ mod statuses;
 mod unsent;
 mod writer;
 mod writer_builder;
+mod writer_futures;
 mod writer_history;
 
 pub(crate) use self::core::WriterCore;

@@ -174,13 +174,17 @@ impl<T: TopicType> DataWriter<T> {
     /// TIMEOUT without room; OUT_OF_RESOURCES when it never fits; NOT_ENABLED,
     /// ALREADY_DELETED; ERROR when the group failed.
     pub fn loan(&self) -> Result<T::Builder<Loan<T>>> {
-        let Some(max) = T::max_size(self.core.side.representation) else {
-            return Err(Error::BadParameter(format!(
+        self.loan_with(self.max_size()?)
+    }
+
+    /// Bytes of the largest sample.
+    pub(super) fn max_size(&self) -> Result<usize> {
+        T::max_size(self.core.side.representation).ok_or_else(|| {
+            Error::BadParameter(format!(
                 "samples of {} have no bound; use loan_with(max_bytes)",
                 T::TYPE_NAME
-            )));
-        };
-        self.loan_with(max)
+            ))
+        })
     }
 
     /// As [`loan`](Self::loan), with room for `max_bytes`. Room that the sample does not use is
@@ -285,16 +289,24 @@ impl<T: TopicType> DataWriter<T> {
     /// # Errors
     /// As for [`write`](Self::write).
     pub fn unregister_instance_w_timestamp(&self, key: &T, timestamp: i64) -> Result<Receipt> {
-        let kind = if self.core.autodisposes() {
-            MessageKind::DisposeUnregister
-        } else {
-            MessageKind::Unregister
-        };
-        let receipt = self.write_key(key, kind, timestamp)?;
+        let receipt = self.write_key(key, self.unregistration(), timestamp)?;
+        self.unregistered(key);
+        Ok(receipt)
+    }
+
+    /// The kind of message that unregisters an instance.
+    pub(super) fn unregistration(&self) -> MessageKind {
+        match self.core.autodisposes() {
+            true => MessageKind::DisposeUnregister,
+            false => MessageKind::Unregister,
+        }
+    }
+
+    /// The instance of `key` is unregistered.
+    pub(super) fn unregistered(&self, key: &T) {
         if let Some(keys) = &self.core.side.keys {
             keys.unregister(key);
         }
-        Ok(receipt)
     }
 
     /// Disposes of the instance of `key`, of which only the key members count.
