@@ -4,8 +4,8 @@
 //! does it:
 //!
 //! ```text
-//!   enable   the first poll starts the threads of the participant (four system calls, nothing is waited
-//!            for); the waking thread joins the group, and then begins with its work
+//!   enable   the first poll starts the four threads of the participant, and waits for nothing; the
+//!            waking thread joins the group, and then begins with its work
 //!   close    the waking thread deletes the entities and leaves the group; its work ends with that
 //! ```
 //!

@@ -28,27 +28,8 @@ pub(super) enum Written {
     Unknown,
     /// It waits in the writer's history, below this ticket.
     Waits(u64),
-    Sent(Sent),
-}
-
-/// The last message that is to be accepted.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sent {
-    message: Committed,
-    /// How often the participant had come back to its group when it was sent.
-    returns: u32,
-    /// Readers have been asked to release what they accept.
-    has_asked: bool,
-}
-
-impl Written {
-    pub(super) fn sent((message, returns): (Committed, u32)) -> Self {
-        Self::Sent(Sent {
-            message,
-            returns,
-            has_asked: false,
-        })
-    }
+    /// The last message, and how often the participant had come back to its group when it was sent.
+    Sent(Committed, u32),
 }
 
 impl WriterCore {
@@ -67,7 +48,7 @@ impl WriterCore {
         match port.last_sent(self.number) {
             None => Written::Unknown,
             Some(None) => Written::Nothing,
-            Some(Some(last)) => Written::sent(last),
+            Some(Some((message, returns))) => Written::Sent(message, returns),
         }
     }
 
@@ -84,7 +65,7 @@ impl WriterCore {
         }
         Ok(match receipt.sent {
             SentAs::Committed(committed) if committed.class == DeliveryClass::Ordered => {
-                Written::sent((committed, receipt.returns))
+                Written::Sent(committed, receipt.returns)
             }
             SentAs::Waiting(ticket) => Written::Waits(ticket + 1),
             SentAs::Committed(_) | SentAs::Dropped => Written::Nothing,
@@ -108,10 +89,10 @@ impl WriterCore {
         let fate = match written {
             Written::Nothing => Some(Ok(())),
             Written::Unknown | Written::Waits(_) => None,
-            Written::Sent(sent) => {
-                let fate = port.fate(&sent.message, sent.returns);
-                if fate.is_none() && !sent.has_asked {
-                    sent.has_asked = port.ask_for_release(&sent.message);
+            Written::Sent(message, returns) => {
+                let fate = port.fate(message, *returns);
+                if fate.is_none() {
+                    port.ask_for_release(message);
                 }
                 fate
             }
@@ -140,7 +121,7 @@ impl WriterCore {
     pub(super) fn not_acknowledged(&self, port: &WriterPort, written: &Written) -> Error {
         match written {
             Written::Waits(_) => self.not_settled(port),
-            Written::Sent(sent) => Error::Timeout(port.describe_unaccepted(&sent.message)),
+            Written::Sent(message, _) => Error::Timeout(port.describe_unaccepted(message)),
             Written::Nothing | Written::Unknown => Error::Timeout(port.describe(&Obstacle::Out)),
         }
     }

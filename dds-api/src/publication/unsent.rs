@@ -411,7 +411,9 @@ impl WriterCore {
     /// The last sample that has waited and was sent.
     pub(super) fn last_settled(&self) -> Written {
         let last = self.unsent().last;
-        last.map_or(Written::Nothing, Written::sent)
+        last.map_or(Written::Nothing, |(last, returns)| {
+            Written::Sent(last, returns)
+        })
     }
 
     /// TIMEOUT, as samples wait to be sent.

@@ -46,8 +46,17 @@ struct WaitsForSubgroup {
     deadline: Deadline,
     future: WaitingFuture,
     wait: Option<SubgroupWait>,
-    _record: Option<WaitRecord>,
+    record: Option<WaitRecord>,
     _accepting: Option<AcceptanceWait>,
+}
+
+impl Drop for WaitsForSubgroup {
+    fn drop(&mut self) {
+        if self.future.is_inherited() {
+            // Their locks may be held by threads of the parent.
+            std::mem::forget((self.wait.take(), self.record.take()));
+        }
+    }
 }
 
 impl WaitsForSubgroup {
@@ -63,7 +72,7 @@ impl WaitsForSubgroup {
             deadline,
             future,
             wait: None,
-            _record: for_room.then(|| port.record_wait()),
+            record: for_room.then(|| port.record_wait()),
             _accepting: (!for_room).then(|| port.wait_for_acceptance()),
         })
     }

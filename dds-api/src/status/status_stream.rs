@@ -101,6 +101,9 @@ impl Listed {
 
 impl Drop for Listed {
     fn drop(&mut self) {
+        if self.future.is_inherited() {
+            return;
+        }
         let marker = self.future.marker();
         let is_other = |it: &(StatusMask, Arc<FutureWaker>)| !Arc::ptr_eq(&it.1, marker);
         let streams = self.flags.streams();

@@ -2,12 +2,13 @@
 
 use std::thread;
 
-use spindle_dds::qos::{DataReaderQos, Reliability, ResourceLimits};
+use spindle_dds::qos::{DataReaderQos, DataWriterQos, Reliability, ResourceLimits};
 use spindle_dds::{DataReader, DataWriter, DomainParticipant, Duration, Error, Result, testing};
 
 use crate::flight::State;
 use crate::meeting::{
-    Meeting, PATIENCE, enable, keep_all_reader, reader, reader_with, state, take, until, writer,
+    Meeting, PATIENCE, enable, keep_all_reader, reader, reader_with, reliable_writer, state, take,
+    until, writer, writer_with,
 };
 
 const SHORT: Duration = Duration::from_millis(20);
@@ -188,4 +189,31 @@ fn a_reader_without_limits_need_not_take() {
         writer.wait_for_acknowledgments(PATIENCE).expect("received");
         assert_eq!(take(&untaken, 10, number), (0..10).collect::<Vec<_>>());
     }
+}
+
+/// What asks a full reader for releases stands in the ring behind what it holds back.
+#[test]
+fn waiting_again_and_again_takes_no_room() {
+    let meeting = Meeting::new();
+    let participants: [_; 2] = meeting.participants();
+    let mut qos = DataWriterQos {
+        reliability: Reliability::reliable(Duration::ZERO),
+        ..reliable_writer()
+    };
+    qos.property.set("spindle.ring.messages", "16");
+    let writer = writer_with(&participants[0], "State", qos);
+    let reader = narrow_reader(&participants[1], "State");
+    enable(&participants);
+    write(&writer, 0..1);
+    assert_eq!(take(&reader, 1, number), [0]);
+    write(&writer, 1..4);
+    is_pending(writer.wait_for_acknowledgments(SHORT));
+    for _ in 0..100 {
+        is_pending(writer.wait_for_acknowledgments(Duration::ZERO));
+    }
+    write(&writer, 4..8);
+    assert_eq!(take(&reader, 6, number), (1..7).collect::<Vec<_>>());
+    writer
+        .wait_for_acknowledgments(PATIENCE)
+        .expect("7 is in the cache");
 }

@@ -23,7 +23,14 @@ use spindle_dds_core::membership::MemberId;
 use spindle_dds_core::{Committed, SubgroupHandle};
 use spindle_dds_transport::Rank;
 
+use super::writer_port::WriterPort;
 use crate::wire::Wire;
+
+/// In the `flags` of a control message: a writer waits for acknowledgments, so readers that accept samples
+/// of the ring release them.
+pub(crate) const ASKS_FOR_RELEASE: u8 = 4;
+/// The number of no writer: such a message takes no sequence number of one.
+const NO_WRITER: u32 = 0;
 
 /// A member with RELIABLE readers that match a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +55,32 @@ impl Acceptor {
     pub(crate) fn has_accepted(&self, epoch: &SubgroupHandle<Wire>, message: &Committed) -> bool {
         let is_stable = || !self.holds_back && epoch.is_acknowledged(message);
         is_stable() || epoch.is_released_by(message, self.rank)
+    }
+}
+
+impl WriterPort {
+    /// Asks the readers to release what they have accepted, if a member that may hold `message` back has not
+    /// accepted it. Does not ask again before a member has released the last question: until then its
+    /// readers release all that they accept. Without room it asks the next time.
+    pub(crate) fn ask_for_release(&self, message: &Committed) {
+        let place = self.place();
+        let (epoch, acceptors) = (place.epoch.clone(), place.acceptors.clone());
+        drop(place);
+        let Some(epoch) = epoch else {
+            return;
+        };
+        let last = *self.asked();
+        let is_to_be_asked = |it: &Acceptor| {
+            let has_answered = |last: &Committed| epoch.is_released_by(last, it.rank);
+            let lacks = it.holds_back && !it.has_accepted(&epoch, message);
+            lacks && last.as_ref().is_none_or(has_answered)
+        };
+        if acceptors.iter().any(is_to_be_asked) {
+            let meta = self.control(NO_WRITER, ASKS_FOR_RELEASE);
+            if let Ok((asked, _)) = self.send_now(&mut None, &[], &meta) {
+                *self.asked() = Some(asked);
+            }
+        }
     }
 }
 

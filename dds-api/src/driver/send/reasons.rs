@@ -36,7 +36,7 @@ impl WriterPort {
         }
     }
 
-    /// Who has not accepted a message, as a sentence without a full stop.
+    /// Which processes have not accepted a message, as a sentence without a full stop.
     #[cold]
     pub(crate) fn describe_unaccepted(&self, message: &Committed) -> String {
         let place = self.place();

@@ -13,7 +13,9 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+};
 
 use spindle_dds_core::{
     AckWait, ClaimError, CommitMeta, Committed, DeliveryClass, MessageKind, RingSpec,
@@ -36,12 +38,6 @@ pub(crate) const WRITER_DELETED: u8 = 1;
 /// Beside it: its instances are disposed of with that.
 pub(crate) const DISPOSES: u8 = 2;
 
-/// In the `flags` of a control message: a writer waits for acknowledgments, so readers that accept samples
-/// of the ring release them.
-pub(crate) const ASKS_FOR_RELEASE: u8 = 4;
-/// The number of no writer: such a message takes no sequence number of one.
-const NO_WRITER: u32 = 0;
-
 /// A writer's access to its ring, through one subgroup epoch after the other.
 pub(crate) struct WriterPort {
     pub(super) subgroup: SubgroupId,
@@ -51,6 +47,8 @@ pub(crate) struct WriterPort {
     len_max: u64,
     /// Written between two views, when writers hold no lock on it for longer than a claim takes.
     place: RwLock<Place>,
+    /// The last message that asked readers for releases, in the present session.
+    asked: Mutex<Option<Committed>>,
     /// The writer is deleted.
     is_closed: AtomicBool,
     /// Why the group does not accept the writer, if it does not.
@@ -174,6 +172,7 @@ impl WriterPort {
             topic,
             len_max: ring.memory() / 2,
             place: RwLock::new(place),
+            asked: Mutex::default(),
             is_closed: AtomicBool::new(false),
             refusal: OnceLock::new(),
         }
@@ -572,7 +571,8 @@ impl WriterPort {
         }
     }
 
-    fn control(&self, writer: u32, flags: u8) -> CommitMeta {
+    /// What a control message is committed with.
+    pub(super) fn control(&self, writer: u32, flags: u8) -> CommitMeta {
         CommitMeta {
             kind: MessageKind::Control,
             flags,
@@ -585,21 +585,8 @@ impl WriterPort {
         }
     }
 
-    /// Asks the readers to release what they have accepted, if a member that may hold it back has not
-    /// accepted `message` yet. Returns false if there is no room for that, or no epoch, now.
-    pub(crate) fn ask_for_release(&self, message: &Committed) -> bool {
-        let place = self.place();
-        let (epoch, acceptors) = (place.epoch.clone(), place.acceptors.clone());
-        drop(place);
-        let Some(epoch) = epoch else {
-            return false;
-        };
-        let lacks = |it: &Acceptor| it.holds_back && !it.has_accepted(&epoch, message);
-        if !acceptors.iter().any(lacks) {
-            return true;
-        }
-        let meta = self.control(NO_WRITER, ASKS_FOR_RELEASE);
-        self.send_now(&mut None, &[], &meta).is_ok()
+    pub(super) fn asked(&self) -> MutexGuard<'_, Option<Committed>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Announces to the readers that a writer was deleted, and whether its instances are

@@ -36,6 +36,7 @@ impl WriterPort {
     /// The participant, which had lost its group, is about to be in one again. Claims are refused
     /// until [`has_sent_again`](Self::has_sent_again).
     pub(crate) fn reconnect(&self, session: Arc<Session>) {
+        *self.asked() = None;
         let mut place = self.place_mut();
         place.session = session;
         place.epoch = None;

@@ -20,6 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
 
+use spindle_dds_transport::fork::OwnerProcess;
+
 use super::notifier::Notifier;
 
 /// The futures of a participant that wait.
@@ -38,6 +40,7 @@ pub(crate) struct FutureWaker {
     /// It is to be woken then in any case.
     deadline: Option<Instant>,
     notifier: Arc<Notifier>,
+    owner: OwnerProcess,
 }
 
 /// A future that is woken when it is marked, until this is dropped: then nothing of it is left.
@@ -60,6 +63,7 @@ impl WaitingFuture {
             is_marked: AtomicBool::new(false),
             deadline,
             notifier: notifier.clone(),
+            owner: OwnerProcess::this(),
         });
         notifier.futures.waiting().push(future.clone());
         if deadline.is_some() {
@@ -72,6 +76,11 @@ impl WaitingFuture {
     /// Its part that marks it.
     pub(crate) fn marker(&self) -> &Arc<FutureWaker> {
         &self.0
+    }
+
+    /// Whether this process has inherited it by `fork`.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.0.owner.is_inherited()
     }
 
     /// The task to wake; the future looks once more after this call.
@@ -92,6 +101,10 @@ impl WaitingFuture {
 
 impl Drop for WaitingFuture {
     fn drop(&mut self) {
+        if self.is_inherited() {
+            // A thread of the parent may have had the lock.
+            return;
+        }
         let mut waiting = self.0.notifier.futures.waiting();
         let is_it = |it: &Arc<FutureWaker>| Arc::ptr_eq(it, &self.0);
         if let Some(at) = waiting.iter().position(is_it) {

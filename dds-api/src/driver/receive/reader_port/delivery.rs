@@ -11,7 +11,8 @@ use super::super::payload::Payload;
 use super::super::reader_epoch::{MatchedWriter, ReaderEpoch};
 use super::{ReaderPort, SPAN_MAX_RING};
 use crate::cache::Arrived;
-use crate::driver::send::writer_port::{ASKS_FOR_RELEASE, DISPOSES, WRITER_DELETED};
+use crate::driver::send::acceptance::ASKS_FOR_RELEASE;
+use crate::driver::send::writer_port::{DISPOSES, WRITER_DELETED};
 use crate::properties::Storage;
 use crate::status::StatusMask;
 
