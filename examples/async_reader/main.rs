@@ -44,7 +44,9 @@ async fn talk(writer: &DataWriter<Message>) -> Result<(), Error> {
         matches.next().await;
     }
     println!("matched");
+    let mut ticks = interval(std::time::Duration::from_millis(10));
     for number in 1..=MESSAGES {
+        ticks.tick().await;
         let text = format!("hello, {number}");
         // Pending while there is no room, as a reader is slow.
         writer.write_async(&Message { number, text }).await?;
@@ -56,18 +58,15 @@ async fn talk(writer: &DataWriter<Message>) -> Result<(), Error> {
 
 async fn listen(reader: &DataReader<Message>) -> Result<(), Error> {
     let mut batches = reader.stream(16);
-    let mut ticks = interval(std::time::Duration::from_millis(100));
     let mut received = 0;
-    while received < MESSAGES {
-        tokio::select! {
-            Some(batch) = batches.next() => {
-                for sample in batch?.iter().filter(|sample| sample.info().valid_data) {
-                    let message = sample.view()?;
-                    println!("message {}: {}", message.number(), message.text());
-                    received += 1;
-                }
-            }
-            _ = ticks.tick() => println!("tick"),
+    while let Some(batch) = batches.next().await {
+        for sample in batch?.iter().filter(|sample| sample.info().valid_data) {
+            let message = sample.view()?;
+            println!("message {}: {}", message.number(), message.text());
+            received += 1;
+        }
+        if received == MESSAGES {
+            break;
         }
     }
     Ok(())
