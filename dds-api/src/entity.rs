@@ -177,6 +177,22 @@ macro_rules! entity_operations {
                 Ok(self.core.base.status_flags().changes())
             }
 
+            /// The changes of these statuses of this entity as a stream, for any executor. Each item is
+            /// the set of those that have changed since the last one, whether they were read meanwhile or
+            /// not; the first has also those that changed before and were not read. The stream ends when
+            /// the entity is deleted, does not keep it alive, and takes no notice of listeners.
+            ///
+            /// # Errors
+            /// ALREADY_DELETED.
+            pub fn status_stream(
+                &self,
+                statuses: $crate::status::StatusMask,
+            ) -> $crate::error::Result<$crate::status::StatusStream> {
+                self.core.base.alive()?;
+                let flags = self.core.base.status_flags().clone();
+                Ok($crate::status::StatusStream::new(flags, statuses))
+            }
+
             /// The handle that names this entity in its domain.
             pub fn instance_handle(&self) -> $crate::handle::InstanceHandle {
                 self.core.base.handle()

@@ -81,6 +81,17 @@ impl Error {
         }
     }
 
+    /// What could not be done at once is not done, as it may not wait: see
+    /// [`Deadline::Passed`](crate::time::Deadline::Passed).
+    pub(crate) const fn would_block() -> Self {
+        Self::Timeout(String::new())
+    }
+
+    /// Whether it is [`would_block`](Self::would_block). All others have a text.
+    pub(crate) const fn is_would_block(&self) -> bool {
+        matches!(self, Self::Timeout(text) if text.is_empty())
+    }
+
     /// The text without the name of the code, to be a part of another error's.
     pub(crate) fn reason(&self) -> &str {
         match self {

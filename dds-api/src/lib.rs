@@ -86,7 +86,7 @@ pub use status::{
     InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus, MembershipStatus,
     OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
     QosPolicyCount, RejectedReason, RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus,
-    SampleLostStatus, SampleRejectedStatus, StatusMask, SubscriptionMatchedStatus,
+    SampleLostStatus, SampleRejectedStatus, StatusMask, StatusStream, SubscriptionMatchedStatus,
 };
 pub use subscription::{
     AnyDataReader, DataReader, DataReaderBuilder, InstanceState, Sample, SampleInfo, SampleState,

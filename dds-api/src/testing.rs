@@ -87,6 +87,20 @@ pub fn waits_for_room(participant: &DomainParticipant) -> Result<u64> {
     Ok(waits.iter().map(|subgroup| subgroup.times).sum())
 }
 
+/// Futures and status streams of the participant that have a registered waker, or had one.
+pub fn waiting_futures(participant: &DomainParticipant) -> usize {
+    participant.core.notifier().futures.len()
+}
+
+/// Whether anything of the participant waits for acknowledgments.
+pub fn is_accepting(participant: &DomainParticipant) -> bool {
+    participant
+        .core
+        .lasting()
+        .send_waiters
+        .has_acceptance_waits()
+}
+
 /// Whether a thread waits on the wait-set.
 pub fn is_waiting(wait_set: &WaitSet) -> bool {
     wait_set.is_waiting()

@@ -1,71 +1,73 @@
-//! Async: a reader as a `Stream` inside tokio, beside a timer. Any other executor works as well.
-//!
-//! Reading needs no thread. Writing may block until there is room, so it is done by a thread that
-//! may block.
+//! Async: two participants in one thread of tokio wait for statuses, write, read, wait for
+//! acknowledgments, and close, beside a timer. Nothing here blocks, and no thread is made for it. Any
+//! other executor works as well.
 #![forbid(unsafe_code)]
 
-use std::time::Duration;
-
 use chat::Message;
-use spindle_dds::qos::{DataReaderQos, History, Reliability};
-use spindle_dds::{DomainParticipant, Error, StatusMask, WaitSet};
-use tokio::task::spawn_blocking;
+use spindle_dds::qos::{DataReaderQos, DataWriterQos, History, Reliability};
+use spindle_dds::{DataReader, DataWriter, DomainParticipant, Duration, Error, StatusMask};
 use tokio::time::interval;
 use tokio_stream::StreamExt;
 
 spindle_dds::include_idl!("chat");
 
 const MESSAGES: u32 = 5;
+const PATIENCE: Duration = Duration::from_secs(10);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
-    // Creating a participant blocks too, until it is in the group.
-    let participant = spawn_blocking(|| DomainParticipant::builder(0).create());
-    let participant = participant.await.expect("it does not panic")?;
-    let topic = participant.topic::<Message>("Chat").create()?;
-    let qos = DataReaderQos {
-        reliability: Reliability::reliable(Duration::ZERO.into()),
-        history: History::keep_all(),
-        ..DataReaderQos::default()
-    };
-    let subscriber = participant.subscriber().create()?;
+    let talker = DomainParticipant::builder(0).disabled().create()?;
+    let mut qos = DataWriterQos::default();
+    (qos.reliability, qos.history) = (Reliability::reliable(PATIENCE), History::keep_all());
+    let topic = talker.topic::<Message>("Chat").create()?;
+    let publisher = talker.publisher().create()?;
+    let writer = publisher.writer(&topic).qos(qos).create()?;
+
+    let listener = DomainParticipant::builder(0).disabled().create()?;
+    let mut qos = DataReaderQos::default();
+    (qos.reliability, qos.history) = (Reliability::reliable(PATIENCE), History::keep_all());
+    let topic = listener.topic::<Message>("Chat").create()?;
+    let subscriber = listener.subscriber().create()?;
     let reader = subscriber.reader(&topic).qos(qos).create()?;
 
-    let talking = spawn_blocking(talk);
-    let mut batches = reader.stream(16);
-    let mut ticks = interval(Duration::from_millis(100));
-    let mut received = 0;
-    while received < MESSAGES {
-        tokio::select! {
-            Some(batch) = batches.next() => {
-                for sample in batch?.iter().filter(|sample| sample.info().valid_data) {
-                    let message = sample.view()?;
-                    println!("message {}: {}", message.number(), message.text());
-                    received += 1;
-                }
-            }
-            _ = ticks.tick() => println!("tick"),
-        }
-    }
-    talking.await.expect("it does not panic")?;
-    spawn_blocking(move || participant.close())
-        .await
-        .expect("it does not panic")
+    let (first, second) = tokio::join!(talker.enable_async(), listener.enable_async());
+    first.and(second)?;
+    let (talked, listened) = tokio::join!(talk(&writer), listen(&reader));
+    talked.and(listened)?;
+    talker.close_async().await?;
+    listener.close_async().await
 }
 
-/// A participant of its own, that sends a few messages and leaves.
-fn talk() -> Result<(), Error> {
-    let participant = DomainParticipant::builder(0).create()?;
-    let topic = participant.topic::<Message>("Chat").create()?;
-    let writer = participant.publisher().create()?.writer(&topic).create()?;
-    let matched = writer.status_condition()?;
-    matched.set_enabled_statuses(StatusMask::PUBLICATION_MATCHED);
-    let waits = WaitSet::new();
-    waits.attach(&matched);
-    waits.wait(Duration::from_secs(10))?;
-    for number in 1..=MESSAGES {
-        let text = format!("hello from a thread, {number}");
-        writer.write(&Message { number, text })?;
+async fn talk(writer: &DataWriter<Message>) -> Result<(), Error> {
+    let mut matches = writer.status_stream(StatusMask::PUBLICATION_MATCHED)?;
+    while writer.publication_matched_status()?.current_count == 0 {
+        matches.next().await;
     }
-    participant.close()
+    println!("matched");
+    let mut ticks = interval(std::time::Duration::from_millis(10));
+    for number in 1..=MESSAGES {
+        ticks.tick().await;
+        let text = format!("hello, {number}");
+        // Pending while there is no room, as a reader is slow.
+        writer.write_async(&Message { number, text }).await?;
+    }
+    writer.wait_for_acknowledgments_async(PATIENCE).await?;
+    println!("acknowledged");
+    Ok(())
+}
+
+async fn listen(reader: &DataReader<Message>) -> Result<(), Error> {
+    let mut batches = reader.stream(16);
+    let mut received = 0;
+    while let Some(batch) = batches.next().await {
+        for sample in batch?.iter().filter(|sample| sample.info().valid_data) {
+            let message = sample.view()?;
+            println!("message {}: {}", message.number(), message.text());
+            received += 1;
+        }
+        if received == MESSAGES {
+            break;
+        }
+    }
+    Ok(())
 }

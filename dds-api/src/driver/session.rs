@@ -7,9 +7,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use spindle_dds_core::membership::{Detection, MemberId, Rules, View};
-use spindle_dds_core::{Engine, EngineConfig, EngineHandle, StepOutcome};
+use spindle_dds_core::{DeliveryClass, Engine, EngineConfig, EngineHandle, StepOutcome};
 use spindle_dds_transport::fork::OwnerProcess;
-use spindle_dds_transport::{Fabric, ParkSlots};
+use spindle_dds_transport::{Fabric, ParkSlots, WakeInterest};
 
 use crate::driver::endpoints::announced_matches::AnnouncedMatches;
 use crate::driver::endpoints::local_endpoints::LocalEndpoints;
@@ -353,17 +353,24 @@ impl Session {
     fn notify_waiters(&self, outcome: StepOutcome) -> Option<StepOutcome> {
         if outcome.stopped || self.control_queue.subgroups_changed() {
             self.send_waiters.wake_all();
-        } else if outcome.room || outcome.stable {
+        } else if outcome.room || outcome.stable || self.waits_for_acceptance(&outcome) {
             // Another group numbers its epochs from 1, too.
             let session = u64::from(self.outages).rotate_left(48);
             self.send_waiters.wake_changed(|subgroup| {
                 let subgroup = self.handle.subgroup(subgroup);
                 subgroup.map_or(0, |subgroup| {
-                    session ^ subgroup.epoch().rotate_left(32) ^ subgroup.changes()
+                    let releases = subgroup.releases(DeliveryClass::Ordered);
+                    let changes = subgroup.changes().wrapping_add(releases);
+                    session ^ subgroup.epoch().rotate_left(32) ^ changes
                 })
             });
         }
         Some(outcome)
+    }
+
+    /// Whether anything waits for a release of a single member: a step does not say that one came.
+    fn waits_for_acceptance(&self, outcome: &StepOutcome) -> bool {
+        outcome.want == WakeInterest::Room && self.send_waiters.has_acceptance_waits()
     }
 
     /// Blocks until the first view has begun.

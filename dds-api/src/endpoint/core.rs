@@ -148,6 +148,7 @@ impl<S: Side> EndpointCore<S> {
             self.topic.endpoints.fetch_sub(1, Ordering::AcqRel);
             S::stop(self, since);
             self.local_endpoints.remove(self.number);
+            self.base.status_flags().settle_streams();
         }
     }
 }

@@ -55,12 +55,16 @@ pub(crate) use self::packet::Ask;
 pub(crate) use self::packet::Packet;
 pub(crate) use self::rejoin::rejoin;
 
-/// Joins the domain's group, or founds it. Blocks until the participant is in a view, or `cancel` is
-/// cancelled.
-pub(crate) fn join(participant: &ParticipantCore, cancel: &CancelToken) -> Result<Arc<Session>> {
+/// Joins the domain's group, or founds it, with these threads of the participant. Blocks until the
+/// participant is in a view, or `cancel` is cancelled. The waking thread may be the calling one.
+pub(crate) fn join(
+    participant: &ParticipantCore,
+    threads: Threads,
+    cancel: &CancelToken,
+) -> Result<Arc<Session>> {
     warn_of_unused_pins(participant);
     warn_of_two_groups(participant);
-    let entry = Entry::prepare(participant, None)?;
+    let entry = Entry::prepare(participant, threads, None)?;
     let session = entry.enter(cancel)?.begin(participant, None);
     let begun = session.wait_begun();
     begun.inspect_err(|_| session.abandon())?;
@@ -84,8 +88,11 @@ struct Entered {
 
 impl Entry {
     /// `was`: the member that the participant was before it lost its group.
-    fn prepare(participant: &ParticipantCore, was: Option<MemberId>) -> Result<Self> {
-        let threads = Threads::spawn(&participant.config.threads)?;
+    fn prepare(
+        participant: &ParticipantCore,
+        threads: Threads,
+        was: Option<MemberId>,
+    ) -> Result<Self> {
         let newcomer = Newcomer::new(participant, was)?;
         Ok(Self {
             threads,

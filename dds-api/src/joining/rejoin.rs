@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use spindle_dds_core::membership::{DeliveredCounts, MemberId};
 
 use super::{Entered, Entry};
-use crate::driver::{CancelToken, LocalEndpoint, Session};
+use crate::driver::{CancelToken, LocalEndpoint, Session, Threads};
 use crate::error::{Error, Result};
 use crate::participant::ParticipantCore;
 
@@ -79,7 +79,8 @@ fn attempt(
 ) -> Result<Entered> {
     let core = participant.upgrade();
     let core = core.ok_or_else(|| Error::AlreadyDeleted("it is dropped".to_owned()))?;
-    let entry = Entry::prepare(&core, Some(was))?;
+    let threads = Threads::spawn(&core.config.threads)?;
+    let entry = Entry::prepare(&core, threads, Some(was))?;
     // The application may drop the participant while it joins.
     drop(core);
     entry.enter(cancel)

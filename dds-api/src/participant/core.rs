@@ -8,7 +8,7 @@ use spindle_dds_qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQo
 
 use super::lifecycle::Lifecycle;
 use crate::driver::{
-    CancelToken, GroupStatus, Lasting, LocalEndpoints, Notifier, SendWaiters, Session,
+    CancelToken, GroupStatus, Lasting, LocalEndpoints, Notifier, SendWaiters, Session, Threads,
 };
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
@@ -155,11 +155,13 @@ impl ParticipantCore {
             }
             self.lifecycle.end_closing();
         }
+        self.lifecycle_changed();
     }
 
     /// The participant is closed before it has come back.
     pub(crate) fn return_cancelled(&self) {
         self.lifecycle.end_closing();
+        self.lifecycle_changed();
     }
 
     pub(crate) fn weak(&self) -> Weak<Self> {
@@ -209,12 +211,29 @@ impl ParticipantCore {
         let Some(cancel) = self.lifecycle.begin_enabling()? else {
             return Ok(());
         };
-        let joined = crate::joining::join(self, &cancel);
-        self.lifecycle.end_enabling(joined, || {
+        let threads = Threads::spawn(&self.config.threads);
+        self.join(threads, &cancel)
+    }
+
+    /// Enables it with these threads, after [`Lifecycle::begin_enabling`].
+    pub(super) fn join(&self, threads: Result<Threads>, cancel: &CancelToken) -> Result<()> {
+        let joined = threads.and_then(|threads| crate::joining::join(self, threads, cancel));
+        let enabled = self.lifecycle.end_enabling(joined, || {
             // First: from now on, a thread that adds an entity also enables it.
             self.base.set_enabled();
             self.enable_contained();
-        })
+        });
+        self.lifecycle_changed();
+        enabled
+    }
+
+    /// Futures may wait for just that. Called without a lock.
+    pub(super) fn lifecycle_changed(&self) {
+        self.notifier.futures.mark_all();
+    }
+
+    pub(super) fn lifecycle(&self) -> &Lifecycle {
+        &self.lifecycle
     }
 
     /// Enables topics, publishers and subscribers, but not endpoints.
@@ -233,18 +252,21 @@ impl ParticipantCore {
     pub(crate) fn close(&self) -> Result<()> {
         self.base.not_inherited()?;
         let session = self.lifecycle.begin_closing()?;
+        let left = self.leave(session);
+        self.lifecycle.wait_closed();
+        left
+    }
+
+    /// Deletes all entities, and leaves the group of the session, after [`Lifecycle::begin_closing`].
+    pub(super) fn leave(&self, session: Option<Arc<Session>>) -> Result<()> {
         self.delete_all();
-        match session {
-            Some(session) => {
-                let left = session.close();
-                self.lifecycle.end_closing();
-                left
-            }
-            None => {
-                self.lifecycle.wait_closed();
-                Ok(())
-            }
-        }
+        let Some(session) = session else {
+            return Ok(());
+        };
+        let left = session.close();
+        self.lifecycle.end_closing();
+        self.lifecycle_changed();
+        left
     }
 
     /// Whether a thread is enabling it.
@@ -271,6 +293,7 @@ impl ParticipantCore {
         self.base.delete();
         let entities = std::mem::take(&mut *self.entities());
         entities.delete();
+        self.notifier.futures.settle();
     }
 
     /// Deletes all entities, or none if one of them cannot be deleted.
@@ -287,6 +310,7 @@ impl ParticipantCore {
         let deleted = std::mem::take(&mut *entities);
         drop(entities);
         deleted.delete();
+        self.notifier.futures.settle();
         Ok(())
     }
 }

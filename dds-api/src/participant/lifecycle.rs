@@ -74,20 +74,25 @@ impl Lifecycle {
 
     /// The calling thread begins to join. Returns `None` if the participant is enabled already.
     pub(super) fn begin_enabling(&self) -> Result<Option<CancelToken>> {
+        self.begin_enabling_alone().unwrap_or_else(|| {
+            let text = "another thread is enabling this participant";
+            Err(Error::PreconditionNotMet(text.to_owned()))
+        })
+    }
+
+    /// The same; `None` while another thread is enabling it.
+    pub(super) fn begin_enabling_alone(&self) -> Option<Result<Option<CancelToken>>> {
         let mut stage = self.stage();
-        match *stage {
+        Some(match *stage {
             Stage::Disabled => {
                 let cancel = CancelToken::default();
                 *stage = Stage::Enabling(cancel.clone());
                 Ok(Some(cancel))
             }
-            Stage::Enabling(_) => {
-                let text = "another thread is enabling this participant";
-                Err(Error::PreconditionNotMet(text.to_owned()))
-            }
+            Stage::Enabling(_) => return None,
             Stage::Enabled(_) | Stage::Returning(..) => Ok(None),
             Stage::Closing | Stage::Closed => Err(was_deleted()),
-        }
+        })
     }
 
     /// The calling thread has joined, or failed to. Unless the participant was closed
@@ -195,6 +200,11 @@ impl Lifecycle {
     pub(super) fn end_closing(&self) {
         *self.stage() = Stage::Closed;
         self.changed.notify_all();
+    }
+
+    /// Whether the participant has left its group.
+    pub(super) fn is_closed(&self) -> bool {
+        matches!(*self.stage(), Stage::Closed)
     }
 
     /// Blocks until the participant has left its group.

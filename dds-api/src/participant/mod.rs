@@ -4,6 +4,7 @@ mod builder;
 mod core;
 mod counters;
 mod factory;
+mod futures;
 mod lifecycle;
 
 use std::fmt;
@@ -275,6 +276,8 @@ impl DomainParticipant {
         let at = at.ok_or_else(|| not_mine("publisher"))?;
         publisher.core.delete_empty()?;
         entities.publishers.remove(at);
+        drop(entities);
+        self.core.notifier().futures.settle();
         Ok(())
     }
 
@@ -291,6 +294,8 @@ impl DomainParticipant {
         let at = at.ok_or_else(|| not_mine("subscriber"))?;
         subscriber.core.delete_empty()?;
         entities.subscribers.remove(at);
+        drop(entities);
+        self.core.notifier().futures.settle();
         Ok(())
     }
 
@@ -314,6 +319,8 @@ impl DomainParticipant {
         }
         topic.core.base.delete();
         entities.topics.remove(at);
+        drop(entities);
+        self.core.notifier().futures.settle();
         Ok(())
     }
 

@@ -21,7 +21,7 @@ use super::statuses::WriterStatuses;
 use super::unsent::Unsent;
 use super::writer_history::WriterHistory;
 use super::{AnyDataWriter, PublisherCore};
-use crate::driver::{LocalEndpoint, Session, WriterPort};
+use crate::driver::{Acceptor, LocalEndpoint, Session, WriterPort};
 use crate::endpoint::{EndpointCore, Side};
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
@@ -221,12 +221,17 @@ impl WriterCore {
         self.side.port.get().is_some_and(WriterPort::is_refused)
     }
 
-    /// A view has begun, with this epoch of the writer's subgroup. False if it is not usable yet.
-    pub(crate) fn enter_epoch(&self, epoch: Arc<SubgroupHandle<Wire>>) -> bool {
+    /// A view has begun, with this epoch of the writer's subgroup, in which these members have to accept
+    /// what it sends. False if it is not usable yet.
+    pub(crate) fn enter_epoch(
+        &self,
+        epoch: Arc<SubgroupHandle<Wire>>,
+        acceptors: Arc<[Acceptor]>,
+    ) -> bool {
         let Some(port) = self.side.port.get() else {
             return false;
         };
-        port.enter_epoch(epoch);
+        port.enter_epoch(epoch, acceptors);
         self.side.pool.epoch_begun();
         true
     }
@@ -255,34 +260,5 @@ impl WriterCore {
         self.qos()
             .writer_data_lifecycle
             .autodispose_unregistered_instances
-    }
-
-    pub(crate) fn wait_for_acknowledgments(&self, deadline: Deadline) -> Result<()> {
-        let port = self.port()?;
-        port.check()?;
-        match self.side.class {
-            DeliveryClass::Ordered => {
-                self.wait_until_sent(deadline)?;
-                port.wait_all_stable(deadline)
-            }
-            DeliveryClass::Unordered => Ok(()),
-        }
-    }
-
-    pub(crate) fn wait_for(&self, receipt: &Receipt, deadline: Deadline) -> Result<()> {
-        let port = self.port()?;
-        if receipt.writer != self.base.guid() {
-            let what = self.base.what();
-            return Err(Error::BadParameter(format!(
-                "the receipt is of a sample that another writer wrote, not {what}"
-            )));
-        }
-        match &receipt.sent {
-            SentAs::Committed(committed) if committed.class == DeliveryClass::Ordered => {
-                port.wait_stable(committed, receipt.returns, deadline)
-            }
-            SentAs::Waiting(ticket) => self.wait_for_kept(port, *ticket, deadline),
-            SentAs::Committed(_) | SentAs::Dropped => Ok(()),
-        }
     }
 }

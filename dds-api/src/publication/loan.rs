@@ -13,6 +13,7 @@ use super::loan_slot::LoanSlot;
 use super::receipt::Receipt;
 use crate::error::{Error, Result};
 use crate::stamps::source_timestamp;
+use crate::time::Deadline;
 
 /// Room for one sample of type `T` in the writer's ring, where readers will find it; or in private memory,
 /// where there is none in the ring. What a generated builder builds in. A loan that is dropped without being published is withdrawn
@@ -34,6 +35,19 @@ impl<T> Loan<T> {
     ) -> Result<Self> {
         Ok(Self {
             slot: Some(LoanPool::lend(writer, len, timestamp)?),
+            marker: PhantomData,
+        })
+    }
+
+    /// The same, but waits until that time at most.
+    pub(super) fn reserve_until(
+        writer: &Arc<WriterCore>,
+        len: usize,
+        timestamp: Option<i64>,
+        until: Deadline,
+    ) -> Result<Self> {
+        Ok(Self {
+            slot: Some(LoanPool::lend_until(writer, len, timestamp, until)?),
             marker: PhantomData,
         })
     }

@@ -27,6 +27,7 @@ use super::core::WriterCore;
 use super::loan_slot::{LoanSlot, Purpose};
 use super::receipt::Receipt;
 use crate::error::Result;
+use crate::time::Deadline;
 
 /// Slots that are kept beside the first one.
 const OTHERS_MAX: usize = 16;
@@ -75,6 +76,27 @@ impl LoanPool {
         let pool = &writer.side.pool;
         let mut slot = pool.take(writer);
         if let Err(error) = slot.reserve(len, Purpose::Sample(None)) {
+            Self::give_back(slot);
+            return Err(error);
+        }
+        slot.timestamp = timestamp;
+        pool.0.count_loan(&mut slot);
+        Ok(slot)
+    }
+
+    /// The same, but waits until that time at most.
+    pub(super) fn lend_until(
+        writer: &Arc<WriterCore>,
+        len: usize,
+        timestamp: Option<i64>,
+        until: Deadline,
+    ) -> Result<Box<LoanSlot>> {
+        let pool = &writer.side.pool;
+        let mut slot = pool.take(writer);
+        slot.until = Some(until);
+        let reserved = slot.reserve(len, Purpose::Sample(None));
+        slot.until = None;
+        if let Err(error) = reserved {
             Self::give_back(slot);
             return Err(error);
         }
@@ -263,15 +285,31 @@ impl WriterCore {
         key: KeyHash,
         timestamp: i64,
     ) -> Result<Receipt> {
-        let purpose = match kind {
-            MessageKind::Unregister | MessageKind::DisposeUnregister => Purpose::Unregister,
-            _ => Purpose::Sample(Some(key)),
-        };
         let mut slot = self.side.pool.take(self);
-        let written = slot.reserve(len, purpose).and_then(|()| {
+        let written = slot.reserve(len, Purpose::of(kind, key)).and_then(|()| {
             let used = encode(slot.bytes())?;
             slot.publish(used, kind, key, timestamp)
         });
+        LoanPool::give_back(slot);
+        written
+    }
+
+    /// The same, but waits until that time at most.
+    pub(super) fn write_until(
+        self: &Arc<Self>,
+        until: Deadline,
+        len: usize,
+        encode: impl FnOnce(&mut [u8]) -> Result<usize>,
+        (kind, key): (MessageKind, KeyHash),
+        timestamp: i64,
+    ) -> Result<Receipt> {
+        let mut slot = self.side.pool.take(self);
+        slot.until = Some(until);
+        let written = slot.reserve(len, Purpose::of(kind, key)).and_then(|()| {
+            let used = encode(slot.bytes())?;
+            slot.publish(used, kind, key, timestamp)
+        });
+        slot.until = None;
         LoanPool::give_back(slot);
         written
     }

@@ -39,6 +39,9 @@ pub(super) struct LoanSlot {
     /// Until when its write may wait, if it has a deadline already. Valid unless it is built in
     /// [`BuiltIn::Ring`].
     deadline: Option<Deadline>,
+    /// Until when the caller allows its write to wait, if that is not max_blocking_time. `None` between
+    /// samples.
+    pub(super) until: Option<Deadline>,
     /// Private memory.
     scratch: Vec<u8>,
     /// The instances of the writer that were sent from here.
@@ -71,6 +74,16 @@ pub(super) enum Purpose {
     Sample(Option<KeyHash>),
     /// RESOURCE_LIMITS do not apply: it gives back what they limit.
     Unregister,
+}
+
+impl Purpose {
+    #[inline]
+    pub(super) fn of(kind: MessageKind, key: KeyHash) -> Self {
+        match kind {
+            MessageKind::Unregister | MessageKind::DisposeUnregister => Self::Unregister,
+            _ => Self::Sample(Some(key)),
+        }
+    }
 }
 
 #[cold]
@@ -130,7 +143,7 @@ impl LoanSlot {
         let writer = self.writer.as_ref().ok_or_else(no_writer)?;
         let port = writer.port()?;
         let is_loan = key.is_none();
-        let deadline = writer.deadline();
+        let deadline = writer.deadline(self.until);
         if let Some(limits) = &writer.side.limits {
             // A digest does not identify an instance: its key does, once the sample is built.
             let key = key.filter(|_| writer.side.keys.is_none());
@@ -165,7 +178,7 @@ impl LoanSlot {
         refused: Option<ClaimError>,
     ) -> Result<()> {
         let writer = self.writer.as_ref().ok_or_else(no_writer)?;
-        let deadline = deadline.or_else(|| writer.deadline());
+        let deadline = writer.deadline(self.until.or(deadline));
         let claimed = writer
             .port()?
             .claim_late(&mut self.claim, len, deadline, refused);
@@ -251,7 +264,8 @@ impl LoanSlot {
             Some(claim) if self.built_in != BuiltIn::Scratch => claim,
             _ => {
                 let built = self.scratch.get(..used).ok_or_else(no_room)?;
-                return writer.publish_scratch(built, &mut self.permit, message, self.deadline);
+                let deadline = self.until.or(self.deadline);
+                return writer.publish_scratch(built, &mut self.permit, message, deadline);
             }
         };
         let Some(limits) = &writer.side.limits else {
@@ -262,11 +276,13 @@ impl LoanSlot {
                 }
                 Err(not_sent) => {
                     let deadline = self.deadline.filter(|_| self.built_in != BuiltIn::Ring);
+                    let deadline = self.until.or(deadline);
                     send_late(writer, claim, None, message, deadline, not_sent)
                 }
             };
         };
         let deadline = self.deadline.filter(|_| self.built_in != BuiltIn::Ring);
+        let deadline = self.until.or(deadline);
         send_within(limits, writer, claim, &mut self.permit, message, deadline)
     }
 
@@ -355,12 +371,12 @@ fn send_within(
     let permit = match permit.take() {
         None => None,
         Some(permit) => {
-            let until = deadline.or_else(|| writer.deadline());
+            let until = writer.deadline(deadline);
             match writer.name_instance(limits, permit, name, until)? {
                 None if writer.is_best_effort() => return writer.drop_sample(),
                 None => {
                     let late = Some((None, name));
-                    return send_late(writer, claim, late, message, until, NotSent::Waiting);
+                    return send_late(writer, claim, late, message, deadline, NotSent::Waiting);
                 }
                 permit => permit,
             }
@@ -439,10 +455,12 @@ impl WriterCore {
         self.side.class == DeliveryClass::Unordered
     }
 
-    /// Until when a write that begins now waits for readers to make room; `None`: it does not wait.
-    pub(super) fn deadline(&self) -> Option<Deadline> {
+    /// Until when a write waits for readers to make room; `None`: it does not wait, as what has no room is
+    /// kept or dropped. `known`: it has a deadline already; else it begins now.
+    pub(super) fn deadline(&self, known: Option<Deadline>) -> Option<Deadline> {
+        let begins = || Deadline::after(self.side.max_blocking_time);
         let waits = self.side.waits_for_room;
-        waits.then(|| Deadline::after(self.side.max_blocking_time))
+        waits.then(|| known.unwrap_or_else(begins))
     }
 
     /// Publishes what was built in private memory.
@@ -460,7 +478,7 @@ impl WriterCore {
         let (instance, _on_its_way) = self.instance_of((message.kind, message.key), built)?;
         let permit = match (permit.take(), &self.side.limits) {
             (Some(permit), Some(limits)) => {
-                let until = deadline.or_else(|| self.deadline());
+                let until = self.deadline(deadline);
                 self.name_instance(limits, permit, instance, until)?
             }
             _ => None,

@@ -1,5 +1,6 @@
 //! Publishers and writers (DDS 1.4 §2.2.2.4).
 
+mod acknowledgments;
 mod core;
 mod erased;
 mod kept;
@@ -15,6 +16,7 @@ mod statuses;
 mod unsent;
 mod writer;
 mod writer_builder;
+mod writer_futures;
 mod writer_history;
 mod writer_instances;
 

@@ -140,6 +140,7 @@ impl WriterCore {
             (Some(Ok(())), _) => Ok(true),
             (Some(Err(full)), _) => Err(Error::OutOfResources(limits.describe(full))),
             (None, None) => Ok(false),
+            (None, Some(Deadline::Passed)) => Err(Error::would_block()),
             (None, Some(_)) => Err(Error::Timeout(format!(
                 "{}, and none was released in time: {}",
                 limits.describe(full),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DataWriterQos, Duration, PublisherQos, TopicQos};
 
-use super::core::WriterSide;
+use super::core::{WriterCore, WriterSide};
 use super::{DataWriter, DataWriterBuilder};
 use crate::endpoint::{FactoryCore, factory_builder, factory_operations};
 use crate::error::Result;
@@ -88,8 +88,9 @@ impl Publisher {
         self.core.delete_endpoints()
     }
 
-    /// Blocks until the participant of every matched reader has received what the
-    /// RELIABLE writers have written.
+    /// Blocks until the matched RELIABLE readers have accepted what all its RELIABLE writers have written
+    /// before the call (§2.2.2.4.1.12): see
+    /// [`DataWriter::wait_for_acknowledgments`](super::DataWriter::wait_for_acknowledgments).
     ///
     /// # Errors
     /// TIMEOUT, NOT_ENABLED, ALREADY_DELETED; ERROR when the group failed.
@@ -97,9 +98,7 @@ impl Publisher {
         self.core.base.ready()?;
         let deadline = Deadline::after(timeout.into());
         let writers = self.core.endpoints().clone();
-        writers
-            .iter()
-            .try_for_each(|writer| writer.wait_for_acknowledgments(deadline))
+        WriterCore::wait_for_all(&writers, deadline)
     }
 }
 

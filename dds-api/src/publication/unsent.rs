@@ -1,7 +1,7 @@
 //! Samples of a RELIABLE writer that are not sent yet, and how they get sent.
 //!
 //! ```text
-//!   a write that finds no room, or no epoch --keep--> WriterHistory --send_waiting--> the ring
+//!   a write that finds no room, or no epoch --keep--> WriterHistory --subgroup_changed--> the ring
 //!                                                        ^ by the next write, or by the thread
 //!                                                          that steps and finds room
 //! ```
@@ -18,10 +18,11 @@ use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use spindle_dds_core::{CommitMeta, Committed, MessageKind};
 use spindle_dds_idl_runtime::KeyHash;
 
+use super::acknowledgments::Written;
 use super::core::WriterCore;
 use super::permit::SamplePermit;
 use super::writer_history::{HistoryFull, WaitingSample, WriterHistory, counts_against_limits};
-use crate::driver::{Obstacle, UnsentSamples, UnsentWait, WriterPort};
+use crate::driver::{Obstacle, SubgroupObserver, SubgroupWait, WriterPort};
 use crate::error::{Error, Result};
 use crate::keys::{KnownKeys, OnItsWay};
 use crate::time::Deadline;
@@ -34,7 +35,7 @@ const WAITING: u64 = 1;
 pub(super) struct Unsent {
     history: WriterHistory,
     /// While something waits.
-    wait: Option<UnsentWait>,
+    wait: Option<SubgroupWait>,
     /// The last sample that has waited and was sent, and how often the participant had come back to its
     /// group then.
     last: Option<(Committed, u32)>,
@@ -73,8 +74,8 @@ impl Unsent {
 /// Why a sample cannot be kept now: what is full, and what is in the way of those that wait.
 type NotKept = (Option<HistoryFull>, Option<Obstacle>);
 
-impl UnsentSamples for WriterCore {
-    fn send_waiting(&self) {
+impl SubgroupObserver for WriterCore {
+    fn subgroup_changed(&self) {
         self.send_unsent(&mut self.unsent());
     }
 }
@@ -273,6 +274,9 @@ impl WriterCore {
         };
         let kept = attempt().or_else(|| {
             let deadline = deadline.unwrap_or_else(|| Deadline::after(self.side.max_blocking_time));
+            if deadline == Deadline::Passed {
+                return Some(Err(Error::would_block()));
+            }
             let _recorded = port.record_wait();
             port.step();
             port.wait_for_acks(deadline, || match port.check() {
@@ -331,8 +335,8 @@ impl WriterCore {
         }
         self.side.pending.store(WAITING, Ordering::Release);
         if unsent.wait.is_none() {
-            let writer: Weak<dyn UnsentSamples> = Arc::downgrade(&(self.clone() as Arc<_>));
-            unsent.wait = Some(port.record_unsent(writer));
+            let writer: Weak<dyn SubgroupObserver> = Arc::downgrade(&(self.clone() as Arc<_>));
+            unsent.wait = Some(port.observe(writer));
         }
         // What has come before it was recorded is not told.
         match self.send_unsent(&mut unsent) {
@@ -387,55 +391,48 @@ impl WriterCore {
     /// # Errors
     /// TIMEOUT; what ended the group or the writer.
     pub(super) fn wait_until_sent(&self, deadline: Deadline) -> Result<()> {
-        if self.send_what_waits() {
-            return Ok(());
-        }
-        let next = self.unsent().history.next();
-        self.wait_settled(next, deadline)
-    }
-
-    /// The same for the samples with tickets below `ticket`.
-    fn wait_settled(&self, ticket: u64, deadline: Deadline) -> Result<()> {
-        let Some(port) = self.side.port.get() else {
+        let (Some(ticket), Some(port)) = (self.next_ticket(), self.side.port.get()) else {
             return Ok(());
         };
-        self.send_what_waits();
         port.step();
         let settled = port.wait_for_acks(deadline, || {
-            let is_settled = self.unsent().history.settled() >= ticket;
-            let is_settled = is_settled.then_some(Ok(()));
+            let is_settled = self.is_settled(ticket).then_some(Ok(()));
             is_settled.or_else(|| port.check().err().map(Err))
         });
-        settled.unwrap_or_else(|| {
-            let mut unsent = self.unsent();
-            let obstacle = self.send_unsent(&mut unsent);
-            let waiting = unsent.history.len();
-            drop(unsent);
-            let why = obstacle.map(|obstacle| self.describe(port, &obstacle));
-            Err(Error::Timeout(format!(
-                "{waiting} samples wait to be sent: {}",
-                why.unwrap_or_default()
-            )))
+        settled.unwrap_or_else(|| Err(self.not_settled(port)))
+    }
+
+    /// The ticket below which all that waits stands, after an attempt to send it. `None` if nothing
+    /// waits.
+    pub(super) fn next_ticket(&self) -> Option<u64> {
+        (!self.send_what_waits()).then(|| self.unsent().history.next())
+    }
+
+    /// Whether nothing waits any more below this ticket.
+    pub(super) fn is_settled(&self, ticket: u64) -> bool {
+        self.unsent().history.settled() >= ticket
+    }
+
+    /// The last sample that has waited and was sent.
+    pub(super) fn last_settled(&self) -> Written {
+        let last = self.unsent().last;
+        last.map_or(Written::Nothing, |(last, returns)| {
+            Written::Sent(last, returns)
         })
     }
 
-    /// Blocks until all members have received a sample that was kept, or what was sent after it if it
-    /// was replaced.
-    ///
-    /// # Errors
-    /// As for [`WriterPort::wait_stable`].
-    pub(super) fn wait_for_kept(
-        &self,
-        port: &WriterPort,
-        ticket: u64,
-        deadline: Deadline,
-    ) -> Result<()> {
-        self.wait_settled(ticket + 1, deadline)?;
-        let last = self.unsent().last;
-        match last {
-            Some((committed, returns)) => port.wait_stable(&committed, returns, deadline),
-            None => Ok(()),
-        }
+    /// TIMEOUT, as samples wait to be sent.
+    #[cold]
+    pub(super) fn not_settled(&self, port: &WriterPort) -> Error {
+        let mut unsent = self.unsent();
+        let obstacle = self.send_unsent(&mut unsent);
+        let waiting = unsent.history.len();
+        drop(unsent);
+        let why = obstacle.map(|obstacle| self.describe(port, &obstacle));
+        Error::Timeout(format!(
+            "{waiting} samples wait to be sent: {}",
+            why.unwrap_or_default()
+        ))
     }
 
     /// The writer is deleted: what waits is never sent.

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use spindle_dds_core::MessageKind;
-use spindle_dds_idl_runtime::TopicType;
+use spindle_dds_idl_runtime::{KeyHash, TopicType};
 use spindle_dds_qos::{DataWriterQos, Duration};
 
 use super::core::WriterCore;
@@ -87,18 +87,27 @@ impl<T> DataWriter<T> {
         self.core.dropped()
     }
 
-    /// Blocks until the participants of all matched readers have received what was written
-    /// so far, except what was replaced before it was sent. Returns at once for a BEST_EFFORT writer.
+    /// Blocks until all matched RELIABLE readers have accepted what this writer has written before the
+    /// call (DDS 1.4 §2.2.2.4.2.15), except what was replaced before it was sent. Returns at once for a
+    /// BEST_EFFORT writer, and where no RELIABLE reader matches.
+    ///
+    /// A reader without RESOURCE_LIMITS has accepted a sample when its participant, and all others, have
+    /// received it; it cannot refuse it any more. One with RESOURCE_LIMITS has when the sample has left
+    /// the writer's ring: it is in the reader's cache or taken, and does not wait there for the reader
+    /// to take others. A reader that is unmatched, or whose participant ends, is not waited for any
+    /// more.
     ///
     /// # Errors
-    /// TIMEOUT, NOT_ENABLED, ALREADY_DELETED; ERROR when the group failed.
+    /// TIMEOUT, with the processes that are waited for; NOT_ENABLED, ALREADY_DELETED; ERROR when the
+    /// group failed.
     pub fn wait_for_acknowledgments(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.core
             .wait_for_acknowledgments(Deadline::after(timeout.into()))
     }
 
-    /// Blocks until the participants of all matched readers have received one sample. One that was
-    /// replaced before it was sent is not waited for.
+    /// Blocks until all matched RELIABLE readers have accepted one sample, as
+    /// [`wait_for_acknowledgments`](Self::wait_for_acknowledgments) does for all. One that was replaced
+    /// before it was sent is not waited for.
     ///
     /// # Errors
     /// As for [`wait_for_acknowledgments`](Self::wait_for_acknowledgments);
@@ -165,13 +174,17 @@ impl<T: TopicType> DataWriter<T> {
     /// TIMEOUT without room; OUT_OF_RESOURCES when it never fits; NOT_ENABLED,
     /// ALREADY_DELETED; ERROR when the group failed.
     pub fn loan(&self) -> Result<T::Builder<Loan<T>>> {
-        let Some(max) = T::max_size(self.core.side.representation) else {
-            return Err(Error::BadParameter(format!(
+        self.loan_with(self.max_size()?)
+    }
+
+    /// Bytes of the largest sample.
+    pub(super) fn max_size(&self) -> Result<usize> {
+        T::max_size(self.core.side.representation).ok_or_else(|| {
+            Error::BadParameter(format!(
                 "samples of {} have no bound; use loan_with(max_bytes)",
                 T::TYPE_NAME
-            )));
-        };
-        self.loan_with(max)
+            ))
+        })
     }
 
     /// As [`loan`](Self::loan), with room for `max_bytes`. Room that the sample does not use is
@@ -273,16 +286,24 @@ impl<T: TopicType> DataWriter<T> {
     /// As for [`unregister_instance`](Self::unregister_instance).
     pub fn unregister_instance_w_timestamp(&self, key: &T, timestamp: i64) -> Result<Receipt> {
         let name = self.check_registered(key)?;
-        let kind = if self.core.autodisposes() {
-            MessageKind::DisposeUnregister
-        } else {
-            MessageKind::Unregister
-        };
-        let receipt = self.write_key(key, kind, timestamp)?;
+        let receipt = self.write_key(key, self.unregistration(), timestamp)?;
+        self.unregistered(name);
+        Ok(receipt)
+    }
+
+    /// The kind of message that unregisters an instance.
+    pub(super) fn unregistration(&self) -> MessageKind {
+        match self.core.autodisposes() {
+            true => MessageKind::DisposeUnregister,
+            false => MessageKind::Unregister,
+        }
+    }
+
+    /// The instance with this name is unregistered, if it has one.
+    pub(super) fn unregistered(&self, name: Option<KeyHash>) {
         if let Some(name) = name {
             self.core.unregister(name);
         }
-        Ok(receipt)
     }
 
     /// Disposes of the instance of `key`, of which only the key members count. It need not be an

@@ -3,11 +3,13 @@
 mod counts;
 mod mask;
 mod status_flags;
+mod status_stream;
 mod values;
 
 pub(crate) use counts::{IncompatibleCounts, LivelinessCounts, MatchCounts, TotalCount};
 pub use mask::StatusMask;
 pub(crate) use status_flags::StatusFlags;
+pub use status_stream::StatusStream;
 pub use values::{
     InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus, MembershipStatus,
     OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,

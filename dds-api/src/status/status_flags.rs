@@ -1,11 +1,12 @@
 //! Which statuses of an entity have changed, and which of these its listeners have not seen.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use spindle_dds_transport::fork::OwnerProcess;
 
 use super::mask::StatusMask;
+use super::status_stream::StatusStreams;
 use crate::condition::{DataWaiter, Observers, Subject};
 use crate::driver::Notifier;
 
@@ -22,6 +23,8 @@ pub(crate) struct StatusFlags {
     /// The entity is deleted: its conditions hold, so that waiting threads return.
     ended: AtomicBool,
     observers: Observers,
+    /// What its streams need, if it has ever had one.
+    streams: OnceLock<StatusStreams>,
     notifier: Arc<Notifier>,
     /// The bit of the entity in the dispatch thread's set of callers; shared with others.
     sign: u64,
@@ -39,6 +42,7 @@ impl StatusFlags {
             enabled: AtomicU32::new(StatusMask::ALL.bits()),
             ended: AtomicBool::new(false),
             observers: Observers::default(),
+            streams: OnceLock::new(),
             sign: notifier.assign_bit(),
             owner: OwnerProcess::this(),
             notifier,
@@ -62,6 +66,29 @@ impl StatusFlags {
             Subject::Samples => statuses.contains(StatusMask::DATA_AVAILABLE),
             Subject::Guard => true,
         });
+        if let Some(streams) = self.streams.get() {
+            streams.raised(statuses);
+        }
+    }
+
+    /// What the streams of its statuses need.
+    pub(super) fn streams(&self) -> &StatusStreams {
+        self.streams.get_or_init(StatusStreams::default)
+    }
+
+    pub(super) fn notifier(&self) -> &Arc<Notifier> {
+        &self.notifier
+    }
+
+    /// The entity is deleted: wakes the streams, if no thread of the participant does. Called without a
+    /// lock, by a thread that does not step.
+    pub(crate) fn settle_streams(&self) {
+        self.notifier.futures.settle();
+    }
+
+    /// Whether the entity is deleted.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
     }
 
     /// Whether its entity was inherited by `fork`.
@@ -95,6 +122,9 @@ impl StatusFlags {
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
         self.observers.notify();
+        if let Some(streams) = self.streams.get() {
+            streams.ended();
+        }
     }
 
     /// The statuses have been read.

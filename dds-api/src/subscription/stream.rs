@@ -1,7 +1,7 @@
 //! Samples as a `Stream`, for any executor.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
 use spindle_dds_idl_runtime::TopicType;
@@ -16,6 +16,8 @@ use crate::error::{Error, Result};
 pub struct SampleStream<T> {
     reader: Option<DataReader<T>>,
     max: usize,
+    /// The task that was registered last.
+    waker: Option<Waker>,
 }
 
 impl<T> SampleStream<T> {
@@ -23,6 +25,18 @@ impl<T> SampleStream<T> {
         Self {
             reader: Some(reader),
             max,
+            waker: None,
+        }
+    }
+}
+
+impl<T> Drop for SampleStream<T> {
+    fn drop(&mut self) {
+        let (Some(reader), Some(waker)) = (&self.reader, self.waker.take()) else {
+            return;
+        };
+        if !reader.core.base.is_inherited() {
+            reader.core.side.streams.unregister(&waker);
         }
     }
 }
@@ -37,6 +51,7 @@ impl<T: TopicType> Stream for SampleStream<T> {
         let mut taken = reader.take(self.max);
         if matches!(taken, Err(Error::NoData(_))) {
             reader.core.side.streams.register(context.waker());
+            self.waker = Some(context.waker().clone());
             // Samples that arrived between the first take and the registration.
             taken = reader.take(self.max);
         }

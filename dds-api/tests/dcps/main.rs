@@ -1,6 +1,7 @@
 //! The DCPS interface over real groups: participants in threads, each a member
 //! of its own, meeting in a directory of their own.
 
+mod acknowledgments;
 mod conditions;
 mod discovered;
 mod ended;
@@ -8,6 +9,7 @@ mod endings;
 mod errors;
 mod evolution;
 mod flow;
+mod futures;
 mod hosts;
 mod idle;
 mod instances;

@@ -24,7 +24,7 @@ impl Wake for Unpark {
     }
 }
 
-fn block_on<F: Future>(future: F) -> F::Output {
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
@@ -90,6 +90,27 @@ fn a_stream_ends_with_its_reader() {
         .delete_datareader(&reader)
         .expect("no samples out");
     assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(true));
+}
+
+#[test]
+fn a_stream_that_is_dropped_leaves_nothing() {
+    let meeting = Meeting::new();
+    let participant = meeting.participant();
+    let reader = reader(&participant, "State");
+    enable(std::slice::from_ref(&participant));
+    let task = Arc::new(Unpark(thread::current()));
+    let waker = Waker::from(task.clone());
+    for streams in [1, 2] {
+        let mut waiting: Vec<_> = (0..streams).map(|_| reader.stream(1)).collect();
+        for stream in &mut waiting {
+            let polled = Pin::new(stream).poll_next(&mut Context::from_waker(&waker));
+            assert!(matches!(polled, Poll::Pending));
+        }
+        assert!(testing::has_waiting_stream(&reader));
+        drop(waiting);
+        assert!(!testing::has_waiting_stream(&reader));
+        assert_eq!(Arc::strong_count(&task), 2, "no waker is left");
+    }
 }
 
 /// A waker that says that it was called, and blocks until told to go on.

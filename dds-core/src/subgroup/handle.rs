@@ -251,18 +251,6 @@ impl<F: Fabric> SubgroupHandle<F> {
         self.base + self.stable.load(Ordering::Acquire)
     }
 
-    /// The last message of this class that this participant committed, or a null after it; `None`
-    /// before the first.
-    pub fn last_committed(&self, class: DeliveryClass) -> Option<Committed> {
-        let (end, _) = self.send_rings[class.index()].as_ref()?.taken();
-        Some(Committed {
-            subgroup: self.id,
-            epoch: self.epoch,
-            class,
-            index: end.checked_sub(1)?,
-        })
-    }
-
     /// Exclusive end of the indexes, nulls included, of this participant's messages that all
     /// members have released: their room is free again. It only rises. 0 where this participant
     /// does not send; `u64::MAX` once the epoch has ended, where no room is needed.
@@ -271,6 +259,38 @@ impl<F: Fabric> SubgroupHandle<F> {
             return u64::MAX;
         }
         self.released[class.index()].load(Ordering::Acquire)
+    }
+
+    /// Whether one member has released a message of this participant, as far as is known here: it has
+    /// delivered it, and holds it in the ring no more. When an epoch ends, what its members hold is
+    /// not known any more: messages of earlier epochs count as released.
+    pub fn is_released_by(&self, message: &Committed, member: Rank) -> bool {
+        if message.subgroup != self.id || message.epoch > self.epoch {
+            return false;
+        }
+        if message.epoch < self.epoch || self.gate.status() == ENDED {
+            return true;
+        }
+        let released = self.mine.filter(|_| member.index() < self.fabric.members());
+        released.is_some_and(|mine| self.released_by(message.class, mine, member) > message.index)
+    }
+
+    /// Exclusive end of the indexes of the own messages that a member has released.
+    fn released_by(&self, class: DeliveryClass, mine: usize, member: Rank) -> u64 {
+        // The block stands at the same offset in each row.
+        let word = self.columns.released(class.index(), mine);
+        self.fabric.row(member).load(word)
+    }
+
+    /// A number that is another one whenever a member has released more of this participant's messages of
+    /// a class.
+    pub fn releases(&self, class: DeliveryClass) -> u64 {
+        let Some(mine) = self.mine else {
+            return 0;
+        };
+        let members = (0..self.fabric.members() as u16).map(Rank);
+        let released = members.map(|member| self.released_by(class, mine, member));
+        released.fold(0, u64::wrapping_add)
     }
 
     /// Counts returns of room, releases, acknowledgements and changes of status. While it stays the

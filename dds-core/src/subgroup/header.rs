@@ -102,6 +102,11 @@ impl Header {
         self.offset / GRANULE as u64 | (self.len as u64) << 32
     }
 
+    /// The writer's number, from word 2.
+    pub(crate) const fn writer_in(word: u64) -> u32 {
+        (word >> 32) as u32
+    }
+
     /// The eight words of the header.
     #[inline]
     pub fn to_words(&self) -> [u64; WORDS] {
@@ -140,7 +145,7 @@ impl Header {
             kind: MessageKind::from_byte(words[2] as u8)?,
             flags: (words[2] >> 8) as u8,
             encapsulation: (words[2] >> 16) as u16,
-            writer: (words[2] >> 32) as u32,
+            writer: Self::writer_in(words[2]),
             writer_seq: words[3],
             timestamp: words[4] as i64,
             topic: words[5],

@@ -8,7 +8,7 @@ use spindle_dds_core::membership::{Finish, Member, MemberId, RemovalReason, View
 use spindle_dds_core::{
     DeliveryClass, EngineHandle, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
 };
-use spindle_dds_qos::PolicyId;
+use spindle_dds_qos::{PolicyId, ReliabilityKind, ResourceLimits};
 use spindle_dds_transport::Rank;
 
 use super::announced_matches::{AnnouncedMatches, AnnouncementReader, EndpointName};
@@ -18,6 +18,7 @@ use crate::driver::receive::arrival::Departure;
 use crate::driver::receive::reader_epoch::{MatchedWriter, ReaderEpoch};
 use crate::driver::receive::reader_port::ReaderPort;
 use crate::driver::receive::routes::{Route, Routes};
+use crate::driver::send::acceptance::Acceptor;
 use crate::handle::{Guid, InstanceHandle};
 use crate::publication::WriterCore;
 use crate::subscription::ReaderCore;
@@ -272,6 +273,7 @@ fn match_writer(
 ) -> bool {
     let mut matched = Vec::new();
     let mut refused = Vec::new();
+    let mut acceptors = Vec::new();
     for (name, found) in matches {
         let Some(other) = beginning.announced.known.get(*name) else {
             continue;
@@ -279,15 +281,35 @@ fn match_writer(
         let handle = InstanceHandle::of_entity(other.endpoint().guid);
         match found {
             Match::Apart => {}
-            Match::Matched => matched.push(handle),
+            Match::Matched => {
+                matched.push(handle);
+                if let Some(acceptor) = beginning.acceptor(name.0, other) {
+                    Acceptor::add(&mut acceptors, acceptor);
+                }
+            }
             Match::Incompatible(policies) => refused.push((handle, policies.clone())),
         }
     }
     writer.meet(matched, refused);
-    writer.enter_epoch(beginning.handle)
+    writer.enter_epoch(beginning.handle, acceptors.into())
 }
 
 impl Beginning<'_> {
+    /// The member of a matched reader has to accept what is sent, if the reader is RELIABLE.
+    fn acceptor(&self, member: MemberId, reader: &Entry) -> Option<Acceptor> {
+        let Entry::Reader(ReaderEntry { qos, .. }) = reader else {
+            return None;
+        };
+        if qos.reliability.kind != ReliabilityKind::Reliable {
+            return None;
+        }
+        Some(Acceptor {
+            member,
+            rank: subgroup_rank(self.spec, self.view, member)?,
+            holds_back: qos.resource_limits != ResourceLimits::default(),
+        })
+    }
+
     /// The writers that match a reader, and those that are incompatible.
     fn matched_writers(
         &self,

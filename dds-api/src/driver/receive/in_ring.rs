@@ -109,6 +109,9 @@ pub(crate) struct InRings<F: Fabric> {
 /// Least room of `Entries` that have any.
 const PLACES_MIN: usize = 16;
 
+/// In place of a number of parts of a ring: all that is held there.
+pub(crate) const COPY_ALL: u32 = u32::MAX - 1;
+
 /// Bytes that are copied out of rings at once.
 const RELIEVE_BYTES_MAX: usize = 4 << 20;
 
@@ -213,7 +216,7 @@ impl<F: Fabric> InRings<F> {
     }
 
     /// Copies the oldest samples out of rings of which more than `span_max` parts of 256 are held
-    /// here, and all samples out of the rings of ended epochs. Copies a few megabytes at most, as
+    /// here, or all of them ([`COPY_ALL`]), and all samples out of the rings of ended epochs. Copies a few megabytes at most, as
     /// the lock is held meanwhile. Returns whether there is more to copy. `now` is the epoch whose
     /// samples enter the cache, `last` the newest epoch, which goes on.
     pub(crate) fn relieve(
@@ -236,7 +239,10 @@ impl<F: Fabric> InRings<F> {
             let ended = !last.is_of(subgroup);
             any_ended |= ended;
             // 256 parts are the whole ring.
-            let is_above = || span_max < 256 && subgroup.held_parts(*class, *sender) > span_max;
+            let is_above = || match span_max {
+                COPY_ALL => true,
+                span_max => span_max < 256 && subgroup.held_parts(*class, *sender) > span_max,
+            };
             while !entries.is_empty() && (ended || is_above()) {
                 if budget == 0 {
                     self.linger = true;

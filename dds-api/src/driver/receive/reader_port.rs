@@ -25,6 +25,7 @@ use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_transport::Fabric;
 
 use super::arrival::ArrivalBatch;
+use super::in_ring::COPY_ALL;
 use super::payload::{Item, Payload, in_ring};
 use super::reader_epoch::ReaderEpoch;
 use super::reader_state::{Access, ReaderState, ReaderStatuses};
@@ -64,6 +65,9 @@ pub(crate) struct ReaderPort<F: Fabric> {
     epoch_number: AtomicU64,
     /// `is_ready` has answered no: the engine is to be nudged when the reader has caught up.
     is_held_off: AtomicBool,
+    /// A writer waits for acknowledgments: what is accepted is copied out of the rings at once, until
+    /// nothing is held back. Changed under the lock, and by the engine.
+    is_asked_to_release: AtomicBool,
     /// The reader is deleted.
     is_closed: AtomicBool,
     /// Why the group refuses the reader, if it does.
@@ -114,6 +118,7 @@ impl<F: Fabric> ReaderPort<F> {
             has_next_epoch: AtomicBool::new(false),
             epoch_number: AtomicU64::new(0),
             is_held_off: AtomicBool::new(false),
+            is_asked_to_release: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             refused: OnceLock::new(),
             received: [const { AtomicU64::new(0) }; 2],
@@ -238,7 +243,17 @@ impl<F: Fabric> ReaderPort<F> {
             // The batch goes through the queue, and is dropped with it.
             state.discard();
         } else {
-            changed = state.drain(self.span_max(), new);
+            let flag = &self.is_asked_to_release;
+            let is_asked = flag.load(Ordering::Relaxed) && flag.swap(false, Ordering::AcqRel);
+            let span_max = if is_asked {
+                Some(COPY_ALL)
+            } else {
+                self.span_max()
+            };
+            changed = state.drain(span_max, new);
+            if is_asked && state.is_behind() {
+                flag.store(true, Ordering::Release);
+            }
         }
         self.is_blocked.store(state.is_blocked(), Ordering::Release);
         self.is_bare.store(false, Ordering::Release);

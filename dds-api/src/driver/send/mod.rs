@@ -1,5 +1,6 @@
 //! The sending side: a writer's access to the engine, and where it waits for ring space.
 
+pub(super) mod acceptance;
 mod reasons;
 pub(super) mod waiters;
 pub(super) mod writer_claim;

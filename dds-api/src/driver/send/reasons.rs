@@ -1,8 +1,9 @@
 //! Why a message of a writer cannot be sent now, in words: asked when a wait has ended in vain.
 
-use spindle_dds_core::SubgroupFigures;
 use spindle_dds_core::membership::{Member, View};
+use spindle_dds_core::{Committed, SubgroupFigures};
 
+use super::acceptance::Acceptor;
 use super::writer_port::{Obstacle, WriterPort};
 use crate::discovery::ParticipantInfo;
 
@@ -33,6 +34,34 @@ impl WriterPort {
             Obstacle::Out => self.session().group_status().why_out(),
             Obstacle::Error(error) => error.to_string(),
         }
+    }
+
+    /// Which processes have not accepted a message, as a sentence without a full stop.
+    #[cold]
+    pub(crate) fn describe_unaccepted(&self, message: &Committed) -> String {
+        let place = self.place();
+        let (session, acceptors) = (place.session.clone(), place.acceptors.clone());
+        let epoch = place.epoch.clone();
+        drop(place);
+        if session.group_status().is_out() {
+            return session.group_status().why_out();
+        }
+        let view = session.view();
+        let is_lacking = |it: &&Acceptor| {
+            let epoch = epoch.as_ref();
+            epoch.is_some_and(|epoch| !it.has_accepted(epoch, message))
+        };
+        let lacking = acceptors.iter().filter(is_lacking);
+        let ranks = lacking.filter_map(|it| view.as_deref()?.rank(it.member));
+        let ranks: Vec<u16> = ranks.map(|rank| rank.0).collect();
+        if ranks.is_empty() {
+            return "not all matched readers have accepted what was written".to_owned();
+        }
+        format!(
+            "not all matched readers have accepted what was written: {} behind, or a reader there is \
+             full",
+            self.processes(&ranks)
+        )
     }
 
     fn figures(&self) -> Option<SubgroupFigures> {

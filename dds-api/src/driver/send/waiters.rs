@@ -1,9 +1,9 @@
-//! Threads that wait for ring space, for acknowledgements, or for the next subgroup epoch; and writers
-//! whose samples wait for that, with no thread.
+//! Threads that wait for ring space, for acknowledgements, or for the next subgroup epoch; and what waits
+//! for that with no thread: samples of writers, and futures.
 //!
 //! Each subgroup has a condition variable of its own, so that an acknowledgement in one
-//! subgroup does not wake the threads that wait in others. What waits with no thread is sent by the
-//! thread that would wake others, before it wakes them.
+//! subgroup does not wake the threads that wait in others. What waits with no thread is told by the
+//! thread that would wake others, before it wakes them: it sends the samples that wait.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
@@ -15,17 +15,19 @@ use spindle_dds_core::SubgroupId;
 use crate::monitor::WaitFigures;
 use crate::time::Deadline;
 
-/// Samples that wait to be sent, without a thread.
-pub(crate) trait UnsentSamples: Send + Sync {
-    /// Sends what can be sent now. Does not block, and is called without a lock.
-    fn send_waiting(&self);
+/// What waits for changes of a subgroup without a thread: samples that are to be sent, or a future.
+pub(crate) trait SubgroupObserver: Send + Sync {
+    /// The subgroup has changed. Does not block, calls no user code, and is called without a lock.
+    fn subgroup_changed(&self);
 }
 
 /// All that waits. Waking costs one load while nothing does.
 #[derive(Debug, Default)]
 pub(crate) struct SendWaiters {
-    /// Threads and writers that wait now, in any subgroup.
+    /// Threads and observers that wait now, in any subgroup.
     count: AtomicUsize,
+    /// Those of them that wait for single members to accept a message.
+    accepting: AtomicUsize,
     /// Subgroups in which a thread has waited.
     subgroups: RwLock<Vec<Arc<SubgroupWaiters>>>,
 }
@@ -33,10 +35,10 @@ pub(crate) struct SendWaiters {
 /// What waits in one subgroup.
 struct SubgroupWaiters {
     subgroup: SubgroupId,
-    /// Threads and writers that wait now.
+    /// Threads and observers that wait now.
     count: AtomicUsize,
-    /// The writers among them.
-    unsent: Mutex<Vec<Weak<dyn UnsentSamples>>>,
+    /// The observers among them.
+    observers: Mutex<Vec<Weak<dyn SubgroupObserver>>>,
     /// The subgroup's count of changes at the last wake-up.
     last_change: AtomicU64,
     mutex: Mutex<()>,
@@ -60,12 +62,22 @@ struct WaitTimes {
 #[derive(Debug)]
 pub(crate) struct WaitRecord(Arc<SubgroupWaiters>);
 
-/// A writer whose samples wait is told of changes, until this is dropped.
+/// An observer is told of changes, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct UnsentRecord {
+pub(crate) struct ObserverRecord {
     all: Arc<SendWaiters>,
     waiters: Arc<SubgroupWaiters>,
-    writer: Weak<dyn UnsentSamples>,
+    observer: Weak<dyn SubgroupObserver>,
+}
+
+/// While it exists, what waits is told also of each release of a single member.
+#[derive(Debug)]
+pub(crate) struct AcceptanceWait(Arc<SendWaiters>);
+
+impl Drop for AcceptanceWait {
+    fn drop(&mut self) {
+        self.0.accepting.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl fmt::Debug for SubgroupWaiters {
@@ -77,19 +89,20 @@ impl fmt::Debug for SubgroupWaiters {
     }
 }
 
-impl fmt::Debug for dyn UnsentSamples {
+impl fmt::Debug for dyn SubgroupObserver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("UnsentSamples")
+        f.write_str("SubgroupObserver")
     }
 }
 
-impl Drop for UnsentRecord {
+impl Drop for ObserverRecord {
     fn drop(&mut self) {
-        let mut unsent = self.waiters.unsent();
-        if let Some(at) = unsent.iter().position(|it| it.ptr_eq(&self.writer)) {
-            unsent.swap_remove(at);
+        let mut observers = self.waiters.observers();
+        let is_it = |it: &Weak<_>| it.ptr_eq(&self.observer);
+        if let Some(at) = observers.iter().position(is_it) {
+            observers.swap_remove(at);
         }
-        drop(unsent);
+        drop(observers);
         self.waiters.count.fetch_sub(1, Ordering::SeqCst);
         self.all.count.fetch_sub(1, Ordering::SeqCst);
     }
@@ -117,23 +130,34 @@ impl SendWaiters {
         WaitRecord(waiters)
     }
 
-    /// Samples of a writer wait in this subgroup until the record is dropped. What has changed before
-    /// is not told: the caller tries again.
-    pub(crate) fn record_unsent(
+    /// Something waits for changes until the guard is dropped: also for a release of a single member.
+    pub(crate) fn wait_for_acceptance(self: &Arc<Self>) -> AcceptanceWait {
+        self.accepting.fetch_add(1, Ordering::SeqCst);
+        AcceptanceWait(self.clone())
+    }
+
+    /// Whether anything waits for a release of a single member.
+    pub(crate) fn has_acceptance_waits(&self) -> bool {
+        self.accepting.load(Ordering::Relaxed) != 0
+    }
+
+    /// An observer waits in this subgroup until the record is dropped. What has changed before is not
+    /// told: the caller tries again.
+    pub(crate) fn observe(
         self: &Arc<Self>,
         subgroup: SubgroupId,
-        writer: Weak<dyn UnsentSamples>,
-    ) -> UnsentRecord {
+        observer: Weak<dyn SubgroupObserver>,
+    ) -> ObserverRecord {
         let waiters = self.of_subgroup(subgroup);
-        waiters.unsent().push(writer.clone());
+        waiters.observers().push(observer.clone());
         waiters.count.fetch_add(1, Ordering::SeqCst);
         self.count.fetch_add(1, Ordering::SeqCst);
         // As in `wait`.
         fence(Ordering::SeqCst);
-        UnsentRecord {
+        ObserverRecord {
             all: self.clone(),
             waiters,
-            writer,
+            observer,
         }
     }
 
@@ -155,7 +179,7 @@ impl SendWaiters {
     }
 
     /// Wakes the threads of the subgroups that have changed, which then try again, after what waits
-    /// without a thread was sent. `changes` gives the number of changes of a subgroup. Takes a lock,
+    /// without a thread was told. `changes` gives the number of changes of a subgroup. Takes a lock,
     /// which is held for at most one attempt, only if something waits for a subgroup that has changed.
     pub(crate) fn wake_changed(&self, changes: impl Fn(SubgroupId) -> u64) {
         // Pairs with the fence in `wait`: either the waiter is seen here, or
@@ -197,7 +221,7 @@ impl SendWaiters {
         let mut at = 0;
         while let Some(waiters) = self.next_waiters(&mut at) {
             if concerns(&waiters) {
-                waiters.send_unsent();
+                waiters.tell_observers();
                 waiters.wake();
             }
         }
@@ -238,7 +262,7 @@ impl SendWaiters {
             let waiters = Arc::new(SubgroupWaiters {
                 subgroup,
                 count: AtomicUsize::new(0),
-                unsent: Mutex::default(),
+                observers: Mutex::default(),
                 last_change: AtomicU64::new(0),
                 mutex: Mutex::new(()),
                 changed: Condvar::new(),
@@ -274,14 +298,15 @@ impl SubgroupWaiters {
         self.count.load(Ordering::SeqCst) != 0
     }
 
-    fn unsent(&self) -> MutexGuard<'_, Vec<Weak<dyn UnsentSamples>>> {
-        self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
+    fn observers(&self) -> MutexGuard<'_, Vec<Weak<dyn SubgroupObserver>>> {
+        let observers = self.observers.lock();
+        observers.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends what waits without a thread.
-    fn send_unsent(&self) {
-        let writers: Vec<_> = self.unsent().iter().filter_map(Weak::upgrade).collect();
-        writers.iter().for_each(|writer| writer.send_waiting());
+    /// Tells what waits without a thread.
+    fn tell_observers(&self) {
+        let observers: Vec<_> = self.observers().iter().filter_map(Weak::upgrade).collect();
+        observers.iter().for_each(|it| it.subgroup_changed());
     }
 
     fn waits(&self) -> MutexGuard<'_, WaitTimes> {

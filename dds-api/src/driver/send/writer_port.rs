@@ -13,14 +13,17 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+};
 
 use spindle_dds_core::{
     AckWait, ClaimError, CommitMeta, Committed, DeliveryClass, MessageKind, RingSpec,
     SubgroupHandle, SubgroupId, TopicKey,
 };
 
-use super::waiters::{UnsentRecord, UnsentSamples, WaitRecord};
+use super::acceptance::Acceptor;
+use super::waiters::{AcceptanceWait, ObserverRecord, SubgroupObserver, WaitRecord};
 use super::writer_claim::WriterClaim;
 use super::writer_return::Before;
 use crate::driver::session::Session;
@@ -44,6 +47,8 @@ pub(crate) struct WriterPort {
     len_max: u64,
     /// Written between two views, when writers hold no lock on it for longer than a claim takes.
     place: RwLock<Place>,
+    /// The last message that asked readers for releases, in the present session.
+    asked: Mutex<Option<Committed>>,
     /// The writer is deleted.
     is_closed: AtomicBool,
     /// Why the group does not accept the writer, if it does not.
@@ -55,6 +60,8 @@ pub(super) struct Place {
     pub(super) session: Arc<Session>,
     /// The epoch of the latest view; `None` before the first view that has the writer.
     pub(super) epoch: Option<Arc<SubgroupHandle<Wire>>>,
+    /// The members that have to accept what is sent in it.
+    pub(super) acceptors: Arc<[Acceptor]>,
     /// How often the participant has come back to its group.
     pub(super) returns: u32,
     /// What the writer sent before that is being sent again: nothing else is sent before it.
@@ -73,15 +80,15 @@ pub(crate) struct SendPosition {
     pub(crate) index: u64,
 }
 
-/// While it exists, the threads that step send what waits of a writer.
+/// While it exists, the threads that step tell an observer of changes of a writer's subgroup.
 #[derive(Debug)]
-pub(crate) struct UnsentWait {
+pub(crate) struct SubgroupWait {
     _acks: AckWait,
-    record: UnsentRecord,
+    record: ObserverRecord,
     session: Arc<Session>,
 }
 
-impl UnsentWait {
+impl SubgroupWait {
     /// The same in the session that the writer is in now.
     pub(crate) fn renewed(self, port: &WriterPort) -> Self {
         let session = port.session();
@@ -154,6 +161,7 @@ impl WriterPort {
         let place = Place {
             session,
             epoch: None,
+            acceptors: Arc::default(),
             returns: 0,
             sends_again: false,
             before: None,
@@ -164,6 +172,7 @@ impl WriterPort {
             topic,
             len_max: ring.memory() / 2,
             place: RwLock::new(place),
+            asked: Mutex::default(),
             is_closed: AtomicBool::new(false),
             refusal: OnceLock::new(),
         }
@@ -181,9 +190,12 @@ impl WriterPort {
         self.place().session.clone()
     }
 
-    /// A view has begun, with this epoch of the subgroup.
-    pub(crate) fn enter_epoch(&self, epoch: Arc<SubgroupHandle<Wire>>) {
-        self.place_mut().epoch = Some(epoch);
+    /// A view has begun, with this epoch of the subgroup, in which these members have to accept what is
+    /// sent.
+    pub(crate) fn enter_epoch(&self, epoch: Arc<SubgroupHandle<Wire>>, acceptors: Arc<[Acceptor]>) {
+        let mut place = self.place_mut();
+        place.epoch = Some(epoch);
+        place.acceptors = acceptors;
     }
 
     /// The writer is deleted: waiting threads return with an error.
@@ -402,6 +414,9 @@ impl WriterPort {
         len: u32,
         deadline: Deadline,
     ) -> Result<bool> {
+        if deadline == Deadline::Passed {
+            return Err(Error::would_block());
+        }
         let _recorded = self.session().send_waiters().record_wait(self.subgroup);
         let waited = self.wait_for_acks(deadline, || match self.attempt(claim, len) {
             Ok(()) => Some(Ok(true)),
@@ -462,7 +477,7 @@ impl WriterPort {
     }
 
     /// Repeats `attempt`, which is given [`released`](Self::released), whenever that has
-    /// risen, until `deadline`; without a deadline, once after a step.
+    /// risen, until `deadline`; without a deadline, or if it may not wait, once after a step.
     ///
     /// # Errors
     /// What ended the group or the writer.
@@ -472,7 +487,7 @@ impl WriterPort {
         mut attempt: impl FnMut(SendPosition) -> Option<R>,
     ) -> Result<Option<R>> {
         let session = self.session();
-        let Some(deadline) = deadline else {
+        let Some(deadline) = deadline.filter(|it| *it != Deadline::Passed) else {
             session.step();
             return Ok(attempt(self.released()));
         };
@@ -495,14 +510,19 @@ impl WriterPort {
         self.session().step();
     }
 
-    /// Samples of a writer wait in this port's subgroup: see [`SendWaiters::record_unsent`].
-    pub(crate) fn record_unsent(&self, writer: Weak<dyn UnsentSamples>) -> UnsentWait {
+    /// Something waits in this port's subgroup without a thread: see [`SendWaiters::observe`].
+    pub(crate) fn observe(&self, observer: Weak<dyn SubgroupObserver>) -> SubgroupWait {
         let session = self.session();
-        UnsentWait {
+        SubgroupWait {
             _acks: session.handle().waiting_for_acks(),
-            record: session.send_waiters().record_unsent(self.subgroup, writer),
+            record: session.send_waiters().observe(self.subgroup, observer),
             session,
         }
+    }
+
+    /// The calling thread waits until single members have accepted a message, until this is dropped.
+    pub(crate) fn wait_for_acceptance(&self) -> AcceptanceWait {
+        self.session().send_waiters().wait_for_acceptance()
     }
 
     /// Waiting threads of the subgroup try again, after a change that the engine does not know.
@@ -551,6 +571,24 @@ impl WriterPort {
         }
     }
 
+    /// What a control message is committed with.
+    pub(super) fn control(&self, writer: u32, flags: u8) -> CommitMeta {
+        CommitMeta {
+            kind: MessageKind::Control,
+            flags,
+            encapsulation: 0,
+            writer,
+            timestamp: source_timestamp(),
+            topic: self.topic(),
+            key_hash: [0; 16],
+            skipped: 0,
+        }
+    }
+
+    pub(super) fn asked(&self) -> MutexGuard<'_, Option<Committed>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Announces to the readers that a writer was deleted, and whether its instances are
     /// disposed of. Waits until `deadline` for room; without it, readers learn it from the next view.
     pub(crate) fn writer_deleted(&self, number: u32, disposes: bool, deadline: Deadline) {
@@ -558,16 +596,8 @@ impl WriterPort {
             // No view has had the writer.
             return;
         }
-        let meta = CommitMeta {
-            kind: MessageKind::Control,
-            flags: WRITER_DELETED | if disposes { DISPOSES } else { 0 },
-            encapsulation: 0,
-            writer: number,
-            timestamp: source_timestamp(),
-            topic: self.topic(),
-            key_hash: [0; 16],
-            skipped: 0,
-        };
+        let flags = WRITER_DELETED | if disposes { DISPOSES } else { 0 };
+        let meta = self.control(number, flags);
         let mut claim = None;
         let mut attempt = || match self.send_now(&mut claim, &[], &meta) {
             Ok(_) => Some(true),

@@ -36,9 +36,11 @@ impl WriterPort {
     /// The participant, which had lost its group, is about to be in one again. Claims are refused
     /// until [`has_sent_again`](Self::has_sent_again).
     pub(crate) fn reconnect(&self, session: Arc<Session>) {
+        *self.asked() = None;
         let mut place = self.place_mut();
         place.session = session;
         place.epoch = None;
+        place.acceptors = Arc::default();
         place.returns += 1;
         place.sends_again = true;
         place.before = None;
@@ -102,74 +104,31 @@ impl WriterPort {
             .map_err(|refused| self.obstacle(Some(refused)))
     }
 
-    /// Blocks until all members have received what this participant has sent with this delivery
-    /// class by now.
-    ///
-    /// # Errors
-    /// TIMEOUT; what ended the group.
-    pub(crate) fn wait_all_stable(&self, deadline: Deadline) -> Result<()> {
-        let mut last = None;
-        self.wait_for_fate(deadline, || {
-            let place = self.place();
-            if place.sends_again || place.session.is_over() {
-                return None;
-            }
-            let (returns, epoch) = (place.returns, place.epoch.clone());
-            drop(place);
-            let sent = || epoch.and_then(|epoch| epoch.last_committed(self.class));
-            match last.get_or_insert_with(|| (returns, sent())) {
-                (_, None) => Some(Ok(())),
-                (returns, Some(last)) => self.fate(last, *returns),
-            }
-        })
-    }
-
-    /// Blocks until all members have received an ordered message, which was sent when the
-    /// participant had come back to its group so often.
-    ///
-    /// # Errors
-    /// TIMEOUT; what ended the group; ERROR if the message was lost with the group.
-    pub(crate) fn wait_stable(
-        &self,
-        message: &Committed,
-        returns: u32,
-        deadline: Deadline,
-    ) -> Result<()> {
-        self.wait_for_fate(deadline, || self.fate(message, returns))
-    }
-
-    fn wait_for_fate(
-        &self,
-        deadline: Deadline,
-        mut fate: impl FnMut() -> Option<Result<()>>,
-    ) -> Result<()> {
-        if let Some(fate) = fate() {
-            return fate;
-        }
-        let session = self.session();
-        session.step();
-        let known = self.wait_for_acks(deadline, || {
-            fate().or_else(|| session.group_status().check().err().map(Err))
-        });
-        known.unwrap_or_else(|| {
-            let text = match session.group_status().is_out() {
-                true => session.group_status().why_out(),
-                false => "not all participants have received what was written".to_owned(),
-            };
-            Err(Error::Timeout(text))
-        })
-    }
-
-    /// Whether all members have received a message, or why they never will. `None` if that is not
-    /// known yet.
-    fn fate(&self, message: &Committed, returns: u32) -> Option<Result<()>> {
+    /// The last message that the writer of this number has sent in the order, and how often the
+    /// participant had come back to its group then; the inner `None` if nothing that it has sent has to
+    /// be accepted any more. The outer `None` while the participant is out of its group.
+    pub(crate) fn last_sent(&self, number: u32) -> Option<Option<(Committed, u32)>> {
         let place = self.place();
-        let is_received = |message| {
+        if place.sends_again || place.session.is_over() {
+            return None;
+        }
+        let last = place.epoch.as_ref();
+        let last = last.and_then(|epoch| epoch.last_of(self.class, number));
+        Some(last.map(|last| (last, place.returns)))
+    }
+
+    /// Whether all members with RELIABLE readers that match have accepted an ordered message, which was
+    /// sent when the participant had come back to its group so often; or why they never will. `None` if
+    /// that is not known yet.
+    pub(crate) fn fate(&self, message: &Committed, returns: u32) -> Option<Result<()>> {
+        let place = self.place();
+        let is_accepted = |message: &Committed| {
+            let mut acceptors = place.acceptors.iter();
             let epoch = place.epoch.as_ref();
-            epoch.is_some_and(|epoch| epoch.is_acknowledged(message))
+            epoch.is_some_and(|epoch| acceptors.all(|it| it.has_accepted(epoch, message)))
         };
         if returns == place.returns {
-            return is_received(message).then_some(Ok(()));
+            return is_accepted(message).then_some(Ok(()));
         }
         if place.sends_again {
             return None;
@@ -184,10 +143,10 @@ impl WriterPort {
             return Some(Ok(()));
         }
         match before.and_then(|it| it.again.get(&at)) {
-            Some(again) => is_received(again).then_some(Ok(())),
+            Some(again) => is_accepted(again).then_some(Ok(())),
             None => Some(Err(Error::Error(
-                "it is not known that all participants have received the sample: the participant \
-                 has lost its group since it was written"
+                "it is not known that all readers have accepted the sample: the participant has lost \
+                 its group since it was written"
                     .to_owned(),
             ))),
         }

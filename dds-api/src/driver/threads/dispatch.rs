@@ -107,6 +107,7 @@ impl Dispatcher {
             session.wait_in_thread(
                 bell.signal(),
                 notifier.has_listener_for(StatusMask::DATA_AVAILABLE),
+                None,
             );
         }
         bell.end();

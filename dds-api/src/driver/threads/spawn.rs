@@ -31,7 +31,7 @@ pub(crate) struct Threads(Vec<(Sender<Task>, JoinHandle<()>)>);
 
 impl Threads {
     /// Starts the polling, the control, the dispatch and the waking thread, in this
-    /// order, with their settings.
+    /// order, with their settings. They begin with what [`begin`](Self::begin) gives them.
     ///
     /// # Errors
     /// OUT_OF_RESOURCES without threads; ERROR when the system refuses a setting.
@@ -80,6 +80,15 @@ impl Threads {
         session.threads().extend(threads);
     }
 
+    /// The waking thread does `task` before what it begins with. `task` is given the threads.
+    pub(crate) fn run_first(self, task: impl FnOnce(Self) + Send + 'static) {
+        let Some(sender) = self.0.last().map(|(sender, _)| sender.clone()) else {
+            return;
+        };
+        // The thread waits for nothing else.
+        let _ = sender.send(Box::new(move || task(self)));
+    }
+
     fn run<const N: usize>(self, tasks: [Task; N]) -> Vec<JoinHandle<()>> {
         debug_assert_eq!(self.0.len(), N);
         let threads = self.0.into_iter().zip(tasks);
@@ -98,7 +107,7 @@ fn start(
 ) -> io::Result<(Sender<Task>, JoinHandle<()>)> {
     let (sender, tasks) = mpsc::channel::<Task>();
     let thread = thread.spawn_with(settings, move || {
-        if let Ok(task) = tasks.recv() {
+        while let Ok(task) = tasks.recv() {
             task();
         }
     })?;
@@ -125,6 +134,22 @@ mod tests {
         assert!(
             matches!(&failed, Err(Error::OutOfResources(text)) if text.contains("thread")),
             "{failed:?}"
+        );
+    }
+
+    #[test]
+    fn the_last_thread_does_another_task_first_and_ends_with_the_threads() {
+        let (sender, done) = mpsc::channel();
+        let threads = Threads::of([(thread(), ThreadSettings::default())]).unwrap();
+        let first = sender.clone();
+        threads.run_first(move |threads| {
+            first.send(1).expect("the test listens");
+            threads.run([Box::new(move || sender.send(2).expect("it listens"))]);
+        });
+        assert_eq!(
+            done.iter().collect::<Vec<_>>(),
+            [1, 2],
+            "then nothing is left"
         );
     }
 

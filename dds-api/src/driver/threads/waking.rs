@@ -1,4 +1,5 @@
-//! The waking thread: wakes streams.
+//! The waking thread: wakes streams and futures, and does what a future of the participant needs a thread
+//! for, as it may block.
 //!
 //! A [`Waker`] is user code like a listener, so a thread that steps does not call it. But it returns
 //! at once, while a listener may block as long as it likes: streams have a thread of their own,
@@ -24,11 +25,13 @@ impl StreamWaker {
         Self { local_endpoints }
     }
 
-    /// Runs until the participant leaves. Allocates only when endpoints are created or deleted.
+    /// Runs until the participant leaves. Allocates only when endpoints are created or deleted, and to
+    /// wake futures.
     pub(crate) fn run(self, session: &Session) {
         let notifier = session.notifier();
         let bell = &notifier.waking;
         bell.begin(notifier.data_waiter());
+        notifier.futures.begin();
         this_thread_calls_back();
         let mut spare = Vec::new();
         let mut readers = Vec::new();
@@ -46,17 +49,22 @@ impl StreamWaker {
                 .filter(|reader: &&Arc<ReaderCore>| reader.side.streams.is_due());
             let woken = due.map(|reader| reader.side.streams.wake(&mut spare));
             let woken = woken.count();
+            let (any, deadline) = notifier.futures.wake_due();
             if generation != now {
                 generation = now;
                 readers = self.readers();
-            } else if woken == 0 {
-                session.wait_in_thread(bell.signal(), notifier.has_streams());
+            } else if woken == 0 && !any && !notifier.do_errands() {
+                session.wait_in_thread(bell.signal(), notifier.has_streams(), deadline);
             }
         }
         bell.end();
         // Streams find out that it is over. Those of readers that are deleted have been woken.
         for reader in self.readers() {
             reader.side.streams.wake(&mut spare);
+        }
+        if !session.is_inherited() {
+            notifier.futures.end();
+            notifier.do_errands();
         }
     }
 

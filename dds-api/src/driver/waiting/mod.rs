@@ -4,6 +4,7 @@ pub(super) mod backoff;
 pub(super) mod empty_reads;
 pub(super) mod engine_clock;
 pub(super) mod followers;
+pub(super) mod future_wakers;
 pub(super) mod notifier;
 pub(super) mod poll_on_read;
 pub(super) mod polling_pause;

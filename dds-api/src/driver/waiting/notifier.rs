@@ -1,8 +1,10 @@
 //! Waking the threads that run user code, from threads that must not wait.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
+use super::future_wakers::FutureWakers;
 use crate::condition::{DataWaiter, Signal};
 use crate::status::StatusMask;
 
@@ -35,12 +37,21 @@ impl ThreadNotifier {
     }
 }
 
+/// What a thread is asked to do once.
+struct Errand(Box<dyn FnOnce() + Send>);
+
+impl fmt::Debug for Errand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Errand")
+    }
+}
+
 /// Wakes the two threads of a participant that run user code.
 #[derive(Debug, Default)]
 pub(crate) struct Notifier {
     /// The dispatch thread, which calls listeners.
     pub(crate) dispatching: ThreadNotifier,
-    /// The waking thread, which wakes streams.
+    /// The waking thread, which wakes streams and futures.
     pub(crate) waking: ThreadNotifier,
     /// How many entities have been assigned a bit.
     entities: AtomicU32,
@@ -48,6 +59,10 @@ pub(crate) struct Notifier {
     pending: AtomicU64,
     /// Statuses that the mask of any listener has ever had.
     listened_for: AtomicU32,
+    /// The futures that wait, and are woken by the waking thread.
+    pub(crate) futures: FutureWakers,
+    /// What the waking thread is to do, as it may block.
+    errands: Mutex<Vec<Errand>>,
     /// A stream has waited for data at least once.
     has_streams: AtomicBool,
     /// Where threads wait that poll for themselves. Set when the participant is enabled, and when it
@@ -87,6 +102,29 @@ impl Notifier {
     /// Whether any entity may have a listener for one of these statuses.
     pub(crate) fn has_listener_for(&self, statuses: StatusMask) -> bool {
         StatusMask::from_bits(self.listened_for.load(Ordering::SeqCst)).intersects(statuses)
+    }
+
+    /// The waking thread does this as soon as it can: it may block. Without that thread, which is so
+    /// before and after a participant is in a group, the calling thread does it.
+    pub(crate) fn send_on_errand(&self, errand: impl FnOnce() + Send + 'static) {
+        self.errands().push(Errand(Box::new(errand)));
+        self.waking.notify();
+        // A waking thread that ends first says so, and then does what there is to do.
+        if !self.futures.has_thread() {
+            self.do_errands();
+        }
+    }
+
+    fn errands(&self) -> MutexGuard<'_, Vec<Errand>> {
+        self.errands.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what there is to do. Returns whether there was anything.
+    pub(crate) fn do_errands(&self) -> bool {
+        let errands = std::mem::take(&mut *self.errands());
+        let any = !errands.is_empty();
+        errands.into_iter().for_each(|errand| (errand.0)());
+        any
     }
 
     /// A stream waits for data.

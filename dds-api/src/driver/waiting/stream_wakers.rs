@@ -63,6 +63,21 @@ impl StreamWakers {
         fence(Ordering::SeqCst);
     }
 
+    /// A stream of that task is dropped: nothing of it is left. Wakes the task once, as another stream
+    /// of it may wait.
+    pub(crate) fn unregister(&self, waker: &Waker) {
+        let mut wakers = self.wakers();
+        let known = wakers.iter().position(|known| known.will_wake(waker));
+        let removed = known.map(|at| wakers.swap_remove(at));
+        if removed.is_some() && wakers.is_empty() {
+            self.waiting.store(false, Ordering::SeqCst);
+        }
+        drop(wakers);
+        if let Some(removed) = removed {
+            removed.wake();
+        }
+    }
+
     /// There is data. Never waits.
     pub(crate) fn notify(&self) {
         fence(Ordering::SeqCst);

@@ -74,12 +74,17 @@ impl DataWaiter for Session {
 }
 
 impl Session {
-    /// Blocks a thread of the participant until the signal is raised: as a follower if it waits
-    /// for data.
-    pub(crate) fn wait_in_thread(&self, signal: &Signal, for_data: bool) {
+    /// Blocks a thread of the participant until the signal is raised, or until `deadline`: as a follower
+    /// if it waits for data.
+    pub(crate) fn wait_in_thread(
+        &self,
+        signal: &Signal,
+        for_data: bool,
+        deadline: Option<Instant>,
+    ) {
         match for_data {
-            true => self.wait(signal, None),
-            false => self.wait_until_woken(signal, None),
+            true => self.wait(signal, deadline),
+            false => self.wait_until_woken(signal, deadline),
         };
     }
 

@@ -60,6 +60,8 @@ fn what_was_sent_and_not_released_can_be_read_after_a_stop() {
     }
     let ordered = DeliveryClass::Ordered;
     assert_eq!(subgroup.sent_since(ordered, 0), [], "the group goes on");
+    let last = subgroup.last_of(ordered, META.writer).expect("it has sent");
+    assert_eq!(subgroup.last_of(ordered, META.writer + 1), None);
     assert!(node.stop("no next view".to_owned()));
     let sent = |from| {
         let sent = subgroup.sent_since(ordered, from).into_iter();
@@ -68,7 +70,6 @@ fn what_was_sent_and_not_released_can_be_read_after_a_stop() {
     };
     let expected = [(7, vec![6; 5]), (8, vec![7; 5]), (9, vec![8; 5])];
     assert_eq!(sent(0), expected);
-    let last = subgroup.last_committed(ordered).expect("it has sent");
     assert_eq!(sent(last.index), expected[2..]);
     assert_eq!(sent(last.index + 1), []);
     assert_eq!(subgroup.sent_since(DeliveryClass::Unordered, 0), []);

@@ -6,10 +6,12 @@ use spindle_dds_core::{Delivery, MessageKind, MessageRun};
 use spindle_dds_transport::Fabric;
 
 use super::super::arrival::{Arrival, ArrivalBatch, DeliveryPoint};
+use super::super::in_ring::COPY_ALL;
 use super::super::payload::Payload;
 use super::super::reader_epoch::{MatchedWriter, ReaderEpoch};
 use super::{ReaderPort, SPAN_MAX_RING};
 use crate::cache::Arrived;
+use crate::driver::send::acceptance::ASKS_FOR_RELEASE;
 use crate::driver::send::writer_port::{DISPOSES, WRITER_DELETED};
 use crate::properties::Storage;
 use crate::status::StatusMask;
@@ -32,6 +34,11 @@ impl<F: Fabric> ReaderPort<F> {
             self.settle(epoch, batch);
         }
         if delivery.header.kind == MessageKind::Control {
+            if delivery.header.flags & ASKS_FOR_RELEASE != 0 {
+                // What came before it first.
+                self.settle(epoch, batch);
+                self.release_accepted();
+            }
             if let Some(departed) = departure(epoch, delivery) {
                 batch.push(departed);
             }
@@ -127,6 +134,21 @@ impl<F: Fabric> ReaderPort<F> {
         self.set_due();
     }
 
+    /// A writer waits until its samples are accepted, which a release tells it: copies those that are in
+    /// the cache out of their rings, and those that go into it until nothing is held back any more.
+    #[cold]
+    fn release_accepted(&self) {
+        self.is_asked_to_release.store(true, Ordering::Release);
+        // A thread that has the lock does it when it has released that.
+        self.is_due.store(true, Ordering::Release);
+        fence(Ordering::SeqCst);
+        if let Some(state) = self.try_state() {
+            self.drain(state, None);
+            fence(Ordering::SeqCst);
+            self.drain_while_due();
+        }
+    }
+
     /// The last epoch has a next one.
     pub(crate) fn enter_next_epoch(&self) {
         self.has_next_epoch.store(true, Ordering::Release);
@@ -153,7 +175,10 @@ impl<F: Fabric> ReaderPort<F> {
     /// Called before a thread sleeps: copies the samples of a reader with copies out of the rings,
     /// where a large claim may wait for the space. Returns whether there is more to copy.
     pub(crate) fn relieve(&self) -> bool {
-        self.config.storage == Storage::Copy && self.relieve_to(0)
+        match self.is_asked_to_release.load(Ordering::Relaxed) {
+            true => self.relieve_to(COPY_ALL),
+            false => self.config.storage == Storage::Copy && self.relieve_to(0),
+        }
     }
 
     fn relieve_to(&self, span_max: u32) -> bool {
