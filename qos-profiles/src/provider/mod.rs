@@ -9,6 +9,7 @@ mod loader;
 mod names;
 mod profile;
 mod system;
+mod twice;
 mod walk;
 
 use std::path::{Path, PathBuf};

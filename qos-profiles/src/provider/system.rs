@@ -11,6 +11,7 @@ use super::declared::{
     DeclaredWriter,
 };
 use super::profile::Layers;
+use super::twice::twice;
 use super::{Model, UnknownParticipant};
 use crate::diagnostic::{At, Diagnostic, Report, did_you_mean, quote};
 use crate::location::Location;
@@ -31,7 +32,7 @@ pub(super) struct System {
 }
 
 /// Something with a name in a library.
-trait Named {
+pub(super) trait Named {
     fn full_name(&self) -> &str;
     fn library(&self) -> &str;
     fn base(&self) -> Option<&Reference>;
@@ -249,7 +250,7 @@ impl Model {
         if found.is_none() {
             let mut report = Report::new(from.file.clone());
             let (text, at) = (quote(name), registered.type_ref.at);
-            if types.names().any(|known| known == name) {
+            if types.declares(name) {
                 let message = format!("type_ref {text} is no structure or union");
                 report.error(at, message);
             } else {
@@ -480,90 +481,6 @@ fn factories<'a>(
         }
     }
     all
-}
-
-/// Reports names that are given twice.
-fn twice<N: Named + Placed>(all: &[N]) -> Vec<Diagnostic> {
-    let mut seen = std::collections::HashSet::new();
-    let mut remarks = Vec::new();
-    for one in all {
-        if !seen.insert(one.full_name()) {
-            let mut report = Report::new(one.topics().file.clone());
-            let message = format!("{} {} is given twice", N::KIND, quote(one.full_name()));
-            report.error(one.at(), message);
-            remarks.extend(report.into_diagnostics());
-        }
-    }
-    for one in all {
-        remarks.extend(one.twice_inside());
-    }
-    remarks
-}
-
-/// Something with a place, and names in it.
-trait Placed {
-    fn at(&self) -> At;
-    /// Reports names in it that are given twice.
-    fn twice_inside(&self) -> Vec<Diagnostic>;
-}
-
-impl Placed for Domain {
-    fn at(&self) -> At {
-        self.at
-    }
-
-    fn twice_inside(&self) -> Vec<Diagnostic> {
-        topics_twice(&self.topics)
-    }
-}
-
-impl Placed for Participant {
-    fn at(&self) -> At {
-        self.at
-    }
-
-    fn twice_inside(&self) -> Vec<Diagnostic> {
-        let mut remarks = topics_twice(&self.topics);
-        let file = &self.topics.file;
-        let sides = [
-            ("publisher", "data_writer", &self.publishers),
-            ("subscriber", "data_reader", &self.subscribers),
-        ];
-        for (kind, endpoint, factories) in sides {
-            let names = factories.iter().map(|it| (it.name.as_str(), it.at));
-            remarks.extend(names_twice(kind, names, file));
-            for factory in factories {
-                let names = factory.endpoints.iter();
-                let names = names.map(|it| (it.name.as_str(), it.at));
-                remarks.extend(names_twice(endpoint, names, file));
-            }
-        }
-        remarks
-    }
-}
-
-fn topics_twice(topics: &Topics) -> Vec<Diagnostic> {
-    let types = topics.types.iter();
-    let types = types.map(|it| (it.name.as_str(), it.type_ref.at));
-    let mut remarks = names_twice("register_type", types, &topics.file);
-    let names = topics.topics.iter().map(|it| (it.name.as_str(), it.at));
-    remarks.extend(names_twice("topic", names, &topics.file));
-    remarks
-}
-
-fn names_twice<'a>(
-    kind: &str,
-    names: impl Iterator<Item = (&'a str, At)>,
-    file: &std::sync::Arc<str>,
-) -> Vec<Diagnostic> {
-    let mut seen = std::collections::HashSet::new();
-    let mut report = Report::new(file.clone());
-    for (name, at) in names {
-        if !seen.insert(name) {
-            report.error(at, format!("{kind} {} is given twice", quote(name)));
-        }
-    }
-    report.into_diagnostics()
 }
 
 fn location(from: &Topics, at: At) -> Location {

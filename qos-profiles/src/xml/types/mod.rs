@@ -17,7 +17,7 @@ mod expression;
 mod uses;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use spindle_dds_xtypes::graph::{Definition, Extensibility, Type};
 use spindle_dds_xtypes::{DynamicType, TypeGraph, TypeIndex};
@@ -39,7 +39,11 @@ pub(crate) struct TypesSource {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TypeLibrary {
     graph: TypeGraph,
-    types: Vec<(String, TypeIndex)>,
+    types: HashMap<String, TypeIndex>,
+    /// In the order of the files.
+    names: Vec<String>,
+    /// Any type of the graph, when one has been asked for.
+    any: OnceLock<DynamicType>,
 }
 
 impl TypeLibrary {
@@ -62,13 +66,15 @@ impl TypeLibrary {
             }
         }
         declarer.check_typedefs();
-        let types = declarer.declared.iter();
-        let types = types.map(|it| (it.name.clone(), it.index)).collect();
-        let reports = declarer.reports.into_iter();
+        let declared = declarer.declared.iter();
+        let types = declared.clone().map(|it| (it.name.clone(), it.index));
         let library = Self {
+            types: types.collect(),
+            names: declared.map(|it| it.name.clone()).collect(),
             graph: declarer.graph,
-            types,
+            any: OnceLock::new(),
         };
+        let reports = declarer.reports.into_iter();
         (
             library,
             reports.flat_map(Report::into_diagnostics).collect(),
@@ -77,8 +83,7 @@ impl TypeLibrary {
 
     /// The structure or union of this scoped name.
     pub(crate) fn topic_type(&self, name: &str) -> Option<DynamicType> {
-        let name = name.strip_prefix("::").unwrap_or(name);
-        let (_, index) = self.types.iter().find(|(known, _)| known == name)?;
+        let index = self.types.get(name.strip_prefix("::").unwrap_or(name))?;
         let ty = Type::Declared(*index);
         let Type::Declared(resolved) = self.graph.resolved(&ty) else {
             return None;
@@ -87,13 +92,21 @@ impl TypeLibrary {
             self.graph.declaration(*resolved).definition,
             Definition::Struct(_) | Definition::Union(_)
         );
-        let ty = Type::Declared(*resolved);
-        is_aggregate.then(|| DynamicType::new(self.graph.clone(), ty))
+        let any = || DynamicType::new(self.graph.clone(), Type::Declared(*resolved));
+        is_aggregate.then(|| {
+            let any = self.any.get_or_init(any);
+            any.with_type(Type::Declared(*resolved))
+        })
+    }
+
+    /// Whether a file declares this scoped name.
+    pub(crate) fn declares(&self, name: &str) -> bool {
+        self.types.contains_key(name)
     }
 
     /// The names of all declared types.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.types.iter().map(|(name, _)| name.as_str())
+        self.names.iter().map(String::as_str)
     }
 }
 
