@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DataReaderQos, PresentationAccessScope, ReliabilityKind, SubscriberQos};
 
 use super::erased::{ReaderEvent, call};
@@ -12,15 +11,15 @@ use super::{AnyDataReader, SubscriberCore};
 use crate::cache::Cache;
 use crate::condition::StateMasks;
 use crate::driver::LocalEndpoint;
-use crate::driver::{ReaderPort, StreamWakers, rekey};
+use crate::driver::{ReaderPort, StreamWakers};
 use crate::endpoint::{EndpointCore, Side};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
-use crate::keys::KnownKeys;
 use crate::listener::{DomainParticipantListener, SubscriberListener};
 use crate::participant::{Defaults, Entities, ParticipantCore};
 use crate::properties;
+use crate::sample_type::SampleType;
 use crate::status::{StatusFlags, StatusMask};
 use crate::wire::Wire;
 
@@ -42,8 +41,8 @@ impl fmt::Debug for ReaderSide {
 }
 
 impl ReaderSide {
-    pub(super) fn new<T: TopicType>(
-        participant: &ParticipantCore,
+    pub(super) fn new(
+        (participant, sample_type): (&ParticipantCore, &SampleType),
         subscriber: &SubscriberCore,
         base: &EntityBase,
         qos: &DataReaderQos,
@@ -65,7 +64,10 @@ impl ReaderSide {
         let port = ReaderPort::new(
             cache,
             config,
-            (rekey::<T>, KnownKeys::of::<T>(participant.keys())),
+            (
+                sample_type.rekey(),
+                sample_type.known_keys(participant.keys()),
+            ),
             status_flags,
             streams.clone(),
             group_status,

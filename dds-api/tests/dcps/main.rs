@@ -8,6 +8,7 @@ mod endings;
 mod errors;
 mod evolution;
 mod flow;
+mod from_config;
 mod hosts;
 mod idle;
 mod instances;
