@@ -179,7 +179,9 @@ impl ParticipantBuilder {
         let declared = declared.transpose()?;
         let of_file = declared.as_ref().map(|it| it.domain_id);
         let domain_id = self.domain_id.or(of_file).unwrap_or_default();
-        let name = self.name.or(declared.as_ref().map(|it| it.name.clone()));
+        let name = self
+            .name
+            .or_else(|| declared.as_ref().map(|it| it.name.clone()));
         let name = checked_name("participant", name)?.unwrap_or_else(of_this_process);
         let of_file = declared.as_ref().and_then(|it| it.qos.clone());
         let mut qos = match self.qos {

@@ -209,7 +209,7 @@ impl Source {
     /// Where the files are that it includes.
     fn directory(&self) -> &Path {
         let parent = self.path().and_then(Path::parent);
-        parent.unwrap_or(Path::new(""))
+        parent.unwrap_or_else(|| Path::new(""))
     }
 }
 

@@ -187,7 +187,7 @@ impl Model {
         }
         if steps > STEPS_MAX {
             let file = self.system.participants.first().map(|it| &it.topics.file);
-            let file = file.or(self.system.domains.first().map(|it| &it.topics.file));
+            let file = file.or_else(|| self.system.domains.first().map(|it| &it.topics.file));
             if let Some(file) = file {
                 let mut report = Report::new(file.clone());
                 let message = format!("the files repeat more than {STEPS_MAX} topics");

@@ -406,7 +406,9 @@ fn hashed_id(name: &str) -> u32 {
 }
 
 fn unit(element: &Element) -> Option<String> {
-    let unit = element.attribute("unit").or(element.attribute("units"));
+    let unit = element
+        .attribute("unit")
+        .or_else(|| element.attribute("units"));
     unit.map(str::to_owned)
 }
 
