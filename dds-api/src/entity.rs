@@ -1,7 +1,7 @@
 //! What all entities have in common (DDS 1.4 §2.2.2.1.1).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use spindle_dds_transport::fork::{self, OwnerProcess};
 
@@ -17,6 +17,8 @@ pub(crate) struct EntityBase {
     guid: Guid,
     /// For messages: kind and name.
     what: String,
+    /// ENTITY_NAME, for people and for look-ups.
+    name: OnceLock<String>,
     status_flags: Arc<StatusFlags>,
     owner: OwnerProcess,
     /// The number of its process while it is enabled and not deleted: one comparison with that of
@@ -36,6 +38,7 @@ impl EntityBase {
         Self {
             guid,
             what,
+            name: OnceLock::new(),
             status_flags: Arc::new(StatusFlags::new(notifier.clone())),
             owner: OwnerProcess::this(),
             usable_in: AtomicU32::new(DISABLED),
@@ -54,6 +57,18 @@ impl EntityBase {
 
     pub(crate) fn what(&self) -> &str {
         &self.what
+    }
+
+    /// Its name; empty if it has none.
+    pub(crate) fn name(&self) -> &str {
+        self.name.get().map_or("", String::as_str)
+    }
+
+    /// Names it, before it is known to others.
+    pub(crate) fn set_name(&self, name: Option<String>) {
+        if let Some(name) = name {
+            let _ = self.name.set(name);
+        }
     }
 
     pub(crate) fn status_flags(&self) -> &Arc<StatusFlags> {
@@ -196,6 +211,12 @@ macro_rules! entity_operations {
             /// The handle that names this entity in its domain.
             pub fn instance_handle(&self) -> $crate::handle::InstanceHandle {
                 self.core.base.handle()
+            }
+
+            /// Its name (ENTITY_NAME), for people and for look-ups: given to its builder, or by the
+            /// file from which it was created. Empty if it has none.
+            pub fn entity_name(&self) -> &str {
+                self.core.base.name()
             }
 
             /// Whether it has been enabled.

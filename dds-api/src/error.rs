@@ -111,6 +111,25 @@ impl Error {
         }
     }
 
+    /// The same error, where `place` stands before its text.
+    pub(crate) fn at(self, place: &spindle_dds_qos::Location) -> Self {
+        let text = format!("{place}: {}", self.reason());
+        match self {
+            Self::Error(_) | Self::NoData(_) => Self::Error(text),
+            Self::Unsupported(_) => Self::Unsupported(text),
+            Self::BadParameter(_) => Self::BadParameter(text),
+            Self::PreconditionNotMet(_) => Self::PreconditionNotMet(text),
+            Self::OutOfResources(_) => Self::OutOfResources(text),
+            Self::NotEnabled(_) => Self::NotEnabled(text),
+            Self::ImmutablePolicy(_) => Self::ImmutablePolicy(text),
+            Self::InconsistentPolicy(_) => Self::InconsistentPolicy(text),
+            Self::AlreadyDeleted(_) => Self::AlreadyDeleted(text),
+            Self::Timeout(_) => Self::Timeout(text),
+            Self::IllegalOperation(_) => Self::IllegalOperation(text),
+            Self::NotAllowedBySecurity(_) => Self::NotAllowedBySecurity(text),
+        }
+    }
+
     /// Whether it is NO_DATA.
     pub const fn is_no_data(&self) -> bool {
         matches!(self, Self::NoData(_))

@@ -23,8 +23,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spindle_dds_core::MessageKind;
-use spindle_dds_idl_runtime::{CdrError, Encapsulation, KeyBytes, KeyHash, TopicType, codec};
+use spindle_dds_idl_runtime::{
+    CdrError, Encapsulation, KeyBytes, KeyHash, SamplePosition, TopicType, codec,
+};
 use spindle_dds_transport::fork::OwnerProcess;
+use spindle_dds_xtypes::{DataError, DynamicType};
 
 /// The names of all long keys that the endpoints of a participant know.
 #[derive(Debug, Default)]
@@ -124,7 +127,9 @@ impl Drop for HeldName {
 }
 
 /// Reads the key of a message; see [`key_of_message`].
-type KeyOfMessage = fn(MessageKind, &[u8], Encapsulation, &mut KeyBytes) -> Result<(), CdrError>;
+type KeyOfMessage = Arc<
+    dyn Fn(MessageKind, &[u8], Encapsulation, &mut KeyBytes) -> Result<(), CdrError> + Send + Sync,
+>;
 
 /// The keys that an endpoint knows, with their names.
 pub(crate) struct KnownKeys {
@@ -162,7 +167,22 @@ impl fmt::Debug for KnownKeys {
 impl KnownKeys {
     /// `None` for a type whose key hashes are the keys.
     pub(crate) fn of<T: TopicType>(table: &Arc<KeyTable>) -> Option<Self> {
-        codec::digests_keys::<T>().then(|| Self::new(key_of_message::<T>, table))
+        codec::digests_keys::<T>().then(|| Self::new(Arc::new(key_of_message::<T>), table))
+    }
+
+    /// As [`of`](Self::of), for a type that is known only at run time.
+    pub(crate) fn of_dynamic(ty: &DynamicType, table: &Arc<KeyTable>) -> Option<Self> {
+        let ty = ty.clone();
+        ty.digests_key().then(|| {
+            let key_of_message = move |kind, bytes: &[u8], encapsulation, key: &mut KeyBytes| {
+                let data = match kind {
+                    MessageKind::Data => ty.decode(bytes, encapsulation),
+                    _ => ty.decode_key(bytes, encapsulation),
+                };
+                data.and_then(|data| data.key_bytes(key)).map_err(cdr_error)
+            };
+            Self::new(Arc::new(key_of_message), table)
+        })
     }
 
     fn new(key_of_message: KeyOfMessage, table: &Arc<KeyTable>) -> Self {
@@ -359,6 +379,18 @@ pub(crate) fn key_of<T: TopicType>(
     }
 }
 
+/// The error of reading, of which no path is a part.
+pub(crate) fn cdr_error(error: DataError) -> CdrError {
+    match error {
+        DataError::Cdr(error) => error,
+        DataError::NoSuchPath { .. } | DataError::WrongType { .. } => {
+            CdrError::WrongDiscriminator {
+                place: SamplePosition::offset(0),
+            }
+        }
+    }
+}
+
 /// Reads the key of a message: of a sample, without building it.
 fn key_of_message<T: TopicType>(
     kind: MessageKind,
@@ -425,10 +457,10 @@ mod tests {
     #[test]
     fn keys_that_are_not_in_use_are_forgotten() {
         let table = Arc::<KeyTable>::default();
-        let read: KeyOfMessage = |_, bytes, _, key| {
+        let read: KeyOfMessage = Arc::new(|_, bytes, _, key: &mut KeyBytes| {
             key.clear();
             key.bytes(bytes)
-        };
+        });
         let keys = KnownKeys::new(read, &table);
         let name = |number: u32| {
             let bytes = number.to_be_bytes();

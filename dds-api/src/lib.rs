@@ -23,6 +23,7 @@ mod choice;
 mod condition;
 mod discovery;
 mod driver;
+mod dynamic;
 mod endpoint;
 mod entity;
 mod error;
@@ -39,6 +40,7 @@ pub mod properties;
 pub mod psm;
 mod publication;
 mod representation;
+mod sample_type;
 mod stamps;
 mod status;
 mod subscription;
@@ -64,6 +66,7 @@ pub use condition::{
     Condition, GuardCondition, InstanceStateMask, ReadCondition, SampleStateMask, StateMasks,
     StatusCondition, ViewStateMask, WaitSet,
 };
+pub use dynamic::{Dynamic, DynamicTopicBuilder};
 pub use error::{Error, Result, ReturnCode};
 pub use handle::{Guid, InstanceHandle};
 pub use listener::{
@@ -99,6 +102,8 @@ pub use topic::{AnyTopic, Topic, TopicBuilder};
 mod guide {
     #[doc = include_str!("../../docs/guide/qos-profiles.md")]
     struct QosProfiles;
+    #[doc = include_str!("../../docs/guide/xml-applications.md")]
+    struct XmlApplications;
     #[doc = include_str!("../../docs/guide/two-hosts.md")]
     struct TwoHosts;
 }

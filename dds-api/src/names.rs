@@ -1,4 +1,4 @@
-//! The names of topics, types and participants.
+//! The names of topics, types and entities.
 
 use std::ffi::OsStr;
 
@@ -25,6 +25,17 @@ pub(crate) fn check_name(of: &str, name: &str) -> Result<()> {
         return Ok(());
     };
     Err(Error::BadParameter(wrong))
+}
+
+/// The name that an entity is given, if it is given one.
+///
+/// # Errors
+/// BAD_PARAMETER for what cannot be a name.
+pub(crate) fn checked_name(of: &str, name: Option<String>) -> Result<Option<String>> {
+    if let Some(name) = &name {
+        check_name(of, name)?;
+    }
+    Ok(name)
 }
 
 /// The name of a participant that is given none: that of its executable, and the process id.

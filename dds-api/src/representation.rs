@@ -1,19 +1,14 @@
 //! DATA_REPRESENTATION, and the representations that a type allows (`@data_representation`,
 //! XTypes 1.3 §7.3.1.2 and §7.6.3.1.1).
 
-use spindle_dds_idl_runtime::{Representation, TopicType};
+use spindle_dds_idl_runtime::Representation;
 use spindle_dds_qos::{DataRepresentation, DataRepresentationId};
 
 use crate::error::{Error, Result};
 
-/// Refuses a policy that lists a representation that the type does not allow. (Those that are
-/// not supported at all have been refused before.)
-pub(crate) fn check<T: TopicType>(policy: &DataRepresentation) -> Result<()> {
-    check_allowed(T::TYPE_NAME, T::REPRESENTATIONS, policy)
-}
-
-/// As [`check`], for a type of this name that allows these representations.
-pub(crate) fn check_allowed(
+/// Refuses a policy that lists a representation that the type of this name does not allow. (Those
+/// that are not supported at all have been refused before.)
+pub(crate) fn check(
     type_name: &str,
     allowed: &[Representation],
     policy: &DataRepresentation,
@@ -32,9 +27,13 @@ pub(crate) fn check_allowed(
 
 /// As [`check`]. If the policy lists nothing, and the type does not allow the default
 /// representation, the policy is set to the first one that the type allows.
-pub(crate) fn settle<T: TopicType>(policy: &mut DataRepresentation) -> Result<()> {
-    check::<T>(policy)?;
-    if let Some(first) = T::REPRESENTATIONS.first().map(|first| id(*first))
+pub(crate) fn settle(
+    type_name: &str,
+    allowed: &[Representation],
+    policy: &mut DataRepresentation,
+) -> Result<()> {
+    check(type_name, allowed, policy)?;
+    if let Some(first) = allowed.first().map(|first| id(*first))
         && first != policy.written()
         && policy.value.is_empty()
     {

@@ -1,6 +1,7 @@
 //! Topics (DDS 1.4 §2.2.2.3).
 
 use std::any::TypeId;
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +11,7 @@ use spindle_dds_idl_runtime::{Representation, TopicType};
 use spindle_dds_qos::TopicQos;
 
 use crate::choice::{EntityQos, ListenerChoice, QosChoice, builder_setters};
-use crate::discovery::LocalType;
+use crate::discovery::{LocalType, ProtocolViolation};
 use crate::entity::{EntityBase, entity_operations};
 use crate::error::{Error, Result};
 use crate::lease::check_lease;
@@ -19,16 +20,18 @@ use crate::names::check_name;
 use crate::participant::{DomainParticipant, ParticipantCore};
 use crate::properties::{self, ParticipantConfig};
 use crate::representation;
+use crate::sample_type::SampleType;
 use crate::status::{InconsistentTopicStatus, StatusMask, TotalCount};
 
 #[derive(Debug)]
 pub(crate) struct TopicCore {
     pub(crate) base: EntityBase,
     pub(crate) name: String,
-    pub(crate) type_name: &'static str,
+    pub(crate) type_name: Cow<'static, str>,
     pub(crate) has_key: bool,
     /// The representations that the type allows.
-    representations: &'static [Representation],
+    pub(crate) representations: &'static [Representation],
+    pub(crate) sample_type: SampleType,
     /// The announcement of its type; `None` for a type that XTypes cannot describe.
     pub(crate) ty: Option<LocalType>,
     type_id: TypeId,
@@ -66,7 +69,7 @@ impl TopicCore {
         }
     }
 
-    pub(crate) fn is_of<T: TopicType>(&self) -> bool {
+    pub(crate) fn is_of<T: 'static>(&self) -> bool {
         self.type_id == TypeId::of::<T>()
     }
 
@@ -133,7 +136,7 @@ impl<T> Topic<T> {
 
     /// The IDL name of its type.
     pub fn type_name(&self) -> &str {
-        self.core.type_name
+        &self.core.type_name
     }
 
     /// The participant that it belongs to.
@@ -163,7 +166,7 @@ impl<T> Topic<T> {
         self.core.base.alive()?;
         qos.check()?;
         let core = &self.core;
-        representation::check_allowed(core.type_name, core.representations, &qos.representation)?;
+        representation::check(&core.type_name, core.representations, &qos.representation)?;
         check_lease(&qos.liveliness, self.participant.config.failure_limit)?;
         properties::placed(&qos.property, &qos.origins, ParticipantConfig::check_topic)?;
         let mut current = self.core.qos.lock().unwrap_or_else(PoisonError::into_inner);
@@ -225,11 +228,11 @@ impl AnyTopic {
 
     /// The IDL name of its type.
     pub fn type_name(&self) -> &str {
-        self.core.type_name
+        &self.core.type_name
     }
 
-    /// The topic with its type, if it is `T`.
-    pub fn downcast<T: TopicType>(&self) -> Option<Topic<T>> {
+    /// The topic with its type, if it is `T`, which may be [`Dynamic`](crate::Dynamic).
+    pub fn downcast<T: 'static>(&self) -> Option<Topic<T>> {
         let typed = || Topic::new(self.core.clone(), self.participant.clone());
         self.core.is_of::<T>().then(typed)
     }
@@ -262,7 +265,7 @@ impl<T> fmt::Debug for TopicBuilder<'_, T> {
     }
 }
 
-impl<'a, T: TopicType> TopicBuilder<'a, T> {
+impl<'a, T: 'static> TopicBuilder<'a, T> {
     pub(crate) fn new(participant: &'a DomainParticipant, name: &str) -> Self {
         Self {
             participant,
@@ -273,6 +276,11 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
         }
     }
 
+    pub(crate) fn with(mut self, qos: QosChoice<TopicQos>) -> Self {
+        self.qos = qos;
+        self
+    }
+
     builder_setters!(
         TopicQos,
         TopicListener,
@@ -280,26 +288,24 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
         |listener| Box::new(listener)
     );
 
-    /// Creates the topic (`create_topic`; the type is registered by its IDL name).
-    ///
-    /// # Errors
-    /// BAD_PARAMETER for an empty name, an unknown profile, or a type with an invalid
-    /// `DESCRIPTION`; PRECONDITION_NOT_MET when the participant has a topic of this name;
-    /// INCONSISTENT_POLICY, UNSUPPORTED.
-    pub fn create(self) -> Result<Topic<T>> {
+    pub(crate) fn with_listener(mut self, listener: ListenerChoice<dyn TopicListener>) -> Self {
+        self.listener = listener;
+        self
+    }
+
+    pub(crate) fn create_of(self, of: TopicOf) -> Result<Topic<T>> {
         let participant = &self.participant.core;
         participant.base.alive()?;
         check_name("topic", &self.name)?;
-        check_name("type", T::TYPE_NAME)?;
+        check_name("type", &of.type_name)?;
         let qos = self.qos.resolve(participant, &self.name, || {
             participant.defaults().topic.clone()
         })?;
-        representation::check::<T>(&qos.representation)?;
+        representation::check(&of.type_name, of.representations, &qos.representation)?;
         check_lease(&qos.liveliness, participant.config.failure_limit)?;
         properties::placed(&qos.property, &qos.origins, ParticipantConfig::check_topic)?;
-        let described = T::DESCRIPTION.as_ref().map(LocalType::of).transpose();
-        let ty = described.map_err(|why| {
-            let name = T::TYPE_NAME;
+        let ty = of.described.map_err(|why| {
+            let name = &of.type_name;
             Error::BadParameter(format!("the description of type {name} is invalid: {why}"))
         })?;
         let listener = ListenerSlot::default();
@@ -311,9 +317,10 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
         let core = participant.add_topic(&name, |base| TopicCore {
             base,
             name: name.clone(),
-            type_name: T::TYPE_NAME,
-            has_key: T::HAS_KEY,
-            representations: T::REPRESENTATIONS,
+            type_name: of.type_name,
+            has_key: of.has_key,
+            representations: of.representations,
+            sample_type: of.sample_type,
             ty,
             type_id: TypeId::of::<T>(),
             qos: Mutex::new(qos),
@@ -322,6 +329,33 @@ impl<'a, T: TopicType> TopicBuilder<'a, T> {
             endpoints: AtomicUsize::new(0),
         })?;
         Ok(Topic::new(core, participant.clone()))
+    }
+}
+
+/// What a topic has by its type.
+pub(crate) struct TopicOf {
+    pub(crate) type_name: Cow<'static, str>,
+    pub(crate) has_key: bool,
+    pub(crate) representations: &'static [Representation],
+    pub(crate) sample_type: SampleType,
+    pub(crate) described: std::result::Result<Option<LocalType>, ProtocolViolation>,
+}
+
+impl<T: TopicType> TopicBuilder<'_, T> {
+    /// Creates the topic (`create_topic`; the type is registered by its IDL name).
+    ///
+    /// # Errors
+    /// BAD_PARAMETER for an empty name, an unknown profile, or a type with an invalid
+    /// `DESCRIPTION`; PRECONDITION_NOT_MET when the participant has a topic of this name;
+    /// INCONSISTENT_POLICY, UNSUPPORTED.
+    pub fn create(self) -> Result<Topic<T>> {
+        self.create_of(TopicOf {
+            type_name: Cow::Borrowed(T::TYPE_NAME),
+            has_key: T::HAS_KEY,
+            representations: T::REPRESENTATIONS,
+            sample_type: SampleType::of::<T>(),
+            described: T::DESCRIPTION.as_ref().map(LocalType::of).transpose(),
+        })
     }
 }
 

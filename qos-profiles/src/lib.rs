@@ -28,7 +28,7 @@
 //!                                                              └ origins: policy ─▶ file, line
 //! ```
 //!
-//! The crate knows nothing of entities, types, transports or the order of messages:
+//! The crate knows nothing of entities, transports or the order of messages:
 //! it does not act on policies. It opens only the files that it is given, or asked to find
 //! ([`QosLoader::default_files`]), starts no thread, and reads no clock. Of the environment it
 //! reads the variables that a file names as `$(NAME)`.
@@ -70,8 +70,11 @@
 //!
 //! - `qos_library`, `qos_profile`, `qos_snippet` and the six kinds of `…_qos`, in any
 //!   namespace or none; a `qos_profile` outside of a library, as earlier schemas have
-//!   it, is read with a warning. The other building blocks (types, domains,
-//!   participants, applications) are recognised and passed over with a warning.
+//!   it, is read with a warning.
+//! - `types` into the types of XTypes; `domain_library`, `domain_participant_library` and
+//!   `application_library` into participants with all that they contain
+//!   ([`QosProvider::participant`]). What is of the draft of DDS-XML 1.1 for DDS-RPC and for
+//!   deployment is passed over with a warning.
 //! - `base_name` in the same library or as `Library::Profile`, before or after its
 //!   use, in any of the files; several in a list of `element`s, applied in order. The
 //!   built-in profiles of RTI Connext are found by their names. Single values override
@@ -117,6 +120,10 @@ pub use policy::{
     WriterDataLifecycle,
 };
 pub use policy_id::PolicyId;
-pub use provider::{DeclaredQos, LoadError, QosLoader, QosProfile, QosProvider, UnknownProfile};
+pub use provider::{
+    DeclaredParticipant, DeclaredPublisher, DeclaredQos, DeclaredReader, DeclaredSubscriber,
+    DeclaredTopic, DeclaredWriter, LoadError, QosLoader, QosProfile, QosProvider,
+    UnknownParticipant, UnknownProfile,
+};
 pub use rules::{ImmutablePolicy, Incompatibility, Inconsistent, UnsupportedPolicy, incompatible};
 pub use xml::entity::{AnyQos, QosValue};

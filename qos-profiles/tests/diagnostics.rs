@@ -40,6 +40,23 @@ fn the_omg_qos_example_by_itself_lacks_six_names() {
     insta::assert_snapshot!(remarks("dds-xml_qos_example.xml", bytes));
 }
 
+/// The examples show the syntax of a draft, and refer to much that they do not contain.
+#[test]
+fn the_other_omg_examples() {
+    for part in [
+        "type",
+        "domain",
+        "domainparticipant",
+        "application",
+        "deployment",
+    ] {
+        let name = format!("dds-xml_{part}_example.xml");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/omg");
+        let bytes = fs::read(folder.join(&name)).unwrap();
+        insta::assert_snapshot!(name.clone(), remarks(&name, &bytes));
+    }
+}
+
 #[test]
 fn the_earlier_schema_is_read_with_warnings() {
     let bytes = include_bytes!("data/earlier_schema.xml");
@@ -101,6 +118,6 @@ fn remarks_serialize_flat() {
     assert_eq!(diagnostics[0].severity, Severity::Error);
     insta::assert_snapshot!(
         serde_json::to_string(&diagnostics[0]).unwrap(),
-        @r#"{"file":"x.xml","line":1,"column":1,"severity":"error","message":"'x' is no root of DDS-XML; it must be 'dds' or 'qos_library'"}"#
+        @r#"{"file":"x.xml","line":1,"column":1,"severity":"error","message":"'x' is no root of DDS-XML; it must be 'dds', 'qos_library' or another library of it, or 'types'"}"#
     );
 }

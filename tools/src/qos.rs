@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use spindle_dds_qos::{QosLoader, QosProfile, QosProvider, QosValue, Severity};
+use spindle_dds_qos::{
+    DeclaredParticipant, Location, QosLoader, QosProfile, QosProvider, QosValue, Severity,
+};
 
 /// The commands for files of QoS profiles.
 #[derive(Debug, clap::Subcommand)]
@@ -25,7 +27,8 @@ pub(crate) enum Command {
         /// The file.
         file: PathBuf,
         /// The profile, as `Library::Profile`, which may be a built-in one; or QoS of entities
-        /// that has a name.
+        /// that has a name; or a participant that the file describes, as
+        /// `Library::Participant`.
         profile: String,
         /// The topic of the writers and readers, for QoS with a `topic_filter`.
         #[arg(long, default_value = "")]
@@ -127,6 +130,10 @@ fn explain(
     }
     let profile = provider.profile(name);
     if text.is_empty() {
+        if let Ok(participant) = provider.participant(name) {
+            print!("{}", described(&participant)?);
+            return Ok(ExitCode::SUCCESS);
+        }
         profile?;
         return Ok(ExitCode::FAILURE);
     }
@@ -138,4 +145,40 @@ fn explain(
         println!("of topics that no filter names; for others say --topic: {filters}");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A participant of a file with its entities, each with its line.
+fn described(participant: &DeclaredParticipant) -> Result<String, std::fmt::Error> {
+    let mut text = String::new();
+    let mut line = |depth: usize, what: String, of: &str, location: &Location| {
+        let what = format!("{}{what}", "  ".repeat(depth));
+        writeln!(text, "{what:<44} {of:<57} {location}")
+    };
+    let domain = format!("domain {}", participant.domain_id);
+    let name = format!("participant {}", participant.name);
+    line(0, name, &domain, &participant.location)?;
+    for topic in &participant.topics {
+        let of = match topic.ty {
+            Some(_) => format!("{}: {}", topic.topic_name, topic.type_name),
+            None => format!("{}: {}, of the program", topic.topic_name, topic.type_name),
+        };
+        line(1, format!("topic {}", topic.name), &of, &topic.location)?;
+    }
+    for publisher in &participant.publishers {
+        let name = format!("publisher {}", publisher.name);
+        line(1, name, "", &publisher.location)?;
+        for writer in &publisher.writers {
+            let name = format!("writer {}", writer.name);
+            line(2, name, &writer.topic, &writer.location)?;
+        }
+    }
+    for subscriber in &participant.subscribers {
+        let name = format!("subscriber {}", subscriber.name);
+        line(1, name, "", &subscriber.location)?;
+        for reader in &subscriber.readers {
+            let name = format!("reader {}", reader.name);
+            line(2, name, &reader.topic, &reader.location)?;
+        }
+    }
+    Ok(text)
 }

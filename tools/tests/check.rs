@@ -143,6 +143,18 @@ fn qos_explained() {
     );
 }
 
+#[test]
+fn participants_of_files() {
+    insta::assert_snapshot!(spindle(&["qos", "check", "participants_wrong.xml"]));
+    let output = Command::new(env!("CARGO_BIN_EXE_spindle"))
+        .args(["qos", "explain", "participants_right.xml", "Parts::Gauge"])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data"))
+        .output()
+        .expect("spindle starts");
+    assert!(output.status.success(), "{output:?}");
+    insta::assert_snapshot!(String::from_utf8_lossy(&output.stdout));
+}
+
 /// What a build.rs would have, with and without options of its own.
 #[test]
 fn idl_to_rust() {

@@ -15,7 +15,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("spindle-dds-children", 0),
     ("spindle-dds-transport", 1),
     ("spindle-dds-xtypes", 1),
-    ("spindle-dds-qos", 1),
+    ("spindle-dds-qos", 2),
     // Describes the types that it compiles.
     ("spindle-dds-idl", 2),
     // Compile what the compiler emits, over the runtime, to test both.

@@ -24,5 +24,6 @@ pub(crate) use announcement::{
 };
 pub(crate) use large_types::LargeTypes;
 pub(crate) use matching::{Comparisons, Match};
+pub(crate) use protocol_violation::ProtocolViolation;
 pub(crate) use type_announcement::LocalType;
 pub(crate) use types::Types;

@@ -32,7 +32,7 @@ pub(crate) use group_status::{CancelToken, GroupStatus};
 pub(crate) use receive::payload::Item;
 pub(crate) use receive::reader_port::ReaderPort;
 pub(crate) use receive::reader_state::{Access, ReaderStatuses};
-pub(crate) use receive::rekey::rekey;
+pub(crate) use receive::rekey::{Rekey, rekey, rekey_dynamic};
 pub(crate) use send::acceptance::Acceptor;
 pub(crate) use send::waiters::{AcceptanceWait, SendWaiters, SubgroupObserver, WaitRecord};
 pub(crate) use send::writer_claim::WriterClaim;

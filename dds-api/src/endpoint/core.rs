@@ -5,8 +5,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
-use spindle_dds_idl_runtime::TopicType;
-
 use super::{EndpointQos, ErasedListener, FactoryCore, Side};
 use crate::choice::{EntityQos, ListenerChoice, QosChoice};
 use crate::discovery::Entry;
@@ -16,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
 use crate::lease::check_lease;
 use crate::listener::ListenerSlot;
+use crate::names::checked_name;
 use crate::participant::ParticipantCore;
 use crate::representation;
 use crate::topic::{Topic, TopicCore};
@@ -50,11 +49,11 @@ impl<S: Side> EndpointCore<S> {
     ///
     /// # Errors
     /// As for `DataWriterBuilder::create`.
-    pub(crate) fn create<T: TopicType>(
+    pub(crate) fn create<T>(
         factory: &Arc<FactoryCore<S>>,
         participant: &Arc<ParticipantCore>,
         topic: &Topic<T>,
-        qos: QosChoice<S::EndpointQos>,
+        (qos, name): (QosChoice<S::EndpointQos>, Option<String>),
         listener: ListenerChoice<dyn ErasedListener<S>>,
         side: impl FnOnce(&EntityBase, &S::EndpointQos) -> Result<S>,
     ) -> Result<Arc<Self>> {
@@ -68,10 +67,15 @@ impl<S: Side> EndpointCore<S> {
         let mut qos = qos.resolve(participant, &topic.name, || {
             factory.default_endpoint_qos().clone()
         })?;
-        representation::settle::<T>(qos.representation())?;
+        representation::settle(
+            &topic.type_name,
+            topic.representations,
+            qos.representation(),
+        )?;
         check_lease(qos.liveliness(), participant.config.failure_limit)?;
         let what = format!("the {} of topic {}", S::ENDPOINT, topic.name);
         let (base, number) = participant.new_base(S::ENDPOINT_KIND, what);
+        base.set_name(checked_name(S::ENDPOINT, name)?);
         let core = Arc::new(Self {
             side: side(&base, &qos)?,
             base,
@@ -102,10 +106,15 @@ impl<S: Side> EndpointCore<S> {
 
     /// # Errors
     /// ALREADY_DELETED, IMMUTABLE_POLICY, INCONSISTENT_POLICY, UNSUPPORTED.
-    pub(crate) fn set_qos<T: TopicType>(&self, mut qos: S::EndpointQos) -> Result<()> {
+    pub(crate) fn set_qos(&self, mut qos: S::EndpointQos) -> Result<()> {
         self.base.alive()?;
         qos.check()?;
-        representation::settle::<T>(qos.representation())?;
+        let topic = &self.topic;
+        representation::settle(
+            &topic.type_name,
+            topic.representations,
+            qos.representation(),
+        )?;
         let mut current = self.qos();
         current.check_change(&qos)?;
         *current = qos;

@@ -4,14 +4,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use spindle_dds_idl_runtime::TopicType;
-
 use super::{EndpointCore, Side};
 use crate::choice::{EntityQos, ListenerChoice, QosChoice, default_qos};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
 use crate::listener::ListenerSlot;
+use crate::names::checked_name;
 use crate::participant::ParticipantCore;
 use crate::status::StatusMask;
 
@@ -42,12 +41,14 @@ impl<S: Side> FactoryCore<S> {
     pub(crate) fn create(
         participant: &ParticipantCore,
         qos: QosChoice<S::FactoryQos>,
+        name: Option<String>,
         listener: ListenerChoice<S::FactoryListener>,
     ) -> Result<Arc<Self>> {
         participant.base.alive()?;
         let set = || S::default_factory_qos(&participant.defaults());
         let qos = qos.resolve(participant, "", set)?;
         let (base, _) = participant.new_base(S::FACTORY_KIND, format!("the {}", S::FACTORY));
+        base.set_name(checked_name(S::FACTORY, name)?);
         let core = Arc::new(Self {
             base,
             qos: Mutex::new(qos),
@@ -127,11 +128,17 @@ impl<S: Side> FactoryCore<S> {
     ///
     /// # Errors
     /// ALREADY_DELETED.
-    pub(crate) fn lookup<T: TopicType>(&self, topic: &str) -> Result<Option<Arc<EndpointCore<S>>>> {
+    pub(crate) fn lookup<T: 'static>(&self, topic: &str) -> Result<Option<Arc<EndpointCore<S>>>> {
         self.base.alive()?;
         let endpoints = self.endpoints();
         let mut of_topic = endpoints.iter().filter(|it| it.topic.name == topic);
         Ok(of_topic.find(|it| it.topic.is_of::<T>()).cloned())
+    }
+
+    /// An endpoint of this name.
+    pub(crate) fn named(&self, name: &str) -> Option<Arc<EndpointCore<S>>> {
+        let endpoints = self.endpoints();
+        endpoints.iter().find(|it| it.base.name() == name).cloned()
     }
 
     /// # Errors

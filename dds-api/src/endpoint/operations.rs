@@ -61,6 +61,7 @@ macro_rules! factory_builder {
         pub struct $builder<'a> {
             participant: &'a $crate::participant::DomainParticipant,
             qos: $crate::choice::QosChoice<$qos>,
+            name: Option<String>,
             listener: $crate::choice::ListenerChoice<dyn $listener>,
         }
 
@@ -77,8 +78,20 @@ macro_rules! factory_builder {
                 Self {
                     participant,
                     qos: $crate::choice::QosChoice::Default,
+                    name: None,
                     listener: None,
                 }
+            }
+
+            /// Names it (ENTITY_NAME), for people and for look-ups. Several may have one name.
+            pub fn name(mut self, name: impl Into<String>) -> Self {
+                self.name = Some(name.into());
+                self
+            }
+
+            pub(crate) fn with(mut self, qos: $crate::choice::QosChoice<$qos>) -> Self {
+                self.qos = qos;
+                self
             }
 
             $crate::choice::builder_setters!($qos, $listener, $profile_doc, |listener| Box::new(
@@ -89,13 +102,14 @@ macro_rules! factory_builder {
             ///
             /// # Errors
             /// INCONSISTENT_POLICY, UNSUPPORTED, ALREADY_DELETED; BAD_PARAMETER for an unknown
-            /// profile.
+            /// profile, or a name that is empty, longer than 256 bytes or has a NUL.
             pub fn create(self) -> $crate::error::Result<$factory> {
                 let participant = &self.participant.core;
                 Ok($factory {
                     core: $crate::endpoint::FactoryCore::create(
                         participant,
                         self.qos,
+                        self.name,
                         self.listener,
                     )?,
                     participant: participant.clone(),
@@ -160,14 +174,14 @@ macro_rules! endpoint_operations {
             }
         }
 
-        impl<T: spindle_dds_idl_runtime::TopicType> $endpoint<T> {
+        impl<T: 'static> $endpoint<T> {
             /// Changes the policies that can change after creation; those by which endpoints
             /// match cannot.
             ///
             /// # Errors
             /// IMMUTABLE_POLICY, INCONSISTENT_POLICY, UNSUPPORTED, ALREADY_DELETED.
             pub fn set_qos(&self, qos: $qos) -> $crate::error::Result<()> {
-                self.core.set_qos::<T>(qos)
+                self.core.set_qos(qos)
             }
 
             /// Sets the listener, and the statuses that it is called for.
@@ -194,8 +208,9 @@ macro_rules! endpoint_operations {
                 }
             }
 
-            /// The handle with its type, if that is `T`.
-            pub fn downcast<T: spindle_dds_idl_runtime::TopicType>(&self) -> Option<$endpoint<T>> {
+            /// The handle with its type, if that is `T`, which may be
+            /// [`Dynamic`](crate::Dynamic).
+            pub fn downcast<T: 'static>(&self) -> Option<$endpoint<T>> {
                 let typed = || $endpoint::new(self.core.clone(), self.participant.clone());
                 self.core.topic.is_of::<T>().then(typed)
             }

@@ -6,11 +6,11 @@ use std::path::Path;
 use spindle_dds_qos::{DomainParticipantQos, Properties, QosLoader};
 
 use super::core::ParticipantCore;
-use super::{DomainParticipant, factory};
+use super::{DomainParticipant, factory, from_config};
 use crate::choice::{EntityQos, QosChoice, default_qos};
 use crate::error::{Error, Result};
 use crate::listener::DomainParticipantListener;
-use crate::names::{check_name, of_this_process};
+use crate::names::{checked_name, of_this_process};
 use crate::profiles::Profiles;
 use crate::properties::{self, ParticipantConfig};
 use crate::status::StatusMask;
@@ -18,7 +18,10 @@ use crate::status::StatusMask;
 /// Makes a [`DomainParticipant`].
 #[must_use = "a builder does nothing until `create`"]
 pub struct ParticipantBuilder {
-    domain_id: u32,
+    /// `None`: that of the configuration.
+    domain_id: Option<u32>,
+    /// A participant of the files.
+    config: Option<String>,
     name: Option<String>,
     files: QosLoader,
     ignores_default_files: bool,
@@ -33,6 +36,7 @@ impl std::fmt::Debug for ParticipantBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ParticipantBuilder")
             .field("domain_id", &self.domain_id)
+            .field("config", &self.config)
             .field("files", &self.files)
             .field("profile", &self.profile)
             .finish_non_exhaustive()
@@ -42,7 +46,16 @@ impl std::fmt::Debug for ParticipantBuilder {
 impl ParticipantBuilder {
     pub(super) fn new(domain_id: u32) -> Self {
         Self {
-            domain_id,
+            domain_id: Some(domain_id),
+            ..Self::from_config(None)
+        }
+    }
+
+    /// Of a participant of the files.
+    pub(super) fn from_config(config: Option<String>) -> Self {
+        Self {
+            domain_id: None,
+            config,
             name: None,
             files: QosLoader::new(),
             ignores_default_files: false,
@@ -59,6 +72,12 @@ impl ParticipantBuilder {
     /// participants may have one name.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
+        self
+    }
+
+    /// Sets the domain; it comes before that of the file, for a participant that a file describes.
+    pub fn domain_id(mut self, domain_id: u32) -> Self {
+        self.domain_id = Some(domain_id);
         self
     }
 
@@ -141,34 +160,38 @@ impl ParticipantBuilder {
     /// # Errors
     /// BAD_PARAMETER for an unknown profile or property, a name that is empty, longer than 256
     /// bytes or has a NUL, or an error in a default file;
-    /// INCONSISTENT_POLICY, UNSUPPORTED; those of [`enable`](DomainParticipant::enable).
+    /// INCONSISTENT_POLICY, UNSUPPORTED; those of [`enable`](DomainParticipant::enable). For a
+    /// participant that a file describes, those of creating its entities, with the line of the file;
+    /// BAD_PARAMETER if no file describes it, or a registered type does not fit its description.
     pub fn create(self) -> Result<DomainParticipant> {
-        if self.domain_id > DOMAIN_ID_MAX {
+        if let Some(domain_id) = self.domain_id.filter(|id| *id > DOMAIN_ID_MAX) {
             return Err(Error::BadParameter(format!(
-                "domain id {} is above {DOMAIN_ID_MAX}",
-                self.domain_id
+                "domain id {domain_id} is above {DOMAIN_ID_MAX}"
             )));
         }
-        let name = match self.name {
-            Some(name) => {
-                check_name("participant", &name)?;
-                name
-            }
-            None => of_this_process(),
-        };
         let mut files = factory::qos_files().and(&self.files);
         if files.is_empty() && !self.ignores_default_files {
             files = QosLoader::default_files();
         }
         let profiles = Profiles::load(&files, self.profile)?;
         profiles.log_warnings();
+        let declared = self.config.map(|name| profiles.participant(&name));
+        let declared = declared.transpose()?;
+        let of_file = declared.as_ref().map(|it| it.domain_id);
+        let domain_id = self.domain_id.or(of_file).unwrap_or_default();
+        let name = self
+            .name
+            .or_else(|| declared.as_ref().map(|it| it.name.clone()));
+        let name = checked_name("participant", name)?.unwrap_or_else(of_this_process);
+        let of_file = declared.as_ref().and_then(|it| it.qos.clone());
         let mut qos = match self.qos {
             QosChoice::Given(qos) => *qos,
             // A profile is chosen for this participant: it comes before the factory's
             // default.
-            _ => match profiles.chosen() {
-                Some(profile) => profile.participant_qos(),
-                None => default_qos(&profiles, "", factory::set_participant_qos()),
+            _ => match (of_file, profiles.chosen()) {
+                (Some(qos), _) => qos,
+                (None, Some(profile)) => profile.participant_qos(),
+                (None, None) => default_qos(&profiles, "", factory::set_participant_qos()),
             },
         };
         for property in &self.properties {
@@ -177,13 +200,18 @@ impl ParticipantBuilder {
         }
         qos.check()?;
         let config = properties::placed(&qos.property, &qos.origins, ParticipantConfig::read)?;
-        let core = ParticipantCore::new(self.domain_id, name, qos, config, profiles);
+        let core = ParticipantCore::new(domain_id, name, qos, config, profiles);
         if let Some((mask, listener)) = self.listener {
             core.base.hears(mask);
             core.listener.set(mask, Some(listener));
         }
         let participant = DomainParticipant::of(core);
         factory::register(&participant);
+        if let Some(declared) = &declared {
+            let created = from_config::create_entities(&participant, declared);
+            // The error says more than what closing it may say.
+            created.inspect_err(|_| drop(participant.close()))?;
+        }
         if !self.disabled && factory::autoenables() {
             participant.enable()?;
         }

@@ -1,14 +1,17 @@
 //! The factory of participants, one in each process (DDS 1.4 §2.2.2.2.2).
 
+use std::collections::BTreeMap;
 use std::panic::Location;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use dashmap::DashMap;
+use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DomainParticipantFactoryQos, DomainParticipantQos, QosLoader};
 
 use super::builder::text_at;
 use super::core::ParticipantCore;
+use super::from_config::{CompiledType, EntityType};
 use super::{DomainParticipant, ParticipantBuilder};
 use crate::choice::EntityQos;
 use crate::error::{Error, Result};
@@ -29,6 +32,8 @@ struct Settings {
     participant_qos: Option<DomainParticipantQos>,
     /// For all participants that are created from now on.
     qos_files: QosLoader,
+    /// By the names under which they are registered.
+    types: BTreeMap<String, Arc<dyn EntityType>>,
 }
 
 static INSTANCE: LazyLock<DomainParticipantFactory> = LazyLock::new(|| DomainParticipantFactory {
@@ -49,6 +54,63 @@ impl DomainParticipantFactory {
     /// Starts a participant of a domain.
     pub fn create_participant(&self, domain_id: u32) -> ParticipantBuilder {
         DomainParticipant::builder(domain_id)
+    }
+
+    /// Starts the participant that a file of DDS-XML describes, as `Library::Participant` or
+    /// `Library::Application::Participant`, with its topics, publishers, subscribers, writers and
+    /// readers (`create_participant_from_config`). The files are those of the builder and of this
+    /// factory, or else the default files. Entities have the names that the file gives them:
+    /// [`DomainParticipant::lookup_datawriter_by_name`] finds them.
+    ///
+    /// ```
+    /// use spindle_dds::{DomainParticipantFactory, Dynamic};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let directory = directory.path().join("domains").display().to_string();
+    ///
+    /// let text = "<dds>
+    ///   <types><struct name='Reading'><member name='value' type='float64'/></struct></types>
+    ///   <domain_library name='Plant'><domain name='Boiler' domain_id='3'>
+    ///     <register_type name='Reading'/><topic name='Pressure' register_type_ref='Reading'/>
+    ///   </domain></domain_library>
+    ///   <domain_participant_library name='Parts'>
+    ///     <domain_participant name='Gauge' domain_ref='Plant::Boiler'>
+    ///       <publisher name='Out'><data_writer name='Pressure' topic_ref='Pressure'/></publisher>
+    ///     </domain_participant>
+    ///   </domain_participant_library>
+    /// </dds>";
+    /// let participant = DomainParticipantFactory::instance()
+    ///     .create_participant_from_config("Parts::Gauge")
+    ///     .qos_profiles_str(text)?
+    ///     # .property("spindle.directory", &directory)
+    ///     .create()?;
+    /// let writer = participant.lookup_datawriter_by_name("Out::Pressure")?.ok_or("no writer")?;
+    /// let writer = writer.downcast::<Dynamic>().ok_or("a compiled type")?;
+    /// let mut reading = writer.dynamic_type().default_data()?;
+    /// reading.set("value", 1.5.into())?;
+    /// writer.write(&reading)?;
+    /// # participant.close()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn create_participant_from_config(&self, name: &str) -> ParticipantBuilder {
+        ParticipantBuilder::from_config(Some(name.to_owned()))
+    }
+
+    /// Registers a compiled type for participants that files describe: their topics whose
+    /// `register_type`, or whose type, has this name are topics of `T`. It replaces a type that
+    /// was registered under the name.
+    pub fn register_type<T: TopicType>(&self, name: &str) {
+        let ty = Arc::new(CompiledType::<T>::default());
+        self.settings().types.insert(name.to_owned(), ty);
+    }
+
+    /// A participant of this name in this process, if there is one: of several, any.
+    pub fn lookup_participant_by_name(&self, name: &str) -> Option<DomainParticipant> {
+        local_participants()
+            .into_iter()
+            .find(|core| core.name == name && core.base.alive().is_ok())
+            .map(DomainParticipant::of)
     }
 
     /// A participant of the domain in this process, if there is one.
@@ -137,6 +199,12 @@ impl DomainParticipantFactory {
         self.settings().participant_qos = Some(qos);
         Ok(())
     }
+}
+
+/// The type that is registered under one of these names, the first first.
+pub(super) fn registered_type(names: [&str; 2]) -> Option<Arc<dyn EntityType>> {
+    let types = &INSTANCE.settings().types;
+    names.into_iter().find_map(|name| types.get(name).cloned())
 }
 
 /// The participants of this process.

@@ -4,6 +4,7 @@ mod builder;
 mod core;
 mod counters;
 mod factory;
+mod from_config;
 mod futures;
 mod lifecycle;
 
@@ -12,17 +13,19 @@ use std::sync::Arc;
 
 use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
+use spindle_dds_xtypes::DynamicType;
 
 use crate::builtin::ParticipantBuiltinTopicData;
 use crate::choice::{EntityQos, default_qos};
 use crate::discovery::ParticipantInfo;
+use crate::dynamic::DynamicTopicBuilder;
 use crate::entity::entity_operations;
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
 use crate::listener::DomainParticipantListener;
-use crate::publication::{Publisher, PublisherBuilder};
+use crate::publication::{AnyDataWriter, Publisher, PublisherBuilder};
 use crate::status::{MembershipStatus, StatusMask};
-use crate::subscription::{Subscriber, SubscriberBuilder};
+use crate::subscription::{AnyDataReader, Subscriber, SubscriberBuilder};
 use crate::topic::{AnyTopic, Topic, TopicBuilder};
 
 pub use self::builder::ParticipantBuilder;
@@ -103,6 +106,12 @@ impl DomainParticipant {
         TopicBuilder::new(self, name)
     }
 
+    /// A builder of a topic whose type is known only at run time: described in a file of DDS-XML, or
+    /// announced by others.
+    pub fn dynamic_topic(&self, name: &str, ty: &DynamicType) -> DynamicTopicBuilder<'_> {
+        DynamicTopicBuilder::new(self, name, ty)
+    }
+
     /// A builder of a publisher.
     pub fn publisher(&self) -> PublisherBuilder<'_> {
         PublisherBuilder::new(self)
@@ -123,6 +132,68 @@ impl DomainParticipant {
         let topics = &self.core.entities().topics;
         let found = topics.iter().find(|topic| topic.name == name);
         Ok(found.map(|core| AnyTopic {
+            core: core.clone(),
+            participant: self.core.clone(),
+        }))
+    }
+
+    /// The writer of this name, as `Publisher::Writer`; `Writer` alone for one whose publisher has
+    /// no name. [`downcast`](AnyDataWriter::downcast) gives it its type.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn lookup_datawriter_by_name(&self, name: &str) -> Result<Option<AnyDataWriter>> {
+        self.core.base.alive()?;
+        let publishers = &self.core.entities().publishers;
+        let (factory, endpoint) = name.rsplit_once("::").unwrap_or(("", name));
+        let mut named = publishers.iter().filter(|it| it.base.name() == factory);
+        let found = named.find_map(|publisher| publisher.named(endpoint));
+        Ok(found.map(|core| AnyDataWriter {
+            core,
+            participant: self.core.clone(),
+        }))
+    }
+
+    /// The reader of this name, as `Subscriber::Reader`; `Reader` alone for one whose subscriber has
+    /// no name. [`downcast`](AnyDataReader::downcast) gives it its type.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn lookup_datareader_by_name(&self, name: &str) -> Result<Option<AnyDataReader>> {
+        self.core.base.alive()?;
+        let subscribers = &self.core.entities().subscribers;
+        let (factory, endpoint) = name.rsplit_once("::").unwrap_or(("", name));
+        let mut named = subscribers.iter().filter(|it| it.base.name() == factory);
+        let found = named.find_map(|subscriber| subscriber.named(endpoint));
+        Ok(found.map(|core| AnyDataReader {
+            core,
+            participant: self.core.clone(),
+        }))
+    }
+
+    /// The publisher of this name.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn lookup_publisher_by_name(&self, name: &str) -> Result<Option<Publisher>> {
+        self.core.base.alive()?;
+        let publishers = &self.core.entities().publishers;
+        let found = publishers.iter().find(|it| it.base.name() == name);
+        Ok(found.map(|core| Publisher {
+            core: core.clone(),
+            participant: self.core.clone(),
+        }))
+    }
+
+    /// The subscriber of this name.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn lookup_subscriber_by_name(&self, name: &str) -> Result<Option<Subscriber>> {
+        self.core.base.alive()?;
+        let subscribers = &self.core.entities().subscribers;
+        let found = subscribers.iter().find(|it| it.base.name() == name);
+        Ok(found.map(|core| Subscriber {
             core: core.clone(),
             participant: self.core.clone(),
         }))

@@ -4,7 +4,7 @@ mod check;
 
 pub use check::check_qos_profiles;
 pub(crate) use spindle_dds_qos::QosProfile;
-use spindle_dds_qos::{QosLoader, QosProvider};
+use spindle_dds_qos::{DeclaredParticipant, QosLoader, QosProvider};
 
 use crate::choice::ProfileQos;
 use crate::error::{Error, Result};
@@ -44,6 +44,12 @@ impl Profiles {
     /// The QoS of a profile, or QoS of that kind of entity, by name.
     pub(crate) fn named<Q: ProfileQos>(&self, name: &str, topic: &str) -> Result<Q> {
         let found = Q::named(&self.provider, name, topic);
+        found.map_err(|error| Error::BadParameter(error.to_string()))
+    }
+
+    /// The participant that the files describe under this name.
+    pub(crate) fn participant(&self, name: &str) -> Result<DeclaredParticipant> {
+        let found = self.provider.participant(name);
         found.map_err(|error| Error::BadParameter(error.to_string()))
     }
 

@@ -44,6 +44,12 @@ impl DomainParticipantFactory {
         Some(DomainParticipant(participant))
     }
 
+    /// `create_participant_from_config` of DDS-XML's users: the participant that a file describes.
+    pub fn create_participant_from_config(&self, config_name: &str) -> Option<DomainParticipant> {
+        let builder = self.0.create_participant_from_config(config_name);
+        builder.create().ok().map(DomainParticipant)
+    }
+
     /// `delete_participant`.
     pub fn delete_participant(&self, participant: &DomainParticipant) -> ReturnCode {
         ReturnCode::of(&self.0.delete_participant(&participant.0))

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupHandle, SubgroupId, TopicKey};
-use spindle_dds_idl_runtime::{Encapsulation, Representation, TopicType};
+use spindle_dds_idl_runtime::{Encapsulation, Representation};
 use spindle_dds_qos::{
     DataRepresentationId, DataWriterQos, Duration, HistoryKind, PublisherQos, ReliabilityKind,
 };
@@ -29,6 +29,7 @@ use crate::keys::KnownKeys;
 use crate::listener::{DomainParticipantListener, PublisherListener};
 use crate::participant::{Defaults, Entities, ParticipantCore};
 use crate::properties::{self, RingSize};
+use crate::sample_type::SampleType;
 use crate::time::Deadline;
 use crate::wire::Wire;
 
@@ -44,7 +45,7 @@ const FAREWELL_WITHIN: Duration = Duration::from_millis(100);
 pub(crate) struct WriterSide {
     pub(crate) class: DeliveryClass,
     pub(crate) ring_size: RingSize,
-    pub(super) representation: Representation,
+    pub(crate) representation: Representation,
     pub(super) encapsulation: Encapsulation,
     pub(super) max_blocking_time: Duration,
     /// It waits for readers to make room (RELIABLE, KEEP_ALL).
@@ -79,8 +80,9 @@ impl fmt::Debug for WriterSide {
 }
 
 impl WriterSide {
-    pub(super) fn new<T: TopicType>(
+    pub(super) fn new(
         participant: &ParticipantCore,
+        sample_type: &SampleType,
         qos: &DataWriterQos,
     ) -> Result<Self> {
         let config = &participant.config;
@@ -104,14 +106,14 @@ impl WriterSide {
             },
             ring_size,
             representation,
-            encapsulation: T::encapsulation(representation),
+            encapsulation: sample_type.encapsulation(representation),
             max_blocking_time: qos.reliability.max_blocking_time,
             waits_for_room: is_reliable && qos.history.kind == HistoryKind::KeepAll,
             statuses: Mutex::default(),
             port: OnceLock::new(),
             pool: LoanPool::new(),
             kept: Mutex::default(),
-            keys: KnownKeys::of::<T>(participant.keys()),
+            keys: sample_type.known_keys(participant.keys()),
             registered: RegisteredInstances::new(),
             limits: Limits::of(qos.resource_limits, in_flight_max),
             unsent: Mutex::new(Unsent::new(history)),

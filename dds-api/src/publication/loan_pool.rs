@@ -277,7 +277,7 @@ impl Slots {
 impl WriterCore {
     /// Writes a sample, or a change of an instance's state, of `len` bytes at most: `encode`
     /// writes them into the ring.
-    pub(super) fn write(
+    pub(crate) fn write(
         self: &Arc<Self>,
         len: usize,
         encode: impl FnOnce(&mut [u8]) -> Result<usize>,

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DataWriterQos, Duration, PublisherQos, TopicQos};
 
 use super::core::{WriterCore, WriterSide};
@@ -32,7 +31,7 @@ factory_operations!(
 
 impl Publisher {
     /// Starts a writer of a topic.
-    pub fn writer<'a, T: TopicType>(&'a self, topic: &'a Topic<T>) -> DataWriterBuilder<'a, T> {
+    pub fn writer<'a, T: 'static>(&'a self, topic: &'a Topic<T>) -> DataWriterBuilder<'a, T> {
         DataWriterBuilder::new(self, topic)
     }
 
@@ -61,7 +60,7 @@ impl Publisher {
     ///
     /// # Errors
     /// ALREADY_DELETED.
-    pub fn lookup_datawriter<T: TopicType>(&self, topic: &str) -> Result<Option<DataWriter<T>>> {
+    pub fn lookup_datawriter<T: 'static>(&self, topic: &str) -> Result<Option<DataWriter<T>>> {
         let found = self.core.lookup::<T>(topic)?;
         Ok(found.map(|core| DataWriter::new(core, self.participant.clone())))
     }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::DataWriterQos;
 
 use super::core::{WriterCore, WriterSide};
@@ -20,6 +19,7 @@ pub struct DataWriterBuilder<'a, T> {
     publisher: &'a Publisher,
     topic: &'a Topic<T>,
     qos: QosChoice<DataWriterQos>,
+    name: Option<String>,
     listener: ListenerChoice<dyn ErasedListener<WriterSide>>,
 }
 
@@ -31,14 +31,26 @@ impl<T> fmt::Debug for DataWriterBuilder<'_, T> {
     }
 }
 
-impl<'a, T: TopicType> DataWriterBuilder<'a, T> {
+impl<'a, T: 'static> DataWriterBuilder<'a, T> {
     pub(crate) fn new(publisher: &'a Publisher, topic: &'a Topic<T>) -> Self {
         Self {
             publisher,
             topic,
             qos: QosChoice::Default,
+            name: None,
             listener: None,
         }
+    }
+
+    /// Names the writer (ENTITY_NAME), for people and for look-ups. Several may have one name.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    pub(crate) fn with(mut self, qos: QosChoice<DataWriterQos>) -> Self {
+        self.qos = qos;
+        self
     }
 
     builder_setters!(
@@ -54,12 +66,13 @@ impl<'a, T: TopicType> DataWriterBuilder<'a, T> {
     /// PRECONDITION_NOT_MET when the topic is of another participant; OUT_OF_RESOURCES
     /// when its QoS is too long to be announced; ERROR when other participants have the
     /// topic in another subgroup; INCONSISTENT_POLICY; UNSUPPORTED; BAD_PARAMETER for an
-    /// unknown profile or property.
+    /// unknown profile or property, or a name that is empty, longer than 256 bytes or has a NUL.
     pub fn create(self) -> Result<DataWriter<T>> {
         let Publisher { core, participant } = self.publisher;
-        let side = |_: &_, qos: &_| WriterSide::new::<T>(participant, qos);
-        let core =
-            WriterCore::create(core, participant, self.topic, self.qos, self.listener, side)?;
+        let sample_type = &self.topic.core.sample_type;
+        let side = |_: &_, qos: &_| WriterSide::new(participant, sample_type, qos);
+        let qos = (self.qos, self.name);
+        let core = WriterCore::create(core, participant, self.topic, qos, self.listener, side)?;
         Ok(DataWriter::new(core, participant.clone()))
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DataReaderQos, PresentationAccessScope, ReliabilityKind, SubscriberQos};
 
 use super::erased::{ReaderEvent, call};
@@ -13,15 +12,15 @@ use super::{AnyDataReader, SubscriberCore};
 use crate::cache::Cache;
 use crate::condition::StateMasks;
 use crate::driver::LocalEndpoint;
-use crate::driver::{ReaderPort, StreamWakers, rekey};
+use crate::driver::{ReaderPort, StreamWakers};
 use crate::endpoint::{EndpointCore, Side};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
-use crate::keys::KnownKeys;
 use crate::listener::{DomainParticipantListener, SubscriberListener};
 use crate::participant::{Defaults, Entities, ParticipantCore};
 use crate::properties;
+use crate::sample_type::SampleType;
 use crate::status::{StatusFlags, StatusMask};
 use crate::wire::Wire;
 
@@ -43,8 +42,8 @@ impl fmt::Debug for ReaderSide {
 }
 
 impl ReaderSide {
-    pub(super) fn new<T: TopicType>(
-        participant: &ParticipantCore,
+    pub(super) fn new(
+        (participant, sample_type): (&ParticipantCore, &SampleType),
         subscriber: &SubscriberCore,
         base: &EntityBase,
         qos: &DataReaderQos,
@@ -66,7 +65,10 @@ impl ReaderSide {
         let port = ReaderPort::new(
             cache,
             config,
-            (rekey::<T>, KnownKeys::of::<T>(participant.keys())),
+            (
+                sample_type.rekey(),
+                sample_type.known_keys(participant.keys()),
+            ),
             status_flags,
             streams.clone(),
             group_status,

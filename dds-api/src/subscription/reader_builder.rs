@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::DataReaderQos;
 
 use super::core::{ReaderCore, ReaderSide};
@@ -20,6 +19,7 @@ pub struct DataReaderBuilder<'a, T> {
     subscriber: &'a Subscriber,
     topic: &'a Topic<T>,
     qos: QosChoice<DataReaderQos>,
+    name: Option<String>,
     listener: ListenerChoice<dyn ErasedListener<ReaderSide>>,
 }
 
@@ -31,14 +31,26 @@ impl<T> fmt::Debug for DataReaderBuilder<'_, T> {
     }
 }
 
-impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
+impl<'a, T: 'static> DataReaderBuilder<'a, T> {
     pub(crate) fn new(subscriber: &'a Subscriber, topic: &'a Topic<T>) -> Self {
         Self {
             subscriber,
             topic,
             qos: QosChoice::Default,
+            name: None,
             listener: None,
         }
+    }
+
+    /// Names the reader (ENTITY_NAME), for people and for look-ups. Several may have one name.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    pub(crate) fn with(mut self, qos: QosChoice<DataReaderQos>) -> Self {
+        self.qos = qos;
+        self
     }
 
     builder_setters!(
@@ -54,12 +66,13 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
     /// PRECONDITION_NOT_MET when the topic is of another participant; OUT_OF_RESOURCES
     /// when its QoS is too long to be announced; ERROR when other participants have the
     /// topic in another subgroup; INCONSISTENT_POLICY; UNSUPPORTED; BAD_PARAMETER for an
-    /// unknown profile or property.
+    /// unknown profile or property, or a name that is empty, longer than 256 bytes or has a NUL.
     pub fn create(self) -> Result<DataReader<T>> {
         let Subscriber { core, participant } = self.subscriber;
-        let side = |base: &_, qos: &_| ReaderSide::new::<T>(participant, core, base, qos);
-        let core =
-            ReaderCore::create(core, participant, self.topic, self.qos, self.listener, side)?;
+        let sample_type = &self.topic.core.sample_type;
+        let side = |base: &_, qos: &_| ReaderSide::new((participant, sample_type), core, base, qos);
+        let qos = (self.qos, self.name);
+        let core = ReaderCore::create(core, participant, self.topic, qos, self.listener, side)?;
         Ok(DataReader::new(core, participant.clone()))
     }
 }

@@ -172,6 +172,16 @@ impl<T: TopicType> DataReader<T> {
         self.read_next_instance(max, previous, self.masks_of(condition)?)
     }
 
+    fn select(
+        &self,
+        access: Access,
+        max: usize,
+        masks: StateMasks,
+        whose: Whose,
+    ) -> Result<Samples<T>> {
+        self.select_valid(access, max, masks, whose, is_valid::<T>)
+    }
+
     fn masks_of(&self, condition: &ReadCondition) -> Result<StateMasks> {
         if !condition.is_of(&self.core) {
             let text = "the condition belongs to another reader";
@@ -191,13 +201,18 @@ impl<T: TopicType> DataReader<T> {
             ))
         })
     }
+}
 
-    fn select(
+impl<T> DataReader<T> {
+    /// Selects samples; those that `is_valid` refuses are removed, and counted as lost.
+    #[inline]
+    pub(crate) fn select_valid(
         &self,
         access: Access,
         max: usize,
         masks: StateMasks,
         whose: Whose,
+        is_valid: impl Fn(&Item<Wire>) -> bool,
     ) -> Result<Samples<T>> {
         self.core.base.ready()?;
         if max == 0 {
@@ -218,9 +233,9 @@ impl<T: TopicType> DataReader<T> {
                 return Err(self.core.side.port.nothing());
             }
             // A key without a sample is not looked at in this loop, which all samples go through.
-            if !items.iter().all(is_valid::<T>) {
+            if !items.iter().all(&is_valid) {
                 items.retain(|item| {
-                    let is_valid = !item.0.valid_data || is_valid::<T>(item);
+                    let is_valid = !item.0.valid_data || is_valid(item);
                     if !is_valid {
                         self.core.side.port.lose(access, &item.0);
                     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DataReaderQos, SubscriberQos, TopicQos};
 
 use super::core::ReaderSide;
@@ -35,7 +34,7 @@ factory_operations!(
 
 impl Subscriber {
     /// Starts a reader of a topic.
-    pub fn reader<'a, T: TopicType>(&'a self, topic: &'a Topic<T>) -> DataReaderBuilder<'a, T> {
+    pub fn reader<'a, T: 'static>(&'a self, topic: &'a Topic<T>) -> DataReaderBuilder<'a, T> {
         DataReaderBuilder::new(self, topic)
     }
 
@@ -64,7 +63,7 @@ impl Subscriber {
     ///
     /// # Errors
     /// ALREADY_DELETED.
-    pub fn lookup_datareader<T: TopicType>(&self, topic: &str) -> Result<Option<DataReader<T>>> {
+    pub fn lookup_datareader<T: 'static>(&self, topic: &str) -> Result<Option<DataReader<T>>> {
         let found = self.core.lookup::<T>(topic)?;
         Ok(found.map(|core| DataReader::new(core, self.participant.clone())))
     }

@@ -9,6 +9,7 @@ mod endings;
 mod errors;
 mod evolution;
 mod flow;
+mod from_config;
 mod futures;
 mod hosts;
 mod idle;

@@ -76,6 +76,7 @@ impl Row {
             name: None,
             base: None,
             topic_filter: None,
+            topic: None,
             snippets: Vec::new(),
             element: self.element(kind),
         });

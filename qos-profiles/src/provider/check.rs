@@ -53,7 +53,7 @@ pub(super) fn declared(model: &Model) -> Vec<DeclaredQos> {
             continue;
         }
         let participant = match content.kind {
-            GroupKind::Loose => DomainParticipantQos::default(),
+            GroupKind::Loose | GroupKind::Inline => DomainParticipantQos::default(),
             _ => {
                 let mut layers = Layers::new(model, EntityKind::Participant, "");
                 layers.of_group(group);
@@ -61,9 +61,10 @@ pub(super) fn declared(model: &Model) -> Vec<DeclaredQos> {
             }
         };
         for (at, entity) in content.entities.iter().enumerate() {
-            // No topic is at hand, so what is inherited is what a topic named like the
+            // Where no topic is at hand, what is inherited is what a topic named like the
             // filter would get.
-            let topic_name = entity.topic_filter.as_deref().unwrap_or_default();
+            let topic_name = entity.topic.as_ref().or(entity.topic_filter.as_ref());
+            let topic_name = topic_name.map_or("", String::as_str);
             let mut layers = Layers::new(model, entity.kind, topic_name);
             layers.of_entity(group, at);
             declared.push(DeclaredQos {

@@ -1,12 +1,15 @@
 //! Loading files and texts.
 
+use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::diagnostic::{Diagnostic, Report, Severity};
+use crate::diagnostic::{At, Diagnostic, Report, Severity, quote};
 use crate::provider::links::Links;
 use crate::provider::{LoadError, Model, QosProvider, built_in};
-use crate::xml::library::{self, Group};
+use crate::xml::library::{self, Blocks, Group, GroupKind};
 use crate::xml::tree;
+use crate::xml::types::{TypeLibrary, TypesSource};
 use crate::xml::variables::Variables;
 
 /// Collects files and texts with QoS profiles, and loads them as one.
@@ -108,20 +111,46 @@ impl QosLoader {
     /// A file that cannot be read.
     pub fn inspect(&self) -> Result<QosProvider, LoadError> {
         let mut model = Model::default();
+        let mut types = Vec::new();
         let mut broken = false;
+        let mut includes = Includes::default();
+        let files = self.sources.iter().filter_map(Source::path);
+        includes
+            .known
+            .extend(files.filter_map(|path| path.canonicalize().ok()));
         for source in &self.sources {
-            let (groups, remarks, is_broken) = self.read(source)?;
-            model.groups.extend(groups);
-            model.remarks.extend(remarks);
-            broken |= is_broken;
+            let read = self.read(source)?;
+            includes.find(&read, source.directory());
+            broken |= read.is_broken;
+            model.add(read, &mut types);
+        }
+        while let Some(include) = includes.waiting.pop_front() {
+            let source = Source::File(include.path.clone());
+            match self.read(&source) {
+                Ok(read) => {
+                    includes.find(&read, source.directory());
+                    broken |= read.is_broken;
+                    model.add(read, &mut types);
+                }
+                Err(error) => {
+                    let mut report = Report::new(include.file);
+                    report.error(include.at, format!("cannot be included: {error}"));
+                    model.remarks.extend(report.into_diagnostics());
+                }
+            }
         }
         let built_in = built_in::used_by(&model.groups);
         model.groups.extend(built_in);
         let (links, remarks) = Links::of(&model.groups);
         model.links = links;
+        let (types, of_types) = TypeLibrary::of(&types);
+        model.system.types = types;
+        model.remarks.extend(includes.remarks);
         // If a file is truncated, unknown names may be its fault.
         if !broken {
             model.remarks.extend(remarks);
+            model.remarks.extend(of_types);
+            model.remarks.extend(model.check_system());
         }
         model.remarks.extend(second_defaults(&model.groups));
         model.remarks.sort_by(|a, b| a.location.cmp(&b.location));
@@ -130,7 +159,7 @@ impl QosLoader {
         })
     }
 
-    fn read(&self, source: &Source) -> Result<(Vec<Group>, Vec<Diagnostic>, bool), LoadError> {
+    fn read(&self, source: &Source) -> Result<ReadSource, LoadError> {
         let from_file;
         let (name, bytes) = match source {
             Source::Text { name, bytes } => (name.clone(), bytes),
@@ -143,14 +172,136 @@ impl QosLoader {
                 (path.display().to_string(), &from_file)
             }
         };
-        let mut report = Report::new(name.into());
+        let file: Arc<str> = name.into();
+        let mut report = Report::new(file.clone());
         let document = tree::read(bytes, &mut report);
-        let mut groups = Vec::new();
+        let mut blocks = Blocks::default();
         if let Some(mut root) = document.root {
             self.variables.expand(&mut root, &mut report);
-            groups = library::read(root, &mut report);
+            blocks = library::read(root, &mut report);
         }
-        Ok((groups, report.into_diagnostics(), document.broken))
+        Ok(ReadSource {
+            file,
+            blocks,
+            remarks: report.into_diagnostics(),
+            is_broken: document.broken,
+        })
+    }
+}
+
+/// What a file or text has, before names are linked.
+struct ReadSource {
+    file: Arc<str>,
+    blocks: Blocks,
+    remarks: Vec<Diagnostic>,
+    /// Whether it is truncated.
+    is_broken: bool,
+}
+
+impl Source {
+    fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Text { .. } => None,
+        }
+    }
+
+    /// Where the files are that it includes.
+    fn directory(&self) -> &Path {
+        let parent = self.path().and_then(Path::parent);
+        parent.unwrap_or_else(|| Path::new(""))
+    }
+}
+
+/// The files that `include` elements name, each once.
+#[derive(Default)]
+struct Includes {
+    waiting: VecDeque<Include>,
+    known: HashSet<PathBuf>,
+    remarks: Vec<Diagnostic>,
+}
+
+struct Include {
+    path: PathBuf,
+    /// Where the element stands.
+    file: Arc<str>,
+    at: At,
+}
+
+impl Includes {
+    fn find(&mut self, read: &ReadSource, directory: &Path) {
+        let children = read.blocks.types.iter().flat_map(|types| &types.children);
+        for include in children.filter(|child| child.name == "include") {
+            let Some(name) = include.attribute("file") else {
+                let message = "'include' has no attribute 'file'";
+                self.say(read, include.at, message);
+                continue;
+            };
+            let path = directory.join(name);
+            if !self
+                .known
+                .insert(path.canonicalize().unwrap_or_else(|_| path.clone()))
+            {
+                continue;
+            }
+            if self.known.len() > INCLUDES_MAX {
+                let message = format!(
+                    "more than {INCLUDES_MAX} files are included: {}",
+                    quote(name)
+                );
+                self.say(read, include.at, &message);
+                return;
+            }
+            self.waiting.push_back(Include {
+                path,
+                file: read.file.clone(),
+                at: include.at,
+            });
+        }
+    }
+
+    fn say(&mut self, read: &ReadSource, at: At, message: &str) {
+        let mut report = Report::new(read.file.clone());
+        report.error(at, message);
+        self.remarks.extend(report.into_diagnostics());
+    }
+}
+
+impl Model {
+    /// Takes in what a file has.
+    fn add(&mut self, read: ReadSource, types: &mut Vec<TypesSource>) {
+        let ReadSource { file, blocks, .. } = read;
+        let source = self.system.inline_groups.len();
+        self.groups.extend(blocks.groups);
+        self.system.inline_groups.push(self.groups.len());
+        self.groups.push(Group {
+            kind: GroupKind::Inline,
+            library: String::new(),
+            name: String::new(),
+            base: None,
+            snippets: Vec::new(),
+            entities: blocks.inline,
+            file: file.clone(),
+            at: tree::START,
+            is_default: false,
+            is_built_in: false,
+            left_out: None,
+        });
+        types.extend(blocks.types.into_iter().map(|element| TypesSource {
+            file: file.clone(),
+            element,
+        }));
+        let domains = blocks.domains.into_iter().map(|mut domain| {
+            domain.topics.source = source;
+            domain
+        });
+        self.system.domains.extend(domains);
+        let participants = blocks.participants.into_iter().map(|mut participant| {
+            participant.topics.source = source;
+            participant
+        });
+        self.system.participants.extend(participants);
+        self.remarks.extend(read.remarks);
     }
 }
 
@@ -171,3 +322,5 @@ fn second_defaults(groups: &[Group]) -> Vec<Diagnostic> {
     });
     remarks.flatten().collect()
 }
+
+const INCLUDES_MAX: usize = 256;

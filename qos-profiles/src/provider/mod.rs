@@ -1,17 +1,21 @@
-//! Files of QoS profiles: loading them and finding a profile by name.
+//! Files of DDS-XML: loading them, and finding what has a name in them.
 
 mod built_in;
 mod check;
+mod declared;
 mod default_files;
 mod links;
 mod loader;
 mod names;
 mod profile;
+mod system;
+mod twice;
 mod walk;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
+use spindle_dds_xtypes::DynamicType;
 use thiserror::Error;
 
 use crate::diagnostic::{Diagnostic, did_you_mean};
@@ -22,11 +26,16 @@ use crate::xml::entity::EntityQos;
 use crate::xml::library::{Group, GroupKind, qualified};
 
 pub use check::DeclaredQos;
+pub use declared::{
+    DeclaredParticipant, DeclaredPublisher, DeclaredReader, DeclaredSubscriber, DeclaredTopic,
+    DeclaredWriter, UnknownParticipant,
+};
 pub use loader::QosLoader;
 pub use profile::QosProfile;
 
 use links::Links;
 use profile::Layers;
+use system::System;
 
 /// The QoS profiles of one or several DDS-XML files (DDS-XML 1.0 §7.2).
 ///
@@ -206,6 +215,31 @@ impl QosProvider {
         }
     }
 
+    /// The participant of this name, with all that it inherits: `Library::Participant`, or
+    /// `Library::Application::Participant`. The library may be left out where only one has it.
+    ///
+    /// # Errors
+    /// No file has it.
+    pub fn participant(&self, name: &str) -> Result<DeclaredParticipant, UnknownParticipant> {
+        self.model.participant(name)
+    }
+
+    /// The names of all participants, in the order of the files.
+    pub fn participant_names(&self) -> Vec<String> {
+        self.model.participant_names()
+    }
+
+    /// The structure or union that a file describes under this scoped name.
+    pub fn topic_type(&self, name: &str) -> Option<DynamicType> {
+        self.model.system.types.topic_type(name)
+    }
+
+    /// The scoped names of all types, in the order of the files.
+    pub fn type_names(&self) -> Vec<String> {
+        let names = self.model.system.types.names();
+        names.map(str::to_owned).collect()
+    }
+
     /// The names of all profiles, in the order of the files.
     pub fn profile_names(&self) -> Vec<String> {
         self.model
@@ -243,7 +277,7 @@ fn built_in_profile(name: &str) -> Option<QosProfile> {
         Arc::new(Model {
             groups,
             links,
-            remarks: Vec::new(),
+            ..Model::default()
         })
     });
     if !built_in::is_built_in(name) {
@@ -259,6 +293,7 @@ fn built_in_profile(name: &str) -> Option<QosProfile> {
 struct Model {
     groups: Vec<Group>,
     links: Links,
+    system: System,
     remarks: Vec<Diagnostic>,
 }
 

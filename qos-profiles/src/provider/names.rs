@@ -31,6 +31,9 @@ impl Names {
 
     fn add(&mut self, index: usize, group: &Group, groups: &[Group], report: &mut Report) {
         let full_name = group.full_name();
+        if group.kind == GroupKind::Inline {
+            return;
+        }
         if group.kind != GroupKind::Loose {
             let key = (group.kind, full_name.clone());
             // A file may have its own profile of a built-in name; built-in ones come last.

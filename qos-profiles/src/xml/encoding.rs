@@ -1,11 +1,11 @@
 //! The bytes of a file as text.
 //!
-//! A byte-order mark says the encoding; without one, the XML declaration does, and without
-//! either it is UTF-8 (XML 1.0 §4.3.3, appendix F).
+//! A byte-order mark says the encoding; without one, the XML declaration does, which UTF-16 is
+//! recognised by, too; and without either it is UTF-8 (XML 1.0 §4.3.3, appendix F).
 
 use std::borrow::Cow;
 
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use encoding_rs::{DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE, mem};
 
 use crate::diagnostic::{Report, quote};
 use crate::xml::tree::{START, position_in};
@@ -15,16 +15,24 @@ pub(crate) fn decode<'a>(bytes: &'a [u8], report: &mut Report) -> Option<Cow<'a,
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         return decode_as(encoding, &bytes[mark..], report);
     }
+    let unmarked = [(UTF_16LE, b"<\0?\0"), (UTF_16BE, b"\0<\0?")];
+    if let Some((encoding, _)) = unmarked.iter().find(|(_, head)| bytes.starts_with(*head)) {
+        return decode_as(encoding, bytes, report);
+    }
     let Some(label) = declared(bytes) else {
         return decode_as(UTF_8, bytes, report);
     };
-    if US_ASCII.iter().any(|name| name.eq_ignore_ascii_case(label)) {
+    let is_one_of = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(label));
+    if is_one_of(&US_ASCII) {
         return ascii(bytes, report);
+    }
+    if is_one_of(&LATIN_1) {
+        return Some(mem::decode_latin1(bytes));
     }
     match Encoding::for_label(label.as_bytes()) {
         // The declaration was read as single bytes.
         Some(encoding) if encoding == UTF_16LE || encoding == UTF_16BE => {
-            let message = "encoding 'UTF-16' needs a byte-order mark at the beginning of the file";
+            let message = "encoding 'UTF-16' is declared, but the file has characters of one byte";
             report.error(START, message);
             None
         }
@@ -42,11 +50,7 @@ fn decode_as<'a>(
     report: &mut Report,
 ) -> Option<Cow<'a, str>> {
     if encoding != UTF_8 {
-        let text = encoding.decode_without_bom_handling_and_without_replacement(bytes);
-        if text.is_none() {
-            report.error(START, format!("not {} text", encoding.name()));
-        }
-        return text;
+        return decode_whole(encoding, bytes, report).map(Cow::Owned);
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => Some(Cow::Borrowed(text)),
@@ -56,6 +60,20 @@ fn decode_as<'a>(
             None
         }
     }
+}
+
+/// Decodes all bytes; an error has the place where the text before it ends.
+fn decode_whole(encoding: &'static Encoding, bytes: &[u8], report: &mut Report) -> Option<String> {
+    let mut decoder = encoding.new_decoder_without_bom_handling();
+    let room = decoder.max_utf8_buffer_length_without_replacement(bytes.len());
+    let mut text = String::with_capacity(room?);
+    let (result, _) = decoder.decode_to_string_without_replacement(bytes, &mut text, true);
+    if matches!(result, DecoderResult::InputEmpty) {
+        return Some(text);
+    }
+    let place = position_in(&text, text.len());
+    report.error(place, format!("not {} text", encoding.name()));
+    None
 }
 
 fn ascii<'a>(bytes: &'a [u8], report: &mut Report) -> Option<Cow<'a, str>> {
@@ -86,6 +104,8 @@ const DECLARATION_BYTES_MAX: usize = 256;
 
 /// `Encoding::for_label` takes these for windows-1252, as browsers do.
 const US_ASCII: [&str; 3] = ["us-ascii", "ascii", "ansi_x3.4-1968"];
+/// So it does with these, whose bytes are the code points.
+const LATIN_1: [&str; 4] = ["iso-8859-1", "iso_8859-1", "latin1", "l1"];
 
 #[cfg(test)]
 mod tests {
@@ -118,7 +138,14 @@ mod tests {
         check("\u{feff}<a/>".as_bytes(), Ok("<a/>"));
         let mut odd = utf_16("<a/>", u16::to_le_bytes);
         odd.push(0);
-        check(&odd, Err("t.xml:1:1: error: not UTF-16LE text"));
+        check(&odd, Err("t.xml:1:5: error: not UTF-16LE text"));
+        // The first half of a surrogate pair, alone.
+        let mut broken = utf_16("<a>\n é", u16::to_be_bytes);
+        broken.extend([0xd8, 0x3d, 0, b'<']);
+        check(&broken, Err("t.xml:2:3: error: not UTF-16BE text"));
+        // Without a mark the first characters of the declaration say it.
+        check(&utf_16(text, u16::to_le_bytes)[2..], Ok(text));
+        check(&utf_16(text, u16::to_be_bytes)[2..], Ok(text));
     }
 
     #[test]
@@ -138,6 +165,12 @@ mod tests {
             latin,
             Ok("<?xml version='1.0' encoding='ISO-8859-1'?><a>é</a>"),
         );
+        // Not the dash of windows-1252.
+        let control = b"<?xml version='1.0' encoding='ISO-8859-1'?><a>\x97</a>";
+        check(
+            control,
+            Ok("<?xml version='1.0' encoding='ISO-8859-1'?><a>\u{97}</a>"),
+        );
         let unknown = text("x-ours");
         check(
             unknown.as_bytes(),
@@ -147,8 +180,8 @@ mod tests {
         check(
             unmarked.as_bytes(),
             Err(
-                "t.xml:1:1: error: encoding 'UTF-16' needs a byte-order mark at the beginning of \
-                 the file",
+                "t.xml:1:1: error: encoding 'UTF-16' is declared, but the file has characters of \
+                 one byte",
             ),
         );
         let not_ascii = "<?xml version='1.0' encoding='us-ascii'?>\n<a>é</a>";

@@ -1,10 +1,13 @@
-//! Libraries, profiles and snippets of a file, before their names are linked.
+//! Libraries, profiles and snippets of a file, before their names are linked, and what else a file
+//! has.
 
 use std::sync::Arc;
 
 use crate::diagnostic::{At, Report, quote};
+use crate::xml::domain::{self, Domain};
 use crate::xml::entity::EntityKind;
 use crate::xml::members::{attributes, flag, for_each, no_text, unknown};
+use crate::xml::participant::{self, Participant};
 use crate::xml::tree::Element;
 use crate::xml::value::{sequence, text};
 use crate::xml::{variables, vendor};
@@ -18,6 +21,38 @@ pub(crate) enum GroupKind {
     Snippet,
     /// The entity QoS that stand in a library by themselves.
     Loose,
+    /// The QoS of topics, participants and what they contain, in their own elements.
+    Inline,
+}
+
+/// What a document has.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    pub(crate) groups: Vec<Group>,
+    /// The `types` elements.
+    pub(crate) types: Vec<Element>,
+    pub(crate) domains: Vec<Domain>,
+    pub(crate) participants: Vec<Participant>,
+    /// QoS in the elements of entities, which those name by index.
+    pub(crate) inline: Vec<Entity>,
+}
+
+impl Blocks {
+    /// Takes in the QoS in the element of an entity, which is of a topic if it has one.
+    pub(crate) fn add_inline(
+        &mut self,
+        element: Element,
+        kind: EntityKind,
+        topic: Option<&str>,
+        report: &mut Report,
+    ) -> usize {
+        let entity = entity(element, kind, report);
+        self.inline.push(Entity {
+            topic: topic.map(str::to_owned),
+            ..entity
+        });
+        self.inline.len() - 1
+    }
 }
 
 /// A profile or snippet, or the loose entity QoS of a library.
@@ -56,6 +91,8 @@ pub(crate) struct Entity {
     pub(crate) name: Option<String>,
     pub(crate) base: Option<Reference>,
     pub(crate) topic_filter: Option<String>,
+    /// The topic of the entity in whose element it stands.
+    pub(crate) topic: Option<String>,
     pub(crate) snippets: Vec<Reference>,
     pub(crate) element: Element,
 }
@@ -79,53 +116,67 @@ pub(crate) fn qualified(library: &str, name: &str) -> String {
     }
 }
 
-/// Reads the groups of a document.
-pub(crate) fn read(root: Element, report: &mut Report) -> Vec<Group> {
-    let mut groups = Vec::new();
+/// Reads what a document has.
+pub(crate) fn read(root: Element, report: &mut Report) -> Blocks {
+    let mut blocks = Blocks::default();
     match root.name.as_str() {
-        "dds" => document(root, &mut groups, report),
-        "qos_library" => library(root, &mut groups, report),
-        name if NOT_READ_YET.contains(&name) => not_read_yet(&root, report),
+        "dds" => document(root, &mut blocks, report),
+        name if IN_DOCUMENT.contains(&name) && name != "qos_profile" => {
+            block(root, &mut blocks, report);
+        }
         name if vendor::of_service(name).is_some() => service(&root, report),
         name => {
             let name = quote(name);
+            let right = "'dds', 'qos_library' or another library of it, or 'types'";
             let message = match vendor::of_root(&root.name) {
                 Some(product) => format!(
                     "{name} is configuration of {product}, not DDS-XML; \
-                     a file of DDS-XML begins with 'dds' or 'qos_library'"
+                     a file of DDS-XML begins with {right}"
                 ),
-                None => format!("{name} is no root of DDS-XML; it must be 'dds' or 'qos_library'"),
+                None => format!("{name} is no root of DDS-XML; it must be {right}"),
             };
             report.error(root.at, message);
         }
     }
-    groups
+    blocks
 }
 
-fn document(root: Element, groups: &mut Vec<Group>, report: &mut Report) {
+fn document(root: Element, blocks: &mut Blocks, report: &mut Report) {
     attributes(&root, &[], report);
     no_text(&root, report);
-    let known: Vec<&str> = ["qos_library", "qos_profile", variables::DEFAULTS]
-        .iter()
-        .chain(NOT_READ_YET)
-        .copied()
-        .collect();
     let shell = shell(&root);
     for child in root.children {
         match child.name.as_str() {
-            "qos_library" => library(child, groups, report),
-            "qos_profile" => {
-                let message = "a 'qos_profile' outside of a 'qos_library' is the form of earlier \
-                               schemas; it is read under its bare name";
-                report.warning(child.at, message);
-                groups.extend(group(child, GroupKind::Profile, "", report));
-            }
             // Read before all else.
             variables::DEFAULTS => {}
-            name if NOT_READ_YET.contains(&name) => not_read_yet(&child, report),
+            name if IN_DOCUMENT.contains(&name) => block(child, blocks, report),
             name if vendor::of_service(name).is_some() => service(&child, report),
-            _ => unknown(&shell, &child, &known, report),
+            _ => unknown(&shell, &child, IN_DOCUMENT, report),
         }
+    }
+}
+
+/// One of the parts of a document.
+fn block(element: Element, blocks: &mut Blocks, report: &mut Report) {
+    match element.name.as_str() {
+        "qos_library" => library(element, &mut blocks.groups, report),
+        "qos_profile" => {
+            let message = "a 'qos_profile' outside of a 'qos_library' is the form of earlier \
+                           schemas; it is read under its bare name";
+            report.warning(element.at, message);
+            let profile = group(element, GroupKind::Profile, "", report);
+            blocks.groups.extend(profile);
+        }
+        "types" => {
+            attributes(&element, &[], report);
+            blocks.types.push(element);
+        }
+        "domain_library" => domain::read_library(element, blocks, report),
+        "domain_participant_library" | "participant_library" => {
+            participant::read_library(element, blocks, report);
+        }
+        "application_library" => participant::read_applications(element, blocks, report),
+        _ => not_read(&element, report),
     }
 }
 
@@ -209,6 +260,7 @@ fn entity(element: Element, kind: EntityKind, report: &mut Report) -> Entity {
             true => element.attribute("topic_filter").map(str::to_owned),
             false => None,
         },
+        topic: None,
         snippets,
         element,
     }
@@ -252,7 +304,12 @@ fn snippet_references(element: &Element, report: &mut Report) -> Vec<Reference> 
     references
 }
 
-fn reference(element: &Element, attribute: &str, report: &mut Report) -> Option<Reference> {
+/// What an attribute refers to, if the element has it.
+pub(crate) fn reference(
+    element: &Element,
+    attribute: &str,
+    report: &mut Report,
+) -> Option<Reference> {
     let name = element.attribute(attribute)?;
     if name.is_empty() {
         report.error(
@@ -269,7 +326,8 @@ fn reference(element: &Element, attribute: &str, report: &mut Report) -> Option<
     })
 }
 
-fn name_of(element: &Element, report: &mut Report) -> Option<String> {
+/// The name of an element that has to have one.
+pub(crate) fn name_of(element: &Element, report: &mut Report) -> Option<String> {
     let kind = quote(&element.name);
     match element.attribute("name") {
         Some("") => report.error(element.at, format!("{kind} has no name")),
@@ -305,11 +363,11 @@ fn unreachable_entities(group: &Group, report: &mut Report) {
     }
 }
 
-fn not_read_yet(element: &Element, report: &mut Report) {
+fn not_read(element: &Element, report: &mut Report) {
     let name = quote(&element.name);
     report.warning(
         element.at,
-        format!("{name} is another part of DDS-XML; it is not read yet"),
+        format!("{name} says where applications run; it has no effect on them"),
     );
 }
 
@@ -323,7 +381,7 @@ fn service(element: &Element, report: &mut Report) {
 }
 
 /// The element without what is in it, for messages about it.
-fn shell(element: &Element) -> Element {
+pub(crate) fn shell(element: &Element) -> Element {
     Element {
         name: element.name.clone(),
         attributes: Vec::new(),
@@ -352,13 +410,16 @@ fn new_group(kind: GroupKind, library: &str, name: String, at: At, report: &Repo
     }
 }
 
-/// The other building blocks of DDS-XML.
-const NOT_READ_YET: &[&str] = &[
+const IN_DOCUMENT: &[&str] = &[
+    "qos_library",
+    "qos_profile",
     "types",
-    "type_library",
     "domain_library",
     "domain_participant_library",
+    // The name in earlier files of RTI Connext.
+    "participant_library",
     "application_library",
+    // Of the draft of DDS-XML 1.1.
     "node_library",
     "deployment_library",
 ];

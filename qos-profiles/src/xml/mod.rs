@@ -1,10 +1,12 @@
-//! DDS-XML read into policies.
+//! DDS-XML read into policies, types, domains and participants.
 //!
 //! ```text
 //!  bytes ──tree──▶ elements ──library──▶ groups of entity QoS, by name
-//!                                             │ links (provider)
-//!                                             ▼
-//!               policies ◀──entity──  elements applied in order of inheritance
+//!                     │                       │ links (provider)
+//!                     │                       ▼
+//!                     │     policies ◀──entity── elements applied in order of inheritance
+//!                     ├──types──▶ declared types
+//!                     └──domain, participant──▶ entities, whose names the provider links
 //! ```
 //!
 //! The elements themselves are the patch that a profile puts on top of its base:
@@ -13,13 +15,16 @@
 //! the readable part and a list of diagnostics.
 
 pub(crate) mod dialect;
+pub(crate) mod domain;
 pub(crate) mod encoding;
 pub(crate) mod entity;
 pub(crate) mod library;
 pub(crate) mod members;
+pub(crate) mod participant;
 pub(crate) mod policy;
 pub(crate) mod property;
 pub(crate) mod tree;
+pub(crate) mod types;
 pub(crate) mod value;
 pub(crate) mod variables;
 pub(crate) mod vendor;

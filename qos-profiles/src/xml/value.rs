@@ -350,7 +350,7 @@ pub(crate) fn text<'e>(element: &'e Element, report: &mut Report) -> Option<&'e 
 }
 
 /// A number in decimal digits and nothing else.
-fn number_of<N: FromStr>(text: &str) -> Option<N> {
+pub(crate) fn number_of<N: FromStr>(text: &str) -> Option<N> {
     text.bytes()
         .all(|digit| digit.is_ascii_digit())
         .then(|| text.parse().ok())

@@ -226,7 +226,7 @@ impl AnnouncementReader {
                     continue;
                 };
                 if self.inconsistent.insert((*member, topic.name.clone())) {
-                    let (own, theirs) = (topic.type_name, &other.endpoint().type_name);
+                    let (own, theirs) = (&*topic.type_name, &other.endpoint().type_name);
                     let pid = self.known.member(*member).map(|it| it.pid());
                     let topic_name = &topic.name;
                     tracing::warn!(topic_name, own, theirs, pid, %conflict, "inconsistent topic");

@@ -453,7 +453,7 @@ fn endpoint(config: &ParticipantConfig, guid: Guid, topic: &TopicCore) -> Endpoi
     Endpoint {
         guid,
         topic: topic.name.clone(),
-        type_name: topic.type_name.to_owned(),
+        type_name: topic.type_name.clone().into_owned(),
         has_key: topic.has_key,
         subgroup: config.subgroup_of(&topic.name),
         ty: topic.ty.as_ref().map(|ty| ty.announced.clone()),

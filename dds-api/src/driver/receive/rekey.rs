@@ -8,11 +8,28 @@
 //! of the key that is in every message. If that is a digest, it knows them by the name of the key
 //! (see [`keys`](crate::keys)).
 
+use std::sync::Arc;
+
 use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::{CdrError, Encapsulation, KeyHash, TopicType};
+use spindle_dds_xtypes::DynamicType;
+
+use crate::keys::cdr_error;
 
 /// Makes the key hash of a message anew; see [`rekey`].
-pub(crate) type Rekey = fn(MessageKind, &[u8], Encapsulation) -> Result<KeyHash, CdrError>;
+pub(crate) type Rekey =
+    Arc<dyn Fn(MessageKind, &[u8], Encapsulation) -> Result<KeyHash, CdrError> + Send + Sync>;
+
+/// As [`rekey`], for a type that is known only at run time.
+pub(crate) fn rekey_dynamic(ty: DynamicType) -> Rekey {
+    Arc::new(move |kind, bytes, encapsulation| {
+        let data = match kind {
+            MessageKind::Data => ty.decode(bytes, encapsulation),
+            _ => ty.decode_key(bytes, encapsulation),
+        };
+        Ok(data.map_err(cdr_error)?.key_hash())
+    })
+}
 
 /// The key hash that `T` makes of the payload of a message. That of a sample allocates
 /// nothing.

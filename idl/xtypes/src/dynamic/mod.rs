@@ -55,7 +55,8 @@ use spindle_dds_idl_runtime::encode::{
     AllMembers, Counter, Encoder as _, KeyMembers, Members, Selection, Writer,
 };
 use spindle_dds_idl_runtime::{
-    CdrError, Encapsulation, KeyHash, KeyHasher, Representation, SamplePosition, Untrusted,
+    CdrError, Encapsulation, KeyBytes, KeyHash, KeyHasher, Representation, SamplePosition,
+    Untrusted,
 };
 
 use crate::graph::{Definition, Extensibility, Type, TypeGraph};
@@ -117,6 +118,20 @@ impl DynamicType {
     /// The graph of its declared types.
     pub fn graph(&self) -> &TypeGraph {
         &self.plan.graph
+    }
+
+    /// Another type of the same graph. Cheap, where [`new`](Self::new) looks at the whole graph.
+    #[must_use]
+    pub fn with_type(&self, ty: Type) -> Self {
+        Self {
+            plan: self.plan.clone(),
+            ty,
+        }
+    }
+
+    /// Whether it is the same type of the same graph, or of a clone of it.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.plan, &other.plan) && self.ty == other.ty
     }
 
     /// The use of a type that it is.
@@ -311,6 +326,16 @@ impl DynamicData {
         let mut writer = Writer::<'_, S>::new(representation, &mut bytes);
         plan.write(ty, &self.value, &mut writer)?;
         Ok(bytes)
+    }
+
+    /// Writes the key, as generated code does: what the [key hash](Self::key_hash) is the hash of.
+    ///
+    /// # Errors
+    /// As for [`encode`](Self::encode).
+    pub fn key_bytes(&self, key: &mut KeyBytes) -> Result<(), DataError> {
+        let DynamicType { plan, ty } = &self.ty;
+        key.clear();
+        Ok(plan.write(ty, &self.value, key)?)
     }
 
     /// The key hash, as for generated types; all zero for a type without a key.
