@@ -307,7 +307,10 @@ impl Model {
             let instance = &self.instances[&entry.instance];
             let behind = selected[rank + 1..].iter().map(|at| &self.entries[*at]);
             let behind = behind.filter(|it| it.instance == entry.instance);
-            let newest = behind.clone().last().map_or(total(entry), total);
+            let newest = behind
+                .clone()
+                .next_back()
+                .map_or_else(|| total(entry), total);
             let now = instance.disposed + instance.no_writers;
             seen.push(Seen {
                 instance: InstanceHandle::of_instance(key(entry.instance)),
