@@ -172,8 +172,8 @@ pub enum ReturnCode {
     NoData = 11,
     /// `RETCODE_ILLEGAL_OPERATION`.
     IllegalOperation = 12,
-    /// `RETCODE_NOT_ALLOWED_BY_SECURITY`, which DDS Security adds.
-    NotAllowedBySecurity = 13,
+    /// `RETCODE_NOT_ALLOWED_BY_SECURITY`, which DDS Security 1.1 adds.
+    NotAllowedBySecurity = 1000,
 }
 
 impl ReturnCode {

@@ -106,7 +106,7 @@ impl LoanSlot {
     pub(super) fn reserve(&mut self, len: usize, purpose: Purpose) -> Result<()> {
         let writer = self.writer.as_ref().ok_or_else(no_writer)?;
         writer.port()?;
-        if let (Some(_), Purpose::Sample(key)) = (&writer.side.limits, purpose) {
+        if let (Some(_), Purpose::Sample(key)) = (writer.side.limits(), purpose) {
             return self.reserve_within(len, key);
         }
         if self.claim.is_none() {
@@ -128,7 +128,7 @@ impl LoanSlot {
         let port = writer.port()?;
         let is_loan = key.is_none();
         let deadline = writer.deadline();
-        if let Some(limits) = &writer.side.limits {
+        if let Some(limits) = writer.side.limits() {
             // A digest does not identify an instance: its key does, once the sample is built.
             let key = key.filter(|_| writer.side.keys.is_none());
             self.permit = writer.admit(limits, key, deadline)?;
@@ -210,7 +210,7 @@ impl LoanSlot {
                 return writer.publish_scratch(built, &mut self.permit, message, self.deadline);
             }
         };
-        let Some(limits) = &writer.side.limits else {
+        let Some(limits) = writer.side.limits() else {
             return match send(writer, port, claim, &message) {
                 Ok(index) => {
                     let committed = SentAs::Committed(claim.committed(index));
@@ -263,7 +263,7 @@ impl Message {
         CommitMeta {
             kind: self.kind,
             flags: 0,
-            encapsulation: writer.side.encapsulation.0,
+            encapsulation: writer.side.encapsulation().0,
             writer: writer.number,
             timestamp: self.timestamp,
             topic,
@@ -392,13 +392,13 @@ fn settle(
 
 impl WriterCore {
     pub(super) fn is_best_effort(&self) -> bool {
-        self.side.class == DeliveryClass::Unordered
+        self.side.class() == DeliveryClass::Unordered
     }
 
     /// Until when a write that begins now waits for readers to make room; `None`: it does not wait.
     pub(super) fn deadline(&self) -> Option<Deadline> {
-        let waits = self.side.waits_for_room;
-        waits.then(|| Deadline::after(self.side.max_blocking_time))
+        let waits = self.side.waits_for_room();
+        waits.then(|| Deadline::after(self.side.max_blocking_time()))
     }
 
     /// Publishes what was built in private memory.
@@ -414,7 +414,7 @@ impl WriterCore {
             return self.drop_sample();
         }
         let (instance, _on_its_way) = self.instance_of((message.kind, message.key), built)?;
-        let permit = match (permit.take(), &self.side.limits) {
+        let permit = match (permit.take(), self.side.limits()) {
             (Some(permit), Some(limits)) => {
                 let until = deadline.or_else(|| self.deadline());
                 self.name_instance(limits, permit, instance, until)?

@@ -10,6 +10,7 @@ mod loan_slot;
 mod permit;
 mod publisher;
 mod receipt;
+mod settings;
 mod statuses;
 mod unsent;
 mod writer;

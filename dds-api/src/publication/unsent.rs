@@ -110,12 +110,12 @@ impl WriterCore {
             return Ok((key_hash, None));
         };
         if keys.has_many() {
-            let limits = self.side.limits.as_ref();
+            let limits = self.side.limits();
             keys.forget(|name| {
                 limits.is_some_and(|limits| limits.knows(name)) || self.unsent().history.has(name)
             });
         }
-        let named = keys.name_on_its_way(kind, built, self.side.encapsulation)?;
+        let named = keys.name_on_its_way(kind, built, self.side.encapsulation())?;
         Ok((named.name, Some(named)))
     }
 
@@ -126,7 +126,7 @@ impl WriterCore {
         unsent.renew_wait(port);
         let mut claim = None;
         while let Some(sample) = unsent.history.front() {
-            let limits = self.side.limits.as_ref();
+            let limits = self.side.limits();
             let limits = limits.filter(|_| counts_against_limits(sample.kind));
             let admits = limits.filter(|_| !sample.is_admitted);
             if let Some(limits) = admits
@@ -139,7 +139,7 @@ impl WriterCore {
             let meta = CommitMeta {
                 kind: sample.kind,
                 flags: 0,
-                encapsulation: self.side.encapsulation.0,
+                encapsulation: self.side.encapsulation().0,
                 writer: self.number,
                 timestamp: sample.timestamp,
                 topic: port.topic(),
@@ -200,7 +200,7 @@ impl WriterCore {
             if sample.kind == MessageKind::Data {
                 self.side.dropped.fetch_add(1, Ordering::Relaxed);
             }
-            if let Some(limits) = self.side.limits.as_ref().filter(|_| sample.is_admitted) {
+            if let Some(limits) = self.side.limits().filter(|_| sample.is_admitted) {
                 limits.withdraw_waiting(sample.instance);
             }
         }
@@ -267,7 +267,8 @@ impl WriterCore {
             Ok(kept) => Some(kept),
         };
         let kept = attempt().or_else(|| {
-            let deadline = deadline.unwrap_or_else(|| Deadline::after(self.side.max_blocking_time));
+            let deadline =
+                deadline.unwrap_or_else(|| Deadline::after(self.side.max_blocking_time()));
             let _recorded = port.record_wait();
             port.step();
             port.wait_for_acks(deadline, || match port.check() {
@@ -288,7 +289,7 @@ impl WriterCore {
         let mut unsent = self.unsent();
         let obstacle = match self.send_unsent(&mut unsent) {
             Some(Obstacle::Error(error)) => return Ok(Err(error)),
-            lacking @ Some(Obstacle::NoRoom | Obstacle::Limits) if self.side.waits_for_room => {
+            lacking @ Some(Obstacle::NoRoom | Obstacle::Limits) if self.side.waits_for_room() => {
                 return Err((None, lacking));
             }
             obstacle => obstacle,
@@ -297,7 +298,7 @@ impl WriterCore {
             return Ok(Err(Error::Error("the sample is kept already".to_owned())));
         };
         let (kind, instance) = (new.kind, new.instance);
-        let limits = self.side.limits.as_ref();
+        let limits = self.side.limits();
         let registers = limits.filter(|_| counts_against_limits(kind));
         let is_new = match registers.map(|limits| (limits, limits.register(instance))) {
             Some((limits, Err(full))) => {

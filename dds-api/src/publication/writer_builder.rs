@@ -45,7 +45,7 @@ impl<'a, T: TopicType> DataWriterBuilder<'a, T> {
         DataWriterQos,
         DataWriterListener<T>,
         "With the QoS that the profile `Library::Profile` has for writers of the topic.",
-        |listener| TypedListener::erase(Box::new(listener))
+        TypedListener::erase
     );
 
     /// Creates the writer.

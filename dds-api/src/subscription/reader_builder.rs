@@ -45,7 +45,7 @@ impl<'a, T: TopicType> DataReaderBuilder<'a, T> {
         DataReaderQos,
         DataReaderListener<T>,
         "With the QoS that the profile `Library::Profile` has for readers of the topic.",
-        |listener| TypedListener::erase(Box::new(listener))
+        TypedListener::erase
     );
 
     /// Creates the reader.
