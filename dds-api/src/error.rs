@@ -211,3 +211,16 @@ impl fmt::Display for ReturnCode {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_codes_are_the_standards() {
+        assert_eq!(ReturnCode::Ok.value(), 0);
+        assert_eq!(ReturnCode::IllegalOperation.value(), 12);
+        // `RETCODE_NOT_ALLOWED_BY_SECURITY` of DDS Security 1.1, which is not the next one.
+        assert_eq!(ReturnCode::NotAllowedBySecurity.value(), 1000);
+    }
+}
