@@ -75,8 +75,8 @@ impl WriterSide {
         let config = &participant.config;
         let ring_size = properties::placed(&qos.property, &qos.origins, |it| config.ring_of(it))?;
         let history_bytes = config.history_bytes_of(&qos.property)?;
-        let encapsulations =
-            [Representation::Xcdr1, Representation::Xcdr2].map(|it| T::encapsulation(it));
+        let representations = [Representation::Xcdr1, Representation::Xcdr2];
+        let encapsulations = representations.map(T::encapsulation);
         Ok(Self {
             settings: Settings::new(qos, encapsulations)?,
             ring_size,
