@@ -149,7 +149,8 @@ fn on_data_on_readers_is_called_once_for_all_readers() {
     let gate = Blocked::new(&participant);
     let (writer, first) = (writer(&participant, "State"), reader(&participant, "State"));
     let subscriber = first.subscriber().expect("alive");
-    let second = subscriber.reader(&first.topic()).qos(keep_all_reader());
+    let topic = first.topic();
+    let second = subscriber.reader(&topic).qos(keep_all_reader());
     let second = second.create().expect("a reader");
     let mask = StatusMask::DATA_ON_READERS;
     let listener = Box::new(OnReaders(told));
