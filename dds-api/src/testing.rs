@@ -38,6 +38,14 @@ pub fn loan<T>(writer: &DataWriter<T>, len: usize) -> Result<Loan<T>> {
     Loan::reserve(&writer.core, len, None)
 }
 
+/// How many messages of the writer's ring all members have released, in its present epoch.
+///
+/// # Errors
+/// NOT_ENABLED, ALREADY_DELETED.
+pub fn released<T>(writer: &DataWriter<T>) -> Result<u64> {
+    Ok(writer.core.port()?.released().index)
+}
+
 /// Whether a thread is in `enable` of the participant, before it has joined.
 pub fn is_enabling(participant: &DomainParticipant) -> bool {
     participant.core.is_enabling()

@@ -10,11 +10,12 @@ pub(crate) struct Deadline(Option<Instant>);
 
 impl Deadline {
     pub(crate) fn after(duration: Duration) -> Self {
-        Self(
-            duration
-                .as_std()
-                .and_then(|span| Instant::now().checked_add(span)),
-        )
+        Self::of(Instant::now(), duration)
+    }
+
+    /// The end of an operation that began at `since`, and has so long.
+    pub(crate) fn of(since: Instant, duration: Duration) -> Self {
+        Self(duration.as_std().and_then(|span| since.checked_add(span)))
     }
 
     /// The time left; `None` if it is over, `Some(None)` if it is infinite.

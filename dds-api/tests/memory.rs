@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use spindle_dds::idl::TopicType;
 use spindle_dds::qos::{DataWriterQos, History, Reliability};
-use spindle_dds::{DataReader, DataWriter, DomainParticipant};
+use spindle_dds::{DataReader, DataWriter, DomainParticipant, testing};
 use spindle_dds_test_types::flight::{Blob, State};
 
 /// Topics with a writer and a reader of each participant.
@@ -158,25 +158,41 @@ fn take_one<T: TopicType>(readers: [&DataReader<T>; 2]) {
     }
 }
 
+/// Waits until the ring is empty again: otherwise it does not go on at its start.
+fn await_release<T: TopicType>(writer: &DataWriter<T>, readers: [&DataReader<T>; 2], before: u64) {
+    while testing::released(writer).expect("enabled") == before {
+        // A read steps the engine, if no other thread does.
+        for reader in readers {
+            assert!(reader.take(1).is_err(), "one sample at a time");
+        }
+    }
+}
+
 /// Sends samples on one topic, each after the one before it was taken by both participants.
 fn send_rarely(members: &[Member; 2], topic: usize, samples: u32) {
     for _ in 0..samples {
+        let before = testing::released(&members[0].writers[topic]).expect("enabled");
         let sample = members[0].writers[topic].loan().expect("room");
         let sample = sample.callsign("DLH4AB").expect("short");
         sample.publish().expect("sent");
-        take_one(members.each_ref().map(|it| &it.readers[topic]));
+        let readers = members.each_ref().map(|it| &it.readers[topic]);
+        take_one(readers);
+        await_release(&members[0].writers[topic], readers, before);
     }
 }
 
 /// The same with large samples.
 fn send_large(members: &[Member; 2], samples: u32) {
     for number in 0..samples {
+        let before = testing::released(&members[0].blobs.0).expect("enabled");
         let blob = Blob {
             number,
             bytes: vec![number as u8; LARGE_LEN],
         };
         members[0].blobs.0.write(&blob).expect("sent");
-        take_one(members.each_ref().map(|it| &it.blobs.1));
+        let readers = members.each_ref().map(|it| &it.blobs.1);
+        take_one(readers);
+        await_release(&members[0].blobs.0, readers, before);
     }
 }
 

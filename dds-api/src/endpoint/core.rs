@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{ImmutablePolicy, PolicyId};
@@ -93,7 +94,7 @@ impl<S: Side> EndpointCore<S> {
             .add(number, S::own(core.clone()));
         // The factory may have been deleted meanwhile.
         let added = added.and_then(|()| factory.add(core.clone()));
-        added.inspect_err(|_| core.delete())?;
+        added.inspect_err(|_| core.delete(Instant::now()))?;
         Ok(core)
     }
 
@@ -158,10 +159,11 @@ impl<S: Side> EndpointCore<S> {
         S::check_deletable(self)
     }
 
-    pub(crate) fn delete(&self) {
+    /// `since` is when the deletion began: of several entities one after the other, of the first.
+    pub(crate) fn delete(&self, since: Instant) {
         if self.base.delete() {
             self.topic.endpoints.fetch_sub(1, Ordering::AcqRel);
-            S::stop(self);
+            S::stop(self, since);
             self.local_endpoints.remove(self.number);
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use spindle_dds_idl_runtime::TopicType;
 
@@ -185,7 +186,7 @@ impl<S: Side> FactoryCore<S> {
         endpoints.remove(at);
         // Deleting a writer may wait for room.
         drop(endpoints);
-        endpoint.delete();
+        endpoint.delete(Instant::now());
         Ok(())
     }
 
@@ -200,7 +201,8 @@ impl<S: Side> FactoryCore<S> {
         let deleted = std::mem::take(&mut *endpoints);
         // Deleting a writer may wait for room.
         drop(endpoints);
-        deleted.iter().for_each(|it| it.delete());
+        let since = Instant::now();
+        deleted.iter().for_each(|it| it.delete(since));
         Ok(())
     }
 
@@ -223,10 +225,10 @@ impl<S: Side> FactoryCore<S> {
     }
 
     /// Deletes it with all its endpoints.
-    pub(crate) fn delete_all(&self) {
+    pub(crate) fn delete_all(&self, since: Instant) {
         // Before the endpoints are taken: `add` refuses from now on.
         self.base.delete();
         let endpoints = std::mem::take(&mut *self.endpoints());
-        endpoints.iter().for_each(|it| it.delete());
+        endpoints.iter().for_each(|it| it.delete(since));
     }
 }

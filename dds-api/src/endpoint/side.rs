@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use spindle_dds_qos::{
     DataReaderQos, DataRepresentation, DataWriterQos, LatencyBudget, Liveliness, Properties,
@@ -56,8 +57,8 @@ pub(crate) trait Side: fmt::Debug + Send + Sync + Sized + 'static {
     /// PRECONDITION_NOT_MET while it contains what has to be deleted first.
     fn check_contains_nothing(endpoint: &EndpointCore<Self>) -> Result<()>;
 
-    /// Stops the endpoint, which has just been marked as deleted.
-    fn stop(endpoint: &EndpointCore<Self>);
+    /// Stops the endpoint, which has just been marked as deleted, by a deletion that began at `since`.
+    fn stop(endpoint: &EndpointCore<Self>, since: Instant);
 }
 
 /// The policies that writers and readers share, as far as their creation looks at them.

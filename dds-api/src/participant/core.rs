@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
@@ -68,12 +69,13 @@ impl Entities {
     }
 
     fn delete(&self) {
+        let since = Instant::now();
         self.publishers
             .iter()
-            .for_each(|publisher| publisher.delete_all());
+            .for_each(|publisher| publisher.delete_all(since));
         self.subscribers
             .iter()
-            .for_each(|subscriber| subscriber.delete_all());
+            .for_each(|subscriber| subscriber.delete_all(since));
         for topic in &self.topics {
             topic.base.delete();
         }

@@ -408,7 +408,8 @@ impl DomainParticipant {
 
     /// Leaves the group and deletes the participant with all its entities. The other members
     /// deliver all samples that it has written, then unmatch its writers, and go on without
-    /// error. Taken samples stay readable. Usually blocks only briefly, and at most 10 s longer
+    /// error. Taken samples stay readable. Usually blocks only briefly: first until what waits in the
+    /// histories of its writers is sent, as long as a deleted writer has for that, then at most 10 s longer
     /// than `spindle.failure.limit_ms`. It cancels an [`enable`](Self::enable) in another thread,
     /// and waits for the end of that.
     ///

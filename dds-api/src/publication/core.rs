@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupHandle, SubgroupId, TopicKey};
 use spindle_dds_idl_runtime::{Encapsulation, Representation, TopicType};
@@ -31,8 +32,11 @@ use crate::wire::Wire;
 
 pub(crate) type WriterCore = EndpointCore<WriterSide>;
 
-/// How long a deleted writer waits until what it has written is sent, and for room to announce that it
-/// is deleted.
+/// How long a deleted writer waits at least until what it has written is sent.
+const LINGER_MIN: Duration = Duration::from_millis(1000);
+/// How long a deleted KEEP_ALL writer waits at most, whose max_blocking_time is longer.
+const LINGER_MAX: Duration = Duration::from_millis(30_000);
+/// How long a deleted writer waits for room to announce that it is deleted.
 const FAREWELL_WITHIN: Duration = Duration::from_millis(100);
 
 pub(crate) struct WriterSide {
@@ -190,13 +194,13 @@ impl Side for WriterSide {
         Ok(())
     }
 
-    fn stop(writer: &WriterCore) {
+    fn stop(writer: &WriterCore, since: Instant) {
         // Readers lose the writer at this position of the order; what becomes of its instances,
         // WRITER_DATA_LIFECYCLE says.
         if let Some(port) = writer.side.port.get() {
-            let deadline = Deadline::after(FAREWELL_WITHIN);
             // What stays unsent is told below.
-            let _ = writer.wait_until_sent(deadline);
+            let _ = writer.wait_until_sent(Deadline::of(since, writer.linger()));
+            let deadline = Deadline::after(FAREWELL_WITHIN);
             port.writer_deleted(writer.number, writer.autodisposes(), deadline);
             port.close();
             writer.give_up_unsent();
@@ -206,6 +210,16 @@ impl Side for WriterSide {
 }
 
 impl WriterCore {
+    /// How long its samples have to be sent when it is deleted. A KEEP_ALL writer may block for
+    /// max_blocking_time in each write, so it may in this operation.
+    fn linger(&self) -> Duration {
+        if self.side.waits_for_room() {
+            self.side.max_blocking_time().clamp(LINGER_MIN, LINGER_MAX)
+        } else {
+            LINGER_MIN
+        }
+    }
+
     /// Its participant is in a group, or is about to be in it again: from now on it can write.
     pub(crate) fn connect(&self, session: &Arc<Session>, subgroup: SubgroupId) {
         if let Some(port) = self.side.port.get() {
@@ -248,7 +262,7 @@ impl WriterCore {
     }
 
     #[inline]
-    pub(super) fn port(&self) -> Result<&WriterPort> {
+    pub(crate) fn port(&self) -> Result<&WriterPort> {
         self.base.ready()?;
         let disabled = || Error::NotEnabled(format!("{} is disabled", self.base.what()));
         self.side.port.get().ok_or_else(disabled)

@@ -78,7 +78,9 @@ impl Publisher {
     /// Deletes a writer: its readers lose it, and the instances that it had registered are
     /// unregistered, or disposed of if `autodispose_unregistered_instances` says so: if it is
     /// RELIABLE, at the same position of the order everywhere; if it is BEST_EFFORT, after its last
-    /// sample, as its samples have no place in the order. Waits shortly for room to announce this.
+    /// sample, as its samples have no place in the order. Waits shortly for room to announce this;
+    /// where samples wait in the history of a RELIABLE writer, it first waits until they are sent: at
+    /// most 1 s, or with KEEP_ALL at most max_blocking_time, if that is between 1 s and 30 s.
     ///
     /// # Errors
     /// PRECONDITION_NOT_MET when it has loans that are not published, or belongs to

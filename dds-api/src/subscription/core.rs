@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DataReaderQos, PresentationAccessScope, ReliabilityKind, SubscriberQos};
@@ -143,7 +144,7 @@ impl Side for ReaderSide {
         }
     }
 
-    fn stop(reader: &ReaderCore) {
+    fn stop(reader: &ReaderCore, _since: Instant) {
         reader.side.port.close();
         // Its streams end. Not by the waking thread, which may never have seen this reader.
         reader.side.streams.wake(&mut Vec::new());

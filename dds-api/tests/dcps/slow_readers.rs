@@ -345,3 +345,42 @@ fn a_deleted_writer_sends_what_waits() {
         taken.is_ok_and(|samples| samples.iter().any(|it| it.info().valid_data))
     });
 }
+
+#[test]
+fn a_deleted_writer_that_keeps_all_has_max_blocking_time() {
+    let meeting = Meeting::new();
+    let participants: [_; 2] = meeting.participants();
+    let slow = reader_with(
+        &participants[1],
+        "State",
+        DataReaderQos {
+            resource_limits: ResourceLimits {
+                max_samples: 1.into(),
+                ..ResourceLimits::default()
+            },
+            ..keep_all_reader()
+        },
+    );
+    enable(&participants);
+    let mut qos = DataWriterQos {
+        reliability: Reliability::reliable(Duration::from_millis(30_000)),
+        history: History::keep_all(),
+        ..DataWriterQos::default()
+    };
+    qos.property.set("spindle.ring.messages", "4");
+    // The group has no notice of it yet: what it writes waits.
+    let written = writer_with(&participants[0], "State", qos);
+    for number in 0..50 {
+        written.write(&state(1, number)).expect("it is kept");
+    }
+    let publisher = written.publisher().expect("alive");
+    std::thread::scope(|scope| {
+        scope.spawn(|| publisher.delete_datawriter(&written).expect("alive"));
+        let mut numbers = Vec::new();
+        while numbers.last() != Some(&49) {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            numbers.extend(take_data(&slow, 1));
+        }
+        assert_eq!(numbers, (0..50).collect::<Vec<_>>());
+    });
+}

@@ -9,6 +9,11 @@ pub(crate) fn monotonic_ns() -> u64 {
     nanoseconds(ClockId::Monotonic)
 }
 
+/// What CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, in nanoseconds.
+pub(crate) fn realtime_ahead_ns() -> i64 {
+    nanoseconds(ClockId::Realtime) as i64 - monotonic_ns() as i64
+}
+
 /// Processor time that all threads of this process have used.
 pub(crate) fn process_cpu_ns() -> u64 {
     nanoseconds(ClockId::ProcessCPUTime)

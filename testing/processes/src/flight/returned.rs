@@ -14,11 +14,12 @@ use super::verdict::entries_of;
 
 /// Names what does not hold: the display has nothing twice and nothing out of order; each time that it
 /// came back it has one gap at most, whose samples it counts as lost; and from its last return on it
-/// has all.
+/// has all. `ahead_ns` is what the clock of `sent_at_ns` is ahead of that of `taken_at_ns`.
 pub(super) fn check(
     whole_journal: &[Entry],
     journal: &[Entry],
     report: Option<&DisplayReport>,
+    ahead_ns: i64,
 ) -> Vec<String> {
     let Some(report) = report else {
         return vec!["the stopped display did not report".to_owned()];
@@ -27,7 +28,9 @@ pub(super) fn check(
     if report.returns == 0 {
         complaints.push("the stopped display did not notice that it was expelled".to_owned());
     }
-    // By feed: when it sent the first state that the display took after its last return.
+    // By feed: when the display took its first state after its last return. What the feed wrote later,
+    // it wrote in a group with the display; what it wrote before may have waited in the one topic's writer
+    // and not in the other's.
     let mut known: BTreeMap<u16, i64> = BTreeMap::new();
     for (topic, lost) in [Topic::States, Topic::Alerts].into_iter().zip(report.lost) {
         let whole = entries_of(whole_journal, topic);
@@ -40,8 +43,12 @@ pub(super) fn check(
             }
         };
         if topic == Topic::States {
-            for state in &whole[parts.last_start..parts.end] {
-                known.entry(state.feed).or_insert(state.sent_at_ns);
+            let start = whole
+                .get(parts.last_start)
+                .map_or(u64::MAX, |it| it.position);
+            for state in own.iter().filter(|it| it.position >= start) {
+                let taken_at_ns = state.taken_at_ns as i64 + ahead_ns;
+                known.entry(state.feed).or_insert(taken_at_ns);
             }
         }
         let is_due = |it: &Entry| {
@@ -161,7 +168,7 @@ mod tests {
             returns: 1,
             ..DisplayReport::default()
         };
-        let complaints = check(&whole, journal, Some(&report));
+        let complaints = check(&whole, journal, Some(&report), 0);
         assert_eq!(complaints.is_empty(), expected, "{what}: {complaints:?}");
     }
 
@@ -202,7 +209,7 @@ mod tests {
         let late = states((0..8).chain(16..20));
         let before_return = [late, alerts[..1].to_vec()].concat();
         check_journal("an alert before the return", &before_return, [8, 0], true);
-        assert!(!check(&good, &good, None).is_empty());
-        assert!(!check(&good, &good, Some(&DisplayReport::default())).is_empty());
+        assert!(!check(&good, &good, None, 0).is_empty());
+        assert!(!check(&good, &good, Some(&DisplayReport::default()), 0).is_empty());
     }
 }

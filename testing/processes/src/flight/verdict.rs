@@ -193,7 +193,12 @@ fn check_order(evidence: &Evidence) -> Vec<String> {
     let journal_of = |part| evidence.journals.iter().find(|it| it.0 == part);
     if let Some((_, journal)) = journal_of(Presence::Returned) {
         let whole = journal_of(Presence::Stayed).map_or(&[][..], |it| &it.1);
-        complaints.extend(returned::check(whole, journal, evidence.returned.as_ref()));
+        complaints.extend(returned::check(
+            whole,
+            journal,
+            evidence.returned.as_ref(),
+            crate::clock::realtime_ahead_ns(),
+        ));
     }
     complaints
 }
