@@ -237,7 +237,8 @@ mod tests {
     fn what_is_present_is_there_by_its_name() {
         for (interface, name, _) in OPERATIONS.iter().filter(|(.., present)| *present) {
             let base = BASES.iter().find(|(base, _)| base == interface);
-            let of = base.map_or(std::slice::from_ref(interface), |(_, types)| types);
+            let itself = std::slice::from_ref(interface);
+            let of = base.map_or(itself, |(_, types)| types);
             for of in of {
                 assert!(
                     functions_of(of).contains(name),

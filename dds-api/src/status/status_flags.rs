@@ -27,7 +27,7 @@ pub(crate) struct StatusFlags {
     /// The statuses in the mask of the entity's own listener.
     listened_for: AtomicU32,
     /// Those of the entity that contains it, whose listener is told where its own is not.
-    container: Option<Arc<StatusFlags>>,
+    container: Option<Arc<Self>>,
     /// The enabled statuses of the entity's StatusCondition.
     enabled: AtomicU32,
     /// The entity is deleted: its conditions hold, so that waiting threads return.
