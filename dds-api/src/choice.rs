@@ -6,9 +6,9 @@ use spindle_dds_qos::{
 };
 
 use crate::error::Result;
+use crate::listener::NewListener;
 use crate::participant::ParticipantCore;
 use crate::profiles::{Profiles, QosProfile};
-use crate::status::StatusMask;
 
 /// The rules that the QoS of every kind of entity has (`spindle_dds_qos`).
 pub(crate) trait EntityQos: Clone + Default {
@@ -132,10 +132,11 @@ pub(crate) fn default_qos<Q: ProfileQos>(profiles: &Profiles, topic: &str, set: 
 }
 
 /// A listener to be set at creation, with its mask.
-pub(crate) type ListenerChoice<L> = Option<(StatusMask, Box<L>)>;
+pub(crate) type ListenerChoice<L> = Option<NewListener<L>>;
 
 /// The setters that all builders of entities share. The builder has the fields `qos`, a
-/// [`QosChoice`], and `listener`, a [`ListenerChoice`].
+/// [`QosChoice`], and `listener`, a [`ListenerChoice`]; `$erase` makes a `Box<dyn $listener>` what
+/// the latter holds.
 macro_rules! builder_setters {
     ($qos:ty, $listener:path, $profile_doc:literal, $erase:expr) => {
         /// With this QoS.
@@ -157,10 +158,33 @@ macro_rules! builder_setters {
             listener: impl $listener + 'static,
         ) -> Self {
             let erase = $erase;
-            self.listener = Some((mask, erase(listener)));
+            self.listener = Some($crate::listener::NewListener::new(
+                mask,
+                Some(erase(Box::new(listener) as Box<dyn $listener>)),
+            ));
             self
         }
     };
 }
 
-pub(crate) use builder_setters;
+/// The setter that `psm` needs of a builder that has [`builder_setters`].
+macro_rules! shared_listener_setter {
+    ($listener:path, $erase:expr) => {
+        /// With a listener that the application has too, or a nil listener.
+        pub(crate) fn shared_listener(
+            mut self,
+            mask: $crate::status::StatusMask,
+            listener: Option<$crate::listener::SharedListener<dyn $listener>>,
+        ) -> Self {
+            let erase = $erase;
+            self.listener = Some($crate::listener::NewListener::shared(
+                mask,
+                listener,
+                |listener| erase(Box::new(listener) as Box<dyn $listener>),
+            ));
+            self
+        }
+    };
+}
+
+pub(crate) use {builder_setters, shared_listener_setter};

@@ -93,7 +93,7 @@ impl<'a> DynamicTopicBuilder<'a> {
         TopicQos,
         TopicListener,
         "With the QoS that the profile `Library::Profile` has for it.",
-        |listener| Box::new(listener)
+        |listener| listener
     );
 
     /// Creates the topic. Its type is known to others by its scoped name.
@@ -147,7 +147,7 @@ impl DataWriter<Dynamic> {
     /// As for [`write`](Self::write).
     pub fn write_w_timestamp(&self, sample: &DynamicData, timestamp: i64) -> Result<Receipt> {
         let sample = self.own(sample)?;
-        let bytes = sample.encode(self.core.side.representation)?;
+        let bytes = sample.encode(self.core.side.representation())?;
         self.write_bytes(&bytes, MessageKind::Data, &sample, timestamp)
     }
 
@@ -174,7 +174,7 @@ impl DataWriter<Dynamic> {
 
     fn write_key(&self, key: &DynamicData, kind: MessageKind) -> Result<Receipt> {
         let key = self.own(key)?;
-        let bytes = key.encode_key(self.core.side.representation)?;
+        let bytes = key.encode_key(self.core.side.representation())?;
         self.write_bytes(&bytes, kind, &key, source_timestamp())
     }
 

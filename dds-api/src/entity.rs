@@ -1,7 +1,7 @@
 //! What all entities have in common (DDS 1.4 §2.2.2.1.1).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use spindle_dds_transport::fork::{self, OwnerProcess};
 
@@ -9,6 +9,7 @@ use crate::condition::StatusCondition;
 use crate::driver::Notifier;
 use crate::error::{Error, Result};
 use crate::handle::{Guid, InstanceHandle};
+use crate::participant::ParticipantCore;
 use crate::status::{StatusFlags, StatusMask};
 
 /// Identity, life and statuses of an entity.
@@ -19,6 +20,8 @@ pub(crate) struct EntityBase {
     what: String,
     /// ENTITY_NAME, for people and for look-ups.
     name: OnceLock<String>,
+    /// Its participant, which may be itself.
+    participant: Weak<ParticipantCore>,
     status_flags: Arc<StatusFlags>,
     owner: OwnerProcess,
     /// The number of its process while it is enabled and not deleted: one comparison with that of
@@ -34,12 +37,20 @@ const DISABLED: u32 = 0;
 const DELETED: u32 = u32::MAX;
 
 impl EntityBase {
-    pub(crate) fn new(guid: Guid, what: String, notifier: &Arc<Notifier>) -> Self {
+    /// `container` has the statuses of the entity that contains it.
+    pub(crate) fn new(
+        guid: Guid,
+        what: String,
+        participant: Weak<ParticipantCore>,
+        notifier: &Arc<Notifier>,
+        container: Option<Arc<StatusFlags>>,
+    ) -> Self {
         Self {
             guid,
             what,
             name: OnceLock::new(),
-            status_flags: Arc::new(StatusFlags::new(notifier.clone())),
+            participant,
+            status_flags: Arc::new(StatusFlags::new(notifier.clone(), container)),
             owner: OwnerProcess::this(),
             usable_in: AtomicU32::new(DISABLED),
             enabled: AtomicBool::new(false),
@@ -49,6 +60,11 @@ impl EntityBase {
 
     pub(crate) fn guid(&self) -> Guid {
         self.guid
+    }
+
+    /// Its participant, which may be itself; `None` while that is dropped.
+    pub(crate) fn participant(&self) -> Option<Arc<ParticipantCore>> {
+        self.participant.upgrade()
     }
 
     pub(crate) fn handle(&self) -> InstanceHandle {
@@ -81,7 +97,8 @@ impl EntityBase {
     }
 
     pub(crate) fn condition(&self) -> StatusCondition {
-        StatusCondition::new(self.status_flags.clone(), self.handle())
+        let participant = self.participant.clone();
+        StatusCondition::new(self.status_flags.clone(), self.handle(), participant)
     }
 
     pub(crate) fn is_enabled(&self) -> bool {
@@ -227,4 +244,47 @@ macro_rules! entity_operations {
     };
 }
 
-pub(crate) use entity_operations;
+/// The operations on the listener of an entity, whose core has `set_listener`. `$erase` makes a
+/// `Box<dyn $listener>` what the core holds.
+macro_rules! listener_operations {
+    ($listener:path, $erase:expr) => {
+        /// Sets the listener, and the statuses that it is called for.
+        ///
+        /// # Errors
+        /// ALREADY_DELETED.
+        pub fn set_listener(
+            &self,
+            mask: $crate::status::StatusMask,
+            listener: Option<Box<dyn $listener>>,
+        ) -> $crate::error::Result<()> {
+            let erase = $erase;
+            self.core.base.alive()?;
+            let new = $crate::listener::NewListener::new(mask, listener.map(|it| erase(it)));
+            self.core.set_listener(new);
+            Ok(())
+        }
+
+        /// Sets a listener that the application has too.
+        pub(crate) fn set_shared_listener(
+            &self,
+            mask: $crate::status::StatusMask,
+            listener: Option<$crate::listener::SharedListener<dyn $listener>>,
+        ) -> $crate::error::Result<()> {
+            let erase = $erase;
+            self.core.base.alive()?;
+            let erase = |listener| erase(Box::new(listener) as Box<dyn $listener>);
+            let new = $crate::listener::NewListener::shared(mask, listener, erase);
+            self.core.set_listener(new);
+            Ok(())
+        }
+
+        /// The listener, if the application has it too.
+        pub(crate) fn shared_listener(
+            &self,
+        ) -> Option<$crate::listener::SharedListener<dyn $listener>> {
+            self.core.listener.shared()
+        }
+    };
+}
+
+pub(crate) use {entity_operations, listener_operations};

@@ -202,8 +202,8 @@ pub enum ReturnCode {
     NoData = 11,
     /// `RETCODE_ILLEGAL_OPERATION`.
     IllegalOperation = 12,
-    /// `RETCODE_NOT_ALLOWED_BY_SECURITY`, which DDS Security adds.
-    NotAllowedBySecurity = 13,
+    /// `RETCODE_NOT_ALLOWED_BY_SECURITY`, which DDS Security 1.1 adds.
+    NotAllowedBySecurity = 1000,
 }
 
 impl ReturnCode {
@@ -239,5 +239,18 @@ impl fmt::Display for ReturnCode {
             Self::IllegalOperation => "ILLEGAL_OPERATION",
             Self::NotAllowedBySecurity => "NOT_ALLOWED_BY_SECURITY",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_codes_are_the_standards() {
+        assert_eq!(ReturnCode::Ok.value(), 0);
+        assert_eq!(ReturnCode::IllegalOperation.value(), 12);
+        // `RETCODE_NOT_ALLOWED_BY_SECURITY` of DDS Security 1.1, which is not the next one.
+        assert_eq!(ReturnCode::NotAllowedBySecurity.value(), 1000);
     }
 }

@@ -71,10 +71,11 @@ pub use error::{Error, Result, ReturnCode};
 pub use handle::{Guid, InstanceHandle};
 pub use listener::{
     DataReaderListener, DataWriterListener, DomainParticipantListener, PublisherListener,
-    SubscriberListener, TopicListener,
+    SharedListener, SubscriberListener, TopicListener,
 };
 pub use participant::{
-    DomainParticipant, DomainParticipantFactory, ParticipantBuilder, ParticipantCounters, Peer,
+    AnyEntity, DomainParticipant, DomainParticipantFactory, ParticipantBuilder,
+    ParticipantCounters, Peer,
 };
 pub use profiles::check_qos_profiles;
 pub use publication::{

@@ -10,12 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use spindle_dds_idl_runtime::{Representation, TopicType};
 use spindle_dds_qos::TopicQos;
 
-use crate::choice::{EntityQos, ListenerChoice, QosChoice, builder_setters};
+use crate::choice::{
+    EntityQos, ListenerChoice, QosChoice, builder_setters, shared_listener_setter,
+};
 use crate::discovery::{LocalType, ProtocolViolation};
-use crate::entity::{EntityBase, entity_operations};
+use crate::entity::{EntityBase, entity_operations, listener_operations};
 use crate::error::{Error, Result};
 use crate::lease::check_lease;
-use crate::listener::{ListenerSlot, TopicListener};
+use crate::listener::{ListenerSlot, NewListener, TopicListener};
 use crate::names::check_name;
 use crate::participant::{DomainParticipant, ParticipantCore};
 use crate::properties::{self, ParticipantConfig};
@@ -40,9 +42,16 @@ pub(crate) struct TopicCore {
     inconsistent: Mutex<TotalCount>,
     /// The number of its writers and readers.
     pub(crate) endpoints: AtomicUsize,
+    /// How often it has to be deleted besides: once for each time that it was found.
+    found: AtomicUsize,
 }
 
 impl TopicCore {
+    pub(crate) fn set_listener(&self, new: NewListener<dyn TopicListener>) {
+        self.base.hears(new.mask);
+        self.listener.set(new);
+    }
+
     /// Another participant writes or reads a topic of this name with an inconsistent type.
     pub(crate) fn found_inconsistent(&self) {
         self.inconsistent
@@ -177,20 +186,7 @@ impl<T> Topic<T> {
         Ok(())
     }
 
-    /// Sets the listener, and the statuses that it is called for.
-    ///
-    /// # Errors
-    /// ALREADY_DELETED.
-    pub fn set_listener(
-        &self,
-        mask: StatusMask,
-        listener: Option<Box<dyn TopicListener>>,
-    ) -> Result<()> {
-        self.core.base.alive()?;
-        self.core.base.hears(mask);
-        self.core.listener.set(mask, listener);
-        Ok(())
-    }
+    listener_operations!(TopicListener, |listener| listener);
 
     /// Counts the participants that write or read a topic of this name with a type that is not
     /// assignable to this one, or this one to it (XTypes 1.3 §7.6.3.4.2).
@@ -285,8 +281,10 @@ impl<'a, T: 'static> TopicBuilder<'a, T> {
         TopicQos,
         TopicListener,
         "With the QoS that the profile `Library::Profile` has for it.",
-        |listener| Box::new(listener)
+        |listener| listener
     );
+
+    shared_listener_setter!(TopicListener, |listener| listener);
 
     pub(crate) fn with_listener(mut self, listener: ListenerChoice<dyn TopicListener>) -> Self {
         self.listener = listener;
@@ -308,11 +306,6 @@ impl<'a, T: 'static> TopicBuilder<'a, T> {
             let name = &of.type_name;
             Error::BadParameter(format!("the description of type {name} is invalid: {why}"))
         })?;
-        let listener = ListenerSlot::default();
-        if let Some((mask, boxed)) = self.listener {
-            participant.notifier().listen_for(mask);
-            listener.set(mask, Some(boxed));
-        }
         let name = self.name;
         let core = participant.add_topic(&name, |base| TopicCore {
             base,
@@ -324,10 +317,15 @@ impl<'a, T: 'static> TopicBuilder<'a, T> {
             ty,
             type_id: TypeId::of::<T>(),
             qos: Mutex::new(qos),
-            listener,
+            listener: ListenerSlot::default(),
             inconsistent: Mutex::default(),
             endpoints: AtomicUsize::new(0),
+            found: AtomicUsize::new(0),
         })?;
+        // Before an endpoint of it exists: no status can have changed.
+        if let Some(listener) = self.listener {
+            core.set_listener(listener);
+        }
         Ok(Topic::new(core, participant.clone()))
     }
 }
@@ -360,6 +358,21 @@ impl<T: TopicType> TopicBuilder<'_, T> {
 }
 
 impl TopicCore {
+    /// It was found: it has to be deleted once more. Called under the lock of the participant's
+    /// entities, as is [`give_back`](Self::give_back).
+    pub(crate) fn hand_out(&self) {
+        self.found.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It is deleted. Whether it goes on to exist, because it was found.
+    pub(crate) fn give_back(&self) -> bool {
+        let is_found = self.found.load(Ordering::Relaxed) != 0;
+        if is_found {
+            self.found.fetch_sub(1, Ordering::Relaxed);
+        }
+        is_found
+    }
+
     /// Whether writers or readers use it.
     pub(crate) fn is_used(&self) -> bool {
         self.endpoints.load(Ordering::Acquire) != 0

@@ -12,6 +12,7 @@ use std::sync::Arc;
 pub use guard::GuardCondition;
 pub(crate) use observers::{DataWaiter, Observers, Signal, Subject};
 pub use read::ReadCondition;
+pub(crate) use read::ReadConditions;
 pub use states::{InstanceStateMask, SampleStateMask, StateMasks, ViewStateMask};
 pub use status::StatusCondition;
 pub use wait_set::WaitSet;
@@ -37,6 +38,19 @@ impl Condition {
             Self::Status(condition) => condition.trigger_value(),
             Self::Read(condition) => condition.trigger_value(),
         }
+    }
+
+    /// Whether it makes a wait-set return.
+    fn is_signaled(&self) -> bool {
+        match self {
+            Self::Status(condition) => condition.is_signaled(),
+            Self::Guard(_) | Self::Read(_) => self.trigger_value(),
+        }
+    }
+
+    /// Whether it was deleted, while its reader was not.
+    fn is_deleted(&self) -> bool {
+        matches!(self, Self::Read(condition) if condition.is_deleted())
     }
 
     /// Whether its entity was inherited by `fork`.

@@ -147,7 +147,8 @@ impl Signal {
         fence(Ordering::SeqCst);
     }
 
-    pub(super) fn is_waiting(&self) -> bool {
+    /// Whether a thread is the one to wake.
+    pub(crate) fn is_waiting(&self) -> bool {
         let waiter = self.waiter.read().unwrap_or_else(PoisonError::into_inner);
         waiter.is_some()
     }

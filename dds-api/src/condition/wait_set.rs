@@ -106,12 +106,15 @@ impl WaitSet {
         Ok(())
     }
 
-    /// The attached conditions, in the order in which they were attached.
+    /// The attached conditions that are not deleted, in the order in which they were attached.
     pub fn attached(&self) -> Vec<Condition> {
-        self.conditions().clone()
+        let mut attached = self.conditions().clone();
+        attached.retain(|condition| !condition.is_deleted());
+        attached
     }
 
-    /// Blocks until at least one condition holds, and returns all that do.
+    /// Blocks until at least one condition holds, and returns all that do. A listener is told of a
+    /// status first: a StatusCondition counts once it has been called.
     ///
     /// # Errors
     /// TIMEOUT; PRECONDITION_NOT_MET when another thread waits on the set; ALREADY_DELETED in a
@@ -159,7 +162,7 @@ impl WaitSet {
             let holding: Vec<Condition> = self
                 .conditions()
                 .iter()
-                .filter(|condition| condition.trigger_value())
+                .filter(|condition| condition.is_signaled())
                 .cloned()
                 .collect();
             if !holding.is_empty() {

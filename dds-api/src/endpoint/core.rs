@@ -5,6 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
+use spindle_dds_qos::{ImmutablePolicy, PolicyId};
+
 use super::{EndpointQos, ErasedListener, FactoryCore, Side};
 use crate::choice::{EntityQos, ListenerChoice, QosChoice};
 use crate::discovery::Entry;
@@ -13,7 +15,7 @@ use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
 use crate::lease::check_lease;
-use crate::listener::ListenerSlot;
+use crate::listener::{ListenerSlot, NewListener};
 use crate::names::checked_name;
 use crate::participant::ParticipantCore;
 use crate::representation;
@@ -74,7 +76,8 @@ impl<S: Side> EndpointCore<S> {
         )?;
         check_lease(qos.liveliness(), participant.config.failure_limit)?;
         let what = format!("the {} of topic {}", S::ENDPOINT, topic.name);
-        let (base, number) = participant.new_base(S::ENDPOINT_KIND, what);
+        let container = factory.base.status_flags().clone();
+        let (base, number) = participant.new_base(S::ENDPOINT_KIND, what, container);
         base.set_name(checked_name(S::ENDPOINT, name)?);
         let core = Arc::new(Self {
             side: side(&base, &qos)?,
@@ -88,8 +91,8 @@ impl<S: Side> EndpointCore<S> {
             listener: ListenerSlot::default(),
         });
         topic.endpoints.fetch_add(1, Ordering::AcqRel);
-        if let Some((mask, listener)) = listener {
-            core.set_listener(mask, Some(listener));
+        if let Some(listener) = listener {
+            core.set_listener(listener);
         }
         let added = participant
             .local_endpoints
@@ -115,19 +118,34 @@ impl<S: Side> EndpointCore<S> {
             topic.representations,
             qos.representation(),
         )?;
+        let participant = self.participant.upgrade();
+        if let Some(participant) = &participant {
+            check_lease(qos.liveliness(), participant.config.failure_limit)?;
+        }
         let mut current = self.qos();
-        current.check_change(&qos)?;
+        if qos.property() != current.property() {
+            let policy = PolicyId::Property;
+            return Err(ImmutablePolicy { policy }.into());
+        }
+        // A participant that joins has announced its endpoints. Asked under the lock under which
+        // they read the QoS for that.
+        if self.base.is_enabled() || participant.is_some_and(|it| it.is_enabling()) {
+            current.check_change(&qos)?;
+            if qos.latency_budget() != current.latency_budget() {
+                return Err(Error::Unsupported(format!(
+                    "LATENCY_BUDGET of {} has been announced, and is not announced again; set it \
+                     before the participant is enabled",
+                    self.base.what()
+                )));
+            }
+        }
         *current = qos;
         Ok(())
     }
 
-    pub(crate) fn set_listener(
-        &self,
-        mask: crate::status::StatusMask,
-        listener: Option<Box<dyn ErasedListener<S>>>,
-    ) {
-        self.base.hears(mask);
-        self.listener.set(mask, listener);
+    pub(crate) fn set_listener(&self, new: NewListener<dyn ErasedListener<S>>) {
+        self.base.hears(new.mask);
+        self.listener.set(new);
     }
 
     /// Its publisher or subscriber.

@@ -1,6 +1,7 @@
 //! What a publisher or subscriber holds, shared by all handles to it.
 
 use std::fmt;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -9,10 +10,9 @@ use crate::choice::{EntityQos, ListenerChoice, QosChoice, default_qos};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
-use crate::listener::ListenerSlot;
+use crate::listener::{ListenerSlot, NewListener};
 use crate::names::checked_name;
 use crate::participant::ParticipantCore;
-use crate::status::StatusMask;
 
 /// A publisher or subscriber: the factory of its endpoints, as the standard calls it.
 pub(crate) struct FactoryCore<S: Side> {
@@ -22,6 +22,8 @@ pub(crate) struct FactoryCore<S: Side> {
     default_endpoint_qos: Mutex<Option<S::EndpointQos>>,
     pub(crate) listener: ListenerSlot<S::FactoryListener>,
     endpoints: Mutex<Vec<Arc<EndpointCore<S>>>>,
+    /// Calls of suspend_publications that were not followed by resume_publications.
+    pub(crate) suspensions: AtomicU32,
 }
 
 impl<S: Side> fmt::Debug for FactoryCore<S> {
@@ -47,7 +49,9 @@ impl<S: Side> FactoryCore<S> {
         participant.base.alive()?;
         let set = || S::default_factory_qos(&participant.defaults());
         let qos = qos.resolve(participant, "", set)?;
-        let (base, _) = participant.new_base(S::FACTORY_KIND, format!("the {}", S::FACTORY));
+        let container = participant.base.status_flags().clone();
+        let what = format!("the {}", S::FACTORY);
+        let (base, _) = participant.new_base(S::FACTORY_KIND, what, container);
         base.set_name(checked_name(S::FACTORY, name)?);
         let core = Arc::new(Self {
             base,
@@ -55,9 +59,10 @@ impl<S: Side> FactoryCore<S> {
             default_endpoint_qos: Mutex::default(),
             listener: ListenerSlot::default(),
             endpoints: Mutex::default(),
+            suspensions: AtomicU32::new(0),
         });
-        if let Some((mask, listener)) = listener {
-            core.set_listener(mask, Some(listener));
+        if let Some(listener) = listener {
+            core.set_listener(listener);
         }
         let autoenables = participant.autoenables();
         participant.add(|entities| {
@@ -78,9 +83,11 @@ impl<S: Side> FactoryCore<S> {
     pub(crate) fn set_qos(&self, qos: S::FactoryQos) -> Result<()> {
         self.base.alive()?;
         qos.check()?;
+        let participant = self.base.participant();
         let mut current = self.qos();
-        let is_copied = S::COPIES_FACTORY_QOS && !self.endpoints().is_empty();
-        if self.base.is_enabled() || is_copied {
+        // A participant that joins has announced its endpoints with this QoS. Asked under the lock
+        // under which they read it for that.
+        if self.base.is_enabled() || participant.is_some_and(|it| it.is_enabling()) {
             current.check_change(&qos)?;
         }
         *current = qos;
@@ -108,9 +115,19 @@ impl<S: Side> FactoryCore<S> {
         Ok(())
     }
 
-    pub(crate) fn set_listener(&self, mask: StatusMask, listener: Option<Box<S::FactoryListener>>) {
-        self.base.hears(mask);
-        self.listener.set(mask, listener);
+    /// As if no default had been set.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED in a child of `fork`.
+    pub(crate) fn reset_default_endpoint_qos(&self) -> Result<()> {
+        self.base.not_inherited()?;
+        *self.default_endpoint_qos() = None;
+        Ok(())
+    }
+
+    pub(crate) fn set_listener(&self, new: NewListener<S::FactoryListener>) {
+        self.base.hears(new.mask);
+        self.listener.set(new);
     }
 
     pub(crate) fn endpoints(&self) -> MutexGuard<'_, Vec<Arc<EndpointCore<S>>>> {
@@ -122,6 +139,13 @@ impl<S: Side> FactoryCore<S> {
     pub(crate) fn contains(&self, handle: InstanceHandle) -> bool {
         let is_endpoint = |it: &Arc<EndpointCore<S>>| it.base.handle() == handle;
         self.base.handle() == handle || self.endpoints().iter().any(is_endpoint)
+    }
+
+    /// The endpoint with this handle.
+    pub(crate) fn endpoint(&self, handle: InstanceHandle) -> Option<Arc<EndpointCore<S>>> {
+        let endpoints = self.endpoints();
+        let mut named = endpoints.iter().filter(|it| it.base.handle() == handle);
+        named.next().cloned()
     }
 
     /// An endpoint of the topic of this name, if the topic is of type `T`.
@@ -153,8 +177,8 @@ impl<S: Side> FactoryCore<S> {
     /// Deletes one of its endpoints.
     ///
     /// # Errors
-    /// ALREADY_DELETED; PRECONDITION_NOT_MET when the endpoint belongs to another factory,
-    /// and as for [`EndpointCore::check_deletable`].
+    /// ALREADY_DELETED; PRECONDITION_NOT_MET when the endpoint belongs to another factory or
+    /// contains something, and as for [`EndpointCore::check_deletable`].
     pub(crate) fn delete_endpoint(&self, endpoint: &Arc<EndpointCore<S>>) -> Result<()> {
         self.base.alive()?;
         endpoint.base.alive()?;
@@ -165,6 +189,7 @@ impl<S: Side> FactoryCore<S> {
             Error::PreconditionNotMet(format!("the {endpoint} belongs to another {factory}"))
         })?;
         endpoint.check_deletable()?;
+        S::check_contains_nothing(endpoint)?;
         endpoints.remove(at);
         // Deleting a writer may wait for room.
         drop(endpoints);

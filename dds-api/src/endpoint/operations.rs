@@ -36,19 +36,7 @@ macro_rules! factory_operations {
                 self.core.set_qos(qos)
             }
 
-            /// Sets the listener, and the statuses that it is called for.
-            ///
-            /// # Errors
-            /// ALREADY_DELETED.
-            pub fn set_listener(
-                &self,
-                mask: $crate::status::StatusMask,
-                listener: Option<Box<dyn $listener>>,
-            ) -> $crate::error::Result<()> {
-                self.core.base.alive()?;
-                self.core.set_listener(mask, listener);
-                Ok(())
-            }
+            $crate::entity::listener_operations!($listener, |listener| listener);
         }
     };
 }
@@ -94,9 +82,9 @@ macro_rules! factory_builder {
                 self
             }
 
-            $crate::choice::builder_setters!($qos, $listener, $profile_doc, |listener| Box::new(
-                listener
-            ));
+            $crate::choice::builder_setters!($qos, $listener, $profile_doc, |listener| listener);
+
+            $crate::choice::shared_listener_setter!($listener, |listener| listener);
 
             #[doc = concat!("Creates the [`", stringify!($factory), "`].")]
             ///
@@ -175,28 +163,18 @@ macro_rules! endpoint_operations {
         }
 
         impl<T: 'static> $endpoint<T> {
-            /// Changes the policies that can change after creation; those by which endpoints
-            /// match cannot.
+            /// Changes its QoS. Before it is enabled all policies can change, but properties. From
+            /// then on, or while its participant is being enabled, those can that the standard
+            /// calls changeable.
             ///
             /// # Errors
-            /// IMMUTABLE_POLICY, INCONSISTENT_POLICY, UNSUPPORTED, ALREADY_DELETED.
+            /// IMMUTABLE_POLICY, INCONSISTENT_POLICY, ALREADY_DELETED; UNSUPPORTED for what is not
+            /// implemented, and for another LATENCY_BUDGET once it is announced.
             pub fn set_qos(&self, qos: $qos) -> $crate::error::Result<()> {
                 self.core.set_qos(qos)
             }
 
-            /// Sets the listener, and the statuses that it is called for.
-            ///
-            /// # Errors
-            /// ALREADY_DELETED.
-            pub fn set_listener(
-                &self,
-                mask: $crate::status::StatusMask,
-                listener: Option<Box<dyn $listener<T>>>,
-            ) -> $crate::error::Result<()> {
-                self.core.base.alive()?;
-                self.core.set_listener(mask, listener.map($erase));
-                Ok(())
-            }
+            $crate::entity::listener_operations!($listener<T>, $erase);
         }
 
         impl $any {

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use spindle_dds_qos::{DataReaderQos, DataRepresentation, DataWriterQos, Liveliness};
+use spindle_dds_qos::{
+    DataReaderQos, DataRepresentation, DataWriterQos, LatencyBudget, Liveliness, Properties,
+};
 
 use super::{EndpointCore, FactoryCore};
 use crate::choice::ProfileQos;
@@ -23,8 +25,6 @@ pub(crate) trait Side: fmt::Debug + Send + Sync + Sized + 'static {
     /// "publisher" or "subscriber", for messages.
     const FACTORY: &'static str;
     const FACTORY_KIND: EntityKind;
-    /// Whether creating an endpoint copies policies of its factory, which then stay as they are.
-    const COPIES_FACTORY_QOS: bool;
 
     type EndpointQos: EndpointQos;
     type FactoryQos: ProfileQos + fmt::Debug + Send;
@@ -53,6 +53,10 @@ pub(crate) trait Side: fmt::Debug + Send + Sync + Sized + 'static {
     /// PRECONDITION_NOT_MET while the application has loans or waits for a condition.
     fn check_deletable(endpoint: &EndpointCore<Self>) -> Result<()>;
 
+    /// # Errors
+    /// PRECONDITION_NOT_MET while it contains what has to be deleted first.
+    fn check_contains_nothing(endpoint: &EndpointCore<Self>) -> Result<()>;
+
     /// Stops the endpoint, which has just been marked as deleted, by a deletion that began at `since`.
     fn stop(endpoint: &EndpointCore<Self>, since: Instant);
 }
@@ -61,6 +65,8 @@ pub(crate) trait Side: fmt::Debug + Send + Sync + Sized + 'static {
 pub(crate) trait EndpointQos: ProfileQos + fmt::Debug + Send {
     fn representation(&mut self) -> &mut DataRepresentation;
     fn liveliness(&self) -> &Liveliness;
+    fn latency_budget(&self) -> &LatencyBudget;
+    fn property(&self) -> &Properties;
 }
 
 macro_rules! endpoint_qos {
@@ -72,6 +78,14 @@ macro_rules! endpoint_qos {
 
             fn liveliness(&self) -> &Liveliness {
                 &self.liveliness
+            }
+
+            fn latency_budget(&self) -> &LatencyBudget {
+                &self.latency_budget
+            }
+
+            fn property(&self) -> &Properties {
+                &self.property
             }
         }
     )+ };

@@ -7,9 +7,9 @@ use spindle_dds_qos::{DomainParticipantQos, Properties, QosLoader};
 
 use super::core::ParticipantCore;
 use super::{DomainParticipant, factory, from_config};
-use crate::choice::{EntityQos, QosChoice, default_qos};
+use crate::choice::{EntityQos, ListenerChoice, QosChoice, default_qos};
 use crate::error::{Error, Result};
-use crate::listener::DomainParticipantListener;
+use crate::listener::{DomainParticipantListener, NewListener, SharedListener};
 use crate::names::{checked_name, of_this_process};
 use crate::profiles::Profiles;
 use crate::properties::{self, ParticipantConfig};
@@ -29,7 +29,7 @@ pub struct ParticipantBuilder {
     qos: QosChoice<DomainParticipantQos>,
     properties: Properties,
     disabled: bool,
-    listener: Option<(StatusMask, Box<dyn DomainParticipantListener>)>,
+    listener: ListenerChoice<dyn DomainParticipantListener>,
 }
 
 impl std::fmt::Debug for ParticipantBuilder {
@@ -150,7 +150,18 @@ impl ParticipantBuilder {
         mask: StatusMask,
         listener: impl DomainParticipantListener + 'static,
     ) -> Self {
-        self.listener = Some((mask, Box::new(listener)));
+        self.listener = Some(NewListener::new(mask, Some(Box::new(listener))));
+        self
+    }
+
+    /// Sets a listener that the application has too, or a nil listener.
+    pub(crate) fn shared_listener(
+        mut self,
+        mask: StatusMask,
+        listener: Option<SharedListener<dyn DomainParticipantListener>>,
+    ) -> Self {
+        let erase = |listener| Box::new(listener) as Box<dyn DomainParticipantListener>;
+        self.listener = Some(NewListener::shared(mask, listener, erase));
         self
     }
 
@@ -201,9 +212,8 @@ impl ParticipantBuilder {
         qos.check()?;
         let config = properties::placed(&qos.property, &qos.origins, ParticipantConfig::read)?;
         let core = ParticipantCore::new(domain_id, name, qos, config, profiles);
-        if let Some((mask, listener)) = self.listener {
-            core.base.hears(mask);
-            core.listener.set(mask, Some(listener));
+        if let Some(listener) = self.listener {
+            core.set_listener(listener);
         }
         let participant = DomainParticipant::of(core);
         factory::register(&participant);

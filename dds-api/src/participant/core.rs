@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
+use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
 
 use super::lifecycle::Lifecycle;
@@ -14,10 +15,11 @@ use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::{EntityKind, Guid};
 use crate::keys::KeyTable;
-use crate::listener::{DomainParticipantListener, ListenerSlot};
+use crate::listener::{DomainParticipantListener, ListenerSlot, NewListener};
 use crate::profiles::Profiles;
 use crate::properties::ParticipantConfig;
 use crate::publication::PublisherCore;
+use crate::status::StatusFlags;
 use crate::subscription::SubscriberCore;
 use crate::topic::TopicCore;
 
@@ -92,7 +94,7 @@ impl ParticipantCore {
         let notifier = Arc::<Notifier>::default();
         let what = format!("the participant of domain {domain_id}");
         Arc::new_cyclic(|myself| Self {
-            base: EntityBase::new(guid, what, &notifier),
+            base: EntityBase::new(guid, what, myself.clone(), &notifier, None),
             domain_id,
             name,
             group_status: Arc::new(GroupStatus::new(config.rejoin)),
@@ -168,11 +170,24 @@ impl ParticipantCore {
         self.myself.clone()
     }
 
-    /// The base of a new entity of this participant, and its number.
-    pub(crate) fn new_base(&self, kind: EntityKind, what: String) -> (EntityBase, u32) {
+    /// The base of a new entity of this participant, and its number. `container` has the statuses
+    /// of the entity that contains it.
+    pub(crate) fn new_base(
+        &self,
+        kind: EntityKind,
+        what: String,
+        container: Arc<StatusFlags>,
+    ) -> (EntityBase, u32) {
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let guid = self.base.guid().entity(kind, number);
-        (EntityBase::new(guid, what, &self.notifier), number)
+        let (participant, notifier) = (self.weak(), &self.notifier);
+        let base = EntityBase::new(guid, what, participant, notifier, Some(container));
+        (base, number)
+    }
+
+    pub(crate) fn set_listener(&self, new: NewListener<dyn DomainParticipantListener>) {
+        self.base.hears(new.mask);
+        self.listener.set(new);
     }
 
     /// Adds an entity, unless the participant is deleted.
@@ -195,13 +210,26 @@ impl ParticipantCore {
                 known.type_name
             )));
         }
-        let (base, _) = self.new_base(EntityKind::Topic, format!("topic {name}"));
+        let container = self.base.status_flags().clone();
+        let (base, _) = self.new_base(EntityKind::Topic, format!("topic {name}"), container);
         if self.base.is_enabled() {
             base.set_enabled();
         }
         let topic = Arc::new(make(base));
         entities.topics.push(topic.clone());
+        drop(entities);
+        self.local_endpoints.note_topics();
         Ok(topic)
+    }
+
+    /// The topic of this name, which has to be deleted once more from now on if it is of type `T`.
+    pub(crate) fn hand_out_topic<T: TopicType>(&self, name: &str) -> Option<Arc<TopicCore>> {
+        let entities = self.entities();
+        let topic = entities.topics.iter().find(|topic| topic.name == name)?;
+        if topic.is_of::<T>() {
+            topic.hand_out();
+        }
+        Some(topic.clone())
     }
 
     /// Joins the group of its domain, or founds it, and starts the threads. Blocks until it is
@@ -291,6 +319,7 @@ impl ParticipantCore {
     fn delete_all(&self) {
         // First: from now on, no entity can be added.
         self.base.delete();
+        self.local_endpoints.note_topics();
         let entities = std::mem::take(&mut *self.entities());
         entities.delete();
         self.notifier.futures.settle();

@@ -199,6 +199,11 @@ impl DomainParticipantFactory {
         self.settings().participant_qos = Some(qos);
         Ok(())
     }
+
+    /// Undoes [`set_default_participant_qos`](Self::set_default_participant_qos).
+    pub fn reset_default_participant_qos(&self) {
+        self.settings().participant_qos = None;
+    }
 }
 
 /// The type that is registered under one of these names, the first first.

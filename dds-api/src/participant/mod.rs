@@ -1,5 +1,6 @@
 //! Participants and their factory (DDS 1.4 §2.2.2.2).
 
+mod any_entity;
 mod builder;
 mod core;
 mod counters;
@@ -10,24 +11,26 @@ mod lifecycle;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use spindle_dds_idl_runtime::TopicType;
-use spindle_dds_qos::{DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos};
+use spindle_dds_qos::{DomainParticipantQos, Duration, PublisherQos, SubscriberQos, TopicQos};
 use spindle_dds_xtypes::DynamicType;
 
 use crate::builtin::ParticipantBuiltinTopicData;
 use crate::choice::{EntityQos, default_qos};
 use crate::discovery::ParticipantInfo;
 use crate::dynamic::DynamicTopicBuilder;
-use crate::entity::entity_operations;
+use crate::entity::{entity_operations, listener_operations};
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
 use crate::listener::DomainParticipantListener;
 use crate::publication::{AnyDataWriter, Publisher, PublisherBuilder};
-use crate::status::{MembershipStatus, StatusMask};
+use crate::status::MembershipStatus;
 use crate::subscription::{AnyDataReader, Subscriber, SubscriberBuilder};
 use crate::topic::{AnyTopic, Topic, TopicBuilder};
 
+pub use self::any_entity::AnyEntity;
 pub use self::builder::ParticipantBuilder;
 pub(crate) use self::core::{Defaults, Entities, ParticipantCore};
 pub use self::counters::{ParticipantCounters, Peer};
@@ -199,6 +202,61 @@ impl DomainParticipant {
         }))
     }
 
+    /// The participant's topic of this name; or, when another participant of the domain writes or
+    /// reads one of this name, a new topic, with the default QoS: topics themselves are not
+    /// announced. Blocks until there is one, at most for `timeout`. It has to be deleted like a
+    /// topic that was created, as often as it was found.
+    ///
+    /// # Errors
+    /// TIMEOUT; PRECONDITION_NOT_MET when the participant's topic is of another type; NOT_ENABLED,
+    /// ALREADY_DELETED; those of [`TopicBuilder::create`].
+    pub fn find_topic<T: TopicType>(
+        &self,
+        name: &str,
+        timeout: impl Into<Duration>,
+    ) -> Result<Topic<T>> {
+        let timeout = timeout.into();
+        let deadline = timeout
+            .as_std()
+            .and_then(|span| Instant::now().checked_add(span));
+        loop {
+            self.core.base.ready()?;
+            let local_endpoints = &self.core.local_endpoints;
+            // Before the looks: what changes after them ends the wait.
+            let seen = local_endpoints.topics_changed();
+            if let Some(core) = self.core.hand_out_topic::<T>(name) {
+                if core.is_of::<T>() {
+                    return Ok(Topic::new(core, self.core.clone()));
+                }
+                let (its, wanted) = (&core.type_name, T::TYPE_NAME);
+                return Err(Error::PreconditionNotMet(format!(
+                    "the participant has topic {name:?} with type {its}, not {wanted}"
+                )));
+            }
+            if local_endpoints.is_announced(name) {
+                match self.topic(name).create() {
+                    // Another thread was faster.
+                    Err(Error::PreconditionNotMet(_)) => continue,
+                    created => return created,
+                }
+            }
+            if !local_endpoints.wait_for_topics(seen, deadline) {
+                return Err(Error::Timeout(format!(
+                    "no participant had topic {name:?} within {timeout}"
+                )));
+            }
+        }
+    }
+
+    /// Says that the participant is alive. With LIVELINESS AUTOMATIC, the one that is supported,
+    /// this has no effect: it says so all the time.
+    ///
+    /// # Errors
+    /// NOT_ENABLED, ALREADY_DELETED.
+    pub fn assert_liveliness(&self) -> Result<()> {
+        self.core.base.ready()
+    }
+
     /// Enables the participant and all its entities: joins the group of its domain, or founds
     /// it if there is none. Blocks until it is a member, together with its endpoints, for at
     /// most `spindle.join.timeout_ms`, or until another thread calls [`close`](Self::close).
@@ -261,6 +319,16 @@ impl DomainParticipant {
         Ok(())
     }
 
+    /// Undoes [`set_default_topic_qos`](Self::set_default_topic_qos).
+    ///
+    /// # Errors
+    /// ALREADY_DELETED in a child of `fork`.
+    pub fn reset_default_topic_qos(&self) -> Result<()> {
+        self.core.base.not_inherited()?;
+        self.core.defaults().topic = None;
+        Ok(())
+    }
+
     /// Default QoS of publishers: the one that was set; else that of the participant's profile;
     /// else the standard's.
     pub fn default_publisher_qos(&self) -> PublisherQos {
@@ -277,6 +345,16 @@ impl DomainParticipant {
         self.core.base.not_inherited()?;
         qos.check()?;
         self.core.defaults().publisher = Some(qos);
+        Ok(())
+    }
+
+    /// Undoes [`set_default_publisher_qos`](Self::set_default_publisher_qos).
+    ///
+    /// # Errors
+    /// ALREADY_DELETED in a child of `fork`.
+    pub fn reset_default_publisher_qos(&self) -> Result<()> {
+        self.core.base.not_inherited()?;
+        self.core.defaults().publisher = None;
         Ok(())
     }
 
@@ -299,20 +377,17 @@ impl DomainParticipant {
         Ok(())
     }
 
-    /// Sets the listener, and the statuses that it is called for.
+    /// Undoes [`set_default_subscriber_qos`](Self::set_default_subscriber_qos).
     ///
     /// # Errors
-    /// ALREADY_DELETED.
-    pub fn set_listener(
-        &self,
-        mask: StatusMask,
-        listener: Option<Box<dyn DomainParticipantListener>>,
-    ) -> Result<()> {
-        self.core.base.alive()?;
-        self.core.base.hears(mask);
-        self.core.listener.set(mask, listener);
+    /// ALREADY_DELETED in a child of `fork`.
+    pub fn reset_default_subscriber_qos(&self) -> Result<()> {
+        self.core.base.not_inherited()?;
+        self.core.defaults().subscriber = None;
         Ok(())
     }
+
+    listener_operations!(DomainParticipantListener, |listener| listener);
 
     /// Whether an entity belongs to it, directly or not.
     pub fn contains_entity(&self, handle: InstanceHandle) -> bool {
@@ -370,7 +445,8 @@ impl DomainParticipant {
         Ok(())
     }
 
-    /// Deletes a topic.
+    /// Deletes a topic; if [`find_topic`](Self::find_topic) has found it, when this has been called
+    /// once more for each time that it did.
     ///
     /// # Errors
     /// PRECONDITION_NOT_MET when a writer or reader uses it, or it belongs to another
@@ -382,6 +458,9 @@ impl DomainParticipant {
         let known = |core: &Arc<_>| Arc::ptr_eq(core, &topic.core);
         let at = entities.topics.iter().position(known);
         let at = at.ok_or_else(|| not_mine("topic"))?;
+        if topic.core.give_back() {
+            return Ok(());
+        }
         if topic.core.is_used() {
             return Err(Error::PreconditionNotMet(format!(
                 "topic {} is used by writers or readers; delete them first",

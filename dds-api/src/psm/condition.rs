@@ -4,8 +4,9 @@ use spindle_dds_qos::Duration;
 
 use crate::condition::{Condition, InstanceStateMask, SampleStateMask, ViewStateMask};
 use crate::error::ReturnCode;
-use crate::handle::InstanceHandle;
+use crate::participant::AnyEntity;
 use crate::status::StatusMask;
+use crate::subscription::AnyDataReader;
 
 /// `GuardCondition`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,9 +41,9 @@ impl StatusCondition {
         ReturnCode::Ok
     }
 
-    /// `get_entity`: by its handle.
-    pub fn get_entity(&self) -> InstanceHandle {
-        self.0.entity()
+    /// `get_entity`; nil once it is deleted.
+    pub fn get_entity(&self) -> Option<AnyEntity> {
+        self.0.entity().ok()
     }
 
     /// `get_trigger_value`.
@@ -56,6 +57,11 @@ impl StatusCondition {
 pub struct ReadCondition(pub crate::ReadCondition);
 
 impl ReadCondition {
+    /// `get_datareader`; nil once it is deleted.
+    pub fn get_datareader(&self) -> Option<AnyDataReader> {
+        self.0.reader().ok()
+    }
+
     /// `get_sample_state_mask`.
     pub fn get_sample_state_mask(&self) -> SampleStateMask {
         self.0.masks().sample

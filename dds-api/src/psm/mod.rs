@@ -5,8 +5,10 @@
 //! An object is a wrapper around the entity that it stands for (field 0).
 //! `inout` parameters are `&mut`, nil is `None`, a `ReturnCode_t` is a
 //! [`ReturnCode`]. Operations of `Entity` are on each entity. The sequences
-//! that `read` and `take` fill are one [`Received`], which is given back by
-//! `return_loan`, or by dropping it.
+//! that `read` and `take` fill are one [`Received`]: a loan, which is given back by
+//! `return_loan`, or by dropping it, or copies. A listener is a [`SharedListener`], which
+//! `get_listener` returns. It returns nil for a listener that was set by the idiomatic interface:
+//! the entity alone has that.
 //!
 //! [`OPERATIONS`] lists every operation of the standard and whether it exists
 //! here.
@@ -15,6 +17,8 @@ mod condition;
 mod operations;
 mod participant;
 mod publication;
+mod received;
+mod special_qos;
 mod subscription;
 mod topic;
 
@@ -22,10 +26,17 @@ pub use condition::{GuardCondition, ReadCondition, StatusCondition, WaitSet};
 pub use operations::{OPEN, OPERATIONS, PRESENT};
 pub use participant::{DomainParticipant, DomainParticipantFactory};
 pub use publication::{DataWriter, Publisher};
-pub use subscription::{DataReader, Received, Subscriber};
+pub use received::Received;
+pub use special_qos::{
+    DATAREADER_QOS_DEFAULT, DATAREADER_QOS_USE_TOPIC_QOS, DATAWRITER_QOS_DEFAULT,
+    DATAWRITER_QOS_USE_TOPIC_QOS, PARTICIPANT_QOS_DEFAULT, PUBLISHER_QOS_DEFAULT,
+    SUBSCRIBER_QOS_DEFAULT, TOPIC_QOS_DEFAULT,
+};
+pub use subscription::{DataReader, Subscriber};
 pub use topic::{Topic, TypeSupport};
 
 use crate::error::{Result, ReturnCode};
+pub use crate::listener::SharedListener;
 
 /// Stores a value in an `inout` parameter.
 fn put<T>(result: Result<T>, into: &mut T) -> ReturnCode {

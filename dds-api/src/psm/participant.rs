@@ -2,16 +2,22 @@
 
 use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{
-    DomainParticipantFactoryQos, DomainParticipantQos, PublisherQos, SubscriberQos, TopicQos,
+    DomainParticipantFactoryQos, DomainParticipantQos, Duration, PublisherQos, SubscriberQos,
+    TopicQos,
 };
 
-use super::{Publisher, Subscriber, Topic, entity, put};
+use super::special_qos::{given, is_special};
+use super::{
+    PARTICIPANT_QOS_DEFAULT, PUBLISHER_QOS_DEFAULT, Publisher, SUBSCRIBER_QOS_DEFAULT,
+    SharedListener, Subscriber, TOPIC_QOS_DEFAULT, Topic, entity, put,
+};
 use crate::builtin::ParticipantBuiltinTopicData;
-use crate::error::{Error, ReturnCode};
+use crate::error::ReturnCode;
 use crate::handle::InstanceHandle;
 use crate::listener::{
     DomainParticipantListener, PublisherListener, SubscriberListener, TopicListener,
 };
+use crate::stamps::source_timestamp;
 use crate::status::StatusMask;
 
 /// `DomainParticipantFactory`.
@@ -24,24 +30,20 @@ impl DomainParticipantFactory {
         Self(crate::DomainParticipantFactory::instance())
     }
 
-    /// `create_participant`; `None` for `qos` is `PARTICIPANT_QOS_DEFAULT`.
+    /// `create_participant`; `None` for `qos` is [`PARTICIPANT_QOS_DEFAULT`].
     pub fn create_participant(
         &self,
         domain_id: u32,
         qos: Option<&DomainParticipantQos>,
-        listener: Option<Box<dyn DomainParticipantListener>>,
+        listener: Option<SharedListener<dyn DomainParticipantListener>>,
         mask: StatusMask,
     ) -> Option<DomainParticipant> {
         let mut builder = self.0.create_participant(domain_id);
-        if let Some(qos) = qos {
+        builder = builder.shared_listener(mask, listener);
+        if let Some(qos) = given(qos, &PARTICIPANT_QOS_DEFAULT) {
             builder = builder.qos(qos.clone());
         }
-        if !self.0.qos().entity_factory.autoenable_created_entities {
-            builder = builder.disabled();
-        }
-        let participant = builder.create().ok()?;
-        participant.set_listener(mask, listener).ok()?;
-        Some(DomainParticipant(participant))
+        builder.create().ok().map(DomainParticipant)
     }
 
     /// `create_participant_from_config` of DDS-XML's users: the participant that a file describes.
@@ -62,6 +64,10 @@ impl DomainParticipantFactory {
 
     /// `set_default_participant_qos`.
     pub fn set_default_participant_qos(&self, qos: &DomainParticipantQos) -> ReturnCode {
+        if is_special(qos, &PARTICIPANT_QOS_DEFAULT) {
+            self.0.reset_default_participant_qos();
+            return ReturnCode::Ok;
+        }
         ReturnCode::of(&self.0.set_default_participant_qos(qos.clone()))
     }
 
@@ -88,20 +94,18 @@ pub struct DomainParticipant(pub crate::DomainParticipant);
 entity!(DomainParticipant, |participant| participant.0.enable());
 
 impl DomainParticipant {
-    /// `create_publisher`; `None` for `qos` is `PUBLISHER_QOS_DEFAULT`.
+    /// `create_publisher`; `None` for `qos` is [`PUBLISHER_QOS_DEFAULT`].
     pub fn create_publisher(
         &self,
         qos: Option<&PublisherQos>,
-        listener: Option<Box<dyn PublisherListener>>,
+        listener: Option<SharedListener<dyn PublisherListener>>,
         mask: StatusMask,
     ) -> Option<Publisher> {
-        let mut builder = self.0.publisher();
-        if let Some(qos) = qos {
+        let mut builder = self.0.publisher().shared_listener(mask, listener);
+        if let Some(qos) = given(qos, &PUBLISHER_QOS_DEFAULT) {
             builder = builder.qos(qos.clone());
         }
-        let publisher = builder.create().ok()?;
-        publisher.set_listener(mask, listener).ok()?;
-        Some(Publisher(publisher))
+        builder.create().ok().map(Publisher)
     }
 
     /// `delete_publisher`.
@@ -109,20 +113,18 @@ impl DomainParticipant {
         ReturnCode::of(&self.0.delete_publisher(&publisher.0))
     }
 
-    /// `create_subscriber`; `None` for `qos` is `SUBSCRIBER_QOS_DEFAULT`.
+    /// `create_subscriber`; `None` for `qos` is [`SUBSCRIBER_QOS_DEFAULT`].
     pub fn create_subscriber(
         &self,
         qos: Option<&SubscriberQos>,
-        listener: Option<Box<dyn SubscriberListener>>,
+        listener: Option<SharedListener<dyn SubscriberListener>>,
         mask: StatusMask,
     ) -> Option<Subscriber> {
-        let mut builder = self.0.subscriber();
-        if let Some(qos) = qos {
+        let mut builder = self.0.subscriber().shared_listener(mask, listener);
+        if let Some(qos) = given(qos, &SUBSCRIBER_QOS_DEFAULT) {
             builder = builder.qos(qos.clone());
         }
-        let subscriber = builder.create().ok()?;
-        subscriber.set_listener(mask, listener).ok()?;
-        Some(Subscriber(subscriber))
+        builder.create().ok().map(Subscriber)
     }
 
     /// `delete_subscriber`.
@@ -131,25 +133,23 @@ impl DomainParticipant {
     }
 
     /// `create_topic`, of type `T`; its name has to be that of the IDL. `None`
-    /// for `qos` is `TOPIC_QOS_DEFAULT`.
+    /// for `qos` is [`TOPIC_QOS_DEFAULT`].
     pub fn create_topic<T: TopicType>(
         &self,
         topic_name: &str,
         type_name: &str,
         qos: Option<&TopicQos>,
-        listener: Option<Box<dyn TopicListener>>,
+        listener: Option<SharedListener<dyn TopicListener>>,
         mask: StatusMask,
     ) -> Option<Topic<T>> {
         if type_name != T::TYPE_NAME {
             return None;
         }
-        let mut builder = self.0.topic(topic_name);
-        if let Some(qos) = qos {
+        let mut builder = self.0.topic(topic_name).shared_listener(mask, listener);
+        if let Some(qos) = given(qos, &TOPIC_QOS_DEFAULT) {
             builder = builder.qos(qos.clone());
         }
-        let topic = builder.create().ok()?;
-        topic.set_listener(mask, listener).ok()?;
-        Some(Topic(topic))
+        builder.create().ok().map(Topic)
     }
 
     /// `delete_topic`.
@@ -160,6 +160,20 @@ impl DomainParticipant {
     /// `lookup_topicdescription`, of type `T`.
     pub fn lookup_topicdescription<T: TopicType>(&self, name: &str) -> Option<Topic<T>> {
         self.0.lookup_topic(name).ok()??.downcast().map(Topic)
+    }
+
+    /// `find_topic`, of type `T`.
+    pub fn find_topic<T: TopicType>(
+        &self,
+        topic_name: &str,
+        timeout: Duration,
+    ) -> Option<Topic<T>> {
+        self.0.find_topic(topic_name, timeout).ok().map(Topic)
+    }
+
+    /// `assert_liveliness`.
+    pub fn assert_liveliness(&self) -> ReturnCode {
+        ReturnCode::of(&self.0.assert_liveliness())
     }
 
     /// `delete_contained_entities`.
@@ -180,10 +194,15 @@ impl DomainParticipant {
     /// `set_listener`.
     pub fn set_listener(
         &self,
-        listener: Option<Box<dyn DomainParticipantListener>>,
+        listener: Option<SharedListener<dyn DomainParticipantListener>>,
         mask: StatusMask,
     ) -> ReturnCode {
-        ReturnCode::of(&self.0.set_listener(mask, listener))
+        ReturnCode::of(&self.0.set_shared_listener(mask, listener))
+    }
+
+    /// `get_listener`.
+    pub fn get_listener(&self) -> Option<SharedListener<dyn DomainParticipantListener>> {
+        self.0.shared_listener()
     }
 
     /// `get_domain_id`.
@@ -193,6 +212,9 @@ impl DomainParticipant {
 
     /// `set_default_publisher_qos`.
     pub fn set_default_publisher_qos(&self, qos: &PublisherQos) -> ReturnCode {
+        if is_special(qos, &PUBLISHER_QOS_DEFAULT) {
+            return ReturnCode::of(&self.0.reset_default_publisher_qos());
+        }
         ReturnCode::of(&self.0.set_default_publisher_qos(qos.clone()))
     }
 
@@ -203,6 +225,9 @@ impl DomainParticipant {
 
     /// `set_default_subscriber_qos`.
     pub fn set_default_subscriber_qos(&self, qos: &SubscriberQos) -> ReturnCode {
+        if is_special(qos, &SUBSCRIBER_QOS_DEFAULT) {
+            return ReturnCode::of(&self.0.reset_default_subscriber_qos());
+        }
         ReturnCode::of(&self.0.set_default_subscriber_qos(qos.clone()))
     }
 
@@ -213,6 +238,9 @@ impl DomainParticipant {
 
     /// `set_default_topic_qos`.
     pub fn set_default_topic_qos(&self, qos: &TopicQos) -> ReturnCode {
+        if is_special(qos, &TOPIC_QOS_DEFAULT) {
+            return ReturnCode::of(&self.0.reset_default_topic_qos());
+        }
         ReturnCode::of(&self.0.set_default_topic_qos(qos.clone()))
     }
 
@@ -246,9 +274,7 @@ impl DomainParticipant {
 
     /// `get_current_time`, in nanoseconds since 1970.
     pub fn get_current_time(&self, current_time: &mut i64) -> ReturnCode {
-        if self.0.core.base.is_deleted() {
-            return Error::AlreadyDeleted(String::new()).return_code();
-        }
-        put(Ok(crate::stamps::source_timestamp()), current_time)
+        let ready = self.0.core.base.ready();
+        put(ready.map(|()| source_timestamp()), current_time)
     }
 }

@@ -3,12 +3,19 @@
 use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DataWriterQos, Duration, PublisherQos, TopicQos};
 
-use super::{DomainParticipant, Topic, enable_part, entity, put};
+use super::special_qos::{given, is_special};
+use super::{
+    DATAWRITER_QOS_DEFAULT, DATAWRITER_QOS_USE_TOPIC_QOS, DomainParticipant, SharedListener, Topic,
+    enable_part, entity, put,
+};
 use crate::builtin::SubscriptionBuiltinTopicData;
 use crate::error::{Result, ReturnCode};
 use crate::handle::InstanceHandle;
 use crate::listener::{DataWriterListener, PublisherListener};
-use crate::status::{OfferedIncompatibleQosStatus, PublicationMatchedStatus, StatusMask};
+use crate::status::{
+    LivelinessLostStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
+    PublicationMatchedStatus, StatusMask,
+};
 
 /// `Publisher`.
 #[derive(Debug, Clone)]
@@ -17,21 +24,26 @@ pub struct Publisher(pub crate::Publisher);
 entity!(Publisher, |publisher| enable_part(publisher.0.is_enabled()));
 
 impl Publisher {
-    /// `create_datawriter`; `None` for `qos` is `DATAWRITER_QOS_DEFAULT`.
+    /// `create_datawriter`; `None` for `qos` is [`DATAWRITER_QOS_DEFAULT`].
     pub fn create_datawriter<T: TopicType>(
         &self,
         a_topic: &Topic<T>,
         qos: Option<&DataWriterQos>,
-        listener: Option<Box<dyn DataWriterListener<T>>>,
+        listener: Option<SharedListener<dyn DataWriterListener<T>>>,
         mask: StatusMask,
     ) -> Option<DataWriter<T>> {
-        let mut builder = self.0.writer(&a_topic.0);
-        if let Some(qos) = qos {
-            builder = builder.qos(qos.clone());
+        let mut builder = self.0.writer(&a_topic.0).shared_listener(mask, listener);
+        if let Some(qos) = given(qos, &DATAWRITER_QOS_DEFAULT) {
+            builder = builder.qos(match is_special(qos, &DATAWRITER_QOS_USE_TOPIC_QOS) {
+                true => {
+                    let mut qos = self.0.default_datawriter_qos();
+                    qos.copy_from_topic_qos(&a_topic.0.qos().ok()?);
+                    qos
+                }
+                false => qos.clone(),
+            });
         }
-        let writer = builder.create().ok()?;
-        writer.set_listener(mask, listener).ok()?;
-        Some(DataWriter(writer))
+        builder.create().ok().map(DataWriter)
     }
 
     /// `delete_datawriter`.
@@ -62,10 +74,25 @@ impl Publisher {
     /// `set_listener`.
     pub fn set_listener(
         &self,
-        listener: Option<Box<dyn PublisherListener>>,
+        listener: Option<SharedListener<dyn PublisherListener>>,
         mask: StatusMask,
     ) -> ReturnCode {
-        ReturnCode::of(&self.0.set_listener(mask, listener))
+        ReturnCode::of(&self.0.set_shared_listener(mask, listener))
+    }
+
+    /// `get_listener`.
+    pub fn get_listener(&self) -> Option<SharedListener<dyn PublisherListener>> {
+        self.0.shared_listener()
+    }
+
+    /// `suspend_publications`.
+    pub fn suspend_publications(&self) -> ReturnCode {
+        ReturnCode::of(&self.0.suspend_publications())
+    }
+
+    /// `resume_publications`.
+    pub fn resume_publications(&self) -> ReturnCode {
+        ReturnCode::of(&self.0.resume_publications())
     }
 
     /// `wait_for_acknowledgments`.
@@ -80,6 +107,9 @@ impl Publisher {
 
     /// `set_default_datawriter_qos`.
     pub fn set_default_datawriter_qos(&self, qos: &DataWriterQos) -> ReturnCode {
+        if is_special(qos, &DATAWRITER_QOS_DEFAULT) {
+            return ReturnCode::of(&self.0.reset_default_datawriter_qos());
+        }
         ReturnCode::of(&self.0.set_default_datawriter_qos(qos.clone()))
     }
 
@@ -205,10 +235,15 @@ impl<T: TopicType> DataWriter<T> {
     /// `set_listener`.
     pub fn set_listener(
         &self,
-        listener: Option<Box<dyn DataWriterListener<T>>>,
+        listener: Option<SharedListener<dyn DataWriterListener<T>>>,
         mask: StatusMask,
     ) -> ReturnCode {
-        ReturnCode::of(&self.0.set_listener(mask, listener))
+        ReturnCode::of(&self.0.set_shared_listener(mask, listener))
+    }
+
+    /// `get_listener`.
+    pub fn get_listener(&self) -> Option<SharedListener<dyn DataWriterListener<T>>> {
+        self.0.shared_listener()
     }
 }
 
@@ -231,6 +266,24 @@ impl<T> DataWriter<T> {
     /// `wait_for_acknowledgments`.
     pub fn wait_for_acknowledgments(&self, max_wait: Duration) -> ReturnCode {
         ReturnCode::of(&self.0.wait_for_acknowledgments(max_wait))
+    }
+
+    /// `assert_liveliness`.
+    pub fn assert_liveliness(&self) -> ReturnCode {
+        ReturnCode::of(&self.0.assert_liveliness())
+    }
+
+    /// `get_liveliness_lost_status`.
+    pub fn get_liveliness_lost_status(&self, status: &mut LivelinessLostStatus) -> ReturnCode {
+        put(self.0.liveliness_lost_status(), status)
+    }
+
+    /// `get_offered_deadline_missed_status`.
+    pub fn get_offered_deadline_missed_status(
+        &self,
+        status: &mut OfferedDeadlineMissedStatus,
+    ) -> ReturnCode {
+        put(self.0.offered_deadline_missed_status(), status)
     }
 
     /// `get_offered_incompatible_qos_status`.

@@ -1,19 +1,23 @@
 //! Subscribers and readers by their literal names.
 
 use spindle_dds_idl_runtime::TopicType;
-use spindle_dds_qos::{DataReaderQos, SubscriberQos, TopicQos};
+use spindle_dds_qos::{DataReaderQos, Duration, SubscriberQos, TopicQos};
 
-use super::{DomainParticipant, ReadCondition, Topic, enable_part, entity, put};
+use super::special_qos::{given, is_special};
+use super::{
+    DATAREADER_QOS_DEFAULT, DATAREADER_QOS_USE_TOPIC_QOS, DomainParticipant, ReadCondition,
+    Received, SharedListener, Topic, enable_part, entity, put,
+};
 use crate::builtin::PublicationBuiltinTopicData;
 use crate::condition::{InstanceStateMask, SampleStateMask, StateMasks, ViewStateMask};
-use crate::error::{Result, ReturnCode};
+use crate::error::ReturnCode;
 use crate::handle::InstanceHandle;
 use crate::listener::{DataReaderListener, SubscriberListener};
 use crate::status::{
-    LivelinessChangedStatus, RequestedIncompatibleQosStatus, SampleLostStatus,
-    SampleRejectedStatus, StatusMask, SubscriptionMatchedStatus,
+    LivelinessChangedStatus, RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus,
+    SampleLostStatus, SampleRejectedStatus, StatusMask, SubscriptionMatchedStatus,
 };
-use crate::subscription::{AnyDataReader, Samples};
+use crate::subscription::AnyDataReader;
 
 /// `Subscriber`.
 #[derive(Debug, Clone)]
@@ -24,21 +28,26 @@ entity!(Subscriber, |subscriber| enable_part(
 ));
 
 impl Subscriber {
-    /// `create_datareader`; `None` for `qos` is `DATAREADER_QOS_DEFAULT`.
+    /// `create_datareader`; `None` for `qos` is [`DATAREADER_QOS_DEFAULT`].
     pub fn create_datareader<T: TopicType>(
         &self,
         a_topic: &Topic<T>,
         qos: Option<&DataReaderQos>,
-        listener: Option<Box<dyn DataReaderListener<T>>>,
+        listener: Option<SharedListener<dyn DataReaderListener<T>>>,
         mask: StatusMask,
     ) -> Option<DataReader<T>> {
-        let mut builder = self.0.reader(&a_topic.0);
-        if let Some(qos) = qos {
-            builder = builder.qos(qos.clone());
+        let mut builder = self.0.reader(&a_topic.0).shared_listener(mask, listener);
+        if let Some(qos) = given(qos, &DATAREADER_QOS_DEFAULT) {
+            builder = builder.qos(match is_special(qos, &DATAREADER_QOS_USE_TOPIC_QOS) {
+                true => {
+                    let mut qos = self.0.default_datareader_qos();
+                    qos.copy_from_topic_qos(&a_topic.0.qos().ok()?);
+                    qos
+                }
+                false => qos.clone(),
+            });
         }
-        let reader = builder.create().ok()?;
-        reader.set_listener(mask, listener).ok()?;
-        Some(DataReader(reader))
+        builder.create().ok().map(DataReader)
     }
 
     /// `delete_datareader`.
@@ -86,10 +95,15 @@ impl Subscriber {
     /// `set_listener`.
     pub fn set_listener(
         &self,
-        listener: Option<Box<dyn SubscriberListener>>,
+        listener: Option<SharedListener<dyn SubscriberListener>>,
         mask: StatusMask,
     ) -> ReturnCode {
-        ReturnCode::of(&self.0.set_listener(mask, listener))
+        ReturnCode::of(&self.0.set_shared_listener(mask, listener))
+    }
+
+    /// `get_listener`.
+    pub fn get_listener(&self) -> Option<SharedListener<dyn SubscriberListener>> {
+        self.0.shared_listener()
     }
 
     /// `get_participant`.
@@ -99,6 +113,9 @@ impl Subscriber {
 
     /// `set_default_datareader_qos`.
     pub fn set_default_datareader_qos(&self, qos: &DataReaderQos) -> ReturnCode {
+        if is_special(qos, &DATAREADER_QOS_DEFAULT) {
+            return ReturnCode::of(&self.0.reset_default_datareader_qos());
+        }
         ReturnCode::of(&self.0.set_default_datareader_qos(qos.clone()))
     }
 
@@ -126,35 +143,6 @@ fn masks(sample: SampleStateMask, view: ViewStateMask, instance: InstanceStateMa
     }
 }
 
-/// `LENGTH_UNLIMITED` is no limit.
-fn limit(max_samples: i32) -> usize {
-    usize::try_from(max_samples).unwrap_or(usize::MAX)
-}
-
-/// The sequences that `read` and `take` fill: data and infos together.
-#[derive(Debug)]
-pub struct Received<T>(pub Option<Samples<T>>);
-
-impl<T> Default for Received<T> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
-
-impl<T> Received<T> {
-    /// What came is on loan until `return_loan`; a loan that is still out
-    /// breaks the precondition.
-    fn fill(&mut self, read: impl FnOnce() -> Result<Samples<T>>) -> ReturnCode {
-        if self.0.is_some() {
-            return ReturnCode::PreconditionNotMet;
-        }
-        let samples = read();
-        let code = ReturnCode::of(&samples);
-        self.0 = samples.ok();
-        code
-    }
-}
-
 /// `FooDataReader`.
 #[derive(Debug)]
 pub struct DataReader<T>(pub crate::DataReader<T>);
@@ -175,7 +163,7 @@ macro_rules! with_masks {
             instance_states: InstanceStateMask,
         ) -> ReturnCode {
             let masks = masks(sample_states, view_states, instance_states);
-            received.fill(|| self.0.$form(limit(max_samples), $($argument,)* masks))
+            received.fill(max_samples, |max| self.0.$form(max, $($argument,)* masks))
         }
     )+ };
 }
@@ -191,7 +179,7 @@ macro_rules! with_condition {
             $($argument: $type,)*
             a_condition: &ReadCondition,
         ) -> ReturnCode {
-            received.fill(|| self.0.$name(limit(max_samples), $($argument,)* &a_condition.0))
+            received.fill(max_samples, |max| self.0.$name(max, $($argument,)* &a_condition.0))
         }
     )+ };
 }
@@ -220,16 +208,19 @@ impl<T: TopicType> DataReader<T> {
 
     /// `read_next_sample`.
     pub fn read_next_sample(&self, received: &mut Received<T>) -> ReturnCode {
-        received.fill(|| self.0.read_next_sample())
+        received.fill(1, |_| self.0.read_next_sample())
     }
 
     /// `take_next_sample`.
     pub fn take_next_sample(&self, received: &mut Received<T>) -> ReturnCode {
-        received.fill(|| self.0.take_next_sample())
+        received.fill(1, |_| self.0.take_next_sample())
     }
 
-    /// `return_loan`.
+    /// `return_loan`; without a loan this has no effect, and a loan of another reader stays.
     pub fn return_loan(&self, received: &mut Received<T>) -> ReturnCode {
+        if received.0.as_ref().is_some_and(|loan| !loan.is_of(&self.0)) {
+            return ReturnCode::PreconditionNotMet;
+        }
         received.0 = None;
         ReturnCode::Ok
     }
@@ -237,6 +228,11 @@ impl<T: TopicType> DataReader<T> {
     /// `get_key_value`; members of `key_holder` that are not of the key get their defaults.
     pub fn get_key_value(&self, key_holder: &mut T, handle: InstanceHandle) -> ReturnCode {
         put(self.0.key_value(handle), key_holder)
+    }
+
+    /// `wait_for_historical_data`.
+    pub fn wait_for_historical_data(&self, max_wait: Duration) -> ReturnCode {
+        ReturnCode::of(&self.0.wait_for_historical_data(max_wait))
     }
 
     /// `lookup_instance`; nil when it is not known.
@@ -251,10 +247,15 @@ impl<T: TopicType> DataReader<T> {
     /// `set_listener`.
     pub fn set_listener(
         &self,
-        listener: Option<Box<dyn DataReaderListener<T>>>,
+        listener: Option<SharedListener<dyn DataReaderListener<T>>>,
         mask: StatusMask,
     ) -> ReturnCode {
-        ReturnCode::of(&self.0.set_listener(mask, listener))
+        ReturnCode::of(&self.0.set_shared_listener(mask, listener))
+    }
+
+    /// `get_listener`.
+    pub fn get_listener(&self) -> Option<SharedListener<dyn DataReaderListener<T>>> {
+        self.0.shared_listener()
     }
 }
 
@@ -268,6 +269,24 @@ impl<T> DataReader<T> {
     ) -> Option<ReadCondition> {
         let masks = masks(sample_states, view_states, instance_states);
         self.0.read_condition(masks).ok().map(ReadCondition)
+    }
+
+    /// `delete_readcondition`.
+    pub fn delete_readcondition(&self, a_condition: &ReadCondition) -> ReturnCode {
+        ReturnCode::of(&self.0.delete_read_condition(&a_condition.0))
+    }
+
+    /// `delete_contained_entities`.
+    pub fn delete_contained_entities(&self) -> ReturnCode {
+        ReturnCode::of(&self.0.delete_contained_entities())
+    }
+
+    /// `get_requested_deadline_missed_status`.
+    pub fn get_requested_deadline_missed_status(
+        &self,
+        status: &mut RequestedDeadlineMissedStatus,
+    ) -> ReturnCode {
+        put(self.0.requested_deadline_missed_status(), status)
     }
 
     /// `get_qos`.

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::TopicQos;
 
-use super::{DomainParticipant, enable_part, entity, put};
+use super::{DomainParticipant, SharedListener, enable_part, entity, put};
 use crate::error::ReturnCode;
 use crate::listener::TopicListener;
 use crate::status::{InconsistentTopicStatus, StatusMask};
@@ -70,10 +70,15 @@ impl<T> Topic<T> {
     /// `set_listener`.
     pub fn set_listener(
         &self,
-        listener: Option<Box<dyn TopicListener>>,
+        listener: Option<SharedListener<dyn TopicListener>>,
         mask: StatusMask,
     ) -> ReturnCode {
-        ReturnCode::of(&self.0.set_listener(mask, listener))
+        ReturnCode::of(&self.0.set_shared_listener(mask, listener))
+    }
+
+    /// `get_listener`.
+    pub fn get_listener(&self) -> Option<SharedListener<dyn TopicListener>> {
+        self.0.shared_listener()
     }
 
     /// `get_inconsistent_topic_status`.

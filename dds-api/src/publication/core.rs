@@ -2,14 +2,12 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupHandle, SubgroupId, TopicKey};
 use spindle_dds_idl_runtime::{Encapsulation, Representation};
-use spindle_dds_qos::{
-    DataRepresentationId, DataWriterQos, Duration, HistoryKind, PublisherQos, ReliabilityKind,
-};
+use spindle_dds_qos::{DataWriterQos, Duration, PublisherQos};
 
 use super::erased::{WriterEvent, call};
 use super::kept::Kept;
@@ -17,6 +15,7 @@ use super::limits::Limits;
 use super::loan_pool::LoanPool;
 use super::receipt::{Receipt, SentAs};
 use super::registered_instances::RegisteredInstances;
+use super::settings::Settings;
 use super::statuses::WriterStatuses;
 use super::unsent::Unsent;
 use super::writer_history::WriterHistory;
@@ -43,13 +42,9 @@ const LINGER_MAX: Duration = Duration::from_millis(30_000);
 const FAREWELL_WITHIN: Duration = Duration::from_millis(100);
 
 pub(crate) struct WriterSide {
-    pub(crate) class: DeliveryClass,
+    pub(super) settings: Settings,
     pub(crate) ring_size: RingSize,
-    pub(crate) representation: Representation,
-    pub(super) encapsulation: Encapsulation,
-    pub(super) max_blocking_time: Duration,
-    /// It waits for readers to make room (RELIABLE, KEEP_ALL).
-    pub(super) waits_for_room: bool,
+    history_bytes: usize,
     pub(super) statuses: Mutex<WriterStatuses>,
     /// Set when its participant is enabled.
     pub(super) port: OnceLock<WriterPort>,
@@ -59,8 +54,8 @@ pub(crate) struct WriterSide {
     /// The keys that are registered or count against limits, if key hashes are digests.
     pub(super) keys: Option<KnownKeys>,
     pub(super) registered: RegisteredInstances,
-    /// `None` if RESOURCE_LIMITS limit nothing.
-    pub(super) limits: Option<Limits>,
+    /// Set when its participant is enabled, if RESOURCE_LIMITS limit anything.
+    limits: OnceLock<Limits>,
     /// Samples that are not sent yet (RELIABLE).
     pub(super) unsent: Mutex<Unsent>,
     /// Samples dropped for want of room (BEST_EFFORT), or replaced before they were sent.
@@ -73,7 +68,7 @@ pub(crate) struct WriterSide {
 impl fmt::Debug for WriterSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WriterSide")
-            .field("class", &self.class)
+            .field("settings", &self.settings)
             .field("ring_size", &self.ring_size)
             .finish_non_exhaustive()
     }
@@ -87,40 +82,67 @@ impl WriterSide {
     ) -> Result<Self> {
         let config = &participant.config;
         let ring_size = properties::placed(&qos.property, &qos.origins, |it| config.ring_of(it))?;
-        let representation = match qos.representation.written() {
-            DataRepresentationId::Xcdr1 => Representation::Xcdr1,
-            DataRepresentationId::Xcdr2 => Representation::Xcdr2,
-            other @ DataRepresentationId::Xml => {
-                return Err(Error::Unsupported(format!("{other} is not written")));
-            }
-        };
         let history_bytes = config.history_bytes_of(&qos.property)?;
-        let samples_max = qos.resource_limits.max_samples;
-        let history = WriterHistory::new(qos.history, samples_max, history_bytes);
-        let is_reliable = qos.reliability.kind == ReliabilityKind::Reliable;
-        let in_flight_max = ring_size.messages.next_power_of_two();
+        let representations = [Representation::Xcdr1, Representation::Xcdr2];
+        let encapsulations = representations.map(|it| sample_type.encapsulation(it));
         Ok(Self {
-            class: match qos.reliability.kind {
-                ReliabilityKind::Reliable => DeliveryClass::Ordered,
-                ReliabilityKind::BestEffort => DeliveryClass::Unordered,
-            },
+            settings: Settings::new(qos, encapsulations)?,
             ring_size,
-            representation,
-            encapsulation: sample_type.encapsulation(representation),
-            max_blocking_time: qos.reliability.max_blocking_time,
-            waits_for_room: is_reliable && qos.history.kind == HistoryKind::KeepAll,
+            history_bytes,
             statuses: Mutex::default(),
             port: OnceLock::new(),
             pool: LoanPool::new(),
             kept: Mutex::default(),
             keys: sample_type.known_keys(participant.keys()),
             registered: RegisteredInstances::new(),
-            limits: Limits::of(qos.resource_limits, in_flight_max),
-            unsent: Mutex::new(Unsent::new(history)),
+            limits: OnceLock::new(),
+            unsent: Mutex::new(Unsent::new(history_of(qos, history_bytes))),
             dropped: AtomicU64::new(0),
             pending: AtomicU64::new(0),
         })
     }
+
+    /// The writer is about to be enabled: from now on its QoS stays.
+    fn settle(&self, qos: &DataWriterQos) {
+        self.settings.set(qos);
+        let in_flight_max = self.ring_size.messages.next_power_of_two();
+        if let Some(limits) = Limits::of(qos.resource_limits, in_flight_max) {
+            let _ = self.limits.set(limits);
+        }
+        let unsent = self.unsent.lock();
+        *unsent.unwrap_or_else(PoisonError::into_inner) =
+            Unsent::new(history_of(qos, self.history_bytes));
+    }
+
+    /// `None` if RESOURCE_LIMITS limit nothing.
+    pub(super) fn limits(&self) -> Option<&Limits> {
+        self.limits.get()
+    }
+
+    pub(super) fn class(&self) -> DeliveryClass {
+        self.settings.class()
+    }
+
+    pub(crate) fn representation(&self) -> Representation {
+        self.settings.representation()
+    }
+
+    pub(super) fn encapsulation(&self) -> Encapsulation {
+        self.settings.encapsulation()
+    }
+
+    pub(super) fn max_blocking_time(&self) -> Duration {
+        self.settings.max_blocking_time()
+    }
+
+    /// Whether it waits for readers to make room (RELIABLE, KEEP_ALL).
+    pub(super) fn waits_for_room(&self) -> bool {
+        self.settings.waits_for_room()
+    }
+}
+
+fn history_of(qos: &DataWriterQos, history_bytes: usize) -> WriterHistory {
+    WriterHistory::new(qos.history, qos.resource_limits.max_samples, history_bytes)
 }
 
 impl Side for WriterSide {
@@ -128,7 +150,6 @@ impl Side for WriterSide {
     const ENDPOINT_KIND: EntityKind = EntityKind::Writer;
     const FACTORY: &'static str = "publisher";
     const FACTORY_KIND: EntityKind = EntityKind::Publisher;
-    const COPIES_FACTORY_QOS: bool = false;
 
     type EndpointQos = DataWriterQos;
     type FactoryQos = PublisherQos;
@@ -174,6 +195,10 @@ impl Side for WriterSide {
         }
     }
 
+    fn check_contains_nothing(_: &WriterCore) -> Result<()> {
+        Ok(())
+    }
+
     fn stop(writer: &WriterCore, since: Instant) {
         // Readers lose the writer at this position of the order; what becomes of its instances,
         // WRITER_DATA_LIFECYCLE says.
@@ -193,8 +218,8 @@ impl WriterCore {
     /// How long its samples have to be sent when it is deleted. A KEEP_ALL writer may block for
     /// max_blocking_time in each write, so it may in this operation.
     fn linger(&self) -> Duration {
-        if self.side.waits_for_room {
-            self.side.max_blocking_time.clamp(LINGER_MIN, LINGER_MAX)
+        if self.side.waits_for_room() {
+            self.side.max_blocking_time().clamp(LINGER_MIN, LINGER_MAX)
         } else {
             LINGER_MIN
         }
@@ -205,11 +230,19 @@ impl WriterCore {
         if let Some(port) = self.side.port.get() {
             return port.reconnect(session.clone());
         }
+        // It stays locked until the writer is enabled: the QoS cannot change in between.
+        let qos = self.qos();
+        self.side.settle(&qos);
         let topic = TopicKey::of_name(&self.topic.name);
         let ring = RingSpec::at_least(self.side.ring_size.messages, self.side.ring_size.bytes);
-        let port = WriterPort::new(session.clone(), subgroup, self.side.class, topic, ring);
+        let port = WriterPort::new(session.clone(), subgroup, self.side.class(), topic, ring);
         let _ = self.side.port.set(port);
         self.base.set_enabled();
+    }
+
+    /// By its present QoS, which can change until it is enabled.
+    pub(crate) fn class(&self) -> DeliveryClass {
+        Settings::class_of(&self.qos())
     }
 
     /// The group does not accept the writer: operations fail with this reason.

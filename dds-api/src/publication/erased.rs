@@ -6,13 +6,16 @@ use super::core::{WriterCore, WriterSide};
 use super::{AnyDataWriter, DataWriter};
 use crate::endpoint::ErasedListener;
 use crate::listener::DataWriterListener;
-use crate::status::{OfferedIncompatibleQosStatus, PublicationMatchedStatus, StatusMask};
+use crate::status::{
+    LivelinessLostStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus, StatusMask,
+};
 
 /// A change of a writer's status.
 #[derive(Debug)]
 pub(crate) enum WriterEvent {
     IncompatibleQos(OfferedIncompatibleQosStatus),
     Matched(PublicationMatchedStatus),
+    LivelinessLost(LivelinessLostStatus),
 }
 
 /// The listeners of writers, publishers and participants name their callbacks alike.
@@ -23,6 +26,7 @@ macro_rules! call {
                 $listener.on_offered_incompatible_qos($writer, status);
             }
             WriterEvent::Matched(status) => $listener.on_publication_matched($writer, status),
+            WriterEvent::LivelinessLost(status) => $listener.on_liveliness_lost($writer, status),
         }
     };
 }
@@ -69,6 +73,9 @@ impl WriterCore {
         });
         tell(StatusMask::OFFERED_INCOMPATIBLE_QOS, &|| {
             WriterEvent::IncompatibleQos(self.incompatible_status())
+        });
+        tell(StatusMask::LIVELINESS_LOST, &|| {
+            WriterEvent::LivelinessLost(self.liveliness_lost_status())
         });
     }
 }

@@ -71,7 +71,7 @@ impl WriterCore {
             .port
             .get()
             .and_then(|port| port.sent_before(counts));
-        let Some(sent) = sent.filter(|_| self.side.class == DeliveryClass::Ordered) else {
+        let Some(sent) = sent.filter(|_| self.side.class() == DeliveryClass::Ordered) else {
             return (kept.first_missing().unwrap_or(last), 0);
         };
         let SentBefore {

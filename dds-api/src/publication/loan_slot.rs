@@ -122,7 +122,7 @@ impl LoanSlot {
     pub(super) fn reserve(&mut self, len: usize, purpose: Purpose) -> Result<()> {
         let writer = self.writer.as_ref().ok_or_else(no_writer)?;
         writer.port()?;
-        if let (Some(_), Purpose::Sample(key)) = (&writer.side.limits, purpose) {
+        if let (Some(_), Purpose::Sample(key)) = (writer.side.limits(), purpose) {
             return self.reserve_within(len, key);
         }
         if self.claim.is_none() {
@@ -144,7 +144,7 @@ impl LoanSlot {
         let port = writer.port()?;
         let is_loan = key.is_none();
         let deadline = writer.deadline(self.until);
-        if let Some(limits) = &writer.side.limits {
+        if let Some(limits) = writer.side.limits() {
             // A digest does not identify an instance: its key does, once the sample is built.
             let key = key.filter(|_| writer.side.keys.is_none());
             self.permit = writer.admit(limits, key, deadline)?;
@@ -268,7 +268,7 @@ impl LoanSlot {
                 return writer.publish_scratch(built, &mut self.permit, message, deadline);
             }
         };
-        let Some(limits) = &writer.side.limits else {
+        let Some(limits) = writer.side.limits() else {
             return match send(writer, port, claim, &message) {
                 Ok(index) => {
                     let committed = SentAs::Committed(claim.committed(index));
@@ -323,7 +323,7 @@ impl Message {
         CommitMeta {
             kind: self.kind,
             flags: 0,
-            encapsulation: writer.side.encapsulation.0,
+            encapsulation: writer.side.encapsulation().0,
             writer: writer.number,
             timestamp: self.timestamp,
             topic,
@@ -452,14 +452,14 @@ fn settle(
 
 impl WriterCore {
     pub(super) fn is_best_effort(&self) -> bool {
-        self.side.class == DeliveryClass::Unordered
+        self.side.class() == DeliveryClass::Unordered
     }
 
     /// Until when a write waits for readers to make room; `None`: it does not wait, as what has no room is
     /// kept or dropped. `known`: it has a deadline already; else it begins now.
     pub(super) fn deadline(&self, known: Option<Deadline>) -> Option<Deadline> {
-        let begins = || Deadline::after(self.side.max_blocking_time);
-        let waits = self.side.waits_for_room;
+        let begins = || Deadline::after(self.side.max_blocking_time());
+        let waits = self.side.waits_for_room();
         waits.then(|| known.unwrap_or_else(begins))
     }
 
@@ -476,7 +476,7 @@ impl WriterCore {
             return self.drop_sample();
         }
         let (instance, _on_its_way) = self.instance_of((message.kind, message.key), built)?;
-        let permit = match (permit.take(), &self.side.limits) {
+        let permit = match (permit.take(), self.side.limits()) {
             (Some(permit), Some(limits)) => {
                 let until = self.deadline(deadline);
                 self.name_instance(limits, permit, instance, until)?

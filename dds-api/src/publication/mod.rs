@@ -12,6 +12,7 @@ mod permit;
 mod publisher;
 mod receipt;
 mod registered_instances;
+mod settings;
 mod statuses;
 mod unsent;
 mod writer;

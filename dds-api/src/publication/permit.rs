@@ -25,7 +25,7 @@ impl SamplePermit {
     /// The sample was sent as this message. Its instance is known by then.
     pub(super) fn sent(mut self, position: SendPosition) {
         self.is_sent = true;
-        if let (Some(limits), Some(key)) = (&self.writer.side.limits, self.key) {
+        if let (Some(limits), Some(key)) = (self.writer.side.limits(), self.key) {
             limits.committed(key, position);
         }
         // A thread that looked when the message was already released did not count it.
@@ -39,7 +39,7 @@ impl SamplePermit {
     /// The sample, of this instance, waits in the writer's history, which gives the share back.
     pub(super) fn kept(mut self, instance: KeyHash) {
         self.is_sent = true;
-        if let Some(limits) = &self.writer.side.limits {
+        if let Some(limits) = self.writer.side.limits() {
             limits.kept(instance);
         }
     }
@@ -50,7 +50,7 @@ impl Drop for SamplePermit {
         if self.is_sent || self.writer.base.is_inherited() {
             return;
         }
-        if let Some(limits) = &self.writer.side.limits {
+        if let Some(limits) = self.writer.side.limits() {
             limits.withdraw(self.key);
         }
         if let Ok(port) = self.writer.port() {
@@ -111,7 +111,7 @@ impl WriterCore {
     /// group.
     pub(super) fn register(&self, key: KeyHash) -> Result<()> {
         self.port()?.check()?;
-        let Some(limits) = &self.side.limits else {
+        let Some(limits) = self.side.limits() else {
             return Ok(());
         };
         let out_of_resources = |full| Error::OutOfResources(limits.describe(full));

@@ -1,13 +1,14 @@
 //! Publishers (DDS 1.4 §2.2.2.4.1).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use spindle_dds_qos::{DataWriterQos, Duration, PublisherQos, TopicQos};
 
 use super::core::{WriterCore, WriterSide};
 use super::{DataWriter, DataWriterBuilder};
 use crate::endpoint::{FactoryCore, factory_builder, factory_operations};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::listener::PublisherListener;
 use crate::participant::ParticipantCore;
 use crate::time::Deadline;
@@ -51,6 +52,14 @@ impl Publisher {
         self.core.set_default_endpoint_qos(qos)
     }
 
+    /// Undoes [`set_default_datawriter_qos`](Self::set_default_datawriter_qos).
+    ///
+    /// # Errors
+    /// ALREADY_DELETED in a child of `fork`.
+    pub fn reset_default_datawriter_qos(&self) -> Result<()> {
+        self.core.reset_default_endpoint_qos()
+    }
+
     /// Copies the policies that a topic shares with writers.
     pub fn copy_from_topic_qos(&self, writer: &mut DataWriterQos, topic: &TopicQos) {
         writer.copy_from_topic_qos(topic);
@@ -66,10 +75,11 @@ impl Publisher {
     }
 
     /// Deletes a writer: its readers lose it, and the instances that it had registered are
-    /// unregistered, or disposed of if `autodispose_unregistered_instances` says so, at the
-    /// same position of the order everywhere. Waits shortly for room to announce this; where samples
-    /// wait in the history of a RELIABLE writer, it first waits until they are sent: at most 1 s, or with
-    /// KEEP_ALL at most max_blocking_time, if that is between 1 s and 30 s.
+    /// unregistered, or disposed of if `autodispose_unregistered_instances` says so: if it is
+    /// RELIABLE, at the same position of the order everywhere; if it is BEST_EFFORT, after its last
+    /// sample, as its samples have no place in the order. Waits shortly for room to announce this;
+    /// where samples wait in the history of a RELIABLE writer, it first waits until they are sent: at
+    /// most 1 s, or with KEEP_ALL at most max_blocking_time, if that is between 1 s and 30 s.
     ///
     /// # Errors
     /// PRECONDITION_NOT_MET when it has loans that are not published, or belongs to
@@ -85,6 +95,34 @@ impl Publisher {
     /// ALREADY_DELETED.
     pub fn delete_contained_entities(&self) -> Result<()> {
         self.core.delete_endpoints()
+    }
+
+    /// Says that several writes follow, until [`resume_publications`](Self::resume_publications).
+    /// The standard lets a service use this hint or not: samples are sent as they are written,
+    /// because those that come while others are sent go together anyway.
+    ///
+    /// # Errors
+    /// NOT_ENABLED, ALREADY_DELETED.
+    pub fn suspend_publications(&self) -> Result<()> {
+        self.core.base.ready()?;
+        self.core.suspensions.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Ends what [`suspend_publications`](Self::suspend_publications) began.
+    ///
+    /// # Errors
+    /// PRECONDITION_NOT_MET without a call of that before; NOT_ENABLED, ALREADY_DELETED.
+    pub fn resume_publications(&self) -> Result<()> {
+        self.core.base.ready()?;
+        let order = Ordering::Relaxed;
+        let resume = |count: u32| count.checked_sub(1);
+        let resumed = self.core.suspensions.fetch_update(order, order, resume);
+        let not_suspended = |_| {
+            let text = "publications are not suspended; call suspend_publications first";
+            Error::PreconditionNotMet(text.to_owned())
+        };
+        resumed.map(drop).map_err(not_suspended)
     }
 
     /// Blocks until the matched RELIABLE readers have accepted what all its RELIABLE writers have written

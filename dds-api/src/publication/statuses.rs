@@ -10,14 +10,16 @@ use crate::discovery::Entry;
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
 use crate::status::{
-    IncompatibleCounts, MatchCounts, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
-    StatusMask,
+    IncompatibleCounts, LivelinessLostStatus, MatchCounts, OfferedIncompatibleQosStatus,
+    PublicationMatchedStatus, StatusMask, TotalCount,
 };
 
 #[derive(Debug, Default)]
 pub(crate) struct WriterStatuses {
     matched: MatchCounts,
     incompatible: IncompatibleCounts,
+    /// Times that its participant has lost its group.
+    liveliness_lost: TotalCount,
     /// Readers that are matched now.
     pub(super) readers: Vec<InstanceHandle>,
     /// Readers that request more than the writer offers.
@@ -43,6 +45,7 @@ impl WriterCore {
             incompatible,
             readers: before,
             refused: refused_before,
+            ..
         } = &mut *statuses;
         for gone in before.iter().filter(|reader| !readers.contains(reader)) {
             matched.unmatched(*gone);
@@ -66,7 +69,8 @@ impl WriterCore {
         }
     }
 
-    /// The group has failed: the readers of other participants are gone.
+    /// The group has failed: the readers of other participants are gone, and to them the writer is
+    /// not alive.
     pub(crate) fn group_failed(&self) {
         let own = self.base.guid().participant();
         let is_own = |reader: &InstanceHandle| {
@@ -81,6 +85,18 @@ impl WriterCore {
         refused.retain(is_own);
         let refused = refused.into_iter().map(|reader| (reader, Vec::new()));
         self.meet(readers, refused.collect());
+        self.statuses().liveliness_lost.add(1);
+        let lost = StatusMask::LIVELINESS_LOST;
+        self.base.status_flags().raise(lost);
+    }
+
+    pub(crate) fn liveliness_lost_status(&self) -> LivelinessLostStatus {
+        self.base.status_flags().clear(StatusMask::LIVELINESS_LOST);
+        let (total_count, total_count_change) = self.statuses().liveliness_lost.read();
+        LivelinessLostStatus {
+            total_count,
+            total_count_change,
+        }
     }
 
     /// The announcement of a matched reader.

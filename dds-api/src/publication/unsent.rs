@@ -111,14 +111,14 @@ impl WriterCore {
             return Ok((key_hash, None));
         };
         self.forget_keys(keys);
-        let named = keys.name_on_its_way(kind, built, self.side.encapsulation)?;
+        let named = keys.name_on_its_way(kind, built, self.side.encapsulation())?;
         Ok((named.name, Some(named)))
     }
 
     /// Forgets the keys that are not in use, if there are many.
     pub(super) fn forget_keys(&self, keys: &KnownKeys) {
         if keys.has_many() {
-            let limits = self.side.limits.as_ref();
+            let limits = self.side.limits();
             keys.forget(|name| {
                 limits.is_some_and(|limits| limits.knows(name)) || self.unsent().history.has(name)
             });
@@ -132,7 +132,7 @@ impl WriterCore {
         unsent.renew_wait(port);
         let mut claim = None;
         while let Some(sample) = unsent.history.front() {
-            let limits = self.side.limits.as_ref();
+            let limits = self.side.limits();
             let limits = limits.filter(|_| counts_against_limits(sample.kind));
             let admits = limits.filter(|_| !sample.is_admitted);
             if let Some(limits) = admits
@@ -145,7 +145,7 @@ impl WriterCore {
             let meta = CommitMeta {
                 kind: sample.kind,
                 flags: 0,
-                encapsulation: self.side.encapsulation.0,
+                encapsulation: self.side.encapsulation().0,
                 writer: self.number,
                 timestamp: sample.timestamp,
                 topic: port.topic(),
@@ -206,7 +206,7 @@ impl WriterCore {
             if sample.kind == MessageKind::Data {
                 self.side.dropped.fetch_add(1, Ordering::Relaxed);
             }
-            if let Some(limits) = self.side.limits.as_ref().filter(|_| sample.is_admitted) {
+            if let Some(limits) = self.side.limits().filter(|_| sample.is_admitted) {
                 limits.withdraw_waiting(sample.instance);
             }
         }
@@ -273,7 +273,8 @@ impl WriterCore {
             Ok(kept) => Some(kept),
         };
         let kept = attempt().or_else(|| {
-            let deadline = deadline.unwrap_or_else(|| Deadline::after(self.side.max_blocking_time));
+            let deadline =
+                deadline.unwrap_or_else(|| Deadline::after(self.side.max_blocking_time()));
             if deadline == Deadline::Passed {
                 return Some(Err(Error::would_block()));
             }
@@ -297,7 +298,7 @@ impl WriterCore {
         let mut unsent = self.unsent();
         let obstacle = match self.send_unsent(&mut unsent) {
             Some(Obstacle::Error(error)) => return Ok(Err(error)),
-            lacking @ Some(Obstacle::NoRoom | Obstacle::Limits) if self.side.waits_for_room => {
+            lacking @ Some(Obstacle::NoRoom | Obstacle::Limits) if self.side.waits_for_room() => {
                 return Err((None, lacking));
             }
             obstacle => obstacle,
@@ -306,7 +307,7 @@ impl WriterCore {
             return Ok(Err(Error::Error("the sample is kept already".to_owned())));
         };
         let (kind, instance) = (new.kind, new.instance);
-        let limits = self.side.limits.as_ref();
+        let limits = self.side.limits();
         let registers = limits.filter(|_| counts_against_limits(kind));
         let is_new = match registers.map(|limits| (limits, limits.register(instance))) {
             Some((limits, Err(full))) => {

@@ -18,7 +18,10 @@ use crate::handle::InstanceHandle;
 use crate::listener::DataWriterListener;
 use crate::participant::ParticipantCore;
 use crate::stamps::source_timestamp;
-use crate::status::{OfferedIncompatibleQosStatus, PublicationMatchedStatus};
+use crate::status::{
+    LivelinessLostStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
+    PublicationMatchedStatus,
+};
 use crate::time::Deadline;
 
 /// Writes samples of a topic: a copy of a value with [`write`](Self::write), or one that is
@@ -125,6 +128,35 @@ impl<T> DataWriter<T> {
         Ok(self.core.matched_status())
     }
 
+    /// Counts how often the writer was not alive for its readers (`get_liveliness_lost_status`):
+    /// each time that its participant has lost its group.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn liveliness_lost_status(&self) -> Result<LivelinessLostStatus> {
+        self.core.base.alive()?;
+        Ok(self.core.liveliness_lost_status())
+    }
+
+    /// Counts the DEADLINEs that the writer has missed (`get_offered_deadline_missed_status`). A
+    /// finite DEADLINE is not supported: none is missed.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn offered_deadline_missed_status(&self) -> Result<OfferedDeadlineMissedStatus> {
+        self.core.base.alive()?;
+        Ok(OfferedDeadlineMissedStatus::default())
+    }
+
+    /// Says that the writer is alive. With LIVELINESS AUTOMATIC, the one that is supported, this
+    /// has no effect: the participant says so all the time.
+    ///
+    /// # Errors
+    /// NOT_ENABLED, ALREADY_DELETED.
+    pub fn assert_liveliness(&self) -> Result<()> {
+        self.core.base.ready()
+    }
+
     /// Counts the readers that request more than the writer offers
     /// (`get_offered_incompatible_qos_status`).
     ///
@@ -179,7 +211,7 @@ impl<T: TopicType> DataWriter<T> {
 
     /// Bytes of the largest sample.
     pub(super) fn max_size(&self) -> Result<usize> {
-        T::max_size(self.core.side.representation).ok_or_else(|| {
+        T::max_size(self.core.side.representation()).ok_or_else(|| {
             Error::BadParameter(format!(
                 "samples of {} have no bound; use loan_with(max_bytes)",
                 T::TYPE_NAME
@@ -195,7 +227,7 @@ impl<T: TopicType> DataWriter<T> {
     #[inline(always)]
     pub fn loan_with(&self, max_bytes: usize) -> Result<T::Builder<Loan<T>>> {
         let loan = Loan::reserve(&self.core, max_bytes, None)?;
-        Ok(T::build(loan, self.core.side.representation)?)
+        Ok(T::build(loan, self.core.side.representation())?)
     }
 
     /// As [`loan_with`](Self::loan_with), with a source timestamp in
@@ -209,7 +241,7 @@ impl<T: TopicType> DataWriter<T> {
         timestamp: i64,
     ) -> Result<T::Builder<Loan<T>>> {
         let loan = Loan::reserve(&self.core, max_bytes, Some(timestamp))?;
-        Ok(T::build(loan, self.core.side.representation)?)
+        Ok(T::build(loan, self.core.side.representation())?)
     }
 
     /// Writes a copy of a sample. It blocks only where a RELIABLE writer that keeps all finds no room in
@@ -231,7 +263,7 @@ impl<T: TopicType> DataWriter<T> {
     /// # Errors
     /// As for [`write`](Self::write).
     pub fn write_w_timestamp(&self, sample: &T, timestamp: i64) -> Result<Receipt> {
-        let representation = self.core.side.representation;
+        let representation = self.core.side.representation();
         self.core.write(
             sample.size(representation),
             |bytes| Ok(sample.encode(representation, bytes)?),
@@ -324,7 +356,7 @@ impl<T: TopicType> DataWriter<T> {
     }
 
     fn write_key(&self, key: &T, kind: MessageKind, timestamp: i64) -> Result<Receipt> {
-        let representation = self.core.side.representation;
+        let representation = self.core.side.representation();
         self.core.write(
             key.key_size(representation),
             |bytes| Ok(key.encode_key(representation, bytes)?),

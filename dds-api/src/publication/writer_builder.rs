@@ -7,7 +7,7 @@ use spindle_dds_qos::DataWriterQos;
 use super::core::{WriterCore, WriterSide};
 use super::erased::TypedListener;
 use super::{DataWriter, Publisher};
-use crate::choice::{ListenerChoice, QosChoice, builder_setters};
+use crate::choice::{ListenerChoice, QosChoice, builder_setters, shared_listener_setter};
 use crate::endpoint::ErasedListener;
 use crate::error::Result;
 use crate::listener::DataWriterListener;
@@ -57,8 +57,10 @@ impl<'a, T: 'static> DataWriterBuilder<'a, T> {
         DataWriterQos,
         DataWriterListener<T>,
         "With the QoS that the profile `Library::Profile` has for writers of the topic.",
-        |listener| TypedListener::erase(Box::new(listener))
+        TypedListener::erase
     );
+
+    shared_listener_setter!(DataWriterListener<T>, TypedListener::erase);
 
     /// Creates the writer.
     ///

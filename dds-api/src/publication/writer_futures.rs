@@ -217,9 +217,9 @@ impl<T: TopicType> DataWriter<T> {
     /// # Errors
     /// As for [`write`](Self::write).
     pub async fn write_w_timestamp_async(&self, sample: &T, timestamp: i64) -> Result<Receipt> {
-        let representation = self.core.side.representation;
+        let representation = self.core.side.representation();
         let message = (MessageKind::Data, sample.key_hash());
-        let max_wait = self.core.side.max_blocking_time;
+        let max_wait = self.core.side.max_blocking_time();
         self.core
             .repeat(Awaits::Room, max_wait, |until| {
                 let len = sample.size(representation);
@@ -275,9 +275,9 @@ impl<T: TopicType> DataWriter<T> {
     }
 
     async fn write_key_async(&self, key: &T, kind: MessageKind, timestamp: i64) -> Result<Receipt> {
-        let representation = self.core.side.representation;
+        let representation = self.core.side.representation();
         let message = (kind, key.key_hash());
-        let max_wait = self.core.side.max_blocking_time;
+        let max_wait = self.core.side.max_blocking_time();
         self.core
             .repeat(Awaits::Room, max_wait, |until| {
                 let len = key.key_size(representation);
@@ -303,9 +303,9 @@ impl<T: TopicType> DataWriter<T> {
     /// # Errors
     /// As for [`loan`](Self::loan).
     pub async fn loan_with_async(&self, max_bytes: usize) -> Result<T::Builder<Loan<T>>> {
-        let max_wait = self.core.side.max_blocking_time;
+        let max_wait = self.core.side.max_blocking_time();
         let reserve = |until| Loan::reserve_until(&self.core, max_bytes, None, until);
         let loan = self.core.repeat(Awaits::Room, max_wait, reserve).await?;
-        Ok(T::build(loan, self.core.side.representation)?)
+        Ok(T::build(loan, self.core.side.representation())?)
     }
 }

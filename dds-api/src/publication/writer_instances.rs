@@ -126,7 +126,7 @@ impl WriterCore {
         let Some(keys) = &self.side.keys else {
             return Ok(registered.register_written(key_hash).then_some(key_hash));
         };
-        let name = keys.register_message(kind, built, self.side.encapsulation)?;
+        let name = keys.register_message(kind, built, self.side.encapsulation())?;
         let is_new = registered.register_written(name);
         if !is_new && !registered.has(name) {
             keys.unregister(name);

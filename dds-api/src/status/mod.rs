@@ -8,7 +8,7 @@ mod values;
 
 pub(crate) use counts::{IncompatibleCounts, LivelinessCounts, MatchCounts, TotalCount};
 pub use mask::StatusMask;
-pub(crate) use status_flags::StatusFlags;
+pub(crate) use status_flags::{NOTIFIED, StatusFlags};
 pub use status_stream::StatusStream;
 pub use values::{
     InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus, MembershipStatus,

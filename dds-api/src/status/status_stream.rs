@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn a_stream_tells_what_has_changed_since_its_last_item_and_ends() {
         let notifier = Arc::<Notifier>::default();
-        let flags = Arc::new(StatusFlags::new(notifier.clone()));
+        let flags = Arc::new(StatusFlags::new(notifier.clone(), None));
         flags.raise(LOST);
         let count = Arc::<Count>::default();
         let waker = Waker::from(count.clone());

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use spindle_dds_qos::{DataReaderQos, PresentationAccessScope, ReliabilityKind, SubscriberQos};
@@ -10,9 +9,9 @@ use spindle_dds_qos::{DataReaderQos, PresentationAccessScope, ReliabilityKind, S
 use super::erased::{ReaderEvent, call};
 use super::{AnyDataReader, SubscriberCore};
 use crate::cache::Cache;
-use crate::condition::StateMasks;
+use crate::condition::{ReadConditions, StateMasks};
 use crate::driver::LocalEndpoint;
-use crate::driver::{ReaderPort, StreamWakers};
+use crate::driver::{Payload, ReaderPort, StreamWakers};
 use crate::endpoint::{EndpointCore, Side};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
@@ -29,8 +28,7 @@ pub(crate) type ReaderCore = EndpointCore<ReaderSide>;
 pub(crate) struct ReaderSide {
     pub(crate) port: Arc<ReaderPort<Wire>>,
     pub(crate) streams: Arc<StreamWakers>,
-    /// `notify_datareaders` was called: skip `on_data_on_readers` once.
-    pub(super) skips_data_on_readers: AtomicBool,
+    pub(crate) conditions: ReadConditions,
 }
 
 impl fmt::Debug for ReaderSide {
@@ -51,11 +49,7 @@ impl ReaderSide {
         let config = properties::placed(&qos.property, &qos.origins, |it| {
             participant.config.reader_of(it)
         })?;
-        let presentation = subscriber.qos().presentation;
-        let ordered = presentation.ordered_access
-            && presentation.access_scope >= PresentationAccessScope::Topic;
-        let mut cache = Cache::new(qos.history, qos.resource_limits, ordered);
-        cache.set_holds_back(qos.reliability.kind == ReliabilityKind::Reliable);
+        let cache = cache_of(qos, &subscriber.qos());
         let status_flags = [
             base.status_flags().clone(),
             subscriber.base.status_flags().clone(),
@@ -76,9 +70,18 @@ impl ReaderSide {
         Ok(Self {
             port: Arc::new(port),
             streams,
-            skips_data_on_readers: AtomicBool::new(false),
+            conditions: ReadConditions::default(),
         })
     }
+}
+
+fn cache_of(qos: &DataReaderQos, subscriber: &SubscriberQos) -> Cache<Payload<Wire>> {
+    let presentation = &subscriber.presentation;
+    let ordered =
+        presentation.ordered_access && presentation.access_scope >= PresentationAccessScope::Topic;
+    let mut cache = Cache::new(qos.history, qos.resource_limits, ordered);
+    cache.set_holds_back(qos.reliability.kind == ReliabilityKind::Reliable);
+    cache
 }
 
 impl Side for ReaderSide {
@@ -86,7 +89,6 @@ impl Side for ReaderSide {
     const ENDPOINT_KIND: EntityKind = EntityKind::Reader;
     const FACTORY: &'static str = "subscriber";
     const FACTORY_KIND: EntityKind = EntityKind::Subscriber;
-    const COPIES_FACTORY_QOS: bool = true;
 
     type EndpointQos = DataReaderQos;
     type FactoryQos = SubscriberQos;
@@ -133,6 +135,17 @@ impl Side for ReaderSide {
         Ok(())
     }
 
+    fn check_contains_nothing(reader: &ReaderCore) -> Result<()> {
+        match reader.side.conditions.count() {
+            0 => Ok(()),
+            conditions => Err(Error::PreconditionNotMet(format!(
+                "{} has {conditions} conditions; drop them, or call its \
+                 delete_contained_entities, first",
+                reader.base.what()
+            ))),
+        }
+    }
+
     fn stop(reader: &ReaderCore, _since: Instant) {
         reader.side.port.close();
         // Its streams end. Not by the waking thread, which may never have seen this reader.
@@ -143,6 +156,17 @@ impl Side for ReaderSide {
 impl ReaderCore {
     pub(crate) fn status_flags(&self) -> &Arc<StatusFlags> {
         self.base.status_flags()
+    }
+
+    /// The reader is about to be announced: if it is not enabled yet, what it holds follows the QoS
+    /// that it has now.
+    pub(crate) fn settle(&self) {
+        if !self.base.is_enabled()
+            && let Some(subscriber) = self.factory.upgrade()
+        {
+            let cache = cache_of(&self.qos(), &subscriber.qos());
+            self.side.port.replace_cache(cache);
+        }
     }
 
     pub(crate) fn has_samples(&self, masks: &StateMasks) -> bool {

@@ -1,14 +1,13 @@
 //! Listeners of readers, called without the topic type.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::core::{ReaderCore, ReaderSide};
 use super::{AnyDataReader, DataReader, Subscriber, SubscriberCore};
 use crate::endpoint::ErasedListener;
 use crate::listener::DataReaderListener;
 use crate::status::{
-    LivelinessChangedStatus, RequestedIncompatibleQosStatus, SampleLostStatus,
+    LivelinessChangedStatus, NOTIFIED, RequestedIncompatibleQosStatus, SampleLostStatus,
     SampleRejectedStatus, StatusMask, SubscriptionMatchedStatus,
 };
 
@@ -91,39 +90,44 @@ impl ReaderCore {
         tell(StatusMask::SAMPLE_REJECTED, &|| {
             ReaderEvent::Rejected(self.rejected_status())
         });
-        if statuses.contains(StatusMask::DATA_AVAILABLE) && !self.on_readers(&reader, &subscriber) {
-            tell(StatusMask::DATA_AVAILABLE, &|| {
-                self.status_flags().clear(StatusMask::DATA_AVAILABLE);
+        let has_data = statuses.contains(StatusMask::DATA_AVAILABLE);
+        let is_untold = has_data && !self.on_readers(&reader, &subscriber);
+        if is_untold || statuses.contains(NOTIFIED) {
+            let available = || {
+                // Of the subscriber, too (DDS 1.4 §2.2.4.2.2).
+                self.clear_data_available();
                 ReaderEvent::DataAvailable
-            });
+            };
+            let status = StatusMask::DATA_AVAILABLE;
+            self.tell(&reader, (&subscriber, &participant), status, available);
         }
     }
 
     /// DATA_ON_READERS comes before DATA_AVAILABLE. Whether a listener took it.
     fn on_readers(&self, reader: &AnyDataReader, subscriber: &Arc<SubscriberCore>) -> bool {
-        if self
-            .side
-            .skips_data_on_readers
-            .swap(false, Ordering::AcqRel)
-        {
-            return false;
-        }
         let status = StatusMask::DATA_ON_READERS;
         let participant = &reader.participant;
         if !subscriber.listener.wants(status) && !participant.listener.wants(status) {
             return false;
         }
-        subscriber.base.status_flags().clear(status);
+        let status_flags = subscriber.base.status_flags();
+        if status_flags.begin_calls().is_empty() && !status_flags.changes().contains(status) {
+            // Told when another reader was looked at, after this one had the data: data is put
+            // into a reader before its subscriber's status is raised.
+            return true;
+        }
         let subscriber = Subscriber {
             core: subscriber.clone(),
             participant: participant.clone(),
         };
-        subscriber
-            .core
-            .listener
-            .call(status, |listener| listener.on_data_on_readers(&subscriber))
-            || participant
-                .listener
-                .call(status, |listener| listener.on_data_on_readers(&subscriber))
+        let is_told = subscriber.core.listener.call(status, |listener| {
+            status_flags.clear(status);
+            listener.on_data_on_readers(&subscriber);
+        }) || participant.listener.call(status, |listener| {
+            status_flags.clear(status);
+            listener.on_data_on_readers(&subscriber);
+        });
+        status_flags.end_calls();
+        is_told
     }
 }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use spindle_dds_idl_runtime::TopicType;
-use spindle_dds_qos::DataReaderQos;
+use spindle_dds_qos::{DataReaderQos, Duration};
 
 use super::core::ReaderCore;
 use super::erased::TypedListener;
@@ -18,8 +18,8 @@ use crate::keys::{key_of, name_of};
 use crate::listener::DataReaderListener;
 use crate::participant::ParticipantCore;
 use crate::status::{
-    LivelinessChangedStatus, RequestedIncompatibleQosStatus, SampleLostStatus,
-    SampleRejectedStatus, SubscriptionMatchedStatus,
+    LivelinessChangedStatus, RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus,
+    SampleLostStatus, SampleRejectedStatus, SubscriptionMatchedStatus,
 };
 
 /// Reads samples of a topic.
@@ -89,13 +89,61 @@ impl<T> DataReader<T> {
     }
 
     /// A condition that holds while the reader has samples in these states
-    /// (`create_readcondition`). It lives as long as a clone of it.
+    /// (`create_readcondition`). It lives as long as a clone of it, or until it is deleted; while it
+    /// does, the reader cannot be deleted alone.
     ///
     /// # Errors
     /// ALREADY_DELETED.
     pub fn read_condition(&self, masks: StateMasks) -> Result<ReadCondition> {
         self.core.base.alive()?;
         Ok(ReadCondition::new(self.core.clone(), masks))
+    }
+
+    /// Deletes a condition of this reader (`delete_readcondition`), whatever clones of it there
+    /// are: it holds no more.
+    ///
+    /// # Errors
+    /// PRECONDITION_NOT_MET when it is of another reader, or deleted already; ALREADY_DELETED.
+    pub fn delete_read_condition(&self, condition: &ReadCondition) -> Result<()> {
+        self.core.base.alive()?;
+        if !condition.is_of(&self.core) {
+            let text = "the condition belongs to another reader, or was deleted";
+            return Err(Error::PreconditionNotMet(text.to_owned()));
+        }
+        condition.delete();
+        Ok(())
+    }
+
+    /// Deletes all conditions of this reader.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn delete_contained_entities(&self) -> Result<()> {
+        self.core.base.alive()?;
+        self.core.side.conditions.delete_all();
+        Ok(())
+    }
+
+    /// Blocks until the samples that were written before the reader existed have come
+    /// (`wait_for_historical_data`), at most for `timeout`. With DURABILITY VOLATILE, the one that
+    /// is supported, there are none: it returns at once.
+    ///
+    /// # Errors
+    /// NOT_ENABLED, ALREADY_DELETED.
+    pub fn wait_for_historical_data(&self, timeout: impl Into<Duration>) -> Result<()> {
+        // Nothing to wait for, for however long.
+        let _ = timeout.into();
+        self.core.base.ready()
+    }
+
+    /// Counts the DEADLINEs that writers have missed (`get_requested_deadline_missed_status`). A
+    /// finite DEADLINE is not supported: none is missed.
+    ///
+    /// # Errors
+    /// ALREADY_DELETED.
+    pub fn requested_deadline_missed_status(&self) -> Result<RequestedDeadlineMissedStatus> {
+        self.core.base.alive()?;
+        Ok(RequestedDeadlineMissedStatus::default())
     }
 
     /// Counts the matched writers (`get_subscription_matched_status`).

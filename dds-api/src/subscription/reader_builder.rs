@@ -7,7 +7,7 @@ use spindle_dds_qos::DataReaderQos;
 use super::core::{ReaderCore, ReaderSide};
 use super::erased::TypedListener;
 use super::{DataReader, Subscriber};
-use crate::choice::{ListenerChoice, QosChoice, builder_setters};
+use crate::choice::{ListenerChoice, QosChoice, builder_setters, shared_listener_setter};
 use crate::endpoint::ErasedListener;
 use crate::error::Result;
 use crate::listener::DataReaderListener;
@@ -57,8 +57,10 @@ impl<'a, T: 'static> DataReaderBuilder<'a, T> {
         DataReaderQos,
         DataReaderListener<T>,
         "With the QoS that the profile `Library::Profile` has for readers of the topic.",
-        |listener| TypedListener::erase(Box::new(listener))
+        TypedListener::erase
     );
+
+    shared_listener_setter!(DataReaderListener<T>, TypedListener::erase);
 
     /// Creates the reader.
     ///

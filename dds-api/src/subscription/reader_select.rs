@@ -184,7 +184,7 @@ impl<T: TopicType> DataReader<T> {
 
     fn masks_of(&self, condition: &ReadCondition) -> Result<StateMasks> {
         if !condition.is_of(&self.core) {
-            let text = "the condition belongs to another reader";
+            let text = "the condition belongs to another reader, or was deleted";
             return Err(Error::PreconditionNotMet(text.to_owned()));
         }
         Ok(condition.masks())

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use spindle_dds_idl_runtime::{KeyBytes, TopicType, codec};
 
+use super::DataReader;
 use super::core::ReaderCore;
 use super::info::SampleInfo;
 use crate::driver::Item;
@@ -32,6 +33,11 @@ impl<T> Samples<T> {
             reader,
             marker: PhantomData,
         }
+    }
+
+    /// Whether it is on loan from this reader.
+    pub(crate) fn is_of(&self, reader: &DataReader<T>) -> bool {
+        Arc::ptr_eq(&self.reader, &reader.core)
     }
 
     /// The number of samples; at least one.

@@ -1,7 +1,6 @@
 //! Subscribers (DDS 1.4 §2.2.2.5.2).
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use spindle_dds_qos::{DataReaderQos, SubscriberQos, TopicQos};
 
@@ -28,8 +27,7 @@ factory_operations!(
     Subscriber,
     SubscriberQos,
     SubscriberListener,
-    "Changes its QoS. Readers keep the presentation with which they were created: it cannot \
-     change once there are any."
+    "Changes its QoS."
 );
 
 impl Subscriber {
@@ -52,6 +50,14 @@ impl Subscriber {
     /// INCONSISTENT_POLICY, UNSUPPORTED.
     pub fn set_default_datareader_qos(&self, qos: DataReaderQos) -> Result<()> {
         self.core.set_default_endpoint_qos(qos)
+    }
+
+    /// Undoes [`set_default_datareader_qos`](Self::set_default_datareader_qos).
+    ///
+    /// # Errors
+    /// ALREADY_DELETED in a child of `fork`.
+    pub fn reset_default_datareader_qos(&self) -> Result<()> {
+        self.core.reset_default_endpoint_qos()
     }
 
     /// Copies the policies that a topic shares with readers.
@@ -94,11 +100,7 @@ impl Subscriber {
         for reader in self.core.endpoints().iter() {
             let status = StatusMask::DATA_AVAILABLE;
             if reader.status_flags().changes().contains(status) {
-                reader
-                    .side
-                    .skips_data_on_readers
-                    .store(true, Ordering::Release);
-                reader.status_flags().raise(status);
+                reader.status_flags().call_for_data();
             }
         }
         Ok(())
@@ -107,14 +109,14 @@ impl Subscriber {
     /// Deletes a reader.
     ///
     /// # Errors
-    /// PRECONDITION_NOT_MET while collections of its samples are not returned, while a thread
-    /// waits for one of its conditions, or when it belongs to another subscriber;
-    /// ALREADY_DELETED.
+    /// PRECONDITION_NOT_MET while collections of its samples are not returned, while it has
+    /// ReadConditions, while a thread waits for its StatusCondition, or when it belongs to another
+    /// subscriber; ALREADY_DELETED.
     pub fn delete_datareader<T>(&self, reader: &DataReader<T>) -> Result<()> {
         self.core.delete_endpoint(&reader.core)
     }
 
-    /// Deletes all readers, or, if one cannot be deleted, none.
+    /// Deletes all readers with their conditions, or, if one cannot be deleted, none.
     ///
     /// # Errors
     /// ALREADY_DELETED; PRECONDITION_NOT_MET when a reader has samples out, or a

@@ -127,15 +127,14 @@ fn qos_can_change_where_the_standard_lets_it() {
         .expect("LATENCY_BUDGET may change");
     assert_eq!(writer.qos(), Ok(qos.clone()));
     qos.history = History::keep_last(7);
-    let refused = writer.set_qos(qos);
-    assert_eq!(
-        ReturnCode::of(&refused),
-        ReturnCode::ImmutablePolicy,
-        "{refused:?}"
-    );
-    let mut qos = reader.qos().expect("alive");
-    qos.resource_limits.max_samples = Length::Limited(0);
-    let refused = reader.set_qos(qos);
+    writer.set_qos(qos.clone()).expect("it is disabled yet");
+    let mut changed = qos.clone();
+    changed.property.set("spindle.ring.messages", "4");
+    let refused = writer.set_qos(changed);
+    assert_eq!(ReturnCode::of(&refused), ReturnCode::ImmutablePolicy);
+    let mut limited = reader.qos().expect("alive");
+    limited.resource_limits.max_samples = Length::Limited(0);
+    let refused = reader.set_qos(limited);
     assert_eq!(
         ReturnCode::of(&refused),
         ReturnCode::InconsistentPolicy,
@@ -148,6 +147,23 @@ fn qos_can_change_where_the_standard_lets_it() {
     };
     topic.set_qos(later.clone()).expect("it is disabled yet");
     enable(std::slice::from_ref(&participant));
+    qos.history = History::keep_last(8);
+    let refused = writer.set_qos(qos.clone());
+    assert_eq!(
+        ReturnCode::of(&refused),
+        ReturnCode::ImmutablePolicy,
+        "{refused:?}"
+    );
+    qos.history = History::keep_last(7);
+    qos.latency_budget = Duration::from_millis(6).into();
+    let refused = writer.set_qos(qos.clone());
+    assert_eq!(
+        ReturnCode::of(&refused),
+        ReturnCode::Unsupported,
+        "it would not be announced: {refused:?}"
+    );
+    qos.latency_budget = Duration::from_millis(5).into();
+    writer.set_qos(qos).expect("nothing changes");
     let refused = topic.set_qos(TopicQos::default());
     assert_eq!(
         ReturnCode::of(&refused),

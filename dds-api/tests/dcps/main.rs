@@ -38,6 +38,7 @@ mod rekeyed;
 mod representations;
 mod returning;
 mod slow_readers;
+mod standard;
 mod streams;
 
 pub(crate) use spindle_dds_test_types::{flight, large, newer, older};

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 use spindle_dds_core::membership::{Endpoint as GroupEndpoint, MemberId, Note, Notes, Update};
 use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupId};
@@ -32,6 +33,8 @@ pub(crate) struct LocalEndpoints {
     state: Mutex<State>,
     /// Rises when an endpoint is created or deleted.
     generation: AtomicU64,
+    /// Notified when a topic may exist that did not.
+    topics: Condvar,
 }
 
 #[derive(Default)]
@@ -49,6 +52,8 @@ struct State {
     group: Option<(MemberId, Weak<Session>)>,
     /// The endpoints of the view.
     known: KnownEndpoints,
+    /// Rises when a topic may exist that did not.
+    topics_changed: u64,
 }
 
 /// Most bytes of announcements that a participant joins with; the others follow as updates.
@@ -76,11 +81,13 @@ impl LocalEndpoint {
                 let publisher = writer.factory.upgrade()?;
                 let size = writer.side.ring_size;
                 let ring = RingSpec::at_least(size.messages, size.bytes);
-                let ring = Some((writer.side.class, ring));
-                (writer_entry(config, &publisher, writer), ring)
+                let class = writer.class();
+                let entry = writer_entry(config, &publisher, writer, class);
+                (entry, Some((class, ring)))
             }
             Self::Reader(reader) => {
                 let subscriber = reader.factory.upgrade()?;
+                reader.settle();
                 (reader_entry(config, &subscriber, reader), None)
             }
         })
@@ -126,6 +133,7 @@ impl LocalEndpoints {
             config,
             state: Mutex::default(),
             generation: AtomicU64::new(0),
+            topics: Condvar::new(),
         }
     }
 
@@ -332,8 +340,48 @@ impl LocalEndpoints {
     pub(super) fn set_known(&self, known: KnownEndpoints) {
         let mut state = self.state();
         let before = std::mem::replace(&mut state.known, known);
+        state.topics_changed += 1;
         drop(state);
+        self.topics.notify_all();
         drop(before);
+    }
+
+    /// A topic has been created, or the participant is closed.
+    pub(crate) fn note_topics(&self) {
+        self.state().topics_changed += 1;
+        self.topics.notify_all();
+    }
+
+    /// How often topics may have come so far.
+    pub(crate) fn topics_changed(&self) -> u64 {
+        self.state().topics_changed
+    }
+
+    /// Blocks until this has changed. False when `deadline` comes first.
+    pub(crate) fn wait_for_topics(&self, seen: u64, deadline: Option<Instant>) -> bool {
+        let mut state = self.state();
+        while state.topics_changed == seen {
+            state = match deadline {
+                None => {
+                    let woken = self.topics.wait(state);
+                    woken.unwrap_or_else(PoisonError::into_inner)
+                }
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return false;
+                    }
+                    let woken = self.topics.wait_timeout(state, left);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        true
+    }
+
+    /// Whether a participant of the view writes or reads a topic of this name.
+    pub(crate) fn is_announced(&self, topic: &str) -> bool {
+        self.state().known.subgroup_of(topic).is_some()
     }
 
     /// The announcement of an endpoint of the view.
@@ -427,11 +475,12 @@ fn writer_entry(
     config: &ParticipantConfig,
     publisher: &PublisherCore,
     writer: &WriterCore,
+    class: DeliveryClass,
 ) -> Entry {
     Entry::Writer(WriterEntry {
         endpoint: endpoint(config, writer.base.guid(), &writer.topic),
         number: writer.number,
-        is_ordered: writer.side.class == DeliveryClass::Ordered,
+        is_ordered: class == DeliveryClass::Ordered,
         qos: writer.qos().clone(),
         publisher: publisher.qos().clone(),
     })

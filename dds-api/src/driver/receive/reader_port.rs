@@ -319,6 +319,11 @@ impl<F: Fabric> ReaderPort<F> {
         flags.iter().any(|flag| flag.load(Ordering::Acquire))
     }
 
+    /// Of a reader that is not announced yet: it begins with this cache.
+    pub(crate) fn replace_cache(&self, cache: Cache<Payload<F>>) {
+        self.with(|state| state.replace_cache(cache));
+    }
+
     /// Collections of samples that the application has.
     pub(crate) fn loans(&self) -> u64 {
         self.with(|state| state.loans())

@@ -124,6 +124,11 @@ impl<F: Fabric> ReaderState<F> {
         &self.cache
     }
 
+    /// Begins anew, before anything has come.
+    pub(crate) fn replace_cache(&mut self, cache: Cache<Payload<F>>) {
+        self.cache = cache;
+    }
+
     /// Bytes allocated for what the reader has, and for what waits for it.
     pub(crate) fn allocated(&self) -> [usize; 2] {
         let collections = self.collections.iter().map(Vec::capacity);

@@ -111,6 +111,15 @@ impl Dispatcher {
             );
         }
         bell.end();
+        // Wait-sets do not wait for listeners that are not called.
+        for DispatchTarget { endpoint, .. } in &own {
+            let (base, topic) = parts(endpoint);
+            base.status_flags().observers().notify();
+            topic.base.status_flags().observers().notify();
+            if let LocalEndpoint::Reader(reader) = endpoint {
+                reader.side.port.subscriber().observers().notify();
+            }
+        }
     }
 
     fn failed(&self, reason: &str) {
@@ -149,7 +158,7 @@ impl Dispatcher {
         let mut any = false;
         for DispatchTarget { endpoint, .. } in own.iter().filter(|it| it.bits & pending != 0) {
             let (base, topic) = parts(endpoint);
-            let statuses = base.status_flags().take_pending();
+            let statuses = base.status_flags().begin_calls();
             if !statuses.is_empty() {
                 any = true;
                 match endpoint {
@@ -157,6 +166,7 @@ impl Dispatcher {
                     LocalEndpoint::Reader(reader) => reader.dispatch(statuses),
                     LocalEndpoint::Writer(writer) => writer.dispatch(statuses),
                 }
+                base.status_flags().end_calls();
             }
             any |= self.topic(topic);
         }
@@ -165,10 +175,14 @@ impl Dispatcher {
 
     /// Only topics with endpoints have statuses to report.
     fn topic(&self, topic: &Arc<TopicCore>) -> bool {
-        let any = !topic.base.status_flags().take_pending().is_empty();
-        if any && let Some(core) = self.participant.upgrade() {
+        let status_flags = topic.base.status_flags();
+        if status_flags.begin_calls().is_empty() {
+            return false;
+        }
+        if let Some(core) = self.participant.upgrade() {
             topic.dispatch(&DomainParticipant::of(core));
         }
-        any
+        status_flags.end_calls();
+        true
     }
 }

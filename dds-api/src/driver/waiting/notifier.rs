@@ -89,14 +89,24 @@ impl Notifier {
         self.pending.swap(0, Ordering::Acquire)
     }
 
-    /// A listener with this mask is set on any entity.
-    pub(crate) fn listen_for(&self, mask: StatusMask) {
-        let mut statuses = mask.bits();
+    /// The statuses by which a listener with this mask is called.
+    pub(crate) fn triggers(mask: StatusMask) -> StatusMask {
         if mask.contains(StatusMask::DATA_ON_READERS) {
             // Its reader's DATA_AVAILABLE is what triggers it.
-            statuses |= StatusMask::DATA_AVAILABLE.bits();
+            return mask | StatusMask::DATA_AVAILABLE;
         }
-        self.listened_for.fetch_or(statuses, Ordering::SeqCst);
+        mask
+    }
+
+    /// A listener is called by these statuses of any entity.
+    pub(crate) fn listen_for(&self, statuses: StatusMask) {
+        self.listened_for
+            .fetch_or(statuses.bits(), Ordering::SeqCst);
+    }
+
+    /// Whether the dispatch thread runs.
+    pub(crate) fn is_dispatching(&self) -> bool {
+        self.dispatching.0.is_waiting()
     }
 
     /// Whether any entity may have a listener for one of these statuses.

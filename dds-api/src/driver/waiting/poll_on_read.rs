@@ -52,6 +52,11 @@ pub(crate) fn this_thread_calls_back() {
     CALLS_BACK.set(true);
 }
 
+/// Whether the calling thread calls listeners or wakers.
+pub(crate) fn calls_back() -> bool {
+    CALLS_BACK.get()
+}
+
 impl Session {
     /// One step for a read that has found nothing. Returns whether there was something to do.
     pub(crate) fn step_for_read(&self) -> bool {
