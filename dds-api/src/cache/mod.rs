@@ -445,20 +445,19 @@ impl<P> Cache<P> {
         None
     }
 
-    /// Reads the selected samples, in order of presentation, and marks them as read; `share` makes
-    /// a payload once more.
+    /// Copies the selected samples, in order of presentation, and marks them as read.
     pub(crate) fn read(
         &mut self,
         query: &Query,
         out: &mut Vec<(SampleInfo, Option<P>)>,
-        share: &mut impl FnMut(&mut P) -> P,
+        copy: &mut impl FnMut(&P) -> P,
     ) {
         self.select(query);
         let from = out.len();
         for at in 0..self.selected.len() {
             let id = self.selected[at];
             let info = self.info(id);
-            out.push((info, self.entries[id].payload.as_mut().map(&mut *share)));
+            out.push((info, self.entries[id].payload.as_ref().map(&mut *copy)));
         }
         self.rank(&mut out[from..]);
         for at in 0..self.selected.len() {

@@ -18,8 +18,7 @@ use crate::wire::Wire;
 /// By default the samples are copies, which the reader made when they were taken, and holding
 /// them holds up no writer. With `spindle.reader.storage` = `ring`, `take` copies nothing: the
 /// samples lie in the ring where their writer built them, and while they are held, that room
-/// is not free for the writer. `read` copies a sample once in both cases: what is read or taken
-/// after that is the same copy.
+/// is not free for the writer. `read` copies in both cases.
 pub struct Samples<T> {
     items: Vec<Item<Wire>>,
     reader: Arc<ReaderCore>,

@@ -1,7 +1,7 @@
 //! Room in rings and caches, and waiting for it.
 
 use spindle_dds::qos::{DataReaderQos, DataWriterQos, History, Reliability, ResourceLimits};
-use spindle_dds::{DataReader, Duration, Error, InstanceState, RejectedReason, Samples};
+use spindle_dds::{DataReader, Duration, Error, InstanceState, RejectedReason};
 
 use crate::flight::{Blob, State};
 use crate::meeting::{
@@ -370,38 +370,4 @@ fn a_writer_may_leave_while_its_sample_waits_at_a_full_keep_last_reader() {
         (None, disposed),
     ];
     assert_eq!(told, expected);
-}
-
-#[test]
-fn a_sample_is_copied_once_however_often_it_is_read() {
-    for storage in ["copy", "ring"] {
-        let meeting = Meeting::new();
-        let participant = meeting.participant();
-        let writer = writer(&participant, "State");
-        let mut qos = keep_all_reader();
-        qos.property.set("spindle.reader.storage", storage);
-        let reader = reader_with(&participant, "State", qos);
-        enable(std::slice::from_ref(&participant));
-        let place = |samples: &Samples<State>| {
-            let sample = samples.get(0).expect("one");
-            sample.bytes().expect("data").as_ptr()
-        };
-        let number = |samples: &Samples<State>| number(samples.get(0).expect("one"));
-        writer.write(&state(1, 7)).expect("room");
-        until("it is there", || reader.read(1).is_ok());
-        let [first, second] = [0; 2].map(|_| reader.read(1).expect("there"));
-        assert_eq!(place(&first), place(&second));
-        let taken = reader.take(1).expect("there");
-        assert_eq!(place(&taken), place(&first));
-        drop((second, taken));
-        // While it is held, its place is not used again.
-        for round in 0..3 {
-            writer.write(&state(2, round)).expect("room");
-            until("it is there", || reader.read(1).is_ok());
-            let next = reader.read(1).expect("there");
-            assert_ne!(place(&next), place(&first));
-            assert_eq!((number(&next), number(&first)), (round, 7));
-            reader.take(1).expect("there");
-        }
-    }
 }

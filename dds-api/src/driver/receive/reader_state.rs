@@ -80,8 +80,7 @@ pub(crate) struct ReaderState<F: Fabric> {
     /// was counted as rejected.
     waiting: Option<Arrived<Payload<F>>>,
     in_rings: InRings<F>,
-    /// Samples replaced by newer ones, or copied to be read: released together, at most
-    /// `REPLACED_MAX`.
+    /// Samples replaced by newer ones: released together, at most `REPLACED_MAX`.
     replaced: Vec<Held<F>>,
     /// The last sequence number by writer index of the cache; 0 before the first.
     sequences: Vec<u64>,
@@ -295,7 +294,7 @@ impl<F: Fabric> ReaderState<F> {
         } = self;
         let mut evicted = |old| match old {
             Payload::Ring(held) => replaced.push(held),
-            Payload::Copy(_) | Payload::Shared(_) => pool.recycle(old),
+            Payload::Copy(_) => pool.recycle(old),
         };
         let changed = match cache.offer(message, &mut evicted) {
             Offer::Kept(entry) => {
@@ -402,9 +401,12 @@ impl<F: Fabric> ReaderState<F> {
             return Vec::new();
         }
         let mut items = self.collections.pop().unwrap_or_default();
+        let Self { cache, pool, .. } = self;
         match access {
-            Access::Read => self.read(query, &mut items),
-            Access::Take => self.cache.take(query, &mut items),
+            Access::Read => cache.read(query, &mut items, &mut |payload| {
+                Payload::Copy(pool.copy(payload.bytes()))
+            }),
+            Access::Take => cache.take(query, &mut items),
         }
         if items.is_empty() {
             self.keep_collection(items);
@@ -419,25 +421,6 @@ impl<F: Fabric> ReaderState<F> {
             Held::release_all(payloads.filter_map(|payload| self.pool.copy_out(payload)));
         }
         items
-    }
-
-    /// Reads samples: the first time each is copied out of its ring.
-    fn read(&mut self, query: &Query, items: &mut Vec<Item<F>>) {
-        let Self {
-            cache,
-            pool,
-            replaced,
-            ..
-        } = self;
-        cache.read(query, items, &mut |payload| {
-            let (again, held) = pool.share(payload);
-            replaced.extend(held);
-            if replaced.len() == REPLACED_MAX {
-                Held::release_all(replaced.drain(..));
-            }
-            again
-        });
-        self.release_replaced();
     }
 
     /// Drops a sample that cannot be decoded, and counts it as lost. False if it was dropped
