@@ -15,9 +15,11 @@ use spindle_dds::{
 };
 use spindle_dds_transport::shm::{DomainRegistry, DomainState, MemberEntry, ViewDecision, host_id};
 
+use crate::acknowledgments::{narrow_reader, number, write};
 use crate::flight::State;
 use crate::meeting::{
-    Meeting, reader, reliable_writer, state, take, until, wait_for_members, writer, writer_with,
+    Meeting, PATIENCE, reader, reliable_writer, state, take, until, wait_for_members, writer,
+    writer_with,
 };
 
 /// So many hosts, each with a place where it listens.
@@ -62,6 +64,32 @@ fn enable(participant: &DomainParticipant) -> Receiver<Result<(), Error>> {
 fn is_in(enabled: &Receiver<Result<(), Error>>) {
     let enabled = enabled.recv_timeout(Duration::from_secs(60));
     assert_eq!(enabled.expect("it ends"), Ok(()));
+}
+
+#[test]
+fn what_a_full_reader_of_another_host_accepts_is_acknowledged() {
+    let hosts = Hosts::new(2);
+    let participants = [0, 1].map(|at| hosts.participant(at, 1));
+    let writer = writer(&participants[0], "State");
+    let reader = narrow_reader(&participants[1], "State");
+    let second = enable(&participants[1]);
+    participants[0].enable().expect("it founds the group");
+    is_in(&second);
+    wait_for_members(&participants, 2);
+    write(&writer, 0..1);
+    writer
+        .wait_for_acknowledgments(PATIENCE)
+        .expect("in the cache");
+    for next in 1..20 {
+        write(&writer, next..next + 1);
+        let waited = writer.wait_for_acknowledgments(spindle_dds::Duration::from_millis(5));
+        assert!(matches!(waited, Err(Error::Timeout(_))), "{waited:?}");
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| writer.wait_for_acknowledgments(PATIENCE));
+            assert_eq!(take(&reader, 1, number), [next - 1]);
+            waiting.join().expect("it ends").expect("accepted");
+        });
+    }
 }
 
 #[test]
