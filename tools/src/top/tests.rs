@@ -145,9 +145,11 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
             sent_bytes: by(writes, count * 64),
             received: by(!writes, count),
             received_bytes: by(!writes, count * 64),
-            full_readers: 0,
+            ..TopicFigures::default()
         }],
         waits: vec![],
+        mismatches: vec![],
+        unlisted_mismatches: 0,
         memory: memory(rank),
         latency_own: vec![(40_000, by(writes, count))].into(),
         latency_others: vec![(25_000, by(!writes, count)), (900_000, seconds)].into(),
