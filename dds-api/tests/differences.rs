@@ -46,7 +46,7 @@ fn both_sides_are_warned_with_the_member_that_differs() {
     for text in &said {
         let why = "Text.text: string bound 4 is less than 8";
         assert!(
-            text.contains("inconsistent topic") && text.contains(why),
+            text.contains("writer and reader do not match") && text.contains(why),
             "{text}"
         );
     }

@@ -36,8 +36,8 @@ enum Command {
     Bench(bench::BenchOptions),
     /// Check whether this machine is fit for Spindle, and which fabric connects it to peers.
     Doctor(doctor::DoctorOptions),
-    /// Show the participants of a domain on this host, live: rates, batches, latencies, the view,
-    /// and which participants are blocked by others.
+    /// Show the participants of a domain on this host, live: rates, batches, latencies, memory, which
+    /// participants are blocked by others, and which endpoints do not match.
     Top(top::TopOptions),
     /// Check IDL files, generate Rust from them, and print their types.
     #[command(subcommand)]

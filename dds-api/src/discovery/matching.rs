@@ -10,7 +10,8 @@ use std::collections::HashMap;
 
 use spindle_dds_idl_runtime::Representation;
 use spindle_dds_qos::{
-    DataRepresentationId, PolicyId, TypeConsistencyEnforcement, TypeConsistencyKind, incompatible,
+    DataRepresentationId, Incompatibility, Partition, PolicyId, TypeConsistencyEnforcement,
+    TypeConsistencyKind, incompatible,
 };
 use spindle_dds_xtypes::object::TypeIdentifier;
 use spindle_dds_xtypes::{Consistency, Mismatch, Resolved, assignable};
@@ -21,10 +22,14 @@ use super::type_announcement::{AnnouncedType, LocalType};
 /// The result of matching a writer with a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Match {
-    /// The topics, types or partitions differ.
+    /// The topics, or their subgroups, differ.
     Apart,
+    /// They have no partition in common: no QoS incompatibility by DDS 1.4 §2.2.3.13.
+    NoCommonPartition(Box<Incompatibility>),
+    /// The reader cannot read the writer's type.
+    Inconsistent(Conflict),
     /// The reader requests QoS that the writer does not offer.
-    Incompatible(Vec<PolicyId>),
+    Incompatible(Vec<Incompatibility>),
     /// The reader receives the writer's samples.
     Matched,
 }
@@ -53,6 +58,8 @@ type Question = (TypeIdentifier, TypeIdentifier, Representation, Consistency);
 #[derive(Debug, Default)]
 pub(crate) struct Comparisons {
     answers: HashMap<Question, Result<(), Mismatch>>,
+    /// The same with names of members, by the name of the own type; true: it is the reader's.
+    named: HashMap<(Question, String, bool), Result<(), Mismatch>>,
 }
 
 /// Maximum number of cached results: beyond that the cache is cleared.
@@ -64,14 +71,19 @@ impl Match {
         writer: &WriterEntry,
         reader: &ReaderEntry,
     ) -> Self {
-        if !is_same_topic(writer, reader)
-            || !writer
-                .publisher
-                .partition
-                .matches(&reader.subscriber.partition)
-            || comparisons.check(writer, reader).is_err()
-        {
+        if !is_same_topic(writer, reader) {
             return Self::Apart;
+        }
+        let (ours, theirs) = (&writer.publisher.partition, &reader.subscriber.partition);
+        if !ours.matches(theirs) {
+            return Self::NoCommonPartition(Box::new(Incompatibility {
+                policy: PolicyId::Partition,
+                offered: names(ours),
+                requested: names(theirs),
+            }));
+        }
+        if let Err(conflict) = comparisons.check(writer, reader) {
+            return Self::Inconsistent(conflict);
         }
         let found = incompatible(
             &writer.qos,
@@ -82,7 +94,21 @@ impl Match {
         if found.is_empty() {
             return Self::Matched;
         }
-        Self::Incompatible(found.iter().map(|found| found.policy).collect())
+        Self::Incompatible(found)
+    }
+
+    /// Whether they are on one topic, and the reader does not receive the writer's samples.
+    pub(crate) fn is_mismatch(&self) -> bool {
+        !matches!(self, Self::Apart | Self::Matched)
+    }
+}
+
+/// Names of partitions as text.
+fn names(partition: &Partition) -> String {
+    let names = partition.name.iter().map(|name| format!("{name:?}"));
+    match partition.name.is_empty() {
+        true => "\"\"".to_owned(),
+        false => names.collect::<Vec<_>>().join(", "),
     }
 }
 
@@ -138,42 +164,66 @@ impl Comparisons {
         answer.clone().map_err(Conflict::from)
     }
 
-    /// Why the types of a writer and a reader of one topic do not match, or `None`:
-    /// INCONSISTENT_TOPIC (XTypes 1.3 §7.6.3.4.2). `ours` is the type of `own` with its names,
-    /// for the message.
+    /// Whether the types of a writer and a reader of one topic do not match: INCONSISTENT_TOPIC
+    /// (XTypes 1.3 §7.6.3.4.2).
+    pub(crate) fn are_inconsistent(&mut self, own: &Entry, other: &Entry) -> bool {
+        let pair = pair(own, other);
+        pair.is_some_and(|(writer, reader)| self.check(writer, reader).is_err())
+    }
+
+    /// Why they do not match. `ours` is the type of `own` with its names, for the message.
     pub(crate) fn conflict(
         &mut self,
         own: &Entry,
         other: &Entry,
         ours: Option<&LocalType>,
     ) -> Option<Conflict> {
-        let (writer, reader) = match (own, other) {
-            (Entry::Writer(writer), Entry::Reader(reader))
-            | (Entry::Reader(reader), Entry::Writer(writer)) => Some((writer, reader)),
-            _ => None,
-        }?;
-        // Different subgroups of one topic are reported elsewhere.
-        if writer.endpoint.topic != reader.endpoint.topic {
-            return None;
-        }
+        let (writer, reader) = pair(own, other)?;
         let conflict = self.check(writer, reader).err()?;
         let Conflict::Mismatch(_) = conflict else {
             return Some(conflict);
         };
-        let named = ours.map(|ours| &ours.named);
-        let theirs = other
-            .endpoint()
-            .ty
-            .as_ref()
-            .and_then(|ty| ty.resolved.as_ref());
-        let sides: [Option<&Resolved>; 2] = match own {
-            Entry::Reader(_) => [named, theirs],
-            Entry::Writer(_) => [theirs, named],
+        let (Some(ours), Some(of_own), Some(of_other)) =
+            (ours, &own.endpoint().ty, &other.endpoint().ty)
+        else {
+            return Some(conflict);
+        };
+        let is_reader = matches!(own, Entry::Reader(_));
+        let (mine, theirs) = (of_own.minimal().clone(), of_other.minimal().clone());
+        let [read, written] = match is_reader {
+            true => [mine, theirs],
+            false => [theirs, mine],
         };
         let consistency = consistency(&reader.qos.type_consistency);
-        let again = assignable(sides[0], sides[1], representation(writer), &consistency);
-        Some(again.err().map_or(conflict, Conflict::from))
+        let question = (read, written, representation(writer), consistency);
+        if self.named.len() >= ANSWERS_MAX {
+            self.named.clear();
+        }
+        let name = own.endpoint().type_name.clone();
+        let again = self
+            .named
+            .entry((question, name, is_reader))
+            .or_insert_with(|| {
+                let sides: [Option<&Resolved>; 2] = match is_reader {
+                    true => [Some(&ours.named), of_other.resolved.as_ref()],
+                    false => [of_other.resolved.as_ref(), Some(&ours.named)],
+                };
+                assignable(sides[0], sides[1], representation(writer), &consistency)
+            });
+        Some(again.clone().err().map_or(conflict, Conflict::from))
     }
+}
+
+/// The writer and the reader of these, if they are on one topic. (Different subgroups of one topic
+/// are reported elsewhere.)
+fn pair<'e>(own: &'e Entry, other: &'e Entry) -> Option<(&'e WriterEntry, &'e ReaderEntry)> {
+    let (writer, reader) = match (own, other) {
+        (Entry::Writer(writer), Entry::Reader(reader))
+        | (Entry::Reader(reader), Entry::Writer(writer)) => Some((writer, reader)),
+        _ => None,
+    }?;
+    let (one, other) = (&writer.endpoint.topic, &reader.endpoint.topic);
+    (one == other).then_some((writer, reader))
 }
 
 /// The representation that a writer writes. (Writers of XML are refused at creation.)

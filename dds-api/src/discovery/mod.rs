@@ -23,6 +23,8 @@ pub(crate) use announcement::{
     Endpoint, Entry, PROTOCOL, ParticipantInfo, ReaderEntry, WriterEntry,
 };
 pub(crate) use large_types::LargeTypes;
+#[cfg(test)]
+pub(crate) use matching::Conflict;
 pub(crate) use matching::{Comparisons, Match};
 pub(crate) use protocol_violation::ProtocolViolation;
 pub(crate) use type_announcement::LocalType;

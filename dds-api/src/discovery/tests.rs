@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use spindle_dds_core::membership::{Endpoint as GroupEndpoint, Note};
 use spindle_dds_qos::{
-    DataReaderQos, DataRepresentationId, DataWriterQos, PublisherQos, SubscriberQos,
+    DataReaderQos, DataRepresentationId, DataWriterQos, Partition, PublisherQos, SubscriberQos,
     TypeConsistencyEnforcement, TypeConsistencyKind,
 };
 use spindle_dds_xtypes::graph::{
@@ -164,11 +164,10 @@ fn conflict(writer: &WriterEntry, reader: &ReaderEntry, own: [Option<&LocalType>
             comparisons.conflict(one, other, own[0]),
             comparisons.conflict(other, one, own[1]),
         ];
-        let expected = match found[0] {
-            None => Match::Matched,
-            Some(_) => Match::Apart,
-        };
-        assert_eq!(matched, expected, "{found:?}");
+        let differs = found[0].is_some();
+        assert_eq!(matches!(matched, Match::Inconsistent(_)), differs);
+        assert_eq!(matched == Match::Matched, !differs, "{found:?}");
+        assert_eq!(comparisons.are_inconsistent(one, other), differs);
         found.map(|found| found.map_or_else(String::new, |found| found.to_string()))
     });
     assert_eq!(both[0], both[1]);
@@ -240,6 +239,26 @@ fn names_are_compared_if_a_type_is_not_announced_unless_validation_is_forced() {
     keyed.endpoint.has_key = true;
     let reason = conflict(&writer(Some(&ty), "m::One"), &keyed, [Some(&ty); 2]);
     assert_eq!(reason, Conflict::HasKey.to_string());
+}
+
+#[test]
+fn endpoints_without_a_common_partition_do_not_match_and_both_lists_are_named() {
+    let ty = outer(Extensibility::Appendable, text(None));
+    let mut writer = writer(Some(&ty), "m::T");
+    let mut reader = reader(Some(&ty), "m::T", policy(|_| {}));
+    writer.publisher.partition = Partition::new(["north", "a\nb"]);
+    let mut comparisons = Comparisons::default();
+    let matched = Match::of(&mut comparisons, &writer, &reader);
+    let Match::NoCommonPartition(found) = &matched else {
+        panic!("{matched:?}");
+    };
+    let expected = "PARTITION: offered \"north\", \"a\\nb\", requested \"\"";
+    assert_eq!(found.to_string(), expected);
+    assert!(matched.is_mismatch());
+    reader.subscriber.partition = Partition::new(["n*"]);
+    let matched = Match::of(&mut comparisons, &writer, &reader);
+    assert_eq!(matched, Match::Matched);
+    assert!(!matched.is_mismatch());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use spindle_dds_core::Figures;
+use spindle_dds_qos::Incompatibility;
 use spindle_dds_transport::hybrid::PeerPath;
 use spindle_dds_transport::tcp::StreamCalls;
 use spindle_dds_transport::{FabricCounters, StationTraffic};
@@ -10,7 +11,7 @@ use super::memory::MemoryFigures;
 use crate::error::{Error, Result};
 
 /// Version of the figures. It rises with every change of this file's types.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// The state of a participant. Counters begin when it is enabled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,6 +44,11 @@ pub struct ParticipantFigures {
     pub topics: Vec<TopicFigures>,
     /// How long its writers waited for room, by subgroup; subgroups without waits are omitted.
     pub waits: Vec<WaitFigures>,
+    /// Its writers and readers that do not match one of their topic, of this or another participant.
+    /// At most 256 entries.
+    pub mismatches: Vec<MismatchFigures>,
+    /// Pairs that do not match and that `mismatches` leaves out.
+    pub unlisted_mismatches: u64,
     /// What its memory is used for, in the order of [`MemoryKind::ALL`]. These figures may be some
     /// seconds old where there are many rows: what they take is at most a fiftieth of a processor.
     ///
@@ -96,6 +102,29 @@ pub struct TopicFigures {
     pub received_bytes: u64,
     /// Readers that are full: they accept no sample before the application takes some.
     pub full_readers: u32,
+    /// Samples and changes that wait in the histories of the writers (RELIABLE) to be sent.
+    pub waiting: u64,
+    /// What these take, in bytes.
+    pub waiting_bytes: u64,
+}
+
+/// Writers of one participant and readers of one participant that are on one topic and do not match,
+/// all for the same reason. The participants of both tell of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MismatchFigures {
+    /// The name of the topic.
+    pub topic: String,
+    /// The member that writes: 32 hexadecimal digits.
+    pub writer: String,
+    /// The member that reads.
+    pub reader: String,
+    /// Pairs of a writer and a reader.
+    pub pairs: u64,
+    /// What the writers offer and the readers request, of the policies that keep them from matching.
+    /// PARTITION if they have none in common.
+    pub policies: Vec<Incompatibility>,
+    /// Why the types do not match, if that is the reason.
+    pub types: Option<String>,
 }
 
 /// Waiting of writers for room in one subgroup.
@@ -228,6 +257,8 @@ impl ParticipantFigures {
 
 #[cfg(test)]
 mod tests {
+    use spindle_dds_qos::PolicyId;
+
     use super::*;
     use crate::monitor::MemoryKind;
 
@@ -274,6 +305,16 @@ mod tests {
             wake_ups: 0,
             topics: vec![TopicFigures::default()],
             waits: Vec::new(),
+            mismatches: vec![MismatchFigures {
+                policies: vec![Incompatibility {
+                    policy: PolicyId::Deadline,
+                    offered: "2 s".to_owned(),
+                    requested: "1 s".to_owned(),
+                }],
+                pairs: 3,
+                ..MismatchFigures::default()
+            }],
+            unlisted_mismatches: 0,
             memory: vec![MemoryFigures {
                 kind: MemoryKind::PeerRows,
                 bytes: 8192,

@@ -92,6 +92,15 @@ impl WriterCore {
         !self.is_best_effort() && self.side.pending.load(Ordering::Acquire) != 0
     }
 
+    /// Samples that wait to be sent, and the bytes that they take.
+    pub(crate) fn waiting(&self) -> [u64; 2] {
+        if !self.has_waiting() {
+            return [0; 2];
+        }
+        let unsent = self.unsent();
+        [unsent.history.len() as u64, unsent.history.bytes() as u64]
+    }
+
     /// Bytes that waiting samples take.
     pub(super) fn unsent_bytes(&self) -> usize {
         let unsent = self.side.unsent.try_lock();

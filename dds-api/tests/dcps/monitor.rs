@@ -4,9 +4,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
-use spindle_dds::DomainParticipant;
 use spindle_dds::monitor::{DeliveryClass, Monitor, ParticipantFigures};
-use spindle_dds::qos::{DataReaderQos, ResourceLimits};
+use spindle_dds::qos::{DataReaderQos, DataWriterQos, History, ResourceLimits};
+use spindle_dds::{DomainParticipant, Duration};
 
 use crate::meeting::{
     Meeting, enable, keep_all_reader, reader, reader_with, reliable_writer, state, take, writer,
@@ -159,6 +159,46 @@ fn the_member_that_holds_a_writer_up_is_named() {
     let told = observe(&mut monitor);
     let waits: Vec<_> = told.iter().flat_map(|it| &it.waits).collect();
     assert!(waits.iter().all(|it| it.waiting == 0) && waits.iter().any(|it| it.ns > 0));
+}
+
+/// A writer that keeps the last does not wait: its samples do, and the figures have them.
+#[test]
+fn samples_that_wait_in_a_history_are_told() {
+    let meeting = Meeting::new();
+    let participants: [_; 2] = meeting.participants();
+    let mut qos = DataWriterQos {
+        history: History::keep_last(3),
+        ..reliable_writer()
+    };
+    qos.property.set("spindle.ring.messages", "16");
+    let writer = writer_with(&participants[0], "Waiting", qos);
+    let mut qos = keep_all_reader();
+    qos.property.set("spindle.reader.storage", "ring");
+    let reader = reader_with(&participants[1], "Waiting", qos);
+    enable(&participants);
+    let mut monitor = Monitor::new(0, Some(Path::new(&meeting.directory())));
+    let mut waiting = || {
+        let told = observe(&mut monitor);
+        let mut topics = told.iter().flat_map(|it| &it.topics);
+        let topic = topics.find(|it| it.writers == 1).expect("the writer's");
+        (topic.waiting, topic.waiting_bytes)
+    };
+    writer.write(&state(1, 0)).expect("kept");
+    take(&reader, 1, |_| ());
+    assert_eq!(waiting(), (0, 0));
+    for number in 1..=100 {
+        writer.write(&state(1, number)).expect("kept");
+    }
+    let (samples, bytes) = waiting();
+    assert_eq!(samples, 3);
+    assert!(bytes >= 3 * 4, "{bytes}");
+    while writer
+        .wait_for_acknowledgments(Duration::from_millis(1))
+        .is_err()
+    {
+        take(&reader, 1, |_| ());
+    }
+    assert_eq!(waiting(), (0, 0));
 }
 
 #[test]

@@ -1,13 +1,16 @@
 //! Participants that are blocked, and by which others.
 
 use serde::Serialize;
-use spindle_dds::monitor::{DeliveryWait, ParticipantFigures, SubgroupFigures, WaitFigures};
+use spindle_dds::monitor::{
+    DeliveryWait, EpochPhase, ParticipantFigures, SubgroupFigures, WaitFigures,
+};
 
 use super::scene::Names;
 
 /// A participant that waits for others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Blocked {
+    #[serde(flatten)]
     pub(super) what: What,
     /// The participant that waits.
     pub(super) participant: String,
@@ -23,10 +26,12 @@ pub(super) struct Blocked {
 
 /// What a participant waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", tag = "what")]
 pub(super) enum What {
     /// A writer waits for room.
     Room,
+    /// No writer waits, but so many samples do, in the histories of writers, to be sent.
+    History { samples: u64 },
     /// Received messages wait for their delivery.
     Delivery,
 }
@@ -54,6 +59,8 @@ impl Comparison<'_> {
     fn entry(&self, what: What, subgroup: &SubgroupFigures, by: &[u16], why: String) -> Blocked {
         let topics = self.now.topics.iter();
         let topics = topics.filter(|topic| topic.subgroup == subgroup.subgroup);
+        let is_of_history = matches!(what, What::History { .. });
+        let topics = topics.filter(|topic| !is_of_history || topic.waiting > 0);
         Blocked {
             what,
             participant: self.names.of(&self.now.member),
@@ -76,23 +83,41 @@ impl Comparison<'_> {
         }
     }
 
-    /// Whether a writer waits for room, and for which participants.
-    fn room(&self, subgroup: &SubgroupFigures) -> Option<Blocked> {
+    /// Whether a writer waits for room, or what it has written does.
+    fn waits(&self, subgroup: &SubgroupFigures) -> Option<What> {
         let waits = |of: &ParticipantFigures| -> Option<WaitFigures> {
             let mut waits = of.waits.iter();
             waits.find(|it| it.subgroup == subgroup.subgroup).copied()
         };
-        let now = waits(self.now)?;
-        let before = self.before.and_then(waits);
-        let elapsed_ns = self.before.map_or(0, |before| {
-            self.now.taken_at_ns.saturating_sub(before.taken_at_ns)
-        });
-        let waited_ns = now.ns.saturating_sub(before.map_or(0, |before| before.ns));
-        let part = waited_ns as f64 / (elapsed_ns as f64).max(1.0);
-        if now.waiting == 0 && (before.is_none() || part < WAITS_FROM) {
-            return None;
+        if let Some(now) = waits(self.now) {
+            let before = self.before.and_then(waits);
+            let elapsed_ns = self.before.map_or(0, |before| {
+                self.now.taken_at_ns.saturating_sub(before.taken_at_ns)
+            });
+            let waited_ns = now.ns.saturating_sub(before.map_or(0, |before| before.ns));
+            let part = waited_ns as f64 / (elapsed_ns as f64).max(1.0);
+            if now.waiting > 0 || (before.is_some() && part >= WAITS_FROM) {
+                return Some(What::Room);
+            }
         }
-        let entry = |by: &[u16], why: String| Some(self.entry(What::Room, subgroup, by, why));
+        let waiting = |of: &ParticipantFigures| -> u64 {
+            let topics = of.topics.iter();
+            let topics = topics.filter(|topic| topic.subgroup == subgroup.subgroup);
+            topics.fold(0, |sum, topic| sum.saturating_add(topic.waiting))
+        };
+        let samples = waiting(self.now);
+        let before = self.before.map_or(samples, waiting);
+        (samples > 0 && before > 0).then_some(What::History { samples })
+    }
+
+    /// What waits for room in the ring of a writer, and for which participants.
+    fn room(&self, subgroup: &SubgroupFigures) -> Option<Blocked> {
+        let what = self.waits(subgroup)?;
+        let entry = |by: &[u16], why: String| Some(self.entry(what, subgroup, by, why));
+        if subgroup.phase != EpochPhase::Open {
+            let me = [self.rank(&self.now.member)?];
+            return entry(&me, "takes no messages: the view is changing".to_owned());
+        }
         if !subgroup.unready.is_empty() {
             let why = "not ready: has not delivered all messages from before the view".to_owned();
             return entry(&subgroup.unready, why);

@@ -3,32 +3,36 @@
 //! - `snapshot`: the figures of the participants, by a [`Monitor`], and of their processes, from
 //!   the kernel (`process`).
 //! - `scene`: the rates between two snapshots; `blocked`: which participants wait, and for which
-//!   others; `late`: which members are late. All are computed from the snapshots alone.
-//! - `screen`: a scene as a frame of text. The alternative is the scene as JSON.
+//!   others; `late`: which members are late; `mismatches`: which endpoints do not match. All are computed from the snapshots alone.
+//! - `tables`, `problems`: what there is to show of a scene; `names`: names in few columns.
+//! - `viewer`: what of it is on the screen, and the keys that change that; `screen`: that as a frame;
+//!   `live`: the terminal. `page`: all of it as text. The alternative is the scene as JSON.
 //!
 //! [`Monitor`]: spindle_dds::monitor::Monitor
 
 mod blocked;
 mod late;
+mod live;
+mod mismatches;
+mod names;
 mod options;
+mod page;
+mod problems;
 mod process;
 mod scene;
 mod screen;
 mod snapshot;
+mod tables;
 #[cfg(test)]
 mod tests;
+mod viewer;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-
-use ratatui::buffer::Buffer;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
-use ratatui::layout::Rect;
 
 pub(crate) use options::TopOptions;
 use scene::Scene;
-use snapshot::{Sampler, Snapshot};
+use snapshot::Sampler;
 
 /// Reasons for the command to fail.
 #[derive(Debug, thiserror::Error)]
@@ -39,14 +43,18 @@ enum Failure {
     Json(#[from] serde_json::Error),
     #[error("cannot write: {0}")]
     Output(io::Error),
-    #[error("no terminal ({0}); --once and --json need none")]
+    #[error("the terminal cannot be used ({0}); --once and --json need none")]
     Terminal(io::Error),
+    #[error("no thread for the snapshots: {0}")]
+    Thread(io::Error),
+    #[error("the thread that takes the snapshots has ended")]
+    Snapshots,
 }
 
 pub(crate) fn run(options: &TopOptions) -> ExitCode {
-    let done = match options.once || options.json {
+    let done = match options.once || options.json || !io::stdout().is_terminal() {
         true => print(options),
-        false => live(options),
+        false => live::live(options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -57,18 +65,22 @@ pub(crate) fn run(options: &TopOptions) -> ExitCode {
     }
 }
 
-/// Prints a scene, or a line of JSON, after each interval; only one if `once`.
+/// Prints a scene, or a line of JSON, after each interval; only one if `once`. Between pages there is
+/// an empty line.
 fn print(options: &TopOptions) -> Result<(), Failure> {
     let mut sampler = Sampler::new(options);
     let mut before = sampler.sample()?;
+    let mut is_first = true;
     loop {
         std::thread::sleep(options.interval());
         let now = sampler.sample()?;
         let scene = Scene::of(&before, &now);
-        let text = match options.json {
-            true => serde_json::to_string(&scene)? + "\n",
-            false => page(&scene),
+        let text = match (options.json, is_first) {
+            (true, _) => serde_json::to_string(&scene)? + "\n",
+            (false, true) => page::page(&scene),
+            (false, false) => "\n".to_owned() + &page::page(&scene),
         };
+        is_first = false;
         let written = io::stdout().write_all(text.as_bytes());
         match written.and_then(|()| io::stdout().flush()) {
             Ok(()) if options.once => return Ok(()),
@@ -78,67 +90,4 @@ fn print(options: &TopOptions) -> Result<(), Failure> {
             Err(error) => return Err(Failure::Output(error)),
         }
     }
-}
-
-/// A scene as text without a terminal.
-fn page(scene: &Scene) -> String {
-    let width = screen::width(scene);
-    let area = Rect::new(0, 0, width, screen::height(scene));
-    let mut buffer = Buffer::empty(area);
-    screen::draw(scene, area, &mut buffer);
-    let rows = buffer.content.chunks(usize::from(width));
-    let line = |cells: &[ratatui::buffer::Cell]| {
-        let line: String = cells.iter().map(|cell| cell.symbol()).collect();
-        line.trim_end().to_owned() + "\n"
-    };
-    rows.map(line).collect()
-}
-
-fn live(options: &TopOptions) -> Result<(), Failure> {
-    // Before the terminal is taken over, so that an error is readable.
-    let mut sampler = Sampler::new(options);
-    let first = sampler.sample()?;
-    let mut terminal = ratatui::try_init().map_err(Failure::Terminal)?;
-    let shown = show(options, &mut sampler, first, &mut terminal);
-    ratatui::restore();
-    shown
-}
-
-fn show(
-    options: &TopOptions,
-    sampler: &mut Sampler,
-    first: Snapshot,
-    terminal: &mut ratatui::DefaultTerminal,
-) -> Result<(), Failure> {
-    let mut before = first;
-    let mut scene = Scene::of(&before, &before);
-    let mut next = Instant::now() + options.interval();
-    loop {
-        terminal
-            .draw(|frame| screen::draw(&scene, frame.area(), frame.buffer_mut()))
-            .map_err(Failure::Terminal)?;
-        if is_over(next).map_err(Failure::Terminal)? {
-            return Ok(());
-        }
-        if Instant::now() >= next {
-            let now = sampler.sample()?;
-            scene = Scene::of(&before, &now);
-            before = now;
-            next = Instant::now() + options.interval();
-        }
-    }
-}
-
-/// Waits for a key or a new size of the terminal, at most until `next`. True if the user quits.
-fn is_over(next: Instant) -> io::Result<bool> {
-    let left = next.saturating_duration_since(Instant::now());
-    if !event::poll(left.max(Duration::from_millis(1)))? {
-        return Ok(false);
-    }
-    let Event::Key(key) = event::read()? else {
-        return Ok(false);
-    };
-    let interrupt = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-    let quits = matches!(key.code, KeyCode::Char('q') | KeyCode::Esc);
-    Ok(key.kind == KeyEventKind::Press && (quits || interrupt))
 }

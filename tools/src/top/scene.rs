@@ -11,6 +11,7 @@ use spindle_dds::monitor::{
 
 use super::blocked::{Blocked, Comparison};
 use super::late::{Late, late};
+use super::mismatches::{Mismatch, mismatches};
 use super::snapshot::Snapshot;
 
 /// What is shown. Rates are per second, over the time between the snapshots.
@@ -23,6 +24,11 @@ pub(super) struct Scene {
     pub(super) view: Option<View>,
     pub(super) participants: Vec<Participant>,
     pub(super) topics: Vec<Topic>,
+    /// Writers and readers of one topic that do not match.
+    pub(super) mismatches: Vec<Mismatch>,
+    /// Pairs of these that participants do not list. Those that both of its participants leave out
+    /// count twice.
+    pub(super) unlisted_mismatches: u64,
     pub(super) blocked: Vec<Blocked>,
     pub(super) late: Vec<Late>,
 }
@@ -74,6 +80,9 @@ pub(super) struct Figures {
     pub(super) room_waits_per_s: f64,
     /// Share of the time that its threads waited for room; may be above 1 with several threads.
     pub(super) room_wait: f64,
+    /// Samples that wait in histories of its writers to be sent, and what they take.
+    pub(super) waiting: u64,
+    pub(super) waiting_bytes: u64,
     pub(super) batches: Batches,
     /// What its memory is used for.
     pub(super) memory: Vec<MemoryFigures>,
@@ -142,7 +151,11 @@ pub(super) struct Topic {
     pub(super) subgroup: u32,
     pub(super) writers: u32,
     pub(super) readers: u32,
+    /// Pairs of one of these and another endpoint that do not match.
+    pub(super) mismatches: u64,
     pub(super) full_readers: u32,
+    pub(super) waiting: u64,
+    pub(super) waiting_bytes: u64,
     pub(super) out_per_s: f64,
     pub(super) out_bytes_per_s: f64,
     pub(super) in_per_s: f64,
@@ -175,13 +188,22 @@ impl Names {
                 None => format!("{} elsewhere", seen.pid),
             }
         };
-        let mut count: BTreeMap<String, usize> = BTreeMap::new();
+        let mut members: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for seen in &look.seen {
-            *count.entry(name(seen)).or_default() += 1;
+            members.entry(name(seen)).or_default().push(&seen.member);
         }
-        let unlike = |seen: &ObservedMember| match name(seen) {
-            name if count.get(&name) == Some(&1) => name,
-            name => format!("{name}:{}", short(&seen.member)),
+        let unlike = |seen: &ObservedMember| {
+            let name = name(seen);
+            let alike = members.get(&name).into_iter().flatten();
+            let others = alike.filter(|member| **member != seen.member);
+            match others.map(|it| common(it, &seen.member)).max() {
+                None => name,
+                Some(common) => {
+                    let digits = (common + 1).max(SHORT);
+                    let part = seen.member.get(..digits).unwrap_or(&seen.member);
+                    format!("{name}:{part}")
+                }
+            }
         };
         let names = look.seen.iter().map(|it| (it.member.clone(), unlike(it)));
         Self(names.collect())
@@ -193,8 +215,17 @@ impl Names {
     }
 }
 
+/// Digits of a member id that are shown at least.
+const SHORT: usize = 4;
+
 fn short(member: &str) -> &str {
-    member.get(..4).unwrap_or(member)
+    member.get(..SHORT).unwrap_or(member)
+}
+
+/// How many digits two member ids begin with.
+fn common(one: &str, other: &str) -> usize {
+    let digits = one.bytes().zip(other.bytes());
+    digits.take_while(|(one, other)| one == other).count()
 }
 
 /// Turns counts into rates. Without an earlier snapshot, the counts since the participant's start
@@ -235,6 +266,10 @@ impl Scene {
             domain: now.domain,
             interval_s: interval,
             view: newest_view(&all, &names),
+            mismatches: mismatches(&all, &names),
+            unlisted_mismatches: all
+                .iter()
+                .fold(0, |sum, it| sum.saturating_add(it.unlisted_mismatches)),
             late: late(before, now, &names),
             ..Self::default()
         };
@@ -318,12 +353,19 @@ impl Figures {
             wake_ups_per_s: of(|it| it.wake_ups),
             room_waits_per_s: of(|it| it.waits.iter().map(|waits| waits.times).sum()),
             room_wait: of(|it| it.waits.iter().map(|waits| waits.ns).sum()) / 1e9,
+            waiting: sum(&now.topics, |it| it.waiting),
+            waiting_bytes: sum(&now.topics, |it| it.waiting_bytes),
             batches: Batches::of(old, now),
             memory: now.memory.clone(),
             latency_own: Times::of(old.map(|it| &it.latency_own), &now.latency_own),
             latency_others: Times::of(old.map(|it| &it.latency_others), &now.latency_others),
         }
     }
+}
+
+fn sum<T>(all: &[T], value: fn(&T) -> u64) -> u64 {
+    let values = all.iter().map(value);
+    values.fold(0, u64::saturating_add)
 }
 
 /// Those that are reached, by rank.
@@ -406,13 +448,18 @@ impl Topic {
         let topics = old.into_iter().flat_map(|old| &old.topics);
         let before = { topics }.find(|it| it.topic == topic.topic);
         let of = |value: fn(&TopicFigures) -> u64| rate.of(before.map(value), value(topic));
+        let mismatches = now.mismatches.iter();
+        let mismatches = mismatches.filter(|it| it.topic == topic.topic);
         Self {
             topic: topic.topic.clone(),
             participant: names.of(&now.member),
             subgroup: topic.subgroup,
             writers: topic.writers,
             readers: topic.readers,
+            mismatches: mismatches.fold(0, |sum, it| sum.saturating_add(it.pairs)),
             full_readers: topic.full_readers,
+            waiting: topic.waiting,
+            waiting_bytes: topic.waiting_bytes,
             out_per_s: of(|it| it.sent),
             out_bytes_per_s: of(|it| it.sent_bytes),
             in_per_s: of(|it| it.received),

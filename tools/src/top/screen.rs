@@ -1,374 +1,282 @@
-//! A scene as a frame of text.
+//! What a viewer looks at, as a frame of a terminal.
+//!
+//! ```text
+//!   the domain and its view
+//!   1 Participants  2 Batches  ...  6 Problems (2)
+//!   the title of the table
+//!   participant   CPU %   out/s   ...            >
+//!   rows; what has no room is scrolled to
+//!   rows 1-19 of 60   columns 1-7 of 12   ...      the last line
+//! ```
+
+use std::ops::Range;
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::Rect;
 use ratatui::style::{Style, Stylize};
-use ratatui::text::Line;
-use ratatui::widgets::{Cell, Row, Table, Widget};
-use spindle_dds::monitor::MemoryKind;
+use ratatui::text::{Line, Span};
 
-use super::blocked::{Blocked, What};
-use super::late::Late;
-use super::scene::{Figures, Participant, PeerReach, Scene, Sizes, Times, Topic};
+use super::names::{clean, columns, cut_end, padded, shorten, wrap};
+use super::page::headline;
+use super::problems::problems;
+use super::scene::Scene;
+use super::tables::{self, Table, table};
+use super::viewer::{KEYS, PROBLEMS, TABS, Viewer};
 
-/// Columns of the tables.
-const WIDTH: u16 = 132;
-
-const NAME: u16 = 28;
-
-/// Columns of the whole scene.
-pub(super) fn width(scene: &Scene) -> u16 {
-    let sections = sections(scene);
-    let lines = sections.iter().filter(|it| it.texts == [WIDTH]);
-    let lengths = lines.flat_map(|it| it.rows.iter().flatten().map(|line| line.chars().count()));
-    let longest = lengths.max().unwrap_or(0);
-    u16::try_from(longest).unwrap_or(u16::MAX).max(WIDTH)
+/// Columns and lines that are left.
+#[derive(Clone, Copy)]
+struct Room {
+    width: usize,
+    height: usize,
 }
 
-/// Lines of the whole scene.
-pub(super) fn height(scene: &Scene) -> u16 {
-    let sections = sections(scene);
-    let heights = sections.iter().map(|section| section.height);
-    heights.fold(0, u16::saturating_add)
-}
-
-/// A table with its title.
-struct Section {
-    title: &'static str,
-    head: Vec<&'static str>,
-    rows: Vec<Vec<String>>,
-    /// Widths of the columns of text, which are on the left of the numbers.
-    texts: &'static [u16],
-    height: u16,
-}
-
-pub(super) fn draw(scene: &Scene, area: Rect, buffer: &mut Buffer) {
-    let sections = sections(scene);
-    let heights = sections.iter().map(|it| Constraint::Length(it.height));
-    let areas = Layout::vertical(heights).split(area);
-    for (section, area) in sections.iter().zip(areas.iter()) {
-        section.draw(*area, buffer);
-    }
-}
-
-fn sections(scene: &Scene) -> Vec<Section> {
-    let unanswered: Vec<Vec<String>> = scene.participants.iter().filter_map(no_answer).collect();
-    let mut sections = vec![
-        Section::new("", vec![], vec![vec![headline(scene)]], &[WIDTH]),
-        Section::new(
-            "Participants",
-            vec![
-                "", "CPU %", "out/s", "MB/s", "in/s", "MB/s", "pushes/s", "acks/s", "nulls/s",
-                "wakes/s", "bells/s", "wait %",
-            ],
-            scene.participants.iter().map(participant).collect(),
-            &[NAME],
-        ),
-        Section::new(
-            "Batches (messages) and latencies (us, from source timestamp to delivery)",
-            vec![
-                "", "send p50", "p99", "recv p50", "p99", "dlvr p50", "p99", "own p50", "p99",
-                "oth. p50", "p99",
-            ],
-            scene.participants.iter().filter_map(batches).collect(),
-            &[NAME],
-        ),
-        Section::new(
-            "Memory (MB in use; PSS of the process, mapped in all)",
-            vec![
-                "", "PSS", "mapped", "state", "headers", "payload", "peers", "notes", "prepared",
-                "caches", "queues", "writers",
-            ],
-            scene.participants.iter().filter_map(memory).collect(),
-            &[NAME],
-        ),
-        Section::new(
-            "Topics",
-            vec![
-                "", "", "writers", "readers", "full", "out/s", "MB/s", "in/s", "MB/s",
-            ],
-            scene.topics.iter().map(topic).collect(),
-            &[NAME, NAME],
-        ),
-        Section::new(
-            "Blocked",
-            vec![],
-            match scene.blocked.is_empty() {
-                true => vec![vec!["none".to_owned()]],
-                false => scene.blocked.iter().map(|it| vec![blocked(it)]).collect(),
-            },
-            &[WIDTH],
-        ),
+/// Draws what a viewer looks at. What has no room can be scrolled to, and the last line says so.
+pub(super) fn draw(scene: &Scene, viewer: &mut Viewer, area: Rect, buffer: &mut Buffer) {
+    let (width, height) = (usize::from(area.width), usize::from(area.height));
+    let mut lines = vec![
+        Line::from(cut_end(&headline(scene), width)),
+        tabs(scene, viewer, width),
     ];
-    let streams: Vec<Vec<String>> = scene.participants.iter().filter_map(streams).collect();
-    if !streams.is_empty() {
-        let head = vec![
-            "", "sends/s", "MB/s", "out/call", "rcvs/s", "MB/s", "in/call", "tcp", "encr.", "rdma",
-        ];
-        let title = "Streams to other hosts (system calls; samples for each; peers by path)";
-        let after_batches = 3;
-        sections.insert(after_batches, Section::new(title, head, streams, &[NAME]));
-    }
-    let late: Vec<Vec<String>> = match scene.late.is_empty() {
-        true => vec![vec!["none".to_owned()]],
-        false => scene.late.iter().map(|it| vec![late(it)]).collect(),
+    let room = Room {
+        width,
+        // One line is for the last.
+        height: height.saturating_sub(lines.len() + 1),
     };
-    sections.push(Section::new("Late", vec![], late, &[WIDTH]));
-    if !unanswered.is_empty() {
-        sections.push(Section::new("No answer", vec![], unanswered, &[WIDTH]));
+    let mut last = match (viewer.is_help, viewer.tab) {
+        (true, tab) => draw_texts(help(tab), "Help", viewer, room, &mut lines),
+        (false, PROBLEMS) => draw_texts(problem_lines(scene), "Problems", viewer, room, &mut lines),
+        (false, tab) => draw_table(table(scene, tab), viewer, room, &mut lines),
+    };
+    last += match viewer.is_help {
+        true => "   ?: back   q: quit",
+        false => "   ?: help   q: quit",
+    };
+    if viewer.is_held {
+        last.insert_str(0, "HELD   ");
     }
-    sections
+    lines.truncate(height.saturating_sub(1));
+    for (y, line) in (area.y..).zip(&lines) {
+        buffer.set_line(area.x, y, line, area.width);
+    }
+    if height > 0 {
+        let last = Line::from(padded(&cut_end(&last, width), width)).reversed();
+        buffer.set_line(area.x, area.bottom() - 1, &last, area.width);
+    }
 }
 
-impl Section {
-    fn new(
-        title: &'static str,
-        head: Vec<&'static str>,
-        rows: Vec<Vec<String>>,
-        texts: &'static [u16],
-    ) -> Self {
-        let above = match title {
-            "" => 0,
-            _ => 2,
+/// The names of the tables; that of the one that is shown if not all have room.
+fn tabs(scene: &Scene, viewer: &Viewer, width: usize) -> Line<'static> {
+    let counts = problems(scene).into_iter().map(|it| it.count);
+    let problems = counts.fold(0, u64::saturating_add);
+    let names = tables::NAMES.iter().map(|name| (*name).to_owned());
+    let names = names.chain([format!("Problems ({problems})")]);
+    let names = (1..).zip(names).map(|(at, name)| format!("{at} {name}"));
+    let names: Vec<String> = names.collect();
+    let all: usize = names.iter().map(|it| columns(it) + 2).sum();
+    if all > width + 2 {
+        let text = format!("{} of {TABS}, Tab: the next", names[viewer.tab]);
+        return Line::from(cut_end(&text, width)).bold();
+    }
+    let spans = names.into_iter().enumerate().flat_map(|(at, name)| {
+        let style = match at {
+            at if at == viewer.tab => Style::new().reversed(),
+            PROBLEMS if problems > 0 => Style::new().red().bold(),
+            _ => Style::new(),
         };
-        let lines = above + usize::from(!head.is_empty()) + rows.len();
-        Self {
-            title,
-            head,
-            rows,
-            texts,
-            height: u16::try_from(lines).unwrap_or(u16::MAX),
+        [Span::styled(name, style), Span::raw("  ")]
+    });
+    Line::from(spans.collect::<Vec<_>>())
+}
+
+/// Which part of a whole is shown.
+fn shown_part(what: &str, shown: &Range<usize>, all: usize) -> String {
+    if shown.len() == all {
+        return format!("all {all} {what}");
+    }
+    let (first, last) = ((shown.start + 1).min(shown.end), shown.end);
+    format!("{what} {first}-{last} of {all}")
+}
+
+// Texts.
+
+/// Draws lines of text, wrapped. Returns what the last line says of them.
+fn draw_texts(
+    texts: Vec<(String, Style)>,
+    title: &str,
+    viewer: &mut Viewer,
+    room: Room,
+    lines: &mut Vec<Line<'static>>,
+) -> String {
+    let wrapped = texts.into_iter().flat_map(|(text, style)| {
+        let parts = wrap(&clean(&text), room.width);
+        parts.into_iter().map(move |part| (part, style))
+    });
+    let wrapped: Vec<_> = wrapped.collect();
+    let shown = viewer.scroll_mut().show_rows(wrapped.len(), room.height);
+    let part = shown_part("lines", &shown, wrapped.len());
+    let shown = wrapped.into_iter().skip(shown.start).take(room.height);
+    lines.extend(shown.map(|(part, style)| Line::styled(part, style)));
+    format!("{title}: {part}")
+}
+
+fn problem_lines(scene: &Scene) -> Vec<(String, Style)> {
+    let mut lines = Vec::new();
+    for problems in problems(scene) {
+        let style = match problems.count {
+            0 => Style::new().dim(),
+            _ => Style::new().bold(),
+        };
+        lines.push((format!("{} ({})", problems.title, problems.count), style));
+        lines.extend(problems.texts.into_iter().map(|it| (it, Style::new())));
+    }
+    lines
+}
+
+/// The keys, and the columns of a table.
+fn help(tab: usize) -> Vec<(String, Style)> {
+    let bold = Style::new().bold();
+    let entry = |name: &str, text: &str| (format!("{} {text}", padded(name, 18)), Style::new());
+    let mut lines = vec![("Keys".to_owned(), bold)];
+    lines.extend(KEYS.iter().map(|(key, what)| entry(key, what)));
+    if tab != PROBLEMS {
+        let table = table(&Scene::default(), tab);
+        lines.push((table.title.to_owned(), bold));
+        let columns = table.names.iter().chain(table.numbers);
+        lines.extend(columns.map(|(head, what)| entry(head, what)));
+    }
+    lines
+}
+
+// Tables.
+
+/// A table, and which part of it is shown where.
+struct Layout {
+    table: Table,
+    name_widths: Vec<usize>,
+    number_widths: Vec<usize>,
+    shown_numbers: Range<usize>,
+    sorted_by: usize,
+    width: usize,
+}
+
+/// Draws a table. Returns what the last line says of it.
+fn draw_table(
+    mut table: Table,
+    viewer: &mut Viewer,
+    room: Room,
+    lines: &mut Vec<Line<'static>>,
+) -> String {
+    let scroll = viewer.scroll_mut();
+    scroll.sort(&mut table);
+    let name_widths = name_widths(&table, room.width);
+    let number_widths = table.number_widths();
+    let taken: usize = name_widths.iter().map(|width| width + 1).sum();
+    // The last column of the terminal is for the mark of what is cut.
+    let for_numbers = room.width.saturating_sub(taken + 1);
+    let shown_numbers = scroll.show_columns(table.names.len(), &number_widths, for_numbers);
+    // Two lines are for the title and the heads.
+    let rows = table.rows.len();
+    let shown = scroll.show_rows(rows, room.height.saturating_sub(2));
+    let heads = table.names.iter().chain(table.numbers);
+    let sorted = heads.map(|(head, _)| *head).nth(scroll.sorted_by);
+    let reversed = if scroll.is_reversed { " reversed" } else { "" };
+    let last = format!(
+        "{}   {}   by {}{reversed}",
+        shown_part("rows", &shown, rows),
+        shown_part("columns", &shown_numbers, table.numbers.len()),
+        sorted.unwrap_or_default()
+    );
+    let layout = Layout {
+        table,
+        name_widths,
+        number_widths,
+        shown_numbers,
+        sorted_by: scroll.sorted_by,
+        width: room.width,
+    };
+    lines.push(Line::from(cut_end(layout.table.title, room.width)).bold());
+    lines.push(layout.heads());
+    lines.extend(layout.rows(shown));
+    last
+}
+
+/// Columns for the names of a table: what they need, unless too little is left for numbers.
+fn name_widths(table: &Table, width: usize) -> Vec<usize> {
+    let names = 0..table.names.len();
+    let needed: Vec<usize> = names.map(|at| table.name_width(at)).collect();
+    let mut left = match needed.len() {
+        1 => width * 2 / 5,
+        _ => width * 3 / 5,
+    };
+    let mut order: Vec<usize> = (0..needed.len()).collect();
+    order.sort_by_key(|at| needed[*at]);
+    let mut widths = vec![0; needed.len()];
+    for (done, at) in order.iter().enumerate() {
+        widths[*at] = needed[*at].min(left / (needed.len() - done));
+        left -= widths[*at];
+    }
+    widths
+}
+
+impl Layout {
+    /// The heads of the columns, with marks where columns are left out.
+    fn heads(&self) -> Line<'static> {
+        let style = |at: usize| match at == self.sorted_by {
+            true => Style::new().bold().underlined(),
+            false => Style::new().dim(),
+        };
+        let mut spans = Vec::new();
+        let mut used = 0;
+        for (at, width) in self.name_widths.iter().enumerate() {
+            let head = cut_end(self.table.names[at].0, *width);
+            used += width + 1;
+            let after = width + 1 - columns(&head);
+            spans.push(Span::styled(head, style(at)));
+            spans.push(Span::raw(" ".repeat(after)));
         }
+        let numbers = self.table.numbers.len();
+        for at in self.shown_numbers.clone() {
+            let (head, width) = (self.table.numbers[at].0, self.number_widths[at]);
+            let is_cut = at == self.shown_numbers.start && at > 0;
+            let mark = if is_cut { "<" } else { "" };
+            let before = width.saturating_sub(columns(head) + mark.len());
+            used += width;
+            spans.push(Span::raw(mark.to_owned() + &" ".repeat(before)));
+            spans.push(Span::styled(head, style(self.table.names.len() + at)));
+        }
+        if self.shown_numbers.end < numbers {
+            let before = self.width.saturating_sub(used + 1);
+            spans.push(Span::raw(" ".repeat(before) + ">"));
+        }
+        Line::from(spans)
     }
 
-    fn draw(&self, mut area: Rect, buffer: &mut Buffer) {
-        if !self.title.is_empty() {
-            let above = Rect {
-                height: area.height.min(2),
-                ..area
-            };
-            let title = Line::from(self.title).bold();
-            let below = Rect {
-                y: above.bottom().saturating_sub(1).max(above.y),
-                height: above.height.min(1),
-                ..above
-            };
-            title.render(below, buffer);
-            area.y += above.height;
-            area.height -= above.height;
-        }
-        let row = |cells: &[String]| {
-            let cells = cells.iter().enumerate().map(|(at, text)| {
-                let line = Line::from(text.clone());
-                match at < self.texts.len() {
-                    true => Cell::from(line.left_aligned()),
-                    false => Cell::from(line.right_aligned()),
-                }
-            });
-            Row::new(cells.collect::<Vec<_>>())
-        };
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let columns = columns.max(self.head.len());
-        let widths = (0..columns).map(|at| match self.texts.get(at) {
-            Some(&WIDTH) => Constraint::Fill(1),
-            Some(width) => Constraint::Length(*width),
-            None => Constraint::Length(8),
+    fn rows(&self, shown: Range<usize>) -> Vec<Line<'static>> {
+        let all = &self.table.rows;
+        let names = (0..self.name_widths.len()).map(|at| {
+            let names = all.iter().map(|row| clean(&row.names[at]));
+            let names: Vec<String> = names.collect();
+            shorten(names.iter().map(String::as_str), self.name_widths[at])
         });
-        let mut table = Table::new(self.rows.iter().map(|cells| row(cells)), widths);
-        if !self.head.is_empty() {
-            let head: Vec<String> = self.head.iter().map(|it| (*it).to_owned()).collect();
-            table = table.header(row(&head).style(Style::new().dim()));
-        }
-        Widget::render(table, area, buffer);
-    }
-}
-
-fn headline(scene: &Scene) -> String {
-    let view = match &scene.view {
-        Some(view) => format!(
-            "view {}, {} members, led by {}",
-            view.id,
-            view.members.len(),
-            view.leader
-        ),
-        None => match scene.participants.is_empty() {
-            true => "no participants".to_owned(),
-            false => "no answers".to_owned(),
-        },
-    };
-    let (domain, interval) = (scene.domain, scene.interval_s);
-    format!("spindle top   domain {domain}   {view}   last {interval:.1} s")
-}
-
-fn participant(one: &Participant) -> Vec<String> {
-    let cpu = one
-        .cpu_percent
-        .map_or_else(String::new, |it| format!("{it:.0}"));
-    let mut cells = vec![one.name.clone(), cpu];
-    if let Some(figures) = &one.figures {
-        let Figures {
-            pushes_per_s: pushes,
-            ..
-        } = figures;
-        cells.extend([
-            rate(figures.sent_per_s),
-            megabytes(figures.sent_bytes_per_s),
-            rate(figures.delivered_per_s),
-            megabytes(figures.delivered_bytes_per_s),
-            rate(pushes.data),
-            rate(pushes.acks),
-            rate(figures.nulls_per_s),
-            rate(figures.wake_ups_per_s),
-            rate(figures.rings_per_s),
-            format!("{:.0}", figures.room_wait * 100.0),
-        ]);
-    }
-    cells
-}
-
-fn no_answer(one: &Participant) -> Option<Vec<String>> {
-    let problem = one.problem.as_ref()?;
-    Some(vec![format!("{}: {problem}", one.name)])
-}
-
-fn batches(one: &Participant) -> Option<Vec<String>> {
-    let figures = one.figures.as_ref()?;
-    let pair =
-        |values: Option<[String; 2]>| values.unwrap_or_else(|| ["-", "-"].map(str::to_owned));
-    let sizes = |sizes: &Option<Sizes>| {
-        let sizes = sizes.as_ref();
-        pair(sizes.map(|it| [it.p50.to_string(), it.p99.to_string()]))
-    };
-    let times = |times: &Option<Times>| {
-        let times = times.as_ref();
-        pair(times.map(|it| [it.p50_ns, it.p99_ns].map(microseconds)))
-    };
-    let mut cells = vec![one.name.clone()];
-    let stages = &figures.batches;
-    cells.extend(
-        [&stages.send, &stages.receive, &stages.delivery]
-            .map(sizes)
-            .concat(),
-    );
-    cells.extend(
-        [&figures.latency_own, &figures.latency_others]
-            .map(times)
-            .concat(),
-    );
-    Some(cells)
-}
-
-fn streams(one: &Participant) -> Option<Vec<String>> {
-    let figures = one.figures.as_ref()?;
-    let streams = figures.streams.as_ref()?;
-    let peers = |is: &dyn Fn(&PeerReach) -> bool| {
-        let peers = figures.peers.iter().filter(|peer| is(peer));
-        peers.count().to_string()
-    };
-    let known = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), rate);
-    Some(vec![
-        one.name.clone(),
-        rate(streams.send_calls_per_s),
-        megabytes(streams.sent_bytes_per_s),
-        known(streams.sent_per_call),
-        rate(streams.receive_calls_per_s),
-        megabytes(streams.received_bytes_per_s),
-        known(streams.delivered_per_call),
-        peers(&|peer| peer.way == "tcp"),
-        peers(&|peer| peer.encrypted),
-        peers(&|peer| peer.way == "rdma"),
-    ])
-}
-
-/// The columns of memory that is in use.
-const MEMORY: [&[MemoryKind]; 9] = [
-    &[MemoryKind::OwnControlRow, MemoryKind::OwnState],
-    &[MemoryKind::OwnHeaders],
-    &[MemoryKind::OwnPayload],
-    &[MemoryKind::PeerRows],
-    &[MemoryKind::Bookkeeping],
-    &[MemoryKind::Prepared],
-    &[MemoryKind::ReaderCaches],
-    &[MemoryKind::ArrivalQueues],
-    &[MemoryKind::Writers],
-];
-
-fn memory(one: &Participant) -> Option<Vec<String>> {
-    let told = &one.figures.as_ref()?.memory;
-    let used = |kinds: &[MemoryKind]| {
-        let of_these = told.iter().filter(|it| kinds.contains(&it.kind));
-        of_these.map(|it| it.resident_bytes).sum::<Option<u64>>()
-    };
-    let known =
-        |bytes: Option<u64>| bytes.map_or_else(|| "-".to_owned(), |it| megabytes(it as f64));
-    let mapped: u64 = told.iter().map(|it| it.bytes).sum();
-    let mut cells = vec![
-        one.name.clone(),
-        known(one.pss_bytes),
-        megabytes(mapped as f64),
-    ];
-    cells.extend(MEMORY.map(used).map(known));
-    Some(cells)
-}
-
-fn topic(one: &Topic) -> Vec<String> {
-    vec![
-        one.topic.clone(),
-        one.participant.clone(),
-        one.writers.to_string(),
-        one.readers.to_string(),
-        one.full_readers.to_string(),
-        rate(one.out_per_s),
-        megabytes(one.out_bytes_per_s),
-        rate(one.in_per_s),
-        megabytes(one.in_bytes_per_s),
-    ]
-}
-
-fn blocked(one: &Blocked) -> String {
-    let (participant, by, why) = (&one.participant, one.by.join(", "), &one.why);
-    let topics = match one.topics.is_empty() {
-        true => format!("subgroup {}", one.subgroup),
-        false => one.topics.join(", "),
-    };
-    let what = match one.what {
-        What::Room => "waits for room",
-        What::Delivery => "waits to deliver",
-    };
-    format!("{participant} {what} ({topics}): {by} {why}")
-}
-
-fn late(one: &Late) -> String {
-    let (member, why, seen_by) = (&one.member, &one.why, one.seen_by.join(", "));
-    match one.topics.is_empty() {
-        true => format!("{member}: {why}; seen by {seen_by}"),
-        false => format!(
-            "{member}: {why} ({}); seen by {seen_by}",
-            one.topics.join(", ")
-        ),
-    }
-}
-
-/// A rate in at most five digits.
-fn rate(value: f64) -> String {
-    match value {
-        value if value >= 1e7 => format!("{:.1}M", value / 1e6),
-        value if value >= 1e4 => format!("{:.1}k", value / 1e3),
-        value if value >= 100.0 || value == 0.0 => format!("{value:.0}"),
-        value => format!("{value:.1}"),
-    }
-}
-
-fn megabytes(value: f64) -> String {
-    match value / 1e6 {
-        value if value >= 100.0 || value == 0.0 => format!("{value:.0}"),
-        value => format!("{value:.2}"),
-    }
-}
-
-fn microseconds(ns: u64) -> String {
-    match ns as f64 / 1e3 {
-        us if us >= 100.0 => format!("{us:.0}"),
-        us => format!("{us:.1}"),
+        let names: Vec<Vec<String>> = names.collect();
+        let line = |at: usize| {
+            let row = &all[at];
+            let mut line = String::new();
+            for (name, width) in names.iter().zip(&self.name_widths) {
+                line += &padded(&name[at], *width);
+                line.push(' ');
+            }
+            if let Some(note) = &row.note {
+                let left = self.width.saturating_sub(columns(&line));
+                return Line::from(line + &cut_end(&clean(note), left)).red();
+            }
+            for at in self.shown_numbers.clone() {
+                let (text, width) = (&row.numbers[at].text, self.number_widths[at]);
+                line += &" ".repeat(width.saturating_sub(columns(text)));
+                line += text;
+            }
+            Line::from(line)
+        };
+        shown.map(line).collect()
     }
 }

@@ -1,9 +1,7 @@
-//! Frames of invented figures.
+//! Pages, and frames (`frames`), of invented figures.
 
 use std::time::Duration;
 
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 use spindle_dds::Error;
 use spindle_dds::PeerPath;
 use spindle_dds::monitor::{
@@ -14,10 +12,12 @@ use spindle_dds::monitor::{
 
 use super::blocked::What;
 use super::late::{LateWith, Standstills};
+use super::page::page;
 use super::process::Process;
 use super::scene::Scene;
 use super::snapshot::Snapshot;
-use super::{page, screen};
+
+mod frames;
 
 /// Of the processes.
 const NAMES: [&str; 3] = ["writer", "display", "recorder"];
@@ -145,9 +145,11 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
             sent_bytes: by(writes, count * 64),
             received: by(!writes, count),
             received_bytes: by(!writes, count * 64),
-            full_readers: 0,
+            ..TopicFigures::default()
         }],
         waits: vec![],
+        mismatches: vec![],
+        unlisted_mismatches: 0,
         memory: memory(rank),
         latency_own: vec![(40_000, by(writes, count))].into(),
         latency_others: vec![(25_000, by(!writes, count)), (900_000, seconds)].into(),
@@ -234,18 +236,13 @@ fn unacknowledged(_: u64, all: &mut [ParticipantFigures]) {
 }
 
 #[test]
-fn a_frame() {
+fn a_page() {
     let scene = scene(|seconds, all| {
         held_up(seconds, all);
         unacknowledged(seconds, all);
         silent(seconds, all);
     });
-    let backend = TestBackend::new(screen::width(&scene), screen::height(&scene));
-    let mut terminal = Terminal::new(backend).expect("a terminal");
-    terminal
-        .draw(|frame| screen::draw(&scene, frame.area(), frame.buffer_mut()))
-        .expect("a frame");
-    insta::assert_snapshot!(terminal.backend());
+    insta::assert_snapshot!(page(&scene));
 }
 
 /// Those of participants with peers on other hosts only.
@@ -283,16 +280,15 @@ fn streams_are_shown_where_there_are_some() {
 }
 
 #[test]
-fn a_page_has_what_a_frame_has() {
+fn a_page_says_what_is_blocked() {
     let text = page(&scene(held_up));
     assert!(text.contains("writer/100 waits for room (Square): recorder/102 does not take"));
     assert!(text.lines().all(|line| line.len() == line.trim_end().len()));
 }
 
-/// Participants that do not answer, or are on another host, are shown too; small terminals show
-/// what fits.
+/// Participants that do not answer, or are on another host, are shown too.
 #[test]
-fn a_frame_of_participants_that_do_not_answer() {
+fn a_page_of_participants_that_do_not_answer() {
     let mut now = snapshot(4, vec![figures(0, 4)]);
     let silent = |rank: usize, is_here: bool, why: &str| ObservedMember {
         member: member(rank),
@@ -305,12 +301,6 @@ fn a_frame_of_participants_that_do_not_answer() {
     let before = snapshot(2, vec![]);
     let scene = Scene::of(&before, &now);
     insta::assert_snapshot!(page(&scene));
-    for (width, height) in [(1, 1), (20, 5), (80, 24), (300, 80)] {
-        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
-        terminal
-            .draw(|frame| screen::draw(&scene, frame.area(), frame.buffer_mut()))
-            .expect("a frame");
-    }
     insta::assert_snapshot!(page(&Scene::of(&snapshot(1, vec![]), &snapshot(2, vec![]))));
 }
 
@@ -323,6 +313,11 @@ fn participants_that_make_progress_are_not_blocked() {
         (all[0].waits[0].waiting, all[0].waits[0].ns) = (0, SECOND);
     });
     assert_eq!(waited.blocked, []);
+    // Samples waited before, or wait since a moment ago.
+    let passing = scene(|seconds, all| {
+        all[0].topics[0].waiting = u64::from(seconds == 4);
+    });
+    assert_eq!(passing.blocked, []);
     // It makes progress.
     let goes_on = scene(|seconds, all| {
         unacknowledged(seconds, all);
@@ -376,6 +371,24 @@ fn a_blocked_participant_is_shown_with_the_blocker_and_the_reason() {
         (wait.senders, wait.acknowledgements) = (vec![0], vec![]);
     });
     check(silent, What::Delivery, "writer/100", "next message");
+    let history = scene(|seconds, all| {
+        held_up(seconds, all);
+        all[0].waits.clear();
+        all[0].topics[0].waiting = 7;
+    });
+    let text = page(&history);
+    let waits = "writer/100 has 7 samples that wait to be sent (Square): recorder/102 does not";
+    assert!(text.contains(waits), "{text}");
+    let json = serde_json::to_value(&history).expect("JSON");
+    assert_eq!(json["blocked"][0]["what"], "history");
+    assert_eq!(json["blocked"][0]["samples"], 7);
+    let samples = What::History { samples: 7 };
+    check(history, samples, "recorder/102", "reader of Square");
+    let changing = scene(|seconds, all| {
+        held_up(seconds, all);
+        all[0].engine.subgroups[0].phase = EpochPhase::Wedged;
+    });
+    check(changing, What::Room, "writer/100", "the view is changing");
     // Ranks that do not exist.
     let wild = scene(|seconds, all| {
         held_up(seconds, all);

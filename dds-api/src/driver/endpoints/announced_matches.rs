@@ -15,13 +15,15 @@ use spindle_dds_core::membership::{Endpoint as GroupEndpoint, Member, MemberId, 
 
 use super::known_endpoints::{KnownEndpoints, MemberEndpoints};
 use super::local_endpoints::LocalEndpoints;
+use super::mismatches::{MismatchLog, Mismatches};
 use crate::discovery::{Comparisons, Entry, Match, ParticipantInfo, Types};
+use crate::monitor::MismatchFigures;
 use crate::topic::TopicCore;
 
 /// An endpoint of the group: its member, and its number there.
 pub(crate) type EndpointName = (MemberId, u64);
 
-/// The endpoints that match one, or are incompatible with it.
+/// What an endpoint and those of the other kind on its topic are to each other, sorted by name.
 pub(crate) type Matches = Arc<[(EndpointName, Match)]>;
 
 /// What a view means to the endpoints of this participant.
@@ -52,6 +54,7 @@ pub(crate) struct AnnouncementReader {
     matches: BTreeMap<u64, Matches>,
     /// Topics already reported as inconsistent, by member and topic name.
     inconsistent: BTreeSet<(MemberId, String)>,
+    mismatch_log: MismatchLog,
     types: Types,
     comparisons: Comparisons,
 }
@@ -73,6 +76,7 @@ impl AnnouncementReader {
             topics: HashMap::new(),
             matches: BTreeMap::new(),
             inconsistent: BTreeSet::new(),
+            mismatch_log: MismatchLog::default(),
             types: Types::default(),
             comparisons: Comparisons::default(),
         }
@@ -85,7 +89,8 @@ impl AnnouncementReader {
         local_endpoints: &LocalEndpoints,
     ) -> AnnouncedMatches {
         let changed = self.read_announcements(view);
-        self.match_again(&changed);
+        let changed_pairs = self.match_again(&changed);
+        self.log_mismatches(&changed_pairs, local_endpoints);
         AnnouncedMatches {
             view_id: view.id,
             known: self.known.clone(),
@@ -122,7 +127,8 @@ impl AnnouncementReader {
 
     fn read_member(&mut self, member: &Member, changed: &mut BTreeSet<String>) {
         let before = self.known.remove(member.id);
-        let pid = ParticipantInfo::of(member).map_or(0, |info| info.pid);
+        let info = ParticipantInfo::of(member).ok();
+        let (pid, name) = info.map_or_else(Default::default, |info| (info.pid, info.name));
         let mut entries = BTreeMap::new();
         let last = self.read.get(&member.id);
         for (number, endpoint) in &*member.endpoints {
@@ -143,7 +149,7 @@ impl AnnouncementReader {
         let is_whole = entries.len() == member.endpoints.len();
         let read = (member.endpoints.clone(), is_whole);
         self.read.insert(member.id, read);
-        let now = Arc::new(MemberEndpoints::new(pid, entries));
+        let now = Arc::new(MemberEndpoints::new(pid, name, entries));
         self.changed(member.id, before.as_deref(), Some(&now), changed);
         self.known.put(member.id, now);
     }
@@ -183,7 +189,10 @@ impl AnnouncementReader {
     }
 
     /// Matches the endpoints of this participant on these topics with the others on the same.
-    fn match_again(&mut self, changed: &BTreeSet<String>) {
+    /// Returns the pairs that did match before, or were not there, or did not match for another
+    /// reason, and do not match now.
+    fn match_again(&mut self, changed: &BTreeSet<String>) -> Vec<(u64, EndpointName)> {
+        let mut changed_pairs = Vec::new();
         let own = self.known.member(self.me);
         self.matches
             .retain(|number, _| own.is_some_and(|own| own.get(*number).is_some()));
@@ -193,12 +202,69 @@ impl AnnouncementReader {
             };
             for ((_, number), entry) in of_topic.range((self.me, 0)..=(self.me, u64::MAX)) {
                 let matches = matches_of(&mut self.comparisons, entry, of_topic);
-                self.matches.insert(*number, matches);
+                let before = self.matches.insert(*number, matches.clone());
+                let before = before.as_deref().unwrap_or_default();
+                let known = |name| {
+                    let at = before.binary_search_by_key(name, |(name, _)| *name);
+                    at.ok().map(|at| &before[at].1)
+                };
+                let new = matches.iter().filter(|(_, found)| found.is_mismatch());
+                let new = new.filter(|(name, found)| known(name) != Some(found));
+                changed_pairs.extend(new.map(|(name, _)| (*number, *name)));
             }
+        }
+        changed_pairs
+    }
+
+    /// Logs these pairs, which do not match.
+    fn log_mismatches(&mut self, pairs: &[(u64, EndpointName)], local_endpoints: &LocalEndpoints) {
+        let mismatches = Mismatches {
+            me: self.me,
+            known: &self.known,
+            matches: &self.matches,
+        };
+        let told = self.mismatch_log.update(&mismatches, pairs);
+        if told.is_empty() {
+            return;
+        }
+        let own = local_endpoints.numbered();
+        for line in &told.lines {
+            let why = mismatches.why(line, &mut self.comparisons, &own);
+            let [writer, reader] = mismatches.participants(line);
+            let (topic, pairs) = (&line.topic, line.pairs);
+            tracing::warn!(
+                topic,
+                writer,
+                reader,
+                pairs,
+                why,
+                "writer and reader do not match"
+            );
+        }
+        if let Some(pairs) = told.left_out {
+            tracing::warn!(
+                pairs,
+                "more writers and readers do not match than are logged one by one: `spindle top` \
+                 lists them"
+            );
         }
     }
 
-    /// Logs and returns topics, of these, that another participant writes or reads as another type,
+    /// The endpoints of this participant and those that they do not match, for a monitor; and how
+    /// many more pairs there are.
+    pub(crate) fn mismatches(
+        &mut self,
+        local_endpoints: &LocalEndpoints,
+    ) -> (Vec<MismatchFigures>, u64) {
+        let mismatches = Mismatches {
+            me: self.me,
+            known: &self.known,
+            matches: &self.matches,
+        };
+        mismatches.figures(&mut self.comparisons, local_endpoints)
+    }
+
+    /// Topics, of these, that another participant writes or reads as another type,
     /// once for each participant.
     fn find_inconsistent(
         &mut self,
@@ -221,15 +287,9 @@ impl AnnouncementReader {
                 continue;
             };
             for ((member, _), other) in of_topic.iter().filter(|((id, _), _)| *id != self.me) {
-                let found = self.comparisons.conflict(entry, other, topic.ty.as_ref());
-                let Some(conflict) = found else {
-                    continue;
-                };
-                if self.inconsistent.insert((*member, topic.name.clone())) {
-                    let (own, theirs) = (&*topic.type_name, &other.endpoint().type_name);
-                    let pid = self.known.member(*member).map(|it| it.pid());
-                    let topic_name = &topic.name;
-                    tracing::warn!(topic_name, own, theirs, pid, %conflict, "inconsistent topic");
+                if self.comparisons.are_inconsistent(entry, other)
+                    && self.inconsistent.insert((*member, topic.name.clone()))
+                {
                     inconsistent.push(topic.clone());
                 }
             }
@@ -238,7 +298,7 @@ impl AnnouncementReader {
     }
 }
 
-/// Which of the endpoints of its topic an endpoint matches, or is incompatible with.
+/// What the endpoints of its topic are to an endpoint.
 fn matches_of(
     comparisons: &mut Comparisons,
     own: &Entry,

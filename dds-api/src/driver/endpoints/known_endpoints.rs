@@ -52,6 +52,8 @@ impl KnownEndpoints {
 pub(crate) struct MemberEndpoints {
     /// Its process id; 0 if it does not say.
     pid: u32,
+    /// The participant's name.
+    name: String,
     by_number: BTreeMap<u64, Arc<Entry>>,
     by_guid: BTreeMap<Guid, u64>,
     /// By topic.
@@ -59,7 +61,7 @@ pub(crate) struct MemberEndpoints {
 }
 
 impl MemberEndpoints {
-    pub(super) fn new(pid: u32, by_number: BTreeMap<u64, Arc<Entry>>) -> Self {
+    pub(super) fn new(pid: u32, name: String, by_number: BTreeMap<u64, Arc<Entry>>) -> Self {
         let guid = |(number, entry): (&u64, &Arc<Entry>)| (entry.endpoint().guid, *number);
         let subgroup = |entry: &Arc<Entry>| {
             let endpoint = entry.endpoint();
@@ -67,14 +69,19 @@ impl MemberEndpoints {
         };
         Self {
             pid,
+            name,
             by_guid: by_number.iter().map(guid).collect(),
             subgroups: by_number.values().map(subgroup).collect(),
             by_number,
         }
     }
 
-    pub(super) fn pid(&self) -> u32 {
-        self.pid
+    /// The participant's name, or else its process.
+    pub(super) fn name(&self) -> String {
+        match &*self.name {
+            "" => format!("process {}", self.pid),
+            name => name.to_owned(),
+        }
     }
 
     pub(super) fn get(&self, number: u64) -> Option<&Arc<Entry>> {

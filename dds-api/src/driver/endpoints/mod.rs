@@ -3,4 +3,5 @@
 pub(super) mod announced_matches;
 mod known_endpoints;
 pub(super) mod local_endpoints;
+mod mismatches;
 pub(super) mod view_matcher;

@@ -8,7 +8,7 @@ use spindle_dds_core::membership::{Finish, Member, MemberId, RemovalReason, View
 use spindle_dds_core::{
     DeliveryClass, EngineHandle, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
 };
-use spindle_dds_qos::{PolicyId, ReliabilityKind, ResourceLimits};
+use spindle_dds_qos::{Incompatibility, PolicyId, ReliabilityKind, ResourceLimits};
 use spindle_dds_transport::Rank;
 
 use super::announced_matches::{AnnouncedMatches, AnnouncementReader, EndpointName};
@@ -280,14 +280,14 @@ fn match_writer(
         };
         let handle = InstanceHandle::of_entity(other.endpoint().guid);
         match found {
-            Match::Apart => {}
             Match::Matched => {
                 matched.push(handle);
                 if let Some(acceptor) = beginning.acceptor(name.0, other) {
                     Acceptor::add(&mut acceptors, acceptor);
                 }
             }
-            Match::Incompatible(policies) => refused.push((handle, policies.clone())),
+            Match::Incompatible(found) => refused.push((handle, policies(found))),
+            Match::Apart | Match::NoCommonPartition(_) | Match::Inconsistent(_) => {}
         }
     }
     writer.meet(matched, refused);
@@ -325,7 +325,7 @@ impl Beginning<'_> {
             };
             let handle = InstanceHandle::of_entity(writer.endpoint.guid);
             match found {
-                Match::Apart => {}
+                Match::Apart | Match::NoCommonPartition(_) | Match::Inconsistent(_) => {}
                 Match::Matched => {
                     let rank = subgroup_rank(self.spec, self.view, name.0);
                     let lifecycle = &writer.qos.writer_data_lifecycle;
@@ -339,11 +339,15 @@ impl Beginning<'_> {
                         is_rekeyed: writer.endpoint.hashes_keys_unlike(&reader.endpoint),
                     }));
                 }
-                Match::Incompatible(policies) => refused.push((handle, policies.clone())),
+                Match::Incompatible(found) => refused.push((handle, policies(found))),
             }
         }
         (matched, refused)
     }
+}
+
+fn policies(found: &[Incompatibility]) -> Vec<PolicyId> {
+    found.iter().map(|found| found.policy).collect()
 }
 
 /// The rank of a member in a subgroup.

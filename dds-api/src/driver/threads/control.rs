@@ -372,7 +372,8 @@ impl ControlThread {
         let memory = self
             .memory_watch
             .figures(session, &self.local_endpoints, self.ready.as_ref());
-        let figures = figures::of(session, &self.local_endpoints, self.me, memory);
+        let mismatches = self.announcements.mismatches(&self.local_endpoints);
+        let figures = figures::of(session, &self.local_endpoints, self.me, memory, mismatches);
         match serde_json::to_vec(&figures) {
             Ok(bytes) => {
                 for packet in Packet::status(&bytes) {

@@ -10,7 +10,8 @@ use crate::discovery::ParticipantInfo;
 use crate::driver::endpoints::local_endpoints::{LocalEndpoint, LocalEndpoints};
 use crate::driver::session::Session;
 use crate::monitor::{
-    Latencies, MemberFigures, MemoryFigures, ParticipantFigures, TopicFigures, VERSION,
+    Latencies, MemberFigures, MemoryFigures, MismatchFigures, ParticipantFigures, TopicFigures,
+    VERSION,
 };
 
 pub(crate) fn of(
@@ -18,6 +19,7 @@ pub(crate) fn of(
     local_endpoints: &LocalEndpoints,
     me: MemberId,
     memory: Vec<MemoryFigures>,
+    (mismatches, unlisted_mismatches): (Vec<MismatchFigures>, u64),
 ) -> ParticipantFigures {
     let view = session.control_queue().view();
     let members = view.iter().flat_map(|view| &view.members);
@@ -37,6 +39,8 @@ pub(crate) fn of(
         wake_ups: session.wake_ups(),
         topics: topics(local_endpoints, &engine),
         waits: session.send_waiters().figures(),
+        mismatches,
+        unlisted_mismatches,
         memory,
         latency_own,
         latency_others,
@@ -89,8 +93,11 @@ fn topics(local_endpoints: &LocalEndpoints, engine: &Figures) -> Vec<TopicFigure
             ..TopicFigures::default()
         });
         match own {
-            LocalEndpoint::Writer(_) => {
+            LocalEndpoint::Writer(writer) => {
                 topic.writers += 1;
+                let [waiting, bytes] = writer.waiting();
+                topic.waiting += waiting;
+                topic.waiting_bytes += bytes;
                 let mut known = engine.writers.iter();
                 if let Some(known) = known.find(|it| u64::from(it.writer) == number) {
                     topic.sent += known.messages;
