@@ -78,7 +78,7 @@ impl Pair {
             ..reliable_writer()
         };
         qos.property
-            .set("spindle.ring.messages", &IN_RING.to_string());
+            .set("spindle.ring.messages", IN_RING.to_string());
         qos.property.set("spindle.ring.bytes", "4096");
         let pair = Self {
             writer: writer_with(&participants[0], "State", qos),
