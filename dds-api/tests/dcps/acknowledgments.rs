@@ -92,6 +92,8 @@ fn other_writers_are_not_waited_for() {
     let reader = narrow_reader(&participants[1], "State");
     enable(&participants);
     write(&first, 0..1);
+    // In the ring before the others, not in the history.
+    first.wait_for_acknowledgments(PATIENCE).expect("accepted");
     write(&second, 1..3);
     let accepted = first.wait_for_acknowledgments(PATIENCE);
     accepted.expect("the other writer's samples are held back");
