@@ -161,7 +161,8 @@ pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
         .into_iter()
         .filter(|candidate| candidate.len() <= QUOTED_CHARS_MAX)
         .map(|candidate| (edit_distance(word, candidate), candidate))
-        .min_by_key(|(distance, _)| *distance);
+        // Of equally similar ones the first by name: the order of `known` may be that of a hash map.
+        .min();
     match nearest {
         Some((distance, candidate)) if distance <= limit => {
             format!("; did you mean {}?", quote(candidate))
