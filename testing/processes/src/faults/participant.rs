@@ -133,10 +133,14 @@ impl<'a> Runner<'a> {
                 if let Some(entities) = &mut self.entities {
                     let (publisher, topic) = (&entities.publisher, &entities.topic);
                     let writer = writer(publisher, topic)?;
-                    // The group takes the writer, or refuses it: then its first use says why.
-                    if let Err(refused) = writer.loan_with(SAMPLE_OVERHEAD).map(drop) {
-                        publisher.delete_datawriter(&writer)?;
-                        return Err(refused.into());
+                    // The group takes the writer, which then has the reader of this participant at least;
+                    // or refuses it, and each use says why. Until then what is written waits.
+                    while writer.publication_matched_status()?.current_count == 0 {
+                        if let Err(refused) = writer.loan_with(SAMPLE_OVERHEAD).map(drop) {
+                            publisher.delete_datawriter(&writer)?;
+                            return Err(refused.into());
+                        }
+                        std::thread::sleep(Duration::from_millis(1));
                     }
                     entities.writer = Some(writer);
                 }
