@@ -98,7 +98,7 @@ impl ParticipantCore {
         let session = self.lifecycle().begin_closing()?;
         let outcome = Outcome::default();
         let (participant, left) = (self.clone(), outcome.clone());
-        self.notifier().send_on_errand(move || {
+        self.notifier().let_waking_thread_run(move || {
             left.set(participant.leave(session));
             participant.lifecycle_changed();
         });

@@ -11,7 +11,6 @@ mod lifecycle;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
 use spindle_dds_idl_runtime::TopicType;
 use spindle_dds_qos::{DomainParticipantQos, Duration, PublisherQos, SubscriberQos, TopicQos};
@@ -28,6 +27,7 @@ use crate::listener::DomainParticipantListener;
 use crate::publication::{AnyDataWriter, Publisher, PublisherBuilder};
 use crate::status::MembershipStatus;
 use crate::subscription::{AnyDataReader, Subscriber, SubscriberBuilder};
+use crate::time::Deadline;
 use crate::topic::{AnyTopic, Topic, TopicBuilder};
 
 pub use self::any_entity::AnyEntity;
@@ -216,9 +216,7 @@ impl DomainParticipant {
         timeout: impl Into<Duration>,
     ) -> Result<Topic<T>> {
         let timeout = timeout.into();
-        let deadline = timeout
-            .as_std()
-            .and_then(|span| Instant::now().checked_add(span));
+        let deadline = Deadline::after(timeout);
         loop {
             self.core.base.ready()?;
             let local_endpoints = &self.core.local_endpoints;

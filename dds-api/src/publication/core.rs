@@ -203,8 +203,12 @@ impl Side for WriterSide {
         // Readers lose the writer at this position of the order; what becomes of its instances,
         // WRITER_DATA_LIFECYCLE says.
         if let Some(port) = writer.side.port.get() {
+            // A participant that is deleted does not come back to its group.
+            let participant = writer.participant.upgrade();
+            let comes_back = participant.is_some_and(|it| !it.base.is_deleted());
+            let deadline = Deadline::of(since, writer.linger());
             // What stays unsent is told below.
-            let _ = writer.wait_until_sent(Deadline::of(since, writer.linger()));
+            let _ = writer.wait_until_sent(deadline, comes_back);
             let deadline = Deadline::after(FAREWELL_WITHIN);
             port.writer_deleted(writer.number, writer.autodisposes(), deadline);
             port.close();

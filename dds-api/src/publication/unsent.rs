@@ -396,18 +396,21 @@ impl WriterCore {
         }
     }
 
-    /// Blocks until all that was written so far is sent, or replaced.
+    /// Blocks until all that was written so far is sent, or replaced; unless the participant `comes_back`
+    /// to a group that it loses, only while it is a member.
     ///
     /// # Errors
     /// TIMEOUT; what ended the group or the writer.
-    pub(super) fn wait_until_sent(&self, deadline: Deadline) -> Result<()> {
+    pub(super) fn wait_until_sent(&self, deadline: Deadline, comes_back: bool) -> Result<()> {
         let (Some(ticket), Some(port)) = (self.next_ticket(), self.side.port.get()) else {
             return Ok(());
         };
         port.step();
         let settled = port.wait_for_acks(deadline, || {
             let is_settled = self.is_settled(ticket).then_some(Ok(()));
-            is_settled.or_else(|| port.check().err().map(Err))
+            let is_over = || !comes_back && port.is_out();
+            let ended = || port.check().err().or_else(|| is_over().then(|| port.out()));
+            is_settled.or_else(|| ended().map(Err))
         });
         settled.unwrap_or_else(|| Err(self.not_settled(port)))
     }

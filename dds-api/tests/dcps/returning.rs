@@ -394,3 +394,22 @@ fn those_that_lose_their_group_all_at_once_form_one_again() {
         }
     }
 }
+
+#[test]
+fn what_cannot_be_sent_any_more_holds_up_no_close() {
+    let meeting = Meeting::new();
+    let ((stays, _), (goes, _told)) = (participant(&meeting), participant(&meeting));
+    let heard = reader(&stays, "State");
+    let own = writer_with(&goes, "State", lasting_writer());
+    enable(&[stays.clone(), goes.clone()]);
+    own.write(&state(1, 1)).expect("room");
+    take(&heard, 1, |_| ());
+    testing::fail(&goes, "this is a test").expect("enabled");
+    own.write(&state(1, 2)).expect("it is kept");
+    let (done, closed) = mpsc::channel();
+    thread::spawn(move || done.send(goes.close()));
+    // In its group a deleted writer has 30 s to send it.
+    let bound = std::time::Duration::from_secs(20);
+    let closed = closed.recv_timeout(bound);
+    assert!(closed.is_ok(), "it waits for what cannot come");
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::diagnostic::{At, Report, quote};
 use crate::xml::entity::EntityKind;
-use crate::xml::library::{Blocks, Reference, name_of, reference, shell};
+use crate::xml::library::{Blocks, Reference, bare, name_of, reference};
 use crate::xml::members::{attributes, no_text, unknown};
 use crate::xml::tree::Element;
 use crate::xml::value::{number_of, text};
@@ -82,14 +82,14 @@ pub(crate) fn read_library(element: Element, blocks: &mut Blocks, report: &mut R
     let Some(library) = name_of(&element, report) else {
         return;
     };
-    let shell = shell(&element);
+    let bare = bare(&element);
     for child in element.children {
         match child.name.as_str() {
             "domain" => {
                 let domain = domain(child, &library, blocks, report);
                 blocks.domains.extend(domain);
             }
-            _ => unknown(&shell, &child, &["domain"], report),
+            _ => unknown(&bare, &child, &["domain"], report),
         }
     }
 }
@@ -119,12 +119,12 @@ fn domain(
         topics: Topics::new(report),
         at: element.at,
     };
-    let shell = shell(&element);
+    let bare = bare(&element);
     for child in element.children {
         match child.name.as_str() {
             "register_type" | "topic" => domain.topics.add(child, blocks, report),
             name if OF_DRAFT.contains(&name) => of_draft(&child, report),
-            _ => unknown(&shell, &child, &["register_type", "topic"], report),
+            _ => unknown(&bare, &child, &["register_type", "topic"], report),
         }
     }
     Some(domain)
@@ -187,7 +187,7 @@ fn topic(element: Element, blocks: &mut Blocks, report: &mut Report) -> Option<T
         reader_qos: None,
         at: element.at,
     };
-    let shell = shell(&element);
+    let bare = bare(&element);
     let known = [
         "topic_name",
         "topic_qos",
@@ -207,7 +207,7 @@ fn topic(element: Element, blocks: &mut Blocks, report: &mut Report) -> Option<T
             "topic_qos" => topic.qos = add(child, EntityKind::Topic, report),
             "datawriter_qos" => topic.writer_qos = add(child, EntityKind::Writer, report),
             "datareader_qos" => topic.reader_qos = add(child, EntityKind::Reader, report),
-            _ => unknown(&shell, &child, &known, report),
+            _ => unknown(&bare, &child, &known, report),
         }
     }
     Some(topic)

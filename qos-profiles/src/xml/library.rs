@@ -144,14 +144,14 @@ pub(crate) fn read(root: Element, report: &mut Report) -> Blocks {
 fn document(root: Element, blocks: &mut Blocks, report: &mut Report) {
     attributes(&root, &[], report);
     no_text(&root, report);
-    let shell = shell(&root);
+    let bare = bare(&root);
     for child in root.children {
         match child.name.as_str() {
             // Read before all else.
             variables::DEFAULTS => {}
             name if IN_DOCUMENT.contains(&name) => block(child, blocks, report),
             name if vendor::of_service(name).is_some() => service(&child, report),
-            _ => unknown(&shell, &child, IN_DOCUMENT, report),
+            _ => unknown(&bare, &child, IN_DOCUMENT, report),
         }
     }
 }
@@ -186,7 +186,7 @@ fn library(element: Element, groups: &mut Vec<Group>, report: &mut Report) {
     let Some(name) = name_of(&element, report) else {
         return;
     };
-    let shell = shell(&element);
+    let bare = bare(&element);
     let mut loose = new_group(GroupKind::Loose, &name, String::new(), element.at, report);
     for child in element.children {
         match child.name.as_str() {
@@ -200,7 +200,7 @@ fn library(element: Element, groups: &mut Vec<Group>, report: &mut Report) {
                     }
                     loose.entities.push(entity(child, kind, report));
                 }
-                None => unknown(&shell, &child, IN_LIBRARY, report),
+                None => unknown(&bare, &child, IN_LIBRARY, report),
             },
         }
     }
@@ -216,7 +216,7 @@ fn group(element: Element, kind: GroupKind, library: &str, report: &mut Report) 
     attributes(&element, known, report);
     no_text(&element, report);
     let name = name_of(&element, report)?;
-    let shell = shell(&element);
+    let bare = bare(&element);
     let mut group = new_group(kind, library, name, element.at, report);
     group.base = reference(&element, "base_name", report);
     group.is_default = flag(&element, "is_default_qos", false, report);
@@ -229,7 +229,7 @@ fn group(element: Element, kind: GroupKind, library: &str, report: &mut Report) 
             None if child.name == "base_name" => {
                 group.snippets.extend(listed_bases(&child, report));
             }
-            None => unknown(&shell, &child, IN_PROFILE, report),
+            None => unknown(&bare, &child, IN_PROFILE, report),
         }
     }
     unreachable_entities(&group, report);
@@ -381,7 +381,7 @@ fn service(element: &Element, report: &mut Report) {
 }
 
 /// The element without what is in it, for messages about it.
-pub(crate) fn shell(element: &Element) -> Element {
+pub(crate) fn bare(element: &Element) -> Element {
     Element {
         name: element.name.clone(),
         attributes: Vec::new(),

@@ -3,7 +3,7 @@
 use crate::diagnostic::{At, Report, quote};
 use crate::xml::domain::{OF_DRAFT, Topics, domain_id, of_draft};
 use crate::xml::entity::EntityKind;
-use crate::xml::library::{Blocks, Reference, name_of, reference, shell};
+use crate::xml::library::{Blocks, Reference, bare, name_of, reference};
 use crate::xml::members::{attributes, no_text, unknown};
 use crate::xml::tree::Element;
 
@@ -87,10 +87,10 @@ pub(crate) fn read_applications(element: Element, blocks: &mut Blocks, report: &
     let Some(library) = name_of(&element, report) else {
         return;
     };
-    let shell = shell(&element);
+    let bare = bare(&element);
     for child in element.children {
         if child.name != "application" {
-            unknown(&shell, &child, &["application"], report);
+            unknown(&bare, &child, &["application"], report);
             continue;
         }
         attributes(&child, &["name", "base_name"], report);
@@ -107,14 +107,14 @@ pub(crate) fn read_applications(element: Element, blocks: &mut Blocks, report: &
 
 fn participants(element: Element, library: &str, blocks: &mut Blocks, report: &mut Report) {
     no_text(&element, report);
-    let shell = shell(&element);
+    let bare = bare(&element);
     for child in element.children {
         match child.name.as_str() {
             "domain_participant" => {
                 let participant = participant(child, library, blocks, report);
                 blocks.participants.extend(participant);
             }
-            _ => unknown(&shell, &child, &["domain_participant"], report),
+            _ => unknown(&bare, &child, &["domain_participant"], report),
         }
     }
 }
@@ -142,7 +142,7 @@ fn participant(
         subscribers: Vec::new(),
         at: element.at,
     };
-    let shell = shell(&element);
+    let bare = bare(&element);
     for child in element.children {
         let at = child.at;
         match child.name.as_str() {
@@ -168,7 +168,7 @@ fn participant(
                 participant.qos = Some(blocks.add_inline(child, kind, None, report));
             }
             name if OF_DRAFT.contains(&name) => of_draft(&child, report),
-            _ => unknown(&shell, &child, IN_PARTICIPANT, report),
+            _ => unknown(&bare, &child, IN_PARTICIPANT, report),
         }
     }
     Some(participant)
@@ -202,7 +202,7 @@ fn factory(
         endpoints: Vec::new(),
         at: element.at,
     };
-    let shell = shell(&element);
+    let bare = bare(&element);
     for child in element.children {
         match child.name.as_str() {
             name if name == side.endpoint => {
@@ -218,7 +218,7 @@ fn factory(
                                'subscriber'";
                 report.error(child.at, message);
             }
-            _ => unknown(&shell, &child, &[side.endpoint, side.factory_qos], report),
+            _ => unknown(&bare, &child, &[side.endpoint, side.factory_qos], report),
         }
     }
     Some(factory)
@@ -246,7 +246,7 @@ fn endpoint(
         at: element.at,
     };
     let is_reader = side.endpoint_kind == EntityKind::Reader;
-    let shell = shell(&element);
+    let bare = bare(&element);
     for child in element.children {
         match child.name.as_str() {
             name if name == side.endpoint_qos => {
@@ -265,7 +265,7 @@ fn endpoint(
                 let message = format!("{name} is passed over; conditions are made by the program");
                 report.warning(child.at, message);
             }
-            _ => unknown(&shell, &child, &[side.endpoint_qos], report),
+            _ => unknown(&bare, &child, &[side.endpoint_qos], report),
         }
     }
     Some(endpoint)

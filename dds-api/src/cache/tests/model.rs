@@ -261,7 +261,7 @@ impl Model {
         (entry.state, instance.view, instance.state)
     }
 
-    fn wants(&self, masks: &StateMasks, entry: &Entry) -> bool {
+    fn selects(&self, masks: &StateMasks, entry: &Entry) -> bool {
         let (sample, view, instance) = self.states(entry);
         let allowed = masks.sample.allows(sample) && masks.view.allows(view);
         allowed && masks.instance.allows(instance)
@@ -269,7 +269,7 @@ impl Model {
 
     /// The positions of the selected entries, in the order of presentation.
     fn select(&self, query: &Query) -> Vec<usize> {
-        let wanted = |at: &usize| self.wants(&query.masks, &self.entries[*at]);
+        let wanted = |at: &usize| self.selects(&query.masks, &self.entries[*at]);
         let of = |instance: u8| {
             let is_of = move |at: &usize| self.entries[*at].instance == instance;
             (0..self.entries.len()).filter(is_of).filter(wanted)
@@ -513,7 +513,7 @@ fn the_cache_does_what_the_model_does() {
                 }
             }
             for masks in &masks {
-                let has = model.entries.iter().any(|it| model.wants(masks, it));
+                let has = model.entries.iter().any(|it| model.selects(masks, it));
                 assert_eq!(fixture.cache.has(masks), has, "{context}: {masks:?}");
             }
             for at in 0..5 {

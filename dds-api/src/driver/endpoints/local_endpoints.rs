@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
 
 use spindle_dds_core::membership::{Endpoint as GroupEndpoint, MemberId, Note, Notes, Update};
 use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupId};
@@ -17,6 +16,7 @@ use crate::handle::{Guid, InstanceHandle};
 use crate::properties::ParticipantConfig;
 use crate::publication::{PublisherCore, WriterCore};
 use crate::subscription::{ReaderCore, SubscriberCore};
+use crate::time::Deadline;
 use crate::topic::TopicCore;
 
 /// An endpoint of this participant.
@@ -358,19 +358,16 @@ impl LocalEndpoints {
     }
 
     /// Blocks until this has changed. False when `deadline` comes first.
-    pub(crate) fn wait_for_topics(&self, seen: u64, deadline: Option<Instant>) -> bool {
+    pub(crate) fn wait_for_topics(&self, seen: u64, deadline: Deadline) -> bool {
         let mut state = self.state();
         while state.topics_changed == seen {
-            state = match deadline {
-                None => {
+            state = match deadline.left() {
+                None => return false,
+                Some(None) => {
                     let woken = self.topics.wait(state);
                     woken.unwrap_or_else(PoisonError::into_inner)
                 }
-                Some(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return false;
-                    }
+                Some(Some(left)) => {
                     let woken = self.topics.wait_timeout(state, left);
                     woken.unwrap_or_else(PoisonError::into_inner).0
                 }

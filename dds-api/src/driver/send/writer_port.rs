@@ -374,9 +374,14 @@ impl WriterPort {
         }
     }
 
+    /// Whether the participant is out of its group.
+    pub(crate) fn is_out(&self) -> bool {
+        self.session().is_over()
+    }
+
     /// The participant has lost its group.
     #[cold]
-    pub(super) fn out(&self) -> Error {
+    pub(crate) fn out(&self) -> Error {
         Error::Error(self.session().group_status().why_out())
     }
 

@@ -53,7 +53,7 @@ impl StreamWaker {
             if generation != now {
                 generation = now;
                 readers = self.readers();
-            } else if woken == 0 && !any && !notifier.do_errands() {
+            } else if woken == 0 && !any && !notifier.run_tasks() {
                 session.wait_in_thread(bell.signal(), notifier.has_streams(), deadline);
             }
         }
@@ -64,7 +64,7 @@ impl StreamWaker {
         }
         if !session.is_inherited() {
             notifier.futures.end();
-            notifier.do_errands();
+            notifier.run_tasks();
         }
     }
 

@@ -38,11 +38,11 @@ impl ThreadNotifier {
 }
 
 /// What a thread is asked to do once.
-struct Errand(Box<dyn FnOnce() + Send>);
+struct Task(Box<dyn FnOnce() + Send>);
 
-impl fmt::Debug for Errand {
+impl fmt::Debug for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Errand")
+        f.write_str("Task")
     }
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Notifier {
     /// The futures that wait, and are woken by the waking thread.
     pub(crate) futures: FutureWakers,
     /// What the waking thread is to do, as it may block.
-    errands: Mutex<Vec<Errand>>,
+    tasks: Mutex<Vec<Task>>,
     /// A stream has waited for data at least once.
     has_streams: AtomicBool,
     /// Where threads wait that poll for themselves. Set when the participant is enabled, and when it
@@ -116,24 +116,24 @@ impl Notifier {
 
     /// The waking thread does this as soon as it can: it may block. Without that thread, which is so
     /// before and after a participant is in a group, the calling thread does it.
-    pub(crate) fn send_on_errand(&self, errand: impl FnOnce() + Send + 'static) {
-        self.errands().push(Errand(Box::new(errand)));
+    pub(crate) fn let_waking_thread_run(&self, task: impl FnOnce() + Send + 'static) {
+        self.tasks().push(Task(Box::new(task)));
         self.waking.notify();
         // A waking thread that ends first says so, and then does what there is to do.
         if !self.futures.has_thread() {
-            self.do_errands();
+            self.run_tasks();
         }
     }
 
-    fn errands(&self) -> MutexGuard<'_, Vec<Errand>> {
-        self.errands.lock().unwrap_or_else(PoisonError::into_inner)
+    fn tasks(&self) -> MutexGuard<'_, Vec<Task>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does what there is to do. Returns whether there was anything.
-    pub(crate) fn do_errands(&self) -> bool {
-        let errands = std::mem::take(&mut *self.errands());
-        let any = !errands.is_empty();
-        errands.into_iter().for_each(|errand| (errand.0)());
+    pub(crate) fn run_tasks(&self) -> bool {
+        let tasks = std::mem::take(&mut *self.tasks());
+        let any = !tasks.is_empty();
+        tasks.into_iter().for_each(|task| (task.0)());
         any
     }
 
