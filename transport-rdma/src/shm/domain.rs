@@ -45,7 +45,7 @@ use super::default_directory::default_domain_directory;
 use super::domain_files::{DomainFiles, FilePath, name};
 use super::error::SetupError;
 use super::file_lock::{FileLock, TRY_AGAIN_AFTER};
-use super::locked_record::Locked;
+use super::locked_record::{Damage, Locked};
 use super::presence;
 use super::process;
 use super::record_file::{Content, Head, VERSION};
@@ -88,8 +88,7 @@ pub(super) struct Domain {
     files: Mutex<Arc<DomainFiles>>,
     shown: Mutex<Shown>,
     stations: Mutex<Vec<Weak<StationSocket>>>,
-    /// That the record cannot be written anew was logged.
-    pub(super) is_damage_logged: AtomicBool,
+    pub(super) damage: Damage,
 }
 
 /// The socket of a station of this process, which makes it anew when it is removed.
@@ -165,7 +164,7 @@ impl Domain {
                         files: Mutex::new(files),
                         shown: Mutex::default(),
                         stations: Mutex::default(),
-                        is_damage_logged: AtomicBool::new(false),
+                        damage: Damage::default(),
                     });
                 }
                 Begun::Lives(pid) => {

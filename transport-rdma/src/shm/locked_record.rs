@@ -1,8 +1,11 @@
 //! A domain's record under its lock: what a member may do with it, and writing it anew where it
 //! was removed (see [`domain`](super::domain)).
 
-use core::sync::atomic::Ordering;
+use core::fmt;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
+
+use rustix::io::Errno;
 
 use super::domain::{Domain, refuse};
 use super::domain_files::DomainFiles;
@@ -11,6 +14,9 @@ use super::file_lock::{FileLock, SecondLock};
 use super::process;
 use super::record_file::Content;
 use super::view_record::{MemberEntry, ViewRecord};
+
+/// How many looks in a row find a new record locked by another process before that is told.
+const BUSY_TOLD_AFTER: u32 = 20;
 
 /// The locked record; unlocked when this is dropped.
 #[derive(Debug)]
@@ -100,18 +106,15 @@ impl Locked {
         let domain = Arc::clone(&self.domain);
         let (id, path) = (domain.id, domain.path().display());
         let restored = self.try_restore();
-        match &restored {
-            Ok(_) => domain.is_damage_logged.store(false, Ordering::Relaxed),
-            Err(problem) if !domain.is_damage_logged.swap(true, Ordering::Relaxed) => {
-                tracing::warn!(
-                    domain = id,
-                    %path,
-                    problem,
-                    "the record of a domain was removed: members go on, and newcomers do not \
-                     find them"
-                );
-            }
-            Err(_) => {}
+        if domain.damage.is_to_tell(&restored)
+            && let Err(problem) = &restored
+        {
+            tracing::warn!(
+                domain = id,
+                %path,
+                %problem,
+                "the record of a domain was removed: members go on, and newcomers do not find them"
+            );
         }
         let Ok(Some((next, is_written))) = restored else {
             return false;
@@ -128,7 +131,7 @@ impl Locked {
     }
 
     /// The file to go on in, if there is another one, and whether the record was written to it.
-    fn try_restore(&mut self) -> Result<Option<(Arc<DomainFiles>, bool)>, String> {
+    fn try_restore(&mut self) -> Result<Option<(Arc<DomainFiles>, bool)>, Unrestored> {
         let domain = Arc::clone(&self.domain);
         let text = self.read().map_err(|error| error.to_string())?;
         let text = text.map(str::to_owned);
@@ -139,8 +142,7 @@ impl Locked {
         if next.is_same(self.lock.files()) {
             return Ok(None);
         }
-        let _second = SecondLock::attempt(&next)
-            .map_err(|errno| format!("another process holds the new one: {errno}"))?;
+        let _second = SecondLock::attempt(&next).map_err(Unrestored::Busy)?;
         let found = next.record().read().map_err(|error| error.to_string())?;
         if let Content::Text(other) = &found
             && lives(&next, &domain, other)
@@ -149,7 +151,9 @@ impl Locked {
                 .as_deref()
                 .is_some_and(|text| lives(self.lock.files(), &domain, text))
             {
-                true => Err("other members are recorded there: two groups of one domain".into()),
+                true => Err("other members are recorded there: two groups of one domain"
+                    .to_owned()
+                    .into()),
                 // The members of this record have ended: it is the other one that counts.
                 false => Ok(Some((Arc::clone(&next), false))),
             };
@@ -167,9 +171,67 @@ impl Locked {
         if let Err(error) = write() {
             // No newcomer may find members there that go on elsewhere.
             let _ = record.clear();
-            return Err(error.to_string());
+            return Err(error.to_string().into());
         }
         Ok(Some((Arc::clone(&next), text.is_some())))
+    }
+}
+
+/// Why a record that was removed is not written anew.
+#[derive(Debug)]
+enum Unrestored {
+    /// Another process holds the lock of the new file at this moment.
+    Busy(Errno),
+    Failed(String),
+}
+
+/// Whether it was told that a record cannot be written anew.
+#[derive(Debug, Default)]
+pub(super) struct Damage {
+    is_told: AtomicBool,
+    /// How many looks in a row have found the new record locked by another process.
+    times_busy: AtomicU32,
+}
+
+impl Damage {
+    /// Notes what came of a look. True once for a damage that lasts; a newcomer locks the new
+    /// record for moments, and asks to look again.
+    fn is_to_tell<T>(&self, outcome: &Result<T, Unrestored>) -> bool {
+        let is_passing = match outcome {
+            Ok(_) => {
+                self.is_told.store(false, Ordering::Relaxed);
+                self.times_busy.store(0, Ordering::Relaxed);
+                return false;
+            }
+            Err(Unrestored::Busy(_)) => {
+                let before = self.times_busy.load(Ordering::Relaxed);
+                self.times_busy
+                    .store(before.saturating_add(1), Ordering::Relaxed);
+                before < BUSY_TOLD_AFTER
+            }
+            Err(Unrestored::Failed(_)) => false,
+        };
+        !is_passing && !self.is_told.swap(true, Ordering::Relaxed)
+    }
+}
+
+impl From<String> for Unrestored {
+    fn from(problem: String) -> Self {
+        Self::Failed(problem)
+    }
+}
+
+impl fmt::Display for Unrestored {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy(errno) => {
+                write!(
+                    formatter,
+                    "another process keeps the new one locked: {errno}"
+                )
+            }
+            Self::Failed(problem) => formatter.write_str(problem),
+        }
     }
 }
 
@@ -183,4 +245,27 @@ fn lives(files: &DomainFiles, domain: &Domain, text: &str) -> bool {
         let lives = |member: &MemberEntry| files.lives(member, |file| domain.is_own(file));
         record.lives_here_besides(0, boot, lives)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_is_locked_for_moments_is_no_damage() {
+        let damage = Damage::default();
+        let busy = || Err::<(), _>(Unrestored::Busy(Errno::AGAIN));
+        let look = |outcome| damage.is_to_tell(&outcome);
+        for _ in 0..BUSY_TOLD_AFTER {
+            assert!(!look(busy()));
+        }
+        assert!(look(busy()), "another process keeps it");
+        assert!(!look(busy()), "told once");
+        assert!(!look(Ok(())));
+        assert!(!look(busy()));
+        let failed = || Err(Unrestored::Failed("the disk is full".to_owned()));
+        assert!(look(failed()));
+        assert!(!look(failed()));
+        assert!(!look(busy()));
+    }
 }
