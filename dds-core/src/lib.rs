@@ -43,6 +43,7 @@ mod loom_models;
 pub mod membership;
 mod sink;
 mod spec;
+pub mod storage;
 mod subgroup;
 mod sync;
 

@@ -29,7 +29,7 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    const fn from_byte(byte: u8) -> Option<Self> {
+    pub(crate) const fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {
             1 => Self::Data,
             2 => Self::Dispose,

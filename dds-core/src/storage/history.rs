@@ -1,0 +1,435 @@
+//! What is kept of a topic.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::record::{Cursor, HEAD_LEN, Record};
+use crate::subgroup::header::MessageKind;
+
+/// What is kept of one writer, or of one topic: by HISTORY the last samples of each instance or all
+/// of them, and of an instance that is disposed of or unregistered the message that says so.
+///
+/// An instance that is disposed of, and that no writer has registered any more, is removed after the
+/// cleanup delay (DDS 1.4 §2.2.3.5: `service_cleanup_delay`).
+///
+/// Records may be put in any order: a record that is older than what is kept has its place before it.
+/// So a keeper takes live messages while it still gets the history before them.
+#[derive(Debug, Default)]
+pub struct History {
+    instances: HashMap<[u8; 16], Instance>,
+    /// Instances that have ended, with the times when they are to be removed, ascending for equal delays.
+    ended: VecDeque<(u64, [u8; 16])>,
+    /// The last sequence number of each writer that is not gone.
+    lasts: BTreeMap<[u8; 16], u64>,
+    samples: usize,
+    states: usize,
+    bytes: usize,
+    /// All records, while nothing has changed.
+    snapshot: Option<Snapshot>,
+}
+
+/// How much is kept. `None` is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HistoryLimits {
+    /// KEEP_LAST: samples of each instance. `None` is KEEP_ALL.
+    pub depth: Option<u32>,
+    /// Samples in all: `max_samples`.
+    pub samples: Option<u64>,
+    /// Instances: `max_instances`.
+    pub instances: Option<u64>,
+    /// Samples of each instance: `max_samples_per_instance`.
+    pub samples_per_instance: Option<u64>,
+    /// Nanoseconds after which an instance that has ended is removed; `None`: never.
+    pub cleanup_delay_ns: Option<u64>,
+}
+
+/// A limit of a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HistoryLimit {
+    /// [`HistoryLimits::samples`].
+    #[error("max_samples")]
+    Samples,
+    /// [`HistoryLimits::instances`].
+    #[error("max_instances")]
+    Instances,
+    /// [`HistoryLimits::samples_per_instance`].
+    #[error("max_samples_per_instance")]
+    SamplesPerInstance,
+}
+
+/// What became of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Put {
+    /// It is kept; KEEP_LAST may have dropped an older one for it.
+    Kept,
+    /// It changes nothing: newer ones are kept, or it is kept already.
+    Superseded,
+    /// A limit leaves no room.
+    Full(HistoryLimit),
+}
+
+/// One instance.
+#[derive(Debug, Default)]
+struct Instance {
+    /// Ascending.
+    samples: VecDeque<Record>,
+    /// The last disposal, while no newer sample is there.
+    disposal: Option<Record>,
+    /// The last unregistration of each writer that has not registered it again, ascending.
+    unregistrations: Vec<Record>,
+    /// Writers that have it registered.
+    writers: Vec<[u8; 16]>,
+    /// When it is to be removed.
+    removed_at: Option<u64>,
+}
+
+/// The records of a history at one moment, oldest first. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    records: Arc<[Record]>,
+    lasts: Arc<BTreeMap<[u8; 16], u64>>,
+}
+
+impl Snapshot {
+    /// Several histories as one: by position, and of one writer by sequence.
+    pub fn merge(snapshots: &[Self]) -> Self {
+        if let [one] = snapshots {
+            return one.clone();
+        }
+        let records = snapshots.iter().flat_map(|it| it.records.iter().cloned());
+        let lasts = snapshots.iter().flat_map(|it| it.lasts.iter());
+        Self::of(
+            records.collect(),
+            lasts.map(|(writer, last)| (*writer, *last)).collect(),
+        )
+    }
+
+    fn of(mut records: Vec<Record>, lasts: BTreeMap<[u8; 16], u64>) -> Self {
+        records.sort_by_cached_key(Record::cursor);
+        Self {
+            records: records.into(),
+            lasts: Arc::new(lasts),
+        }
+    }
+
+    /// Its records, oldest first.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// The last sequence number of each writer that is not gone, whether its record is kept or not.
+    pub fn lasts(&self) -> &BTreeMap<[u8; 16], u64> {
+        &self.lasts
+    }
+
+    /// The index of the first record after a place.
+    pub(super) fn after(&self, cursor: Option<Cursor>) -> usize {
+        let Some(cursor) = cursor else { return 0 };
+        self.records.partition_point(|it| it.cursor() <= cursor)
+    }
+}
+
+impl History {
+    /// Keeps a record, as far as the limits say. `instance` is the key of its instance here: the key hash
+    /// of the record where that is the key itself or cannot be confused with that of another key.
+    pub fn put(
+        &mut self,
+        instance: [u8; 16],
+        record: Record,
+        limits: &HistoryLimits,
+        now_ns: u64,
+    ) -> Put {
+        let meta = record.meta();
+        let put = match meta.kind {
+            MessageKind::Data => self.put_sample(instance, record, limits),
+            MessageKind::Control => return Put::Superseded,
+            _ => self.put_state(instance, record, limits),
+        };
+        if !matches!(put, Put::Full(_)) {
+            self.snapshot = None;
+            let last = self.lasts.entry(meta.writer).or_default();
+            *last = (*last).max(meta.sequence);
+        }
+        if put == Put::Kept {
+            self.note_end(instance, limits, now_ns);
+        }
+        put
+    }
+
+    fn put_sample(&mut self, key: [u8; 16], record: Record, limits: &HistoryLimits) -> Put {
+        let known = self.instances.get(&key);
+        let of_instance = known.map_or(0, |it| it.samples.len());
+        let cursor = record.cursor();
+        let place = known.map_or(0, |it| {
+            it.samples.partition_point(|it| it.cursor() < cursor)
+        });
+        let is_there = |it: &Instance| it.samples.get(place).map(Record::cursor) == Some(cursor);
+        if known.is_some_and(is_there) {
+            return Put::Superseded;
+        }
+        let replaces = limits
+            .depth
+            .is_some_and(|depth| of_instance >= depth as usize);
+        if replaces && place == 0 {
+            return Put::Superseded;
+        }
+        if !replaces && let Some(limit) = self.limit(known, of_instance, limits) {
+            return Put::Full(limit);
+        }
+        let instance = self.instances.entry(key).or_default();
+        instance.samples.insert(place, record.clone());
+        self.samples += 1;
+        self.bytes += record.bytes().len();
+        let excess = limits.depth.map_or(0, |depth| {
+            instance.samples.len().saturating_sub(depth as usize)
+        });
+        for old in instance.samples.drain(..excess) {
+            self.samples -= 1;
+            self.bytes -= old.bytes().len();
+        }
+        let forgotten = instance.revive(&cursor);
+        self.forget_states(&forgotten);
+        Put::Kept
+    }
+
+    fn put_state(&mut self, key: [u8; 16], record: Record, limits: &HistoryLimits) -> Put {
+        let meta = record.meta();
+        let cursor = record.cursor();
+        let disposes = meta.kind != MessageKind::Unregister;
+        let unregisters = meta.kind != MessageKind::Dispose;
+        match self.instances.get(&key) {
+            None if !disposes => return Put::Superseded,
+            None => {
+                let instances = self.instances.len() as u64;
+                if limits.instances.is_some_and(|most| instances >= most) {
+                    return Put::Full(HistoryLimit::Instances);
+                }
+            }
+            Some(instance) if instance.is_superseded(&cursor, disposes) => return Put::Superseded,
+            Some(_) => {}
+        }
+        let instance = self.instances.entry(key).or_default();
+        let mut forgotten = Vec::new();
+        self.states += 1;
+        self.bytes += record.bytes().len();
+        if unregisters {
+            instance.writers.retain(|writer| *writer != meta.writer);
+        } else if !instance.writers.contains(&meta.writer) {
+            instance.writers.push(meta.writer);
+        }
+        let of_writer = |it: &Record| it.cursor().writer == meta.writer;
+        forgotten.extend(instance.unregistrations.extract_if(.., |it| of_writer(it)));
+        if disposes {
+            forgotten.extend(instance.disposal.replace(record));
+        } else {
+            instance.unregistrations.push(record);
+            instance.unregistrations.sort_by_key(Record::cursor);
+        }
+        self.forget_states(&forgotten);
+        Put::Kept
+    }
+
+    fn forget_states(&mut self, forgotten: &[Record]) {
+        for old in forgotten {
+            self.states -= 1;
+            self.bytes -= old.bytes().len();
+        }
+    }
+
+    fn limit(
+        &self,
+        known: Option<&Instance>,
+        of_instance: usize,
+        limits: &HistoryLimits,
+    ) -> Option<HistoryLimit> {
+        let reaches =
+            |count: usize, most: Option<u64>| most.is_some_and(|most| count as u64 >= most);
+        if known.is_none() && reaches(self.instances.len(), limits.instances) {
+            Some(HistoryLimit::Instances)
+        } else if reaches(self.samples, limits.samples) {
+            Some(HistoryLimit::Samples)
+        } else if reaches(of_instance, limits.samples_per_instance) {
+            Some(HistoryLimit::SamplesPerInstance)
+        } else {
+            None
+        }
+    }
+
+    /// Notes when an instance is to be removed, if it has ended.
+    fn note_end(&mut self, key: [u8; 16], limits: &HistoryLimits, now_ns: u64) {
+        let Some(instance) = self.instances.get_mut(&key) else {
+            return;
+        };
+        if instance.disposal.is_none() || !instance.writers.is_empty() {
+            instance.removed_at = None;
+        } else if let Some(delay) = limits.cleanup_delay_ns {
+            let at = now_ns.saturating_add(delay);
+            instance.removed_at = Some(at);
+            self.ended.push_back((at, key));
+            if delay == 0 {
+                self.purge(now_ns);
+            }
+        }
+    }
+
+    /// Removes the instances that have ended long enough ago.
+    pub fn purge(&mut self, now_ns: u64) {
+        while let Some((at, key)) = self.ended.front().copied()
+            && at <= now_ns
+        {
+            self.ended.pop_front();
+            let instance = self.instances.get(&key);
+            if instance.is_some_and(|it| it.removed_at == Some(at)) {
+                self.remove_instance(&key);
+            }
+        }
+    }
+
+    /// When [`purge`](Self::purge) has something to do.
+    pub fn next_purge(&self) -> Option<u64> {
+        self.ended.front().map(|(at, _)| *at)
+    }
+
+    fn remove_instance(&mut self, key: &[u8; 16]) {
+        let Some(instance) = self.instances.remove(key) else {
+            return;
+        };
+        self.snapshot = None;
+        self.samples -= instance.samples.len();
+        for record in &instance.samples {
+            self.bytes -= record.bytes().len();
+        }
+        let states: Vec<Record> = instance.states().cloned().collect();
+        self.forget_states(&states);
+    }
+
+    /// A writer is gone: it has no instance registered any more. What it has written is kept.
+    pub fn writer_gone(&mut self, writer: [u8; 16], limits: &HistoryLimits, now_ns: u64) {
+        if self.lasts.remove(&writer).is_none() {
+            return;
+        }
+        self.snapshot = None;
+        let mut left = Vec::new();
+        for (key, instance) in &mut self.instances {
+            let before = instance.writers.len();
+            instance.writers.retain(|it| *it != writer);
+            if instance.writers.len() < before {
+                left.push(*key);
+            }
+        }
+        for key in left {
+            self.note_end(key, limits, now_ns);
+        }
+    }
+
+    /// The order of its subgroup begins anew: what is kept comes before all of it.
+    pub fn forget_positions(&mut self) {
+        self.snapshot = None;
+        for instance in self.instances.values_mut() {
+            let samples = instance.samples.iter_mut();
+            let states = instance
+                .disposal
+                .iter_mut()
+                .chain(&mut instance.unregistrations);
+            for record in samples.chain(states) {
+                *record = record.at_position(0);
+            }
+        }
+    }
+
+    /// All records, oldest first.
+    pub fn snapshot(&mut self) -> Snapshot {
+        if let Some(snapshot) = &self.snapshot {
+            return snapshot.clone();
+        }
+        let mut records = Vec::with_capacity(self.samples + self.states);
+        for instance in self.instances.values() {
+            records.extend(instance.samples.iter().chain(instance.states()).cloned());
+        }
+        let snapshot = Snapshot::of(records, self.lasts.clone());
+        self.snapshot = Some(snapshot.clone());
+        snapshot
+    }
+
+    /// Whether a limit leaves no room for a sample of this instance.
+    pub fn is_full_for(&self, instance: [u8; 16], limits: &HistoryLimits) -> Option<HistoryLimit> {
+        let known = self.instances.get(&instance);
+        let of_instance = known.map_or(0, |it| it.samples.len());
+        if limits
+            .depth
+            .is_some_and(|depth| of_instance >= depth as usize)
+        {
+            return None;
+        }
+        self.limit(known, of_instance, limits)
+    }
+
+    /// Whether an instance is kept.
+    pub fn has_instance(&self, instance: &[u8; 16]) -> bool {
+        self.instances.contains_key(instance)
+    }
+
+    /// Samples that are kept.
+    pub fn samples(&self) -> usize {
+        self.samples
+    }
+
+    /// Instances of which anything is kept.
+    pub fn instances(&self) -> usize {
+        self.instances.len()
+    }
+
+    /// Bytes of the records, 64 each beside their payload.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Bytes of payload that are kept.
+    pub fn payload_bytes(&self) -> usize {
+        self.bytes - (self.samples + self.states) * HEAD_LEN
+    }
+}
+
+impl Instance {
+    fn states(&self) -> impl Iterator<Item = &Record> {
+        self.disposal.iter().chain(&self.unregistrations)
+    }
+
+    /// A sample has come: its writer has the instance registered, which is alive, unless newer
+    /// messages say otherwise. Returns the states that are not true any more.
+    fn revive(&mut self, cursor: &Cursor) -> Vec<Record> {
+        let is_older = |it: &Record| it.cursor() < *cursor;
+        let of_writer = |it: &Record| it.cursor().writer == cursor.writer;
+        let mut forgotten = Vec::new();
+        let unregistered = self.unregistrations.iter_mut();
+        let is_unregistered = unregistered
+            .filter(|it| of_writer(it))
+            .any(|it| !is_older(it));
+        let outdated = |it: &mut Record| of_writer(it) && is_older(it);
+        forgotten.extend(self.unregistrations.extract_if(.., outdated));
+        forgotten.extend(self.disposal.take_if(|it| is_older(it)));
+        let ends = |it: &Record| it.meta().kind == MessageKind::DisposeUnregister && of_writer(it);
+        let is_ended = self.disposal.as_ref().is_some_and(ends);
+        if !is_unregistered && !is_ended && !self.writers.contains(&cursor.writer) {
+            self.writers.push(cursor.writer);
+        }
+        forgotten
+    }
+
+    /// Whether a message that changes its state is older than what is known.
+    fn is_superseded(&self, cursor: &Cursor, disposes: bool) -> bool {
+        let is_newer = |it: &Record| it.cursor() >= *cursor;
+        let of_writer = |it: &&Record| it.cursor().writer == cursor.writer;
+        let samples = self.samples.iter().rev();
+        if disposes {
+            self.disposal.as_ref().is_some_and(is_newer)
+                || self.samples.back().is_some_and(is_newer)
+        } else {
+            self.states().filter(of_writer).any(is_newer)
+                || samples.filter(of_writer).take(1).any(is_newer)
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;
