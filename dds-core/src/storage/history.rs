@@ -1,6 +1,6 @@
 //! What is kept of a topic.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::record::{Cursor, HEAD_LEN, Record};
@@ -16,7 +16,7 @@ use crate::subgroup::header::MessageKind;
 /// So a keeper takes live messages while it still gets the history before them.
 #[derive(Debug, Default)]
 pub struct History {
-    instances: HashMap<[u8; 16], Instance>,
+    instances: BTreeMap<[u8; 16], Instance>,
     /// Instances that have ended, with the times when they are to be removed, ascending for equal delays.
     ended: VecDeque<(u64, [u8; 16])>,
     /// The last sequence number of each writer that is not gone.
