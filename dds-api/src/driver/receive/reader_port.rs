@@ -90,6 +90,7 @@ impl<F: Fabric> fmt::Debug for ReaderPort<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReaderPort")
             .field("config", &self.config)
+            .field("aside_bytes_max", &self.config.aside_bytes)
             .finish_non_exhaustive()
     }
 }
