@@ -28,6 +28,7 @@ mod endpoint;
 mod entity;
 mod error;
 mod handle;
+mod history;
 mod joining;
 mod keys;
 mod lease;
