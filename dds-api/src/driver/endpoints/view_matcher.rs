@@ -244,7 +244,7 @@ impl ViewMatcher {
         };
         let end = self.ends.get(&spec.subgroup).copied();
         old.end(end, |handle| stays.contains(&handle), departure);
-        let next = Arc::new(old.follow(handle, matched, refused, &sizes));
+        let next = Arc::new(old.follow(handle, matched, refused, &sizes, None));
         old.set_next(next.clone());
         reader.side.port.enter_next_epoch();
         let known = ViewReader {
