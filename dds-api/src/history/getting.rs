@@ -211,7 +211,17 @@ impl Transfer {
         let JoinerState::Done { lost_sources } = self.joiner.state() else {
             return false;
         };
-        self.ready.is_empty() && self.end(id, lost_sources)
+        if !self.ready.is_empty() {
+            return false;
+        }
+        let lasts = self.joiner.lasts().iter();
+        let end = HistoryEnd {
+            lasts: lasts.map(|(writer, last)| (*writer, *last)).collect(),
+            lost_sources,
+        };
+        // False if the reader does not await it any more: then it has ended, too.
+        self.port.end_history(id, &end);
+        true
     }
 
     fn fill_ready(&mut self) {
@@ -224,24 +234,6 @@ impl Transfer {
                 self.ready.push_back(record);
             }
         }
-    }
-
-    fn end(&mut self, id: TransferId, lost_sources: usize) -> bool {
-        let lasts = self.joiner.lasts().iter();
-        let end = HistoryEnd {
-            lasts: lasts.map(|(writer, last)| (*writer, *last)).collect(),
-            lost_sources,
-        };
-        let has_ended = self.port.end_history(id, end);
-        if has_ended && lost_sources > 0 {
-            let topic = &self.topic;
-            tracing::warn!(
-                topic,
-                lost_sources,
-                "history that no member has any more is missing"
-            );
-        }
-        has_ended
     }
 
     fn question(&self, ask: JoinerAsk<Place>) -> HistoryPacket {
