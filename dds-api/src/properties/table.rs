@@ -306,7 +306,8 @@ pub(crate) const PROPERTIES: &[PropertyRow] = &[
         default: "16 MiB",
         meaning: "Most bytes of samples that are copied aside while a reader with DURABILITY \
                   TRANSIENT_LOCAL or TRANSIENT awaits the history of its writers. Samples beyond \
-                  them stay in the rings of their writers, which may hold the writers back.",
+                  them stay in the rings of their writers, which may hold the writers back: see \
+                  [late joiners and storage](guide/late-joiners-and-storage.md).",
     },
     PropertyRow {
         name: "spindle.engine.<switch>",
