@@ -28,6 +28,7 @@ mod endpoint;
 mod entity;
 mod error;
 mod handle;
+mod history;
 mod joining;
 mod keys;
 mod lease;
@@ -87,10 +88,11 @@ pub use spindle_dds_transport::{
     hybrid::PeerPath, tcp::StreamCalls,
 };
 pub use status::{
-    InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus, MembershipStatus,
-    OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
-    QosPolicyCount, RejectedReason, RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus,
-    SampleLostStatus, SampleRejectedStatus, StatusMask, StatusStream, SubscriptionMatchedStatus,
+    HistoricalDataStatus, InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
+    MembershipStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
+    PublicationMatchedStatus, QosPolicyCount, RejectedReason, RequestedDeadlineMissedStatus,
+    RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus, StatusMask,
+    StatusStream, SubscriptionMatchedStatus,
 };
 pub use subscription::{
     AnyDataReader, DataReader, DataReaderBuilder, InstanceState, Sample, SampleInfo, SampleState,

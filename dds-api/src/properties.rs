@@ -57,6 +57,7 @@ const HISTORY_BYTES: &str = "spindle.writer.history_bytes";
 const ENGINE_PREFIX: &str = "spindle.engine.";
 const STORAGE: &str = "spindle.reader.storage";
 const UNTRUSTED: &str = "spindle.reader.untrusted_peers";
+const ASIDE_BYTES: &str = "spindle.history.aside_bytes";
 
 const MTUS: [(&str, u32); 5] = [
     ("256", 256),
@@ -74,6 +75,12 @@ const SUBGROUPS_DEFAULT: u64 = 1024;
 
 /// As much as most rings have in flight.
 const HISTORY_BYTES_DEFAULT: u64 = 4 << 20;
+
+/// What arrives in some seconds at a few MiB a second.
+const ASIDE_BYTES_DEFAULT: usize = 16 << 20;
+
+/// Room for some small samples at least, so that not each one waits in its ring.
+const ASIDE_BYTES_MIN: u64 = 64 << 10;
 
 /// The properties of a participant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,10 +127,12 @@ pub(crate) struct RingSize {
 }
 
 /// How a reader keeps samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReaderConfig {
     pub(crate) storage: Storage,
     pub(crate) untrusted: bool,
+    /// Most bytes of live samples that are copied aside while the reader awaits history.
+    pub(crate) aside_bytes: usize,
 }
 
 /// Where samples are that have been taken.
@@ -378,12 +387,25 @@ fn contacts(text: &str) -> Result<Vec<String>> {
     text.split(',').map(contact).collect()
 }
 
+impl Default for ReaderConfig {
+    fn default() -> Self {
+        Self {
+            storage: Storage::default(),
+            untrusted: false,
+            aside_bytes: ASIDE_BYTES_DEFAULT,
+        }
+    }
+}
+
 impl ReaderConfig {
     fn read(self, properties: &Properties) -> Result<Self> {
         let storages = [("copy", Storage::Copy), ("ring", Storage::Ring)];
+        let aside_bytes = number(properties, ASIDE_BYTES, ASIDE_BYTES_MIN, RING_BYTES_MAX)?
+            .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
         Ok(Self {
             storage: choice(properties, STORAGE, &storages)?.unwrap_or(self.storage),
             untrusted: choice(properties, UNTRUSTED, &TRUTHS)?.unwrap_or(self.untrusted),
+            aside_bytes: aside_bytes.unwrap_or(self.aside_bytes),
         })
     }
 }
@@ -581,6 +603,22 @@ mod tests {
         assert_eq!(config.ring.bytes, 100_000);
         let writer = [("spindle.ring.messages", "64")].into_iter().collect();
         assert_eq!(config.ring_of(&writer).unwrap().messages, 64);
+    }
+
+    #[test]
+    fn aside_bytes_are_those_of_the_reader_else_of_the_participant() {
+        let of_none = Properties::default();
+        let aside = |config: &ParticipantConfig, reader: &Properties| {
+            config.reader_of(reader).map(|reader| reader.aside_bytes)
+        };
+        assert_eq!(aside(&read(&[]).unwrap(), &of_none), Ok(16 << 20));
+        let config = read(&[("spindle.history.aside_bytes", "65536")]).unwrap();
+        assert_eq!(aside(&config, &of_none), Ok(65_536));
+        let of_reader = [("spindle.history.aside_bytes", "70000")];
+        assert_eq!(aside(&config, &of_reader.into_iter().collect()), Ok(70_000));
+        let too_few = [("spindle.history.aside_bytes", "65535")];
+        let error = aside(&config, &too_few.into_iter().collect()).unwrap_err();
+        assert!(error.to_string().contains("from 65536 to"), "{error}");
     }
 
     #[test]

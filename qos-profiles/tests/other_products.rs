@@ -102,7 +102,7 @@ fn built_in_profiles_are_found_by_name() {
 fn a_value_of_a_built_in_profile_names_it() {
     let text = "<dds><qos_library name='L'>\
                 <qos_profile name='P' base_name='BuiltinQosLibExp::Generic.StrictReliable'/>\
-                <qos_profile name='Q' base_name='BuiltinQosLib::Pattern.Status'>\
+                <qos_profile name='Q' base_name='BuiltinQosLib::Generic.KeepLastReliable.Persistent'>\
                 <datawriter_qos><history><depth>3</depth></history></datawriter_qos>\
                 </qos_profile></qos_library></dds>";
     let provider = check(text, &[]);
@@ -113,8 +113,8 @@ fn a_value_of_a_built_in_profile_names_it() {
     let refused = writer.unsupported();
     assert_eq!(
         refused[0].to_string(),
-        "DURABILITY is not supported yet: TRANSIENT_LOCAL_DURABILITY_QOS (set at built-in profile \
-         BuiltinQosLib::Generic.KeepLastReliable.TransientLocal)"
+        "DURABILITY is not supported yet: PERSISTENT_DURABILITY_QOS, as logged storage is not built \
+         yet (set at built-in profile BuiltinQosLib::Generic.KeepLastReliable.Persistent)"
     );
 }
 

@@ -132,6 +132,19 @@ mod consistency {
         check_service(|_| (), None);
         check_service(|s| s.history_depth = 0, service);
         check_service(|s| s.max_samples = 0.into(), service);
+        check_service(|s| s.max_instances = 0.into(), service);
+        check_service(|s| s.service_cleanup_delay = Duration::INFINITE, None);
+        check_service(
+            |s| (s.history_depth, s.max_samples) = (3, 2.into()),
+            service,
+        );
+        check_service(
+            |s| {
+                s.history_kind = HistoryKind::KeepAll;
+                (s.history_depth, s.max_samples_per_instance) = (3, 2.into());
+            },
+            None,
+        );
         check_service(
             |s| (s.history_depth, s.max_samples_per_instance) = (3, 2.into()),
             service,
@@ -144,6 +157,26 @@ mod consistency {
             |s| (s.max_samples, s.max_samples_per_instance) = (2.into(), 2.into()),
             None,
         );
+    }
+
+    #[test]
+    fn durability_goes_with_each_reliability() {
+        for &kind in DurabilityKind::ALL {
+            let writer = DataWriterQos {
+                durability: kind.into(),
+                reliability: Reliability::best_effort(),
+                ..Default::default()
+            };
+            let reader = DataReaderQos {
+                durability: kind.into(),
+                reliability: Reliability::best_effort(),
+                ..Default::default()
+            };
+            assert_eq!(writer.check_consistency(), Ok(()));
+            assert_eq!(reader.check_consistency(), Ok(()));
+            let (publisher, subscriber) = Default::default();
+            assert_eq!(incompatible(&writer, &publisher, &reader, &subscriber), []);
+        }
     }
 
     #[test]
@@ -510,6 +543,8 @@ mod mutability {
             SubscriberQos: presentation = ordered => Some(PolicyId::Presentation);
             TopicQos: durability = DurabilityKind::Transient.into() => Some(PolicyId::Durability);
             TopicQos: durability_service = service => Some(PolicyId::DurabilityService);
+            DataReaderQos: durability = DurabilityKind::TransientLocal.into()
+                => Some(PolicyId::Durability);
             TopicQos: history = History::keep_all() => Some(PolicyId::History);
             DataWriterQos: durability = DurabilityKind::Transient.into()
                 => Some(PolicyId::Durability);
@@ -555,6 +590,14 @@ mod not_built {
             lease_duration: Duration::from_secs(1),
             ..Default::default()
         };
+        let service = DurabilityService {
+            service_cleanup_delay: Duration::from_secs(60),
+            history_kind: HistoryKind::KeepAll,
+            history_depth: 2,
+            max_samples: 40.into(),
+            max_instances: 4.into(),
+            max_samples_per_instance: 10.into(),
+        };
         let strict = TypeConsistencyEnforcement {
             kind: TypeConsistencyKind::DisallowTypeCoercion,
             ignore_sequence_bounds: false,
@@ -568,6 +611,13 @@ mod not_built {
             SubscriberQos: presentation = topic_order => &[];
             PublisherQos: partition = Partition::new([""]) => &[];
             DataWriterQos: reliability = Reliability::best_effort() => &[];
+            TopicQos: durability = DurabilityKind::Transient.into() => &[];
+            DataWriterQos: durability = DurabilityKind::TransientLocal.into() => &[];
+            DataWriterQos: durability = DurabilityKind::Transient.into() => &[];
+            DataReaderQos: durability = DurabilityKind::TransientLocal.into() => &[];
+            DataReaderQos: durability = DurabilityKind::Transient.into() => &[];
+            TopicQos: durability_service = service => &[];
+            DataWriterQos: durability_service = service => &[];
             DataWriterQos: history = History::keep_all() => &[];
             DataWriterQos: resource_limits =
                 ResourceLimits { max_samples: Length::Limited(4), ..Default::default() } => &[];
@@ -592,14 +642,12 @@ mod not_built {
             access_scope: PresentationAccessScope::Group,
             ..Default::default()
         };
-        let service = DurabilityService {
-            history_depth: 2,
-            ..Default::default()
-        };
         let manual = Liveliness {
             kind: LivelinessKind::ManualByTopic,
             lease_duration: second,
         };
+        let persistent = "DURABILITY is not supported yet: PERSISTENT_DURABILITY_QOS, as logged \
+                          storage is not built yet";
         let purge = ReaderDataLifecycle {
             autopurge_disposed_samples_delay: second,
             ..Default::default()
@@ -611,12 +659,9 @@ mod not_built {
                 => &["PRESENTATION is not supported yet: GROUP_PRESENTATION_QOS"];
             PublisherQos: partition = Partition::new(["north"])
                 => &["PARTITION is not supported yet: name [\"north\"]"];
-            TopicQos: durability = DurabilityKind::Persistent.into()
-                => &["DURABILITY is not supported yet: PERSISTENT_DURABILITY_QOS"];
-            DataWriterQos: durability = DurabilityKind::TransientLocal.into()
-                => &["DURABILITY is not supported yet: TRANSIENT_LOCAL_DURABILITY_QOS"];
-            DataWriterQos: durability_service = service
-                => &["DURABILITY_SERVICE is not supported yet: other than the default"];
+            TopicQos: durability = DurabilityKind::Persistent.into() => &[persistent];
+            DataWriterQos: durability = DurabilityKind::Persistent.into() => &[persistent];
+            DataReaderQos: durability = DurabilityKind::Persistent.into() => &[persistent];
             DataWriterQos: deadline = second.into()
                 => &["DEADLINE is not supported yet: period 1s"];
             DataWriterQos: lifespan = second.into()
@@ -656,6 +701,11 @@ mod copying {
     #[test]
     fn endpoints_take_over_the_policies_of_their_topic() {
         let mut topic = TopicQos {
+            durability: DurabilityKind::Transient.into(),
+            durability_service: DurabilityService {
+                history_depth: 5,
+                ..Default::default()
+            },
             deadline: Deadline {
                 period: Duration::from_secs(9),
             },
@@ -679,6 +729,8 @@ mod copying {
         writer.origins.record(PolicyId::History, place.clone());
         writer.copy_from_topic_qos(&topic);
         let expected = DataWriterQos {
+            durability: topic.durability,
+            durability_service: topic.durability_service,
             deadline: topic.deadline,
             history: topic.history,
             lifespan: topic.lifespan,
@@ -694,6 +746,7 @@ mod copying {
         let mut reader = DataReaderQos::default();
         reader.copy_from_topic_qos(&topic);
         let expected = DataReaderQos {
+            durability: topic.durability,
             deadline: topic.deadline,
             history: topic.history,
             representation: topic.representation.clone(),

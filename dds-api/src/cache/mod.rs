@@ -131,6 +131,11 @@ impl<P> Cache<P> {
         self.writers.admit(writer)
     }
 
+    /// The index of a writer that was admitted, and is not gone.
+    pub(crate) fn index_of(&self, writer: InstanceHandle) -> Option<u32> {
+        self.writers.find(writer)
+    }
+
     /// The writer that has this index.
     pub(crate) fn writer(&self, index: u32) -> InstanceHandle {
         self.writers.handle(index)
@@ -140,6 +145,11 @@ impl<P> Cache<P> {
     pub(crate) fn bytes(&self, of_payload: impl Fn(&P) -> usize) -> usize {
         let selected = self.selected.capacity() * size_of::<EntryId>();
         self.entries.bytes(of_payload) + self.instances.bytes() + selected
+    }
+
+    /// The number of entries.
+    pub(crate) fn len(&self) -> u64 {
+        self.entries.len()
     }
 
     /// Whether there is nothing in it.

@@ -49,6 +49,11 @@ impl Writers {
         (index, true)
     }
 
+    /// The index of a writer that is not gone.
+    pub(super) fn find(&self, handle: InstanceHandle) -> Option<u32> {
+        self.here.get(&handle).copied()
+    }
+
     /// A writer is gone. It is forgotten once it has no entries.
     pub(super) fn dismiss(&mut self, index: u32) {
         let row = &mut self.rows[index as usize];

@@ -19,7 +19,7 @@ use crate::handle::Guid;
 
 /// Version of the protocol. It rises with every change of the announcements, of the layout of
 /// rows, or of the input of a decision's digest.
-pub(crate) const PROTOCOL: u32 = 13;
+pub(crate) const PROTOCOL: u32 = 14;
 
 /// A participant, as announced in the info of its member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +61,10 @@ pub(crate) struct WriterEntry {
     pub(crate) number: u32,
     /// Whether its samples are delivered in total order.
     pub(crate) is_ordered: bool,
+    /// How often its participant had lost its group when it joined: a writer that keeps history may
+    /// have come back with it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) returns: u32,
     #[serde(
         default,
         skip_serializing_if = "is_default",

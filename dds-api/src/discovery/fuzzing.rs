@@ -57,6 +57,7 @@ pub fn announce(
             endpoint,
             number: 1,
             is_ordered: true,
+            returns: 0,
             qos: DataWriterQos {
                 representation: match representation {
                     Representation::Xcdr1 => DataRepresentationId::Xcdr1.into(),

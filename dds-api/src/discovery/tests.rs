@@ -104,6 +104,7 @@ fn writer(ty: Option<&LocalType>, type_name: &str) -> WriterEntry {
         endpoint: endpoint(ty, type_name),
         number: 1,
         is_ordered: true,
+        returns: 0,
         qos,
         publisher: PublisherQos::default(),
     }

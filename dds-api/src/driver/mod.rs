@@ -46,6 +46,7 @@ pub(crate) use threads::memory_watch::MemoryWatch;
 pub(crate) use threads::spawn::Threads;
 pub(crate) use threads::waking::StreamWaker;
 pub(crate) use waiting::future_wakers::{FutureWaker, WaitingFuture};
+pub(crate) use waiting::history_waiters::HistoryWait;
 pub(crate) use waiting::notifier::Notifier;
 pub(crate) use waiting::poll_on_read::calls_back;
 pub(crate) use waiting::stream_wakers::StreamWakers;

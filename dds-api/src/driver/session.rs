@@ -26,6 +26,7 @@ use crate::driver::waiting::followers::Followers;
 use crate::driver::waiting::notifier::Notifier;
 use crate::driver::waiting::polling_pause::PollingPause;
 use crate::error::{Error, Result};
+use crate::history::HistoryService;
 use crate::properties::WaitPolicy;
 use crate::wire::Wire;
 
@@ -34,6 +35,7 @@ pub(crate) struct Session {
     engine: Engine<Wire, Sink>,
     handle: EngineHandle<Wire>,
     send_waiters: Arc<SendWaiters>,
+    history: Arc<HistoryService>,
     /// Heartbeat timeout: a member that is silent for longer is suspected.
     limit: Duration,
     /// The engine's time, in nanoseconds since the session began.
@@ -75,6 +77,7 @@ pub(crate) struct Lasting {
     pub(crate) group_status: Arc<GroupStatus>,
     pub(crate) notifier: Arc<Notifier>,
     pub(crate) send_waiters: Arc<SendWaiters>,
+    pub(crate) history: Arc<HistoryService>,
 }
 
 /// How long `close` waits for the view without this member, beyond the heartbeat timeout: that
@@ -108,13 +111,15 @@ impl Session {
             group_status,
             notifier,
             send_waiters,
+            history,
         } = lasting;
-        let matcher = ViewMatcher::new(local_endpoints, start.id);
+        let matcher = ViewMatcher::new(local_endpoints, start.id, history.clone());
         let sink = Sink::new(
             matcher,
             group_status.clone(),
             notifier.clone(),
             control_queue.clone(),
+            history.clone(),
         );
         let engine = Engine::new(sleep_segment, start.engine, sink);
         let handle = engine.handle();
@@ -131,6 +136,7 @@ impl Session {
         engine.go_on_after(&start.writers);
         Arc::new(Self {
             send_waiters,
+            history,
             limit: start.limit,
             clock: Clock::new(),
             handle,
@@ -164,6 +170,10 @@ impl Session {
 
     pub(crate) fn send_waiters(&self) -> &Arc<SendWaiters> {
         &self.send_waiters
+    }
+
+    pub(crate) fn history(&self) -> &HistoryService {
+        &self.history
     }
 
     pub(crate) fn group_status(&self) -> &Arc<GroupStatus> {

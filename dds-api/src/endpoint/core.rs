@@ -75,6 +75,9 @@ impl<S: Side> EndpointCore<S> {
             qos.representation(),
         )?;
         check_lease(qos.liveliness(), participant.config.failure_limit)?;
+        if qos.is_durable() {
+            participant.history.start()?;
+        }
         let what = format!("the {} of topic {}", S::ENDPOINT, topic.name);
         let container = factory.base.status_flags().clone();
         let (base, number) = participant.new_base(S::ENDPOINT_KIND, what, container);
@@ -121,6 +124,9 @@ impl<S: Side> EndpointCore<S> {
         let participant = self.participant.upgrade();
         if let Some(participant) = &participant {
             check_lease(qos.liveliness(), participant.config.failure_limit)?;
+            if qos.is_durable() {
+                participant.history.start()?;
+            }
         }
         let mut current = self.qos();
         if qos.property() != current.property() {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use spindle_dds_qos::{
-    DataReaderQos, DataRepresentation, DataWriterQos, LatencyBudget, Liveliness, Properties,
+    DataReaderQos, DataRepresentation, DataWriterQos, DurabilityKind, LatencyBudget, Liveliness,
+    Properties,
 };
 
 use super::{EndpointCore, FactoryCore};
@@ -67,6 +68,8 @@ pub(crate) trait EndpointQos: ProfileQos + fmt::Debug + Send {
     fn liveliness(&self) -> &Liveliness;
     fn latency_budget(&self) -> &LatencyBudget;
     fn property(&self) -> &Properties;
+    /// Whether history is kept, or got.
+    fn is_durable(&self) -> bool;
 }
 
 macro_rules! endpoint_qos {
@@ -86,6 +89,10 @@ macro_rules! endpoint_qos {
 
             fn property(&self) -> &Properties {
                 &self.property
+            }
+
+            fn is_durable(&self) -> bool {
+                self.durability.kind >= DurabilityKind::TransientLocal
             }
         }
     )+ };

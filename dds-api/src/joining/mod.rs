@@ -29,7 +29,7 @@ mod newcomer;
 mod packet;
 mod rejoin;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,6 +130,7 @@ impl Entered {
             register,
             me,
             delivered,
+            history,
             ..
         } = newcomer;
         let threads_before = ended.map_or_else(Vec::new, Session::retire);
@@ -153,6 +154,7 @@ impl Entered {
             station,
             register,
             local_endpoints: local_endpoints.clone(),
+            history: participant.history.clone(),
             announcements: AnnouncementReader::new(me.id),
             me: me.id,
             subgroups: config.subgroups,
@@ -166,7 +168,7 @@ impl Entered {
             were: BTreeMap::new(),
             delivered: DeliveredHistory::default(),
             lost: BTreeSet::new(),
-            later: VecDeque::new(),
+            later: history,
             memory_watch: MemoryWatch::default(),
         };
         let endpoints = local_endpoints.clone();

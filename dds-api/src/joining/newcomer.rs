@@ -32,6 +32,8 @@ use crate::wire::Wire;
 const LISTEN_FOR: Duration = Duration::from_millis(20);
 /// How long an attempt to connect may take.
 const CALL_WITHIN: Duration = Duration::from_secs(1);
+/// A member asks once for each of its readers that match a writer of this participant.
+const HISTORY_MAX: usize = 4096;
 
 /// A participant that is joining.
 pub(super) struct Newcomer {
@@ -58,6 +60,9 @@ pub(super) struct Newcomer {
     lack: Option<Error>,
     /// Events that came while a view was prepared.
     later: VecDeque<StationEvent>,
+    /// Questions about history, of members that have entered the view that has this newcomer before it:
+    /// answered when it is in the view, too. At most `HISTORY_MAX`.
+    pub(super) history: VecDeque<StationEvent>,
     /// Whether it has come nearer to its turn since its deadline was set.
     is_nearer: bool,
 }
@@ -136,6 +141,7 @@ impl Newcomer {
             ready: None,
             lack: None,
             later: VecDeque::new(),
+            history: VecDeque::new(),
             is_nearer: false,
         })
     }
@@ -438,6 +444,12 @@ impl Newcomer {
             Err(reason) if protocol.is_asking(from) => return Err(Error::Error(reason)),
             Ok(Packet::StatusRequest) => {
                 self.refuse(from, "it is in no group yet".to_owned());
+            }
+            Ok(Packet::History(_)) => {
+                if self.history.len() < HISTORY_MAX {
+                    self.history
+                        .push_back(StationEvent::Message { from, bytes });
+                }
             }
             Ok(
                 Packet::Delivered(_)

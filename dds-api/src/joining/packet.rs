@@ -7,6 +7,7 @@ use spindle_dds_transport::shm::MemberEntry;
 
 use crate::discovery::PROTOCOL;
 use crate::error::Error;
+use crate::history::{HISTORY_KINDS, HistoryPacket};
 
 /// Bytes of a view in one packet.
 const PART_LEN: usize = 512 << 10;
@@ -63,6 +64,8 @@ pub(crate) enum Packet {
     StatusRequest,
     /// A part of the answer: [`ParticipantFigures`](crate::monitor::ParticipantFigures).
     Status { last: bool, part: Vec<u8> },
+    /// Members tell each other of the transfer of history.
+    History(HistoryPacket),
 }
 
 /// A newcomer's question.
@@ -166,6 +169,7 @@ impl Packet {
                 out.extend([6, u8::from(*last)]);
                 out.extend(part);
             }
+            Self::History(history) => history.write(&mut out),
         }
         out
     }
@@ -229,6 +233,9 @@ impl Packet {
             8 => read_prepared(rest),
             6 => read_told(rest),
             11 => read_waits(rest),
+            kind if HISTORY_KINDS.contains(kind) => {
+                HistoryPacket::read(*kind, rest).map(Self::History)
+            }
             _ => None,
         };
         packet.ok_or_else(nonsense)
@@ -356,10 +363,24 @@ fn take_flags(rest: &mut &[u8], known: u8) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use spindle_dds_core::membership::HostId;
+    use spindle_dds_core::storage::Cursor;
 
-    fn examples() -> [Packet; 13] {
+    use super::*;
+    use crate::history::{HistoryContent, TransferName};
+
+    fn examples() -> [Packet; 18] {
+        let name = TransferName {
+            endpoint: [3; 16],
+            view: 1 << 40,
+        };
+        let history = |content| Packet::History(HistoryPacket { name, content });
+        let sequences = [([1; 16], 5), ([9; 16], u64::MAX)];
+        let from = Cursor {
+            position: 77,
+            writer: [1; 16],
+            sequence: 4,
+        };
         let member = Member {
             id: MemberId(7),
             host: HostId(1 << 100),
@@ -426,6 +447,15 @@ mod tests {
                 last: false,
                 part: b"{}".to_vec(),
             },
+            history(HistoryContent::Ask {
+                parts: 2,
+                from: Some(from),
+                after: sequences.into(),
+            }),
+            history(HistoryContent::More { grants: true }),
+            history(HistoryContent::Part(vec![1, 2, 3])),
+            history(HistoryContent::End(sequences.into())),
+            history(HistoryContent::Unknown),
         ]
     }
 
@@ -436,6 +466,31 @@ mod tests {
             assert_eq!(Packet::read(&bytes).as_ref(), Ok(&packet));
             for end in 0..bytes.len() {
                 assert_ne!(Packet::read(&bytes[..end]).as_ref(), Ok(&packet), "{end}");
+            }
+        }
+    }
+
+    /// Counts without a pattern, and packets of all kinds whose bytes have been changed.
+    #[test]
+    fn any_bytes_are_read_or_refused() {
+        let mut number: u64 = 7;
+        let mut draw = |end: usize| {
+            number = number
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(9);
+            (number >> 33) as usize % end
+        };
+        for _ in 0..200 {
+            for packet in examples() {
+                let mut bytes = packet.write();
+                for _ in 0..=draw(4) {
+                    let at = 4 + draw(bytes.len() - 4);
+                    bytes[at] = draw(256) as u8;
+                }
+                bytes.truncate(5 + draw(bytes.len()));
+                if let Ok(Packet::History(read)) = Packet::read(&bytes) {
+                    assert_eq!(Packet::History(read).write().len(), bytes.len());
+                }
             }
         }
     }

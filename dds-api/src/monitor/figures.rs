@@ -11,7 +11,7 @@ use super::memory::MemoryFigures;
 use crate::error::{Error, Result};
 
 /// Version of the figures. It rises with every change of this file's types.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// The state of a participant. Counters begin when it is enabled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,6 +42,9 @@ pub struct ParticipantFigures {
     pub wake_ups: u64,
     /// The topics of its writers and readers, by name.
     pub topics: Vec<TopicFigures>,
+    /// History that its readers are getting.
+    #[serde(default)]
+    pub transfers: Vec<TransferFigures>,
     /// How long its writers waited for room, by subgroup; subgroups without waits are omitted.
     pub waits: Vec<WaitFigures>,
     /// Its writers and readers that do not match one of their topic, of this or another participant.
@@ -106,6 +109,25 @@ pub struct TopicFigures {
     pub waiting: u64,
     /// What these take, in bytes.
     pub waiting_bytes: u64,
+    /// Samples that are kept here for readers that come later (DURABILITY).
+    #[serde(default)]
+    pub kept: u64,
+    /// Bytes of what is kept: 64 for each sample and change beside its payload.
+    #[serde(default)]
+    pub kept_bytes: u64,
+}
+
+/// History that a reader of the participant is getting.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransferFigures {
+    /// The name of the topic.
+    pub topic: String,
+    /// The members that it comes from: 32 hexadecimal digits each. The participant itself is left out.
+    pub donors: Vec<String>,
+    /// Samples and changes that have come.
+    pub samples: u64,
+    /// Their bytes: 64 for each beside its payload.
+    pub bytes: u64,
 }
 
 /// Writers of one participant and readers of one participant that are on one topic and do not match,
@@ -304,6 +326,7 @@ mod tests {
             streams: StreamCalls::default(),
             wake_ups: 0,
             topics: vec![TopicFigures::default()],
+            transfers: Vec::new(),
             waits: Vec::new(),
             mismatches: vec![MismatchFigures {
                 policies: vec![Incompatibility {

@@ -19,8 +19,8 @@ mod memory;
 
 pub use client::{Monitor, ObservedMember};
 pub use figures::{
-    Latencies, MemberFigures, MismatchFigures, ParticipantFigures, TopicFigures, VERSION,
-    WaitFigures,
+    Latencies, MemberFigures, MismatchFigures, ParticipantFigures, TopicFigures, TransferFigures,
+    VERSION, WaitFigures,
 };
 pub use memory::{MemoryFigures, MemoryKind};
 /// What a participant knows of the heartbeats of the others.

@@ -14,6 +14,7 @@ use crate::driver::{
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::{EntityKind, Guid};
+use crate::history::HistoryService;
 use crate::keys::KeyTable;
 use crate::listener::{DomainParticipantListener, ListenerSlot, NewListener};
 use crate::profiles::Profiles;
@@ -38,6 +39,7 @@ pub(crate) struct ParticipantCore {
     keys: Arc<KeyTable>,
     notifier: Arc<Notifier>,
     send_waiters: Arc<SendWaiters>,
+    pub(crate) history: Arc<HistoryService>,
     pub(crate) group_status: Arc<GroupStatus>,
     pub(crate) local_endpoints: Arc<LocalEndpoints>,
     entities: Mutex<Entities>,
@@ -99,6 +101,10 @@ impl ParticipantCore {
             name,
             group_status: Arc::new(GroupStatus::new(config.rejoin)),
             send_waiters: Arc::default(),
+            history: Arc::new(HistoryService::new(
+                config.threads.history,
+                config.failure_limit,
+            )),
             local_endpoints: Arc::new(LocalEndpoints::new(config.clone())),
             config,
             listener: Arc::default(),
@@ -141,6 +147,7 @@ impl ParticipantCore {
             group_status: self.group_status.clone(),
             notifier: self.notifier.clone(),
             send_waiters: self.send_waiters.clone(),
+            history: self.history.clone(),
         }
     }
 
@@ -289,9 +296,11 @@ impl ParticipantCore {
     pub(super) fn leave(&self, session: Option<Arc<Session>>) -> Result<()> {
         self.delete_all();
         let Some(session) = session else {
+            self.history.end();
             return Ok(());
         };
         let left = session.close();
+        self.history.end();
         self.lifecycle.end_closing();
         self.lifecycle_changed();
         left
@@ -354,6 +363,7 @@ impl Drop for ParticipantCore {
                 entities.unwrap_or_else(PoisonError::into_inner),
             ));
             std::mem::forget(self.local_endpoints.clone());
+            std::mem::forget(self.history.clone());
             self.lifecycle.leak_session();
             return;
         }
@@ -364,6 +374,7 @@ impl Drop for ParticipantCore {
             session.abandon();
         }
         self.local_endpoints.leave();
+        self.history.abandon();
         super::factory::forget(self.base.guid());
     }
 }

@@ -300,6 +300,16 @@ pub(crate) const PROPERTIES: &[PropertyRow] = &[
                   they have sent.",
     },
     PropertyRow {
+        name: "spindle.history.aside_bytes",
+        on: Reader,
+        values: "65536 to 2^34",
+        default: "16 MiB",
+        meaning: "Most bytes of samples that are copied aside while a reader with DURABILITY \
+                  TRANSIENT_LOCAL or TRANSIENT awaits the history of its writers. Samples beyond \
+                  them stay in the rings of their writers, which may hold the writers back: see \
+                  [late joiners and storage](guide/late-joiners-and-storage.md).",
+    },
+    PropertyRow {
         name: "spindle.engine.<switch>",
         on: Participant,
         values: "`true`, `false`",

@@ -20,15 +20,17 @@ pub(crate) struct ThreadsConfig {
     pub(crate) control: ThreadSettings,
     pub(crate) dispatch: ThreadSettings,
     pub(crate) wake: ThreadSettings,
+    pub(crate) history: ThreadSettings,
     /// The threads of the station.
     pub(crate) io: ThreadSettings,
 }
 
-const NAMES: [&str; 5] = [
+const NAMES: [&str; 6] = [
     "spindle.threads.poll",
     "spindle.threads.control",
     "spindle.threads.dispatch",
     "spindle.threads.wake",
+    "spindle.threads.history",
     "spindle.threads.io",
 ];
 
@@ -61,12 +63,14 @@ const POLICIES: [(&str, PolicyKind); 3] = [
 
 impl ThreadsConfig {
     pub(super) fn read(properties: &Properties) -> Result<Self> {
-        let [poll, control, dispatch, wake, io] = NAMES.map(|name| settings(properties, name));
+        let [poll, control, dispatch, wake, history, io] =
+            NAMES.map(|name| settings(properties, name));
         Ok(Self {
             poll: poll?,
             control: control?,
             dispatch: dispatch?,
             wake: wake?,
+            history: history?,
             io: io?,
         })
     }

@@ -21,9 +21,10 @@ use super::unsent::Unsent;
 use super::writer_history::WriterHistory;
 use super::{AnyDataWriter, PublisherCore};
 use crate::driver::{Acceptor, LocalEndpoint, Session, WriterPort};
-use crate::endpoint::{EndpointCore, Side};
+use crate::endpoint::{EndpointCore, EndpointQos, Side};
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
+use crate::history::KeptWriter;
 use crate::keys::KnownKeys;
 use crate::listener::{DomainParticipantListener, PublisherListener};
 use crate::participant::{Defaults, Entities, ParticipantCore};
@@ -56,6 +57,9 @@ pub(crate) struct WriterSide {
     pub(super) registered: RegisteredInstances,
     /// Set when its participant is enabled, if RESOURCE_LIMITS limit anything.
     limits: OnceLock<Limits>,
+    /// What is kept for readers that come later, if DURABILITY asks for it. Set when its participant is
+    /// enabled.
+    history: OnceLock<Arc<KeptWriter>>,
     /// Samples that are not sent yet (RELIABLE).
     pub(super) unsent: Mutex<Unsent>,
     /// Samples dropped for want of room (BEST_EFFORT), or replaced before they were sent.
@@ -96,6 +100,7 @@ impl WriterSide {
             keys: sample_type.known_keys(participant.keys()),
             registered: RegisteredInstances::new(),
             limits: OnceLock::new(),
+            history: OnceLock::new(),
             unsent: Mutex::new(Unsent::new(history_of(qos, history_bytes))),
             dropped: AtomicU64::new(0),
             pending: AtomicU64::new(0),
@@ -112,6 +117,11 @@ impl WriterSide {
         let unsent = self.unsent.lock();
         *unsent.unwrap_or_else(PoisonError::into_inner) =
             Unsent::new(history_of(qos, self.history_bytes));
+    }
+
+    /// What is kept of the writer for readers that come later.
+    pub(crate) fn history(&self) -> Option<&Arc<KeptWriter>> {
+        self.history.get()
     }
 
     /// `None` if RESOURCE_LIMITS limit nothing.
@@ -237,11 +247,30 @@ impl WriterCore {
         // It stays locked until the writer is enabled: the QoS cannot change in between.
         let qos = self.qos();
         self.side.settle(&qos);
+        if qos.is_durable()
+            && let Some(participant) = self.participant.upgrade()
+        {
+            let keys = self.topic.sample_type.known_keys(participant.keys());
+            let kept = KeptWriter::new(self.base.guid().0, &qos, keys);
+            let _ = self.side.history.set(Arc::new(kept));
+        }
         let topic = TopicKey::of_name(&self.topic.name);
         let ring = RingSpec::at_least(self.side.ring_size.messages, self.side.ring_size.bytes);
         let port = WriterPort::new(session.clone(), subgroup, self.side.class(), topic, ring);
         let _ = self.side.port.set(port);
         self.base.set_enabled();
+    }
+
+    /// How often its participant had lost its group, if it keeps history over that.
+    pub(crate) fn returns(&self) -> u32 {
+        let history = self.side.history.get();
+        let participant = history.and_then(|_| self.participant.upgrade());
+        participant.map_or(0, |it| it.group_status.outages())
+    }
+
+    /// The subgroup of its topic, once its participant is enabled.
+    pub(crate) fn subgroup(&self) -> Option<SubgroupId> {
+        self.side.port.get().map(WriterPort::subgroup)
     }
 
     /// By its present QoS, which can change until it is enabled.

@@ -19,6 +19,7 @@ use spindle_dds_qos::HistoryKind;
 
 use super::core::WriterCore;
 use crate::driver::{Before, Obstacle, SentBefore};
+use crate::history::FeedItem;
 use crate::keys::KnownKeys;
 
 /// The samples of a writer that the group has not delivered, oldest first.
@@ -66,6 +67,7 @@ impl WriterCore {
         let mut kept = self.kept();
         kept.before = Before::default();
         kept.last = last;
+        self.keep_missed(counts);
         let sent = self
             .side
             .port
@@ -79,10 +81,8 @@ impl WriterCore {
             delivered,
             messages,
         } = sent;
-        let is_own = |it: &SentMessage| {
-            it.header.writer == self.number && it.header.kind != MessageKind::Control
-        };
-        let own = messages.into_iter().filter(is_own).map(|message| Sample {
+        let messages = messages.into_iter().filter(|it| self.is_own(it));
+        let own = messages.map(|message| Sample {
             at: (epoch, message.header.index),
             message,
         });
@@ -102,6 +102,35 @@ impl WriterCore {
             gone += kept.keep_last(history.depth, self.side.keys.as_ref());
         }
         (kept.last, gone)
+    }
+
+    /// Keeps for readers that come later what the group has delivered of the writer without this
+    /// participant, which had lost it.
+    fn keep_missed(&self, counts: Option<&DeliveredCounts>) {
+        let (Some(history), Some(counts)) = (self.side.history(), counts) else {
+            return;
+        };
+        let (Some(port), Some(participant)) = (self.side.port.get(), self.participant.upgrade())
+        else {
+            return;
+        };
+        if self.side.class() != DeliveryClass::Ordered {
+            return;
+        }
+        for message in port.delivered_before(counts) {
+            if self.is_own(&message) {
+                let writer = history.clone();
+                participant
+                    .history
+                    .push(FeedItem::Missed { writer, message });
+            }
+        }
+        participant.history.wake();
+    }
+
+    fn is_own(&self, message: &SentMessage) -> bool {
+        let header = &message.header;
+        header.writer == self.number && header.kind != MessageKind::Control
     }
 
     /// Sends what was kept, as soon as there is room for it. Returns when all is sent, or when the

@@ -11,8 +11,9 @@ pub use mask::StatusMask;
 pub(crate) use status_flags::{NOTIFIED, StatusFlags};
 pub use status_stream::StatusStream;
 pub use values::{
-    InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus, MembershipStatus,
-    OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus, PublicationMatchedStatus,
-    QosPolicyCount, RejectedReason, RequestedDeadlineMissedStatus, RequestedIncompatibleQosStatus,
-    SampleLostStatus, SampleRejectedStatus, SubscriptionMatchedStatus,
+    HistoricalDataStatus, InconsistentTopicStatus, LivelinessChangedStatus, LivelinessLostStatus,
+    MembershipStatus, OfferedDeadlineMissedStatus, OfferedIncompatibleQosStatus,
+    PublicationMatchedStatus, QosPolicyCount, RejectedReason, RequestedDeadlineMissedStatus,
+    RequestedIncompatibleQosStatus, SampleLostStatus, SampleRejectedStatus,
+    SubscriptionMatchedStatus,
 };

@@ -49,6 +49,24 @@ pub struct MembershipStatus {
     pub samples_gone: u64,
 }
 
+/// The historical data of a reader whose DURABILITY is TRANSIENT_LOCAL or TRANSIENT: samples that were
+/// written before it was matched with their writers. Counts are of the transfer that is awaited, or else of
+/// the last one. An extension of Spindle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct HistoricalDataStatus {
+    /// Whether historical data is to come. What writers write meanwhile is shown after it.
+    pub is_awaiting: bool,
+    /// Samples and other messages that have come from participants that keep them.
+    pub samples: u64,
+    /// Their bytes, with 64 for each of them beside its payload.
+    pub bytes: u64,
+    /// Participants that more is to come from.
+    pub donors: usize,
+    /// Participants, or topics, of whose history no keeper was left before all of it had come.
+    pub lost_sources: usize,
+}
+
 /// The limit by which a sample was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RejectedReason {

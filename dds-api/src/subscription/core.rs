@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use spindle_dds_qos::{DataReaderQos, PresentationAccessScope, ReliabilityKind, SubscriberQos};
+use spindle_dds_qos::{
+    DataReaderQos, DurabilityKind, PresentationAccessScope, ReliabilityKind, SubscriberQos,
+};
 
 use super::erased::{ReaderEvent, call};
 use super::{AnyDataReader, SubscriberCore};
@@ -57,6 +59,7 @@ impl ReaderSide {
         let streams = Arc::new(StreamWakers::new(participant.notifier().clone()));
         let group_status = participant.group_status.clone();
         let port = ReaderPort::new(
+            (base.what(), is_durable(qos)),
             cache,
             config,
             (
@@ -82,6 +85,11 @@ fn cache_of(qos: &DataReaderQos, subscriber: &SubscriberQos) -> Cache<Payload<Wi
     let mut cache = Cache::new(qos.history, qos.resource_limits, ordered);
     cache.set_holds_back(qos.reliability.kind == ReliabilityKind::Reliable);
     cache
+}
+
+/// Whether the reader gets what was written before it is matched.
+pub(super) fn is_durable(qos: &DataReaderQos) -> bool {
+    qos.durability.kind != DurabilityKind::Volatile
 }
 
 impl Side for ReaderSide {
@@ -165,7 +173,7 @@ impl ReaderCore {
             && let Some(subscriber) = self.factory.upgrade()
         {
             let cache = cache_of(&self.qos(), &subscriber.qos());
-            self.side.port.replace_cache(cache);
+            self.side.port.replace_cache(cache, is_durable(&self.qos()));
         }
     }
 

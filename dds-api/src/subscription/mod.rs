@@ -2,6 +2,7 @@
 
 mod core;
 mod erased;
+mod historical_data;
 mod info;
 mod reader;
 mod reader_builder;

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use spindle_dds_idl_runtime::TopicType;
-use spindle_dds_qos::{DataReaderQos, Duration};
+use spindle_dds_qos::DataReaderQos;
 
 use super::core::ReaderCore;
 use super::erased::TypedListener;
@@ -122,18 +122,6 @@ impl<T> DataReader<T> {
         self.core.base.alive()?;
         self.core.side.conditions.delete_all();
         Ok(())
-    }
-
-    /// Blocks until the samples that were written before the reader existed have come
-    /// (`wait_for_historical_data`), at most for `timeout`. With DURABILITY VOLATILE, the one that
-    /// is supported, there are none: it returns at once.
-    ///
-    /// # Errors
-    /// NOT_ENABLED, ALREADY_DELETED.
-    pub fn wait_for_historical_data(&self, timeout: impl Into<Duration>) -> Result<()> {
-        // Nothing to wait for, for however long.
-        let _ = timeout.into();
-        self.core.base.ready()
     }
 
     /// Counts the DEADLINEs that writers have missed (`get_requested_deadline_missed_status`). A

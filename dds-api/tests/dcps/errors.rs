@@ -256,7 +256,7 @@ fn endpoints() {
         "spindle.reader.storage",
     );
     let mut qos = reliable_writer();
-    qos.durability = Durability::from(DurabilityKind::TransientLocal);
+    qos.durability = Durability::from(DurabilityKind::Persistent);
     check(
         publisher.writer(&topic).qos(qos).create(),
         ReturnCode::Unsupported,

@@ -11,6 +11,7 @@ mod evolution;
 mod flow;
 mod from_config;
 mod futures;
+mod history;
 mod hosts;
 mod idle;
 mod instances;

@@ -98,6 +98,13 @@ impl<J: Ord + Clone> Donor<J> {
         self.send(transfer, now_ns)
     }
 
+    /// The joiner of a transfer says that it goes on, and grants nothing. False if nothing is pinned for
+    /// it.
+    pub fn touch(&mut self, transfer: &J, now_ns: u64) -> bool {
+        let pinned = self.pinned.get_mut(transfer);
+        pinned.map(|it| it.asked_at_ns = now_ns).is_some()
+    }
+
     fn send(&mut self, transfer: &J, now_ns: u64) -> Vec<DonorReply> {
         let Some(pinned) = self.pinned.get_mut(transfer) else {
             return Vec::new();

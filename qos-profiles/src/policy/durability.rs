@@ -14,17 +14,24 @@ labelled_enum! {
         /// Not at all.
         #[default]
         Volatile = "VOLATILE_DURABILITY_QOS",
-        /// As long as their writer lives.
+        /// As long as their writer exists, by its participant. HISTORY and
+        /// RESOURCE_LIMITS of the writer bound what is kept.
         TransientLocal = "TRANSIENT_LOCAL_DURABILITY_QOS",
-        /// Beyond their writer, in memory.
+        /// Beyond their writer, in the memory of every participant that has a writer or
+        /// reader of the topic with this durability. DURABILITY_SERVICE of the writer
+        /// bounds what is kept.
         Transient = "TRANSIENT_DURABILITY_QOS",
-        /// Beyond all processes, on disk.
+        /// Beyond all processes, on disk. It is not built yet.
         Persistent = "PERSISTENT_DURABILITY_QOS",
     }
 }
 
 /// DURABILITY: whether readers that join later get earlier samples (DDS 1.4
 /// §2.2.3.4). Default: they do not.
+///
+/// A reader gets what the lesser of its own durability and that of each writer promises;
+/// a writer that offers less than a reader requests does not match it. RELIABILITY is a
+/// matter of its own: a BEST_EFFORT writer or reader may have any durability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Durability {
     /// How long samples are kept.
@@ -39,10 +46,15 @@ impl From<DurabilityKind> for Durability {
 
 /// DURABILITY_SERVICE: the bounds of what is kept for TRANSIENT and PERSISTENT
 /// durability (DDS 1.4 §2.2.3.5). Default: one sample an instance, no limits, no delay.
+///
+/// With a lesser durability it has no effect, as the standard has it: what a
+/// TRANSIENT_LOCAL writer keeps is a matter of its HISTORY and RESOURCE_LIMITS. Of a
+/// topic, it is what writers take over by `copy_from_topic_qos`. The history must fit in
+/// the limits as with HISTORY and RESOURCE_LIMITS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DurabilityService {
-    /// How long a dead instance is kept at least.
+    /// How long an instance is kept that has been disposed of and has no writer any more.
     pub service_cleanup_delay: Duration,
     /// Which samples are kept.
     pub history_kind: HistoryKind,

@@ -20,8 +20,9 @@ labelled_enum! {
 /// Default: the latest one.
 ///
 /// For a reader, it says which samples stay in its cache until they are taken. For a
-/// writer with VOLATILE durability, the only one that is built, it keeps nothing: a
-/// sample is gone from the writer once it is delivered. A sample that is committed has
+/// writer with VOLATILE durability it keeps nothing: a sample is gone from the writer
+/// once it is delivered. For a TRANSIENT_LOCAL writer it says which samples are kept for
+/// readers that join later. A sample that is committed has
 /// its place in the agreed order and is never withdrawn, so KEEP_LAST cannot replace
 /// one in flight by a newer one: a RELIABLE writer of either kind waits for room (at
 /// most max_blocking_time), in its ring and in its [`ResourceLimits`]. When its

@@ -15,10 +15,9 @@ use crate::entity::{
 use crate::location::{Location, Origins};
 use crate::policy::{
     DataRepresentation, DataRepresentationId, Deadline, DestinationOrder, DestinationOrderKind,
-    Durability, DurabilityKind, DurabilityService, EntityFactory, GroupData, Lifespan, Liveliness,
-    LivelinessKind, Ownership, OwnershipKind, OwnershipStrength, Partition, Presentation,
-    PresentationAccessScope, ReaderDataLifecycle, TimeBasedFilter, TopicData, TransportPriority,
-    UserData,
+    Durability, DurabilityKind, EntityFactory, GroupData, Lifespan, Liveliness, LivelinessKind,
+    Ownership, OwnershipKind, OwnershipStrength, Partition, Presentation, PresentationAccessScope,
+    ReaderDataLifecycle, TimeBasedFilter, TopicData, TransportPriority, UserData,
 };
 use crate::policy_id::PolicyId;
 use crate::rules::in_file;
@@ -43,13 +42,8 @@ trait NotBuilt {
 
 impl NotBuilt for Durability {
     fn not_built(&self) -> Option<String> {
-        (self.kind > DurabilityKind::Volatile).then(|| self.kind.to_string())
-    }
-}
-
-impl NotBuilt for DurabilityService {
-    fn not_built(&self) -> Option<String> {
-        (*self != Self::default()).then(|| "other than the default".to_owned())
+        (self.kind == DurabilityKind::Persistent)
+            .then(|| format!("{}, as logged storage is not built yet", self.kind))
     }
 }
 
@@ -203,7 +197,6 @@ unsupported!(SubscriberQos:
 unsupported!(TopicQos:
     topic_data = TopicData,
     durability = Durability,
-    durability_service = DurabilityService,
     deadline = Deadline,
     liveliness = Liveliness,
     destination_order = DestinationOrder,
@@ -215,7 +208,6 @@ unsupported!(TopicQos:
 unsupported!(DataWriterQos:
     user_data = UserData,
     durability = Durability,
-    durability_service = DurabilityService,
     deadline = Deadline,
     liveliness = Liveliness,
     destination_order = DestinationOrder,

@@ -212,7 +212,8 @@ fn displays_go_on_without_a_killed_display() {
 
 #[test]
 fn a_display_that_joins_has_what_the_others_have() {
-    let outcome = run_with_fault(&["--join", "display"]);
+    let profile = ["--profile", "Flight::Volatile"];
+    let outcome = run_with_fault(&[&["--join", "display"], &profile[..]].concat());
     let (counts, at) = (delivered(&outcome), outcome["at_sample"].as_u64());
     assert_eq!(counts[..3], [counts[0]; 3]);
     assert!(counts[3] > 0 && counts[3] < counts[0], "{outcome}");
@@ -220,6 +221,43 @@ fn a_display_that_joins_has_what_the_others_have() {
         at.is_some_and(|at| at + counts[3] <= counts[0]),
         "{outcome}"
     );
+}
+
+#[test]
+fn a_display_that_joins_has_all_that_the_feeds_keep() {
+    let profile = ["--profile", "Flight::TransientLocal"];
+    let outcome = run_with_fault(&[&["--join", "display"], &profile[..]].concat());
+    let counts = delivered(&outcome);
+    assert_eq!(counts, [counts[0]; 4], "{outcome}");
+    assert_eq!(outcome["kept"], "all", "{outcome}");
+}
+
+#[test]
+fn a_display_that_joins_has_the_whole_table() {
+    let profile = ["--profile", "Flight::Transient"];
+    let outcome = run_with_fault(&[&["--join", "display"], &profile[..]].concat());
+    let counts = delivered(&outcome);
+    assert_eq!(counts[..3], [counts[0]; 3]);
+    assert!(counts[3] > 0 && counts[3] < counts[0], "{outcome}");
+    assert_eq!(outcome["kept"]["last"]["depth"], 1, "{outcome}");
+}
+
+#[test]
+fn a_stopped_display_comes_back_and_has_missed_nothing() {
+    let stop = ["--stop", "display:2", "--limit-ms", "300"];
+    let profile = ["--profile", "Flight::TransientLocal"];
+    let outcome = run_with_fault(&[&stop[..], &profile].concat());
+    let counts = delivered(&outcome);
+    assert_eq!(counts, [counts[0]; 3], "{outcome}");
+    assert_eq!(outcome["missed"], 0, "{outcome}");
+}
+
+#[test]
+fn a_stopped_display_comes_back_and_has_the_whole_table() {
+    let stop = ["--stop", "display", "--limit-ms", "300"];
+    let profile = ["--profile", "Flight::Transient"];
+    let outcome = run_with_fault(&[&stop[..], &profile].concat());
+    assert_eq!(outcome["missed"], 0, "{outcome}");
 }
 
 #[test]

@@ -147,6 +147,7 @@ fn figures(rank: usize, seconds: u64) -> ParticipantFigures {
             received_bytes: by(!writes, count * 64),
             ..TopicFigures::default()
         }],
+        transfers: vec![],
         waits: vec![],
         mismatches: vec![],
         unlisted_mismatches: 0,

@@ -369,6 +369,7 @@ mod tests {
                 endpoint,
                 number: number as u32,
                 is_ordered: true,
+                returns: 0,
                 qos: DataWriterQos::default(),
                 publisher: Default::default(),
             }),

@@ -478,6 +478,7 @@ fn writer_entry(
         endpoint: endpoint(config, writer.base.guid(), &writer.topic),
         number: writer.number,
         is_ordered: class == DeliveryClass::Ordered,
+        returns: writer.returns(),
         qos: writer.qos().clone(),
         publisher: publisher.qos().clone(),
     })

@@ -294,6 +294,7 @@ mod tests {
             endpoint: endpoint(EntityKind::Writer, member, topic),
             number: topic as u32,
             is_ordered: true,
+            returns: 0,
             qos: DataWriterQos::default(),
             publisher: Default::default(),
         }))

@@ -12,6 +12,7 @@ use spindle_dds_qos::{Incompatibility, PolicyId, ReliabilityKind, ResourceLimits
 use spindle_dds_transport::Rank;
 
 use super::announced_matches::{AnnouncedMatches, AnnouncementReader, EndpointName};
+use super::history_matches::{BegunHistory, HistoryMatches};
 use super::local_endpoints::{LocalEndpoint, LocalEndpoints};
 use crate::discovery::{Entry, Match, ReaderEntry};
 use crate::driver::receive::arrival::Departure;
@@ -20,6 +21,7 @@ use crate::driver::receive::reader_port::ReaderPort;
 use crate::driver::receive::routes::{Route, Routes};
 use crate::driver::send::acceptance::Acceptor;
 use crate::handle::{Guid, InstanceHandle};
+use crate::history::HistoryService;
 use crate::publication::WriterCore;
 use crate::subscription::ReaderCore;
 use crate::wire::Wire;
@@ -41,6 +43,13 @@ pub(crate) struct ViewMatcher {
     ends: BTreeMap<SubgroupId, u64>,
     /// Members that have left since then, on purpose.
     left: BTreeSet<MemberId>,
+    history: HistoryMatches,
+}
+
+/// What a view means to what is delivered.
+pub(crate) struct BegunView {
+    pub(crate) routes: Routes,
+    pub(crate) history: BegunHistory,
 }
 
 /// A reader of this participant in the last view.
@@ -68,8 +77,13 @@ impl fmt::Debug for ViewMatcher {
 }
 
 impl ViewMatcher {
-    pub(crate) fn new(local_endpoints: Arc<LocalEndpoints>, me: MemberId) -> Self {
+    pub(crate) fn new(
+        local_endpoints: Arc<LocalEndpoints>,
+        me: MemberId,
+        history: Arc<HistoryService>,
+    ) -> Self {
         Self {
+            history: HistoryMatches::new(me, history),
             local_endpoints,
             me,
             handle: None,
@@ -79,6 +93,11 @@ impl ViewMatcher {
             ends: BTreeMap::new(),
             left: BTreeSet::new(),
         }
+    }
+
+    /// This participant in its group.
+    pub(crate) fn me(&self) -> MemberId {
+        self.me
     }
 
     /// Called once, before the first view.
@@ -117,7 +136,7 @@ impl ViewMatcher {
     }
 
     /// A view has begun.
-    pub(crate) fn view_begun(&mut self, view: &View) -> Routes {
+    pub(crate) fn view_begun(&mut self, view: &View) -> BegunView {
         let prepared = self.prepared.take().filter(|it| it.view_id == view.id);
         // The control thread prepares every view before it installs it.
         debug_assert!(prepared.is_some(), "view {} is prepared", view.id);
@@ -166,7 +185,14 @@ impl ViewMatcher {
         }
         self.ends.clear();
         self.left.clear();
-        self.routes()
+        let history = self
+            .history
+            .view_begun(view, &announced.known, &announced.matches, &own);
+        let routes = self.readers.values().map(ViewReader::route).collect();
+        BegunView {
+            routes: Routes::new(routes, self.history.kept_topics(view, &own)),
+            history,
+        }
     }
 
     /// The participant has lost its group, `for_good` or until it comes back: the endpoints of the
@@ -244,7 +270,13 @@ impl ViewMatcher {
         };
         let end = self.ends.get(&spec.subgroup).copied();
         old.end(end, |handle| stays.contains(&handle), departure);
-        let next = Arc::new(old.follow(handle, matched, refused, &sizes));
+        let awaits = self.history.transfer(
+            (view.id, &beginning.announced.known),
+            (entry, &reader.side.port),
+            matches,
+            |writer| old.matched.knows(writer),
+        );
+        let next = Arc::new(old.follow(handle, matched, refused, &sizes, awaits));
         old.set_next(next.clone());
         reader.side.port.enter_next_epoch();
         let known = ViewReader {
@@ -255,13 +287,12 @@ impl ViewMatcher {
         };
         self.readers.insert(number, known);
     }
+}
 
-    fn routes(&self) -> Routes {
-        let route = |reader: &ViewReader| {
-            let key = (reader.subgroup, reader.topic.low());
-            Route::new(key, reader.port.clone(), reader.epoch.clone())
-        };
-        Routes::new(self.readers.values().map(route).collect())
+impl ViewReader {
+    fn route(&self) -> Route {
+        let key = (self.subgroup, self.topic.low());
+        Route::new(key, self.port.clone(), self.epoch.clone())
     }
 }
 
@@ -351,7 +382,7 @@ fn policies(found: &[Incompatibility]) -> Vec<PolicyId> {
 }
 
 /// The rank of a member in a subgroup.
-fn subgroup_rank(spec: &SubgroupSpec, view: &View, member: MemberId) -> Option<Rank> {
+pub(super) fn subgroup_rank(spec: &SubgroupSpec, view: &View, member: MemberId) -> Option<Rank> {
     let rank = view.rank(member)?;
     let place = spec.members.iter().position(|it| *it == rank)?;
     Some(Rank(place as u16))

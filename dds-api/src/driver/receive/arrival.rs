@@ -81,6 +81,11 @@ impl<F: Fabric> ArrivalBatch<F> {
         self.arrivals.pop_front()
     }
 
+    /// Gives back what was popped.
+    pub(crate) fn put_back(&mut self, arrival: Arrival<F>) {
+        self.arrivals.push_front(arrival);
+    }
+
     /// Marks the batch as touched. True the first time.
     #[inline]
     pub(crate) fn touch(&mut self) -> bool {

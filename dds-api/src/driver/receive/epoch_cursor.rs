@@ -15,12 +15,31 @@ pub(crate) enum EpochItem<F: Fabric> {
     Arrival(Arrival<F>),
 }
 
+impl<F: Fabric> EpochItem<F> {
+    /// Whether the participant has lost its group here.
+    pub(crate) fn is_loss(&self) -> bool {
+        matches!(self, Self::Enter(matched) if matched.is_out_of_group())
+    }
+
+    /// Bytes that it takes where it is kept, as a copy.
+    pub(crate) fn bytes(&self) -> usize {
+        let more = match self {
+            Self::Enter(matched) => matched.bytes(),
+            Self::Arrival(Arrival::Message(message)) => message.payload.bytes().len(),
+            Self::Arrival(Arrival::Departed { .. }) => 0,
+        };
+        size_of::<Self>() + more
+    }
+}
+
 /// Arrivals of one epoch come before those of the next.
 pub(crate) struct EpochCursor<F: Fabric> {
     /// The epoch whose queue is read next.
     epoch: Arc<ReaderEpoch<F>>,
     /// What came by epochs before that one.
     backlog: VecDeque<EpochItem<F>>,
+    /// How often the participant loses its group in the backlog.
+    losses: usize,
 }
 
 impl<F: Fabric> EpochCursor<F> {
@@ -28,6 +47,7 @@ impl<F: Fabric> EpochCursor<F> {
         Self {
             epoch,
             backlog: VecDeque::new(),
+            losses: 0,
         }
     }
 
@@ -56,6 +76,27 @@ impl<F: Fabric> EpochCursor<F> {
         !self.backlog.is_empty()
     }
 
+    /// Whether the participant loses its group in what is left of earlier epochs.
+    pub(crate) fn has_loss(&self) -> bool {
+        self.losses > 0
+    }
+
+    /// Whether a transfer of history is awaited from an epoch on that is next.
+    pub(crate) fn has_transfer(&self) -> bool {
+        let awaits = |it: &EpochItem<F>| match it {
+            EpochItem::Enter(matched) => matched.awaits.is_some(),
+            EpochItem::Arrival(_) => false,
+        };
+        let mut next = self.epoch.next();
+        while let Some(epoch) = next {
+            if epoch.matched.awaits.is_some() {
+                return true;
+            }
+            next = epoch.next();
+        }
+        self.backlog.iter().any(awaits)
+    }
+
     /// Whether anything is next.
     #[inline]
     pub(crate) fn has_any(&self) -> bool {
@@ -66,6 +107,7 @@ impl<F: Fabric> EpochCursor<F> {
     /// What is next, in this epoch or the one after it.
     pub(crate) fn next(&mut self) -> Option<EpochItem<F>> {
         if let Some(item) = self.backlog.pop_front() {
+            self.losses -= usize::from(item.is_loss());
             return Some(item);
         }
         // `next` is read before the queue: once it is set, nothing more is pushed here.
@@ -77,6 +119,12 @@ impl<F: Fabric> EpochCursor<F> {
         Some(EpochItem::Enter(self.epoch.matched.clone()))
     }
 
+    /// Gives back what was next.
+    pub(crate) fn put_back(&mut self, item: EpochItem<F>) {
+        self.losses += usize::from(item.is_loss());
+        self.backlog.push_front(item);
+    }
+
     /// Moves the queues of epochs that have a next one into the backlog: otherwise each epoch
     /// would keep its queue.
     pub(crate) fn catch_up(&mut self) {
@@ -84,8 +132,9 @@ impl<F: Fabric> EpochCursor<F> {
             while let Some(arrival) = self.epoch.arrivals.pop() {
                 self.backlog.push_back(EpochItem::Arrival(arrival));
             }
-            self.backlog
-                .push_back(EpochItem::Enter(next.matched.clone()));
+            let entered = EpochItem::Enter(next.matched.clone());
+            self.losses += usize::from(entered.is_loss());
+            self.backlog.push_back(entered);
             self.epoch = next;
         }
     }
@@ -101,6 +150,7 @@ impl<F: Fabric> EpochCursor<F> {
             }
         }
         self.backlog.clear();
+        self.losses = 0;
         self.epoch.matched.clone()
     }
 }

@@ -181,6 +181,11 @@ impl<F: Fabric> InRings<F> {
         }
     }
 
+    /// The next samples that are kept lie in no ring.
+    pub(crate) fn select_none(&mut self) {
+        self.last = usize::MAX;
+    }
+
     /// Where samples are noted that the cache keeps from now on, with room for one at least.
     /// `None` if the selected ring is unknown.
     #[inline]

@@ -24,6 +24,7 @@ use super::arrival_queue::ArrivalQueue;
 use super::payload::Payload;
 use crate::cache::{Arrived, Origin};
 use crate::handle::InstanceHandle;
+use crate::history::TransferId;
 
 pub(crate) struct ReaderEpoch<F: Fabric> {
     /// Has room for all messages that can be in flight, and for one departure of each writer.
@@ -49,6 +50,8 @@ pub(crate) struct MatchedWriters<F: Fabric> {
     refused: Vec<InstanceHandle>,
     /// Whether the key hashes of any writer are replaced.
     pub(crate) rekeys: bool,
+    /// The transfer of history that comes before what arrives from this epoch on.
+    pub(crate) awaits: Option<TransferId>,
 }
 
 /// A writer that a reader accepts samples from.
@@ -96,6 +99,7 @@ impl<F: Fabric> ReaderEpoch<F> {
             refusals: Vec::new(),
             refused: Vec::new(),
             rekeys: false,
+            awaits: None,
         };
         Self {
             arrivals: ArrivalQueue::new(1),
@@ -106,13 +110,15 @@ impl<F: Fabric> ReaderEpoch<F> {
 
     /// The epoch after this one, with these matched and refused writers. `sizes` are the messages
     /// that the rings of the writers hold, each ring once. A writer that has departed stays so
-    /// while the announcements still have it.
+    /// while the announcements still have it. A reader `awaits` a transfer of history before it shows
+    /// what arrives from this epoch on.
     pub(crate) fn follow(
         &self,
         handle: &Arc<SubgroupHandle<F>>,
         mut writers: Vec<MatchedWriter>,
         refused: Vec<(InstanceHandle, Vec<PolicyId>)>,
         sizes: &[usize],
+        awaits: Option<TransferId>,
     ) -> Self {
         let old = &self.matched;
         let has_departed = |writer: &MatchedWriter| {
@@ -144,6 +150,7 @@ impl<F: Fabric> ReaderEpoch<F> {
             refused: refused.into_iter().map(|(handle, _)| handle).collect(),
             departed,
             rekeys: writers.iter().any(|it| it.writer.is_rekeyed),
+            awaits,
             writers,
         };
         Self {
@@ -176,6 +183,7 @@ impl<F: Fabric> ReaderEpoch<F> {
             refusals: Vec::new(),
             refused: own(&old.refused),
             rekeys: old.rekeys,
+            awaits: None,
         };
         Self {
             arrivals: ArrivalQueue::new(1),
@@ -300,6 +308,27 @@ impl<F: Fabric> MatchedWriters<F> {
     /// The writers, in the order of their indexes.
     pub(crate) fn writers(&self) -> impl Iterator<Item = &MatchedWriter> {
         self.writers.iter().map(|it| &it.writer)
+    }
+
+    /// Whether the reader is in a view: not before the first, nor while its participant is out of its
+    /// group.
+    pub(crate) fn is_in_view(&self) -> bool {
+        self.epoch.is_some()
+    }
+
+    /// Whether the participant has lost its group before.
+    pub(crate) fn is_out_of_group(&self) -> bool {
+        self.epoch.is_none() && self.number > 0
+    }
+
+    /// Bytes that it has allocated.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.writers.len() * size_of::<EpochWriter>()
+    }
+
+    /// Whether a writer matched when the epoch began, or has departed since.
+    pub(crate) fn knows(&self, writer: InstanceHandle) -> bool {
+        self.find_handle(writer).is_some() || self.departed.contains(&writer)
     }
 
     fn find_handle(&self, handle: InstanceHandle) -> Option<&EpochWriter> {

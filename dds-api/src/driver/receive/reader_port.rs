@@ -15,6 +15,7 @@
 //! is empty, under the lock: their order is kept.
 
 mod delivery;
+mod historical;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -33,6 +34,7 @@ use super::rekey::Rekey;
 use crate::cache::{Cache, Query};
 use crate::condition::{StateMasks, Subject};
 use crate::driver::group_status::GroupStatus;
+use crate::driver::waiting::history_waiters::HistoryWaiters;
 use crate::driver::waiting::stream_wakers::StreamWakers;
 use crate::error::Error;
 use crate::keys::KnownKeys;
@@ -70,6 +72,12 @@ pub(crate) struct ReaderPort<F: Fabric> {
     is_asked_to_release: AtomicBool,
     /// The reader is deleted.
     is_closed: AtomicBool,
+    /// For messages: what the reader is.
+    what: String,
+    /// Told when a transfer of history can go on.
+    history_wake: OnceLock<Arc<dyn Fn() + Send + Sync>>,
+    /// What waits for historical data.
+    history_waiters: HistoryWaiters,
     /// Why the group refuses the reader, if it does.
     refused: OnceLock<Error>,
     /// Samples received, and the bytes of their payload. Written by the thread that steps.
@@ -90,12 +98,15 @@ impl<F: Fabric> fmt::Debug for ReaderPort<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReaderPort")
             .field("config", &self.config)
+            .field("aside_bytes_max", &self.config.aside_bytes)
             .finish_non_exhaustive()
     }
 }
 
 impl<F: Fabric> ReaderPort<F> {
+    /// `what` it is, for messages; `is_durable` unless its DURABILITY is VOLATILE.
     pub(crate) fn new(
+        (what, is_durable): (&str, bool),
         cache: Cache<Payload<F>>,
         config: ReaderConfig,
         (rekey, keys): (Rekey, Option<KnownKeys>),
@@ -103,6 +114,7 @@ impl<F: Fabric> ReaderPort<F> {
         streams: Arc<StreamWakers>,
         group_status: Arc<GroupStatus>,
     ) -> Self {
+        let state = ReaderState::new(cache, config.aside_bytes, is_durable);
         Self {
             config,
             rekey,
@@ -111,7 +123,7 @@ impl<F: Fabric> ReaderPort<F> {
             subscriber,
             streams,
             group_status,
-            state: Mutex::new(ReaderState::new(cache)),
+            state: Mutex::new(state),
             is_due: AtomicBool::new(false),
             is_bare: AtomicBool::new(false),
             is_blocked: AtomicBool::new(false),
@@ -120,6 +132,9 @@ impl<F: Fabric> ReaderPort<F> {
             is_held_off: AtomicBool::new(false),
             is_asked_to_release: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
+            what: what.to_owned(),
+            history_wake: OnceLock::new(),
+            history_waiters: HistoryWaiters::default(),
             refused: OnceLock::new(),
             received: [const { AtomicU64::new(0) }; 2],
             selects: AtomicU64::new(0),
@@ -173,6 +188,7 @@ impl<F: Fabric> ReaderPort<F> {
     pub(crate) fn group_failed(&self) {
         self.set_due();
         self.streams.notify();
+        self.history_waiters.notify();
         self.subscriber.raise(StatusMask::DATA_ON_READERS);
         self.reader.raise(StatusMask::DATA_AVAILABLE);
     }
@@ -255,10 +271,17 @@ impl<F: Fabric> ReaderPort<F> {
                 flag.store(true, Ordering::Release);
             }
         }
-        self.is_blocked.store(state.is_blocked(), Ordering::Release);
+        self.is_blocked.store(state.holds_off(), Ordering::Release);
         self.is_bare.store(false, Ordering::Release);
-        self.note_epoch(&state);
+        let has_entered = self.note_epoch(&state);
+        let wakes = (has_entered || state.is_blocked()) && state.take_history_wake();
         drop(state);
+        if has_entered {
+            self.history_waiters.notify();
+        }
+        if wakes {
+            self.wake_history();
+        }
         if !changed.is_empty() {
             self.raise(changed);
         }
@@ -273,11 +296,11 @@ impl<F: Fabric> ReaderPort<F> {
     }
 
     /// Publishes the epoch that the reader has come to: it may make the reader ready for the last
-    /// one.
-    fn note_epoch(&self, state: &ReaderState<F>) {
+    /// one. Returns whether it is another one than before.
+    fn note_epoch(&self, state: &ReaderState<F>) -> bool {
         // Written under the lock alone.
         if self.epoch_number.load(Ordering::Relaxed) == state.epoch_number() {
-            return;
+            return false;
         }
         self.epoch_number
             .store(state.epoch_number(), Ordering::Release);
@@ -289,6 +312,7 @@ impl<F: Fabric> ReaderPort<F> {
         {
             handle.nudge();
         }
+        true
     }
 
     /// Works on the state, then lets arrivals in.
@@ -319,9 +343,10 @@ impl<F: Fabric> ReaderPort<F> {
         flags.iter().any(|flag| flag.load(Ordering::Acquire))
     }
 
-    /// Of a reader that is not announced yet: it begins with this cache.
-    pub(crate) fn replace_cache(&self, cache: Cache<Payload<F>>) {
-        self.with(|state| state.replace_cache(cache));
+    /// Of a reader that is not announced yet: it begins with this cache; `is_durable` unless its
+    /// DURABILITY is VOLATILE.
+    pub(crate) fn replace_cache(&self, cache: Cache<Payload<F>>, is_durable: bool) {
+        self.with(|state| state.replace_cache(cache, is_durable));
     }
 
     /// Collections of samples that the application has.
@@ -434,6 +459,8 @@ impl<F: Fabric> ReaderPort<F> {
         self.is_closed.store(true, Ordering::Release);
         // Every later drain discards what has come.
         self.with(|_| ());
+        self.history_waiters.notify();
+        self.wake_history();
     }
 }
 

@@ -1,15 +1,18 @@
 //! What a reader's lock guards: its cache, its backlog, its buffers and its statuses.
 
+mod aside;
 mod direct;
+pub(super) mod historical;
+mod writers;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use spindle_dds_core::{Held, MessageKind};
-use spindle_dds_idl_runtime::{Encapsulation, KeyHash};
+use spindle_dds_idl_runtime::KeyHash;
 use spindle_dds_transport::Fabric;
 
-use super::arrival::{Arrival, ArrivalBatch, DeliveryPoint, Departure};
+use super::arrival::{Arrival, ArrivalBatch};
 use super::epoch_cursor::{EpochCursor, EpochItem};
 use super::in_ring::InRings;
 use super::payload::{Item, Payload, Pool};
@@ -22,6 +25,7 @@ use crate::status::{
     IncompatibleCounts, LivelinessCounts, MatchCounts, RejectedReason, StatusMask, TotalCount,
 };
 use crate::subscription::SampleInfo;
+use historical::HistoricalData;
 
 /// Whether samples stay in the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +66,15 @@ impl ReaderStatuses {
     }
 }
 
+/// What comes before the arrivals of the cursor, and holds them up.
+enum Ahead<F: Fabric> {
+    Nothing,
+    /// The oldest message, for which the cache has no room. It was counted as rejected.
+    Message(Arrived<Payload<F>>),
+    /// History that is awaited; while arrivals are moved also what was kept aside for it.
+    History,
+}
+
 /// Whether a message is offered to the cache for the first time, or had to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attempt {
@@ -76,16 +89,23 @@ pub(crate) struct ReaderState<F: Fabric> {
     matched: Arc<MatchedWriters<F>>,
     /// Their indexes in the cache, by their indexes in the epoch.
     writers: Vec<u32>,
-    /// The oldest message, for which the cache has no room: it comes before all of the cursor. It
-    /// was counted as rejected.
-    waiting: Option<Arrived<Payload<F>>>,
+    ahead: Ahead<F>,
+    /// Of a reader that has ever awaited history.
+    historical: Option<Box<HistoricalData<F>>>,
+    /// Most bytes that are kept aside while history is awaited.
+    aside_bytes: usize,
+    /// Its DURABILITY is not VOLATILE.
+    is_durable: bool,
+    /// Number of the last epoch whose arrivals do not wait in the cursor.
+    received_epoch: u64,
     in_rings: InRings<F>,
     /// Samples replaced by newer ones: released together, at most `REPLACED_MAX`.
     replaced: Vec<Held<F>>,
     /// The last sequence number by writer index of the cache; 0 before the first.
     sequences: Vec<u64>,
     /// The last sequence number of writers that failed, or that this participant lost with its
-    /// group: at most `ABSENT_MAX`, the last ones. Those that come back go on after it.
+    /// group: those that come back go on after it. Of a durable reader that of all writers that are
+    /// gone: their samples may be kept. The last ones; see [`writers`].
     absent: VecDeque<(InstanceHandle, u64)>,
     pool: Pool,
     /// Empty collections, reused by `select`; at most `COLLECTIONS_MAX`.
@@ -97,17 +117,19 @@ pub(crate) struct ReaderState<F: Fabric> {
 
 const REPLACED_MAX: usize = 64;
 const COLLECTIONS_MAX: usize = 16;
-const ABSENT_MAX: usize = 256;
-
 impl<F: Fabric> ReaderState<F> {
-    pub(crate) fn new(cache: Cache<Payload<F>>) -> Self {
+    pub(crate) fn new(cache: Cache<Payload<F>>, aside_bytes: usize, is_durable: bool) -> Self {
         let epoch = Arc::new(ReaderEpoch::first());
         Self {
             cache,
             matched: epoch.matched.clone(),
             cursor: EpochCursor::new(epoch),
             writers: Vec::new(),
-            waiting: None,
+            ahead: Ahead::Nothing,
+            historical: None,
+            aside_bytes,
+            is_durable,
+            received_epoch: 0,
             in_rings: InRings::default(),
             replaced: Vec::new(),
             sequences: Vec::new(),
@@ -123,9 +145,10 @@ impl<F: Fabric> ReaderState<F> {
         &self.cache
     }
 
-    /// Begins anew, before anything has come.
-    pub(crate) fn replace_cache(&mut self, cache: Cache<Payload<F>>) {
+    /// Begins anew, before anything has come; `is_durable` unless its DURABILITY is VOLATILE.
+    pub(crate) fn replace_cache(&mut self, cache: Cache<Payload<F>>, is_durable: bool) {
         self.cache = cache;
+        self.is_durable = is_durable;
     }
 
     /// Bytes allocated for what the reader has, and for what waits for it.
@@ -134,7 +157,7 @@ impl<F: Fabric> ReaderState<F> {
         let collections = collections.sum::<usize>() * size_of::<Item<F>>();
         let cache = self.cache.bytes(Payload::allocated);
         let caches = cache + self.pool.allocated() + collections;
-        [caches, self.cursor.bytes()]
+        [caches, self.cursor.bytes() + self.bytes_aside()]
     }
 
     /// The epoch that the cursor has come to.
@@ -142,9 +165,10 @@ impl<F: Fabric> ReaderState<F> {
         self.cursor.epoch()
     }
 
-    /// Number of the epoch whose arrivals go into the cache now.
+    /// Number of the last epoch whose arrivals do not wait: they go into the cache, or are kept
+    /// aside.
     pub(crate) fn epoch_number(&self) -> u64 {
-        self.matched.number
+        self.received_epoch
     }
 
     /// Goes on with the writers of the next epoch. Returns the statuses that changed.
@@ -157,6 +181,9 @@ impl<F: Fabric> ReaderState<F> {
             self.writers.push(index);
             if is_new {
                 changed |= self.writer_matched(index, writer.handle);
+                if matched.awaits.is_some() {
+                    self.historical().await_first(index);
+                }
             }
             if let Some(handle) = &handle {
                 self.in_rings.add(handle, writer.rank, writer.class);
@@ -166,13 +193,23 @@ impl<F: Fabric> ReaderState<F> {
             self.statuses.incompatible.add(policies.iter().copied());
             changed |= StatusMask::REQUESTED_INCOMPATIBLE_QOS;
         }
+        self.received_epoch = self.received_epoch.max(matched.number);
+        if let Some(transfer) = matched.awaits {
+            self.await_history(transfer);
+        }
         self.matched = matched;
         changed
     }
 
-    /// Whether the cache is full, and messages wait in their rings.
+    /// Whether arrivals do not go into the cache: it is full, or history comes first.
     pub(crate) fn is_blocked(&self) -> bool {
-        self.waiting.is_some()
+        !matches!(self.ahead, Ahead::Nothing)
+    }
+
+    /// Whether arrivals stay where they are, in their rings.
+    #[inline]
+    pub(crate) fn holds_off(&self) -> bool {
+        self.is_blocked() && self.keeps_nothing_aside()
     }
 
     /// Whether there is work even if nothing new arrives.
@@ -186,33 +223,35 @@ impl<F: Fabric> ReaderState<F> {
     pub(crate) fn drain(
         &mut self,
         span_max: Option<u32>,
-        new: Option<(&ReaderEpoch<F>, &mut ArrivalBatch<F>)>,
+        mut new: Option<(&ReaderEpoch<F>, &mut ArrivalBatch<F>)>,
     ) -> StatusMask {
         let mut changed = StatusMask::NONE;
         let may_enter = self.has_arrivals();
-        if let Some(message) = self.waiting.take() {
-            changed |= self.offer(message, Attempt::Again);
-        }
-        while !self.is_blocked()
-            && self.cursor.has_any()
-            && let Some(arrival) = self.next_arrival(&mut changed)
-        {
-            self.append(arrival, &mut changed);
-        }
-        if let Some((epoch, batch)) = new
-            && self.cursor.is_at(epoch)
-        {
+        loop {
+            if self.is_blocked() {
+                self.go_on(&mut changed);
+            }
             while !self.is_blocked()
-                && let Some(arrival) = batch.pop()
+                && self.cursor.has_any()
+                && let Some(arrival) = self.next_arrival(&mut changed)
             {
-                let arrival = self.with_cache_writer(arrival);
                 self.append(arrival, &mut changed);
+            }
+            if let Some((epoch, batch)) = &mut new
+                && self.cursor.is_at(epoch)
+            {
+                while !self.is_blocked()
+                    && let Some(arrival) = batch.pop()
+                {
+                    let arrival = self.with_cache_writer(arrival);
+                    self.append(arrival, &mut changed);
+                }
+            }
+            if !self.is_blocked() || !self.hold_up(&mut new, &mut changed) {
+                break;
             }
         }
         self.release_replaced();
-        if self.is_blocked() {
-            self.cursor.catch_up();
-        }
         self.relieve_if_due(span_max, may_enter);
         changed
     }
@@ -254,14 +293,20 @@ impl<F: Fabric> ReaderState<F> {
 
     /// Whether anything comes before a new batch.
     pub(crate) fn has_arrivals(&self) -> bool {
-        self.waiting.is_some() || self.cursor.has_any()
+        self.is_blocked() || self.cursor.has_any()
     }
 
     /// What comes next, in this epoch or the one after it.
+    /// `None` also where history comes before it.
     fn next_arrival(&mut self, changed: &mut StatusMask) -> Option<Arrival<F>> {
         loop {
             match self.cursor.next()? {
-                EpochItem::Enter(matched) => *changed |= self.enter(matched),
+                EpochItem::Enter(matched) => {
+                    *changed |= self.enter(matched);
+                    if self.is_blocked() {
+                        return None;
+                    }
+                }
                 EpochItem::Arrival(arrival) => return Some(self.with_cache_writer(arrival)),
             }
         }
@@ -285,6 +330,8 @@ impl<F: Fabric> ReaderState<F> {
         if let Payload::Ring(held) = &message.payload {
             let ring = (held.subgroup(), held.sender(), held.class());
             self.in_rings.select(ring);
+        } else {
+            self.in_rings.select_none();
         }
         let Self {
             cache,
@@ -304,7 +351,7 @@ impl<F: Fabric> ReaderState<F> {
             Offer::State { changed: true, .. } => StatusMask::DATA_AVAILABLE,
             Offer::State { changed: false, .. } => StatusMask::NONE,
             Offer::Full { reason, payload } => {
-                self.waiting = Some(Arrived {
+                self.ahead = Ahead::Message(Arrived {
                     kind,
                     key,
                     origin,
@@ -327,57 +374,6 @@ impl<F: Fabric> ReaderState<F> {
         };
         if self.replaced.len() == REPLACED_MAX {
             self.release_replaced();
-        }
-        changed
-    }
-
-    /// A writer is matched, and alive: its participant is in the view.
-    fn writer_matched(&mut self, writer: u32, handle: InstanceHandle) -> StatusMask {
-        if writer as usize >= self.sequences.len() {
-            self.sequences.resize(writer as usize + 1, 0);
-        }
-        let mut absent = self.absent.iter();
-        let before = absent.position(|(known, _)| *known == handle);
-        let before = before.and_then(|at| self.absent.remove(at));
-        self.sequences[writer as usize] = before.map_or(0, |(_, last)| last);
-        self.statuses.writers.push(handle);
-        self.statuses.matched.matched(handle);
-        self.statuses.liveliness.came(handle);
-        StatusMask::SUBSCRIPTION_MATCHED | StatusMask::LIVELINESS_CHANGED
-    }
-
-    fn writer_departed(
-        &mut self,
-        writer: u32,
-        at: DeliveryPoint,
-        departure: Departure,
-    ) -> StatusMask {
-        let handle = self.cache.writer(writer);
-        self.statuses.writers.retain(|known| *known != handle);
-        self.statuses.matched.unmatched(handle);
-        let disposes = match departure {
-            Departure::Left { disposes } => {
-                self.statuses.liveliness.left(handle);
-                disposes
-            }
-            Departure::Failed => {
-                self.statuses.liveliness.failed(handle);
-                self.absent.truncate(ABSENT_MAX - 1);
-                let last = self.sequences[writer as usize];
-                self.absent.push_front((handle, last));
-                false
-            }
-        };
-        let origin = Origin {
-            writer,
-            writer_sequence: 0,
-            position: at.position,
-            timestamp: at.timestamp,
-            encapsulation: Encapsulation::CDR_LE,
-        };
-        let mut changed = StatusMask::SUBSCRIPTION_MATCHED | StatusMask::LIVELINESS_CHANGED;
-        if self.cache.writer_gone(origin, disposes) {
-            changed |= StatusMask::DATA_AVAILABLE;
         }
         changed
     }
@@ -439,8 +435,10 @@ impl<F: Fabric> ReaderState<F> {
 
     /// Drops everything: the reader is deleted.
     pub(crate) fn discard(&mut self) {
-        self.waiting = None;
+        self.ahead = Ahead::Nothing;
         self.matched = self.cursor.discard();
+        self.received_epoch = self.matched.number;
+        self.discard_history();
         self.in_rings.clear();
         let all = Query {
             max: usize::MAX,

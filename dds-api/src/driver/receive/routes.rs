@@ -1,13 +1,15 @@
-//! Which readers of this participant a delivery goes to.
+//! Which readers of this participant a delivery goes to, and what is kept of it.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use spindle_dds_core::SubgroupId;
+use spindle_dds_core::{Delivery, DeliveryClass, MessageKind, SubgroupId};
+use spindle_dds_transport::Rank;
 
 use super::arrival::ArrivalBatch;
 use super::reader_epoch::ReaderEpoch;
 use super::reader_port::ReaderPort;
+use crate::history::{FeedItem, KeptWriter, record_meta};
 use crate::wire::Wire;
 
 /// The readers of this participant by subgroup and topic. Made anew by each view.
@@ -15,8 +17,40 @@ use crate::wire::Wire;
 pub(crate) struct Routes {
     /// Sorted by subgroup and topic.
     routes: Vec<Route>,
+    /// Topics of which messages are kept, sorted in the same way.
+    kept: Vec<KeptTopic>,
     /// The result of the last `find`: messages of a topic come in runs.
-    last: Option<((SubgroupId, u64), Range<usize>)>,
+    last: Option<((SubgroupId, u64), Found)>,
+}
+
+/// The readers of a topic, and how its messages go to them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    begin: usize,
+    end: usize,
+    pub(crate) path: Path,
+}
+
+/// How the messages of a topic go to its readers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Path {
+    /// There is no reader: they are skipped.
+    Unread,
+    /// To one reader, directly.
+    Direct,
+    /// One by one: there are several readers, or messages are kept.
+    Each,
+}
+
+/// A topic of which messages are kept here.
+pub(crate) struct KeptTopic {
+    subgroup: SubgroupId,
+    /// Low half of the topic's key.
+    topic: u64,
+    /// The first position of the subgroup epoch.
+    base: u64,
+    /// The writers whose messages are kept, sorted by rank and number.
+    writers: Vec<(Rank, u32, Arc<KeptWriter>)>,
 }
 
 /// One reader of a topic.
@@ -32,25 +66,69 @@ pub(crate) struct Route {
 }
 
 impl Routes {
-    pub(crate) fn new(mut routes: Vec<Route>) -> Self {
+    /// Stands for what is kept, among the indexes of routes.
+    pub(crate) const KEPT: usize = usize::MAX;
+
+    pub(crate) fn new(mut routes: Vec<Route>, mut kept: Vec<KeptTopic>) -> Self {
         routes.sort_by_key(Route::key);
-        Self { routes, last: None }
+        kept.sort_by_key(KeptTopic::key);
+        Self {
+            routes,
+            kept,
+            last: None,
+        }
     }
 
-    /// The indexes of the readers of a topic.
+    /// The readers of a topic.
     #[inline]
-    pub(crate) fn of(&mut self, subgroup: SubgroupId, topic: u64) -> Range<usize> {
+    pub(crate) fn of(&mut self, subgroup: SubgroupId, topic: u64) -> Found {
         match &self.last {
-            Some((last, found)) if *last == (subgroup, topic) => found.clone(),
+            Some((last, found)) if *last == (subgroup, topic) => *found,
             _ => self.find((subgroup, topic)),
         }
     }
 
-    fn find(&mut self, key: (SubgroupId, u64)) -> Range<usize> {
+    fn find(&mut self, key: (SubgroupId, u64)) -> Found {
         let begin = self.routes.partition_point(|route| route.key() < key);
         let len = self.routes[begin..].partition_point(|route| route.key() == key);
-        self.last = Some((key, begin..begin + len));
-        begin..begin + len
+        let path = match (self.kept_topic(key), len) {
+            (Some(_), _) | (None, 2..) => Path::Each,
+            (None, 1) => Path::Direct,
+            (None, 0) => Path::Unread,
+        };
+        let end = begin + len;
+        let found = Found { begin, end, path };
+        self.last = Some((key, found));
+        found
+    }
+
+    fn kept_topic(&self, key: (SubgroupId, u64)) -> Option<&KeptTopic> {
+        let found = self.kept.binary_search_by_key(&key, KeptTopic::key);
+        found.ok().map(|at| &self.kept[at])
+    }
+
+    /// Whether messages of any topic are kept.
+    pub(crate) fn keeps_any(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// What is to be kept of a message, which stays in its ring until then.
+    pub(crate) fn keep(&self, delivery: &Delivery<'_, Wire>) -> Option<FeedItem> {
+        let header = delivery.header;
+        let topic = self.kept_topic((delivery.subgroup.id(), header.topic))?;
+        if header.kind == MessageKind::Control {
+            return None;
+        }
+        let writer = topic.writer(delivery.sender, header.writer)?;
+        let position = match delivery.class {
+            DeliveryClass::Ordered => delivery.position,
+            DeliveryClass::Unordered => topic.base,
+        };
+        Some(FeedItem::Message {
+            meta: record_meta(header, writer.guid, position),
+            writer: writer.clone(),
+            held: delivery.hold(),
+        })
     }
 
     #[inline]
@@ -58,11 +136,14 @@ impl Routes {
         &mut self.routes[index]
     }
 
-    /// Hands on what has arrived by a route.
-    pub(crate) fn settle(&mut self, index: usize) {
-        let route = &mut self.routes[index];
+    /// Hands on what has arrived by a route. False for what is kept.
+    pub(crate) fn settle(&mut self, index: usize) -> bool {
+        let Some(route) = self.routes.get_mut(index) else {
+            return false;
+        };
         route.port.settle(&route.epoch, &mut route.batch);
         route.batch.is_touched = false;
+        true
     }
 
     /// The readers in a subgroup.
@@ -72,16 +153,54 @@ impl Routes {
         &rest[..rest.partition_point(|route| route.subgroup == subgroup)]
     }
 
-    /// Whether there is a reader in a subgroup.
+    /// Whether there is a reader in a subgroup, or messages are kept.
     pub(crate) fn has(&self, subgroup: SubgroupId) -> bool {
         match &self.last {
-            Some(((last, _), readers)) if *last == subgroup && !readers.is_empty() => true,
-            _ => !self.at(subgroup).is_empty(),
+            Some(((last, _), found)) if *last == subgroup && found.path != Path::Unread => true,
+            _ => !self.at(subgroup).is_empty() || self.keeps_at(subgroup),
         }
+    }
+
+    fn keeps_at(&self, subgroup: SubgroupId) -> bool {
+        self.kept.iter().any(|topic| topic.subgroup == subgroup)
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Route> {
         self.routes.iter()
+    }
+}
+
+impl Found {
+    /// The indexes of the readers.
+    #[inline]
+    pub(crate) fn readers(&self) -> Range<usize> {
+        self.begin..self.end
+    }
+}
+
+impl KeptTopic {
+    pub(crate) fn new(
+        (subgroup, topic): (SubgroupId, u64),
+        base: u64,
+        mut writers: Vec<(Rank, u32, Arc<KeptWriter>)>,
+    ) -> Self {
+        writers.sort_by_key(|(rank, number, _)| (*rank, *number));
+        Self {
+            subgroup,
+            topic,
+            base,
+            writers,
+        }
+    }
+
+    fn key(&self) -> (SubgroupId, u64) {
+        (self.subgroup, self.topic)
+    }
+
+    fn writer(&self, rank: Rank, number: u32) -> Option<&Arc<KeptWriter>> {
+        let key = |(rank, number, _): &(Rank, u32, _)| (*rank, *number);
+        let found = self.writers.binary_search_by_key(&(rank, number), key);
+        found.ok().map(|at| &self.writers[at].2)
     }
 }
 

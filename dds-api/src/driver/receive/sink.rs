@@ -8,13 +8,14 @@ use spindle_dds_core::membership::{OutReason, View};
 use spindle_dds_core::{Delivery, EngineEvent, EngineHandle, MessageKind, MessageRun, SubgroupId};
 use spindle_dds_transport::Fabric;
 
-use super::routes::{Route, Routes};
+use super::routes::{Path, Route, Routes};
 use crate::driver::endpoints::announced_matches::AnnouncedMatches;
-use crate::driver::endpoints::view_matcher::ViewMatcher;
+use crate::driver::endpoints::view_matcher::{BegunView, ViewMatcher};
 use crate::driver::group_status::GroupStatus;
 use crate::driver::receive::delivery_timer::DeliveryTimer;
 use crate::driver::threads::control_queue::{ControlEvent, ControlQueue};
 use crate::driver::waiting::notifier::Notifier;
+use crate::history::{FeedItem, HistoryService, ViewMarker};
 use crate::wire::Wire;
 
 /// What the engine delivers to.
@@ -24,9 +25,15 @@ pub(crate) struct Sink {
     group_status: Arc<GroupStatus>,
     notifier: Arc<Notifier>,
     control_queue: Arc<ControlQueue>,
+    history: Arc<HistoryService>,
     view: Option<Arc<View>>,
     timer: DeliveryTimer,
-    /// Indexes of the routes by which something has arrived in this batch.
+    /// Whether deliveries are timed, or messages of any topic are kept.
+    is_observed: bool,
+    /// Messages were kept in this batch.
+    has_kept: bool,
+    /// Indexes of the routes by which something has arrived in this batch; [`Routes::KEPT`] if messages
+    /// were kept.
     touched: Vec<usize>,
 }
 
@@ -44,6 +51,7 @@ impl Sink {
         group_status: Arc<GroupStatus>,
         notifier: Arc<Notifier>,
         control_queue: Arc<ControlQueue>,
+        history: Arc<HistoryService>,
     ) -> Self {
         Self {
             matcher,
@@ -51,9 +59,12 @@ impl Sink {
             group_status,
             notifier,
             control_queue,
+            history,
             view: None,
             touched: Vec::new(),
             timer: DeliveryTimer::default(),
+            is_observed: false,
+            has_kept: false,
         }
     }
 
@@ -94,15 +105,46 @@ impl Sink {
     /// The latencies measured so far. Deliveries are timed for a while from now on.
     pub(crate) fn time_deliveries(&mut self) -> &DeliveryTimer {
         self.timer.run();
+        self.is_observed = true;
         &self.timer
     }
 
     fn begin(&mut self, view: Arc<View>) {
-        self.routes = self.matcher.view_begun(&view);
+        let BegunView { routes, history } = self.matcher.view_begun(&view);
+        self.routes = routes;
+        self.is_observed = self.timer.is_running() || self.routes.keeps_any();
         let readers = self.routes.all().count();
-        self.touched.reserve(readers);
+        self.touched.reserve(readers + 1);
+        if self.history.is_started() {
+            self.history.push(FeedItem::View(ViewMarker {
+                view: view.id,
+                me: self.matcher.me(),
+                members: view.members.iter().map(|member| member.id).collect(),
+                control_queue: self.control_queue.clone(),
+                bases: history.bases,
+                pins: history.pins,
+                transfers: history.transfers,
+            }));
+            self.history.wake();
+        }
         self.control_queue.begun(view.clone());
         self.view = Some(view);
+    }
+
+    /// Times a delivery, and keeps a message, if that is to be done.
+    #[cold]
+    fn observe(&mut self, delivery: &Delivery<'_, Wire>) {
+        if self.timer.is_running() && delivery.header.kind == MessageKind::Data {
+            let is_own = delivery.sender == delivery.subgroup.fabric().me();
+            self.timer.record(is_own, delivery.header.timestamp);
+        }
+        if let Some(item) = self.routes.keep(delivery) {
+            self.history.push(item);
+            if !std::mem::replace(&mut self.has_kept, true) {
+                self.touched.push(Routes::KEPT);
+            }
+        }
+        self.is_observed = self.timer.is_running() || self.routes.keeps_any();
     }
 
     /// Hands on the next messages of a topic with one reader here, directly to that reader's cache
@@ -114,14 +156,14 @@ impl Sink {
         topic: (SubgroupId, u64),
         run: &mut MessageRun<'_, Wire>,
     ) -> bool {
-        let readers = self.routes.of(topic.0, topic.1);
-        if readers.len() > 1 || self.timer.is_running() {
+        let found = self.routes.of(topic.0, topic.1);
+        if found.path == Path::Each || self.timer.is_running() {
             return false;
         }
-        if readers.is_empty() {
+        if found.path == Path::Unread {
             return run.skip(|header| header.topic == topic.1).messages > 0;
         }
-        let index = readers.start;
+        let index = found.readers().start;
         let Route {
             port, epoch, batch, ..
         } = self.routes.route(index);
@@ -144,6 +186,10 @@ impl Sink {
             self.matcher
                 .group_lost(self.group_status.failure().is_some());
         }
+        if self.history.is_started() {
+            self.history.push(FeedItem::GroupLost);
+            self.history.wake();
+        }
         self.notifier.dispatching.notify();
         self.control_queue.put(ControlEvent::Stopped);
     }
@@ -152,11 +198,10 @@ impl Sink {
 impl spindle_dds_core::Sink<Wire> for Sink {
     fn deliver(&mut self, delivery: &Delivery<'_, Wire>) {
         let subgroup = delivery.subgroup.id();
-        if self.timer.is_running() && delivery.header.kind == MessageKind::Data {
-            let is_own = delivery.sender == delivery.subgroup.fabric().me();
-            self.timer.record(is_own, delivery.header.timestamp);
+        if self.is_observed {
+            self.observe(delivery);
         }
-        for index in self.routes.of(subgroup, delivery.header.topic) {
+        for index in self.routes.of(subgroup, delivery.header.topic).readers() {
             let Route {
                 port, epoch, batch, ..
             } = self.routes.route(index);
@@ -181,7 +226,10 @@ impl spindle_dds_core::Sink<Wire> for Sink {
 
     fn batch_end(&mut self) {
         for index in self.touched.drain(..) {
-            self.routes.settle(index);
+            if !self.routes.settle(index) {
+                self.has_kept = false;
+                self.history.wake();
+            }
         }
     }
 

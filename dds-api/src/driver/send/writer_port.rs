@@ -214,6 +214,10 @@ impl WriterPort {
         self.refusal.get().is_some()
     }
 
+    pub(crate) fn subgroup(&self) -> SubgroupId {
+        self.subgroup
+    }
+
     /// The topic as message headers carry it.
     #[inline]
     pub(crate) fn topic(&self) -> u64 {

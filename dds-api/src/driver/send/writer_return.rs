@@ -67,6 +67,20 @@ impl WriterPort {
         })
     }
 
+    /// The messages that the participant had sent when it lost its group, and that the group has
+    /// delivered, as far as they are in the ring.
+    pub(crate) fn delivered_before(&self, counts: &DeliveredCounts) -> Vec<SentMessage> {
+        let Some(epoch) = self.epoch() else {
+            return Vec::new();
+        };
+        let Some(delivered) = counts.of(self.subgroup, epoch.epoch()) else {
+            return Vec::new();
+        };
+        let mut sent = epoch.sent_since(self.class, 0);
+        sent.retain(|message| message.header.index < delivered);
+        sent
+    }
+
     /// Sends what was sent before the participant lost its group. Waits as long as the group can take it
     /// later.
     ///

@@ -36,8 +36,11 @@ use crate::driver::threads::memory_watch::MemoryWatch;
 use crate::driver::threads::preparation::{self, ViewSegments};
 use crate::driver::threads::reachability;
 use crate::error::{Error, Result};
+use crate::history::HistoryService;
 use crate::joining::{self, Packet};
 use crate::participant::ParticipantCore;
+
+use self::history::hand_over;
 
 /// What the control thread works with.
 pub(crate) struct ControlThread {
@@ -45,6 +48,7 @@ pub(crate) struct ControlThread {
     pub(crate) station: Arc<Station>,
     pub(crate) register: DomainRegistry,
     pub(crate) local_endpoints: Arc<LocalEndpoints>,
+    pub(crate) history: Arc<HistoryService>,
     pub(crate) announcements: AnnouncementReader,
     pub(crate) me: MemberId,
     pub(crate) subgroups: u32,
@@ -132,6 +136,7 @@ impl ControlThread {
                 None => {
                     let later = self.later.pop_front();
                     let event = later.or_else(|| self.station.next_event(Duration::MAX));
+                    let event = event.and_then(|it| hand_over(&self.history, &self.station, it));
                     if let Some(event) = event {
                         self.handle(session, event);
                     }
@@ -267,7 +272,9 @@ impl ControlThread {
                     | Packet::Refused { .. }
                     | Packet::NotYet(_)
                     | Packet::Waits { .. }
-                    | Packet::Status { .. },
+                    | Packet::Status { .. }
+                    // Handed over before.
+                    | Packet::History(_),
                 ) => {}
                 Ok(Packet::Ask(_)) => {
                     let why = "it asks on behalf of another participant";
@@ -420,5 +427,6 @@ pub(crate) fn entry(member: &Member) -> Result<MemberEntry> {
 
 mod admission;
 mod ahead;
+mod history;
 #[cfg(test)]
 mod tests;

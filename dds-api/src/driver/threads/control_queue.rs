@@ -10,7 +10,7 @@ use spindle_dds_core::membership::{
     Decision, MemberId, Preparation, Proposal, Refusal, Request, View,
 };
 use spindle_dds_transport::StationTraffic;
-use spindle_dds_transport::hybrid::{PeerPath, Station};
+use spindle_dds_transport::hybrid::{HybridError, PeerPath, Station};
 use spindle_dds_transport::tcp::StreamCalls;
 
 use crate::driver::threads::preparation::{first_epoch_afterwards, key_epoch};
@@ -95,6 +95,16 @@ impl ControlQueue {
     pub(crate) fn path_to(&self, member: MemberId) -> Option<PeerPath> {
         let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
         station.as_ref()?.path(member.0)
+    }
+
+    /// Queues a packet for another member. Nothing is sent once the station is closed.
+    ///
+    /// # Errors
+    /// The member is not connected, or too much waits for it already.
+    pub(crate) fn send(&self, to: MemberId, bytes: &[u8]) -> Result<(), HybridError> {
+        let station = self.station.read().unwrap_or_else(PoisonError::into_inner);
+        let station = station.as_ref();
+        station.map_or(Ok(()), |station| station.send(to.0, bytes))
     }
 
     /// Whether what goes to another member over the network is encrypted.

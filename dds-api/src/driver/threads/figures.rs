@@ -38,6 +38,7 @@ pub(crate) fn of(
         streams: session.control_queue().stream_calls(),
         wake_ups: session.wake_ups(),
         topics: topics(local_endpoints, &engine),
+        transfers: session.history().figures(),
         waits: session.send_waiters().figures(),
         mismatches,
         unlisted_mismatches,
@@ -98,6 +99,11 @@ fn topics(local_endpoints: &LocalEndpoints, engine: &Figures) -> Vec<TopicFigure
                 let [waiting, bytes] = writer.waiting();
                 topic.waiting += waiting;
                 topic.waiting_bytes += bytes;
+                if let Some(kept) = writer.side.history() {
+                    let kept = kept.history.figures();
+                    topic.kept += kept.samples;
+                    topic.kept_bytes += kept.bytes;
+                }
                 let mut known = engine.writers.iter();
                 if let Some(known) = known.find(|it| u64::from(it.writer) == number) {
                     topic.sent += known.messages;

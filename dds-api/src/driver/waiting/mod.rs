@@ -5,6 +5,7 @@ pub(super) mod empty_reads;
 pub(super) mod engine_clock;
 pub(super) mod followers;
 pub(super) mod future_wakers;
+pub(super) mod history_waiters;
 pub(super) mod notifier;
 pub(super) mod poll_on_read;
 pub(super) mod polling_pause;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use spindle_dds::idl::TopicType;
 use spindle_dds::{
     DataReader, DomainParticipant, InstanceHandle, Sample, StatusMask, SubscriptionMatchedStatus,
     WaitSet,
@@ -47,8 +48,8 @@ struct Display {
     journal: Option<Journal>,
     /// In a run with a fault: set when the feeds have ended.
     feeds_ended: Option<Arc<AtomicBool>>,
-    /// Samples, view and returns that progress was reported of.
-    reported: (u64, u64, u32),
+    /// The progress that was reported.
+    reported: DisplayProgress,
 }
 
 impl Display {
@@ -77,7 +78,7 @@ impl Display {
             feeds: i32::from(options.feeds),
             journal: journal.transpose()?,
             feeds_ended: options.journal.as_ref().map(|_| watch_input()),
-            reported: (0, 0, 0),
+            reported: DisplayProgress::default(),
         })
     }
 
@@ -127,8 +128,8 @@ impl Display {
                     .state_log
                     .fold(&sample, state.feed, |digest| state.fold_into(digest));
                 if let Some(journal) = &mut self.journal {
-                    let (topic, feed) = (Topic::States, state.feed);
-                    journal.append(entry(topic, feed, &sample, digest, taken_at_ns));
+                    let source = (Topic::States, state.feed, state.icao);
+                    journal.append(entry(source, &sample, digest, taken_at_ns));
                 }
                 let (last, count) = self.table.entry(state.icao).or_default();
                 *last = state;
@@ -152,8 +153,8 @@ impl Display {
                     .alert_log
                     .fold(&sample, alert.feed, |digest| alert.fold_into(digest));
                 if let Some(journal) = &mut self.journal {
-                    let (topic, feed) = (Topic::Alerts, alert.feed);
-                    journal.append(entry(topic, feed, &sample, digest, taken_at_ns));
+                    let source = (Topic::Alerts, alert.feed, alert.icao);
+                    journal.append(entry(source, &sample, digest, taken_at_ns));
                 }
             }
         }
@@ -161,7 +162,7 @@ impl Display {
     }
 
     /// Writes the journal, if there is one, and reports how far the display is: after a change of
-    /// the view, and after enough samples.
+    /// the view, with the last of history, and after enough samples.
     fn report_progress(&mut self) -> Result<(), Failure> {
         let Some(journal) = &mut self.journal else {
             return Ok(());
@@ -170,19 +171,21 @@ impl Display {
         let samples = self.state_log.count + self.alert_log.count;
         let view = self.participant.counters()?.view;
         let returns = report::returns(&self.participant)?;
+        let has_history = has_history(&self.states)? && has_history(&self.alerts)?;
         let before = self.reported;
-        if samples < before.0 + REPORT_SAMPLES && (view, returns) == (before.1, before.2) {
+        if samples < before.samples + REPORT_SAMPLES
+            && (view, returns, has_history) == (before.view, before.returns, before.has_history)
+        {
             return Ok(());
         }
-        self.reported = (samples, view, returns);
-        let members = self.participant.discovered_participants()?.len() + 1;
-        Line::Seen(DisplayProgress {
+        self.reported = DisplayProgress {
             samples,
             view,
-            members,
+            members: self.participant.discovered_participants()?.len() + 1,
             returns,
-        })
-        .print();
+            has_history,
+        };
+        Line::Seen(self.reported).print();
         Ok(())
     }
 
@@ -269,8 +272,7 @@ impl TopicLog {
 }
 
 fn entry<T>(
-    topic: Topic,
-    feed: u16,
+    (topic, feed, aircraft): (Topic, u16, u32),
     sample: &Sample<'_, T>,
     digest: Digest,
     taken_at_ns: u64,
@@ -279,11 +281,21 @@ fn entry<T>(
     Entry {
         topic,
         feed,
+        aircraft,
         number: info.writer_sequence(),
         position: info.position(),
         digest: digest.value(),
         sent_at_ns: info.source_timestamp,
         taken_at_ns,
+    }
+}
+
+/// Whether a reader awaits no history.
+fn has_history<T: TopicType>(reader: &DataReader<T>) -> spindle_dds::Result<bool> {
+    match reader.wait_for_historical_data(spindle_dds::Duration::ZERO) {
+        Ok(()) => Ok(true),
+        Err(error) if error.is_timeout() => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

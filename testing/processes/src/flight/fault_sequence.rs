@@ -258,7 +258,7 @@ impl Process {
     }
 
     fn has_gone_on(&self) -> bool {
-        self.progress.samples >= self.samples_wanted
+        self.progress.has_history && self.progress.samples >= self.samples_wanted
     }
 }
 
@@ -279,6 +279,7 @@ mod tests {
             view,
             members,
             returns: 0,
+            has_history: true,
         }
     }
 
@@ -340,6 +341,12 @@ mod tests {
         for role in DISPLAYS {
             sequence.handle_progress(role, progress(40, 4, 4));
         }
+        assert_eq!(sequence.poll_action(), None);
+        let awaits_history = DisplayProgress {
+            has_history: false,
+            ..progress(11, 4, 4)
+        };
+        sequence.handle_progress(newcomer, awaits_history);
         assert_eq!(sequence.poll_action(), None);
         sequence.handle_progress(newcomer, progress(11, 4, 4));
         assert_eq!(sequence.poll_action(), Some(Action::EndFeeds));

@@ -11,6 +11,7 @@ use spindle_dds::{DataWriter, DomainParticipant, Error, StatusMask, WaitSet};
 
 use super::create_participant;
 use super::digest::Digest;
+use super::kept::Kept;
 use super::options::{Options, Rate};
 use super::recording::{self, Frame};
 use super::report::{self, FeedProgress, FeedReport, Line};
@@ -67,7 +68,7 @@ impl Feed {
         let states = participant.topic("AircraftState").create()?;
         let alerts = participant.topic("Alert").create()?;
         let states = publisher.writer(&states).create()?;
-        let reliable = states.qos()?.reliability.kind == ReliabilityKind::Reliable;
+        let qos = states.qos()?;
         Ok(Self {
             index,
             participant: participant.clone(),
@@ -77,7 +78,8 @@ impl Feed {
             state_digest: Digest::new(),
             alert_digest: Digest::new(),
             report: FeedReport {
-                reliable,
+                reliable: qos.reliability.kind == ReliabilityKind::Reliable,
+                kept: Kept::of(&qos),
                 ..FeedReport::default()
             },
             reported: 0,

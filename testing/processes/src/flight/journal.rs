@@ -23,6 +23,8 @@ pub(super) struct Entry {
     pub(super) topic: Topic,
     /// The feed that sent it.
     pub(super) feed: u16,
+    /// The aircraft that it is about: its instance.
+    pub(super) aircraft: u32,
     /// Sequence number of its writer, from 1.
     pub(super) number: u64,
     /// Position in the order of its topic.
@@ -48,7 +50,7 @@ impl Entry {
 
     fn to_bytes(self) -> [u8; ENTRY_LEN] {
         let topic = u64::from(self.topic == Topic::Alerts);
-        let first = topic << 16 | u64::from(self.feed);
+        let first = u64::from(self.aircraft) << 32 | topic << 16 | u64::from(self.feed);
         let words = [
             first,
             self.number,
@@ -68,11 +70,12 @@ impl Entry {
         let (words, _) = bytes.as_chunks();
         let word = |at: usize| u64::from_le_bytes(words[at]);
         Self {
-            topic: match word(0) >> 16 {
+            topic: match word(0) >> 16 & 1 {
                 0 => Topic::States,
                 _ => Topic::Alerts,
             },
             feed: word(0) as u16,
+            aircraft: (word(0) >> 32) as u32,
             number: word(1),
             position: word(2),
             digest: word(3),
@@ -130,6 +133,7 @@ mod tests {
         let entry = |number| Entry {
             topic: Topic::Alerts,
             feed: 7,
+            aircraft: 0xab_cdef,
             number,
             position: 1 << 40,
             digest: u64::MAX,

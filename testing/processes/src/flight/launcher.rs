@@ -230,6 +230,7 @@ impl<'a> Run<'a> {
                 let progress = DisplayProgress {
                     samples: feed.samples,
                     returns: feed.returns,
+                    has_history: true,
                     ..DisplayProgress::default()
                 };
                 self.handle_progress(role, progress);
@@ -334,7 +335,9 @@ impl EndedRun {
         };
         Ok(Evidence {
             journals,
+            kept: self.fed.values().next().map(|feed| feed.kept),
             returned: part(Presence::Returned).pop(),
+            late: part(Presence::Late).pop(),
             shown: part(Presence::Stayed),
             fed: self.fed,
             killed_feed: match fault {

@@ -12,7 +12,8 @@
 //! ```
 //!
 //! Each display digests the samples that it takes, in its own process, and the launcher
-//! compares. A run with a fault also compares sample by sample: each display keeps a journal.
+//! compares. A run with a fault also compares sample by sample: each display keeps a journal. What
+//! a display has that joined late, or came back, is what its profile keeps.
 
 mod digest;
 mod display;
@@ -20,6 +21,7 @@ mod fault;
 mod fault_sequence;
 mod feed;
 mod journal;
+mod kept;
 mod launcher;
 mod mode_s;
 mod options;
@@ -27,6 +29,7 @@ mod recording;
 mod report;
 mod returned;
 mod samples;
+mod tables;
 mod tracker;
 mod verdict;
 

@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use spindle_dds::{DomainParticipant, PeerPath};
 
+use super::kept::Kept;
+
 /// One line on the standard output of a feed or a display.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -55,6 +57,8 @@ pub(super) struct DisplayProgress {
     pub(super) members: usize,
     /// How often its participant has lost its group and come back.
     pub(super) returns: u32,
+    /// Whether its readers have all history that is to come.
+    pub(super) has_history: bool,
 }
 
 /// How often a participant has lost its group and come back.
@@ -77,6 +81,8 @@ pub(super) struct FeedReport {
     pub(super) dropped: u64,
     /// Whether its writers are RELIABLE, and may lose no sample.
     pub(super) reliable: bool,
+    /// What its writers' QoS keeps for displays that were not there.
+    pub(super) kept: Kept,
     /// CLOCK_MONOTONIC just before the first frame was decoded.
     pub(super) started_at_ns: u64,
     pub(super) nulls: u64,

@@ -148,6 +148,7 @@ mod tests {
         Entry {
             topic,
             feed: (at % 2) as u16,
+            aircraft: 1,
             number: at / 2 + 1,
             position: at + 10,
             digest: at * 31,

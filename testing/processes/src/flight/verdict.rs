@@ -7,8 +7,9 @@ use spindle_dds::PeerPath;
 
 use super::fault_sequence::FaultRecord;
 use super::journal::{Entry, Topic};
+use super::kept::Kept;
 use super::report::{DisplayReport, FeedReport};
-use super::returned;
+use super::{returned, tables};
 
 /// When a display was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,10 @@ pub(super) struct Evidence {
     pub(super) shown: Vec<DisplayReport>,
     /// Of the display that was stopped.
     pub(super) returned: Option<DisplayReport>,
+    /// Of the display that joined.
+    pub(super) late: Option<DisplayReport>,
+    /// What is kept for the two; `None` without a feed.
+    pub(super) kept: Option<Kept>,
     /// Of the feeds that were not killed.
     pub(super) fed: BTreeMap<u16, FeedReport>,
     /// The feed that was killed.
@@ -45,6 +50,8 @@ pub(super) struct Evidence {
 #[derive(Debug, Serialize)]
 pub(super) struct Verdict {
     pub(super) fault: String,
+    /// What is kept for a display that joins or comes back.
+    kept: Kept,
     /// Samples before the fault: of the feed that was killed or stopped; else at the display that
     /// was, or before the first sample of the one that joined.
     at_sample: u64,
@@ -57,6 +64,8 @@ pub(super) struct Verdict {
     delivered: Vec<usize>,
     /// Of the displays that stayed.
     digest: Vec<String>,
+    /// Whether all displays have the same samples in the same order, as far as they were there or
+    /// got them later, and tables that say the same.
     identical: bool,
     /// Whether all samples of the feeds that were not killed came once each, in order.
     exactly_once: bool,
@@ -78,7 +87,8 @@ pub(super) struct Verdict {
 
 impl Verdict {
     pub(super) fn of(fault: String, evidence: &Evidence) -> Self {
-        let order = check_order(evidence);
+        let mut order = check_order(evidence);
+        order.extend(tables::check(evidence));
         let flow = check_losses(evidence);
         let stay = check_membership(evidence);
         let stayed = || {
@@ -93,6 +103,7 @@ impl Verdict {
         let identical = order.is_empty() && digest.iter().all(|one| *one == digest[0]);
         Self {
             fault,
+            kept: evidence.kept.unwrap_or_default(),
             at_sample: at_sample(evidence),
             view_before: evidence.record.view_before,
             view: evidence.record.view,
@@ -145,8 +156,9 @@ pub(super) fn entries_of(journal: &[Entry], topic: Topic) -> Vec<Entry> {
 }
 
 /// Names each display that has not the same samples in the same order: a display that stayed has
-/// all, one that joined has all from its first on, one that is gone has the first ones. See
-/// [`returned`] for one that came back.
+/// all, one that joined has all from its first on, one that is gone has the first ones. Where
+/// something is kept, one that joined or came back has that too: see [`Kept::check`]; where
+/// nothing is, see [`returned`] for one that came back.
 fn check_order(evidence: &Evidence) -> Vec<String> {
     let mut complaints = Vec::new();
     for topic in [Topic::States, Topic::Alerts] {
@@ -161,10 +173,22 @@ fn check_order(evidence: &Evidence) -> Vec<String> {
             complaints.push(format!("{topic:?}: positions do not rise"));
         }
         for (display, (part, journal)) in evidence.journals.iter().enumerate() {
+            let own = entries_of(journal, topic);
+            if let Some((kept, absences)) = catches_up(evidence, *part) {
+                if let Err(right) = kept.check(&whole, &own, absences) {
+                    complaints.push(format!(
+                        "display {display}, {topic:?}: {right} samples as kept and sent, then {:?} \
+                         ({} in all, of {})",
+                        own.get(right),
+                        own.len(),
+                        whole.len()
+                    ));
+                }
+                continue;
+            }
             if *part == Presence::Returned {
                 continue;
             }
-            let own = entries_of(journal, topic);
             if own.is_empty() && (*part, topic) == (Presence::Late, Topic::States) {
                 complaints.push(format!("display {display} joined and took nothing"));
             }
@@ -191,7 +215,10 @@ fn check_order(evidence: &Evidence) -> Vec<String> {
         }
     }
     let journal_of = |part| evidence.journals.iter().find(|it| it.0 == part);
-    if let Some((_, journal)) = journal_of(Presence::Returned) {
+    if let (Some((_, journal)), None) = (
+        journal_of(Presence::Returned),
+        catches_up(evidence, Presence::Returned),
+    ) {
         let whole = journal_of(Presence::Stayed).map_or(&[][..], |it| &it.1);
         complaints.extend(returned::check(
             whole,
@@ -203,9 +230,25 @@ fn check_order(evidence: &Evidence) -> Vec<String> {
     complaints
 }
 
+/// What a display gets of what it was not there for, and how often it was not there; `None` where
+/// nothing is kept for it.
+pub(super) fn catches_up(evidence: &Evidence, part: Presence) -> Option<(Kept, usize)> {
+    let kept = evidence.kept.filter(|kept| *kept != Kept::Nothing)?;
+    match part {
+        Presence::Late => Some((kept, 1)),
+        Presence::Returned => {
+            let returns = evidence.returned.as_ref().map_or(0, |it| it.returns);
+            Some((kept, returns as usize))
+        }
+        Presence::Stayed | Presence::Gone => None,
+    }
+}
+
 /// Names each participant that was out of the group without a fault of its own, and a stopped feed
 /// that was not.
 fn check_membership(evidence: &Evidence) -> Vec<String> {
+    let returned = evidence.returned.iter().filter(|it| it.returns == 0);
+    let unnoticed = returned.map(|_| "the stopped display did not notice that it was expelled");
     let displays = evidence
         .shown
         .iter()
@@ -221,6 +264,7 @@ fn check_membership(evidence: &Evidence) -> Vec<String> {
             true => format!("{name} did not notice that it was expelled"),
             false => format!("{name} that was not stopped lost its group {returns} times"),
         })
+        .chain(unnoticed.map(str::to_owned))
         .collect()
 }
 
@@ -238,23 +282,33 @@ fn late_start(whole: &[Entry], first: Option<&Entry>, journal: &[Entry]) -> usiz
     own.into_iter().chain(due).min().unwrap_or(whole.len())
 }
 
+/// The number that a sample of a feed has to have after the one before it.
+fn expected_number(entry: &Entry, before: Option<u64>, part: Presence, kept: Option<Kept>) -> u64 {
+    let is_kept_in_part = matches!(kept, Some(Kept::Last { .. }));
+    let was_absent = matches!(part, Presence::Late | Presence::Returned);
+    match before {
+        // The others were replaced.
+        _ if was_absent && is_kept_in_part => entry.number.max(before.unwrap_or(0) + 1),
+        Some(before) => before + 1,
+        None if part == Presence::Late && kept != Some(Kept::All) => entry.number,
+        None => 1,
+    }
+}
+
 /// Names each sample that is missing or comes twice: the numbers of each feed rise by one, from 1
-/// at displays that were there from the beginning, up to the last sample of a feed that was not
-/// killed.
+/// at displays that were there from the beginning or get all that they were not there for, up to the
+/// last sample of a feed that was not killed.
 fn check_losses(evidence: &Evidence) -> Vec<String> {
     let mut complaints = Vec::new();
     for (display, (part, journal)) in evidence.journals.iter().enumerate() {
-        if *part == Presence::Returned {
+        let catches_up = catches_up(evidence, *part);
+        if *part == Presence::Returned && catches_up.is_none() {
             continue;
         }
         let mut last: BTreeMap<(Topic, u16), u64> = BTreeMap::new();
         for entry in journal {
             let before = last.insert((entry.topic, entry.feed), entry.number);
-            let expected = match (before, part) {
-                (Some(before), _) => before + 1,
-                (None, Presence::Late) => entry.number,
-                (None, _) => 1,
-            };
+            let expected = expected_number(entry, before, *part, evidence.kept);
             if entry.number != expected {
                 complaints.push(format!(
                     "display {display}: {entry:?} is not number {expected}"
@@ -270,7 +324,7 @@ fn check_losses(evidence: &Evidence) -> Vec<String> {
                 (Topic::Alerts, fed.alerts),
             ] {
                 let got = last.get(&(topic, *feed)).copied();
-                if got.is_none() && *part == Presence::Late {
+                if got.is_none() && *part == Presence::Late && catches_up.is_none() {
                     // All samples of this feed may come before its first one in the order.
                     continue;
                 }
@@ -330,158 +384,4 @@ fn outage_ms(journal: &[Entry], at_ns: u64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(feed: u16, number: u64, position: u64) -> Entry {
-        Entry {
-            topic: Topic::States,
-            feed,
-            number,
-            position,
-            digest: position * 31,
-            sent_at_ns: position as i64,
-            taken_at_ns: position * 1_000_000,
-        }
-    }
-
-    /// One alert, then states of two feeds in turn.
-    fn journal(samples: u64) -> Vec<Entry> {
-        let states = (0..samples).map(|at| entry((at % 2) as u16, at / 2 + 1, at + 10));
-        let alert = Entry {
-            topic: Topic::Alerts,
-            ..entry(0, 1, 1)
-        };
-        std::iter::once(alert).chain(states).collect()
-    }
-
-    /// Feed 1 was killed, display 1 joined late, display 2 was killed too.
-    fn evidence() -> Evidence {
-        Evidence {
-            journals: vec![
-                (Presence::Stayed, journal(10)),
-                (Presence::Late, journal(10)[5..].to_vec()),
-                (Presence::Gone, journal(6)),
-            ],
-            fed: BTreeMap::from([(
-                0,
-                FeedReport {
-                    published: 6,
-                    alerts: 1,
-                    ..FeedReport::default()
-                },
-            )]),
-            killed_feed: Some(1),
-            ..Evidence::default()
-        }
-    }
-
-    fn check(what: &str, spoil: impl FnOnce(&mut Evidence), expected: bool) {
-        let mut evidence = evidence();
-        spoil(&mut evidence);
-        let verdict = Verdict::of(what.to_owned(), &evidence);
-        assert_eq!(verdict.held, expected, "{verdict:?}");
-    }
-
-    #[test]
-    fn each_fault_of_a_journal_is_found() {
-        check("nothing is wrong", |_| {}, true);
-        check(
-            "a late display lost one",
-            |it| it.journals[1].1.retain(|it| it.position != 16),
-            false,
-        );
-        check(
-            "a late display lost its last ones",
-            |it| it.journals[1].1.truncate(5),
-            false,
-        );
-        check(
-            "a late display has no states",
-            |it| it.journals[1].1.clear(),
-            false,
-        );
-        check(
-            "all lost one",
-            |it| {
-                it.journals
-                    .iter_mut()
-                    .for_each(|it| it.1.retain(|it| it.position != 14));
-            },
-            false,
-        );
-        check(
-            "twice",
-            |it| {
-                let again = it.journals[0].1[3];
-                it.journals[0].1.insert(4, again);
-            },
-            false,
-        );
-        let late_alert = |it: &mut Evidence, displays: &[usize]| {
-            let alert = Entry {
-                topic: Topic::Alerts,
-                ..entry(0, 2, 30)
-            };
-            displays
-                .iter()
-                .for_each(|at| it.journals[*at].1.push(alert));
-            it.fed.entry(0).and_modify(|fed| fed.published += 1);
-            it.fed.entry(0).and_modify(|fed| fed.alerts += 1);
-        };
-        check("a late alert", |it| late_alert(it, &[0, 1]), true);
-        check("a late alert lost", |it| late_alert(it, &[0]), false);
-        check("another order", |it| it.journals[0].1.swap(4, 5), false);
-        check("other bytes", |it| it.journals[2].1[4].digest += 1, false);
-        check(
-            "the killed display has more",
-            |it| {
-                it.journals[2].1 = journal(11);
-            },
-            false,
-        );
-        check(
-            "not all of a feed that was not killed",
-            |it| {
-                it.fed.entry(0).and_modify(|fed| fed.published += 1);
-            },
-            false,
-        );
-        check(
-            "another digest",
-            |it| {
-                it.shown = vec![DisplayReport::default()];
-            },
-            false,
-        );
-        check(
-            "a stopped feed never left",
-            |it| it.stopped_feed = Some(0),
-            false,
-        );
-        let returned = |it: &mut Evidence| {
-            it.fed.entry(0).and_modify(|fed| fed.returns = 1);
-        };
-        check("a healthy feed was expelled", returned, false);
-        check(
-            "a stopped feed came back",
-            |it| {
-                it.stopped_feed = Some(0);
-                returned(it);
-            },
-            true,
-        );
-    }
-
-    #[test]
-    fn only_gaps_after_the_fault_are_outages() {
-        let mut journal = journal(10);
-        journal
-            .iter_mut()
-            .skip(4)
-            .for_each(|it| it.taken_at_ns += 3_000_000);
-        assert_eq!(outage_ms(&journal, 9_000_000), 9.0);
-        assert_eq!(outage_ms(&journal, 11_000_000), 4.0);
-        assert_eq!(outage_ms(&journal, 17_000_000), 1.0);
-    }
-}
+mod tests;

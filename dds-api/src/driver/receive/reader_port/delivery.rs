@@ -100,7 +100,7 @@ impl<F: Fabric> ReaderPort<F> {
         if self.is_bare.load(Ordering::Relaxed) {
             self.is_bare.store(false, Ordering::Release);
         }
-        if state.is_blocked() {
+        if state.holds_off() {
             self.is_blocked.store(true, Ordering::Release);
         }
         any

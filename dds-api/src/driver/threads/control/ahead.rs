@@ -7,6 +7,7 @@ use spindle_dds_core::membership::{Member, Preparation};
 use spindle_dds_transport::shm::StationEvent;
 
 use super::ControlThread;
+use super::history::hand_over;
 use crate::driver::session::Session;
 use crate::driver::threads::preparation;
 use crate::error::{Error, Result};
@@ -52,9 +53,13 @@ impl ControlThread {
         let mut early = VecDeque::new();
         let made = stays.then(|| {
             let (station, newcomers) = (&self.station, &preparation.proposal.joins);
+            let history = &self.history;
             let mut watch = || {
                 preparation::give_up_gone(station, &self.register, newcomers);
                 while let Some(event) = station.next_event(Duration::ZERO) {
+                    let Some(event) = hand_over(history, station, event) else {
+                        continue;
+                    };
                     if lacks(&event, &mine, (next.id, number)) {
                         // Its rows will not come.
                         preparation::stop(station, next.id, number);
@@ -108,7 +113,10 @@ impl ControlThread {
             let left = deadline.saturating_duration_since(Instant::now());
             let event = early.pop_front();
             let event = match event.or_else(|| self.station.next_event(left)) {
-                Some(event) => event,
+                Some(event) => match hand_over(&self.history, &self.station, event) {
+                    Some(event) => event,
+                    None => continue,
+                },
                 None if left.is_zero() => return Err(text(newcomer, "does not answer in time")),
                 None => continue,
             };

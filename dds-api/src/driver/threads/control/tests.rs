@@ -9,6 +9,7 @@ use spindle_dds_transport::shm::DomainState;
 
 use super::*;
 use crate::handle::Guid;
+use crate::history::HistoryService;
 use crate::joining::Ask;
 use crate::participant::DomainParticipant;
 use crate::properties::ParticipantConfig;
@@ -237,6 +238,10 @@ fn control_of_two(directory: &Path) -> (ControlThread, Station) {
         announcements: AnnouncementReader::new(me.id),
         me: me.id,
         subgroups: config.subgroups,
+        history: Arc::new(HistoryService::new(
+            config.threads.history,
+            config.failure_limit,
+        )),
         local_endpoints: Arc::new(LocalEndpoints::new(config)),
         limit: PATIENCE,
         view: Arc::new(both),

@@ -1,0 +1,205 @@
+//! The history thread: keeps what is delivered, gives it to joiners, and gets it for readers.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use spindle_dds_core::Header;
+use spindle_dds_core::storage::RecordMeta;
+
+use super::donating::{Answer, Donating};
+use super::feed::{Feed, FeedItem, ViewMarker};
+use super::getting::Getting;
+use super::outbox::{Outbox, Place};
+use super::packet::{HistoryContent, HistoryPacket};
+use super::progress::Progress;
+
+pub(super) struct HistoryThread {
+    feed: Arc<Feed>,
+    progress: Arc<Progress>,
+    /// Heartbeat timeout.
+    limit: Duration,
+    since: Instant,
+    /// This participant in the present group.
+    me: Place,
+    outbox: Outbox,
+    donating: Donating,
+    getting: Getting,
+    is_shown: bool,
+}
+
+/// Items between two looks at packets.
+const ITEMS_MAX: usize = 256;
+/// How soon a packet is sent again for which there was no room.
+const RETRY: Duration = Duration::from_millis(5);
+/// Joiners say that they go on so many times in the time that donors wait for them.
+const REMINDERS: u32 = 4;
+
+impl HistoryThread {
+    pub(super) fn new(feed: Arc<Feed>, progress: Arc<Progress>, limit: Duration) -> Self {
+        Self {
+            feed,
+            progress,
+            limit,
+            since: Instant::now(),
+            me: None,
+            outbox: Outbox::default(),
+            donating: Donating::default(),
+            getting: Getting::default(),
+            is_shown: false,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        self.feed.set_thread();
+        while !self.feed.is_stopped() {
+            let any = self.handle_items() | self.handle_packets();
+            self.feed.take_reader_ready();
+            let now = self.now();
+            let remind = nanos(self.limit / REMINDERS);
+            self.getting.go_on(&mut self.outbox, now, remind);
+            self.outbox.send_waiting();
+            self.donating.expire(now, nanos(self.limit));
+            self.show();
+            if !any && !self.outbox.has_local() {
+                self.feed.sleep(self.time_to_sleep());
+            }
+        }
+        // What is held goes back to the rings.
+        while self.feed.pop().is_some() {}
+    }
+
+    fn now(&self) -> u64 {
+        nanos(self.since.elapsed())
+    }
+
+    fn time_to_sleep(&self) -> Option<Duration> {
+        if self.outbox.has_waiting() {
+            return Some(RETRY);
+        }
+        let is_idle = self.getting.is_idle() && self.donating.is_idle();
+        (!is_idle).then_some(self.limit / REMINDERS)
+    }
+
+    fn show(&mut self) {
+        let is_idle = self.getting.is_idle();
+        if !is_idle || self.is_shown {
+            self.is_shown = !is_idle;
+            self.progress.set(self.getting.figures());
+        }
+    }
+
+    /// Handles some items. Returns whether there were any.
+    fn handle_items(&mut self) -> bool {
+        let mut any = false;
+        for _ in 0..ITEMS_MAX {
+            let Some(item) = self.feed.pop() else {
+                break;
+            };
+            any = true;
+            self.handle_item(item);
+        }
+        any
+    }
+
+    fn handle_item(&mut self, item: FeedItem) {
+        match item {
+            FeedItem::Message { writer, meta, held } => {
+                writer.put(&meta, held.bytes(), self.now());
+            }
+            FeedItem::Missed { writer, message } => {
+                let meta = record_meta(&message.header, writer.guid, 0);
+                writer.put_missed(&meta, &message.payload, self.now());
+            }
+            FeedItem::View(marker) => self.view_begun(marker),
+            FeedItem::GroupLost => self.group_lost(),
+        }
+    }
+
+    fn group_lost(&mut self) {
+        self.me = None;
+        self.outbox.set_control_queue(None);
+        self.donating.group_lost();
+        self.getting.donors_gone(Option::is_some);
+    }
+
+    fn view_begun(&mut self, marker: ViewMarker) {
+        let now = self.now();
+        if !self.outbox.is_of(&marker.control_queue) {
+            self.group_lost();
+            self.outbox.set_control_queue(Some(marker.control_queue));
+            self.me = Some(marker.me);
+        }
+        for (history, base) in &marker.bases {
+            history.order_begins(*base);
+        }
+        let members = &marker.members;
+        self.donating.begin_view(marker.view, members);
+        self.getting
+            .donors_gone(|it| it.is_some_and(|it| !members.contains(&it)));
+        for pin in marker.pins {
+            let joiner = (pin.joiner != marker.me).then_some(pin.joiner);
+            let snapshots: Vec<_> = pin.histories.iter().map(|it| it.snapshot()).collect();
+            let name = super::packet::TransferName {
+                endpoint: pin.endpoint,
+                view: marker.view,
+            };
+            self.donating.pin((joiner, name), &snapshots, now);
+        }
+        for new in marker.transfers {
+            self.getting.begin(new, &self.feed, self.me, now);
+        }
+        let answers = self.donating.answer_waiting(now);
+        self.send(answers);
+    }
+
+    /// Handles all packets that have come. Returns whether there were any.
+    fn handle_packets(&mut self) -> bool {
+        let mut any = false;
+        while let Some((from, packet)) = self.feed.pop_packet() {
+            any = true;
+            self.handle_packet(Some(from), packet);
+        }
+        while let Some(packet) = self.outbox.next_local() {
+            any = true;
+            self.handle_packet(None, packet);
+        }
+        any
+    }
+
+    fn handle_packet(&mut self, from: Place, packet: HistoryPacket) {
+        let HistoryPacket { name, content } = packet;
+        match content {
+            HistoryContent::Ask { .. } | HistoryContent::More { .. } => {
+                let answers = self.donating.handle((from, name), content, self.now());
+                self.send(answers);
+            }
+            HistoryContent::Part(_) | HistoryContent::End(_) | HistoryContent::Unknown => {
+                self.getting.handle(from, name, content);
+            }
+        }
+    }
+
+    fn send(&mut self, answers: Vec<Answer>) {
+        for (to, name, content) in answers {
+            // A joiner that is not reached is gone, and the next view says so.
+            self.outbox.send(to, HistoryPacket { name, content });
+        }
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What is known of a message beside its payload.
+pub(crate) fn record_meta(header: &Header, writer: [u8; 16], position: u64) -> RecordMeta {
+    RecordMeta {
+        position,
+        sequence: header.writer_seq,
+        timestamp: header.timestamp,
+        writer,
+        key: header.key_hash,
+        kind: header.kind,
+        encapsulation: header.encapsulation,
+    }
+}
