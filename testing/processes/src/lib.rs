@@ -10,6 +10,7 @@
 //! | `isolation` | a participant holds loans, blocks its listener, stops taking | the others go on |
 //! | `closing` | a participant with 1,000 topics closes while others exchange samples | the others go on, no sample is lost |
 //! | `crowd` | a hundred participants enter, exchange samples and leave | none is expelled, no sample is lost |
+//! | `history` | readers join late, and are killed as they get history; so is a donor | each reader has all samples, once, in order |
 //! | `faults` | each system call of join, change and leave fails once | the others go on, the one with the fault says why |
 //! | `soak` | for a long time, a random fault every few seconds | no healthy participant is disturbed, nothing grows |
 //!
@@ -24,6 +25,7 @@ mod closing;
 mod crowd;
 mod faults;
 mod flight;
+mod history;
 mod hosts;
 mod isolation;
 mod leaks;
@@ -58,6 +60,9 @@ pub enum Command {
     Closing(closing::Options),
     /// Many participants enter at once, exchange samples and leave at once: none is expelled.
     Crowd(crowd::Options),
+    /// Readers that join late get the history of TRANSIENT_LOCAL or TRANSIENT writers that go on
+    /// writing: each has all samples, once, in order, whatever is killed meanwhile.
+    History(history::Options),
     /// Each system call of the paths of join, change and leave fails once in one of three
     /// participants, with each errno that it may fail with: the others go on, and the one with
     /// the fault goes on too, or says why not.
@@ -78,7 +83,7 @@ pub enum Command {
         /// What it is told, as JSON.
         job: String,
     },
-    /// A participant of `churn`, `closing`, `crowd` or `isolation`.
+    /// A participant of `churn`, `closing`, `crowd`, `history` or `isolation`.
     #[command(hide = true)]
     Worker {
         /// What it is to do, as JSON.
@@ -120,6 +125,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Isolation(options) => isolation::run(&options),
         Command::Closing(options) => closing::run(&options),
         Command::Crowd(options) => crowd::run(&options),
+        Command::History(options) => history::run(&options),
         Command::Faults(options) => faults::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::SoakMember { job } => return soak::work(&job),

@@ -41,6 +41,8 @@ pub(super) struct FaultRecord {
     pub(super) view: u64,
     /// Samples before the fault at the process that was stopped.
     pub(super) samples_of_stopped: Option<u64>,
+    /// Samples before the fault at the first display.
+    pub(super) samples_of_first: u64,
     /// CLOCK_MONOTONIC when the stopped process was resumed.
     resumed_at_ns: u64,
     /// Time from then until all saw it in the group again.
@@ -218,6 +220,8 @@ impl FaultSequence {
         let views = self.processes.iter().map(|process| process.progress.view);
         self.record.view_before = views.max().unwrap_or(0);
         self.record.injected_at_ns = clock::monotonic_ns();
+        let first = self.processes.iter().find(|it| it.role == Role::Display(0));
+        self.record.samples_of_first = first.map_or(0, |it| it.progress.samples);
         if let Fault::Stop(_) = self.fault {
             let victim = self.processes.iter().find(|it| self.is_victim(it));
             self.record.samples_of_stopped = victim.map(|it| it.progress.samples);

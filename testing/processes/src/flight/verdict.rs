@@ -53,7 +53,8 @@ pub(super) struct Verdict {
     /// What is kept for a display that joins or comes back.
     kept: Kept,
     /// Samples before the fault: of the feed that was killed or stopped; else at the display that
-    /// was, or before the first sample of the one that joined.
+    /// was, or before the first sample of the one that joined. If that got what was kept, at the
+    /// first display.
     at_sample: u64,
     view_before: u64,
     /// The view that followed.
@@ -355,6 +356,9 @@ fn at_sample(evidence: &Evidence) -> u64 {
         return samples;
     }
     let part = |part| evidence.journals.iter().find(|it| it.0 == part);
+    if part(Presence::Late).is_some() && catches_up(evidence, Presence::Late).is_some() {
+        return evidence.record.samples_of_first;
+    }
     let stayed = part(Presence::Stayed).map_or(&[][..], |it| &it.1);
     let count = match (
         evidence.killed_feed,

@@ -27,7 +27,8 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::process::Signal;
 use spindle_dds_children::{ChildEvent, Children, describe_failure, this_program};
 
-use self::fault::{Draw, Fault};
+pub(crate) use self::fault::Draw;
+use self::fault::Fault;
 pub(crate) use self::member::work;
 use self::messages::{Job, Line, Request};
 pub(crate) use self::options::Options;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::participant::RING_MESSAGES;
 use crate::hosts::Host;
-use crate::{Failure, churn, closing, crowd, isolation, leaks};
+use crate::{Failure, churn, closing, crowd, history, isolation, leaks};
 
 /// What a worker is to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub(crate) struct Job {
     pub(crate) views: u64,
     /// `closing`: how many topics there are.
     pub(crate) topics: u32,
-    /// `crowd`: how many samples each participant sends.
+    /// `crowd`: how many samples each participant sends. `history`: each writer, before others join.
     pub(crate) samples: u64,
     /// `churn --views`: a descriptor is left behind in each round, on purpose.
     pub(crate) forget: bool,
@@ -120,6 +120,7 @@ pub(crate) enum Role {
     Leaks(leaks::Role),
     Crowd(crowd::Role),
     Closing(closing::Role),
+    History(history::Role),
 }
 
 impl fmt::Display for Role {
@@ -130,6 +131,7 @@ impl fmt::Display for Role {
             Self::Leaks(role) => write!(f, "{role:?}"),
             Self::Closing(role) => write!(f, "{role:?}"),
             Self::Crowd(role) => write!(f, "{role:?}"),
+            Self::History(role) => write!(f, "{role:?}"),
         }
     }
 }

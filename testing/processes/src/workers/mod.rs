@@ -1,4 +1,4 @@
-//! The participants of `churn` and `isolation`, each in a process of its own.
+//! The participants of `churn`, `isolation` and others, each in a process of its own.
 //!
 //! The main process tells each worker its [`Job`] on the command line, and gets back one line
 //! of JSON, an [`Answer`].
@@ -13,7 +13,7 @@ use spindle_dds_children::{Answer, die_with_parent};
 
 pub(crate) use self::fleet::run;
 pub(crate) use self::job::{Job, Role, Wait};
-use crate::{churn, closing, crowd, isolation, leaks};
+use crate::{churn, closing, crowd, history, isolation, leaks};
 
 /// Is a worker: does its job, and prints the answer.
 pub(crate) fn work(job: &str) -> ExitCode {
@@ -31,5 +31,7 @@ pub(crate) fn work(job: &str) -> ExitCode {
         Role::Leaks(role) => Answer::of(leaks::work(&job, role)).print(),
         Role::Closing(role) => Answer::of(closing::work(&job, role)).print(),
         Role::Crowd(role) => Answer::of(crowd::work(&job, role)).print(),
+        // It says more than one thing.
+        Role::History(role) => history::work(&job, role),
     }
 }
