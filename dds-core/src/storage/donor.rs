@@ -27,6 +27,7 @@ pub enum DonorReply {
 #[derive(Debug)]
 pub struct Donor<J> {
     pinned: BTreeMap<J, Pinned>,
+    part_len_max: usize,
 }
 
 #[derive(Debug)]
@@ -44,8 +45,16 @@ struct Pinned {
 
 impl<J> Default for Donor<J> {
     fn default() -> Self {
+        Self::with_parts_of(PART_LEN_MAX)
+    }
+}
+
+impl<J> Donor<J> {
+    /// Its parts have at most so many bytes, or are a single record.
+    pub fn with_parts_of(part_len_max: usize) -> Self {
         Self {
             pinned: BTreeMap::new(),
+            part_len_max,
         }
     }
 }
@@ -112,7 +121,7 @@ impl<J: Ord + Clone> Donor<J> {
         pinned.asked_at_ns = now_ns;
         let mut replies = Vec::new();
         while pinned.granted > 0
-            && let Some(part) = pinned.next_part()
+            && let Some(part) = pinned.next_part(self.part_len_max)
         {
             pinned.granted -= 1;
             replies.push(DonorReply::Part(part));
@@ -170,11 +179,11 @@ impl Pinned {
         self.peek().is_none()
     }
 
-    fn next_part(&mut self) -> Option<Vec<u8>> {
+    fn next_part(&mut self, len_max: usize) -> Option<Vec<u8>> {
         let mut part = Vec::new();
         while let Some(record) = self.peek() {
             let bytes = record.bytes();
-            if !part.is_empty() && part.len() + bytes.len() > PART_LEN_MAX {
+            if !part.is_empty() && part.len() + bytes.len() > len_max {
                 break;
             }
             part.extend_from_slice(bytes);

@@ -30,7 +30,7 @@ struct Arguments {
     #[arg(long, requires = "seed")]
     shrink: bool,
     /// The kind of life: any, busy, crashes, refusals, lacking, short, many-subgroups, gray, crowd,
-    /// returning, quiet.
+    /// returning, storage, quiet.
     #[arg(long, value_parser = scenario, conflicts_with = "hostile")]
     scenario: Option<Scenario>,
     /// Judges only the property with this id. A life that violates another property first

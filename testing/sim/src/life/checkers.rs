@@ -102,6 +102,7 @@ impl Checkers {
             | Fact::EpochAtRest { .. }
             | Fact::RingAtRest { .. }
             | Fact::Woken { .. }
+            | Fact::Storage(_)
             | Fact::Over => false,
         }
     }

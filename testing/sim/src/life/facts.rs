@@ -3,6 +3,8 @@
 use spindle_dds_core::membership::{MemberId, OutReason, Proposal, Request, View};
 use spindle_dds_core::{DeliveryClass, SubgroupId};
 
+use super::storage::StorageFact;
+
 /// A subgroup epoch: subgroup, epoch, and the branch of views that it was made in.
 pub(crate) type EpochKey = (SubgroupId, u64, u64);
 
@@ -128,6 +130,8 @@ pub(crate) enum Fact<'a> {
     /// At rest, with nothing held and all words read: a member that was stepped once more before
     /// its heartbeat was due has pushed this much.
     Woken { member: MemberId, pushes: usize },
+    /// Something happened to kept messages.
+    Storage(&'a StorageFact),
     /// The life is over.
     Over,
 }

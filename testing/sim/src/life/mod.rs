@@ -4,7 +4,8 @@
 //! `plan` draws a life from a seed, by a `scenario`; `member` is a process with its engine, driver
 //! and applications; `world` gives members turns, injects faults, and stands in for what lies
 //! outside of the processes: rendezvous, the domain's `record`, the `branches` of views. `hostile`
-//! forges rows. What happens is recorded as `facts` by the `checkers`: the `invariants`, and the
+//! forges rows; `storage` keeps what writers with a storage level have written, for readers that come
+//! later. What happens is recorded as `facts` by the `checkers`: the `invariants`, and the
 //! history by which `client` judges what applications were promised.
 
 mod branches;
@@ -18,6 +19,7 @@ mod plan;
 mod record;
 mod scenario;
 mod shrink;
+mod storage;
 mod trace;
 mod world;
 

@@ -8,6 +8,7 @@ use spindle_dds_core::{
 use spindle_dds_transport::sim::{Rng, SimOptions};
 
 use super::member::Blunder;
+use super::storage;
 
 /// A life before it begins. Change it to narrow a seed down.
 #[derive(Debug, Clone)]
@@ -75,6 +76,9 @@ pub struct LifePlan {
     pub partial: f64,
     /// Chance that a member reads nothing: it only writes.
     pub mute: f64,
+    /// Chance that an endpoint has a storage level: what its writer sends is kept, and its reader
+    /// gets what was kept.
+    pub durable: f64,
     /// Words that are forged in the rows of hostile members (every other one), in all. Hostile
     /// members crash at the end of the turns with faults.
     pub hostile: usize,
@@ -153,6 +157,7 @@ impl LifePlan {
             large: 0.0,
             partial: 0.0,
             mute: 0.0,
+            durable: 0.0,
             hostile: 0,
             slow: 0.0,
             lacking: 0.0,
@@ -223,6 +228,7 @@ impl LifePlan {
             large: 0.0,
             partial: 0.0,
             mute: 0.0,
+            durable: 0.0,
             hostile: 0,
             slow: 0.0,
             lacking: 0.0,
@@ -252,6 +258,11 @@ impl LifePlan {
             plan.lacking_always = 0.0;
         }
         plan.config.ring_stretch = draw_ring_stretch(&mut more);
+        plan.durable = among(&mut more, &[0.0, 0.0, 0.6]);
+        if plan.availability {
+            // Groups that go on apart have histories of their own.
+            plan.durable = 0.0;
+        }
         plan
     }
 
@@ -260,6 +271,7 @@ impl LifePlan {
         let plan = Self::draw(seed);
         Self {
             hostile: writes,
+            durable: 0.0,
             hosts: 1,
             divisions: 0.0,
             availability: false,
@@ -334,12 +346,16 @@ impl LifePlan {
             Some((DeliveryClass::Ordered, ring)),
             Some((DeliveryClass::Unordered, ring)),
         ];
-        Endpoint {
+        let mut endpoint = Endpoint {
             subgroup: SubgroupId(subgroup),
             topic: TopicKey::of_name(&format!("topic {subgroup}")),
             ring: kind[rng.below(kind.len())],
             info: vec![7; rng.below(30)],
+        };
+        if self.durable > 0.0 {
+            storage::draw(&mut endpoint, rng, self.durable);
         }
+        endpoint
     }
 }
 

@@ -30,13 +30,16 @@ pub enum Scenario {
     /// Members that are expelled or lose their majority, one or all at once, and come back: they
     /// send again what the group has not delivered.
     Returning,
+    /// Writers and readers with storage levels, that come and go; members that get or give history
+    /// crash, leave and come back.
+    Storage,
     /// A few members, in whose life nothing happens but messages.
     Quiet,
 }
 
 impl Scenario {
     /// All, by their names on the command line.
-    pub const ALL: [(&'static str, Self); 11] = [
+    pub const ALL: [(&'static str, Self); 12] = [
         ("any", Self::Any),
         ("busy", Self::Busy),
         ("crashes", Self::Crashes),
@@ -47,6 +50,7 @@ impl Scenario {
         ("gray", Self::Gray),
         ("crowd", Self::Crowd),
         ("returning", Self::Returning),
+        ("storage", Self::Storage),
         ("quiet", Self::Quiet),
     ];
 
@@ -121,6 +125,19 @@ impl Scenario {
                 (plan.app_chance, plan.messages) = (0.6, 300);
                 (plan.limit, plan.turns, plan.members_max) = (1500, 12_000, 16);
                 (plan.returns, plan.availability) = (0.9, false);
+            }
+            Self::Storage => {
+                (plan.durable, plan.availability, plan.mute) = (0.9, false, 0.0);
+                (plan.members, plan.members_max) = (2 + plan.members, 10);
+                (plan.subgroups, plan.slow, plan.large) = (1 + plan.subgroups % 2, 0.0, 0.0);
+                (plan.joins, plan.updates, plan.leaves) = (0.002, 0.004, 0.0003);
+                (plan.crashes, plan.returns) = (plan.crashes.max(0.0001), 0.8);
+                (plan.fault_bias, plan.lacking_always) = (5.0, 0.0);
+                (plan.app_chance, plan.messages) = (0.3, 60);
+                plan.turns = 4000;
+                if seed.is_multiple_of(3) {
+                    (plan.cuts, plan.limit, plan.preempted) = (0.003, 1500, 0.3);
+                }
             }
             Self::Quiet => plan = LifePlan::quiet(seed, 3, 5),
         }

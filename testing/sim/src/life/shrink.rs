@@ -58,6 +58,7 @@ fn candidates(plan: &LifePlan, violation: &Violation) -> Vec<LifePlan> {
     with(&|it| it.lacking = 0.0);
     with(&|it| it.lacking_always = 0.0);
     with(&|it| it.hold_chance = 0.0);
+    with(&|it| it.durable = 0.0);
     with(&|it| it.subgroups = 1);
     with(&|it| it.messages /= 2);
     with(&|it| it.hostile /= 2);
@@ -81,6 +82,7 @@ fn weight(plan: &LifePlan) -> usize {
         plan.ack_waits,
         plan.slow,
         plan.hold_chance,
+        plan.durable,
     ];
     let harms = chances.iter().filter(|chance| **chance > 0.0).count();
     let sizes = plan.members + plan.members_max + plan.messages + plan.hosts + plan.subgroups;

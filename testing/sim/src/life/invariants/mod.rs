@@ -7,6 +7,11 @@
 mod delivery_liveness;
 mod exit_causes;
 mod fifo;
+mod history_bounded;
+mod history_complete;
+mod history_ends;
+mod history_exact;
+mod history_order;
 mod integrity;
 mod newcomers_pace;
 mod nothing_after_end;
@@ -61,6 +66,11 @@ pub(super) fn all(may_branch: bool) -> Vec<Box<dyn Invariant>> {
         Box::new(exit_causes::ExitCauses),
         Box::new(delivery_liveness::DeliveryLiveness::default()),
         Box::new(returned::Returned::default()),
+        Box::new(history_complete::HistoryComplete::default()),
+        Box::new(history_order::HistoryOrder::default()),
+        Box::new(history_exact::HistoryExact::default()),
+        Box::new(history_ends::HistoryEnds),
+        Box::new(history_bounded::HistoryBounded),
         Box::new(room::Room),
         Box::new(quiescence::Quiescence),
     ];
@@ -78,9 +88,11 @@ pub(super) mod made {
     use std::collections::BTreeMap;
 
     use spindle_dds_core::membership::{HostId, Member, MemberId, Proposal, View};
-    use spindle_dds_core::{DeliveryClass, SubgroupId, TopicKey};
+    use spindle_dds_core::storage::RecordMeta;
+    use spindle_dds_core::{DeliveryClass, MessageKind, SubgroupId, TopicKey};
 
     use super::super::facts::{Delivered, EpochKey, Fact, Sent};
+    use super::super::storage::{Level, StorageFact, Topic, Transfer};
     use super::Invariant;
 
     pub(in crate::life) const EPOCH: EpochKey = (SubgroupId(0), 1, 0);
@@ -153,6 +165,59 @@ pub(super) mod made {
             refusals: Vec::new(),
             trims: Vec::new(),
             preparation: 0,
+        }
+    }
+
+    /// A transfer that begins with a view.
+    pub(in crate::life) fn transfer(view: u64) -> Transfer {
+        Transfer {
+            subgroup: SubgroupId(0),
+            member: C,
+            reader: [9; 16],
+            view,
+        }
+    }
+
+    /// A sample of a writer.
+    pub(in crate::life) fn sample(writer: u8, sequence: u64, position: u64) -> RecordMeta {
+        RecordMeta {
+            position,
+            sequence,
+            timestamp: 0,
+            writer: [writer; 16],
+            key: [1; 16],
+            kind: MessageKind::Data,
+            encapsulation: 1,
+        }
+    }
+
+    /// A sample of a topic that keeps all was delivered.
+    pub(in crate::life) fn kept(
+        writer: u8,
+        sequence: u64,
+        epoch: u64,
+        position: u64,
+    ) -> StorageFact {
+        StorageFact::Kept {
+            subgroup: SubgroupId(0),
+            epoch,
+            level: Level::TransientLocal,
+            topic: Topic::keeps_all(),
+            message: sample(writer, sequence, position),
+        }
+    }
+
+    /// The reader of [`transfer`] shows a sample.
+    pub(in crate::life) fn shown(
+        writer: u8,
+        sequence: u64,
+        position: u64,
+        of: Option<Transfer>,
+    ) -> StorageFact {
+        StorageFact::Shown {
+            reader: transfer(2).reader,
+            transfer: of,
+            message: sample(writer, sequence, position),
         }
     }
 

@@ -157,15 +157,20 @@ impl Member {
         max.map_or(small, |max| self.lengths.below(max as usize + 1) as u32)
     }
 
-    fn meta(token: u64, writer: u32) -> CommitMeta {
+    /// In lives with storage each subgroup has a topic of its own.
+    fn meta(&self, token: u64, subgroup: SubgroupId, class: DeliveryClass) -> CommitMeta {
+        let class = class.index() as u32;
+        let topic = self.storage.as_ref().map(|storage| storage.topic(subgroup));
+        let message = topic.map(|topic| topic.message(token));
+        let (kind, key_hash) = message.unwrap_or((MessageKind::Data, [token as u8; 16]));
         CommitMeta {
-            kind: MessageKind::Data,
+            kind,
             flags: 0,
             encapsulation: 1,
-            writer,
+            writer: topic.map_or(class, |_| 2 * subgroup.0 + class),
             timestamp: token as i64,
             topic: 7,
-            key_hash: [token as u8; 16],
+            key_hash,
             skipped: 0,
         }
     }
@@ -198,7 +203,8 @@ impl Member {
 
     /// A thread begins to commit, and is preempted.
     fn enter_commit(&mut self, building: Building, len: u32, turn: usize, plan: &LifePlan) {
-        let meta = Self::meta(building.token, building.claim.class().index() as u32);
+        let (subgroup, class) = (building.claim.subgroup().id(), building.claim.class());
+        let meta = self.meta(building.token, subgroup, class);
         self.committing.push(Committing {
             step: Step::Entered(CommitSteps::enter(building.claim, len, meta)),
             sent: Sent {
@@ -257,7 +263,7 @@ impl Member {
     fn commit_built(&mut self, mut claim: Claim<SimFabric>, sent: Sent) {
         let Sent { token, len } = sent;
         let class = claim.class();
-        let meta = Self::meta(token, class.index() as u32);
+        let meta = self.meta(token, claim.subgroup().id(), class);
         // Drawn for commits alone, so that old seeds keep their lives.
         let mut rng = self.rng.clone();
         let publishes = rng.chance(0.5);

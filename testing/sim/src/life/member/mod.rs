@@ -4,6 +4,7 @@
 mod applications;
 mod blunder;
 mod recorder;
+mod returning;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use self::recorder::Recorder;
 pub(super) use self::recorder::SinkEvent;
 use super::facts::{EpochKey, Fact};
 use super::plan::LifePlan;
+use super::storage::Storage;
 
 /// State of a member's polling thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +91,8 @@ pub(super) struct Member {
     committing: Vec<Committing>,
     /// Generator and chance of being preempted there.
     preemption: (Rng, f64),
+    /// What it keeps and gets of writers with a storage level, in a life with any.
+    pub(super) storage: Option<Storage>,
     /// What its applications did, not yet recorded.
     pub(super) facts: Vec<Fact<'static>>,
 }
@@ -153,6 +157,8 @@ impl Member {
                 Rng::new(plan.seed ^ (identity.id.0 as u64) << 30),
                 plan.preempted,
             ),
+            storage: (plan.durable > 0.0)
+                .then(|| Storage::new(identity.id, plan.seed, 4 * plan.limit)),
             facts: Vec::new(),
         }
     }

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use spindle_dds_core::membership::{
     Decision, Finish, MemberId, OutReason, Preparation, Request, View,
 };
-use spindle_dds_core::{Delivery, EngineEvent, Held, MessageRun, Sink, SubgroupId};
+use spindle_dds_core::{Delivery, DeliveryClass, EngineEvent, Held, MessageRun, Sink, SubgroupId};
 use spindle_dds_transport::sim::{Rng, SimFabric};
 
 use crate::life::facts::{Delivered, EpochKey, Sent};
 use crate::life::invariants::payload_integrity;
 use crate::life::plan::LifePlan;
+use crate::life::storage::{Message, Told};
 use crate::violation::Finding;
 
 /// Turns for which the layer above is ready for the messages of a new epoch, or is not.
@@ -48,6 +49,8 @@ struct Loan {
 /// The layer above the engine.
 pub(crate) struct Recorder {
     pub(crate) events: Vec<SinkEvent>,
+    /// What storage is to be told, in order, if the life has any.
+    pub(crate) told: Vec<Told>,
     /// Subgroups with deliveries of a batch that has not ended.
     untold: BTreeSet<SubgroupId>,
     loans: Vec<Loan>,
@@ -69,6 +72,7 @@ impl Recorder {
     pub(super) fn new(me: MemberId, plan: &LifePlan, rng: Rng) -> Self {
         Self {
             events: Vec::new(),
+            told: Vec::new(),
             untold: BTreeSet::new(),
             loans: Vec::new(),
             places: BTreeMap::new(),
@@ -120,6 +124,9 @@ impl Recorder {
 
     pub(crate) fn return_loans(&mut self, turn: usize, all: bool) {
         self.turn = turn;
+        if all {
+            self.told.clear();
+        }
         let (due, kept) = core::mem::take(&mut self.loans)
             .into_iter()
             .partition::<Vec<_>, _>(|loan| all || loan.until <= turn);
@@ -129,7 +136,24 @@ impl Recorder {
         }
     }
 
-    fn begin(&mut self, view: &View) {
+    /// Storage is told of an ordered message.
+    fn tell(&mut self, delivery: &Delivery<'_, SimFabric>, sender: MemberId) {
+        if self.plan.durable > 0.0 && delivery.class == DeliveryClass::Ordered {
+            self.told.push(Told::Message(Message {
+                subgroup: delivery.subgroup.id(),
+                epoch: delivery.subgroup.epoch(),
+                sender,
+                position: delivery.position,
+                header: *delivery.header,
+                held: delivery.hold(),
+            }));
+        }
+    }
+
+    fn begin(&mut self, view: &Arc<View>) {
+        if self.plan.durable > 0.0 {
+            self.told.push(Told::ViewBegun(view.clone()));
+        }
         for subgroup in &view.subgroups {
             let key = (subgroup.subgroup, subgroup.epoch, 0);
             let ids = subgroup.members.iter();
@@ -148,6 +172,7 @@ impl Sink<SimFabric> for Recorder {
             let what = format!("a message of an unknown sender in {epoch:?}");
             return self.events.push(SinkEvent::Wrong(("A1", what)));
         };
+        self.tell(delivery, sender);
         let token = delivery.header.timestamp as u64;
         self.events.push(SinkEvent::Delivered(Delivered {
             epoch,

@@ -10,6 +10,7 @@ use spindle_dds_core::membership::{
 use super::World;
 use crate::life::facts::{EpochKey, Fact, Standing};
 use crate::life::member::SinkEvent;
+use crate::life::storage::RETURNED;
 use crate::life::trace;
 use crate::violation::Finding;
 
@@ -224,6 +225,7 @@ impl World<'_> {
                 let (joiner, _) = self.joiners.remove(joined);
                 self.spawn(&joiner, &finish.next, branch);
                 let newcomer = self.members.len() - 1;
+                self.begin_storage(newcomer, at);
                 self.return_member(newcomer, at)?;
                 if self.note(newcomer, &finish.next, digest).is_err() {
                     self.end(newcomer);
@@ -298,6 +300,7 @@ impl World<'_> {
         let mut newcomer = self.new_participant();
         newcomer.host = self.hosts[&self.members[at].id];
         newcomer.endpoints = self.members[at].endpoints().clone().into();
+        newcomer.info = RETURNED.to_vec();
         self.hosts.insert(newcomer.id, newcomer.host);
         self.returning.insert(newcomer.id, at);
         self.joiners.push((newcomer, MemberId(0)));
@@ -317,6 +320,7 @@ impl World<'_> {
             return Ok(());
         };
         let again = newcomer.return_from(&members[before], &counts)?;
+        newcomer.return_storage(&mut members[before], &counts, self.now);
         self.returned.0 += 1;
         for (epoch, again) in again {
             self.returned.1 += again.len();

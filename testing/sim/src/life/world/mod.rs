@@ -1,13 +1,14 @@
 //! The world of a life: members take turns, while time passes and the network goes on.
 //!
 //! `faults` injects faults, `phases` says where they are likely, `environment` is what lies outside of the processes, `events` records
-//! what members report, `quiescent` says when all is at rest, and checks what must be true then.
+//! what members report, `storage` carries packets of history, `quiescent` says when all is at rest, and checks what must be true then.
 
 mod environment;
 mod events;
 mod faults;
 mod phases;
 mod quiescent;
+mod storage;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use super::hostile::RowForger;
 use super::member::{Member, Mode};
 use super::plan::{LifePlan, PreviousGroup};
 use super::record::DomainRecord;
+use super::storage::Post;
 use super::trace::Line;
 use crate::violation::Finding;
 use crate::violation::Violation;
@@ -103,6 +105,7 @@ struct World<'a> {
     /// One-way cuts: the turn at which each ends, and the nodes from and to.
     cuts: Vec<(usize, NodeId, NodeId)>,
     branches: Branches,
+    post: Post,
     checkers: Checkers,
     /// Newcomers that crashed before they joined: a view may have them as members.
     died_joining: BTreeSet<MemberId>,
@@ -138,6 +141,7 @@ impl<'a> World<'a> {
             divided: Vec::new(),
             cuts: Vec::new(),
             branches: Branches::default(),
+            post: Post::new(plan.seed),
             checkers: Checkers::new(plan.availability, plan.only.as_deref()),
             died_joining: BTreeSet::new(),
             may_suspect_wrongly: plan.may_suspect_wrongly(),
@@ -250,7 +254,7 @@ impl<'a> World<'a> {
         while quiet <= 50 {
             self.turn += 1;
             if self.turn > patience {
-                return Err(("L3", format!("no rest: {}", self.describe())));
+                return Err(self.no_rest());
             }
             if self.turn == self.rests_at() {
                 self.members.iter_mut().for_each(Member::rest);
@@ -307,6 +311,7 @@ impl<'a> World<'a> {
             self.network.step();
         }
         self.mend_cuts();
+        self.carry_packets()?;
         self.sponsor_newcomers();
         self.follow_script();
         if self.members.is_empty() {
@@ -340,7 +345,9 @@ impl<'a> World<'a> {
         member
             .engine
             .with_sink(|sink| sink.return_loans(turn, false));
-        self.read_events(at)
+        self.tell_storage(at)?;
+        self.read_events(at)?;
+        self.act_in_storage(at)
     }
 
     /// If all members sleep until their next heartbeat, time advances to it.
@@ -352,6 +359,7 @@ impl<'a> World<'a> {
         if self.turn > self.rests_at()
             && asleep
             && self.network.pending() == 0
+            && self.is_storage_at_rest()
             && !self.is_at_rest()
         {
             let due = up().map(|member| member.due).filter(|due| *due > 0).min();

@@ -11,6 +11,21 @@ use crate::violation::Finding;
 
 impl World<'_> {
     pub(super) fn is_at_rest(&self) -> bool {
+        self.is_group_at_rest() && self.is_storage_at_rest() && self.pinned() == 0
+    }
+
+    /// What is violated if there is no rest.
+    pub(super) fn no_rest(&self) -> Finding {
+        if self.is_group_at_rest() {
+            return (
+                "Q4",
+                format!("transfers do not end: {}", self.describe_storage()),
+            );
+        }
+        ("L3", format!("no rest: {}", self.describe()))
+    }
+
+    fn is_group_at_rest(&self) -> bool {
         let up = || self.members.iter().filter(|member| member.is_up());
         let Some(first) = up().next() else {
             return true;
@@ -81,6 +96,7 @@ impl World<'_> {
                 }
             }
         }
+        self.check_storage_at_rest()?;
         // A member that does not read is in no hurry to deliver what it sent itself.
         let mut survivors = self.survivors();
         survivors.retain(|id| self.plan.reads(*id));
