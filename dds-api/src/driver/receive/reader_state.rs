@@ -247,7 +247,7 @@ impl<F: Fabric> ReaderState<F> {
                     self.append(arrival, &mut changed);
                 }
             }
-            if !self.is_blocked() || self.hold_up(&mut new, &mut changed) {
+            if !self.is_blocked() || !self.hold_up(&mut new, &mut changed) {
                 break;
             }
         }
