@@ -11,7 +11,7 @@ use spindle_dds_qos::{DataWriterQos, Duration, PublisherQos};
 
 use super::erased::{WriterEvent, call};
 use super::kept::Kept;
-use super::limits::Limits;
+use super::limits::{Keeps, Limits};
 use super::loan_pool::LoanPool;
 use super::receipt::{Receipt, SentAs};
 use super::registered_instances::RegisteredInstances;
@@ -111,7 +111,7 @@ impl WriterSide {
     fn settle(&self, qos: &DataWriterQos) {
         self.settings.set(qos);
         let in_flight_max = self.ring_size.messages.next_power_of_two();
-        if let Some(limits) = Limits::of(qos.resource_limits, in_flight_max) {
+        if let Some(limits) = Limits::of(qos.resource_limits, in_flight_max, Keeps::of(qos)) {
             let _ = self.limits.set(limits);
         }
         let unsent = self.unsent.lock();

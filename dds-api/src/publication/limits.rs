@@ -7,6 +7,13 @@
 //!
 //! One that is kept waits between the two, in the writer's history.
 //!
+//! Of a writer that keeps history for readers that come later, what it keeps counts in place of what is
+//! in flight:
+//!
+//! ```text
+//!   building --committed--> kept --replaced, or its instance is disposed of and unregistered--> forgotten
+//! ```
+//!
 //! A sample is counted from before it is built. Releases are noticed by the next sample that
 //! asks, so the engine does nothing for them. The lock belongs to the writer and is held for a
 //! few instructions; writers without limits have none.
@@ -14,10 +21,12 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::KeyHash;
-use spindle_dds_qos::{Length, ResourceLimits};
+use spindle_dds_qos::{DataWriterQos, HistoryKind, Length, ResourceLimits};
 
 use crate::driver::SendPosition;
+use crate::endpoint::EndpointQos;
 
 /// Which limit has been reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,16 +36,42 @@ pub(super) enum Full {
     Instances,
 }
 
+/// What a writer keeps for readers that come later, of each instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeps {
+    Nothing,
+    /// The last so many samples.
+    Last(u32),
+    All,
+}
+
+impl Keeps {
+    /// By DURABILITY and HISTORY.
+    pub(super) fn of(qos: &DataWriterQos) -> Self {
+        match qos.history.kind {
+            _ if !qos.is_durable() => Self::Nothing,
+            HistoryKind::KeepLast => Self::Last(qos.history.depth),
+            HistoryKind::KeepAll => Self::All,
+        }
+    }
+
+    /// Whether another sample replaces one, of an instance with so many.
+    fn replaces(self, samples: u64) -> bool {
+        matches!(self, Self::Last(depth) if samples >= u64::from(depth))
+    }
+}
+
 /// The limits of a writer, and what counts against them now.
 #[derive(Debug)]
 pub(super) struct Limits {
     limits: ResourceLimits,
+    keeps: Keeps,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Samples being built, or in flight.
+    /// Samples being built, in flight, or kept.
     samples: u64,
     /// In the order of messages; empty unless samples are limited.
     in_flight: VecDeque<InFlight>,
@@ -59,14 +94,18 @@ struct Instance {
     /// Samples that wait in the writer's history, and count already.
     waiting: u64,
     in_flight: u64,
+    /// Samples that are kept for readers that come later.
+    kept: u64,
     /// Registered or written, and not unregistered.
     registered: bool,
+    /// The last message that was kept disposes of it.
+    disposed: bool,
 }
 
 impl Instance {
     /// Whether it counts against max_instances.
     fn is_alive(&self) -> bool {
-        self.registered || self.building > 0
+        self.registered || self.building > 0 || self.kept > 0
     }
 }
 
@@ -75,16 +114,17 @@ const INSTANCES_READY_MAX: usize = 16_384;
 
 impl Limits {
     /// `None` when nothing is limited. `in_flight_max` samples fit in the ring.
-    pub(super) fn of(limits: ResourceLimits, in_flight_max: u32) -> Option<Self> {
+    pub(super) fn of(limits: ResourceLimits, in_flight_max: u32, keeps: Keeps) -> Option<Self> {
         if limits == ResourceLimits::default() {
             return None;
         }
         let this = Self {
             limits,
+            keeps,
             state: Mutex::default(),
         };
         let mut state = this.state();
-        if this.limits_samples() {
+        if this.counts_in_flight() {
             let samples = limits.max_samples.limit().unwrap_or(in_flight_max);
             state.in_flight.reserve(samples.min(in_flight_max) as usize);
         }
@@ -106,7 +146,21 @@ impl Limits {
         limits.iter().any(|limit| *limit != Length::Unlimited)
     }
 
+    /// What is in flight counts, unless it is kept beyond that.
+    fn counts_in_flight(&self) -> bool {
+        !self.keeps_any() && self.limits_samples()
+    }
+
+    /// Whether samples are kept for readers that come later.
+    pub(super) fn keeps_any(&self) -> bool {
+        self.keeps != Keeps::Nothing
+    }
+
     fn limits_instances(&self) -> bool {
+        // What replaces a sample, and what is removed, depends on the instance.
+        if self.keeps_any() {
+            return true;
+        }
         let limits = [
             self.limits.max_instances,
             self.limits.max_samples_per_instance,
@@ -126,7 +180,7 @@ impl Limits {
         if let Some(key) = key {
             self.check_instance(&state, key)?;
         }
-        if !self.limits.max_samples.allows(state.samples + 1) {
+        if !self.has_room(&state, key) {
             return Err(Full::Samples);
         }
         if let Some(key) = key {
@@ -136,11 +190,32 @@ impl Limits {
         Ok(())
     }
 
+    /// Whether max_samples allows another sample, of this instance if that is known; if it is not, and the
+    /// sample may replace another one, that is asked when it is.
+    fn has_room(&self, state: &State, key: Option<KeyHash>) -> bool {
+        if let Keeps::Last(_) = self.keeps {
+            let Some(key) = key else { return true };
+            let instance = state.instances.get(&key);
+            let samples = instance.map_or(0, |it| it.building + it.waiting + it.kept);
+            if self.keeps.replaces(samples) {
+                return true;
+            }
+        }
+        self.limits.max_samples.allows(state.samples + 1)
+    }
+
     /// The instance of an admitted sample becomes known.
     pub(super) fn name(&self, key: KeyHash, released: SendPosition) -> Result<(), Full> {
         let mut state = self.state();
         state.release(released);
         self.check_instance(&state, key)?;
+        // The sample itself is counted already.
+        state.samples -= 1;
+        let has_room = self.has_room(&state, Some(key));
+        state.samples += 1;
+        if !has_room {
+            return Err(Full::Samples);
+        }
         self.enter_instance(&mut state, key)
     }
 
@@ -198,7 +273,12 @@ impl Limits {
     }
 
     fn allows_another(&self, instance: &Instance) -> bool {
-        let samples = instance.building + instance.waiting + instance.in_flight;
+        let kept = match self.keeps {
+            Keeps::All => instance.kept,
+            // It replaces them.
+            Keeps::Last(_) | Keeps::Nothing => 0,
+        };
+        let samples = instance.building + instance.waiting + instance.in_flight + kept;
         self.limits.max_samples_per_instance.allows(samples + 1)
     }
 
@@ -217,22 +297,36 @@ impl Limits {
     }
 
     /// The sample was sent as this message. Its instance is registered by that.
-    pub(super) fn committed(&self, key: KeyHash, position: SendPosition) {
-        let registered = self.limits.max_instances != Length::Unlimited;
-        self.sent(key, position, |instance| {
+    pub(super) fn committed(&self, kind: MessageKind, key: KeyHash, position: SendPosition) {
+        let registered = self.keeps_any() || self.limits.max_instances != Length::Unlimited;
+        self.sent(kind, key, position, |instance| {
             instance.building -= 1;
             instance.registered |= registered;
         });
     }
 
     /// The same for a sample that has waited: it was registered when it was written.
-    pub(super) fn committed_waiting(&self, key: KeyHash, position: SendPosition) {
-        self.sent(key, position, |instance| instance.waiting -= 1);
+    pub(super) fn committed_waiting(
+        &self,
+        kind: MessageKind,
+        key: KeyHash,
+        position: SendPosition,
+    ) {
+        self.sent(kind, key, position, |instance| instance.waiting -= 1);
     }
 
-    fn sent(&self, key: KeyHash, position: SendPosition, note: impl FnOnce(&mut Instance)) {
-        let in_flight = self.limits_samples();
+    fn sent(
+        &self,
+        kind: MessageKind,
+        key: KeyHash,
+        position: SendPosition,
+        note: impl FnOnce(&mut Instance),
+    ) {
+        let in_flight = self.counts_in_flight();
         let mut state = self.state();
+        if self.keeps_any() {
+            return self.keep(&mut state, (kind, key), note);
+        }
         state.change(key, |instance| {
             note(instance);
             instance.in_flight += u64::from(in_flight);
@@ -244,9 +338,30 @@ impl Limits {
         }
     }
 
+    /// A message is sent, and kept for readers that come later.
+    fn keep(
+        &self,
+        state: &mut State,
+        (kind, key): (MessageKind, KeyHash),
+        note: impl FnOnce(&mut Instance),
+    ) {
+        let mut is_new = false;
+        state.change(key, |instance| {
+            note(instance);
+            if kind == MessageKind::Data {
+                is_new = !self.keeps.replaces(instance.kept);
+                instance.kept += u64::from(is_new);
+                instance.disposed = false;
+            } else {
+                instance.disposed = true;
+            }
+        });
+        state.samples -= u64::from(!is_new);
+    }
+
     /// The writer registers an instance. Whether it was not registered before.
     pub(super) fn register(&self, key: KeyHash) -> Result<bool, Full> {
-        if self.limits.max_instances == Length::Unlimited {
+        if self.limits.max_instances == Length::Unlimited && !self.keeps_any() {
             return Ok(false);
         }
         let mut state = self.state();
@@ -258,10 +373,18 @@ impl Limits {
         Ok(is_new)
     }
 
-    /// The writer unregisters an instance.
-    pub(super) fn unregister(&self, key: KeyHash) {
-        self.state()
-            .change(key, |instance| instance.registered = false);
+    /// The writer unregisters an instance, and disposes of it if the kind of message says so. What is kept
+    /// of one that is disposed of is removed.
+    pub(super) fn unregister(&self, kind: MessageKind, key: KeyHash) {
+        let mut removed = 0;
+        let mut state = self.state();
+        state.change(key, |instance| {
+            instance.registered = false;
+            if kind == MessageKind::DisposeUnregister || instance.disposed {
+                removed = std::mem::take(&mut instance.kept);
+            }
+        });
+        state.samples -= removed;
     }
 
     /// The text of an error.
@@ -271,7 +394,16 @@ impl Limits {
             max_instances,
             max_samples_per_instance,
         } = self.limits;
+        let keeps = self.keeps_any();
         match full {
+            Full::Samples if keeps => format!(
+                "the writer's history keeps max_samples {max_samples} of its RESOURCE_LIMITS for \
+                 readers that come later"
+            ),
+            Full::SamplesOfInstance if keeps => format!(
+                "the writer's history keeps max_samples_per_instance {max_samples_per_instance} of \
+                 its RESOURCE_LIMITS for readers that come later"
+            ),
             Full::Samples => format!(
                 "max_samples {max_samples} of the writer's RESOURCE_LIMITS are in flight or on loan"
             ),
@@ -317,7 +449,7 @@ impl State {
         let was_alive = instance.is_alive();
         change(instance);
         let is_alive = instance.is_alive();
-        if !is_alive && instance.in_flight + instance.waiting == 0 {
+        if !is_alive && instance.in_flight + instance.waiting + instance.kept == 0 {
             self.instances.remove(&key);
         }
         self.alive = self.alive + u64::from(is_alive) - u64::from(was_alive);
@@ -338,7 +470,7 @@ mod tests {
             max_instances: instances,
             max_samples_per_instance: of_instance,
         };
-        Limits::of(limits, 8).expect("something is limited")
+        Limits::of(limits, 8, Keeps::Nothing).expect("something is limited")
     }
 
     fn at(index: u64) -> SendPosition {
@@ -361,7 +493,7 @@ mod tests {
 
     #[test]
     fn no_limits_are_none() {
-        assert!(Limits::of(ResourceLimits::default(), 8).is_none());
+        assert!(Limits::of(ResourceLimits::default(), 8, Keeps::All).is_none());
     }
 
     #[test]
@@ -374,8 +506,8 @@ mod tests {
         limits.withdraw(Some(B));
         limits.admit(Some(B), at(0)).expect("one was withdrawn");
         // In another order than their indexes.
-        limits.committed(A, at(7));
-        limits.committed(B, at(5));
+        limits.committed(MessageKind::Data, A, at(7));
+        limits.committed(MessageKind::Data, B, at(5));
         assert_eq!(limits.admit(Some(A), at(5)), Err(Full::Samples));
         limits.admit(Some(A), at(6)).expect("5 is released");
         assert_eq!(limits.admit(Some(A), at(7)), Err(Full::Samples));
@@ -390,7 +522,7 @@ mod tests {
         let limits = limits(2.into(), Length::Unlimited, Length::Unlimited);
         for index in [100, 101] {
             limits.admit(Some(A), at(0)).expect("two");
-            limits.committed(A, at(index));
+            limits.committed(MessageKind::Data, A, at(index));
         }
         assert_eq!(limits.admit(Some(A), at(100)), Err(Full::Samples));
         let next = |index| SendPosition {
@@ -399,10 +531,10 @@ mod tests {
             index,
         };
         limits.admit(Some(A), next(0)).expect("all are released");
-        limits.committed(A, next(0));
+        limits.committed(MessageKind::Data, A, next(0));
         limits.admit(Some(A), next(0)).expect("two again");
         assert_eq!(limits.admit(Some(A), next(0)), Err(Full::Samples));
-        limits.committed(A, next(1));
+        limits.committed(MessageKind::Data, A, next(1));
         limits.admit(None, next(2)).expect("released");
         limits.withdraw(None);
         check_empty(&limits);
@@ -412,7 +544,7 @@ mod tests {
     fn what_was_sent_before_the_group_was_lost_is_released() {
         let limits = limits(1.into(), Length::Unlimited, Length::Unlimited);
         limits.admit(Some(A), at(0)).expect("one");
-        limits.committed(A, at(100));
+        limits.committed(MessageKind::Data, A, at(100));
         assert_eq!(limits.admit(Some(A), at(100)), Err(Full::Samples));
         // The views of another group are numbered from 1.
         let back = SendPosition {
@@ -432,10 +564,10 @@ mod tests {
         assert_eq!(limits.admit(Some(A), at(0)), Err(Full::SamplesOfInstance));
         limits.admit(None, at(0)).expect("not known of which");
         assert_eq!(limits.name(A, at(0)), Err(Full::SamplesOfInstance));
-        limits.committed(A, at(3));
+        limits.committed(MessageKind::Data, A, at(3));
         assert_eq!(limits.name(A, at(3)), Err(Full::SamplesOfInstance));
         limits.name(A, at(4)).expect("released");
-        limits.committed(A, at(4));
+        limits.committed(MessageKind::Data, A, at(4));
         limits.admit(Some(B), at(5)).expect("another");
         limits.withdraw(Some(B));
         check_empty(&limits);
@@ -451,15 +583,15 @@ mod tests {
         assert_eq!(limits.admit(Some(C), at(0)), Err(Full::Instances));
         limits.withdraw(Some(B));
         limits.admit(Some(C), at(0)).expect("B was never written");
-        limits.committed(C, at(0));
+        limits.committed(MessageKind::Data, C, at(0));
         limits.admit(Some(A), at(0)).expect("it is registered");
-        limits.committed(A, at(1));
+        limits.committed(MessageKind::Data, A, at(1));
         assert_eq!(limits.register(B), Err(Full::Instances));
-        limits.unregister(A);
-        limits.unregister(B);
+        limits.unregister(MessageKind::Unregister, A);
+        limits.unregister(MessageKind::Unregister, B);
         limits.register(B).expect("one was unregistered");
-        limits.unregister(B);
-        limits.unregister(C);
+        limits.unregister(MessageKind::Unregister, B);
+        limits.unregister(MessageKind::Unregister, C);
         check_empty(&limits);
     }
 
@@ -467,8 +599,8 @@ mod tests {
     fn samples_in_flight_of_an_unregistered_instance_still_count() {
         let limits = limits(Length::Unlimited, 1.into(), 1.into());
         limits.admit(Some(A), at(0)).expect("one");
-        limits.committed(A, at(0));
-        limits.unregister(A);
+        limits.committed(MessageKind::Data, A, at(0));
+        limits.unregister(MessageKind::Unregister, A);
         limits.admit(Some(B), at(0)).expect("A is unregistered");
         limits.withdraw(Some(B));
         assert_eq!(limits.admit(Some(A), at(0)), Err(Full::SamplesOfInstance));
@@ -485,13 +617,13 @@ mod tests {
         limits.kept(A);
         assert_eq!(limits.register(A), Ok(false));
         assert_eq!(limits.register(B), Err(Full::Instances));
-        limits.unregister(A);
+        limits.unregister(MessageKind::Unregister, A);
         limits.admit(Some(B), at(0)).expect("A is unregistered");
         assert_eq!(limits.admit_waiting(B, at(0)), Err(Full::Samples));
         limits.withdraw(Some(B));
         limits.admit_waiting(A, at(0)).expect("two");
         assert_eq!(limits.admit(Some(B), at(0)), Err(Full::Samples));
-        limits.committed_waiting(A, at(0));
+        limits.committed_waiting(MessageKind::Data, A, at(0));
         limits.withdraw_waiting(A);
         limits.admit(None, at(1)).expect("one is released");
         limits.withdraw(None);
@@ -511,9 +643,62 @@ mod tests {
             limits
                 .admit(Some(key), at(index.saturating_sub(2)))
                 .unwrap();
-            limits.committed(key, at(index));
-            limits.unregister(key);
+            limits.committed(MessageKind::Data, key, at(index));
+            limits.unregister(MessageKind::Unregister, key);
         }
         assert_eq!(capacity(&limits), before);
+    }
+
+    fn keeps(samples: Length, keeps: Keeps) -> Limits {
+        let limits = ResourceLimits {
+            max_samples: samples,
+            ..ResourceLimits::default()
+        };
+        Limits::of(limits, 8, keeps).expect("something is limited")
+    }
+
+    fn write(limits: &Limits, kind: MessageKind, key: KeyHash) -> Result<(), Full> {
+        limits.admit(Some(key), at(1000))?;
+        limits.committed(kind, key, at(0));
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_kept_counts_though_it_is_released() {
+        let limits = keeps(2.into(), Keeps::All);
+        for key in [A, B] {
+            write(&limits, MessageKind::Data, key).expect("room");
+        }
+        let full = Err(Full::Samples);
+        assert_eq!(write(&limits, MessageKind::Data, A), full);
+        assert_eq!(limits.admit(None, at(1000)), full);
+        // It stays without a writer; disposed of besides, it is removed.
+        limits.unregister(MessageKind::Unregister, A);
+        assert_eq!(write(&limits, MessageKind::Data, B), full);
+        limits.unregister(MessageKind::DisposeUnregister, A);
+        write(&limits, MessageKind::Data, B).expect("room");
+        limits.unregister(MessageKind::DisposeUnregister, B);
+        check_empty(&limits);
+    }
+
+    #[test]
+    fn a_sample_that_replaces_another_needs_no_room() {
+        let limits = keeps(3.into(), Keeps::Last(2));
+        for _ in 0..5 {
+            write(&limits, MessageKind::Data, A).expect("it replaces one");
+        }
+        limits.admit(None, at(0)).expect("it may replace one");
+        limits.name(A, at(0)).expect("it does");
+        limits.committed(MessageKind::Data, A, at(0));
+        write(&limits, MessageKind::Data, B).expect("room");
+        assert_eq!(write(&limits, MessageKind::Data, B), Err(Full::Samples));
+        limits.admit(None, at(0)).expect("it may replace one");
+        assert_eq!(limits.name(C, at(0)), Err(Full::Samples));
+        limits.withdraw(None);
+        write(&limits, MessageKind::Dispose, A).expect("it replaces one until it is sent");
+        limits.unregister(MessageKind::DisposeUnregister, A);
+        write(&limits, MessageKind::Dispose, B).expect("room");
+        limits.unregister(MessageKind::Unregister, B);
+        check_empty(&limits);
     }
 }

@@ -17,6 +17,7 @@ use super::permit::SamplePermit;
 use super::receipt::{Receipt, SentAs};
 use super::registered_instances::SeenInstances;
 use super::unsent::ToKeep;
+use super::writer_history::counts_against_limits;
 use crate::driver::{Obstacle, SendPosition, WriterClaim, WriterPort};
 use crate::error::{Error, Result};
 use crate::time::Deadline;
@@ -392,6 +393,10 @@ fn send_within(
                 name,
                 claim.position(&committed),
             );
+            if limits.keeps_any() && !counts_against_limits(message.kind) {
+                // What was kept of the instance may be removed.
+                writer.port()?.wake_waiters();
+            }
             Ok(writer.receipt(SentAs::Committed(committed), claim.returns()))
         }
         Err(not_sent) => {
@@ -443,10 +448,10 @@ fn settle(
     sent: SendPosition,
 ) {
     if let Some(permit) = permit {
-        permit.sent(sent);
+        permit.sent(kind, sent);
     }
     if let MessageKind::Unregister | MessageKind::DisposeUnregister = kind {
-        limits.unregister(key);
+        limits.unregister(kind, key);
     }
 }
 
@@ -518,7 +523,7 @@ impl WriterCore {
         match port.send_now(&mut None, built, &meta) {
             Ok((committed, position)) => {
                 if let Some(permit) = permit {
-                    permit.sent(position);
+                    permit.sent(message.kind, position);
                 }
                 Ok(self.receipt(SentAs::Committed(committed), position.returns))
             }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::KeyHash;
 
 use super::core::WriterCore;
@@ -23,10 +24,10 @@ pub(super) struct SamplePermit {
 
 impl SamplePermit {
     /// The sample was sent as this message. Its instance is known by then.
-    pub(super) fn sent(mut self, position: SendPosition) {
+    pub(super) fn sent(mut self, kind: MessageKind, position: SendPosition) {
         self.is_sent = true;
         if let (Some(limits), Some(key)) = (self.writer.side.limits(), self.key) {
-            limits.committed(key, position);
+            limits.committed(kind, key, position);
         }
         // A thread that looked when the message was already released did not count it.
         if let Ok(port) = self.writer.port()
@@ -125,6 +126,10 @@ impl WriterCore {
         attempt: impl Fn(SendPosition) -> std::result::Result<(), Full>,
     ) -> Result<bool> {
         let port = self.port()?;
+        // What is kept is not given back by itself: no sample waits for that behind others.
+        let waits = limits.keeps_any() && !self.is_best_effort();
+        let by_default = || waits.then(|| Deadline::after(self.side.max_blocking_time()));
+        let deadline = deadline.or_else(by_default);
         let full = match attempt(port.released()) {
             Ok(()) => return Ok(true),
             Err(full) => full,
@@ -141,6 +146,7 @@ impl WriterCore {
             (Some(Err(full)), _) => Err(Error::OutOfResources(limits.describe(full))),
             (None, None) => Ok(false),
             (None, Some(Deadline::Passed)) => Err(Error::would_block()),
+            (None, Some(_)) if limits.keeps_any() => Err(Error::Timeout(limits.describe(full))),
             (None, Some(_)) => Err(Error::Timeout(format!(
                 "{}, and none was released in time: {}",
                 limits.describe(full),

@@ -164,7 +164,7 @@ impl WriterCore {
             match port.send_now(&mut claim, &sample.payload, &meta) {
                 Ok((committed, position)) => {
                     if let Some(limits) = limits {
-                        limits.committed_waiting(sample.instance, position);
+                        limits.committed_waiting(sample.kind, sample.instance, position);
                     }
                     unsent.last = Some((committed, position.returns));
                     unsent.history.pop_front();
@@ -330,7 +330,7 @@ impl WriterCore {
             Ok(pushed) => pushed,
             Err((new, full)) => {
                 if let Some(limits) = limits.filter(|_| is_new) {
-                    limits.unregister(instance);
+                    limits.unregister(MessageKind::Unregister, instance);
                 }
                 *sample = Some(new);
                 return Err((Some(full), obstacle));
@@ -341,7 +341,7 @@ impl WriterCore {
         }
         self.settle_gone(gone);
         if let Some(limits) = limits.filter(|_| !counts_against_limits(kind)) {
-            limits.unregister(instance);
+            limits.unregister(kind, instance);
         }
         self.side.pending.store(WAITING, Ordering::Release);
         if unsent.wait.is_none() {

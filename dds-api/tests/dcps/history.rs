@@ -4,10 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use spindle_dds::qos::{
-    DataReaderQos, DataWriterQos, Durability, DurabilityKind, History, Reliability,
+    DataReaderQos, DataWriterQos, Durability, DurabilityKind, History, Reliability, ResourceLimits,
     WriterDataLifecycle,
 };
-use spindle_dds::{DataReader, DomainParticipant, Error, InstanceState, StatusMask, WaitSet};
+use spindle_dds::{
+    DataReader, DomainParticipant, Duration, Error, InstanceState, StatusMask, WaitSet,
+};
 
 use crate::flight::State;
 use crate::meeting::{
@@ -122,6 +124,7 @@ fn late_readers_see_disposed_and_unregistered_instances() {
         .unregister_instance(&state(3, 0))
         .expect("unregistered");
     let mut seen = history_of(&late_reader(&other));
+    seen.retain(|(_, number, _)| number.is_some());
     seen.sort_by_key(|(icao, ..)| *icao);
     let (disposed, without) = (
         InstanceState::NotAliveDisposed,
@@ -204,6 +207,45 @@ fn the_history_of_a_deleted_writer_is_gone() {
     assert_eq!(history_of(&late_reader(&other)), [alive(2, 1)]);
 }
 
+/// What is kept counts as the writer's samples.
+#[test]
+fn a_writer_whose_history_is_full_waits_and_says_so() {
+    let meeting = Meeting::new();
+    let one = meeting.participant();
+    let soon = Reliability::reliable(Duration::from_millis(10));
+    let qos = DataWriterQos {
+        reliability: soon,
+        resource_limits: ResourceLimits {
+            max_samples: 3.into(),
+            ..ResourceLimits::default()
+        },
+        ..durable_writer(History::keep_all())
+    };
+    let writer = writer_with(&one, "State", qos);
+    one.enable().expect("it founds the group");
+    for number in 0..3 {
+        writer.write(&state(1, number)).expect("sent");
+    }
+    let error = writer.write(&state(1, 3)).expect_err("no room");
+    assert!(matches!(&error, Error::Timeout(_)), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("history") && text.contains("max_samples"),
+        "{text}"
+    );
+    writer
+        .dispose(&state(1, 0))
+        .expect_err("it counts as a sample");
+    writer
+        .unregister_instance(&state(1, 0))
+        .expect("it needs no room");
+    let kept = [alive(1, 0), alive(1, 1), alive(1, 2)]
+        .map(|(icao, number, _)| (icao, number, InstanceState::NotAliveNoWriters));
+    let mut seen = history_of(&late_reader(&one));
+    seen.retain(|(_, number, _)| number.is_some());
+    assert_eq!(seen, kept);
+}
+
 /// Much history while the writer goes on: all of it comes, once, in order, and then what is written.
 #[test]
 fn a_long_history_meets_live_samples_without_a_gap() {
@@ -212,7 +254,9 @@ fn a_long_history_meets_live_samples_without_a_gap() {
     let [one, other] = meeting.participants();
     let writer = writer_with(&one, "State", durable_writer(History::keep_all()));
     enable(&[one.clone(), other.clone()]);
-    let write = |number| drop(writer.write(&state(number % 7, number)).expect("sent"));
+    let write = |number| {
+        writer.write(&state(number % 7, number)).expect("sent");
+    };
     (0..KEPT).for_each(write);
     let goes_on = AtomicBool::new(true);
     thread::scope(|scope| {

@@ -97,11 +97,11 @@ impl<J: Ord + Clone> Donor<J> {
         self.send(transfer, now_ns)
     }
 
-    /// The joiner has read a part, and grants another one.
+    /// The joiner has read a part, and grants another one. It grants the parts after the last one, too:
+    /// it ignores that these are unknown, as it knows the end.
     pub fn more(&mut self, transfer: &J, now_ns: u64) -> Vec<DonorReply> {
         let Some(pinned) = self.pinned.get_mut(transfer) else {
-            // It grants the parts after the last one, too.
-            return Vec::new();
+            return vec![DonorReply::Unknown];
         };
         pinned.granted = (pinned.granted + 1).min(PARTS_GRANTED);
         self.send(transfer, now_ns)
@@ -235,7 +235,7 @@ mod tests {
         let lasts = vec![([1; 16], 4)];
         assert_eq!(last[1..], [DonorReply::End { lasts }]);
         assert!(!donor.has(&1));
-        assert_eq!(donor.more(&1, 4), []);
+        assert_eq!(donor.more(&1, 4), [DonorReply::Unknown]);
         let again = donor.ask(&1, BTreeMap::new(), None, 2, 5);
         assert_eq!(again, [DonorReply::Unknown]);
     }
@@ -266,5 +266,7 @@ mod tests {
         donor.drop_if(|transfer| *transfer == 3);
         assert_eq!(donor.expire(150, 100), [1]);
         assert_eq!(donor.transfers().collect::<Vec<_>>(), [(&2, 7)]);
+        assert_eq!(donor.expire(300, 100), [2]);
+        assert_eq!(donor.more(&2, 301), [DonorReply::Unknown]);
     }
 }

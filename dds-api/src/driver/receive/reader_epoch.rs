@@ -115,6 +115,19 @@ impl<F: Fabric> ReaderEpoch<F> {
     pub(crate) fn follow(
         &self,
         handle: &Arc<SubgroupHandle<F>>,
+        writers: Vec<MatchedWriter>,
+        refused: Vec<(InstanceHandle, Vec<PolicyId>)>,
+        sizes: &[usize],
+        awaits: Option<TransferId>,
+    ) -> Self {
+        let (epoch, handle) = (handle.epoch(), Arc::downgrade(handle));
+        self.follow_in((epoch, handle), writers, refused, sizes, awaits)
+    }
+
+    /// As [`follow`](Self::follow), in the epoch that began with this view.
+    pub(super) fn follow_in(
+        &self,
+        (epoch, handle): (u64, Weak<SubgroupHandle<F>>),
         mut writers: Vec<MatchedWriter>,
         refused: Vec<(InstanceHandle, Vec<PolicyId>)>,
         sizes: &[usize],
@@ -144,8 +157,8 @@ impl<F: Fabric> ReaderEpoch<F> {
         let len_max = sizes.iter().sum::<usize>() + writers.len() + 1;
         let matched = MatchedWriters {
             number: old.number + 1,
-            epoch: Some(handle.epoch()),
-            handle: Arc::downgrade(handle),
+            epoch: Some(epoch),
+            handle,
             refusals: new.map(|(_, policies)| policies.clone()).collect(),
             refused: refused.into_iter().map(|(handle, _)| handle).collect(),
             departed,

@@ -128,6 +128,12 @@ impl FutureWaker {
         }
     }
 
+    /// Whether it was marked since the last call.
+    #[cfg(test)]
+    pub(crate) fn take_mark(&self) -> bool {
+        self.is_marked.swap(false, Ordering::SeqCst)
+    }
+
     fn is_due(&self, now: Instant) -> bool {
         let is_late = self.deadline.is_some_and(|deadline| deadline <= now);
         self.is_marked.swap(false, Ordering::SeqCst) || is_late

@@ -128,15 +128,15 @@ impl Scenario {
             }
             Self::Storage => {
                 (plan.durable, plan.availability, plan.mute) = (0.9, false, 0.0);
-                (plan.members, plan.members_max) = (2 + plan.members, 10);
+                (plan.members, plan.members_max) = (2 + plan.members % 3, 8);
                 (plan.subgroups, plan.slow, plan.large) = (1 + plan.subgroups % 2, 0.0, 0.0);
-                (plan.joins, plan.updates, plan.leaves) = (0.002, 0.004, 0.0003);
+                (plan.joins, plan.updates, plan.leaves) = (0.002, 0.003, 0.0002);
                 (plan.crashes, plan.returns) = (plan.crashes.max(0.0001), 0.8);
                 (plan.fault_bias, plan.lacking_always) = (5.0, 0.0);
                 (plan.app_chance, plan.messages) = (0.3, 60);
-                plan.turns = 4000;
+                (plan.turns, plan.limit) = (3000, 1500);
                 if seed.is_multiple_of(3) {
-                    (plan.cuts, plan.limit, plan.preempted) = (0.003, 1500, 0.3);
+                    (plan.cuts, plan.preempted) = (0.003, 0.3);
                 }
             }
             Self::Quiet => plan = LifePlan::quiet(seed, 3, 5),

@@ -127,3 +127,6 @@ impl<F: Fabric> ReaderPort<F> {
         self.history_waiters.wait(future)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,6 +40,8 @@ pub(super) enum FeedItem {
         before: Option<Arc<View>>,
         view: Arc<View>,
     },
+    /// This member leaves the subgroup. What it has pinned stays.
+    Left,
 }
 
 /// A history, and what it must be.
@@ -101,6 +103,7 @@ pub(super) struct Keeper {
     early: Vec<Packet>,
     /// The last view that has begun here.
     passed: u64,
+    pub(super) has_left: bool,
     /// What is not asked for in so many turns is not kept for its joiner any longer.
     limit: u64,
 }
@@ -120,6 +123,7 @@ impl Keeper {
             dropped: BTreeSet::new(),
             early: Vec::new(),
             passed: 0,
+            has_left: false,
             limit,
         }
     }
@@ -151,11 +155,17 @@ impl Keeper {
                         packets.extend(self.asked(packet, now));
                     }
                 }
+                Some(FeedItem::Left) => self.forget(),
                 None => {}
             }
         }
         packets.extend(self.pull.iter_mut().flat_map(Pull::packets));
         packets
+    }
+
+    fn forget(&mut self) {
+        self.local.clear();
+        self.shared = None;
     }
 
     fn keep(&mut self, arrival: &Arrival, now: u64) {
@@ -289,6 +299,20 @@ impl Keeper {
         }
     }
 
+    /// This member leaves the subgroup.
+    pub(super) fn leave(&mut self) {
+        if !self.has_left {
+            self.has_left = true;
+            self.pull = None;
+            self.feed.push_back(FeedItem::Left);
+        }
+    }
+
+    /// Whether it has left, and nothing that it has pinned is to be asked for.
+    pub(super) fn is_over(&self) -> bool {
+        self.has_left && self.pinned() == 0 && self.is_at_rest()
+    }
+
     /// A view has begun: donors may be gone.
     pub(super) fn view_begins(&mut self, view: &View) {
         if let Some(pull) = &mut self.pull {
@@ -314,29 +338,20 @@ impl Keeper {
         let Some(donor) = self.donors.get_mut(&level) else {
             return Vec::new();
         };
-        let replies = match packet.body {
-            Body::Ask { after, from, parts } => donor.ask(&transfer, after, from, parts, now),
+        let replies = match &packet.body {
+            Body::Ask { after, from, parts } => {
+                donor.ask(&transfer, after.clone(), *from, *parts, now)
+            }
             Body::More => donor.more(&transfer, now),
             _ => Vec::new(),
         };
-        let mut packets = Vec::new();
-        for reply in replies {
-            let body = match reply {
-                DonorReply::Part(bytes) => Body::Part(bytes),
-                DonorReply::End { lasts } => Body::End(lasts),
-                DonorReply::Unknown => Body::Unknown {
-                    was_dropped: self.dropped.contains(&(transfer, level)),
-                },
-            };
-            packets.push(Packet {
-                from: self.me,
-                to: packet.from,
-                transfer,
-                level,
-                body,
-            });
-        }
-        packets
+        let was_dropped = self.dropped.contains(&(transfer, level));
+        let bodies = replies.into_iter().map(|reply| match reply {
+            DonorReply::Part(bytes) => Body::Part(bytes),
+            DonorReply::End { lasts } => Body::End(lasts),
+            DonorReply::Unknown => Body::Unknown { was_dropped },
+        });
+        bodies.map(|body| packet.answer(self.me, body)).collect()
     }
 
     /// Transfers for which something is pinned.
@@ -368,6 +383,7 @@ impl Keeper {
                     let mut mine = wanted.filter(|it| it.member == self.me);
                     is_incomplete |= mine.any(|it| it.reader == KEEPER);
                 }
+                FeedItem::Left => self.forget(),
             }
         }
         Self {

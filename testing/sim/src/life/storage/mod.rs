@@ -149,8 +149,12 @@ impl Storage {
         let mine = view.subgroups.iter();
         let mine = mine.filter(|it| me.is_some_and(|me| it.members.contains(&me)));
         let mine: BTreeMap<_, _> = mine.map(|it| (it.subgroup, it.epoch)).collect();
-        self.keepers
-            .retain(|subgroup, _| mine.contains_key(subgroup));
+        self.keepers.retain(|_, keeper| !keeper.is_over());
+        for (subgroup, keeper) in &mut self.keepers {
+            if !mine.contains_key(subgroup) {
+                keeper.leave();
+            }
+        }
         self.readers
             .retain(|(subgroup, _), _| mine.contains_key(subgroup));
         for (subgroup, epoch) in mine {
@@ -169,6 +173,7 @@ impl Storage {
         let topic = Topic::of(self.seed, subgroup);
         let new = || Keeper::new(self.me, subgroup, topic, self.limit);
         let keeper = self.keepers.entry(subgroup).or_insert_with(new);
+        keeper.has_left = false;
         keeper.feed.push_back(FeedItem::Marker {
             before: before.cloned(),
             view: view.clone(),
@@ -224,12 +229,12 @@ impl Storage {
     /// A packet has arrived.
     pub(super) fn receive(&mut self, packet: Packet, now: u64) -> Vec<Packet> {
         let transfer = packet.transfer;
+        if let Body::Ask { .. } | Body::More = packet.body {
+            return self.asked(packet, now);
+        }
         let Some(keeper) = self.keepers.get_mut(&transfer.subgroup) else {
             return Vec::new();
         };
-        if let Body::Ask { .. } | Body::More = packet.body {
-            return keeper.asked(packet, now);
-        }
         if transfer.reader == KEEPER {
             keeper.receive(packet, &mut self.facts);
         } else if let Some(reader) = self.readers.get_mut(&(transfer.subgroup, transfer.reader)) {
@@ -239,6 +244,23 @@ impl Storage {
             }
         }
         Vec::new()
+    }
+
+    /// A joiner asks. What it asks for may begin with a view that has not begun here.
+    fn asked(&mut self, packet: Packet, now: u64) -> Vec<Packet> {
+        let subgroup = packet.transfer.subgroup;
+        let topic = self.topic(subgroup);
+        let new = || Keeper::new(self.me, subgroup, topic, self.limit);
+        let present = self.view.as_ref().map_or(0, |view| view.id);
+        if packet.transfer.view > present {
+            let keeper = self.keepers.entry(subgroup).or_insert_with(new);
+            return keeper.asked(packet, now);
+        }
+        match self.keepers.get_mut(&subgroup) {
+            Some(keeper) => keeper.asked(packet, now),
+            // It has left the subgroup long ago.
+            None => vec![packet.answer(self.me, Body::Unknown { was_dropped: true })],
+        }
     }
 
     /// Whether nothing is to be kept, given or shown any more. What is pinned may still be asked for.

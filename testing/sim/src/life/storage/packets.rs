@@ -21,6 +21,20 @@ pub(crate) struct Packet {
     pub(crate) body: Body,
 }
 
+impl Packet {
+    /// The answer to a joiner.
+    pub(super) fn answer(&self, from: MemberId, body: Body) -> Self {
+        let (to, transfer, level) = (self.from, self.transfer, self.level);
+        Self {
+            from,
+            to,
+            transfer,
+            level,
+            body,
+        }
+    }
+}
+
 /// What a packet says.
 #[derive(Debug, Clone)]
 pub(crate) enum Body {

@@ -99,14 +99,14 @@ impl Pull {
                 self.ended.insert(donor);
                 self.joiner.end(donor, lasts);
             }
-            Body::Unknown { was_dropped } => {
+            Body::Unknown { was_dropped } if self.joiner.donors().any(|it| it == donor) => {
                 facts.push(StorageFact::Unknown {
                     transfer,
                     was_dropped,
                 });
                 self.joiner.lost(donor);
             }
-            Body::Ask { .. } | Body::More => {}
+            Body::Unknown { .. } | Body::Ask { .. } | Body::More => {}
         }
     }
 

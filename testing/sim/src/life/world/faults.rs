@@ -186,6 +186,7 @@ impl World<'_> {
             for (right, other) in &self.nodes {
                 if self.hosts[left] == a && self.hosts[right] == b {
                     self.network.sever(*one, *other);
+                    self.severed.extend([(*one, *other), (*other, *one)]);
                 }
             }
         }

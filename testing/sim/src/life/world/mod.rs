@@ -102,6 +102,8 @@ struct World<'a> {
     /// Newcomers that are members that had stopped: the index of each.
     returning: BTreeMap<MemberId, usize>,
     divided: Vec<(HostId, HostId)>,
+    /// Nodes that have lost each other for good.
+    severed: BTreeSet<(NodeId, NodeId)>,
     /// One-way cuts: the turn at which each ends, and the nodes from and to.
     cuts: Vec<(usize, NodeId, NodeId)>,
     branches: Branches,
@@ -139,6 +141,7 @@ impl<'a> World<'a> {
             joiners: Vec::new(),
             returning: BTreeMap::new(),
             divided: Vec::new(),
+            severed: BTreeSet::new(),
             cuts: Vec::new(),
             branches: Branches::default(),
             post: Post::new(plan.seed),
@@ -250,11 +253,11 @@ impl<'a> World<'a> {
         // Where something is lacking, slow preparations are made again.
         let slow = if self.plan.slow > 0.0 { 60 } else { 0 };
         let patience = self.rests_at() + 60_000 + slow * self.plan.limit as usize;
-        let mut quiet = 0;
+        let (mut quiet, mut rests) = (0, 0);
         while quiet <= 50 {
             self.turn += 1;
             if self.turn > patience {
-                return Err(self.no_rest());
+                return Err(self.no_rest(rests));
             }
             if self.turn == self.rests_at() {
                 self.members.iter_mut().for_each(Member::rest);
@@ -265,10 +268,11 @@ impl<'a> World<'a> {
             }
             self.take_turn()?;
             let over = self.turn > self.rests_at();
-            quiet = if over && self.is_at_rest() {
-                quiet + 1
-            } else {
-                0
+            let is_group_at_rest = over && self.is_group_at_rest();
+            rests += usize::from(is_group_at_rest);
+            quiet = match is_group_at_rest && self.is_all_stored() {
+                true => quiet + 1,
+                false => 0,
             };
         }
         self.check_end()?;

@@ -81,7 +81,7 @@ impl World<'_> {
         let is_up = |id| self.members.iter().any(|it| it.id == id && it.is_up());
         let is_paused = |it: &Member| it.id == to && it.paused_until > self.now;
         let (node, other) = (self.nodes[&from], self.nodes[&to]);
-        if !is_up(to) || self.divided.contains(&(self.hosts[&from], self.hosts[&to])) {
+        if !is_up(to) || self.severed.contains(&(node, other)) {
             Road::Broken
         } else if !is_up(from) {
             Road::SenderGone
@@ -104,9 +104,9 @@ impl World<'_> {
         self.post.is_empty() && self.storages().all(Storage::is_at_rest)
     }
 
-    /// Transfers for which something is pinned.
-    pub(super) fn pinned(&self) -> usize {
-        self.storages().map(Storage::pinned).sum()
+    /// Nor anything pinned.
+    pub(super) fn is_all_stored(&self) -> bool {
+        self.is_storage_at_rest() && self.storages().all(|it| it.pinned() == 0)
     }
 
     pub(super) fn check_storage_at_rest(&mut self) -> Result<(), Finding> {
