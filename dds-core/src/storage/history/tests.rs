@@ -101,7 +101,7 @@ fn a_disposed_instance_is_kept_until_no_writer_has_it_registered() {
     put(of(MessageKind::Unregister, 1, 4), 0);
     assert_eq!(history.next_purge(), None);
     assert_eq!(sequences(&mut history), [2, 3, 4]);
-    history.writer_gone([2; 16], &limits, 50);
+    history.writer_gone([2; 16], false, &limits, 50);
     assert_eq!(history.next_purge(), Some(150));
     history.purge(149);
     assert_eq!(history.samples(), 1);
