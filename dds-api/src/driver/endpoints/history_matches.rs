@@ -253,8 +253,8 @@ impl HistoryMatches {
         let local = beginning.own.values().map(|it| it.topic().name.as_str());
         let local: BTreeSet<&str> = local.collect();
         self.service.retain_topics(|name| local.contains(name));
-        let keepers = keepers(known, &own);
         let before = self.before.as_ref().map(|before| keepers(before, &own));
+        let keepers = keepers(known, &own);
         for (name, (number, entry)) in own {
             let Some(spec) = beginning.spec_of(entry) else {
                 continue;
