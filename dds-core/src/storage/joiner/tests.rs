@@ -100,7 +100,7 @@ fn whole(rng: &mut Rng, seed: u64) {
         let name = 10 * rng.below(sources as usize) as u64 + rng.below(3) as u64;
         match rng.below(4) {
             0 => {
-                let donor = donors.get_mut(&name).unwrap();
+                let donor = donors.get_mut(&name).expect("a donor");
                 let replies = match to_donors.entry(name).or_default().pop_front() {
                     Some(JoinerAsk::Ask { from, parts, .. }) => {
                         donor.ask(&(), BTreeMap::new(), from, parts, 0)
@@ -111,7 +111,9 @@ fn whole(rng: &mut Rng, seed: u64) {
                 to_joiner.entry(name).or_default().extend(replies);
             }
             1 => match to_joiner.entry(name).or_default().pop_front() {
-                Some(DonorReply::Part(bytes)) => joiner.part(name, &bytes).unwrap(),
+                Some(DonorReply::Part(bytes)) => {
+                    joiner.part(name, &bytes).expect("granted and in order");
+                }
                 Some(DonorReply::End { lasts }) => joiner.end(name, lasts),
                 Some(DonorReply::Unknown) => joiner.lost(name),
                 None => {}
