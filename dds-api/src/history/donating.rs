@@ -18,6 +18,8 @@ pub(super) struct Donating {
     /// The view that has begun.
     view: Option<u64>,
     waiting: BTreeMap<Transfer, Question>,
+    /// What will be pinned when it is complete.
+    expected: BTreeSet<Transfer>,
 }
 
 struct Question {
@@ -38,7 +40,8 @@ impl Donating {
     /// The group is lost, or another one is entered.
     pub(super) fn group_lost(&mut self) {
         self.view = None;
-        self.waiting.clear();
+        self.waiting.retain(|(joiner, _), _| joiner.is_none());
+        self.expected.retain(|(joiner, _)| joiner.is_none());
         self.donor.drop_if(|(joiner, _)| joiner.is_some());
     }
 
@@ -48,9 +51,21 @@ impl Donating {
         let is_gone = |joiner: &Place| joiner.is_some_and(|it| !members.contains(&it));
         self.donor.drop_if(|(joiner, _)| is_gone(joiner));
         self.waiting.retain(|(joiner, _), _| !is_gone(joiner));
+        self.expected.retain(|(joiner, _)| !is_gone(joiner));
+    }
+
+    /// It will be pinned: questions wait until then.
+    pub(super) fn expect(&mut self, transfer: Transfer) {
+        self.expected.insert(transfer);
+    }
+
+    /// Whether it is to be pinned still.
+    pub(super) fn is_expected(&self, transfer: &Transfer) -> bool {
+        self.expected.contains(transfer)
     }
 
     pub(super) fn pin(&mut self, transfer: Transfer, snapshots: &[Snapshot], now_ns: u64) {
+        self.expected.remove(&transfer);
         self.donor.pin(transfer, Snapshot::merge(snapshots), now_ns);
     }
 
@@ -59,7 +74,10 @@ impl Donating {
         let Some(view) = self.view else {
             return Vec::new();
         };
-        let due = |(_, name): &Transfer, _: &mut Question| name.view <= view;
+        let expected = &self.expected;
+        let due = |transfer: &Transfer, _: &mut Question| {
+            transfer.1.view <= view && !expected.contains(transfer)
+        };
         let due: Vec<_> = self.waiting.extract_if(.., due).collect();
         let mut answers = Vec::new();
         for (transfer, question) in due {
@@ -86,8 +104,9 @@ impl Donating {
                 answers(transfer, replies)
             }
             HistoryContent::More { grants: false } => {
-                let is_known =
-                    self.donor.touch(&transfer, now_ns) || self.waiting.contains_key(&transfer);
+                let is_known = self.donor.touch(&transfer, now_ns)
+                    || self.expected.contains(&transfer)
+                    || self.waiting.contains_key(&transfer);
                 let unknown = (!is_known).then_some((joiner, name, HistoryContent::Unknown));
                 unknown.into_iter().collect()
             }
@@ -99,10 +118,11 @@ impl Donating {
 
     fn ask(&mut self, transfer: Transfer, question: Question, now_ns: u64) -> Vec<Answer> {
         let asked = transfer.1.view;
-        let is_early = match self.view {
-            None => true,
-            Some(view) => (view + 1..=view + VIEWS_AHEAD_MAX).contains(&asked),
-        };
+        let is_early = self.expected.contains(&transfer)
+            || match self.view {
+                None => true,
+                Some(view) => (view + 1..=view + VIEWS_AHEAD_MAX).contains(&asked),
+            };
         if is_early && !self.donor.has(&transfer) && self.waiting.len() < WAITING_MAX {
             self.waiting.insert(transfer, question);
             return Vec::new();

@@ -21,7 +21,7 @@ use spindle_dds_core::storage::RecordMeta;
 use spindle_dds_core::{Held, SentMessage};
 
 use super::TransferId;
-use super::kept::{KeptHistory, KeptWriter};
+use super::kept::{KeptHistory, KeptWriter, TopicHistory};
 use super::packet::{HistoryPacket, TransferName};
 use crate::driver::{ControlQueue, ReaderPort};
 use crate::wire::Wire;
@@ -54,19 +54,44 @@ pub(crate) struct ViewMarker {
     pub(crate) control_queue: Arc<ControlQueue>,
     /// Histories of subgroups that begin an epoch at this position.
     pub(crate) bases: Vec<(Arc<KeptHistory>, u64)>,
+    /// TRANSIENT writers that are gone, and whether they have left in order.
+    pub(crate) gone: Vec<(Arc<KeptWriter>, bool)>,
+    /// GUIDs of the TRANSIENT writers that there are.
+    pub(crate) writers: BTreeSet<[u8; 16]>,
+    pub(crate) topics: Vec<NewTopic>,
     pub(crate) pins: Vec<Pin>,
     pub(crate) transfers: Vec<NewTransfer>,
+}
+
+/// This participant begins to keep a topic, which these members have kept before: it gets from one of
+/// them what comes before this position.
+pub(crate) struct NewTopic {
+    pub(crate) id: TransferId,
+    pub(crate) name: TransferName,
+    pub(crate) topic: Arc<TopicHistory>,
+    pub(crate) base: u64,
+    pub(crate) donors: Vec<MemberId>,
 }
 
 /// History as it is at the marker, which a joiner may ask for.
 pub(crate) struct Pin {
     pub(crate) joiner: MemberId,
     pub(crate) endpoint: [u8; 16],
-    pub(crate) histories: Vec<Arc<KeptHistory>>,
+    /// The marker's position in the order of the subgroup.
+    pub(crate) base: u64,
+    pub(crate) parts: Vec<PinPart>,
+}
+
+/// A history, or a part of it.
+pub(crate) enum PinPart {
+    /// Of a TRANSIENT_LOCAL writer.
+    Writer(Arc<KeptHistory>),
+    /// Of a topic: all, or what one writer has written.
+    Topic(Arc<TopicHistory>, Option<[u8; 16]>),
 }
 
 /// A reader of this participant gets history from these members, each of which has that of these
-/// writers.
+/// writers; of all that it has, where no writer is named.
 pub(crate) struct NewTransfer {
     pub(crate) id: TransferId,
     pub(crate) name: TransferName,

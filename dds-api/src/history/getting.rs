@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use spindle_dds_core::storage::{Joiner, JoinerAsk, JoinerState, Record};
 
-use super::feed::{Feed, NewTransfer};
+use super::feed::{Feed, NewTopic, NewTransfer};
+use super::kept::TopicHistory;
 use super::outbox::{Outbox, Place};
 use super::packet::{HistoryContent, HistoryPacket, TransferName};
 use super::{HistoryEnd, HistoryOffer, HistoryProgress, TransferId};
@@ -22,7 +23,7 @@ pub(super) struct Getting {
 struct Transfer {
     name: TransferName,
     topic: String,
-    port: Arc<ReaderPort<Wire>>,
+    target: Target,
     joiner: Joiner<Place>,
     /// By donor: the writers whose history it has.
     writers: BTreeMap<Place, Vec<[u8; 16]>>,
@@ -38,6 +39,21 @@ struct Transfer {
     begun_at_ns: u64,
     /// When the donors were told last that the transfer goes on.
     said_at_ns: u64,
+}
+
+/// Where records go to.
+enum Target {
+    Reader(Arc<ReaderPort<Wire>>),
+    /// What is kept of a topic, before this position.
+    Topic(Arc<TopicHistory>, u64),
+}
+
+/// The history of a topic has come.
+pub(super) struct GotTopic {
+    pub(super) topic: Arc<TopicHistory>,
+    pub(super) base: u64,
+    /// No keeper knows it, or the one that did is gone.
+    pub(super) is_lost: bool,
 }
 
 /// Records for a reader at one time.
@@ -58,10 +74,29 @@ impl Getting {
         let transfer = Transfer {
             name: new.name,
             topic: new.topic,
-            port: new.port,
+            target: Target::Reader(new.port),
             joiner,
             writers: writers.map(|(member, of)| (place(member), of)).collect(),
             after: None,
+            ready: VecDeque::new(),
+            asks: VecDeque::new(),
+            in_flight: BTreeMap::new(),
+            begun_at_ns: now_ns,
+            said_at_ns: now_ns,
+        };
+        self.transfers.insert(new.id, transfer);
+    }
+
+    /// This participant begins to keep a topic that others have kept.
+    pub(super) fn begin_topic(&mut self, new: NewTopic, now_ns: u64) {
+        let donors: Vec<Place> = new.donors.into_iter().map(Some).collect();
+        let transfer = Transfer {
+            name: new.name,
+            topic: new.topic.name.clone(),
+            target: Target::Topic(new.topic, new.base),
+            writers: donors.iter().map(|donor| (*donor, Vec::new())).collect(),
+            joiner: Joiner::new([donors]),
+            after: Some(BTreeMap::new()),
             ready: VecDeque::new(),
             asks: VecDeque::new(),
             in_flight: BTreeMap::new(),
@@ -89,15 +124,21 @@ impl Getting {
         }
     }
 
-    /// Does what can be done now. `remind_ns`: how often donors are told that a transfer goes on.
-    pub(super) fn go_on(&mut self, outbox: &mut Outbox, now_ns: u64, remind_ns: u64) {
+    /// Does what can be done now. `remind_ns`: how often donors are told that a transfer goes on. Returns
+    /// the topics whose history has come.
+    pub(super) fn go_on(
+        &mut self,
+        outbox: &mut Outbox,
+        now_ns: u64,
+        remind_ns: u64,
+    ) -> Vec<GotTopic> {
         let ended = self.transfers.iter_mut().filter_map(|(id, transfer)| {
             let is_late = now_ns.saturating_sub(transfer.begun_at_ns) >= remind_ns;
-            transfer.go_on(*id, is_late).then_some(*id)
+            transfer.go_on(*id, is_late, now_ns).then_some(*id)
         });
-        for id in ended.collect::<Vec<_>>() {
-            self.transfers.remove(&id);
-        }
+        let ended = ended.collect::<Vec<_>>();
+        let ended = ended.iter().filter_map(|id| self.transfers.remove(id));
+        let got = ended.filter_map(Transfer::got_topic).collect();
         self.send_asks(outbox);
         for transfer in self.transfers.values_mut() {
             if now_ns.saturating_sub(transfer.said_at_ns) >= remind_ns {
@@ -105,6 +146,7 @@ impl Getting {
                 transfer.remind(outbox);
             }
         }
+        got
     }
 
     /// Sends questions, oldest transfers first, but asks no donor for too much at a time.
@@ -144,6 +186,20 @@ impl Getting {
     }
 }
 
+impl Target {
+    fn offer(&self, id: TransferId, records: &mut VecDeque<Record>, now_ns: u64) -> HistoryOffer {
+        match self {
+            Self::Reader(port) => port.offer_history(id, records),
+            Self::Topic(topic, _) => {
+                for record in records.drain(..) {
+                    topic.history.put_got(record, now_ns);
+                }
+                HistoryOffer::Taken
+            }
+        }
+    }
+}
+
 impl Transfer {
     fn handle(&mut self, donor: Place, content: HistoryContent) {
         match content {
@@ -177,9 +233,11 @@ impl Transfer {
 
     /// Moves what has come to the reader. Returns whether the transfer has ended. One that `is_late` asks
     /// before the reader has come to it, as donors do not wait for long.
-    fn go_on(&mut self, id: TransferId, is_late: bool) -> bool {
-        if self.after.is_none() {
-            self.after = self.port.begin_history(id);
+    fn go_on(&mut self, id: TransferId, is_late: bool, now_ns: u64) -> bool {
+        if self.after.is_none()
+            && let Target::Reader(port) = &self.target
+        {
+            self.after = port.begin_history(id);
         }
         if self.after.is_some() || is_late {
             self.asks.extend(self.joiner.asks());
@@ -192,7 +250,7 @@ impl Transfer {
             if self.ready.is_empty() {
                 break;
             }
-            match self.port.offer_history(id, &mut self.ready) {
+            match self.target.offer(id, &mut self.ready, now_ns) {
                 HistoryOffer::Taken if self.ready.is_empty() => {}
                 HistoryOffer::Closed => return true,
                 HistoryOffer::Taken | HistoryOffer::Full | HistoryOffer::NotYet => break,
@@ -200,14 +258,14 @@ impl Transfer {
         }
         self.asks.extend(self.joiner.asks());
         let progress = self.joiner.progress();
-        self.port.note_history(
-            id,
-            HistoryProgress {
-                samples: progress.records,
-                bytes: progress.bytes,
-                donors: self.joiner.donors().count(),
-            },
-        );
+        let progress = HistoryProgress {
+            samples: progress.records,
+            bytes: progress.bytes,
+            donors: self.joiner.donors().count(),
+        };
+        if let Target::Reader(port) = &self.target {
+            port.note_history(id, progress);
+        }
         let JoinerState::Done { lost_sources } = self.joiner.state() else {
             return false;
         };
@@ -219,9 +277,25 @@ impl Transfer {
             lasts: lasts.map(|(writer, last)| (*writer, *last)).collect(),
             lost_sources,
         };
-        // False if the reader does not await it any more: then it has ended, too.
-        self.port.end_history(id, &end);
+        if let Target::Reader(port) = &self.target {
+            // False if the reader does not await it any more: then it has ended, too.
+            port.end_history(id, &end);
+        }
         true
+    }
+
+    /// Of a transfer that has ended: what this participant keeps by it.
+    fn got_topic(self) -> Option<GotTopic> {
+        let Target::Topic(topic, base) = self.target else {
+            return None;
+        };
+        let state = self.joiner.state();
+        let is_lost = !matches!(state, JoinerState::Done { lost_sources: 0 });
+        Some(GotTopic {
+            topic,
+            base,
+            is_lost,
+        })
     }
 
     fn fill_ready(&mut self) {
@@ -256,6 +330,9 @@ impl Transfer {
         let (Some(after), Some(writers)) = (&self.after, self.writers.get(&donor)) else {
             return BTreeMap::new();
         };
+        if writers.is_empty() {
+            return after.clone();
+        }
         let known = writers.iter().filter_map(|it| Some((*it, *after.get(it)?)));
         known.collect()
     }

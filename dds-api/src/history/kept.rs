@@ -1,4 +1,4 @@
-//! What is kept of a writer.
+//! What is kept of a writer, or of a topic.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,8 +11,8 @@ use spindle_dds_qos::{DataWriterQos, History as HistoryQos, HistoryKind, Resourc
 
 use crate::keys::KnownKeys;
 
-/// The history of a writer of this participant. It lasts over a return of the participant, and ends
-/// with the writer.
+/// The history of a writer of this participant, which ends with the writer; or of a topic. Both last over
+/// a return of the participant.
 pub(crate) struct KeptHistory {
     /// Where key hashes are digests: the names of the keys.
     keys: Option<KnownKeys>,
@@ -24,8 +24,9 @@ struct State {
     history: History,
     /// Of each writer, its last message.
     lasts: HashMap<[u8; 16], Cursor>,
-    /// Messages for which a limit left no room.
-    left_out: u64,
+    /// While the history of a topic is got from another keeper: what was kept before, in case that none
+    /// knows it.
+    before: Option<History>,
 }
 
 /// A writer whose messages are kept.
@@ -33,6 +34,15 @@ struct State {
 pub(crate) struct KeptWriter {
     pub(crate) guid: [u8; 16],
     limits: HistoryLimits,
+    /// Its instances are disposed of when it leaves.
+    autodisposes: bool,
+    pub(crate) history: Arc<KeptHistory>,
+}
+
+/// A topic that this participant keeps beyond its writers (TRANSIENT).
+#[derive(Debug)]
+pub(crate) struct TopicHistory {
+    pub(crate) name: String,
     pub(crate) history: Arc<KeptHistory>,
 }
 
@@ -66,10 +76,71 @@ impl KeptHistory {
         let meta = record.meta();
         let mut state = self.state();
         let instance = self.instance_of(&record, &state.history);
-        state.lasts.insert(meta.writer, record.cursor());
-        if let Put::Full(_) = state.history.put(instance, record, limits, now_ns) {
-            state.left_out += 1;
+        let last = state.lasts.entry(meta.writer).or_insert(record.cursor());
+        if last.sequence < meta.sequence {
+            *last = record.cursor();
         }
+        if let Put::Full(limit) = state.history.put(instance, record, limits, now_ns) {
+            tracing::debug!(%limit, "a sample is not kept for readers that come later");
+        }
+    }
+
+    /// Keeps a record that another keeper of the topic has. It has applied the limits of its writer.
+    pub(super) fn put_got(&self, record: Record, now_ns: u64) {
+        let limits = HistoryLimits {
+            cleanup_delay_ns: Some(0),
+            ..HistoryLimits::default()
+        };
+        self.put(record, &limits, now_ns);
+    }
+
+    /// The history of the topic is to be got from another keeper.
+    pub(super) fn begin_getting(&self) {
+        let mut state = self.state();
+        let before = std::mem::take(&mut state.history);
+        // What came of an earlier attempt is in what comes now.
+        state.before.get_or_insert(before);
+    }
+
+    /// It has come; or no keeper knows it: then what was kept before is all there is, and comes before the
+    /// order of its subgroup from `base` on. `is_alive`: writers that there are.
+    pub(super) fn end_getting(
+        &self,
+        knows_none: bool,
+        base: u64,
+        is_alive: impl Fn(&[u8; 16]) -> bool,
+        now_ns: u64,
+    ) {
+        let before = self.state().before.take();
+        if let Some(mut before) = before.filter(|_| knows_none) {
+            if before
+                .snapshot()
+                .records()
+                .last()
+                .is_some_and(|it| it.position() >= base)
+            {
+                before.forget_positions();
+            }
+            for record in before.snapshot().records() {
+                self.put_got(record.clone(), now_ns);
+            }
+        }
+        let mut state = self.state();
+        let gone = state.lasts.keys().filter(|it| !is_alive(it)).copied();
+        for writer in gone.collect::<Vec<_>>() {
+            let limits = HistoryLimits::default();
+            state.history.writer_gone(writer, false, &limits, now_ns);
+        }
+    }
+
+    /// When [`purge`](Self::purge) has something to do.
+    pub(super) fn next_purge(&self) -> Option<u64> {
+        self.state().history.next_purge()
+    }
+
+    /// Removes instances whose cleanup delay is over.
+    pub(super) fn purge(&self, now_ns: u64) {
+        self.state().history.purge(now_ns);
     }
 
     fn instance_of(&self, record: &Record, history: &History) -> [u8; 16] {
@@ -108,13 +179,40 @@ impl KeptHistory {
 }
 
 impl KeptWriter {
-    /// A writer of this participant, with this QoS.
+    /// A TRANSIENT_LOCAL writer of this participant, with this QoS.
     pub(crate) fn new(guid: [u8; 16], qos: &DataWriterQos, keys: Option<KnownKeys>) -> Self {
         Self {
             guid,
             limits: limits_of(&qos.history, &qos.resource_limits),
+            autodisposes: false,
             history: Arc::new(KeptHistory::new(keys)),
         }
+    }
+
+    /// A TRANSIENT writer of a topic.
+    pub(crate) fn of_topic(guid: [u8; 16], qos: &DataWriterQos, topic: &TopicHistory) -> Self {
+        let service = &qos.durability_service;
+        let delay = service.service_cleanup_delay.as_std();
+        let delay = delay.map(|it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX));
+        let limits = limits_of(&service.history(), &service.resource_limits());
+        Self {
+            guid,
+            limits: HistoryLimits {
+                cleanup_delay_ns: delay,
+                ..limits
+            },
+            autodisposes: qos.writer_data_lifecycle.autodispose_unregistered_instances,
+            history: topic.history.clone(),
+        }
+    }
+
+    /// The writer is gone: it has left in order, or its participant has failed.
+    pub(super) fn gone(&self, has_left: bool, now_ns: u64) {
+        let disposes = has_left && self.autodisposes;
+        let mut state = self.history.state();
+        state
+            .history
+            .writer_gone(self.guid, disposes, &self.limits, now_ns);
     }
 
     /// Keeps a message that was delivered.

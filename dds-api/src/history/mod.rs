@@ -22,8 +22,8 @@ mod progress;
 mod service;
 mod thread;
 
-pub(crate) use feed::{FeedItem, NewTransfer, Pin, ViewMarker};
-pub(crate) use kept::{KeptHistory, KeptWriter};
+pub(crate) use feed::{FeedItem, NewTopic, NewTransfer, Pin, PinPart, ViewMarker};
+pub(crate) use kept::{KeptHistory, KeptWriter, TopicHistory};
 pub(crate) use packet::{HistoryContent, HistoryPacket, KINDS as HISTORY_KINDS, TransferName};
 pub(crate) use service::HistoryService;
 pub(crate) use thread::record_meta;

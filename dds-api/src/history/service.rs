@@ -1,8 +1,9 @@
 //! The history of a participant: its thread, and what others tell it.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -13,11 +14,14 @@ use spindle_dds_transport::thread_settings::ThreadSettings;
 
 use super::TransferId;
 use super::feed::{Feed, FeedItem};
+use super::kept::{KeptHistory, TopicHistory};
 use super::packet::HistoryPacket;
 use super::progress::Progress;
 use super::thread::HistoryThread;
 use crate::error::{Error, Result};
+use crate::keys::KeyTable;
 use crate::monitor::TransferFigures;
+use crate::sample_type::SampleType;
 
 /// What keeps and transfers history in a participant. Its thread begins with the first endpoint whose
 /// DURABILITY asks for it, and ends with the participant.
@@ -29,19 +33,25 @@ pub(crate) struct HistoryService {
     is_started: AtomicBool,
     transfers: AtomicU64,
     settings: ThreadSettings,
+    /// The topics that this participant keeps, by name.
+    topics: Mutex<BTreeMap<String, Arc<TopicHistory>>>,
+    /// Names of the keys of the participant.
+    keys: Arc<KeyTable>,
     /// Heartbeat timeout: what a joiner does not ask for in that time is not kept for it any longer.
     limit: Duration,
     owner: OwnerProcess,
 }
 
 impl HistoryService {
-    pub(crate) fn new(settings: ThreadSettings, limit: Duration) -> Self {
+    pub(crate) fn new(settings: ThreadSettings, limit: Duration, keys: Arc<KeyTable>) -> Self {
         Self {
             feed: Arc::default(),
             progress: Arc::default(),
             thread: Mutex::default(),
             is_started: AtomicBool::new(false),
             transfers: AtomicU64::new(0),
+            topics: Mutex::default(),
+            keys,
             settings,
             limit,
             owner: OwnerProcess::this(),
@@ -76,6 +86,28 @@ impl HistoryService {
     /// The name of a new transfer in this participant.
     pub(crate) fn new_transfer(&self) -> TransferId {
         TransferId(self.transfers.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// What is kept of a topic, from now on.
+    pub(crate) fn topic(&self, name: &str, sample_type: &SampleType) -> Arc<TopicHistory> {
+        let mut topics = self.topics();
+        let known = topics.entry(name.to_owned()).or_insert_with(|| {
+            Arc::new(TopicHistory {
+                name: name.to_owned(),
+                history: Arc::new(KeptHistory::new(sample_type.known_keys(&self.keys))),
+            })
+        });
+        known.clone()
+    }
+
+    /// Keeps topics only that are wanted.
+    pub(crate) fn retain_topics(&self, is_wanted: impl Fn(&str) -> bool) {
+        self.topics().retain(|name, _| is_wanted(name));
+    }
+
+    /// The topics that are kept.
+    pub(crate) fn topics(&self) -> MutexGuard<'_, BTreeMap<String, Arc<TopicHistory>>> {
+        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds an item. The thread need not be awake for it before [`wake`](Self::wake).

@@ -1,5 +1,6 @@
 //! The history thread: keeps what is delivered, gives it to joiners, and gets it for readers.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -7,10 +8,11 @@ use spindle_dds_core::Header;
 use spindle_dds_core::storage::RecordMeta;
 
 use super::donating::{Answer, Donating};
-use super::feed::{Feed, FeedItem, ViewMarker};
-use super::getting::Getting;
+use super::feed::{Feed, FeedItem, NewTopic, Pin, PinPart, ViewMarker};
+use super::getting::{Getting, GotTopic};
+use super::kept::{KeptHistory, TopicHistory};
 use super::outbox::{Outbox, Place};
-use super::packet::{HistoryContent, HistoryPacket};
+use super::packet::{HistoryContent, HistoryPacket, TransferName};
 use super::progress::Progress;
 
 pub(super) struct HistoryThread {
@@ -24,6 +26,14 @@ pub(super) struct HistoryThread {
     outbox: Outbox,
     donating: Donating,
     getting: Getting,
+    /// Topics whose history is being got.
+    incomplete: Vec<Arc<TopicHistory>>,
+    /// What is to be pinned when they are complete.
+    deferred: Vec<((Place, TransferName), Pin)>,
+    /// Writers of topics that are kept, in the view.
+    writers: BTreeSet<[u8; 16]>,
+    /// Histories from which something is to be removed later.
+    purging: Vec<Arc<KeptHistory>>,
     is_shown: bool,
 }
 
@@ -45,6 +55,10 @@ impl HistoryThread {
             outbox: Outbox::default(),
             donating: Donating::default(),
             getting: Getting::default(),
+            incomplete: Vec::new(),
+            deferred: Vec::new(),
+            writers: BTreeSet::new(),
+            purging: Vec::new(),
             is_shown: false,
         }
     }
@@ -56,7 +70,9 @@ impl HistoryThread {
             self.feed.take_reader_ready();
             let now = self.now();
             let remind = nanos(self.limit / REMINDERS);
-            self.getting.go_on(&mut self.outbox, now, remind);
+            let got = self.getting.go_on(&mut self.outbox, now, remind);
+            got.into_iter().for_each(|got| self.topic_is_complete(got));
+            self.purge(now);
             self.outbox.send_waiting();
             self.donating.expire(now, nanos(self.limit));
             self.show();
@@ -77,7 +93,25 @@ impl HistoryThread {
             return Some(RETRY);
         }
         let is_idle = self.getting.is_idle() && self.donating.is_idle();
-        (!is_idle).then_some(self.limit / REMINDERS)
+        let next = (!is_idle).then_some(self.limit / REMINDERS);
+        let due = self.purging.iter().filter_map(|it| it.next_purge()).min();
+        let due = due.map(|due| Duration::from_nanos(due.saturating_sub(self.now())));
+        next.into_iter().chain(due).min()
+    }
+
+    /// Removes what has been kept long enough after its end.
+    fn purge(&mut self, now: u64) {
+        self.purging.retain(|history| {
+            history.purge(now);
+            history.next_purge().is_some()
+        });
+    }
+
+    fn purge_later(&mut self, history: &Arc<KeptHistory>) {
+        let is_known = self.purging.iter().any(|it| Arc::ptr_eq(it, history));
+        if !is_known && history.next_purge().is_some() {
+            self.purging.push(history.clone());
+        }
     }
 
     fn show(&mut self) {
@@ -105,6 +139,8 @@ impl HistoryThread {
         match item {
             FeedItem::Message { writer, meta, held } => {
                 writer.put(&meta, held.bytes(), self.now());
+                drop(held);
+                self.purge_later(&writer.history);
             }
             FeedItem::Missed { writer, message } => {
                 let meta = record_meta(&message.header, writer.guid, 0);
@@ -136,20 +172,87 @@ impl HistoryThread {
         self.donating.begin_view(marker.view, members);
         self.getting
             .donors_gone(|it| it.is_some_and(|it| !members.contains(&it)));
+        for (writer, has_left) in &marker.gone {
+            writer.gone(*has_left, now);
+            self.purge_later(&writer.history);
+        }
+        self.writers = marker.writers;
+        for new in marker.topics {
+            self.begin_topic(new, now);
+        }
         for pin in marker.pins {
             let joiner = (pin.joiner != marker.me).then_some(pin.joiner);
-            let snapshots: Vec<_> = pin.histories.iter().map(|it| it.snapshot()).collect();
-            let name = super::packet::TransferName {
+            let name = TransferName {
                 endpoint: pin.endpoint,
                 view: marker.view,
             };
-            self.donating.pin((joiner, name), &snapshots, now);
+            self.pin((joiner, name), pin, now);
         }
         for new in marker.transfers {
             self.getting.begin(new, &self.feed, self.me, now);
         }
         let answers = self.donating.answer_waiting(now);
         self.send(answers);
+    }
+
+    /// This participant begins to keep a topic.
+    fn begin_topic(&mut self, new: NewTopic, now: u64) {
+        if new.donors.is_empty() {
+            new.topic.history.order_begins(new.base);
+            return;
+        }
+        new.topic.history.begin_getting();
+        if !self.is_incomplete(&new.topic) {
+            self.incomplete.push(new.topic.clone());
+        }
+        self.getting.begin_topic(new, now);
+    }
+
+    fn is_incomplete(&self, topic: &Arc<TopicHistory>) -> bool {
+        self.incomplete.iter().any(|it| Arc::ptr_eq(it, topic))
+    }
+
+    fn topic_is_complete(&mut self, got: GotTopic) {
+        let GotTopic {
+            topic,
+            base,
+            is_lost,
+        } = got;
+        let now = self.now();
+        let writers = &self.writers;
+        let is_alive = |writer: &[u8; 16]| writers.contains(writer);
+        topic.history.end_getting(is_lost, base, is_alive, now);
+        self.incomplete.retain(|it| !Arc::ptr_eq(it, &topic));
+        for (transfer, pin) in std::mem::take(&mut self.deferred) {
+            // Its joiner may be gone.
+            if self.donating.is_expected(&transfer) {
+                self.pin(transfer, pin, now);
+            }
+        }
+        let answers = self.donating.answer_waiting(now);
+        self.send(answers);
+    }
+
+    /// Pins what there is before the marker; if not all of it has come, when it has.
+    fn pin(&mut self, transfer: (Place, TransferName), pin: Pin, now: u64) {
+        let is_incomplete = pin.parts.iter().any(|part| match part {
+            PinPart::Topic(topic, _) => self.is_incomplete(topic),
+            PinPart::Writer(_) => false,
+        });
+        if is_incomplete {
+            self.donating.expect(transfer);
+            self.deferred.push((transfer, pin));
+            return;
+        }
+        let snapshot = |part: &PinPart| match part {
+            PinPart::Writer(history) => history.snapshot(),
+            PinPart::Topic(topic, None) => topic.history.snapshot().before(pin.base),
+            PinPart::Topic(topic, Some(writer)) => {
+                topic.history.snapshot().of_writer(*writer).before(pin.base)
+            }
+        };
+        let snapshots: Vec<_> = pin.parts.iter().map(snapshot).collect();
+        self.donating.pin(transfer, &snapshots, now);
     }
 
     /// Handles all packets that have come. Returns whether there were any.

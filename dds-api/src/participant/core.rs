@@ -95,6 +95,7 @@ impl ParticipantCore {
         let guid = Guid::new_participant();
         let notifier = Arc::<Notifier>::default();
         let what = format!("the participant of domain {domain_id}");
+        let keys = Arc::<KeyTable>::default();
         Arc::new_cyclic(|myself| Self {
             base: EntityBase::new(guid, what, myself.clone(), &notifier, None),
             domain_id,
@@ -104,6 +105,7 @@ impl ParticipantCore {
             history: Arc::new(HistoryService::new(
                 config.threads.history,
                 config.failure_limit,
+                keys.clone(),
             )),
             local_endpoints: Arc::new(LocalEndpoints::new(config.clone())),
             config,
@@ -112,7 +114,7 @@ impl ParticipantCore {
             profiles,
             defaults: Mutex::default(),
             notifier,
-            keys: Arc::default(),
+            keys,
             entities: Mutex::default(),
             next_number: AtomicU32::new(1),
             lifecycle: Lifecycle::new(),

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupHandle, SubgroupId, TopicKey};
 use spindle_dds_idl_runtime::{Encapsulation, Representation};
-use spindle_dds_qos::{DataWriterQos, Duration, PublisherQos};
+use spindle_dds_qos::{DataWriterQos, DurabilityKind, Duration, PublisherQos};
 
 use super::erased::{WriterEvent, call};
 use super::kept::Kept;
@@ -57,7 +57,7 @@ pub(crate) struct WriterSide {
     pub(super) registered: RegisteredInstances,
     /// Set when its participant is enabled, if RESOURCE_LIMITS limit anything.
     limits: OnceLock<Limits>,
-    /// What is kept for readers that come later, if DURABILITY asks for it. Set when its participant is
+    /// What is kept for readers that come later (TRANSIENT_LOCAL). Set when its participant is
     /// enabled.
     history: OnceLock<Arc<KeptWriter>>,
     /// Samples that are not sent yet (RELIABLE).
@@ -119,7 +119,7 @@ impl WriterSide {
             Unsent::new(history_of(qos, self.history_bytes));
     }
 
-    /// What is kept of the writer for readers that come later.
+    /// What is kept of the writer for readers that come later (TRANSIENT_LOCAL).
     pub(crate) fn history(&self) -> Option<&Arc<KeptWriter>> {
         self.history.get()
     }
@@ -247,7 +247,7 @@ impl WriterCore {
         // It stays locked until the writer is enabled: the QoS cannot change in between.
         let qos = self.qos();
         self.side.settle(&qos);
-        if qos.is_durable()
+        if qos.durability.kind == DurabilityKind::TransientLocal
             && let Some(participant) = self.participant.upgrade()
         {
             let keys = self.topic.sample_type.known_keys(participant.keys());
@@ -263,8 +263,8 @@ impl WriterCore {
 
     /// How often its participant had lost its group, if it keeps history over that.
     pub(crate) fn returns(&self) -> u32 {
-        let history = self.side.history.get();
-        let participant = history.and_then(|_| self.participant.upgrade());
+        let is_durable = self.qos().is_durable();
+        let participant = self.participant.upgrade().filter(|_| is_durable);
         participant.map_or(0, |it| it.group_status.outages())
     }
 

@@ -23,10 +23,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spindle_dds_core::MessageKind;
 use spindle_dds_idl_runtime::KeyHash;
-use spindle_dds_qos::{DataWriterQos, HistoryKind, Length, ResourceLimits};
+use spindle_dds_qos::{DataWriterQos, DurabilityKind, HistoryKind, Length, ResourceLimits};
 
 use crate::driver::SendPosition;
-use crate::endpoint::EndpointQos;
 
 /// Which limit has been reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +48,8 @@ impl Keeps {
     /// By DURABILITY and HISTORY.
     pub(super) fn of(qos: &DataWriterQos) -> Self {
         match qos.history.kind {
-            _ if !qos.is_durable() => Self::Nothing,
+            // Of a topic that is kept beyond its writers, DURABILITY_SERVICE bounds what is kept.
+            _ if qos.durability.kind != DurabilityKind::TransientLocal => Self::Nothing,
             HistoryKind::KeepLast => Self::Last(qos.history.depth),
             HistoryKind::KeepAll => Self::All,
         }

@@ -41,5 +41,6 @@ mod returning;
 mod slow_readers;
 mod standard;
 mod streams;
+mod transient;
 
 pub(crate) use spindle_dds_test_types::{flight, large, newer, older};

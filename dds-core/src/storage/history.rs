@@ -120,6 +120,28 @@ impl Snapshot {
         &self.lasts
     }
 
+    /// What it has of one writer.
+    pub fn of_writer(&self, writer: [u8; 16]) -> Self {
+        let records = self.records.iter().filter(|it| it.cursor().writer == writer);
+        let lasts = self.lasts.get(&writer).map(|last| (writer, *last));
+        Self {
+            records: records.cloned().collect(),
+            lasts: Arc::new(lasts.into_iter().collect()),
+        }
+    }
+
+    /// What it has before a position.
+    pub fn before(&self, position: u64) -> Self {
+        let end = self.records.partition_point(|it| it.position() < position);
+        if end == self.records.len() {
+            return self.clone();
+        }
+        Self {
+            records: self.records[..end].into(),
+            lasts: self.lasts.clone(),
+        }
+    }
+
     /// The index of the first record after a place.
     pub(super) fn after(&self, cursor: Option<Cursor>) -> usize {
         let Some(cursor) = cursor else { return 0 };
@@ -285,10 +307,27 @@ impl History {
         } else if let Some(delay) = limits.cleanup_delay_ns {
             let at = now_ns.saturating_add(delay);
             states.removed_at = Some(at);
-            self.ended.push_back((at, key));
-            if delay == 0 {
-                self.purge(now_ns);
-            }
+            self.note_removal(at, key, now_ns);
+        }
+    }
+
+    /// A writer has left that disposes of its instances, of which this is one: without another writer it
+    /// has ended.
+    fn note_end_if_left(&mut self, key: [u8; 16], limits: &HistoryLimits, now_ns: u64) {
+        if let Some(instance) = self.instances.get_mut(&key)
+            && instance.writers.is_empty()
+            && let Some(delay) = limits.cleanup_delay_ns
+        {
+            let at = now_ns.saturating_add(delay);
+            instance.states.get_or_insert_default().removed_at = Some(at);
+            self.note_removal(at, key, now_ns);
+        }
+    }
+
+    fn note_removal(&mut self, at: u64, key: [u8; 16], now_ns: u64) {
+        self.ended.push_back((at, key));
+        if at <= now_ns {
+            self.purge(now_ns);
         }
     }
 
@@ -324,8 +363,15 @@ impl History {
         self.forget_states(&states);
     }
 
-    /// A writer is gone: it has no instance registered any more. What it has written is kept.
-    pub fn writer_gone(&mut self, writer: [u8; 16], limits: &HistoryLimits, now_ns: u64) {
+    /// A writer is gone: it has no instance registered any more. What it has written is kept; but where
+    /// it `disposes` of its instances, those that no other writer has registered have ended.
+    pub fn writer_gone(
+        &mut self,
+        writer: [u8; 16],
+        disposes: bool,
+        limits: &HistoryLimits,
+        now_ns: u64,
+    ) {
         let Some(known) = self.writers.remove(&writer) else {
             return;
         };
@@ -334,7 +380,11 @@ impl History {
         let left =
             instances.filter_map(|(key, it)| it.writers.remove(known.number).then_some(*key));
         for key in left.collect::<Vec<_>>() {
-            self.note_end(key, limits, now_ns);
+            if disposes {
+                self.note_end_if_left(key, limits, now_ns);
+            } else {
+                self.note_end(key, limits, now_ns);
+            }
         }
     }
 

@@ -3,15 +3,20 @@
 //! A match of a reader and a writer that are both durable, and that did not match before, brings the
 //! writer's history to the reader: the writer's participant pins it at the beginning of the view, and
 //! the reader's asks for it. A writer that is new in a view has none.
+//!
+//! A topic with TRANSIENT endpoints is kept by all participants that have one. One that begins to keep it
+//! gets what the others have kept before, from the first of them that knows it. A TRANSIENT reader that
+//! is new gets all that its own participant keeps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{MemberId, View};
-use spindle_dds_core::{SubgroupId, TopicKey};
+use spindle_dds_core::{SubgroupId, SubgroupSpec, TopicKey};
 use spindle_dds_qos::DurabilityKind;
+use spindle_dds_transport::Rank;
 
-use super::announced_matches::{EndpointName, Matches};
+use super::announced_matches::{AnnouncedMatches, EndpointName};
 use super::known_endpoints::KnownEndpoints;
 use super::local_endpoints::LocalEndpoint;
 use super::view_matcher::subgroup_rank;
@@ -20,7 +25,8 @@ use crate::driver::receive::reader_port::ReaderPort;
 use crate::driver::receive::routes::KeptTopic;
 use crate::handle::{Guid, InstanceHandle};
 use crate::history::{
-    HistoryService, KeptHistory, KeptWriter, NewTransfer, Pin, TransferId, TransferName,
+    HistoryService, KeptHistory, KeptWriter, NewTopic, NewTransfer, Pin, PinPart, TopicHistory,
+    TransferId, TransferName,
 };
 use crate::wire::Wire;
 
@@ -32,8 +38,12 @@ pub(super) struct HistoryMatches {
     before: Option<KnownEndpoints>,
     /// Durable writers of this participant that the last view has, by their numbers.
     writers: BTreeMap<u64, Matched>,
+    /// Topics that this participant keeps, by name.
+    topics: BTreeMap<String, Keeping>,
     /// Transfers to readers of this participant that begin with the view.
     transfers: Vec<NewTransfer>,
+    /// TRANSIENT readers of this participant that begin with the view, and their topics.
+    readers: Vec<(Guid, String)>,
 }
 
 /// The durable readers that match a writer in a subgroup epoch.
@@ -42,13 +52,36 @@ struct Matched {
     readers: BTreeSet<Guid>,
 }
 
+/// A topic that this participant keeps.
+struct Keeping {
+    topic: Arc<TopicHistory>,
+    subgroup: SubgroupId,
+    base: u64,
+    /// Its TRANSIENT writers in the last view, with their members.
+    writers: BTreeMap<Guid, (MemberId, u32, Arc<KeptWriter>)>,
+}
+
 /// What begins with a view.
 #[derive(Default)]
 pub(crate) struct BegunHistory {
     /// Histories of subgroups that begin an epoch at this position.
     pub(crate) bases: Vec<(Arc<KeptHistory>, u64)>,
+    pub(crate) gone: Vec<(Arc<KeptWriter>, bool)>,
+    pub(crate) writers: BTreeSet<[u8; 16]>,
+    pub(crate) topics: Vec<NewTopic>,
     pub(crate) pins: Vec<Pin>,
     pub(crate) transfers: Vec<NewTransfer>,
+}
+
+/// By topic: the members that keep it, each with its first TRANSIENT endpoint.
+type Keepers = BTreeMap<String, BTreeMap<MemberId, Guid>>;
+
+/// The view that begins.
+struct Beginning<'v> {
+    view: &'v View,
+    announced: &'v AnnouncedMatches,
+    own: &'v BTreeMap<u64, LocalEndpoint>,
+    left: &'v BTreeSet<MemberId>,
 }
 
 impl HistoryMatches {
@@ -58,32 +91,43 @@ impl HistoryMatches {
             service,
             before: None,
             writers: BTreeMap::new(),
+            topics: BTreeMap::new(),
             transfers: Vec::new(),
+            readers: Vec::new(),
         }
     }
 
     /// The transfer of history that a reader of this participant awaits in a new epoch, in which it has
     /// these matches; `None` if there is no history to await. `had_matched`: whether a writer matched it
-    /// in the epoch before.
+    /// in the epoch before; `was_in_view`: whether it had one.
     pub(super) fn transfer(
         &mut self,
         (view, known): (u64, &KnownEndpoints),
         (reader, port): (&ReaderEntry, &Arc<ReaderPort<Wire>>),
         matches: &[(EndpointName, Match)],
         had_matched: impl Fn(InstanceHandle) -> bool,
+        was_in_view: bool,
     ) -> Option<TransferId> {
-        if reader.qos.durability.kind < DurabilityKind::TransientLocal {
-            return None;
-        }
+        let (guid, topic) = (reader.endpoint.guid, &reader.endpoint.topic);
         let mut sources: BTreeMap<MemberId, Vec<[u8; 16]>> = BTreeMap::new();
-        for (name, _) in matches.iter().filter(|(_, it)| *it == Match::Matched) {
-            let Some(Entry::Writer(writer)) = known.get(*name).map(|it| &**it) else {
-                continue;
-            };
-            let guid = writer.endpoint.guid;
-            let is_new = self.is_new(*name, writer);
-            if is_durable(writer) && !is_new && !had_matched(InstanceHandle::of_entity(guid)) {
-                sources.entry(name.0).or_default().push(guid.0);
+        match reader.qos.durability.kind {
+            DurabilityKind::Volatile => return None,
+            DurabilityKind::TransientLocal => {
+                for (name, _) in matches.iter().filter(|(_, it)| *it == Match::Matched) {
+                    let Some(Entry::Writer(writer)) = known.get(*name).map(|it| &**it) else {
+                        continue;
+                    };
+                    let guid = writer.endpoint.guid;
+                    let is_new = self.is_new(*name, writer);
+                    if !is_new && !had_matched(InstanceHandle::of_entity(guid)) {
+                        sources.entry(name.0).or_default().push(guid.0);
+                    }
+                }
+            }
+            _ if was_in_view => return None,
+            _ => {
+                sources.insert(self.me, Vec::new());
+                self.readers.push((guid, topic.clone()));
             }
         }
         if sources.is_empty() {
@@ -93,10 +137,10 @@ impl HistoryMatches {
         self.transfers.push(NewTransfer {
             id,
             name: TransferName {
-                endpoint: reader.endpoint.guid.0,
+                endpoint: guid.0,
                 view,
             },
-            topic: reader.endpoint.topic.clone(),
+            topic: topic.clone(),
             port: port.clone(),
             sources: sources.into_iter().collect(),
         });
@@ -113,18 +157,34 @@ impl HistoryMatches {
         })
     }
 
-    /// A view has begun, and all readers of this participant have their epochs.
+    /// A view has begun, and all readers of this participant have their epochs. `left`: members that have
+    /// left since the view before, on purpose.
     pub(super) fn view_begun(
         &mut self,
         view: &View,
-        known: &KnownEndpoints,
-        matches: &BTreeMap<u64, Matches>,
+        announced: &AnnouncedMatches,
         own: &BTreeMap<u64, LocalEndpoint>,
+        left: &BTreeSet<MemberId>,
     ) -> BegunHistory {
+        let beginning = Beginning {
+            view,
+            announced,
+            own,
+            left,
+        };
         let mut begun = BegunHistory {
             transfers: std::mem::take(&mut self.transfers),
             ..BegunHistory::default()
         };
+        self.keep_topics(&beginning, &mut begun);
+        self.pin_writers(&beginning, &mut begun);
+        self.before = Some(announced.known.clone());
+        begun
+    }
+
+    /// Pins the histories of this participant's writers for the readers that newly match them.
+    fn pin_writers(&mut self, beginning: &Beginning<'_>, begun: &mut BegunHistory) {
+        let known = &beginning.announced.known;
         let mut pins: BTreeMap<Guid, Pin> = BTreeMap::new();
         let announced = known.member(self.me);
         let announced = announced.into_iter().flat_map(|it| it.all());
@@ -133,34 +193,36 @@ impl HistoryMatches {
             let Entry::Writer(writer) = &**entry else {
                 continue;
             };
-            let spec = view.subgroup(SubgroupId(writer.endpoint.subgroup));
-            let Some(spec) = spec.filter(|_| is_durable(writer)) else {
+            let spec = beginning.spec_of(entry);
+            let Some(spec) = spec.filter(|_| durability(entry) > DurabilityKind::Volatile) else {
                 continue;
             };
             durable.insert(*number);
-            if self
-                .writers
-                .get(number)
-                .is_some_and(|it| it.epoch == spec.epoch)
-            {
+            let before = self.writers.get(number);
+            if before.is_some_and(|it| it.epoch == spec.epoch) {
                 continue;
             }
-            let kept = own.get(number).and_then(kept_writer);
+            let kept = beginning.own.get(number).and_then(kept_writer);
             begun
                 .bases
                 .extend(kept.map(|it| (it.history.clone(), spec.base)));
-            let of_writer = matches.get(number).map_or(&[][..], |it| it);
-            let readers = durable_readers(known, of_writer);
-            let before = self.writers.get(number);
+            let topic = self.topics.get(&writer.endpoint.topic);
+            let of_topic = topic.filter(|_| durability(entry) > DurabilityKind::TransientLocal);
+            let matches = beginning.announced.matches.get(number);
+            let readers = local_readers(known, matches.map_or(&[][..], |it| it));
             let is_new = |guid: &Guid| before.is_none_or(|it| !it.readers.contains(guid));
             for (guid, member) in readers.iter().filter(|(guid, _)| is_new(guid)) {
                 let pin = pins.entry(*guid).or_insert_with(|| Pin {
                     joiner: *member,
                     endpoint: guid.0,
-                    histories: Vec::new(),
+                    base: spec.base,
+                    parts: Vec::new(),
                 });
                 // A writer that was deleted meanwhile has none.
-                pin.histories.extend(kept.map(|it| it.history.clone()));
+                let part = kept.map(|it| PinPart::Writer(it.history.clone()));
+                let guid = writer.endpoint.guid.0;
+                let part_of = |it: &Keeping| PinPart::Topic(it.topic.clone(), Some(guid));
+                pin.parts.extend(part.or_else(|| of_topic.map(part_of)));
             }
             let matched = Matched {
                 epoch: spec.epoch,
@@ -169,34 +231,143 @@ impl HistoryMatches {
             self.writers.insert(*number, matched);
         }
         self.writers.retain(|number, _| durable.contains(number));
-        self.before = Some(known.clone());
-        begun.pins = pins.into_values().collect();
-        begun
+        begun.pins.extend(pins.into_values());
     }
 
-    /// The topics of which messages of this participant's writers are kept.
+    /// Begins to keep topics, ends to, and goes on with others.
+    fn keep_topics(&mut self, beginning: &Beginning<'_>, begun: &mut BegunHistory) {
+        let known = &beginning.announced.known;
+        let mut own: BTreeMap<&str, (u64, &Entry)> = BTreeMap::new();
+        let announced = known.member(self.me).into_iter().flat_map(|it| it.all());
+        for (number, entry) in announced {
+            if durability(entry) > DurabilityKind::TransientLocal {
+                own.entry(&entry.endpoint().topic)
+                    .or_insert((*number, entry));
+            }
+        }
+        self.topics.retain(|name, _| own.contains_key(&**name));
+        if own.is_empty() && self.service.topics().is_empty() {
+            self.readers.clear();
+            return;
+        }
+        let local = beginning.own.values().map(|it| it.topic().name.as_str());
+        let local: BTreeSet<&str> = local.collect();
+        self.service.retain_topics(|name| local.contains(name));
+        let before = self.before.as_ref().map(|before| keepers(before, &own));
+        let keepers = keepers(known, &own);
+        for (name, (number, entry)) in own {
+            let Some(spec) = beginning.spec_of(entry) else {
+                continue;
+            };
+            let of_topic = keepers.get(name).cloned().unwrap_or_default();
+            let had = before
+                .as_ref()
+                .map(|it| it.get(name).cloned().unwrap_or_default());
+            if self.topics.contains_key(name) {
+                self.pin_topic(name, spec.base, &of_topic, &had.unwrap_or_default(), begun);
+            } else if let Some(endpoint) = beginning.own.get(&number) {
+                let guid = entry.endpoint().guid;
+                let donors = beginning.view.members.iter().map(|it| it.id);
+                let donors = donors.filter(|id| {
+                    let had_it = had.as_ref().is_none_or(|had| had.contains_key(id));
+                    *id != self.me && of_topic.contains_key(id) && had_it
+                });
+                let topic = self.service.topic(name, &endpoint.topic().sample_type);
+                begun.topics.push(NewTopic {
+                    id: self.service.new_transfer(),
+                    name: TransferName {
+                        endpoint: guid.0,
+                        view: beginning.view.id,
+                    },
+                    topic: topic.clone(),
+                    base: spec.base,
+                    donors: donors.collect(),
+                });
+                let keeping = Keeping {
+                    topic,
+                    subgroup: spec.subgroup,
+                    base: spec.base,
+                    writers: BTreeMap::new(),
+                };
+                self.topics.insert(name.to_owned(), keeping);
+            }
+            if let Some(keeping) = self.topics.get_mut(name) {
+                keeping.go_on(name, spec, beginning, begun);
+            }
+        }
+        self.pin_for_readers(begun);
+    }
+
+    /// Pins a topic that was kept before for the members that begin to keep it.
+    fn pin_topic(
+        &self,
+        name: &str,
+        base: u64,
+        keepers: &BTreeMap<MemberId, Guid>,
+        before: &BTreeMap<MemberId, Guid>,
+        begun: &mut BegunHistory,
+    ) {
+        let Some(keeping) = self.topics.get(name) else {
+            return;
+        };
+        let new = keepers.iter().filter(|(id, _)| !before.contains_key(id));
+        begun.pins.extend(new.map(|(joiner, guid)| Pin {
+            joiner: *joiner,
+            endpoint: guid.0,
+            base,
+            parts: vec![PinPart::Topic(keeping.topic.clone(), None)],
+        }));
+    }
+
+    /// Pins what is kept of topics for new TRANSIENT readers of this participant.
+    fn pin_for_readers(&mut self, begun: &mut BegunHistory) {
+        for (reader, topic) in std::mem::take(&mut self.readers) {
+            let keeping = self.topics.get(&topic);
+            let part = |it: &Keeping| PinPart::Topic(it.topic.clone(), None);
+            begun.pins.push(Pin {
+                joiner: self.me,
+                endpoint: reader.0,
+                base: keeping.map_or(0, |it| it.base),
+                parts: keeping.map(part).into_iter().collect(),
+            });
+        }
+    }
+
+    /// The topics of which messages are kept.
     pub(super) fn kept_topics(
         &self,
         view: &View,
         own: &BTreeMap<u64, LocalEndpoint>,
     ) -> Vec<KeptTopic> {
         let mut topics: BTreeMap<(SubgroupId, u64), (u64, Vec<_>)> = BTreeMap::new();
+        let mut add = |name: &str, spec: &SubgroupSpec, writer: (Rank, u32, Arc<KeptWriter>)| {
+            let key = (spec.subgroup, TopicKey::of_name(name).low());
+            let (_, writers) = topics.entry(key).or_insert((spec.base, Vec::new()));
+            writers.push(writer);
+        };
         for number in self.writers.keys() {
-            let Some(endpoint) = own.get(number) else {
+            let Some(endpoint @ LocalEndpoint::Writer(writer)) = own.get(number) else {
                 continue;
             };
-            let (Some(kept), LocalEndpoint::Writer(writer)) = (kept_writer(endpoint), endpoint)
-            else {
+            let spec = writer.subgroup().and_then(|it| view.subgroup(it));
+            if let (Some(kept), Some(spec)) = (kept_writer(endpoint), spec)
+                && let Some(rank) = subgroup_rank(spec, view, self.me)
+            {
+                add(
+                    &endpoint.topic().name,
+                    spec,
+                    (rank, writer.number, kept.clone()),
+                );
+            }
+        }
+        for (name, keeping) in &self.topics {
+            let Some(spec) = view.subgroup(keeping.subgroup) else {
                 continue;
             };
-            let (topic, subgroup) = (endpoint.topic(), writer.subgroup());
-            let Some(spec) = subgroup.and_then(|it| view.subgroup(it)) else {
-                continue;
-            };
-            if let Some(rank) = subgroup_rank(spec, view, self.me) {
-                let key = (spec.subgroup, TopicKey::of_name(&topic.name).low());
-                let (_, writers) = topics.entry(key).or_insert((spec.base, Vec::new()));
-                writers.push((rank, writer.number, kept.clone()));
+            for (member, number, kept) in keeping.writers.values() {
+                if let Some(rank) = subgroup_rank(spec, view, *member) {
+                    add(name, spec, (rank, *number, kept.clone()));
+                }
             }
         }
         let topics = topics.into_iter();
@@ -206,8 +377,57 @@ impl HistoryMatches {
     }
 }
 
-fn is_durable(writer: &WriterEntry) -> bool {
-    writer.qos.durability.kind >= DurabilityKind::TransientLocal
+impl Keeping {
+    /// Goes on with the writers of the view.
+    fn go_on(
+        &mut self,
+        name: &str,
+        spec: &SubgroupSpec,
+        beginning: &Beginning<'_>,
+        begun: &mut BegunHistory,
+    ) {
+        self.base = spec.base;
+        let mut now = BTreeMap::new();
+        for (member, endpoints) in beginning.announced.known.members() {
+            for (_, entry) in endpoints.all() {
+                let Entry::Writer(writer) = &**entry else {
+                    continue;
+                };
+                let is_of = writer.endpoint.topic == name
+                    && writer.endpoint.subgroup == spec.subgroup.0
+                    && durability(entry) > DurabilityKind::TransientLocal;
+                if !is_of {
+                    continue;
+                }
+                let guid = writer.endpoint.guid;
+                begun.writers.insert(guid.0);
+                let known = self.writers.remove(&guid).map(|(.., kept)| kept);
+                let kept = known.unwrap_or_else(|| {
+                    Arc::new(KeptWriter::of_topic(guid.0, &writer.qos, &self.topic))
+                });
+                now.insert(guid, (member, writer.number, kept));
+            }
+        }
+        for (member, _, kept) in std::mem::replace(&mut self.writers, now).into_values() {
+            // Deleted, or gone with its participant.
+            let has_left =
+                beginning.view.rank(member).is_some() || beginning.left.contains(&member);
+            begun.gone.push((kept, has_left));
+        }
+    }
+}
+
+impl Beginning<'_> {
+    fn spec_of(&self, entry: &Entry) -> Option<&SubgroupSpec> {
+        self.view.subgroup(SubgroupId(entry.endpoint().subgroup))
+    }
+}
+
+fn durability(entry: &Entry) -> DurabilityKind {
+    match entry {
+        Entry::Writer(writer) => writer.qos.durability.kind,
+        Entry::Reader(reader) => reader.qos.durability.kind,
+    }
 }
 
 fn kept_writer(endpoint: &LocalEndpoint) -> Option<&Arc<KeptWriter>> {
@@ -217,14 +437,31 @@ fn kept_writer(endpoint: &LocalEndpoint) -> Option<&Arc<KeptWriter>> {
     }
 }
 
-/// The durable readers that match a writer, and their members.
-fn durable_readers(
+/// The members that keep these topics.
+fn keepers(known: &KnownEndpoints, topics: &BTreeMap<&str, (u64, &Entry)>) -> Keepers {
+    let mut keepers = Keepers::new();
+    for (member, endpoints) in known.members() {
+        for (_, entry) in endpoints.all() {
+            let endpoint = entry.endpoint();
+            if durability(entry) > DurabilityKind::TransientLocal
+                && topics.contains_key(&*endpoint.topic)
+            {
+                let of_topic = keepers.entry(endpoint.topic.clone()).or_default();
+                of_topic.entry(member).or_insert(endpoint.guid);
+            }
+        }
+    }
+    keepers
+}
+
+/// The TRANSIENT_LOCAL readers that match a writer, and their members.
+fn local_readers(
     known: &KnownEndpoints,
     matches: &[(EndpointName, Match)],
 ) -> BTreeMap<Guid, MemberId> {
     let matched = matches.iter().filter(|(_, it)| *it == Match::Matched);
     let readers = matched.filter_map(|(name, _)| match &**known.get(*name)? {
-        Entry::Reader(reader) if reader.qos.durability.kind >= DurabilityKind::TransientLocal => {
+        Entry::Reader(reader) if reader.qos.durability.kind == DurabilityKind::TransientLocal => {
             Some((reader.endpoint.guid, name.0))
         }
         _ => None,

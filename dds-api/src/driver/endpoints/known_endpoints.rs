@@ -26,6 +26,10 @@ impl KnownEndpoints {
         self.0.get(&member).map(|it| &**it)
     }
 
+    pub(super) fn members(&self) -> impl Iterator<Item = (MemberId, &MemberEndpoints)> {
+        self.0.iter().map(|(id, endpoints)| (*id, &**endpoints))
+    }
+
     pub(super) fn get(&self, (member, number): EndpointName) -> Option<&Arc<Entry>> {
         self.member(member)?.get(number)
     }

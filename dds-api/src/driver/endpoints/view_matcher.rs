@@ -183,11 +183,9 @@ impl ViewMatcher {
         for topic in &announced.inconsistent {
             topic.found_inconsistent();
         }
+        let history = self.history.view_begun(view, &announced, &own, &self.left);
         self.ends.clear();
         self.left.clear();
-        let history = self
-            .history
-            .view_begun(view, &announced.known, &announced.matches, &own);
         let routes = self.readers.values().map(ViewReader::route).collect();
         BegunView {
             routes: Routes::new(routes, self.history.kept_topics(view, &own)),
@@ -275,6 +273,7 @@ impl ViewMatcher {
             (entry, &reader.side.port),
             matches,
             |writer| old.matched.knows(writer),
+            old.matched.is_in_view(),
         );
         let next = Arc::new(old.follow(handle, matched, refused, &sizes, awaits));
         old.set_next(next.clone());

@@ -122,6 +122,9 @@ impl Sink {
                 members: view.members.iter().map(|member| member.id).collect(),
                 control_queue: self.control_queue.clone(),
                 bases: history.bases,
+                gone: history.gone,
+                writers: history.writers,
+                topics: history.topics,
                 pins: history.pins,
                 transfers: history.transfers,
             }));

@@ -9,6 +9,7 @@ use spindle_dds_core::membership::{Member, MemberId};
 use crate::discovery::ParticipantInfo;
 use crate::driver::endpoints::local_endpoints::{LocalEndpoint, LocalEndpoints};
 use crate::driver::session::Session;
+use crate::history::HistoryService;
 use crate::monitor::{
     Latencies, MemberFigures, MemoryFigures, MismatchFigures, ParticipantFigures, TopicFigures,
     VERSION,
@@ -26,6 +27,8 @@ pub(crate) fn of(
     let members: Vec<MemberFigures> = members.map(|it| member(session, it)).collect();
     let engine = session.engine().figures();
     let [latency_own, latency_others] = latencies(session);
+    let mut topics = topics(local_endpoints, &engine);
+    add_kept(&mut topics, session.history());
     ParticipantFigures {
         version: VERSION,
         pid: std::process::id(),
@@ -37,7 +40,7 @@ pub(crate) fn of(
         station: session.control_queue().station_traffic(),
         streams: session.control_queue().stream_calls(),
         wake_ups: session.wake_ups(),
-        topics: topics(local_endpoints, &engine),
+        topics,
         transfers: session.history().figures(),
         waits: session.send_waiters().figures(),
         mismatches,
@@ -77,6 +80,17 @@ fn latencies(session: &Session) -> [Latencies; 2] {
             Some(timed) => return timed,
             // Another thread steps, for some microseconds.
             None => thread::yield_now(),
+        }
+    }
+}
+
+/// Adds what is kept beyond its writers.
+fn add_kept(topics: &mut [TopicFigures], history: &HistoryService) {
+    for topic in topics {
+        if let Some(kept) = history.topics().get(&topic.topic) {
+            let kept = kept.history.figures();
+            topic.kept += kept.samples;
+            topic.kept_bytes += kept.bytes;
         }
     }
 }

@@ -101,7 +101,7 @@ fn a_disposed_instance_is_kept_until_no_writer_has_it_registered() {
     put(of(MessageKind::Unregister, 1, 4), 0);
     assert_eq!(history.next_purge(), None);
     assert_eq!(sequences(&mut history), [2, 3, 4]);
-    history.writer_gone([2; 16], &limits, 50);
+    history.writer_gone([2; 16], false, &limits, 50);
     assert_eq!(history.next_purge(), Some(150));
     history.purge(149);
     assert_eq!(history.samples(), 1);
@@ -205,4 +205,25 @@ fn a_history_is_what_a_list_of_all_records_leaves() {
         assert_eq!(history.samples(), model.len());
         assert_eq!(history.payload_bytes(), 8 * model.len());
     }
+}
+
+#[test]
+fn instances_of_a_writer_that_leaves_and_disposes_of_them_end() {
+    let mut history = History::default();
+    let limits = |cleanup_delay_ns| HistoryLimits {
+        cleanup_delay_ns,
+        ..HistoryLimits::default()
+    };
+    for (writer, key) in [(1, 1), (1, 2), (2, 2)] {
+        let record = Record::test(writer, u64::from(key), key, 10 * u64::from(writer));
+        history.put([key; 16], record, &limits(Some(0)), 0);
+    }
+    history.writer_gone([1; 16], true, &limits(Some(0)), 5);
+    assert!(!history.has_instance(&[1; 16]));
+    assert!(history.has_instance(&[2; 16]), "it has another writer");
+    history.writer_gone([2; 16], true, &limits(Some(100)), 5);
+    history.purge(104);
+    assert!(history.has_instance(&[2; 16]));
+    history.purge(105);
+    assert_eq!((history.instances(), history.bytes()), (0, 0));
 }

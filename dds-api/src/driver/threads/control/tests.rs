@@ -241,6 +241,7 @@ fn control_of_two(directory: &Path) -> (ControlThread, Station) {
         history: Arc::new(HistoryService::new(
             config.threads.history,
             config.failure_limit,
+            Arc::default(),
         )),
         local_endpoints: Arc::new(LocalEndpoints::new(config)),
         limit: PATIENCE,
