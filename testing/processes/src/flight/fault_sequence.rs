@@ -43,8 +43,10 @@ pub(super) struct FaultRecord {
     pub(super) samples_of_stopped: Option<u64>,
     /// Samples before the fault at the first display.
     pub(super) samples_of_first: u64,
+    /// CLOCK_MONOTONIC when they had.
+    pub(super) view_changed_at_ns: u64,
     /// CLOCK_MONOTONIC when the stopped process was resumed.
-    resumed_at_ns: u64,
+    pub(super) resumed_at_ns: u64,
     /// Time from then until all saw it in the group again.
     pub(super) back_after_ns: Option<u64>,
 }
@@ -119,6 +121,7 @@ impl FaultSequence {
                 self.stage = Stage::ViewChanged;
                 let views = self.remaining().map(|process| process.progress.view);
                 self.record.view = views.min().unwrap_or(0);
+                self.record.view_changed_at_ns = clock::monotonic_ns();
                 self.want_more();
                 None
             }

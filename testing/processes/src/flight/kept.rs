@@ -50,64 +50,107 @@ impl Kept {
         }
     }
 
-    /// Checks the samples of one topic at a display that was not there `absences` times. Fails with
-    /// the number of samples that are as they have to be.
+    /// Checks the samples of one topic at a display that was not there all the time. Fails with the
+    /// number of samples that are as they have to be.
     pub(super) fn check(
         self,
         whole: &[Entry],
         own: &[Entry],
-        absences: usize,
+        absence: Absence,
     ) -> Result<(), usize> {
-        let (depth, by_feed, absences) = match self {
-            Self::Last { depth, by_feed } => (depth as usize, by_feed, absences),
+        let (depth, by_feed, count) = match self {
+            Self::Last { depth, by_feed } => (depth as usize, by_feed, absence.count),
             Self::Nothing | Self::All => (0, false, 0),
         };
-        CatchUp { depth, by_feed }.check(whole, own, absences)
+        let is_covered = count == 0 || absence.from_max >= absence.boundary_min;
+        let catch_up = CatchUp {
+            whole,
+            depth,
+            by_feed,
+            absence,
+        };
+        catch_up.check(0, own, count, is_covered)
     }
+}
+
+/// When a display was not there, in samples of a topic.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Absence {
+    /// How often, at most.
+    pub(super) count: usize,
+    /// One absence began before this sample...
+    pub(super) from_max: usize,
+    /// ...and did not end before this one. There is nothing to be said if that is not later.
+    pub(super) boundary_min: usize,
 }
 
 /// The last samples of each aircraft.
 #[derive(Debug, Clone, Copy)]
-struct CatchUp {
+struct CatchUp<'a> {
+    whole: &'a [Entry],
     depth: usize,
     by_feed: bool,
+    absence: Absence,
 }
 
-impl CatchUp {
-    /// `own` has all samples, up to the next absence if there is one.
-    fn check(self, whole: &[Entry], own: &[Entry], absences: usize) -> Result<(), usize> {
+impl CatchUp<'_> {
+    /// From `start` on, `own` has all samples, up to the next absence if there is one. One of them
+    /// has to cover the known one.
+    fn check(
+        self,
+        start: usize,
+        own: &[Entry],
+        absences: usize,
+        is_covered: bool,
+    ) -> Result<(), usize> {
+        let whole = &self.whole[start..];
         let same = own.iter().zip(whole).take_while(|(a, b)| a.is_same_as(b));
         let same = same.count();
-        if same == own.len() && same == whole.len() {
+        if is_covered && same == own.len() && same == whole.len() {
             return Ok(());
         }
-        match absences {
-            0 => Err(same),
-            _ => self
-                .check_absence(&whole[same..], &own[same..], absences)
-                .map_err(|right| same + right),
+        if absences == 0 {
+            return Err(same);
         }
+        // The later it begins, the less is asked for.
+        let known = (self.absence.from_max.max(start) - start).min(same);
+        let mut right = same;
+        for had in [same, known] {
+            match self.check_absence(start + had, &own[had..], absences, is_covered) {
+                Ok(()) => return Ok(()),
+                Err(more) => right = right.max(had + more),
+            }
+        }
+        Err(right)
     }
 
-    /// `whole` begins with a sample that the display was not there for and does not have.
-    fn check_absence(self, whole: &[Entry], own: &[Entry], absences: usize) -> Result<(), usize> {
+    /// The display has nothing live from `from` on until a boundary.
+    fn check_absence(
+        self,
+        from: usize,
+        own: &[Entry],
+        absences: usize,
+        is_covered: bool,
+    ) -> Result<(), usize> {
         let mut counts: BTreeMap<(u32, u16), usize> = BTreeMap::new();
-        let (mut boundary, mut kept, mut right) = (0, 0, 0);
+        let (mut boundary, mut kept, mut right) = (from, 0, 0);
         // The last sample before the boundary is kept, so the boundary is after one of its own.
         for (at, entry) in own.iter().enumerate() {
-            let Some(found) = whole[boundary..].iter().position(|it| it.is_same_as(entry)) else {
+            let mut left = self.whole[boundary..].iter();
+            let Some(found) = left.position(|it| it.is_same_as(entry)) else {
                 return Err(right.max(at));
             };
-            for passed in &whole[boundary..=boundary + found] {
+            for passed in &self.whole[boundary..=boundary + found] {
                 let count = counts.entry(self.group(passed)).or_default();
                 *count += 1;
                 kept += usize::from(*count <= self.depth);
             }
             boundary += found + 1;
-            if kept != at + 1 || !self.is_kept(&whole[..boundary], &own[..=at]) {
+            if kept != at + 1 || !self.is_kept(&self.whole[from..boundary], &own[..=at]) {
                 continue;
             }
-            match self.check(&whole[boundary..], &own[at + 1..], absences - 1) {
+            let covers = from <= self.absence.from_max && boundary >= self.absence.boundary_min;
+            match self.check(boundary, &own[at + 1..], absences - 1, is_covered || covers) {
                 Ok(()) => return Ok(()),
                 Err(more) => right = right.max(at + 1 + more),
             }
@@ -158,10 +201,18 @@ mod tests {
         by_feed: false,
     };
 
-    fn check(kept: Kept, own: &[usize], absences: usize, expected: Result<(), usize>) {
+    fn check(kept: Kept, own: &[usize], count: usize, expected: Result<(), usize>) {
+        let absence = Absence {
+            count,
+            ..Absence::default()
+        };
+        check_absence(kept, own, absence, expected);
+    }
+
+    fn check_absence(kept: Kept, own: &[usize], absence: Absence, expected: Result<(), usize>) {
         let whole = entries(&[1, 2, 1, 3, 1, 2, 3, 1, 2, 1]);
         let own: Vec<Entry> = own.iter().map(|at| whole[*at]).collect();
-        assert_eq!(kept.check(&whole, &own, absences), expected, "{own:?}");
+        assert_eq!(kept.check(&whole, &own, absence), expected, "{own:?}");
     }
 
     #[test]
@@ -193,6 +244,28 @@ mod tests {
         check(LAST, &[0, 3, 4, 5, 6, 8, 9], 1, Err(5));
         check(LAST, &[0, 3, 4, 5, 6, 8, 9], 2, Ok(()));
         check(LAST, &[0, 1, 7, 8, 9], 1, Err(2));
+    }
+
+    #[test]
+    fn what_was_replaced_does_not_come() {
+        let absence = |from_max, boundary_min| Absence {
+            count: 1,
+            from_max,
+            boundary_min,
+        };
+        let all: Vec<usize> = (0..10).collect();
+        // It joined with the first samples, or after them.
+        check_absence(LAST, &all, absence(0, 2), Ok(()));
+        check_absence(LAST, &all, absence(0, 3), Err(10));
+        check_absence(Kept::All, &all, absence(0, 3), Ok(()));
+        check_absence(LAST, &[1, 2, 3, 4, 5, 6, 7, 8, 9], absence(0, 3), Ok(()));
+        check_absence(LAST, &[1, 2, 3, 4, 5, 6, 7, 8, 9], absence(0, 5), Err(9));
+        check_absence(LAST, &[6, 8, 9], absence(0, 10), Ok(()));
+        // It was away from 3 on at the latest, until 7 at least.
+        check_absence(LAST, &all, absence(3, 7), Err(10));
+        check_absence(LAST, &[0, 1, 2, 4, 5, 6, 7, 8, 9], absence(3, 7), Ok(()));
+        check_absence(LAST, &[0, 1, 2, 3, 4, 5, 6, 8, 9], absence(3, 7), Err(9));
+        check_absence(LAST, &all, absence(7, 7), Ok(()));
     }
 
     #[test]

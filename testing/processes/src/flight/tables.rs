@@ -11,7 +11,7 @@ pub(super) fn check(evidence: &Evidence) -> Vec<String> {
     let Some(first) = evidence.shown.first() else {
         return Vec::new();
     };
-    let stored = |part| catches_up(evidence, part).map(|it| it.0);
+    let stored = |part| catches_up(evidence, part);
     let others = evidence.shown.iter().skip(1);
     let mut tables: Vec<(&str, Option<Kept>, &DisplayReport)> = others
         .map(|it| ("a display that stayed", Some(Kept::All), it))

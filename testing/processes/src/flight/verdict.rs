@@ -7,7 +7,7 @@ use spindle_dds::PeerPath;
 
 use super::fault_sequence::FaultRecord;
 use super::journal::{Entry, Topic};
-use super::kept::Kept;
+use super::kept::{Absence, Kept};
 use super::report::{DisplayReport, FeedReport};
 use super::{returned, tables};
 
@@ -175,8 +175,9 @@ fn check_order(evidence: &Evidence) -> Vec<String> {
         }
         for (display, (part, journal)) in evidence.journals.iter().enumerate() {
             let own = entries_of(journal, topic);
-            if let Some((kept, absences)) = catches_up(evidence, *part) {
-                if let Err(right) = kept.check(&whole, &own, absences) {
+            if let Some(kept) = catches_up(evidence, *part) {
+                let absence = absence(evidence, *part, &whole);
+                if let Err(right) = kept.check(&whole, &own, absence) {
                     complaints.push(format!(
                         "display {display}, {topic:?}: {right} samples as kept and sent, then {:?} \
                          ({} in all, of {})",
@@ -231,19 +232,34 @@ fn check_order(evidence: &Evidence) -> Vec<String> {
     complaints
 }
 
-/// What a display gets of what it was not there for, and how often it was not there; `None` where
-/// nothing is kept for it.
-pub(super) fn catches_up(evidence: &Evidence, part: Presence) -> Option<(Kept, usize)> {
-    let kept = evidence.kept.filter(|kept| *kept != Kept::Nothing)?;
+/// What a display gets of what it was not there for; `None` where nothing is kept for it.
+pub(super) fn catches_up(evidence: &Evidence, part: Presence) -> Option<Kept> {
+    let was_absent = matches!(part, Presence::Late | Presence::Returned);
+    let kept = evidence.kept.filter(|kept| *kept != Kept::Nothing);
+    kept.filter(|_| was_absent)
+}
+
+/// When that display was not there, by what a display took that was: `whole`.
+fn absence(evidence: &Evidence, part: Presence, whole: &[Entry]) -> Absence {
+    let until = |at_ns: u64| whole.partition_point(|it| it.taken_at_ns <= at_ns);
+    let record = &evidence.record;
     match part {
-        Presence::Late => Some((kept, 1)),
-        Presence::Returned => {
-            let returns = evidence.returned.as_ref().map_or(0, |it| it.returns);
-            Some((kept, returns as usize))
-        }
-        Presence::Stayed | Presence::Gone => None,
+        Presence::Late => Absence {
+            count: 1,
+            from_max: 0,
+            boundary_min: until(record.injected_at_ns),
+        },
+        _ => Absence {
+            count: evidence.returned.as_ref().map_or(0, |it| it.returns) as usize,
+            // Of the view before, some samples may not have been taken yet.
+            from_max: until(record.view_changed_at_ns) + TAKEN_LATER_MAX,
+            boundary_min: until(record.resumed_at_ns),
+        },
     }
 }
+
+/// More than the rings hold, and a display has not taken.
+const TAKEN_LATER_MAX: usize = 1000;
 
 /// Names each participant that was out of the group without a fault of its own, and a stopped feed
 /// that was not.
