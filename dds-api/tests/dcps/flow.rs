@@ -152,7 +152,7 @@ fn too_large_is_told_with_both_sizes() {
     let publisher = participant.publisher().create().expect("a publisher");
     let writer = publisher
         .writer(&topic)
-        .qos(small_ring(10))
+        .qos(small_ring(60_000))
         .create()
         .expect("a writer");
     enable(std::slice::from_ref(&participant));

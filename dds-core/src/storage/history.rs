@@ -1,7 +1,11 @@
 //! What is kept of a topic.
 
+mod instance;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+
+use instance::Instance;
 
 use super::record::{Cursor, HEAD_LEN, Record};
 use crate::subgroup::header::MessageKind;
@@ -19,8 +23,9 @@ pub struct History {
     instances: BTreeMap<[u8; 16], Instance>,
     /// Instances that have ended, with the times when they are to be removed, ascending for equal delays.
     ended: VecDeque<(u64, [u8; 16])>,
-    /// The last sequence number of each writer that is not gone.
-    lasts: BTreeMap<[u8; 16], u64>,
+    writers: BTreeMap<[u8; 16], KnownWriter>,
+    /// The number of the next writer: none is used again.
+    next_writer: u32,
     samples: usize,
     states: usize,
     bytes: usize,
@@ -68,19 +73,12 @@ pub enum Put {
     Full(HistoryLimit),
 }
 
-/// One instance.
-#[derive(Debug, Default)]
-struct Instance {
-    /// Ascending.
-    samples: VecDeque<Record>,
-    /// The last disposal, while no newer sample is there.
-    disposal: Option<Record>,
-    /// The last unregistration of each writer that has not registered it again, ascending.
-    unregistrations: Vec<Record>,
-    /// Writers that have it registered.
-    writers: Vec<[u8; 16]>,
-    /// When it is to be removed.
-    removed_at: Option<u64>,
+/// A writer that is not gone.
+#[derive(Debug, Clone, Copy)]
+struct KnownWriter {
+    number: u32,
+    /// Its last sequence number.
+    last: u64,
 }
 
 /// The records of a history at one moment, oldest first. Clones share them.
@@ -140,15 +138,19 @@ impl History {
         now_ns: u64,
     ) -> Put {
         let meta = record.meta();
+        if meta.kind == MessageKind::Control {
+            return Put::Superseded;
+        }
+        let writer = self.admit(meta.writer);
         let put = match meta.kind {
-            MessageKind::Data => self.put_sample(instance, record, limits),
-            MessageKind::Control => return Put::Superseded,
-            _ => self.put_state(instance, record, limits),
+            MessageKind::Data => self.put_sample(instance, record, writer, limits),
+            _ => self.put_state(instance, record, writer, limits),
         };
         if !matches!(put, Put::Full(_)) {
             self.snapshot = None;
-            let last = self.lasts.entry(meta.writer).or_default();
-            *last = (*last).max(meta.sequence);
+            if let Some(known) = self.writers.get_mut(&meta.writer) {
+                known.last = known.last.max(meta.sequence);
+            }
         }
         if put == Put::Kept {
             self.note_end(instance, limits, now_ns);
@@ -156,7 +158,23 @@ impl History {
         put
     }
 
-    fn put_sample(&mut self, key: [u8; 16], record: Record, limits: &HistoryLimits) -> Put {
+    /// The number of a writer.
+    fn admit(&mut self, writer: [u8; 16]) -> u32 {
+        let known = self.writers.entry(writer).or_insert_with(|| {
+            let number = self.next_writer;
+            self.next_writer += 1;
+            KnownWriter { number, last: 0 }
+        });
+        known.number
+    }
+
+    fn put_sample(
+        &mut self,
+        key: [u8; 16],
+        record: Record,
+        writer: u32,
+        limits: &HistoryLimits,
+    ) -> Put {
         let known = self.instances.get(&key);
         let of_instance = known.map_or(0, |it| it.samples.len());
         let cursor = record.cursor();
@@ -177,9 +195,9 @@ impl History {
             return Put::Full(limit);
         }
         let instance = self.instances.entry(key).or_default();
-        instance.samples.insert(place, record.clone());
         self.samples += 1;
         self.bytes += record.bytes().len();
+        instance.insert(place, record, limits.depth);
         let excess = limits.depth.map_or(0, |depth| {
             instance.samples.len().saturating_sub(depth as usize)
         });
@@ -187,12 +205,18 @@ impl History {
             self.samples -= 1;
             self.bytes -= old.bytes().len();
         }
-        let forgotten = instance.revive(&cursor);
+        let forgotten = instance.revive(&cursor, writer);
         self.forget_states(&forgotten);
         Put::Kept
     }
 
-    fn put_state(&mut self, key: [u8; 16], record: Record, limits: &HistoryLimits) -> Put {
+    fn put_state(
+        &mut self,
+        key: [u8; 16],
+        record: Record,
+        writer: u32,
+        limits: &HistoryLimits,
+    ) -> Put {
         let meta = record.meta();
         let cursor = record.cursor();
         let disposes = meta.kind != MessageKind::Unregister;
@@ -209,22 +233,15 @@ impl History {
             Some(_) => {}
         }
         let instance = self.instances.entry(key).or_default();
-        let mut forgotten = Vec::new();
         self.states += 1;
         self.bytes += record.bytes().len();
         if unregisters {
-            instance.writers.retain(|writer| *writer != meta.writer);
-        } else if !instance.writers.contains(&meta.writer) {
-            instance.writers.push(meta.writer);
-        }
-        let of_writer = |it: &Record| it.cursor().writer == meta.writer;
-        forgotten.extend(instance.unregistrations.extract_if(.., |it| of_writer(it)));
-        if disposes {
-            forgotten.extend(instance.disposal.replace(record));
+            instance.writers.remove(writer);
         } else {
-            instance.unregistrations.push(record);
-            instance.unregistrations.sort_by_key(Record::cursor);
+            instance.writers.add(writer);
         }
+        let states = instance.states.get_or_insert_default();
+        let forgotten = states.put(record, disposes);
         self.forget_states(&forgotten);
         Put::Kept
     }
@@ -260,11 +277,14 @@ impl History {
         let Some(instance) = self.instances.get_mut(&key) else {
             return;
         };
-        if instance.disposal.is_none() || !instance.writers.is_empty() {
-            instance.removed_at = None;
+        let Some(states) = &mut instance.states else {
+            return;
+        };
+        if states.disposal.is_none() || !instance.writers.is_empty() {
+            states.removed_at = None;
         } else if let Some(delay) = limits.cleanup_delay_ns {
             let at = now_ns.saturating_add(delay);
-            instance.removed_at = Some(at);
+            states.removed_at = Some(at);
             self.ended.push_back((at, key));
             if delay == 0 {
                 self.purge(now_ns);
@@ -279,7 +299,8 @@ impl History {
         {
             self.ended.pop_front();
             let instance = self.instances.get(&key);
-            if instance.is_some_and(|it| it.removed_at == Some(at)) {
+            let states = instance.and_then(|it| it.states.as_ref());
+            if states.is_some_and(|it| it.removed_at == Some(at)) {
                 self.remove_instance(&key);
             }
         }
@@ -305,19 +326,14 @@ impl History {
 
     /// A writer is gone: it has no instance registered any more. What it has written is kept.
     pub fn writer_gone(&mut self, writer: [u8; 16], limits: &HistoryLimits, now_ns: u64) {
-        if self.lasts.remove(&writer).is_none() {
+        let Some(known) = self.writers.remove(&writer) else {
             return;
-        }
+        };
         self.snapshot = None;
-        let mut left = Vec::new();
-        for (key, instance) in &mut self.instances {
-            let before = instance.writers.len();
-            instance.writers.retain(|it| *it != writer);
-            if instance.writers.len() < before {
-                left.push(*key);
-            }
-        }
-        for key in left {
+        let instances = self.instances.iter_mut();
+        let left =
+            instances.filter_map(|(key, it)| it.writers.remove(known.number).then_some(*key));
+        for key in left.collect::<Vec<_>>() {
             self.note_end(key, limits, now_ns);
         }
     }
@@ -327,10 +343,7 @@ impl History {
         self.snapshot = None;
         for instance in self.instances.values_mut() {
             let samples = instance.samples.iter_mut();
-            let states = instance
-                .disposal
-                .iter_mut()
-                .chain(&mut instance.unregistrations);
+            let states = instance.states.iter_mut().flat_map(|it| it.all_mut());
             for record in samples.chain(states) {
                 *record = record.at_position(0);
             }
@@ -346,7 +359,8 @@ impl History {
         for instance in self.instances.values() {
             records.extend(instance.samples.iter().chain(instance.states()).cloned());
         }
-        let snapshot = Snapshot::of(records, self.lasts.clone());
+        let lasts = self.writers.iter().map(|(writer, it)| (*writer, it.last));
+        let snapshot = Snapshot::of(records, lasts.collect());
         self.snapshot = Some(snapshot.clone());
         snapshot
     }
@@ -387,47 +401,6 @@ impl History {
     /// Bytes of payload that are kept.
     pub fn payload_bytes(&self) -> usize {
         self.bytes - (self.samples + self.states) * HEAD_LEN
-    }
-}
-
-impl Instance {
-    fn states(&self) -> impl Iterator<Item = &Record> {
-        self.disposal.iter().chain(&self.unregistrations)
-    }
-
-    /// A sample has come: its writer has the instance registered, which is alive, unless newer
-    /// messages say otherwise. Returns the states that are not true any more.
-    fn revive(&mut self, cursor: &Cursor) -> Vec<Record> {
-        let is_older = |it: &Record| it.cursor() < *cursor;
-        let of_writer = |it: &Record| it.cursor().writer == cursor.writer;
-        let mut forgotten = Vec::new();
-        let unregistered = self.unregistrations.iter_mut();
-        let is_unregistered = unregistered
-            .filter(|it| of_writer(it))
-            .any(|it| !is_older(it));
-        let outdated = |it: &mut Record| of_writer(it) && is_older(it);
-        forgotten.extend(self.unregistrations.extract_if(.., outdated));
-        forgotten.extend(self.disposal.take_if(|it| is_older(it)));
-        let ends = |it: &Record| it.meta().kind == MessageKind::DisposeUnregister && of_writer(it);
-        let is_ended = self.disposal.as_ref().is_some_and(ends);
-        if !is_unregistered && !is_ended && !self.writers.contains(&cursor.writer) {
-            self.writers.push(cursor.writer);
-        }
-        forgotten
-    }
-
-    /// Whether a message that changes its state is older than what is known.
-    fn is_superseded(&self, cursor: &Cursor, disposes: bool) -> bool {
-        let is_newer = |it: &Record| it.cursor() >= *cursor;
-        let of_writer = |it: &&Record| it.cursor().writer == cursor.writer;
-        let samples = self.samples.iter().rev();
-        if disposes {
-            self.disposal.as_ref().is_some_and(is_newer)
-                || self.samples.back().is_some_and(is_newer)
-        } else {
-            self.states().filter(of_writer).any(is_newer)
-                || samples.filter(of_writer).take(1).any(is_newer)
-        }
     }
 }
 
