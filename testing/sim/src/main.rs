@@ -117,6 +117,7 @@ impl Arguments {
 fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
     let (mut forged, mut expelled) = (0, BTreeMap::new());
     let (mut returned, mut sent_again) = (0, 0);
+    let mut historical = 0;
     let [mut acknowledged, mut unsent, mut unknown] = [0; 3];
     let mut crashes = [0; 6];
     let (mut violations, mut views, mut gone, mut refused, mut delivered) = (0_u64, 0, 0, 0, 0);
@@ -132,6 +133,7 @@ fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
                     *sum += count;
                 }
                 gone += report.gone;
+                historical += report.historical;
                 returned += report.returned.0;
                 sent_again += report.returned.1;
                 refused += report.refused;
@@ -164,6 +166,9 @@ fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
     );
     if returned > 0 {
         println!("{returned} members came back and sent {sent_again} messages again");
+    }
+    if historical > 0 {
+        println!("{historical} records of history shown");
     }
     if arguments.hostile.is_some() {
         println!("{forged} words forged; hostile members expelled, by cause:");

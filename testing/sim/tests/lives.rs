@@ -58,6 +58,7 @@ fn lives_have_no_violation() {
 fn as_before(seed: u64) -> LifePlan {
     let mut plan = LifePlan::draw(seed);
     (plan.large, plan.partial, plan.mute) = (0.0, 0.0, 0.0);
+    plan.durable = 0.0;
     plan.config.batched_upcalls = true;
     plan
 }
@@ -365,6 +366,19 @@ fn crashes_while_views_change_harm_no_other_member() {
 fn members_that_come_back_send_again_what_was_not_delivered() {
     let plans = drawn_from(Scenario::Returning, some_of(60), |_| {});
     assert_sound(&plans);
+}
+
+#[test]
+fn readers_that_come_late_or_back_get_history() {
+    let late = drawn_from(Scenario::Storage, some_of(120), |_| {});
+    let back = drawn_from(Scenario::Returning, some_of(60), |plan| plan.durable = 0.8);
+    let (mut historical, mut returned) = (0, 0);
+    for plan in late.iter().chain(&back) {
+        let report = live(plan).unwrap_or_else(|violation| panic!("{violation}"));
+        historical += report.historical;
+        returned += report.returned.0;
+    }
+    assert!(historical > 40 && returned > 0, "{historical} {returned}");
 }
 
 /// All are starved at once; those that are expelled come back.

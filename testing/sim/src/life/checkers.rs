@@ -7,6 +7,7 @@ use spindle_dds_core::membership::MemberId;
 use super::client::{self, History};
 use super::facts::Fact;
 use super::invariants::{self, Invariant};
+use super::storage::StorageFact;
 use crate::violation::Finding;
 
 /// All checkers of a life.
@@ -19,6 +20,8 @@ pub(super) struct Checkers {
     only: Option<String>,
     pub(super) delivered: usize,
     pub(super) committed: usize,
+    /// Records of history that readers have shown.
+    pub(super) historical: usize,
 }
 
 impl Checkers {
@@ -30,6 +33,7 @@ impl Checkers {
             only: only.map(str::to_owned),
             delivered: 0,
             committed: 0,
+            historical: 0,
         }
     }
 
@@ -42,6 +46,9 @@ impl Checkers {
     pub(super) fn tell(&mut self, fact: &Fact<'_>) -> Result<(), Finding> {
         match *fact {
             Fact::Committed { .. } => self.committed += 1,
+            Fact::Storage(StorageFact::Shown {
+                transfer: Some(_), ..
+            }) => self.historical += 1,
             Fact::Delivered { .. } if !self.concerns_hostile(fact) => self.delivered += 1,
             _ => {}
         }

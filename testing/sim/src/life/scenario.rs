@@ -63,6 +63,9 @@ impl Scenario {
     /// A life of this kind.
     pub fn draw(self, seed: u64) -> LifePlan {
         let mut plan = LifePlan::draw(seed);
+        if !matches!(self, Self::Any | Self::Returning) {
+            plan.durable = 0.0;
+        }
         match self {
             Self::Any => {}
             Self::Busy => {
@@ -136,7 +139,7 @@ impl Scenario {
                 (plan.app_chance, plan.messages) = (0.3, 60);
                 (plan.turns, plan.limit) = (3000, 1500);
                 if seed.is_multiple_of(3) {
-                    (plan.cuts, plan.preempted) = (0.003, 0.3);
+                    (plan.cuts, plan.pauses, plan.preempted) = (0.005, 0.0003, 0.3);
                 }
             }
             Self::Quiet => plan = LifePlan::quiet(seed, 3, 5),

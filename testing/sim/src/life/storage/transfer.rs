@@ -96,7 +96,9 @@ impl Pull {
                 }
             },
             Body::End(lasts) => {
-                self.ended.insert(donor);
+                if self.joiner.donors().any(|it| it == donor) {
+                    self.ended.insert(donor);
+                }
                 self.joiner.end(donor, lasts);
             }
             Body::Unknown { was_dropped } if self.joiner.donors().any(|it| it == donor) => {

@@ -57,6 +57,8 @@ pub struct LifeReport {
     pub committed: usize,
     /// Messages delivered, over all members.
     pub delivered: usize,
+    /// Records of history that readers have shown.
+    pub historical: usize,
     /// Numbers of messages that were acknowledged, refused, and unknown; without those of hostile
     /// members.
     pub outcomes: [usize; 3],
@@ -288,6 +290,7 @@ impl<'a> World<'a> {
             branches: self.branches.branches(),
             committed: self.checkers.committed,
             delivered: self.checkers.delivered,
+            historical: self.checkers.historical,
             outcomes: self.checkers.outcomes(),
             turns: self.turn,
             left: self.legacy(),

@@ -80,14 +80,13 @@ impl World<'_> {
     fn road(&self, from: MemberId, to: MemberId) -> Road {
         let is_up = |id| self.members.iter().any(|it| it.id == id && it.is_up());
         let is_paused = |it: &Member| it.id == to && it.paused_until > self.now;
-        let (node, other) = (self.nodes[&from], self.nodes[&to]);
+        let is_paused = self.members.iter().any(is_paused);
+        let is_cut = self.cuts.iter().any(|(_, a, b)| (*a, *b) == (node, other));
         if !is_up(to) || self.severed.contains(&(node, other)) {
             Road::Broken
         } else if !is_up(from) {
             Road::SenderGone
-        } else if self.members.iter().any(is_paused) {
-            Road::HeldUp
-        } else if self.cuts.iter().any(|(_, a, b)| (*a, *b) == (node, other)) {
+        } else if is_paused || is_cut {
             Road::HeldUp
         } else {
             Road::Open
