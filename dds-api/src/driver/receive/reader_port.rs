@@ -276,14 +276,23 @@ impl<F: Fabric> ReaderPort<F> {
         let has_entered = self.note_epoch(&state);
         let wakes = (has_entered || state.is_blocked()) && state.take_history_wake();
         drop(state);
+        if has_entered || wakes {
+            self.tell_history(has_entered, wakes);
+        }
+        if !changed.is_empty() {
+            self.raise(changed);
+        }
+    }
+
+    /// The reader has entered an epoch, or its history may go on.
+    #[cold]
+    #[inline(never)]
+    fn tell_history(&self, has_entered: bool, wakes: bool) {
         if has_entered {
             self.history_waiters.notify();
         }
         if wakes {
             self.wake_history();
-        }
-        if !changed.is_empty() {
-            self.raise(changed);
         }
     }
 

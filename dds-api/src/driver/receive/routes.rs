@@ -137,6 +137,7 @@ impl Routes {
     }
 
     /// Hands on what has arrived by a route. False for what is kept.
+    #[inline]
     pub(crate) fn settle(&mut self, index: usize) -> bool {
         let Some(route) = self.routes.get_mut(index) else {
             return false;
@@ -154,11 +155,17 @@ impl Routes {
     }
 
     /// Whether there is a reader in a subgroup, or messages are kept.
+    #[inline]
     pub(crate) fn has(&self, subgroup: SubgroupId) -> bool {
         match &self.last {
             Some(((last, _), found)) if *last == subgroup && found.path != Path::Unread => true,
-            _ => !self.at(subgroup).is_empty() || self.keeps_at(subgroup),
+            _ => !(self.routes.is_empty() && self.kept.is_empty()) && self.has_at(subgroup),
         }
+    }
+
+    #[inline(never)]
+    fn has_at(&self, subgroup: SubgroupId) -> bool {
+        !self.at(subgroup).is_empty() || self.keeps_at(subgroup)
     }
 
     fn keeps_at(&self, subgroup: SubgroupId) -> bool {

@@ -230,8 +230,7 @@ impl spindle_dds_core::Sink<Wire> for Sink {
     fn batch_end(&mut self) {
         for index in self.touched.drain(..) {
             if !self.routes.settle(index) {
-                self.has_kept = false;
-                self.history.wake();
+                kept(&mut self.has_kept, &self.history);
             }
         }
     }
@@ -279,4 +278,12 @@ impl spindle_dds_core::Sink<Wire> for Sink {
         let mut routes = self.routes.at(subgroup).iter();
         routes.all(|route| route.port.is_ready(&route.epoch))
     }
+}
+
+/// Messages were kept in a batch, which ends.
+#[cold]
+#[inline(never)]
+fn kept(has_kept: &mut bool, history: &HistoryService) {
+    *has_kept = false;
+    history.wake();
 }
