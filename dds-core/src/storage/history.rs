@@ -122,7 +122,10 @@ impl Snapshot {
 
     /// What it has of one writer.
     pub fn of_writer(&self, writer: [u8; 16]) -> Self {
-        let records = self.records.iter().filter(|it| it.cursor().writer == writer);
+        let records = self
+            .records
+            .iter()
+            .filter(|it| it.cursor().writer == writer);
         let lasts = self.lasts.get(&writer).map(|last| (writer, *last));
         Self {
             records: records.cloned().collect(),
