@@ -89,6 +89,11 @@ impl Getting {
 
     /// This participant begins to keep a topic that others have kept.
     pub(super) fn begin_topic(&mut self, new: NewTopic, now_ns: u64) {
+        // An attempt in a group that is lost.
+        self.transfers.retain(|_, it| match &it.target {
+            Target::Topic(topic, _) => !Arc::ptr_eq(topic, &new.topic),
+            Target::Reader(_) => true,
+        });
         let donors: Vec<Place> = new.donors.into_iter().map(Some).collect();
         let transfer = Transfer {
             name: new.name,

@@ -8,7 +8,7 @@ use spindle_dds::qos::{
     WriterDataLifecycle,
 };
 use spindle_dds::{
-    DataReader, DomainParticipant, Duration, Error, InstanceState, StatusMask, WaitSet,
+    DataReader, DomainParticipant, Duration, Error, InstanceState, StatusMask, WaitSet, testing,
 };
 
 use crate::flight::State;
@@ -342,4 +342,70 @@ fn history_is_data_available() {
     waits.attach(&condition);
     waits.wait(PATIENCE).expect("history comes");
     assert_eq!(history_of(&reader), [alive(1, 0)]);
+}
+
+/// The numbers of the next samples. There are changes of the instance's state among them.
+fn valid(reader: &DataReader<State>, count: usize) -> Vec<u32> {
+    let mut numbers = Vec::new();
+    while numbers.len() < count {
+        let next = take(reader, 1, |sample| {
+            sample.data().ok().map(|data| data.number)
+        });
+        numbers.extend(next.into_iter().flatten());
+    }
+    numbers
+}
+
+/// Loses its group, and waits until it is back.
+fn lose(participant: &DomainParticipant) {
+    testing::fail(participant, "this is a test").expect("enabled");
+    until("it is back", || {
+        let status = participant.membership_status().expect("alive");
+        status.is_member && status.total_count == 1
+    });
+}
+
+#[test]
+fn what_a_reader_has_missed_while_it_was_away_comes_once() {
+    let meeting = Meeting::new();
+    let [one, other] = meeting.participants();
+    let writer = writer_with(&one, "State", durable_writer(History::keep_all()));
+    let reader = late_reader(&other);
+    enable(&[one.clone(), other.clone()]);
+    let numbers = |count| valid(&reader, count);
+    let write = |numbers: std::ops::Range<u32>| {
+        for number in numbers {
+            writer.write(&state(1, number)).expect("sent");
+        }
+    };
+    write(0..3);
+    assert_eq!(numbers(3), [0, 1, 2]);
+    testing::fail(&other, "this is a test").expect("enabled");
+    write(3..6);
+    assert_eq!(numbers(3), [3, 4, 5]);
+    write(6..7);
+    assert_eq!(numbers(1), [6]);
+    let lost = reader.sample_lost_status().expect("alive").total_count;
+    assert_eq!(lost, 0);
+}
+
+#[test]
+fn the_history_of_a_writer_lasts_over_a_return() {
+    let meeting = Meeting::new();
+    let [one, other] = meeting.participants();
+    let writer = writer_with(&one, "State", durable_writer(History::keep_all()));
+    let early = late_reader(&other);
+    enable(&[one.clone(), other.clone()]);
+    let numbers = |count| valid(&early, count);
+    for number in 0..3 {
+        writer.write(&state(1, number)).expect("sent");
+    }
+    assert_eq!(numbers(3), [0, 1, 2]);
+    lose(&one);
+    writer.write(&state(1, 3)).expect("sent");
+    let kept: Vec<Seen> = (0..4).map(|number| alive(1, number)).collect();
+    assert_eq!(numbers(1), [3], "and nothing comes again");
+    let mut seen = history_of(&late_reader(&other));
+    seen.retain(|(_, number, _)| number.is_some());
+    assert_eq!(seen, kept);
 }
