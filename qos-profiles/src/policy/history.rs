@@ -65,7 +65,8 @@ impl Default for History {
 /// RESOURCE_LIMITS: bounds on what an entity may hold (DDS 1.4 §2.2.3.19).
 /// Default: none.
 ///
-/// Of a reader: samples and instances in its cache. Of a writer: samples in flight,
+/// Of a reader: samples and instances in its cache. Of a writer that keeps history for
+/// readers that join later: what it keeps. Of any other writer: samples in flight,
 /// which are those that it has committed and that some participant has not released
 /// yet, and those being built (loans that are out, writes under way); and instances
 /// that it has registered or written and not unregistered. A RELIABLE writer at a
