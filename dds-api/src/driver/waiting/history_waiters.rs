@@ -88,3 +88,36 @@ impl Drop for HistoryWait<'_> {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::future_wakers::WaitingFuture;
+    use super::super::notifier::Notifier;
+    use super::*;
+
+    #[test]
+    fn a_change_marks_what_waits_also_while_another_thread_has_the_lock() {
+        let notifier = Arc::<Notifier>::default();
+        let [first, second] = [0; 2].map(|_| WaitingFuture::new(&notifier, None));
+        let waiters = HistoryWaiters::default();
+        let marks = || [&first, &second].map(|it| it.marker().take_mark());
+        let one = waiters.wait(first.marker());
+        waiters.notify();
+        assert_eq!(marks(), [true, false]);
+        let two = waiters.wait(second.marker());
+        assert_eq!(marks(), [false; 2]);
+        // As while another one begins to wait.
+        let lock = waiters.waiting.lock().expect("no panic");
+        waiters.notify();
+        assert_eq!(marks(), [false; 2]);
+        drop(lock);
+        waiters.mark_due();
+        assert_eq!(marks(), [true; 2]);
+        drop(one);
+        waiters.notify();
+        assert_eq!(marks(), [false, true]);
+        drop(two);
+        waiters.notify();
+        assert!(marks() == [false; 2] && !waiters.is_due.load(Ordering::SeqCst));
+    }
+}

@@ -79,6 +79,7 @@ impl World<'_> {
 
     fn road(&self, from: MemberId, to: MemberId) -> Road {
         let is_up = |id| self.members.iter().any(|it| it.id == id && it.is_up());
+        let (node, other) = (self.nodes[&from], self.nodes[&to]);
         let is_paused = |it: &Member| it.id == to && it.paused_until > self.now;
         let is_paused = self.members.iter().any(is_paused);
         let is_cut = self.cuts.iter().any(|(_, a, b)| (*a, *b) == (node, other));
