@@ -63,7 +63,7 @@ impl Kept {
 
     fn writer_gone(&mut self, writer: Guid, limits: &HistoryLimits, now: u64) {
         self.history.purge(now);
-        self.history.writer_gone(writer, limits, now);
+        self.history.writer_gone(writer, false, limits, now);
         self.plain.writer_gone(writer, now);
     }
 
