@@ -123,8 +123,9 @@ impl Getting {
 
     /// A donor says this.
     pub(super) fn handle(&mut self, donor: Place, name: TransferName, content: HistoryContent) {
-        let mut transfers = self.transfers.values_mut();
-        if let Some(transfer) = transfers.find(|it| it.name == name) {
+        // A topic and its first reader have one name, and different donors.
+        let is_it = |it: &&mut Transfer| it.name == name && it.writers.contains_key(&donor);
+        if let Some(transfer) = self.transfers.values_mut().find(is_it) {
             transfer.handle(donor, content);
         }
     }

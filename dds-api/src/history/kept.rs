@@ -76,9 +76,10 @@ impl KeptHistory {
         let meta = record.meta();
         let mut state = self.state();
         let instance = self.instance_of(&record, &state.history);
-        let last = state.lasts.entry(meta.writer).or_insert(record.cursor());
+        let cursor = record.cursor();
+        let last = state.lasts.entry(meta.writer).or_insert(cursor);
         if last.sequence < meta.sequence {
-            *last = record.cursor();
+            *last = cursor;
         }
         if let Put::Full(limit) = state.history.put(instance, record, limits, now_ns) {
             tracing::debug!(%limit, "a sample is not kept for readers that come later");
