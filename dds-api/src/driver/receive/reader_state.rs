@@ -117,6 +117,7 @@ pub(crate) struct ReaderState<F: Fabric> {
 
 const REPLACED_MAX: usize = 64;
 const COLLECTIONS_MAX: usize = 16;
+
 impl<F: Fabric> ReaderState<F> {
     pub(crate) fn new(cache: Cache<Payload<F>>, aside_bytes: usize, is_durable: bool) -> Self {
         let epoch = Arc::new(ReaderEpoch::first());
