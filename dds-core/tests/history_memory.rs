@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use spindle_dds_core::MessageKind;
-use spindle_dds_core::storage::{History, HistoryLimits, Put, Record, RecordMeta};
+use spindle_dds_core::storage::{HistoryLimits, Put, Record, RecordMeta, SampleHistory};
 
 struct Counting;
 
@@ -43,7 +43,7 @@ fn percent(instances: u64, depth: Option<u32>) -> usize {
         ..HistoryLimits::default()
     };
     let before = ALLOCATED.load(Ordering::Relaxed);
-    let mut history = History::default();
+    let mut history = SampleHistory::default();
     for at in 0..SAMPLES {
         // As hashes of keys are.
         let hash = (at % instances).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -104,7 +104,9 @@ impl Donating {
                 answers(transfer, replies)
             }
             HistoryContent::More { grants: false } => {
+                let is_early = self.view.is_none_or(|view| view < name.view);
                 let is_known = self.donor.touch(&transfer, now_ns)
+                    || is_early
                     || self.expected.contains(&transfer)
                     || self.waiting.contains_key(&transfer);
                 let unknown = (!is_known).then_some((joiner, name, HistoryContent::Unknown));

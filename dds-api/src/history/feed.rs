@@ -100,6 +100,16 @@ pub(crate) struct NewTransfer {
     pub(crate) sources: Vec<(MemberId, Vec<[u8; 16]>)>,
 }
 
+impl Pin {
+    /// Whether it has the history of such a topic.
+    pub(super) fn is_of(&self, is_such: impl Fn(&Arc<TopicHistory>) -> bool) -> bool {
+        self.parts.iter().any(|part| match part {
+            PinPart::Topic(topic, _) => is_such(topic),
+            PinPart::Writer(_) => false,
+        })
+    }
+}
+
 /// The queues of the history thread, and its sleep.
 #[derive(Default)]
 pub(super) struct Feed {

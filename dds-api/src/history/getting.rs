@@ -343,14 +343,16 @@ impl Transfer {
         known.collect()
     }
 
-    /// Tells donors that have been asked that the transfer goes on.
+    /// Tells donors that the transfer goes on: also those that are asked only if another one is lost.
     fn remind(&mut self, outbox: &mut Outbox) {
         let asks = &self.asks;
         let waits = |donor: &Place| {
             let first = |ask: &JoinerAsk<Place>| matches!(ask, JoinerAsk::Ask { donor: it, .. } if it == donor);
             asks.iter().any(first)
         };
-        let donors: Vec<Place> = self.joiner.donors().filter(|it| !waits(it)).collect();
+        let donors = self.writers.keys().copied();
+        let needed = donors.filter(|it| self.joiner.needs(*it) && !waits(it));
+        let donors: Vec<Place> = needed.collect();
         for donor in donors {
             let content = HistoryContent::More { grants: false };
             let packet = HistoryPacket {

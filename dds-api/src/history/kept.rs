@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spindle_dds_core::storage::{
-    Cursor, History, HistoryLimits, Put, Record, RecordMeta, Snapshot,
+    Cursor, HistoryLimits, Put, Record, RecordMeta, SampleHistory, Snapshot,
 };
 use spindle_dds_idl_runtime::Encapsulation;
-use spindle_dds_qos::{DataWriterQos, History as HistoryQos, HistoryKind, ResourceLimits};
+use spindle_dds_qos::{DataWriterQos, History, HistoryKind, ResourceLimits};
 
 use crate::keys::KnownKeys;
 
@@ -21,12 +21,12 @@ pub(crate) struct KeptHistory {
 
 #[derive(Default)]
 struct State {
-    history: History,
+    history: SampleHistory,
     /// Of each writer, its last message.
     lasts: HashMap<[u8; 16], Cursor>,
     /// While the history of a topic is got from another keeper: what was kept before, in case that none
     /// knows it.
-    before: Option<History>,
+    before: Option<SampleHistory>,
 }
 
 /// A writer whose messages are kept.
@@ -99,6 +99,7 @@ impl KeptHistory {
     pub(super) fn begin_getting(&self) {
         let mut state = self.state();
         let before = std::mem::take(&mut state.history);
+        state.history.set_filling(true);
         // What came of an earlier attempt is in what comes now.
         state.before.get_or_insert(before);
     }
@@ -114,11 +115,12 @@ impl KeptHistory {
     ) {
         let before = self.state().before.take();
         if let Some(mut before) = before.filter(|_| knows_none) {
+            before.set_filling(false);
             if before
                 .snapshot()
                 .records()
                 .last()
-                .is_some_and(|it| it.position() >= base)
+                .is_some_and(|it| it.position() > base)
             {
                 before.forget_positions();
             }
@@ -132,6 +134,8 @@ impl KeptHistory {
             let limits = HistoryLimits::default();
             state.history.writer_gone(writer, false, &limits, now_ns);
         }
+        state.history.set_filling(false);
+        state.history.purge(now_ns);
     }
 
     /// When [`purge`](Self::purge) has something to do.
@@ -144,7 +148,7 @@ impl KeptHistory {
         self.state().history.purge(now_ns);
     }
 
-    fn instance_of(&self, record: &Record, history: &History) -> [u8; 16] {
+    fn instance_of(&self, record: &Record, history: &SampleHistory) -> [u8; 16] {
         let meta = record.meta();
         let Some(keys) = &self.keys else {
             return meta.key;
@@ -235,7 +239,7 @@ impl KeptWriter {
 }
 
 /// The limits of a writer's own history. What is disposed of and unregistered is removed at once.
-fn limits_of(history: &HistoryQos, resources: &ResourceLimits) -> HistoryLimits {
+fn limits_of(history: &History, resources: &ResourceLimits) -> HistoryLimits {
     HistoryLimits {
         depth: (history.kind == HistoryKind::KeepLast).then_some(history.depth),
         samples: resources.max_samples.limit().map(u64::from),

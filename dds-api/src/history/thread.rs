@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::Header;
-use spindle_dds_core::storage::RecordMeta;
+use spindle_dds_core::storage::{RecordMeta, Snapshot};
 
 use super::donating::{Answer, Donating};
 use super::feed::{Feed, FeedItem, NewTopic, Pin, PinPart, ViewMarker};
@@ -225,9 +225,16 @@ impl HistoryThread {
         self.incomplete.retain(|it| !Arc::ptr_eq(it, &topic));
         for (transfer, pin) in std::mem::take(&mut self.deferred) {
             // Its joiner may be gone.
-            if self.donating.is_expected(&transfer) {
-                self.pin(transfer, pin, now);
+            if !self.donating.is_expected(&transfer) {
+                continue;
             }
+            if pin.is_of(|topic| self.is_incomplete(topic)) {
+                self.deferred.push((transfer, pin));
+                continue;
+            }
+            // What came after the marker is kept by now, too.
+            let end = pin.base + 1;
+            self.pin_now(transfer, &pin, |all| all.before(end), now);
         }
         let answers = self.donating.answer_waiting(now);
         self.send(answers);
@@ -235,20 +242,27 @@ impl HistoryThread {
 
     /// Pins what there is before the marker; if not all of it has come, when it has.
     fn pin(&mut self, transfer: (Place, TransferName), pin: Pin, now: u64) {
-        let is_incomplete = pin.parts.iter().any(|part| match part {
-            PinPart::Topic(topic, _) => self.is_incomplete(topic),
-            PinPart::Writer(_) => false,
-        });
-        if is_incomplete {
+        if pin.is_of(|topic| self.is_incomplete(topic)) {
             self.donating.expect(transfer);
             self.deferred.push((transfer, pin));
             return;
         }
+        self.pin_now(transfer, &pin, |snapshot| snapshot, now);
+    }
+
+    /// Pins what is left of the histories by `limit`.
+    fn pin_now(
+        &mut self,
+        transfer: (Place, TransferName),
+        pin: &Pin,
+        limit: impl Fn(Snapshot) -> Snapshot,
+        now: u64,
+    ) {
         let snapshot = |part: &PinPart| match part {
             PinPart::Writer(history) => history.snapshot(),
-            PinPart::Topic(topic, None) => topic.history.snapshot().before(pin.base),
+            PinPart::Topic(topic, None) => limit(topic.history.snapshot()),
             PinPart::Topic(topic, Some(writer)) => {
-                topic.history.snapshot().of_writer(*writer).before(pin.base)
+                limit(topic.history.snapshot().of_writer(*writer))
             }
         };
         let snapshots: Vec<_> = pin.parts.iter().map(snapshot).collect();

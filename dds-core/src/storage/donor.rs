@@ -196,10 +196,10 @@ impl Pinned {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::storage::{History, HistoryLimits};
+    use crate::storage::{HistoryLimits, SampleHistory};
 
     fn snapshot(of: impl IntoIterator<Item = Record>) -> Snapshot {
-        let mut history = History::default();
+        let mut history = SampleHistory::default();
         for record in of {
             history.put([1; 16], record, &HistoryLimits::default(), 0);
         }

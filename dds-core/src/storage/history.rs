@@ -2,7 +2,7 @@
 
 mod instance;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use instance::Instance;
@@ -19,10 +19,12 @@ use crate::subgroup::header::MessageKind;
 /// Records may be put in any order: a record that is older than what is kept has its place before it.
 /// So a keeper takes live messages while it still gets the history before them.
 #[derive(Debug, Default)]
-pub struct History {
+pub struct SampleHistory {
     instances: BTreeMap<[u8; 16], Instance>,
-    /// Instances that have ended, with the times when they are to be removed, ascending for equal delays.
-    ended: VecDeque<(u64, [u8; 16])>,
+    /// When instances that have ended are to be removed.
+    ended: BTreeSet<(u64, [u8; 16])>,
+    /// See [`set_filling`](Self::set_filling).
+    is_filling: bool,
     writers: BTreeMap<[u8; 16], KnownWriter>,
     /// The number of the next writer: none is used again.
     next_writer: u32,
@@ -152,7 +154,7 @@ impl Snapshot {
     }
 }
 
-impl History {
+impl SampleHistory {
     /// Keeps a record, as far as the limits say. `instance` is the key of its instance here: the key hash
     /// of the record where that is the key itself or cannot be confused with that of another key.
     pub fn put(
@@ -328,18 +330,25 @@ impl History {
     }
 
     fn note_removal(&mut self, at: u64, key: [u8; 16], now_ns: u64) {
-        self.ended.push_back((at, key));
+        self.ended.insert((at, key));
         if at <= now_ns {
             self.purge(now_ns);
         }
     }
 
+    /// Whether older records are still to come from another keeper. While they are, no instance is
+    /// removed: the messages that ended it would be forgotten, and an older sample bring it back.
+    pub fn set_filling(&mut self, is_filling: bool) {
+        self.is_filling = is_filling;
+    }
+
     /// Removes the instances that have ended long enough ago.
     pub fn purge(&mut self, now_ns: u64) {
-        while let Some((at, key)) = self.ended.front().copied()
+        while let Some((at, key)) = self.ended.first().copied()
             && at <= now_ns
+            && !self.is_filling
         {
-            self.ended.pop_front();
+            self.ended.pop_first();
             let instance = self.instances.get(&key);
             let states = instance.and_then(|it| it.states.as_ref());
             if states.is_some_and(|it| it.removed_at == Some(at)) {
@@ -350,7 +359,8 @@ impl History {
 
     /// When [`purge`](Self::purge) has something to do.
     pub fn next_purge(&self) -> Option<u64> {
-        self.ended.front().map(|(at, _)| *at)
+        let next = self.ended.first().filter(|_| !self.is_filling);
+        next.map(|(at, _)| *at)
     }
 
     fn remove_instance(&mut self, key: &[u8; 16]) {
@@ -400,6 +410,9 @@ impl History {
             for record in samples.chain(states) {
                 *record = record.at_position(0);
             }
+            // Those of several writers have lost their order among each other.
+            let samples = instance.samples.make_contiguous();
+            samples.sort_by_cached_key(Record::cursor);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The storage levels: what is kept of a topic for readers that come later, and how they get it.
 //!
 //! ```text
-//!   keeper   delivered messages --> History      marker at the boundary --> Snapshot --> Donor
+//!   keeper   delivered messages --> SampleHistory   marker at the boundary --> Snapshot --> Donor
 //!                                                                                         | parts
 //!   joiner   live messages from the boundary on --> Handover            Joiner <----------+
 //!                                                      |                   | records, oldest first
@@ -28,6 +28,6 @@ mod record;
 
 pub use donor::{Donor, DonorReply, PARTS_GRANTED};
 pub use handover::Handover;
-pub use history::{History, HistoryLimit, HistoryLimits, Put, Snapshot};
+pub use history::{HistoryLimit, HistoryLimits, Put, SampleHistory, Snapshot};
 pub use joiner::{Joiner, JoinerAsk, JoinerState, PartError, TransferProgress};
 pub use record::{Cursor, HEAD_LEN, PART_LEN_MAX, Record, RecordMeta};

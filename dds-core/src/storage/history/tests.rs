@@ -21,11 +21,11 @@ const fn keep_last(depth: u32) -> HistoryLimits {
     }
 }
 
-fn put(history: &mut History, record: Record, limits: &HistoryLimits) -> Put {
+fn put(history: &mut SampleHistory, record: Record, limits: &HistoryLimits) -> Put {
     history.put(record.meta().key, record, limits, 0)
 }
 
-fn sequences(history: &mut History) -> Vec<u64> {
+fn sequences(history: &mut SampleHistory) -> Vec<u64> {
     let snapshot = history.snapshot();
     let records = snapshot.records().iter();
     records.map(|it| it.meta().sequence).collect()
@@ -33,7 +33,7 @@ fn sequences(history: &mut History) -> Vec<u64> {
 
 #[test]
 fn keep_last_keeps_the_last_of_each_instance() {
-    let mut history = History::default();
+    let mut history = SampleHistory::default();
     for at in 1..=9 {
         let record = Record::test(1, at, (at % 2) as u8, at);
         assert_eq!(put(&mut history, record, &keep_last(2)), Put::Kept);
@@ -45,12 +45,12 @@ fn keep_last_keeps_the_last_of_each_instance() {
 
 #[test]
 fn older_records_take_their_places_as_far_as_there_is_room() {
-    let mut history = History::default();
+    let mut history = SampleHistory::default();
     for at in [7, 8, 3, 5, 2, 8] {
         put(&mut history, Record::test(1, at, 1, at), &keep_last(3));
     }
     assert_eq!(sequences(&mut history), [5, 7, 8]);
-    let mut all = History::default();
+    let mut all = SampleHistory::default();
     for at in [7, 8, 3, 5, 2, 8] {
         put(&mut all, Record::test(1, at, 1, at), &KEEP_ALL);
     }
@@ -65,9 +65,9 @@ fn limits_leave_no_room() {
         samples_per_instance: Some(2),
         ..KEEP_ALL
     };
-    let mut history = History::default();
+    let mut history = SampleHistory::default();
     let mut at = 0;
-    let mut next = |history: &mut History, key| {
+    let mut next = |history: &mut SampleHistory, key| {
         at += 1;
         put(history, Record::test(1, at, key, at), &limits)
     };
@@ -88,7 +88,7 @@ fn limits_leave_no_room() {
 
 #[test]
 fn a_disposed_instance_is_kept_until_no_writer_has_it_registered() {
-    let mut history = History::default();
+    let mut history = SampleHistory::default();
     let limits = HistoryLimits {
         cleanup_delay_ns: Some(100),
         ..keep_last(1)
@@ -111,7 +111,7 @@ fn a_disposed_instance_is_kept_until_no_writer_has_it_registered() {
 
 #[test]
 fn a_sample_makes_a_disposed_instance_alive() {
-    let mut history = History::default();
+    let mut history = SampleHistory::default();
     let of = |kind, at| Record::of_kind(kind, 1, at, 1, at);
     let delayed = HistoryLimits {
         cleanup_delay_ns: Some(100),
@@ -141,8 +141,44 @@ fn a_sample_makes_a_disposed_instance_alive() {
 }
 
 #[test]
+fn an_older_sample_brings_no_instance_back_that_has_ended() {
+    let of = |kind, at| Record::of_kind(kind, 1, at, 1, at);
+    let mut history = SampleHistory::default();
+    history.set_filling(true);
+    put(&mut history, of(MessageKind::Data, 5), &KEEP_ALL);
+    put(
+        &mut history,
+        of(MessageKind::DisposeUnregister, 6),
+        &KEEP_ALL,
+    );
+    // From another keeper.
+    put(&mut history, of(MessageKind::Data, 2), &KEEP_ALL);
+    assert_eq!(history.next_purge(), None);
+    history.set_filling(false);
+    history.purge(0);
+    assert_eq!((history.samples(), history.instances()), (0, 0));
+}
+
+#[test]
+fn instances_are_removed_in_the_order_of_their_times() {
+    let of = |at, key| Record::of_kind(MessageKind::DisposeUnregister, 1, at, key, at);
+    let mut history = SampleHistory::default();
+    for (at, delay) in [(1, 300), (2, 100), (3, 200)] {
+        let limits = HistoryLimits {
+            cleanup_delay_ns: Some(delay),
+            ..KEEP_ALL
+        };
+        history.put(key(at), of(at.into(), at), &limits, 0);
+    }
+    assert_eq!(history.next_purge(), Some(100));
+    history.purge(200);
+    assert!(history.has_instance(&key(1)));
+    assert_eq!(history.instances(), 1);
+}
+
+#[test]
 fn positions_that_begin_anew_leave_the_order_of_each_writer() {
-    let mut history = History::default();
+    let mut history = SampleHistory::default();
     for at in 1..=4 {
         put(
             &mut history,
@@ -155,18 +191,26 @@ fn positions_that_begin_anew_leave_the_order_of_each_writer() {
     put(&mut history, Record::test(1, 6, 6, 1), &KEEP_ALL);
     assert_eq!(sequences(&mut history), [1, 2, 3, 4, 5, 6]);
     assert_eq!(history.snapshot().lasts(), &[([1; 16], 6)].into());
+    let mut of_two = SampleHistory::default();
+    put(&mut of_two, Record::test(9, 1, 1, 100), &keep_last(2));
+    put(&mut of_two, Record::test(3, 1, 1, 101), &keep_last(2));
+    of_two.forget_positions();
+    put(&mut of_two, Record::test(1, 1, 1, 1), &keep_last(2));
+    let snapshot = of_two.snapshot();
+    let writers = snapshot.records().iter().map(|it| it.meta().writer[0]);
+    assert_eq!(writers.collect::<Vec<_>>(), [9, 1]);
 }
 
 #[test]
 fn a_snapshot_stays_as_it_was() {
-    let mut history = History::default();
+    let mut history = SampleHistory::default();
     put(&mut history, Record::test(1, 1, 1, 1), &keep_last(1));
     let before = history.snapshot();
     put(&mut history, Record::test(1, 2, 1, 2), &keep_last(1));
     assert_eq!(before.records()[0].meta().sequence, 1);
     assert_eq!(history.snapshot().records()[0].meta().sequence, 2);
     let other = Record::test(2, 1, 1, 0);
-    let mut second = History::default();
+    let mut second = SampleHistory::default();
     put(&mut second, other, &KEEP_ALL);
     let merged = Snapshot::merge(&[history.snapshot(), second.snapshot()]);
     let writers = merged.records().iter().map(|it| it.meta().writer[0]);
@@ -181,7 +225,7 @@ fn a_history_is_what_a_list_of_all_records_leaves() {
         let mut rng = Rng::new(seed);
         let depth = [None, Some(1), Some(3)][rng.below(3)];
         let limits = HistoryLimits { depth, ..KEEP_ALL };
-        let mut history = History::default();
+        let mut history = SampleHistory::default();
         let mut records: Vec<Record> = (1..=rng.below(60) as u64)
             .map(|at| Record::test(rng.below(3) as u8, at, rng.below(4) as u8, 5 * at))
             .collect();
@@ -209,7 +253,7 @@ fn a_history_is_what_a_list_of_all_records_leaves() {
 
 #[test]
 fn instances_of_a_writer_that_leaves_and_disposes_of_them_end() {
-    let mut history = History::default();
+    let mut history = SampleHistory::default();
     let limits = |cleanup_delay_ns| HistoryLimits {
         cleanup_delay_ns,
         ..HistoryLimits::default()

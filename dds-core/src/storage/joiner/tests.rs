@@ -2,10 +2,10 @@ use super::*;
 
 use spindle_dds_transport::sim::Rng;
 
-use crate::storage::{Donor, DonorReply, History, HistoryLimits, Snapshot};
+use crate::storage::{Donor, DonorReply, HistoryLimits, SampleHistory, Snapshot};
 
 fn snapshot(of: &[Record]) -> Snapshot {
-    let mut history = History::default();
+    let mut history = SampleHistory::default();
     for record in of {
         history.put([1; 16], record.clone(), &HistoryLimits::default(), 0);
     }

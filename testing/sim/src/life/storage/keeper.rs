@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use spindle_dds_core::membership::{MemberId, View};
 use spindle_dds_core::storage::{
-    Donor, DonorReply, History, HistoryLimits, Record, RecordMeta, Snapshot,
+    Donor, DonorReply, HistoryLimits, Record, RecordMeta, SampleHistory, Snapshot,
 };
 use spindle_dds_core::{Held, SubgroupId};
 use spindle_dds_transport::sim::SimFabric;
@@ -47,7 +47,7 @@ pub(super) enum FeedItem {
 /// A history, and what it must be.
 #[derive(Debug, Default)]
 struct Kept {
-    history: History,
+    history: SampleHistory,
     plain: PlainHistory,
     last: Option<RecordMeta>,
 }

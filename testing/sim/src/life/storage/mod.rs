@@ -1,7 +1,7 @@
 //! The storage levels in lives: a model of the driver around the product's `storage`.
 //!
 //! ```text
-//!   engine --deliveries, views--> Storage --feed----> Keeper (the history thread): History, Donor
+//!   engine --deliveries, views--> Storage --feed----> Keeper (the history thread): SampleHistory, Donor
 //!                                         --inbox---> Reader: Handover, Joiner
 //!   Keeper, Reader --packets--> Post --after a delay--> Storage of another member
 //! ```

@@ -1,5 +1,5 @@
 //! What a history must be, computed from all that was put into it, again and again, from a plain
-//! list: independent of [`History`](spindle_dds_core::storage::History).
+//! list: independent of [`SampleHistory`](spindle_dds_core::storage::SampleHistory).
 
 use std::collections::{BTreeMap, BTreeSet};
 
