@@ -73,7 +73,7 @@ fn what_is_kept_outlives_its_writer() {
     let all: Vec<u32> = (0..10).collect();
     assert_eq!(take(&keeper, 10, |it| it.data().expect("data").number), all);
     writes.close().expect("it leaves");
-    wait_for_members(&[keeps.clone()], 1);
+    wait_for_members(std::slice::from_ref(&keeps), 1);
     // In the keeper, and in a participant that comes now; from that one, when the first is gone, too.
     assert_eq!(history_of(&transient_reader(&keeps)), all);
     let second = meeting.participant();
@@ -97,7 +97,7 @@ fn a_writer_that_disposes_of_its_instances_when_it_leaves_leaves_nothing() {
     writer.write(&state(1, 1)).expect("sent");
     assert_eq!(take(&keeper, 1, |it| it.data().expect("data").number), [1]);
     writes.close().expect("it leaves");
-    wait_for_members(&[keeps.clone()], 1);
+    wait_for_members(std::slice::from_ref(&keeps), 1);
     assert!(history_of(&transient_reader(&keeps)).is_empty());
 }
 
