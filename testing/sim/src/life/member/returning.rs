@@ -56,7 +56,10 @@ impl Member {
                 }
             }
             // What is sent again has the same sequence numbers as before.
-            if let Some(again) = sent.iter().find(|it| !is_known(it)) {
+            // A thread that was stopped in the middle of a commit has not published it.
+            let is_numbered = |it: &&SentMessage| it.header.writer_seq > 0;
+            let mut again = sent.iter().filter(|it| !is_known(it));
+            if let Some(again) = again.find(is_numbered) {
                 *last = again.header.writer_seq - 1;
             }
         }
