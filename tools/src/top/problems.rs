@@ -52,7 +52,7 @@ impl Problems {
 }
 
 /// Names of a list; of a long one the first.
-pub(super) fn list(names: &[String]) -> String {
+fn list(names: &[String]) -> String {
     const SHOWN_MAX: usize = 4;
     match names.len() {
         0..=SHOWN_MAX => names.join(", "),

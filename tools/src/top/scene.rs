@@ -25,7 +25,7 @@ pub(super) struct Scene {
     pub(super) view: Option<View>,
     pub(super) participants: Vec<Participant>,
     pub(super) topics: Vec<Topic>,
-    /// History that readers are getting.
+    /// History that participants are getting.
     pub(super) transfers: Vec<Transfer>,
     /// Writers and readers of one topic that do not match.
     pub(super) mismatches: Vec<Mismatch>,

@@ -3,7 +3,6 @@
 use spindle_dds::monitor::MemoryKind;
 
 use super::names::{clean, columns};
-use super::problems::list;
 use super::scene::{Figures, Participant, PeerReach, Scene, Sizes, Times, Topic};
 use super::transfers::Transfer;
 
@@ -48,7 +47,7 @@ const TOPIC: Column = ("topic", "its name");
 
 const DONORS: Column = (
     "donors",
-    "participants that are asked now; - is its own, or that all has come",
+    "those that are asked now; -: only itself, or all has come",
 );
 
 const PARTICIPANTS: &[Column] = &[
@@ -215,7 +214,7 @@ pub(super) fn table(scene: &Scene, at: usize) -> Table {
             memory,
         ),
         HISTORY_AT => Table {
-            title: "History that readers are getting (transfers under way)",
+            title: "History under way (to the participant, from the donors)",
             names: &[TOPIC, PARTICIPANT, DONORS],
             numbers: TRANSFERS,
             rows: scene.transfers.iter().map(transfer).collect(),
@@ -337,12 +336,12 @@ fn topic(one: &Topic) -> Row {
 }
 
 fn transfer(one: &Transfer) -> Row {
-    let donors = match one.donors.is_empty() {
-        true => "-".to_owned(),
-        false => list(&one.donors),
-    };
     Row {
-        names: vec![one.topic.clone(), one.participant.clone(), donors],
+        names: vec![
+            one.topic.clone(),
+            one.participant.clone(),
+            one.donors_text(),
+        ],
         numbers: vec![count(one.samples), megabytes(one.bytes as f64)],
         note: None,
     }

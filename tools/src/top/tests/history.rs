@@ -45,11 +45,11 @@ fn topics_are_shown_with_what_is_kept() {
     assert_eq!(kept, [(0, 0), (0, 0), (1500, 3_096_000)]);
     let mut viewer = Viewer::default();
     press(&mut viewer, KeyCode::Char('5'));
-    // From the last column to the one before.
     (0..30).for_each(|_| press(&mut viewer, KeyCode::Char('>')));
+    assert!(frame(&scene, &mut viewer)[23].contains("by kept MB"));
     press(&mut viewer, KeyCode::Char('<'));
     let lines = frame(&scene, &mut viewer);
-    assert!(lines[23].contains("by kept"), "{lines:?}");
+    assert!(lines[23].contains("by kept   "), "{lines:?}");
     // The most first.
     let first: Vec<&str> = lines[4].split_whitespace().collect();
     assert_eq!(first[..2], ["Square", "writer/100"]);
@@ -140,6 +140,9 @@ fn transfers_of_many_donors_with_long_names_leave_room_for_the_numbers() {
     assert!(lines.iter().all(|line| columns(line) <= 80), "{lines:?}");
     assert!(lines[23].contains("all 2 columns"), "{lines:?}");
     insta::assert_snapshot!(lines.join("\n"));
+    let page = page(&scene);
+    let more = format!("{} and 10 more", long(0));
+    assert!(page.contains(&more), "{page}");
 }
 
 #[test]
