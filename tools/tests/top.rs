@@ -6,7 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use spindle_dds::qos::{DataReaderQos, DataWriterQos, History, Reliability, ResourceLimits};
+use spindle_dds::qos::{
+    DataReaderQos, DataWriterQos, Durability, DurabilityKind, History, Reliability, ResourceLimits,
+};
 use spindle_dds::{DataReader, DataWriter, DomainParticipant, Error};
 
 spindle_dds::include_idl!("perf");
@@ -68,6 +70,8 @@ fn a_part_of_the_test() {
         .expect("a participant");
     match part.as_str() {
         "writer" => write(&participant),
+        "keeper" => keep(&participant),
+        "joiner" => join(&participant),
         _ => read(&participant),
     }
 }
@@ -144,6 +148,62 @@ fn read(participant: &DomainParticipant) {
             Ok(_) | Err(Error::NoData(_)) => thread::sleep(Duration::from_millis(2)),
             Err(error) => panic!("{error}"),
         }
+    }
+}
+
+/// What the keeper keeps: more than a donor sends before the reader accepts some, in samples and in bytes.
+const KEPT: u64 = 256;
+const KEPT_PAYLOAD: usize = 16 << 10;
+
+/// Writes so many samples to Kept, and stays.
+fn keep(participant: &DomainParticipant) {
+    let topic = participant
+        .topic::<Probe>("Kept")
+        .create()
+        .expect("a topic");
+    let qos = DataWriterQos {
+        durability: Durability::from(DurabilityKind::TransientLocal),
+        reliability: Reliability::reliable(spindle_dds::Duration::INFINITE),
+        history: History::keep_all(),
+        ..DataWriterQos::default()
+    };
+    let publisher = participant.publisher().create().expect("a publisher");
+    let writer = publisher.writer(&topic).qos(qos).create();
+    let writer = writer.expect("a writer");
+    participant.enable().expect("it is let in");
+    let sample = Probe {
+        payload: vec![0; KEPT_PAYLOAD],
+        ..Probe::default()
+    };
+    for _ in 0..KEPT {
+        writer.write(&sample).expect("room");
+    }
+    loop {
+        thread::park();
+    }
+}
+
+/// Reads Kept, has room for one sample, and does not take it: its transfer stays under way.
+fn join(participant: &DomainParticipant) {
+    let topic = participant
+        .topic::<Probe>("Kept")
+        .create()
+        .expect("a topic");
+    let qos = DataReaderQos {
+        durability: Durability::from(DurabilityKind::TransientLocal),
+        reliability: Reliability::reliable(spindle_dds::Duration::INFINITE),
+        history: History::keep_all(),
+        resource_limits: ResourceLimits {
+            max_samples: 1.into(),
+            ..ResourceLimits::default()
+        },
+        ..DataReaderQos::default()
+    };
+    let subscriber = participant.subscriber().create().expect("a subscriber");
+    let _reader = subscriber.reader(&topic).qos(qos).create();
+    participant.enable().expect("it is let in");
+    loop {
+        thread::park();
     }
 }
 
@@ -262,6 +322,50 @@ fn rates_of_writers_and_readers_that_block_them_are_shown() {
     drop(parts);
     let scene = once(&directory);
     assert_eq!(scene["participants"], serde_json::json!([]));
+}
+
+/// Looks at scenes until one has what is looked for.
+fn until<R>(directory: &Path, found: impl Fn(&Value) -> Option<R>) -> R {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let scene = once(directory);
+        if let Some(found) = found(&scene) {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "{scene:#}");
+    }
+}
+
+#[test]
+fn history_that_is_kept_and_transferred_is_shown() {
+    let home = tempfile::tempdir().expect("a directory");
+    let directory = home.path().join("domains");
+    let _keeper = Part::start("keeper", &directory);
+    let keeper = until(&directory, |scene| {
+        let topic = scene["topics"].as_array()?.first()?.clone();
+        (topic["kept"] == KEPT).then_some(topic)
+    });
+    let bytes = keeper["kept_bytes"].as_u64().expect("a number");
+    assert!(bytes >= KEPT * KEPT_PAYLOAD as u64, "{keeper:#}");
+    let joiner = Part::start("joiner", &directory);
+    let transfer = until(&directory, |scene| {
+        let mut transfers = scene["transfers"].as_array()?.iter();
+        transfers.find(|it| it["samples"] != 0).cloned()
+    });
+    assert_eq!(transfer["topic"], "Kept");
+    assert_eq!(
+        transfer["donors"],
+        serde_json::json!([keeper["participant"]])
+    );
+    let name = transfer["participant"].as_str().expect("a name");
+    assert!(
+        name.ends_with(&format!("/{}", joiner.0.id())),
+        "{transfer:#}"
+    );
+    let samples = transfer["samples"].as_u64().expect("a number");
+    assert!(samples < KEPT, "the reader holds it up: {transfer:#}");
+    let (done, page, said) = top(&directory, &["--once", "--interval", "0.1"]);
+    assert!(done && page.contains("History under way"), "{page}{said}");
 }
 
 /// A stopped process sends no heartbeats: it is named before it is suspected.

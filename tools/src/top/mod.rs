@@ -3,7 +3,8 @@
 //! - `snapshot`: the figures of the participants, by a [`Monitor`], and of their processes, from
 //!   the kernel (`process`).
 //! - `scene`: the rates between two snapshots; `blocked`: which participants wait, and for which
-//!   others; `late`: which members are late; `mismatches`: which endpoints do not match. All are computed from the snapshots alone.
+//!   others; `late`: which members are late; `mismatches`: which endpoints do not match;
+//!   `transfers`: which history is being transferred. All are computed from the snapshots alone.
 //! - `tables`, `problems`: what there is to show of a scene; `names`: names in few columns.
 //! - `viewer`: what of it is on the screen, and the keys that change that; `screen`: that as a frame;
 //!   `live`: the terminal. `page`: all of it as text. The alternative is the scene as JSON.
@@ -25,6 +26,7 @@ mod snapshot;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod transfers;
 mod viewer;
 
 use std::io::{self, IsTerminal as _, Write};

@@ -14,7 +14,7 @@ pub(super) fn page(scene: &Scene) -> String {
     let mut text = headline(scene) + "\n";
     for at in 0..tables::NAMES.len() {
         let table = table(scene, at);
-        if !table.rows.is_empty() || at != tables::STREAMS_AT {
+        if !table.rows.is_empty() || !tables::MOSTLY_EMPTY.contains(&at) {
             push_table(&mut text, &table);
         }
     }

@@ -13,6 +13,7 @@ use super::blocked::{Blocked, Comparison};
 use super::late::{Late, late};
 use super::mismatches::{Mismatch, mismatches};
 use super::snapshot::Snapshot;
+use super::transfers::{Transfer, transfers};
 
 /// What is shown. Rates are per second, over the time between the snapshots.
 #[derive(Debug, Default, Serialize)]
@@ -24,6 +25,8 @@ pub(super) struct Scene {
     pub(super) view: Option<View>,
     pub(super) participants: Vec<Participant>,
     pub(super) topics: Vec<Topic>,
+    /// History that participants are getting.
+    pub(super) transfers: Vec<Transfer>,
     /// Writers and readers of one topic that do not match.
     pub(super) mismatches: Vec<Mismatch>,
     /// Pairs of these that participants do not list. Those that both of its participants leave out
@@ -160,6 +163,9 @@ pub(super) struct Topic {
     pub(super) out_bytes_per_s: f64,
     pub(super) in_per_s: f64,
     pub(super) in_bytes_per_s: f64,
+    /// Samples that are kept there for readers that come later, and what they take.
+    pub(super) kept: u64,
+    pub(super) kept_bytes: u64,
 }
 
 /// Names of members.
@@ -266,6 +272,7 @@ impl Scene {
             domain: now.domain,
             interval_s: interval,
             view: newest_view(&all, &names),
+            transfers: transfers(&all, &names),
             mismatches: mismatches(&all, &names),
             unlisted_mismatches: all
                 .iter()
@@ -464,6 +471,8 @@ impl Topic {
             out_bytes_per_s: of(|it| it.sent_bytes),
             in_per_s: of(|it| it.received),
             in_bytes_per_s: of(|it| it.received_bytes),
+            kept: topic.kept,
+            kept_bytes: topic.kept_bytes,
         }
     }
 }

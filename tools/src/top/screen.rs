@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   the domain and its view
-//!   1 Participants  2 Batches  ...  6 Problems (2)
+//!   1 Participants  2 Batches  ...  7 Problems (2)
 //!   the title of the table
 //!   participant   CPU %   out/s   ...            >
 //!   rows; what has no room is scrolled to
@@ -72,18 +72,19 @@ fn tabs(scene: &Scene, viewer: &Viewer, width: usize) -> Line<'static> {
     let names = names.chain([format!("Problems ({problems})")]);
     let names = (1..).zip(names).map(|(at, name)| format!("{at} {name}"));
     let names: Vec<String> = names.collect();
-    let all: usize = names.iter().map(|it| columns(it) + 2).sum();
-    if all > width + 2 {
+    let all: usize = names.iter().map(|it| columns(it)).sum();
+    let gaps = names.len() - 1;
+    let Some(gap) = [2, 1].into_iter().find(|gap| all + gaps * gap <= width) else {
         let text = format!("{} of {TABS}, Tab: the next", names[viewer.tab]);
         return Line::from(cut_end(&text, width)).bold();
-    }
+    };
     let spans = names.into_iter().enumerate().flat_map(|(at, name)| {
         let style = match at {
             at if at == viewer.tab => Style::new().reversed(),
             PROBLEMS if problems > 0 => Style::new().red().bold(),
             _ => Style::new(),
         };
-        [Span::styled(name, style), Span::raw("  ")]
+        [Span::styled(name, style), Span::raw(" ".repeat(gap))]
     });
     Line::from(spans.collect::<Vec<_>>())
 }
@@ -206,7 +207,8 @@ fn name_widths(table: &Table, width: usize) -> Vec<usize> {
     let needed: Vec<usize> = names.map(|at| table.name_width(at)).collect();
     let mut left = match needed.len() {
         1 => width * 2 / 5,
-        _ => width * 3 / 5,
+        2 => width * 3 / 5,
+        _ => width * 3 / 4,
     };
     let mut order: Vec<usize> = (0..needed.len()).collect();
     order.sort_by_key(|at| needed[*at]);

@@ -4,6 +4,7 @@ use spindle_dds::monitor::MemoryKind;
 
 use super::names::{clean, columns};
 use super::scene::{Figures, Participant, PeerReach, Scene, Sizes, Times, Topic};
+use super::transfers::Transfer;
 
 /// Columns of a number, at least.
 const NUMBER_MIN: usize = 6;
@@ -40,6 +41,13 @@ pub(super) struct Number {
 const PARTICIPANT: Column = (
     "participant",
     "the name that it announces, or its program and process id",
+);
+
+const TOPIC: Column = ("topic", "its name");
+
+const DONORS: Column = (
+    "donors",
+    "those that are asked now; -: only itself, or all has come",
 );
 
 const PARTICIPANTS: &[Column] = &[
@@ -130,6 +138,22 @@ const TOPICS: &[Column] = &[
     ("out MB/s", "payload of these"),
     ("in/s", "samples that the readers received"),
     ("in MB/s", "payload of these"),
+    (
+        "kept",
+        "samples that are kept for readers that come later (DURABILITY)",
+    ),
+    (
+        "kept MB",
+        "what these take: 64 bytes for each beside its payload",
+    ),
+];
+
+const TRANSFERS: &[Column] = &[
+    (
+        "samples",
+        "samples and changes of instance states that have come",
+    ),
+    ("MB", "their size: 64 bytes for each beside its payload"),
 ];
 
 /// What each column of memory in use is the sum of.
@@ -146,10 +170,23 @@ const MEMORY_KINDS: [&[MemoryKind]; 9] = [
 ];
 
 /// The names of the tables, in their order.
-pub(super) const NAMES: [&str; 5] = ["Participants", "Batches", "Streams", "Memory", "Topics"];
+pub(super) const NAMES: [&str; 6] = [
+    "Participants",
+    "Batches",
+    "Streams",
+    "Memory",
+    "Topics",
+    "History",
+];
 
 /// The table that is empty where all participants are on one host.
-pub(super) const STREAMS_AT: usize = 2;
+const STREAMS_AT: usize = 2;
+
+/// The table that is empty where no history is transferred.
+const HISTORY_AT: usize = 5;
+
+/// The tables that are empty most of the time.
+pub(super) const MOSTLY_EMPTY: [usize; 2] = [STREAMS_AT, HISTORY_AT];
 
 /// One of the tables.
 pub(super) fn table(scene: &Scene, at: usize) -> Table {
@@ -176,9 +213,15 @@ pub(super) fn table(scene: &Scene, at: usize) -> Table {
             MEMORY,
             memory,
         ),
+        HISTORY_AT => Table {
+            title: "History under way (to the participant, from the donors)",
+            names: &[TOPIC, PARTICIPANT, DONORS],
+            numbers: TRANSFERS,
+            rows: scene.transfers.iter().map(transfer).collect(),
+        },
         _ => Table {
             title: "Topics",
-            names: &[("topic", "its name"), PARTICIPANT],
+            names: &[TOPIC, PARTICIPANT],
             numbers: TOPICS,
             rows: scene.topics.iter().map(topic).collect(),
         },
@@ -285,7 +328,21 @@ fn topic(one: &Topic) -> Row {
             megabytes(one.out_bytes_per_s),
             rate(one.in_per_s),
             megabytes(one.in_bytes_per_s),
+            count(one.kept),
+            megabytes(one.kept_bytes as f64),
         ],
+        note: None,
+    }
+}
+
+fn transfer(one: &Transfer) -> Row {
+    Row {
+        names: vec![
+            one.topic.clone(),
+            one.participant.clone(),
+            one.donors_text(),
+        ],
+        numbers: vec![count(one.samples), megabytes(one.bytes as f64)],
         note: None,
     }
 }

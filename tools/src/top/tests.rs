@@ -18,6 +18,7 @@ use super::scene::Scene;
 use super::snapshot::Snapshot;
 
 mod frames;
+mod history;
 
 /// Of the processes.
 const NAMES: [&str; 3] = ["writer", "display", "recorder"];

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use spindle_dds::monitor::MismatchFigures;
+use spindle_dds::monitor::{MismatchFigures, TransferFigures};
 use spindle_dds::qos::{Incompatibility, PolicyId};
 
 use super::*;
@@ -34,11 +34,11 @@ fn frame_of(scene: &Scene, viewer: &mut Viewer, (width, height): (u16, u16)) -> 
     lines.map(shown).collect()
 }
 
-fn frame(scene: &Scene, viewer: &mut Viewer) -> Vec<String> {
+pub(super) fn frame(scene: &Scene, viewer: &mut Viewer) -> Vec<String> {
     frame_of(scene, viewer, (80, 24))
 }
 
-fn press(viewer: &mut Viewer, key: KeyCode) {
+pub(super) fn press(viewer: &mut Viewer, key: KeyCode) {
     let reaction = viewer.handle_key(KeyEvent::new(key, KeyModifiers::NONE));
     assert_eq!(reaction, Reaction::Draw);
 }
@@ -49,7 +49,7 @@ fn program(number: usize) -> String {
 }
 
 /// Names that are long, and begin and end alike.
-fn long(number: usize) -> String {
+pub(super) fn long(number: usize) -> String {
     format!("plant.building-2.line-{number:02}.temperature-sensor-adapter.service")
 }
 
@@ -63,7 +63,7 @@ fn crowd(participants: usize, name: fn(usize) -> String) -> Scene {
     crowd_with(participants, name, |_| {})
 }
 
-fn crowd_with(
+pub(super) fn crowd_with(
     participants: usize,
     name: fn(usize) -> String,
     alter: impl Fn(&mut [ParticipantFigures]),
@@ -249,7 +249,7 @@ fn participants_without_figures_are_last() {
         press(&mut viewer, KeyCode::Char('r'));
     }
     insta::assert_snapshot!(frame(&scene, &mut viewer).join("\n"));
-    press(&mut viewer, KeyCode::Char('6'));
+    press(&mut viewer, KeyCode::Char('7'));
     insta::assert_snapshot!(frame(&scene, &mut viewer).join("\n"));
 }
 
@@ -287,8 +287,8 @@ fn a_pair_that_does_not_match_is_shown_with_the_reason() {
     assert!(page.contains(why), "{page}");
     assert!(page.contains("and 5 pairs more"), "{page}");
     let mut viewer = Viewer::default();
-    assert!(frame(&scene, &mut viewer)[1].contains("6 Problems (6)"));
-    press(&mut viewer, KeyCode::Char('6'));
+    assert!(frame(&scene, &mut viewer)[1].contains("7 Problems (6)"));
+    press(&mut viewer, KeyCode::Char('7'));
     let shown = frame(&scene, &mut viewer);
     // Wrapped, not cut.
     let words = shown[2..].join(" ");
@@ -373,6 +373,7 @@ fn the_names_of_the_tables_are_turned_through() {
         "Streams",
         "Memory",
         "Topics",
+        "History",
         "Blocked",
     ];
     for title in titles.iter().chain(&titles) {
@@ -404,7 +405,7 @@ fn small_terminals_show_what_fits() {
     for scene in [crowd(60, program), crowd(3, wide), Scene::default()] {
         for size in [(1, 1), (1, 9), (9, 1), (7, 3), (20, 5), (80, 24), (300, 80)] {
             let mut viewer = Viewer::default();
-            for _ in 0..7 {
+            for _ in 0..8 {
                 for key in [
                     KeyCode::Tab,
                     KeyCode::End,
@@ -422,7 +423,7 @@ fn small_terminals_show_what_fits() {
     }
     let narrow = frame_of(&crowd(60, program), &mut Viewer::default(), (30, 8));
     assert!(narrow[0].ends_with('…'), "{narrow:?}");
-    assert!(narrow[1].contains("1 Participants of 6"), "{narrow:?}");
+    assert!(narrow[1].contains("1 Participants of 7"), "{narrow:?}");
 }
 
 /// Names come from other processes.
@@ -433,6 +434,10 @@ fn control_characters_do_not_reach_the_terminal() {
         |number| format!("a\u{1b}[2J\n{number}"),
         |all| {
             all[0].topics[0].topic = "t\u{1b}]0;x\u{7}".to_owned();
+            all[0].transfers = vec![TransferFigures {
+                topic: "h\u{1b}c".to_owned(),
+                ..TransferFigures::default()
+            }];
             all[0].mismatches = vec![MismatchFigures {
                 types: Some("\u{9b}31m\r".to_owned()),
                 ..mismatch()
@@ -440,7 +445,7 @@ fn control_characters_do_not_reach_the_terminal() {
         },
     );
     let mut viewer = Viewer::default();
-    for _ in 0..6 {
+    for _ in 0..7 {
         let lines = frame(&scene, &mut viewer);
         assert!(lines.iter().all(|line| !line.contains(char::is_control)));
         press(&mut viewer, KeyCode::Tab);
