@@ -58,6 +58,8 @@ pub(super) struct GotTopic {
 
 /// Records for a reader at one time.
 const READY_MAX: usize = 64;
+/// Their bytes, but for the last one.
+const READY_BYTES_MAX: usize = 128 << 10;
 /// Parts on their way from one donor, over all transfers.
 const IN_FLIGHT_MAX: u32 = 8;
 
@@ -305,12 +307,15 @@ impl Transfer {
     }
 
     fn fill_ready(&mut self) {
+        let mut bytes: usize = self.ready.iter().map(|it| it.bytes().len()).sum();
         while self.ready.len() < READY_MAX
+            && bytes < READY_BYTES_MAX
             && let Some(record) = self.joiner.next_record()
         {
             let (cursor, after) = (record.cursor(), self.after.as_ref());
             let had = after.and_then(|after| after.get(&cursor.writer));
             if had.is_none_or(|had| cursor.sequence > *had) {
+                bytes += record.bytes().len();
                 self.ready.push_back(record);
             }
         }
