@@ -142,9 +142,11 @@ pub(crate) const PROPERTIES: &[PropertyRow] = &[
         meaning: "The scheduling policy of a thread: SCHED_OTHER, SCHED_FIFO or SCHED_RR. The threads \
                   are `poll` (heartbeats, and samples that no thread waits for), `io` (connections \
                   to other participants, and the streams or queue pairs to other hosts), `dispatch` \
-                  (calls listeners), `wake` (wakes streams) and `control` (views). `fifo` and `rr` \
-                  need `.priority`, and the capability CAP_SYS_NICE or a limit RLIMIT_RTPRIO \
-                  (`ulimit -r`). What is refused fails `enable`.",
+                  (calls listeners), `wake` (wakes streams), `control` (views) and `history` (keeps and \
+                  transfers what DURABILITY asks for; it begins with the first endpoint whose \
+                  DURABILITY is not VOLATILE). `fifo` and `rr` need `.priority`, and the capability \
+                  CAP_SYS_NICE or a limit RLIMIT_RTPRIO (`ulimit -r`). What is refused fails `enable`; \
+                  for `history`, the creation of that endpoint.",
     },
     PropertyRow {
         name: "spindle.threads.<thread>.priority",

@@ -135,15 +135,25 @@ impl Snapshot {
         }
     }
 
-    /// What it has before a position.
+    /// What it has before a position. The last sequence numbers are those of these records: what was
+    /// removed since cannot be told from what came later.
     pub fn before(&self, position: u64) -> Self {
         let end = self.records.partition_point(|it| it.position() < position);
-        if end == self.records.len() {
-            return self.clone();
+        let records: Arc<[Record]> = match end == self.records.len() {
+            true => self.records.clone(),
+            false => self.records[..end].into(),
+        };
+        let mut lasts = BTreeMap::new();
+        for Cursor {
+            writer, sequence, ..
+        } in records.iter().map(Record::cursor)
+        {
+            let last = lasts.entry(writer).or_insert(sequence);
+            *last = sequence.max(*last);
         }
         Self {
-            records: self.records[..end].into(),
-            lasts: self.lasts.clone(),
+            records,
+            lasts: Arc::new(lasts),
         }
     }
 

@@ -218,6 +218,18 @@ fn a_snapshot_stays_as_it_was() {
     assert_eq!(merged.lasts().len(), 2);
 }
 
+#[test]
+fn what_comes_before_a_position_knows_nothing_of_what_comes_later() {
+    let mut history = SampleHistory::default();
+    for at in 1..=9 {
+        put(&mut history, Record::test(1, at, 1, 10 * at), &KEEP_ALL);
+    }
+    put(&mut history, Record::test(2, 1, 1, 95), &KEEP_ALL);
+    let before = history.snapshot().before(50);
+    assert_eq!(before.records().len(), 4);
+    assert_eq!(before.lasts(), &[([1; 16], 4)].into());
+}
+
 /// In the order of positions, a history is what a filter of the list of all records leaves.
 #[test]
 fn a_history_is_what_a_list_of_all_records_leaves() {
