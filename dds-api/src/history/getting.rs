@@ -52,6 +52,8 @@ enum Target {
 pub(super) struct GotTopic {
     pub(super) topic: Arc<TopicHistory>,
     pub(super) base: u64,
+    /// The last sequence numbers before that position, by writer.
+    pub(super) lasts: BTreeMap<[u8; 16], u64>,
     /// No keeper knows it, or the one that did is gone.
     pub(super) is_lost: bool,
 }
@@ -302,6 +304,7 @@ impl Transfer {
         Some(GotTopic {
             topic,
             base,
+            lasts: self.joiner.lasts().clone(),
             is_lost,
         })
     }

@@ -1,6 +1,6 @@
 //! What is kept of a writer, or of a topic.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spindle_dds_core::storage::{
@@ -24,9 +24,18 @@ struct State {
     history: SampleHistory,
     /// Of each writer, its last message.
     lasts: HashMap<[u8; 16], Cursor>,
-    /// While the history of a topic is got from another keeper: what was kept before, in case that none
-    /// knows it.
-    before: Option<SampleHistory>,
+    /// While the history of a topic is got from another keeper.
+    getting: Option<Getting>,
+}
+
+/// The history of a topic that another keeper has. `State::history` has what comes meanwhile.
+struct Getting {
+    /// What was kept before, in case that no keeper knows it.
+    before: SampleHistory,
+    /// What has come.
+    got: SampleHistory,
+    /// The limits of the writers whose messages have come meanwhile.
+    limits: HashMap<[u8; 16], HistoryLimits>,
 }
 
 /// A writer whose messages are kept.
@@ -76,66 +85,91 @@ impl KeptHistory {
         let meta = record.meta();
         let mut state = self.state();
         let instance = self.instance_of(&record, &state.history);
-        let cursor = record.cursor();
-        let last = state.lasts.entry(meta.writer).or_insert(cursor);
-        if last.sequence < meta.sequence {
-            *last = cursor;
+        state.note_last(&record);
+        if let Some(getting) = &mut state.getting {
+            getting.limits.insert(meta.writer, *limits);
         }
         if let Put::Full(limit) = state.history.put(instance, record, limits, now_ns) {
             tracing::debug!(%limit, "a sample is not kept for readers that come later");
         }
     }
 
-    /// Keeps a record that another keeper of the topic has. It has applied the limits of its writer.
+    /// Keeps a record that another keeper of the topic has.
     pub(super) fn put_got(&self, record: Record, now_ns: u64) {
-        let limits = HistoryLimits {
-            cleanup_delay_ns: Some(0),
-            ..HistoryLimits::default()
-        };
-        self.put(record, &limits, now_ns);
+        let mut state = self.state();
+        state.note_last(&record);
+        let State {
+            history, getting, ..
+        } = &mut *state;
+        let got = getting.as_mut().map_or(history, |it| &mut it.got);
+        let instance = self.instance_of(&record, got);
+        got.put(instance, record, &UNLIMITED, now_ns);
     }
 
     /// The history of the topic is to be got from another keeper.
     pub(super) fn begin_getting(&self) {
         let mut state = self.state();
         let before = std::mem::take(&mut state.history);
-        state.history.set_filling(true);
         // What came of an earlier attempt is in what comes now.
-        state.before.get_or_insert(before);
+        let before = state.getting.take().map_or(before, |it| it.before);
+        state.history.set_filling(true);
+        let mut got = SampleHistory::default();
+        got.set_filling(true);
+        state.getting = Some(Getting {
+            before,
+            got,
+            limits: HashMap::new(),
+        });
     }
 
     /// It has come; or no keeper knows it: then what was kept before is all there is, and comes before the
-    /// order of its subgroup from `base` on. `is_alive`: writers that there are.
+    /// order of its subgroup from `base` on. `lasts`: the last sequence numbers before that position, as far
+    /// as they are known. `is_alive`: writers that there are. Returns what was kept at that position.
     pub(super) fn end_getting(
         &self,
         knows_none: bool,
         base: u64,
+        lasts: &BTreeMap<[u8; 16], u64>,
         is_alive: impl Fn(&[u8; 16]) -> bool,
         now_ns: u64,
-    ) {
-        let before = self.state().before.take();
-        if let Some(mut before) = before.filter(|_| knows_none) {
-            before.set_filling(false);
-            if before
-                .snapshot()
-                .records()
-                .last()
-                .is_some_and(|it| it.position() > base)
-            {
+    ) -> Snapshot {
+        let mut state = self.state();
+        let Some(Getting {
+            mut before,
+            mut got,
+            limits,
+        }) = state.getting.take()
+        else {
+            return state.history.snapshot();
+        };
+        if knows_none {
+            let snapshot = before.snapshot();
+            if (snapshot.records().last()).is_some_and(|it| it.position() > base) {
                 before.forget_positions();
             }
             for record in before.snapshot().records() {
-                self.put_got(record.clone(), now_ns);
+                let instance = self.instance_of(record, &got);
+                got.put(instance, record.clone(), &UNLIMITED, now_ns);
             }
         }
-        let mut state = self.state();
+        for (writer, last) in lasts {
+            got.note_last(*writer, *last);
+        }
+        let at_base = got.snapshot();
+        // What has come meanwhile.
+        for record in state.history.snapshot().records() {
+            let instance = self.instance_of(record, &got);
+            let limits = limits.get(&record.meta().writer).unwrap_or(&UNLIMITED);
+            got.put(instance, record.clone(), limits, now_ns);
+        }
         let gone = state.lasts.keys().filter(|it| !is_alive(it)).copied();
         for writer in gone.collect::<Vec<_>>() {
-            let limits = HistoryLimits::default();
-            state.history.writer_gone(writer, false, &limits, now_ns);
+            got.writer_gone(writer, false, &HistoryLimits::default(), now_ns);
         }
-        state.history.set_filling(false);
-        state.history.purge(now_ns);
+        got.set_filling(false);
+        got.purge(now_ns);
+        state.history = got;
+        at_base
     }
 
     /// When [`purge`](Self::purge) has something to do.
@@ -179,6 +213,16 @@ impl KeptHistory {
         KeptFigures {
             samples: state.history.samples() as u64,
             bytes: state.history.bytes() as u64,
+        }
+    }
+}
+
+impl State {
+    fn note_last(&mut self, record: &Record) {
+        let cursor = record.cursor();
+        let last = self.lasts.entry(cursor.writer).or_insert(cursor);
+        if last.sequence < cursor.sequence {
+            *last = cursor;
         }
     }
 }
@@ -237,6 +281,15 @@ impl KeptWriter {
         self.put(&RecordMeta { position, ..*meta }, payload, now_ns);
     }
 }
+
+/// Of records whose limits another keeper has applied. What has ended is removed at once.
+const UNLIMITED: HistoryLimits = HistoryLimits {
+    depth: None,
+    samples: None,
+    instances: None,
+    samples_per_instance: None,
+    cleanup_delay_ns: Some(0),
+};
 
 /// The limits of a writer's own history. What is disposed of and unregistered is removed at once.
 fn limits_of(history: &History, resources: &ResourceLimits) -> HistoryLimits {

@@ -216,12 +216,14 @@ impl HistoryThread {
         let GotTopic {
             topic,
             base,
+            lasts,
             is_lost,
         } = got;
         let now = self.now();
         let writers = &self.writers;
         let is_alive = |writer: &[u8; 16]| writers.contains(writer);
-        topic.history.end_getting(is_lost, base, is_alive, now);
+        let history = &topic.history;
+        let at_base = history.end_getting(is_lost, base, &lasts, is_alive, now);
         self.incomplete.retain(|it| !Arc::ptr_eq(it, &topic));
         for (transfer, pin) in std::mem::take(&mut self.deferred) {
             // Its joiner may be gone.
@@ -232,9 +234,13 @@ impl HistoryThread {
                 self.deferred.push((transfer, pin));
                 continue;
             }
-            // What came after the marker is kept by now, too.
             let end = pin.base + 1;
-            self.pin_now(transfer, &pin, |all| all.before(end), now);
+            let at_marker = |of: &Arc<TopicHistory>| match pin.base == base {
+                true if Arc::ptr_eq(of, &topic) => at_base.clone(),
+                // What came after the marker is kept by now, too.
+                _ => of.history.snapshot().before(end),
+            };
+            self.pin_now(transfer, &pin, at_marker, now);
         }
         let answers = self.donating.answer_waiting(now);
         self.send(answers);
@@ -247,23 +253,21 @@ impl HistoryThread {
             self.deferred.push((transfer, pin));
             return;
         }
-        self.pin_now(transfer, &pin, |snapshot| snapshot, now);
+        self.pin_now(transfer, &pin, |topic| topic.history.snapshot(), now);
     }
 
-    /// Pins what is left of the histories by `limit`.
+    /// Pins histories as they were at the marker.
     fn pin_now(
         &mut self,
         transfer: (Place, TransferName),
         pin: &Pin,
-        limit: impl Fn(Snapshot) -> Snapshot,
+        of_topic: impl Fn(&Arc<TopicHistory>) -> Snapshot,
         now: u64,
     ) {
         let snapshot = |part: &PinPart| match part {
             PinPart::Writer(history) => history.snapshot(),
-            PinPart::Topic(topic, None) => limit(topic.history.snapshot()),
-            PinPart::Topic(topic, Some(writer)) => {
-                limit(topic.history.snapshot().of_writer(*writer))
-            }
+            PinPart::Topic(topic, None) => of_topic(topic),
+            PinPart::Topic(topic, Some(writer)) => of_topic(topic).of_writer(*writer),
         };
         let snapshots: Vec<_> = pin.parts.iter().map(snapshot).collect();
         self.donating.pin(transfer, &snapshots, now);

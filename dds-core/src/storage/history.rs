@@ -195,6 +195,15 @@ impl SampleHistory {
         put
     }
 
+    /// A writer has come to this sequence number, whether its messages are kept or not.
+    pub fn note_last(&mut self, writer: [u8; 16], sequence: u64) {
+        self.admit(writer);
+        if let Some(known) = self.writers.get_mut(&writer) {
+            known.last = known.last.max(sequence);
+        }
+        self.snapshot = None;
+    }
+
     /// The number of a writer.
     fn admit(&mut self, writer: [u8; 16]) -> u32 {
         let known = self.writers.entry(writer).or_insert_with(|| {
