@@ -144,7 +144,7 @@ impl KeptHistory {
         };
         if knows_none {
             let snapshot = before.snapshot();
-            if (snapshot.records().last()).is_some_and(|it| it.position() > base) {
+            if (snapshot.records().last()).is_some_and(|it| it.position() >= base) {
                 before.forget_positions();
             }
             for record in before.snapshot().records() {

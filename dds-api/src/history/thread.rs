@@ -234,7 +234,7 @@ impl HistoryThread {
                 self.deferred.push((transfer, pin));
                 continue;
             }
-            let end = pin.base + 1;
+            let end = pin.base;
             let at_marker = |of: &Arc<TopicHistory>| match pin.base == base {
                 true if Arc::ptr_eq(of, &topic) => at_base.clone(),
                 // What came after the marker is kept by now, too.

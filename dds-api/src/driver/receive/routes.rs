@@ -124,8 +124,6 @@ impl Routes {
             DeliveryClass::Ordered => delivery.position,
             DeliveryClass::Unordered => topic.base,
         };
-        // 0 is before all of them: what was kept when the order of the subgroup began anew.
-        let position = position + 1;
         Some(FeedItem::Message {
             meta: record_meta(header, writer.guid, position),
             writer: writer.clone(),
