@@ -50,6 +50,11 @@ impl Kept {
         }
     }
 
+    /// Whether the sample of one feed replaces that of another one.
+    pub(super) fn is_of_all_feeds(self) -> bool {
+        matches!(self, Self::Last { by_feed: false, .. })
+    }
+
     /// Checks the samples of one topic at a display that was not there all the time. Fails with the
     /// number of samples that are as they have to be.
     pub(super) fn check(
