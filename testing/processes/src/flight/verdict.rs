@@ -345,7 +345,7 @@ fn check_losses(evidence: &Evidence) -> Vec<String> {
                     // All samples of this feed may come before its first one in the order.
                     continue;
                 }
-                if *part != Presence::Stayed && evidence.kept.is_of_all_feeds() {
+                if *part != Presence::Stayed && evidence.kept.is_some_and(Kept::is_of_all_feeds) {
                     // Another feed's sample may have replaced the last one before the display came:
                     // what it has to have is checked against the order of all.
                     continue;
