@@ -41,8 +41,11 @@ pub(super) struct HistoryThread {
 const ITEMS_MAX: usize = 256;
 /// How soon a packet is sent again for which there was no room.
 const RETRY: Duration = Duration::from_millis(5);
-/// Joiners say that they go on so many times in the time that donors wait for them.
+/// Joiners say that they go on so many times in a heartbeat timeout.
 const REMINDERS: u32 = 4;
+/// What a joiner does not ask for in so many heartbeat timeouts is not kept for it any longer. More than a
+/// member may be silent where the whole group is late: one that fails is not in the next view.
+const EXPIRES_AFTER_LIMITS: u32 = 16;
 
 impl HistoryThread {
     pub(super) fn new(feed: Arc<Feed>, progress: Arc<Progress>, limit: Duration) -> Self {
@@ -74,7 +77,8 @@ impl HistoryThread {
             got.into_iter().for_each(|got| self.topic_is_complete(got));
             self.purge(now);
             self.outbox.send_waiting();
-            self.donating.expire(now, nanos(self.limit));
+            self.donating
+                .expire(now, nanos(self.limit * EXPIRES_AFTER_LIMITS));
             self.show();
             if !any && !self.outbox.has_local() {
                 self.feed.sleep(self.time_to_sleep());
