@@ -207,7 +207,8 @@ impl HistoryMatches {
                 .bases
                 .extend(kept.map(|it| (it.history.clone(), spec.base)));
             let topic = self.topics.get(&writer.endpoint.topic);
-            let of_topic = topic.filter(|_| durability(entry) > DurabilityKind::TransientLocal);
+            let is_of_topic = durability(entry) > DurabilityKind::TransientLocal;
+            let of_topic = topic.filter(|_| is_of_topic && beginning.own.contains_key(number));
             let matches = beginning.announced.matches.get(number);
             let readers = local_readers(known, matches.map_or(&[][..], |it| it));
             let is_new = |guid: &Guid| before.is_none_or(|it| !it.readers.contains(guid));
