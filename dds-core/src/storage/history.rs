@@ -450,19 +450,6 @@ impl SampleHistory {
         snapshot
     }
 
-    /// Whether a limit leaves no room for a sample of this instance.
-    pub fn is_full_for(&self, instance: [u8; 16], limits: &HistoryLimits) -> Option<HistoryLimit> {
-        let known = self.instances.get(&instance);
-        let of_instance = known.map_or(0, |it| it.samples.len());
-        if limits
-            .depth
-            .is_some_and(|depth| of_instance >= depth as usize)
-        {
-            return None;
-        }
-        self.limit(known, of_instance, limits)
-    }
-
     /// Whether an instance is kept.
     pub fn has_instance(&self, instance: &[u8; 16]) -> bool {
         self.instances.contains_key(instance)

@@ -260,12 +260,6 @@ impl<D: Copy + Ord> Joiner<D> {
     pub fn lasts(&self) -> &BTreeMap<[u8; 16], u64> {
         &self.lasts
     }
-
-    /// Bytes of records that came and were not handed out.
-    pub fn unread_bytes(&self) -> usize {
-        let records = self.sources.iter().flat_map(|it| &it.records);
-        records.map(|it| it.bytes().len()).sum()
-    }
 }
 
 impl<D> Source<D> {
