@@ -1,5 +1,8 @@
 //! A member: sends its samples, unless it only reads, and takes the samples of all members.
 
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +35,7 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let _idle_readers = participant::idle_readers(job, &participant, &idle)?;
     participant::enable(job, &participant)?;
     let usage = Usage::begin(job, &participant)?;
+    start_line(job, index)?;
     if let Last::SilentNs(_) = job.scenario.last {
         // Without nulls, a silent writer that is first in the order blocks the others' samples
         // until it is deleted: the clock has to run before.
@@ -56,6 +60,22 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     report.written = sends.then(|| Box::new(written));
     participant.close()?;
     Ok(report)
+}
+
+/// Waits until all members have begun to count: a sample before that would be missing in their
+/// figures.
+fn start_line(job: &Job, index: u32) -> io::Result<()> {
+    let members = job.participants - u32::from(job.outsider.is_some());
+    let directory = job.directory.with_file_name(START_LINE);
+    DirBuilder::new()
+        .mode(0o700)
+        .recursive(true)
+        .create(&directory)?;
+    File::create(directory.join(index.to_string()))?;
+    while directory.read_dir()?.count() < members as usize {
+        std::thread::sleep(LOOK_AGAIN_AFTER);
+    }
+    Ok(())
 }
 
 struct Member<'a> {
@@ -179,5 +199,7 @@ fn stay(job: &Job, participant: &DomainParticipant) -> Result<Traffic, Failure> 
 /// Time for the last samples after the silent member has deleted its writer.
 const REST_NS: u64 = 500_000_000;
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(2);
+/// The directory of a run in which each member that counts has a file.
+const START_LINE: &str = "start-line";
 /// Once a second.
 const TAKE_EVERY: u32 = 500;
