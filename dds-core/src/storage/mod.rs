@@ -25,9 +25,11 @@ mod handover;
 mod history;
 mod joiner;
 mod record;
+mod roster;
 
 pub use donor::{Donor, DonorReply, PARTS_GRANTED};
 pub use handover::Handover;
 pub use history::{HistoryLimit, HistoryLimits, Put, SampleHistory, Snapshot};
 pub use joiner::{Joiner, JoinerAsk, JoinerState, PartError, TransferProgress};
 pub use record::{Cursor, HEAD_LEN, PART_LEN_MAX, Record, RecordMeta};
+pub use roster::{LogEnd, LogGroup, LogGroupState, LogId, LogSource, Logger};
