@@ -32,4 +32,4 @@ pub use handover::Handover;
 pub use history::{HistoryLimit, HistoryLimits, Put, SampleHistory, Snapshot};
 pub use joiner::{Joiner, JoinerAsk, JoinerState, PartError, TransferProgress};
 pub use record::{Cursor, HEAD_LEN, PART_LEN_MAX, Record, RecordMeta};
-pub use roster::{LogEnd, LogGroup, LogGroupState, LogId, LogSource, Logger};
+pub use roster::{Generation, LogEnd, LogGroup, LogGroupState, LogId, LogSource, Logger, Roster};

@@ -1,18 +1,25 @@
 //! Which logs a topic has: agreed by all members, as it follows from the views alone.
 //!
 //! A *log* keeps the delivered messages of a topic on the disk of a participant. The logs of a topic in
-//! a group are its *loggers*; the last list of loggers that all of them have recorded is the *roster*. A
-//! roster holds a strict majority of the one before. So does each set of logs that a topic opens with
-//! after a total restart: at least one of them knows the newest roster, and one of that roster's
-//! majority holds all that a majority had when it was acknowledged. The others cannot open the topic
-//! without it, however many they are.
+//! a group are its *loggers*, their list is a *roster*. A log records a roster before the epoch in which
+//! it begins takes samples of PERSISTENT writers: then it is *proposed*. When all its logs have recorded it, the
+//! epoch takes samples, and the roster is *confirmed*.
 //!
 //! ```text
-//!   no logger goes on        candidates are a majority of the newest roster     opening: generation + 1
 //!   loggers go on            they are a majority of the roster                  open, roster = loggers
 //!                            they are not                                       shut, the roster stays
 //!   a log has caught up      it is added to the loggers
+//!   no logger goes on        the logs that are there are a majority of the      opening: generation + 1
+//!                            newest confirmed roster, and of each proposed one
 //! ```
+//!
+//! Why nothing is lost: a roster holds a strict majority of the one before. So those that open a topic after
+//! a total restart have among them one that has recorded the newest roster, proposed at least, and
+//! they are asked for its majority, in which one holds all that a majority had acknowledged. Rosters that
+//! were only proposed may have equal generation numbers, and hold no records. Confirmed ones do not:
+//! the later opening has a log of the earlier one, and takes a greater number. So logs are ranked
+//! by the generation of their last record and their end, as in Raft (Ongaro and Ousterhout, 2014,
+//! section 5.4), and not by their rosters.
 
 use std::collections::BTreeSet;
 
@@ -32,22 +39,44 @@ impl core::fmt::Display for LogId {
     }
 }
 
+/// An opening of a topic's logs. Of those that were confirmed, none has the number of another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Generation {
+    /// One more than the greatest that any of its logs knew.
+    pub number: u64,
+    /// The view in which it began.
+    pub view: u64,
+    /// The member whose log it began with.
+    pub source: MemberId,
+}
+
+/// A list of logs that is recorded in each of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Roster {
+    /// The opening that it belongs to.
+    pub generation: Generation,
+    /// The view in which it begins.
+    pub epoch: u64,
+    /// The logs, ascending.
+    pub logs: Vec<LogId>,
+}
+
 /// What a member announces of its log of a topic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogEnd {
     /// The log.
     pub log: LogId,
-    /// What its records descend from: the log that a first roster began with. 0: it has none yet.
+    /// What its records descend from: the log that a first roster began with. 0: it has no roster yet.
     pub lineage: u128,
-    /// Generation of its newest roster, 0 without one.
+    /// Number of the generation of its last record, 0 without one.
     pub generation: u64,
-    /// View in which that roster began.
-    pub epoch: u64,
-    /// Position below which it has all records on its disk.
+    /// Position after its last record.
     pub end: u64,
-    /// Its newest roster, ascending.
-    pub roster: Vec<LogId>,
-    /// It has caught up with the loggers of this generation.
+    /// Its newest confirmed roster.
+    pub confirmed: Option<Roster>,
+    /// The rosters that it has recorded after that one, in the order in which it has.
+    pub proposed: Vec<Roster>,
+    /// It has caught up with the loggers of the generation with this number.
     pub follows: Option<u64>,
 }
 
@@ -72,16 +101,15 @@ pub struct LogSource {
 /// The loggers of a topic in a view.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogGroup {
-    /// What their records descend from.
+    /// What their records descend from; 0 before the first opening.
     pub lineage: u128,
-    /// Number of openings of the topic so far; 0 before the first.
-    pub generation: u64,
+    /// The opening.
+    pub generation: Generation,
     /// View in which the loggers, the roster or the generation changed last.
     pub since: u64,
-    /// The last roster.
+    /// The last roster. It stays while too few of it are there.
     pub roster: Vec<LogId>,
-    /// Those that are there. While the topic is shut after an opening, they are fewer than the roster asks
-    /// for; before it, none.
+    /// Those that are there; before an opening, none.
     pub loggers: Vec<Logger>,
     /// Where the generation began.
     pub source: Option<LogSource>,
@@ -149,7 +177,8 @@ impl LogGroup {
             ..self.clone()
         };
         for (member, end) in ends {
-            let follows = end.follows == Some(self.generation) && end.lineage == self.lineage;
+            let follows =
+                end.follows == Some(self.generation.number) && end.lineage == self.lineage;
             if follows && next.log_of(*member).is_none() {
                 next.loggers.push(Logger {
                     member: *member,
@@ -169,42 +198,35 @@ impl LogGroup {
     }
 
     fn open(view: u64, ends: &[&(MemberId, &LogEnd)]) -> Self {
-        let shut = |state, newest: Option<&LogEnd>| Self {
-            lineage: newest.map_or(0, |it| it.lineage),
-            generation: newest.map_or(0, |it| it.generation),
+        let shut = |state| Self {
+            lineage: 0,
+            generation: Generation::default(),
             since: view,
-            roster: newest.map(|it| it.roster.clone()).unwrap_or_default(),
+            roster: Vec::new(),
             loggers: Vec::new(),
             source: None,
             state,
         };
-        let with_roster = ends.iter().filter(|(_, end)| end.lineage != 0);
-        let newest = with_roster.max_by_key(|(_, end)| (end.generation, end.epoch));
-        let newest = newest.map(|(_, end)| *end);
-        if let Some(newest) = newest {
-            let strangers = ends.iter().filter(|(_, it)| it.lineage != 0);
-            let stranger = strangers
-                .map(|(_, it)| it)
-                .find(|it| it.lineage != newest.lineage);
-            if let Some(stranger) = stranger {
-                let (a, b) = (newest.log.min(stranger.log), newest.log.max(stranger.log));
-                return shut(LogGroupState::Lineages(a, b), None);
-            }
+        let with_roster = ends.iter().filter(|(_, end)| !end.is_blank());
+        let with_roster: Vec<&LogEnd> = with_roster.map(|(_, end)| *end).collect();
+        if let Some(first) = with_roster.first()
+            && let Some(other) = with_roster.iter().find(|it| it.lineage != first.lineage)
+        {
+            let (a, b) = (first.log.min(other.log), first.log.max(other.log));
+            return shut(LogGroupState::Lineages(a, b));
         }
-        let candidates: Vec<_> = ends
-            .iter()
-            .filter(|(_, end)| newest.is_none_or(|it| it.roster.contains(&end.log)))
-            .collect();
-        let logs: Vec<LogId> = candidates.iter().map(|(_, end)| end.log).collect();
-        if let Some(newest) = newest {
-            let state = majority(&logs, &newest.roster);
-            if state != LogGroupState::Open {
-                return shut(state, Some(newest));
-            }
+        let rosters = LogEnd::rosters_in_use(&with_roster);
+        let present: Vec<LogId> = ends.iter().map(|(_, end)| end.log).collect();
+        let states = rosters.iter().map(|it| majority(&present, &it.logs));
+        if let Some(state) = states.into_iter().find(|it| *it != LogGroupState::Open) {
+            return shut(state);
         }
-        // The first of equal ones: the oldest member.
-        let best = candidates.iter().rev();
-        let best = best.max_by_key(|(_, end)| (end.generation, end.epoch, end.end));
+        let is_eligible = |end: &LogEnd| {
+            rosters.is_empty() || rosters.iter().any(|it| it.logs.contains(&end.log))
+        };
+        let eligible: Vec<_> = ends.iter().filter(|(_, end)| is_eligible(end)).collect();
+        // Of equal ones that of the oldest member: `max_by_key` takes the last.
+        let best = eligible.iter().rev().max_by_key(|(_, end)| end.rank());
         let source = best.map(|(member, end)| LogSource {
             logger: Logger {
                 member: *member,
@@ -212,22 +234,75 @@ impl LogGroup {
             },
             end: end.end,
         });
-        let first = source.map_or(0, |it| it.logger.log.0);
+        let numbers = ends.iter().map(|(_, end)| end.number_max());
+        let lineage = with_roster.first().map(|it| it.lineage);
+        let logger = |(member, end): &&&(MemberId, &LogEnd)| Logger {
+            member: *member,
+            log: end.log,
+        };
         Self {
-            lineage: newest.map_or(first, |it| it.lineage),
-            generation: newest.map_or(0, |it| it.generation) + 1,
+            lineage: lineage.unwrap_or_else(|| source.map_or(0, |it| it.logger.log.0)),
+            generation: Generation {
+                number: numbers.max().unwrap_or(0).saturating_add(1),
+                view,
+                source: source.map_or(MemberId(0), |it| it.logger.member),
+            },
             since: view,
-            roster: sorted(logs),
-            loggers: candidates
-                .iter()
-                .map(|(member, end)| Logger {
-                    member: *member,
-                    log: end.log,
-                })
-                .collect(),
+            roster: sorted(eligible.iter().map(|(_, end)| end.log).collect()),
+            loggers: eligible.iter().map(logger).collect(),
             source,
             state: LogGroupState::Open,
         }
+    }
+}
+
+impl LogEnd {
+    /// The greater, the more it holds of what was acknowledged.
+    pub fn rank(&self) -> (u64, u64) {
+        (self.generation, self.end)
+    }
+
+    /// Its rosters, the confirmed one first.
+    pub fn rosters(&self) -> impl Iterator<Item = &Roster> {
+        self.confirmed.iter().chain(&self.proposed)
+    }
+
+    /// Whether all that it could tell of others is nothing: it has no record, and was never together with
+    /// another log.
+    fn is_blank(&self) -> bool {
+        let mut rosters = self.rosters();
+        self.lineage == 0 || self.end == 0 && rosters.all(|it| it.logs == [self.log])
+    }
+
+    fn number_max(&self) -> u64 {
+        let numbers = self.rosters().map(|it| it.generation.number);
+        numbers.chain([self.generation]).max().unwrap_or(0)
+    }
+
+    /// Of all rosters that logs know those that may be in use: the newest that is confirmed, and those that
+    /// may have been agreed after it.
+    fn rosters_in_use<'a>(ends: &[&'a Self]) -> Vec<&'a Roster> {
+        let confirmed = ends.iter().filter_map(|it| it.confirmed.as_ref());
+        let confirmed = confirmed.max_by_key(|it| (it.generation.number, it.epoch));
+        let proposed = ends.iter().flat_map(|it| &it.proposed);
+        let may_follow = |it: &&Roster| confirmed.is_none_or(|confirmed| it.may_follow(confirmed));
+        let mut rosters: Vec<&Roster> = confirmed.into_iter().collect();
+        rosters.extend(proposed.filter(may_follow));
+        rosters
+    }
+}
+
+impl Roster {
+    /// Whether it may have been agreed after this one, which was confirmed. Another opening with the same
+    /// number was not: that of the confirmed one was.
+    pub(super) fn may_follow(&self, confirmed: &Self) -> bool {
+        let (own, of) = (self.generation, confirmed.generation);
+        own.number > of.number || own == of && self.epoch > confirmed.epoch
+    }
+
+    /// Whether these logs are a strict majority of it.
+    pub fn is_majority(&self, logs: &[LogId]) -> bool {
+        majority(logs, &self.logs) == LogGroupState::Open
     }
 }
 
