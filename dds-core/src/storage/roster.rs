@@ -157,13 +157,14 @@ impl LogGroup {
             loggers.any(|logger| end_of(logger).is_some_and(|end| group.is_whole(logger, end)))
         };
         let is_there = |logger: &&Logger| end_of(logger).is_some();
+        let lineage = before.map_or(0, |before| before.lineage);
         let before = before.filter(has_whole);
         Some(match before {
             Some(before) => {
                 let going_on = before.loggers.iter().filter(is_there).copied().collect();
                 before.go_on(view, going_on, &ends)
             }
-            None => Self::open(view, &ends),
+            None => Self::open(lineage, view, &ends),
         })
     }
 
@@ -212,9 +213,10 @@ impl LogGroup {
         next
     }
 
-    fn open(view: u64, ends: &[&(MemberId, &LogEnd)]) -> Self {
+    /// `lineage`: what the records of the group before descended from; 0 without one.
+    fn open(lineage: u128, view: u64, ends: &[&(MemberId, &LogEnd)]) -> Self {
         let shut = |state| Self {
-            lineage: 0,
+            lineage,
             generation: Generation::default(),
             since: view,
             roster: Vec::new(),
@@ -223,7 +225,11 @@ impl LogGroup {
             state,
         };
         let with_roster = ends.iter().filter(|(_, end)| !end.is_blank());
-        let with_roster: Vec<&LogEnd> = with_roster.map(|(_, end)| *end).collect();
+        let mut with_roster: Vec<&LogEnd> = with_roster.map(|(_, end)| *end).collect();
+        if lineage != 0 {
+            // Members of this group have seen it.
+            with_roster.retain(|end| end.lineage == lineage);
+        }
         if let Some(first) = with_roster.first()
             && let Some(other) = with_roster.iter().find(|it| it.lineage != first.lineage)
         {
@@ -231,6 +237,10 @@ impl LogGroup {
             return shut(LogGroupState::Lineages(a, b));
         }
         let rosters = LogEnd::rosters_in_use(&with_roster);
+        if rosters.is_empty() && (lineage != 0 || !with_roster.is_empty()) {
+            // There are records, and no log here knows in which logs.
+            return shut(LogGroupState::NoMajority { present: 0, of: 1 });
+        }
         let present: Vec<LogId> = ends.iter().map(|(_, end)| end.log).collect();
         let states = rosters.iter().map(|it| majority(&present, &it.logs));
         if let Some(state) = states.into_iter().find(|it| *it != LogGroupState::Open) {
@@ -284,7 +294,7 @@ impl LogEnd {
 
     /// Whether all that it could tell of others is nothing: it has no record, and was never together with
     /// another log.
-    fn is_blank(&self) -> bool {
+    pub(super) fn is_blank(&self) -> bool {
         let mut rosters = self.rosters();
         self.lineage == 0 || self.end == 0 && rosters.all(|it| it.logs == [self.log])
     }
