@@ -63,7 +63,7 @@ pub enum KeeperStatus {
     Good,
     /// There is no room on the disk: what is delivered waits.
     Full(String),
-    /// The others have records of another origin: it learns none of them.
+    /// The records of the others do not go with its own: it learns none of them in this view.
     Barred(String),
     /// It has failed, and is not used any more.
     Dead(String),
@@ -417,7 +417,11 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
             return Ok(0);
         };
         let (generation, epoch) = (first.generation, first.epoch);
-        let count_max = if self.mode == SyncMode::Each { 1 } else { usize::MAX };
+        let count_max = if self.mode == SyncMode::Each {
+            1
+        } else {
+            usize::MAX
+        };
         let mut bytes = 0;
         let mut records: Vec<(RecordMeta, &[u8])> = Vec::new();
         for live in self.live.iter().take(count_max) {
@@ -454,7 +458,7 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
             return;
         }
         let Some(state) = next_state(self.log.state(), &self.log.last(), group) else {
-            tracing::debug!(log = %me.log, "the roster is no majority of an earlier one");
+            // The roster is no majority of one that may be in use.
             return;
         };
         self.sync_if_good(now_ns);
@@ -505,8 +509,7 @@ fn rosters_as_known(
     generation: u64,
     epoch: u64,
 ) -> (Option<Roster>, Vec<Roster>) {
-    let was_used =
-        |it: &Roster| it.generation.number == generation && it.epoch <= epoch;
+    let was_used = |it: &Roster| it.generation.number == generation && it.epoch <= epoch;
     match state.proposed.iter().rposition(was_used) {
         Some(at) => {
             let rest = state.proposed[at + 1..].to_vec();

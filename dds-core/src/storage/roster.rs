@@ -213,9 +213,8 @@ impl LogGroup {
         next
     }
 
-    /// `lineage`: what the records of the group before descended from; 0 without one.
-    fn open(lineage: u128, view: u64, ends: &[&(MemberId, &LogEnd)]) -> Self {
-        let shut = |state| Self {
+    fn shut(lineage: u128, view: u64, state: LogGroupState) -> Self {
+        Self {
             lineage,
             generation: Generation::default(),
             since: view,
@@ -223,7 +222,11 @@ impl LogGroup {
             loggers: Vec::new(),
             source: None,
             state,
-        };
+        }
+    }
+
+    /// `lineage`: what the records of the group before descended from; 0 without one.
+    fn open(lineage: u128, view: u64, ends: &[&(MemberId, &LogEnd)]) -> Self {
         let with_roster = ends.iter().filter(|(_, end)| !end.is_blank());
         let mut with_roster: Vec<&LogEnd> = with_roster.map(|(_, end)| *end).collect();
         if lineage != 0 {
@@ -234,17 +237,22 @@ impl LogGroup {
             && let Some(other) = with_roster.iter().find(|it| it.lineage != first.lineage)
         {
             let (a, b) = (first.log.min(other.log), first.log.max(other.log));
-            return shut(LogGroupState::Lineages(a, b));
+            return Self::shut(lineage, view, LogGroupState::Lineages(a, b));
         }
+        let lineage = with_roster.first().map_or(lineage, |it| it.lineage);
         let rosters = LogEnd::rosters_in_use(&with_roster);
         if rosters.is_empty() && (lineage != 0 || !with_roster.is_empty()) {
             // There are records, and no log here knows in which logs.
-            return shut(LogGroupState::NoMajority { present: 0, of: 1 });
+            return Self::shut(
+                lineage,
+                view,
+                LogGroupState::NoMajority { present: 0, of: 1 },
+            );
         }
         let present: Vec<LogId> = ends.iter().map(|(_, end)| end.log).collect();
         let states = rosters.iter().map(|it| majority(&present, &it.logs));
         if let Some(state) = states.into_iter().find(|it| *it != LogGroupState::Open) {
-            return shut(state);
+            return Self::shut(lineage, view, state);
         }
         let is_eligible = |end: &LogEnd| {
             rosters.is_empty() || rosters.iter().any(|it| it.logs.contains(&end.log))
@@ -260,13 +268,15 @@ impl LogGroup {
             end: end.end,
         });
         let numbers = ends.iter().map(|(_, end)| end.number_max());
-        let lineage = with_roster.first().map(|it| it.lineage);
         let logger = |(member, end): &&&(MemberId, &LogEnd)| Logger {
             member: *member,
             log: end.log,
         };
         Self {
-            lineage: lineage.unwrap_or_else(|| source.map_or(0, |it| it.logger.log.0)),
+            lineage: match lineage {
+                0 => source.map_or(0, |it| it.logger.log.0),
+                known => known,
+            },
             generation: Generation {
                 number: numbers.max().unwrap_or(0).saturating_add(1),
                 view,

@@ -27,7 +27,11 @@ const ASK_ON_NS: u64 = 10_000_000;
 
 impl Pull {
     pub(super) fn due(&self) -> u64 {
-        let wait = if self.is_asked { ASK_AGAIN_NS } else { ASK_ON_NS };
+        let wait = if self.is_asked {
+            ASK_AGAIN_NS
+        } else {
+            ASK_ON_NS
+        };
         self.at_ns.saturating_add(wait)
     }
 }
@@ -93,6 +97,10 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
     ) -> Result<LogPacket, LogError> {
         let is_related = |group: &LogGroup| lineage == 0 || lineage == group.lineage;
         if !self.is_whole() || !self.group().is_some_and(is_related) {
+            return Ok(LogPacket::Refused);
+        }
+        if after > self.log.appended() && !self.live.is_empty() {
+            // It may ask for what waits here for room.
             return Ok(LogPacket::Refused);
         }
         if after > 0 && self.log.chain_before(after)? != (after, chain) {
@@ -167,8 +175,12 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
         match taken {
             Ok(true) => {}
             Ok(false) => {
-                tracing::warn!(log = %self.log_id(), "records of another log are not used");
-                self.ask_next(now_ns, true);
+                // Another logger has the same records, or this log is not what its chain says.
+                let donor = self.pull.take().map_or(MemberId(0), |pull| pull.donor);
+                self.status = KeeperStatus::Barred(format!(
+                    "the records of member {donor} do not follow those of log {}",
+                    self.log_id()
+                ));
                 return;
             }
             Err(error) => {

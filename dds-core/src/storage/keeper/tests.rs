@@ -40,7 +40,9 @@ impl Disk for TestDisk {
     fn list(&mut self) -> Result<Vec<(String, u64)>, DiskError> {
         let files = self.0.borrow();
         let files = files.now.iter();
-        Ok(files.map(|(name, it)| (name.clone(), it.len() as u64)).collect())
+        Ok(files
+            .map(|(name, it)| (name.clone(), it.len() as u64))
+            .collect())
     }
 
     fn read(&mut self, file: &str, at: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {
@@ -149,6 +151,21 @@ struct Host {
     word: (u64, u64),
 }
 
+impl Host {
+    /// Whether it has a log that is not blank.
+    fn has_log(&self) -> bool {
+        match &self.keeper {
+            Some(keeper) => !keeper.end_now().is_blank(),
+            None => {
+                let opened = TopicLog::open(self.disk.clone()).expect("no log is damaged");
+                let keeper = opened
+                    .map(|(log, _)| LogKeeper::<TestDisk, Vec<u8>>::new(log, SyncMode::Batch));
+                keeper.is_some_and(|keeper| !keeper.end_now().is_blank())
+            }
+        }
+    }
+}
+
 /// A group, by rank.
 #[derive(Default)]
 struct Group {
@@ -170,7 +187,6 @@ struct World {
     packets: Vec<(usize, MemberId, LogPacket)>,
     now_ns: u64,
     opened: usize,
-    has_seen: Vec<String>,
 }
 
 const NOBODY: usize = usize::MAX;
@@ -198,14 +214,12 @@ impl World {
             packets: Vec::new(),
             now_ns: 1,
             opened: 0,
-            has_seen: Vec::new(),
         }
     }
 
-    fn see(&mut self, what: impl FnOnce() -> String) {
+    fn see(&self, what: impl FnOnce() -> String) {
         if std::env::var_os("SPINDLE_TRACE").is_some() {
-            let what = what();
-            self.has_seen.push(what);
+            eprintln!("{}", what());
         }
     }
 
@@ -224,18 +238,22 @@ impl World {
             Some((log, _)) => log,
             None => TopicLog::create(disk, id, &head).expect("there is room"),
         };
-        let mode = [SyncMode::Each, SyncMode::Batch, SyncMode::Interval { ns: 3 }];
+        let mode = [
+            SyncMode::Each,
+            SyncMode::Batch,
+            SyncMode::Interval { ns: 3 },
+        ];
         let mode = mode[self.random.below(3)];
         let mut keeper = LogKeeper::new(log, mode);
         self.members += 1;
         let end = keeper.log_end();
         // A log without records that is alone begins another lineage: that is not what is tried here.
-        let has_loggers = |group: &Group| {
-            let logs = group.logs.as_ref();
-            logs.is_some_and(|it| !it.loggers.is_empty())
+        let has_log = |group: &Group| {
+            let mut members = group.members.iter();
+            members.any(|at| self.hosts[*at].has_log())
         };
         let group = if end.is_blank() { 0 } else { group };
-        if end.is_blank() && self.opened > 0 && !has_loggers(&self.groups[group]) {
+        if end.is_blank() && !has_log(&self.groups[group]) && self.hosts.iter().any(Host::has_log) {
             return;
         }
         self.see(|| format!("start {at} in {group}: {end:?}"));
@@ -288,7 +306,12 @@ impl World {
             .collect();
         let ends: Vec<(MemberId, &LogEnd)> = ends.iter().map(|(id, end)| (*id, end)).collect();
         let logs = LogGroup::next(it.logs.as_ref(), view, &ends);
-        let base = ends.iter().map(|(_, end)| end.end).chain([it.next]).max().unwrap();
+        let base = ends
+            .iter()
+            .map(|(_, end)| end.end)
+            .chain([it.next, 1])
+            .max()
+            .unwrap();
         self.see(|| format!("view {view} of {group}: base {base}, {logs:?}"));
         for at in &members {
             let host = &mut self.hosts[*at];
@@ -310,7 +333,9 @@ impl World {
 
     /// Whether samples are sent: all loggers have told their words of this view.
     fn takes_samples(&self, group: usize) -> bool {
-        let it = &self.groups[group];
+        let Some(it) = self.groups.get(group) else {
+            return false;
+        };
         it.logs.as_ref().is_some_and(|logs| {
             logs.is_open()
                 && logs.loggers.iter().all(|logger| {
@@ -354,7 +379,11 @@ impl World {
     fn work(&mut self, at: usize) {
         let count = self.random.below(4);
         let flushes = self.random.below(3) > 0;
-        self.now_ns += 1 + if self.random.one_in(4) { 2_000_000_000 } else { 0 };
+        self.now_ns += 1 + if self.random.one_in(4) {
+            2_000_000_000
+        } else {
+            0
+        };
         let now = self.now_ns;
         let takes = self.takes_samples(self.hosts[at].group);
         let host = &mut self.hosts[at];
@@ -383,6 +412,19 @@ impl World {
             let delivered = keeper.delivered_to;
             let word = keeper.unsynced_from().unwrap_or(delivered).max(base);
             host.word.1 = host.word.1.max(word);
+        }
+        if std::env::var_os("SPINDLE_TRACE").is_some() {
+            let values = values(keeper);
+            eprintln!(
+                "  {at}: status {:?} whole {:?} ready {:?} live {:?} near {:?} log {values:?} synced {} {:?}",
+                keeper.status,
+                keeper.whole.map(|it| it.number),
+                keeper.ready,
+                keeper.live.len(),
+                keeper.near,
+                keeper.log.synced(),
+                keeper.pull
+            );
         }
         let from = host.member;
         let packets = keeper.take_packets();
@@ -421,7 +463,11 @@ impl World {
             let word = words[(words.len() - 1) / 2];
             let loggers: Vec<MemberId> = loggers.iter().map(|it| it.member).collect();
             for member in loggers {
-                let host = self.hosts.iter_mut().find(|host| host.member == member).unwrap();
+                let host = self
+                    .hosts
+                    .iter_mut()
+                    .find(|host| host.member == member)
+                    .unwrap();
                 if host.word.1 < word {
                     continue;
                 }
@@ -459,7 +505,11 @@ impl World {
             let loggers = self.groups[group].logs.as_ref().unwrap().loggers.clone();
             let mut all: Vec<Vec<u64>> = Vec::new();
             for logger in loggers {
-                let host = self.hosts.iter_mut().find(|it| it.member == logger.member).unwrap();
+                let host = self
+                    .hosts
+                    .iter_mut()
+                    .find(|it| it.member == logger.member)
+                    .unwrap();
                 let keeper = host.keeper.as_mut().unwrap();
                 let mut known: Vec<u64> = values(keeper).into_iter().map(|it| it.1).collect();
                 known.extend(keeper.live.iter().map(|it| it.meta.sequence));
@@ -470,7 +520,10 @@ impl World {
                 known.extend(waiting);
                 all.push(known);
             }
-            assert!(all.windows(2).all(|it| it[0] == it[1]), "equal logs: {all:?}");
+            assert!(
+                all.windows(2).all(|it| it[0] == it[1]),
+                "equal logs: {all:?}"
+            );
             let missing = self.acknowledged.iter().find(|it| !all[0].contains(it));
             assert_eq!(missing, None, "{:?} in {all:?}", self.acknowledged);
         }
@@ -520,7 +573,10 @@ impl World {
             self.work(at);
             self.deliver_packet();
             self.check();
-            let loggers = self.groups[0].logs.as_ref().map_or(0, |it| it.loggers.len());
+            let loggers = self.groups[0]
+                .logs
+                .as_ref()
+                .map_or(0, |it| it.loggers.len());
             if self.takes_samples(0) && loggers == self.hosts.len() {
                 return;
             }
