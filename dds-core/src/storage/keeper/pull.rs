@@ -282,10 +282,13 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
             return;
         };
         let stranger = self.stranger_to(group);
+        // The same one is asked for the same again: the answer may have been late.
+        let place = self.pull.take().filter(|pull| pull.donor == donor);
+        let (after, step) = place.map_or((self.log.last().end, 0), |it| (it.after, it.step));
         self.pull = Some(Pull {
             donor,
-            after: self.log.last().end,
-            step: 0,
+            after,
+            step,
             is_asked: false,
             at_ns: now_ns,
         });
