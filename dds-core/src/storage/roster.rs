@@ -227,21 +227,23 @@ impl LogGroup {
 
     /// `lineage`: what the records of the group before descended from; 0 without one.
     fn open(lineage: u128, view: u64, ends: &[&(MemberId, &LogEnd)]) -> Self {
-        let with_roster = ends.iter().filter(|(_, end)| !end.is_blank());
-        let mut with_roster: Vec<&LogEnd> = with_roster.map(|(_, end)| *end).collect();
-        if lineage != 0 {
-            // Members of this group have seen it.
-            with_roster.retain(|end| end.lineage == lineage);
-        }
-        if let Some(first) = with_roster.first()
-            && let Some(other) = with_roster.iter().find(|it| it.lineage != first.lineage)
+        // Members of a group that has seen a lineage stay with it.
+        let with_records = ends.iter().filter(|(_, end)| !end.is_blank());
+        let mut with_records = with_records.filter(|(_, it)| lineage == 0 || it.lineage == lineage);
+        let first = with_records.next();
+        if let Some((_, first)) = first
+            && let Some((_, other)) = with_records.find(|(_, it)| it.lineage != first.lineage)
         {
             let (a, b) = (first.log.min(other.log), first.log.max(other.log));
             return Self::shut(lineage, view, LogGroupState::Lineages(a, b));
         }
-        let lineage = with_roster.first().map_or(lineage, |it| it.lineage);
-        let rosters = LogEnd::rosters_in_use(&with_roster);
-        if rosters.is_empty() && (lineage != 0 || !with_roster.is_empty()) {
+        let lineage = first.map_or(lineage, |(_, it)| it.lineage);
+        let related = ends
+            .iter()
+            .filter(|(_, it)| lineage != 0 && it.lineage == lineage);
+        let related: Vec<&LogEnd> = related.map(|(_, end)| *end).collect();
+        let rosters = LogEnd::rosters_in_use(&related);
+        if rosters.is_empty() && lineage != 0 {
             // There are records, and no log here knows in which logs.
             return Self::shut(
                 lineage,
