@@ -27,6 +27,7 @@ use self::pull::Pull;
 use super::log::{Disk, LastRecord, LogError, LogState, LoggedRecord, TopicLog};
 use super::record::RecordMeta;
 use super::roster::{Generation, LogEnd, LogGroup, LogId, Logger, Roster};
+use crate::limits::LOG_ROSTERS_MAX;
 use crate::membership::MemberId;
 
 /// When a log is written through to the disk.
@@ -543,5 +544,5 @@ fn next_state(state: &LogState, last: &LastRecord, group: &LogGroup) -> Option<L
             .retain(|it| it.generation != roster.generation || it.logs != roster.logs);
         next.proposed.push(roster);
     }
-    Some(next)
+    (next.proposed.len() <= LOG_ROSTERS_MAX).then_some(next)
 }

@@ -282,8 +282,8 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
             return;
         };
         let stranger = self.stranger_to(group);
-        // The same one is asked for the same again: the answer may have been late.
-        let place = self.pull.take().filter(|pull| pull.donor == donor);
+        // Whole logs have the same records: what one has said of a place holds for the next.
+        let place = self.pull.take();
         let (after, step) = place.map_or((self.log.last().end, 0), |it| (it.after, it.step));
         self.pull = Some(Pull {
             donor,
