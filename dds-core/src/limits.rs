@@ -29,7 +29,7 @@ pub const MESSAGE_INDEX_MAX: u64 = (1 << 48) - 1;
 pub const POSITION_MAX: u64 = 1 << 62;
 
 /// Most rosters that a log has recorded and that are not confirmed.
-pub const LOG_ROSTERS_MAX: usize = 256;
+pub const LOG_ROSTERS_MAX: usize = 32;
 
 /// Most subgroups of a domain.
 pub const SUBGROUPS_MAX: usize = 4096;

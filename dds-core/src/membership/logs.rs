@@ -80,7 +80,7 @@ fn is_possible(group: &LogGroup, view: u64, ends: &[(MemberId, &LogEnd)]) -> boo
     let is_there = |member, log| ends.iter().any(|(id, end)| (*id, end.log) == (member, log));
     let mut loggers = group.loggers.iter();
     (1..=view).contains(&group.since)
-        && is_list(&group.roster)
+        && group.rosters.iter().all(is_sound)
         && loggers.all(|it| {
             is_there(it.member, it.log) && members.insert(it.member) && logs.insert(it.log)
         })

@@ -244,7 +244,15 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
     /// Goes on to pull, where that is needed.
     pub(super) fn pull_on(&mut self, now_ns: u64) {
         let is_barred = matches!(self.status, KeeperStatus::Barred(_));
-        let has_loggers = self.group().is_some_and(|group| !group.loggers.is_empty());
+        // A log of a later opening has nothing to learn of a group that is shut.
+        let number = self.end_now().number_max();
+        let has_loggers = self.group().is_some_and(|group| {
+            let is_older = number <= group.generation.number;
+            !group.loggers.is_empty() && (group.is_open() || is_older)
+        });
+        if !has_loggers {
+            self.pull = None;
+        }
         if self.is_whole() || is_barred || !has_loggers || self.is_dead() {
             return;
         }
