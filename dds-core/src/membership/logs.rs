@@ -26,12 +26,13 @@ pub(super) fn next(before: &LogGroups, view: u64, members: &[Member]) -> LogGrou
     ends.filter_map(next).collect()
 }
 
-/// The first position of epochs that begin: after all that any of their logs has.
+/// The first position of epochs that begin: after all that any of their logs has, and not 0, so that a
+/// log's position of 0 says that it is not ready.
 pub(super) fn floors(members: &[Member]) -> BTreeMap<SubgroupId, u64> {
     let mut floors = BTreeMap::new();
     for (_, endpoint, end) in ends(members) {
         let floor: &mut u64 = floors.entry(endpoint.subgroup).or_default();
-        *floor = end.end.max(*floor);
+        *floor = end.end.max(*floor).max(1);
     }
     floors
 }
