@@ -128,3 +128,44 @@ fn files_that_are_missing_are_noticed() {
     disk.clone().remove(last).unwrap();
     opened(&disk);
 }
+
+#[test]
+fn a_record_that_is_missing_or_was_moved_is_noticed() {
+    let (disk, records) = full_log();
+    let segments = disk.contents().into_iter();
+    let segments: Vec<_> = segments.filter(|(it, _)| it.ends_with("segment")).collect();
+    // The last segment is read when the log is opened, the others later.
+    for (file, bytes) in [&segments[0], &segments[segments.len() - 1]] {
+        let first = u64::from_str_radix(&file[..16], 16).unwrap();
+        let at = records.iter().position(|it| it.record.position() == first);
+        let ends: Vec<usize> = records[at.unwrap()..][..3]
+            .iter()
+            .scan(96, |end, it| {
+                *end += 96 + it.record.payload().len();
+                Some(*end)
+            })
+            .collect();
+        let missing = [&bytes[..ends[0]], &bytes[ends[1]..]].concat();
+        let moved = [
+            &bytes[..ends[0]],
+            &bytes[ends[1]..ends[2]],
+            &bytes[ends[0]..],
+        ]
+        .concat();
+        for changed in [missing, moved] {
+            let disk = disk.copy();
+            disk.put(file, changed);
+            let read = TopicLog::open(disk).and_then(|opened| {
+                let (mut log, report) = opened.unwrap();
+                assert_eq!(report, OpenReport::default());
+                log.read(0, usize::MAX)
+            });
+            let error = read.unwrap_err();
+            let expected = format!(
+                "{file} is damaged at byte {}: it does not follow the record before",
+                ends[0]
+            );
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}
