@@ -7,6 +7,7 @@ use crate::condition::WaitSet;
 pub use crate::discovery::fuzzing::{Announced, announce, meet};
 use crate::driver::Session;
 use crate::error::Result;
+pub use crate::history::LogDirectory;
 use crate::participant::DomainParticipant;
 use crate::publication::{DataWriter, Loan};
 use crate::subscription::DataReader;

@@ -24,9 +24,10 @@ mod tests;
 use std::collections::VecDeque;
 
 use self::pull::Pull;
-use super::log::{Disk, LastRecord, LogError, LogState, LoggedRecord, TopicLog};
+use super::log::{Disk, LogError, LogState, LoggedRecord, TopicLog};
 use super::record::RecordMeta;
 use super::roster::{Generation, LogEnd, LogGroup, LogId, Logger, Roster};
+use crate::limits::LOG_ROSTERS_MAX;
 use crate::membership::MemberId;
 
 /// When a log is written through to the disk.
@@ -220,12 +221,17 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
         let announced = self.announced.as_ref()?;
         let is_due = match &marker.group {
             Some(group) if !group.loggers.is_empty() => {
-                let is_source = self.is_source(group);
-                let has_caught_up = self.is_whole() && !is_source && self.unsynced_from().is_none();
-                has_caught_up && now.follows != announced.follows
-                    || is_source && !self.is_whole() && now != *announced
+                let is_logger = group.log_of(marker.me) == Some(self.log_id());
+                let is_written = self.unsynced_from().is_none();
+                let catches_up = self.is_whole() && is_written && announced.follows != now.follows;
+                let is_whole_there = group.whole.contains(&self.log_id());
+                // That of a generation is whole without saying so.
+                catches_up && !is_whole_there
+                    || self.is_source(group) && !self.is_whole() && !is_same(&now, announced)
+                    || is_logger && !group.is_open() && announced.as_of < group.since
+                    || self.confirms(group, &now) && announced.confirmed != now.confirmed
             }
-            _ => now != *announced,
+            _ => !is_same(&now, announced),
         };
         if !is_due || self.is_dead() {
             return None;
@@ -234,12 +240,17 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
         Some(now)
     }
 
+    /// Whether this log tells the group that its roster is confirmed: the first whole one does.
+    fn confirms(&self, group: &LogGroup, now: &LogEnd) -> bool {
+        let is_first = group.whole.first() == Some(&now.log);
+        is_first && group.rosters.len() > 1 && now.confirmed.as_ref() == group.roster()
+    }
+
     fn end_now(&self) -> LogEnd {
         let state = self.log.state();
         let last = self.log.last();
         let (confirmed, proposed) = rosters_as_known(state, last.generation, last.epoch);
-        let group = self.group().filter(|group| !self.is_source(group));
-        let follows = group.filter(|_| self.is_whole());
+        let group = self.group().filter(|_| self.is_whole());
         LogEnd {
             log: state.id,
             lineage: state.lineage,
@@ -247,7 +258,8 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
             end: last.end,
             confirmed,
             proposed,
-            follows: follows.map(|group| group.generation.number),
+            follows: group.map(|group| group.generation.number),
+            as_of: self.marker.as_ref().map_or(0, |marker| marker.view),
         }
     }
 
@@ -454,11 +466,11 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
         let (view, Some(group)) = (marker.view, &marker.group) else {
             return;
         };
-        if !group.is_open() || !group.loggers.contains(&me) {
+        // Whole in the eyes of all: else they might open it anew by what it has announced before.
+        if !group.is_open() || !group.loggers.contains(&me) || !group.whole.contains(&me.log) {
             return;
         }
-        let Some(state) = next_state(self.log.state(), &self.log.last(), group) else {
-            // The roster is no majority of one that may be in use.
+        let Some(state) = next_state(self.log.state(), group) else {
             return;
         };
         self.sync_if_good(now_ns);
@@ -519,29 +531,20 @@ fn rosters_as_known(
     }
 }
 
-/// The state of a log with the group's roster. `None` where that roster is no majority of one that the log
-/// knows of the same generation, and so might not have been agreed.
-fn next_state(state: &LogState, last: &LastRecord, group: &LogGroup) -> Option<LogState> {
-    let is_of_generation = |it: &&Roster| it.generation == group.generation;
-    let (confirmed, proposed) = rosters_as_known(state, last.generation, last.epoch);
-    let known = confirmed.iter().chain(&proposed);
-    let mut known = known.filter(is_of_generation);
-    if !known.all(|it| it.is_majority(&group.roster)) {
-        return None;
-    }
-    let roster = Roster {
-        generation: group.generation,
-        epoch: group.since,
-        logs: group.roster.clone(),
-    };
+/// The state of a log with the group's roster. `None` where too many were recorded and not confirmed.
+fn next_state(state: &LogState, group: &LogGroup) -> Option<LogState> {
+    let roster = group.roster()?;
     let newest = state.proposed.last().or(state.confirmed.as_ref());
     let mut next = state.clone();
     next.lineage = group.lineage;
-    if newest != Some(&roster) {
-        // A list that was proposed before is asked for once.
-        next.proposed
-            .retain(|it| it.generation != roster.generation || it.logs != roster.logs);
-        next.proposed.push(roster);
+    if newest != Some(roster) {
+        next.proposed.push(roster.clone());
     }
-    Some(next)
+    (next.proposed.len() <= LOG_ROSTERS_MAX).then_some(next)
+}
+
+/// Whether two announcements differ only in their views.
+fn is_same(a: &LogEnd, b: &LogEnd) -> bool {
+    let as_of = a.as_of;
+    *a == LogEnd { as_of, ..b.clone() }
 }

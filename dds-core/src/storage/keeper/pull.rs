@@ -244,7 +244,15 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
     /// Goes on to pull, where that is needed.
     pub(super) fn pull_on(&mut self, now_ns: u64) {
         let is_barred = matches!(self.status, KeeperStatus::Barred(_));
-        let has_loggers = self.group().is_some_and(|group| !group.loggers.is_empty());
+        // A log of a later opening has nothing to learn of a group that is shut.
+        let number = self.end_now().number_max();
+        let has_loggers = self.group().is_some_and(|group| {
+            let is_older = number <= group.generation.number;
+            !group.loggers.is_empty() && (group.is_open() || is_older)
+        });
+        if !has_loggers {
+            self.pull = None;
+        }
         if self.is_whole() || is_barred || !has_loggers || self.is_dead() {
             return;
         }
@@ -282,8 +290,8 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
             return;
         };
         let stranger = self.stranger_to(group);
-        // The same one is asked for the same again: the answer may have been late.
-        let place = self.pull.take().filter(|pull| pull.donor == donor);
+        // Whole logs have the same records: what one has said of a place holds for the next.
+        let place = self.pull.take();
         let (after, step) = place.map_or((self.log.last().end, 0), |it| (it.after, it.step));
         self.pull = Some(Pull {
             donor,
