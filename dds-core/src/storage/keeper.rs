@@ -304,7 +304,9 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
     /// A message was delivered: of a PERSISTENT writer of the topic, in order.
     pub fn deliver(&mut self, meta: &RecordMeta, held: H) {
         self.delivered_to = self.delivered_to.max(meta.position + 1);
-        if !self.wants_live() {
+        // It may have pulled what comes only now.
+        let is_pulled = self.is_whole() && meta.position < self.log.last().end;
+        if !self.wants_live() || is_pulled {
             return;
         }
         let Some(marker) = &self.marker else {

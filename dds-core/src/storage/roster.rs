@@ -257,9 +257,20 @@ impl LogGroup {
         }
     }
 
+    /// The lineage that a log without records has begun, or has heard of: such a log begins no other one. 0:
+    /// there is none.
+    fn begun(ends: &[&(MemberId, &LogEnd)]) -> u128 {
+        let lineages = ends.iter().map(|(_, end)| (end.log.0, end.lineage));
+        let mut begun = lineages.clone().filter(|(log, lineage)| log == lineage);
+        let mut heard = lineages.filter(|(_, lineage)| *lineage != 0);
+        begun.next().or_else(|| heard.next()).map_or(0, |it| it.1)
+    }
+
     /// `lineage`: what the records of the group before descended from; 0 without one.
     fn open(lineage: u128, view: u64, ends: &[&(MemberId, &LogEnd)]) -> Self {
-        // Members of a group that has seen a lineage stay with it.
+        // Members of a group that has seen a lineage stay with it, unless the log that was to begin it has not.
+        let has_begun = |(_, end): &&(MemberId, &LogEnd)| end.log.0 != lineage || end.lineage == lineage;
+        let lineage = if ends.iter().copied().all(|it| has_begun(&it)) { lineage } else { 0 };
         let with_records = ends.iter().filter(|(_, end)| !end.is_blank());
         let mut with_records = with_records.filter(|(_, it)| lineage == 0 || it.lineage == lineage);
         let first = with_records.next();
@@ -269,7 +280,11 @@ impl LogGroup {
             let (a, b) = (first.log.min(other.log), first.log.max(other.log));
             return Self::shut(lineage, view, LogGroupState::Lineages(a, b));
         }
-        let lineage = first.map_or(lineage, |(_, it)| it.lineage);
+        let lineage = match first {
+            Some((_, first)) => first.lineage,
+            None if lineage == 0 => Self::begun(ends),
+            None => lineage,
+        };
         let related = ends
             .iter()
             .filter(|(_, it)| lineage != 0 && it.lineage == lineage);
