@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub struct LogLock {
     _file: File,
+    directory: PathBuf,
 }
 
 impl LogLock {
@@ -30,13 +31,23 @@ impl LogLock {
         let file = file.open(directory.join(FILE))?;
         for left in (0..TRIES).rev() {
             match file.try_lock() {
-                Ok(()) => return Ok(Some(Self { _file: file })),
+                Ok(()) => {
+                    return Ok(Some(Self {
+                        _file: file,
+                        directory: directory.to_owned(),
+                    }));
+                }
                 Err(TryLockError::Error(error)) => return Err(error),
                 Err(TryLockError::WouldBlock) if left > 0 => thread::sleep(BETWEEN_TRIES),
                 Err(TryLockError::WouldBlock) => {}
             }
         }
         Ok(None)
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Whether a process has it. Changes nothing.

@@ -7,6 +7,7 @@
 //!   LogLock      for those that write: no participant has the directory
 //! ```
 
+mod aside;
 mod lock;
 mod place;
 
