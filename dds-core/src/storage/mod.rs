@@ -24,6 +24,7 @@ mod donor;
 mod handover;
 mod history;
 mod joiner;
+pub mod log;
 mod record;
 mod roster;
 
