@@ -2,6 +2,8 @@ use super::*;
 use crate::storage::{LogId, RecordMeta};
 use crate::subgroup::header::MessageKind;
 
+mod mend;
+
 fn meta(position: u64) -> RecordMeta {
     RecordMeta {
         position,
