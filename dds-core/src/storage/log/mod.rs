@@ -24,6 +24,7 @@
 //! a sync, the log takes no more for the life of the process: what the kernel has dropped since is
 //! not known, and a second `fsync` would say that all is well.
 
+mod compact;
 mod disk;
 mod error;
 mod figures;
@@ -40,6 +41,7 @@ mod topic_log;
 mod verify;
 mod walk;
 
+pub use compact::Compacted;
 pub use disk::{Disk, DiskError};
 pub use error::LogError;
 pub use figures::LogFigures;

@@ -83,8 +83,9 @@ impl Segment {
         self.marks.retain(|it| it.offset <= mark.offset);
     }
 
-    /// Its contents have changed.
-    pub(super) fn forget_marks(&mut self) {
+    /// Some of its records were removed.
+    pub(super) fn rewritten(&mut self, len: u64) {
+        self.len = len;
         self.marks.truncate(1);
         self.is_indexed = false;
     }

@@ -390,10 +390,7 @@ impl<D: Disk> TopicLog<D> {
     /// Writes and syncs a new file. The directory is not synced.
     pub(super) fn write_new(&mut self, file: &str, bytes: &[u8]) -> Result<(), LogError> {
         if let Err(error) = self.disk.create(file) {
-            return Err(match &error {
-                DiskError::Full(why) => full(file, why),
-                DiskError::Failed(_) => self.die(file, &error),
-            });
+            return Err(self.not_created(file, &error));
         }
         if let Err(error) = self.disk.write(file, 0, &[bytes]) {
             return Err(self.undo(file, &error));
@@ -403,8 +400,15 @@ impl<D: Disk> TopicLog<D> {
         synced.map_err(|error| self.die(file, &error))
     }
 
+    pub(super) fn not_created(&mut self, file: &str, error: &DiskError) -> LogError {
+        match error {
+            DiskError::Full(why) => full(file, why),
+            DiskError::Failed(_) => self.die(file, error),
+        }
+    }
+
     /// Removes a file that there was no room for. After any other error the log is dead.
-    fn undo(&mut self, file: &str, error: &DiskError) -> LogError {
+    pub(super) fn undo(&mut self, file: &str, error: &DiskError) -> LogError {
         let DiskError::Full(why) = error else {
             return self.die(file, error);
         };
