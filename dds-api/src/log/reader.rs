@@ -1,10 +1,10 @@
 //! Reads the log of a topic.
 
 use std::path::Path;
-use std::vec;
+use std::{fmt, vec};
 
-use spindle_dds_core::storage::{
-    LogError, LogFigures, LogHead, LogState, LoggedRecord, OpenReport, TopicLog,
+use spindle_dds_core::storage::log::{
+    LogError, LogFigures, LogHead, LogState, LoggedRecord, OpenReport, TopicLog, VerifyReport,
 };
 use spindle_dds_xtypes::DynamicType;
 
@@ -17,20 +17,28 @@ const READ_LEN: usize = 1 << 20;
 
 /// Reads the log of a topic, and changes nothing. What a participant that writes the log appends
 /// meanwhile is not seen.
-#[derive(Debug)]
 pub struct LogReader {
     log: TopicLog<LogDirectory>,
     report: OpenReport,
+}
+
+impl fmt::Debug for LogReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LogReader")
+            .field("state", self.log.state())
+            .finish_non_exhaustive()
+    }
 }
 
 impl LogReader {
     /// Opens the log in a directory: see [`LogPlace`](super::LogPlace).
     ///
     /// # Errors
-    /// There is none, it cannot be read, or it is damaged elsewhere than at its end.
+    /// There is none, it cannot be read, or it is damaged: in its last segment, or in what the log says of
+    /// itself. Damage elsewhere is found when it is read.
     pub fn open(directory: &Path) -> Result<Self, LogError> {
-        let disk = LogDirectory::new(directory);
-        let (log, report) = TopicLog::open_read_only(disk)?.ok_or(LogError::Missing)?;
+        let opened = TopicLog::open_read_only(LogDirectory::new(directory))?;
+        let (log, report) = opened.ok_or_else(missing)?;
         Ok(Self { log, report })
     }
 
@@ -54,25 +62,35 @@ impl LogReader {
         self.log.appended()
     }
 
-    /// What a crash has left of a record at the end: a participant that opens the log cuts it off.
-    pub fn torn_tail(&self) -> Option<&OpenReport> {
-        self.report.cut.is_some().then_some(&self.report)
+    /// File, offset and length of what a crash has left of records at the end. A participant that opens
+    /// the log cuts it off.
+    pub fn torn_tail(&self) -> Option<(&str, u64, u64)> {
+        let cut = self.report.cut.as_ref()?;
+        Some((&cut.0, cut.1, cut.2))
     }
 
-    /// The type of the samples. `None` where the log does not have it: the type cannot be described by
-    /// XTypes, or its description is too long.
+    /// The type of the samples. `None` where the log does not have it: XTypes cannot describe the type, or
+    /// its description is too long.
     ///
     /// # Errors
     /// BAD_PARAMETER if the log has something else in its place.
     pub fn data_type(&self) -> Result<Option<DynamicType>> {
+        Ok(self.read_type()?.map(|(ty, _)| ty))
+    }
+
+    /// The type, if key hashes are digests of the keys.
+    pub(super) fn keyed_by_digest(&self) -> Option<DynamicType> {
+        let (ty, digests_key) = self.read_type().ok()??;
+        digests_key.then_some(ty)
+    }
+
+    fn read_type(&self) -> Result<Option<(DynamicType, bool)>> {
         let bytes = &self.log.head().type_information;
         if bytes.is_empty() {
             return Ok(None);
         }
-        match read_logged(bytes) {
-            Ok(read) => Ok(read.map(|(ty, _)| ty)),
-            Err(error) => Err(Error::BadParameter(format!("the type of the log: {error}"))),
-        }
+        let wrong = |error| Error::BadParameter(format!("the type in the log: {error}"));
+        read_logged(bytes).map_err(wrong)
     }
 
     /// The records from a position on, in order. Ends after an error.
@@ -82,6 +100,18 @@ impl LogReader {
             next: Some(from),
             read: Vec::new().into_iter(),
         }
+    }
+
+    /// Reads all, and says what is damaged. `progress` is called with the bytes that were read so far.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn verify(&mut self, progress: &mut dyn FnMut(u64)) -> Result<VerifyReport, LogError> {
+        self.log.verify(progress)
+    }
+
+    pub(super) fn log(&mut self) -> &mut TopicLog<LogDirectory> {
+        &mut self.log
     }
 }
 
@@ -105,9 +135,16 @@ impl Iterator for LogRecords<'_> {
             Ok(read) => read,
             Err(error) => return Some(Err(error)),
         };
-        let last = read.last().map(|it| it.record.position());
-        self.next = last.and_then(|last| last.checked_add(1));
+        self.next = read.last().map(LoggedRecord::end);
         self.read = read.into_iter();
         self.read.next().map(Ok)
+    }
+}
+
+/// The error of a directory without a log.
+pub(super) fn missing() -> LogError {
+    LogError::Unreadable {
+        file: "superblock".to_owned(),
+        why: "there is no log".to_owned(),
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use spindle_dds_core::storage::{HistoryLimits, LogError, LoggedRecord, Record, SampleHistory};
+use spindle_dds_core::storage::log::LoggedRecord;
+use spindle_dds_core::storage::{HistoryLimits, Record, SampleHistory};
 use spindle_dds_idl_runtime::Encapsulation;
 use spindle_dds_xtypes::DynamicType;
 

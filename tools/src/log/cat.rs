@@ -16,7 +16,9 @@ pub(super) fn run(options: &CatOptions) -> Result<(), Failure> {
     let ty = match log.data_type() {
         Ok(Some(ty)) => Some(ty),
         Ok(None) => {
-            eprintln!("the log does not have the type of its samples: they are shown in hexadecimal digits");
+            eprintln!(
+                "the log does not have the type of its samples: they are shown in hexadecimal digits"
+            );
             None
         }
         Err(error) => {

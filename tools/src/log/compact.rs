@@ -16,8 +16,8 @@ struct Compacted {
     topic: String,
     bytes_before: u64,
     bytes: u64,
-    /// Records that were removed.
-    removed: u64,
+    /// Only records below this position could be removed.
+    settled: u64,
 }
 
 /// Prints the bytes before and after.
@@ -33,17 +33,17 @@ pub(super) fn run(options: &CompactOptions) -> Result<(), Failure> {
             topic: place.topic,
             bytes_before: report.bytes_before,
             bytes: report.bytes,
-            removed: report.removed,
+            settled: report.settled,
         };
         let text = match options.json {
             true => serde_json::to_string(&compacted)?,
             false => format!(
-                "topic {} of domain {}: {} bytes before, {} now; {} records were removed",
+                "topic {} of domain {}: {} bytes before, {} now; what is from position {} on stays",
                 clean(&compacted.topic),
                 compacted.domain,
                 compacted.bytes_before,
                 compacted.bytes,
-                compacted.removed
+                compacted.settled
             ),
         };
         writeln!(out, "{text}").map_err(Failure::Output)?;

@@ -22,11 +22,7 @@ pub(super) fn selected(directory: &Path, selection: &Selection) -> Result<Vec<Lo
 }
 
 /// The log of a topic in a directory.
-pub(super) fn one(
-    directory: &Path,
-    topic: &str,
-    domain: Option<u32>,
-) -> Result<LogPlace, Failure> {
+pub(super) fn one(directory: &Path, topic: &str, domain: Option<u32>) -> Result<LogPlace, Failure> {
     let selection = Selection {
         topic: Some(topic.to_owned()),
         domain,

@@ -1,10 +1,9 @@
 //! `spindle log ls`.
 
 use std::io::{Write, stdout};
-use std::path::Path;
 
 use serde::Serialize;
-use spindle_dds::log::{LogError, LogLock, LogPlace, LogReader, LogState};
+use spindle_dds::log::{LogError, LogLock, LogPlace, LogReader, LogState, Roster};
 
 use super::failure::Failure;
 use super::logs;
@@ -72,7 +71,10 @@ pub(super) fn run(options: &LsOptions) -> Result<(), Failure> {
     let is_in_use = LogLock::is_held(directory).map_err(Failure::directory(directory))?;
     let listing = Listing {
         directory: directory.display().to_string(),
-        logs: places.iter().map(|place| listed(place, is_in_use)).collect(),
+        logs: places
+            .iter()
+            .map(|place| listed(place, is_in_use))
+            .collect(),
     };
     let text = match options.json {
         true => serde_json::to_string(&listing)? + "\n",
@@ -88,7 +90,7 @@ fn listed(place: &LogPlace, is_in_use: bool) -> Listed {
         Err(error) => (State::Unreadable, Some(error.to_string())),
         Ok(_) if is_in_use => (State::InUse, None),
         Ok(log) => match log.torn_tail() {
-            Some(tail) => (State::TornTail, Some(tail.to_string())),
+            Some(tail) => (State::TornTail, Some(torn_tail(tail))),
             None => (State::Ok, None),
         },
     };
@@ -108,6 +110,11 @@ fn listed(place: &LogPlace, is_in_use: bool) -> Listed {
     }
 }
 
+/// What a crash has left at the end of a log.
+pub(super) fn torn_tail((file, offset, bytes): (&str, u64, u64)) -> String {
+    format!("torn tail: {bytes} bytes of {file} from byte {offset} on")
+}
+
 fn contents(log: &mut LogReader) -> Result<Contents, LogError> {
     let end = log.end();
     let first = log.records(0).next().transpose()?;
@@ -125,17 +132,28 @@ fn contents(log: &mut LogReader) -> Result<Contents, LogError> {
         end,
         last_time: time,
         generation: newest.map_or(0, |it| it.generation.number),
-        roster: newest.map_or_else(Vec::new, |it| it.logs.iter().map(ToString::to_string).collect()),
+        roster: newest.map_or_else(Vec::new, |it| {
+            it.logs.iter().map(ToString::to_string).collect()
+        }),
         is_proposed: !state.proposed.is_empty(),
     })
 }
 
-fn newest_roster(state: &LogState) -> Option<&spindle_dds::log::Roster> {
+fn newest_roster(state: &LogState) -> Option<&Roster> {
     state.proposed.last().or(state.confirmed.as_ref())
 }
 
 const HEADINGS: [&str; 11] = [
-    "domain", "topic", "type", "records", "bytes", "positions", "last", "generation", "log", "roster",
+    "domain",
+    "topic",
+    "type",
+    "records",
+    "bytes",
+    "positions",
+    "last",
+    "generation",
+    "log",
+    "roster",
     "state",
 ];
 
@@ -149,7 +167,12 @@ fn table(listing: &Listing) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
     rows.extend(listing.logs.iter().map(row));
     let widths: Vec<usize> = (0..HEADINGS.len())
-        .map(|column| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0))
+        .map(|column| {
+            rows.iter()
+                .map(|row| columns(&row[column]))
+                .max()
+                .unwrap_or(0)
+        })
         .collect();
     let mut text = String::new();
     for row in &rows {

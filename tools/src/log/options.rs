@@ -113,6 +113,7 @@ pub(crate) struct CompactOptions {
 fn log_id(text: &str) -> Result<LogId, String> {
     let is_id = text.len() == 32 && text.bytes().all(|it| it.is_ascii_hexdigit());
     let id = is_id.then(|| u128::from_str_radix(text, 16).ok()).flatten();
-    let id = id.ok_or("not an id of a log: 32 hexadecimal digits, as `spindle log ls --json` has them");
+    let id =
+        id.ok_or("not an id of a log: 32 hexadecimal digits, as `spindle log ls --json` has them");
     id.map(LogId).map_err(str::to_owned)
 }

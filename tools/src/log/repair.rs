@@ -78,11 +78,7 @@ impl There<'_> {
     }
 }
 
-fn set_aside(
-    options: &RepairOptions,
-    directories: &[PathBuf],
-    keep: LogId,
-) -> Result<(), Failure> {
+fn set_aside(options: &RepairOptions, directories: &[PathBuf], keep: LogId) -> Result<(), Failure> {
     let mut there = Vec::new();
     for directory in directories {
         for place in logs::selected(directory, &options.selection)? {

@@ -57,7 +57,9 @@ pub(super) fn first_difference<R: Records>(
                 }
                 _ if is_removed(records) => {}
                 _ => {
-                    return Ok(Some(difference("only the first has a record there".to_owned())));
+                    return Ok(Some(difference(
+                        "only the first has a record there".to_owned(),
+                    )));
                 }
             }
         }
@@ -96,7 +98,8 @@ fn difference_of(one: &LoggedRecord, other: &LoggedRecord) -> Option<String> {
     if one.record == other.record && one.generation == other.generation && one.epoch == other.epoch
     {
         let same = one.chain == other.chain;
-        return (!same).then(|| "the records before it differ, which are no longer there".to_owned());
+        return (!same)
+            .then(|| "the records before it differ, which are no longer there".to_owned());
     }
     if written(one) != written(other) {
         let name = |(writer, sequence): ([u8; 16], u64)| {

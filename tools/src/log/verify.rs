@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -10,10 +10,14 @@ use spindle_dds::log::{LogError, LogPlace, LogReader};
 
 use super::failure::Failure;
 use super::logs;
+use super::ls::torn_tail;
 use super::options::VerifyOptions;
 use super::same::{Difference, first_difference};
 use crate::harness::progress;
 use crate::top::names::clean;
+
+/// The file that has what no other log knows.
+const SUPERBLOCK: &str = "superblock";
 
 /// A log that was read.
 #[derive(Debug, Serialize)]
@@ -94,7 +98,9 @@ pub(super) fn run(options: &VerifyOptions) -> Result<(), Failure> {
         true => serde_json::to_string(&outcome)? + "\n",
         false => page(&outcome),
     };
-    stdout().write_all(text.as_bytes()).map_err(Failure::Output)?;
+    stdout()
+        .write_all(text.as_bytes())
+        .map_err(Failure::Output)?;
     is_sound.then_some(()).ok_or(Failure::Found)
 }
 
@@ -122,7 +128,9 @@ impl Bar {
 /// Bytes of the files of a log.
 fn bytes_of(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.filter_map(|it| Some(it.metadata().ok()?.len())).sum()
+    entries
+        .filter_map(|it| Some(it.metadata().ok()?.len()))
+        .sum()
 }
 
 fn verified(found: &Found<'_>, bar: &Bar) -> Result<Verified, Failure> {
@@ -150,7 +158,7 @@ fn verified(found: &Found<'_>, bar: &Bar) -> Result<Verified, Failure> {
             verified.records = report.records;
             verified.bytes = report.bytes;
             verified.end = log.end();
-            verified.torn_tail = log.torn_tail();
+            verified.torn_tail = log.torn_tail().map(torn_tail);
             report.damaged
         }
         Err(error) => vec![error],
@@ -173,7 +181,6 @@ fn verified(found: &Found<'_>, bar: &Bar) -> Result<Verified, Failure> {
 fn repair(found: &Found<'_>, file: &str) -> String {
     let (directory, place) = (found.directory.display(), &found.place);
     if file == SUPERBLOCK {
-        // It has what no other log knows.
         return format!(
             "rename {}: the participant begins a new log, with the records of the others",
             place.path.display()
@@ -235,7 +242,9 @@ fn same(places: &[&LogPlace], directories: &[&Path], bar: &Bar) -> Result<(), St
     let other = logs.iter().position(|it| of(it) != of(&logs[0]));
     if let Some(other) = other {
         let (one, other) = (name(0), name(other));
-        return Err(format!("{one} and {other} descend from different beginnings"));
+        return Err(format!(
+            "{one} and {other} descend from different beginnings"
+        ));
     }
     let end = logs.iter().map(LogReader::end).min().unwrap_or(0);
     let mut from = 0;
@@ -243,8 +252,13 @@ fn same(places: &[&LogPlace], directories: &[&Path], bar: &Bar) -> Result<(), St
         let first = it.records(0).next().transpose().map_err(unread(log))?;
         from = first.map_or(from, |it| from.max(it.record.position()));
     }
-    let mut records: Vec<_> = logs.iter_mut().map(|it| it.records(from).peekable()).collect();
-    let found = first_difference(&mut records, end, |read| bar.add(read * places.len() as u64));
+    let mut records: Vec<_> = logs
+        .iter_mut()
+        .map(|it| it.records(from).peekable())
+        .collect();
+    let found = first_difference(&mut records, end, |read| {
+        bar.add(read * places.len() as u64)
+    });
     match found {
         Ok(None) => Ok(()),
         Ok(Some(Difference {
