@@ -70,6 +70,9 @@ impl<D: Disk> TopicLog<D> {
         let unfinished = files.keys().filter(|it| it.ends_with(UNFINISHED));
         report.removed.extend(unfinished.cloned());
         log.find_segments(&files, &mut report)?;
+        if report.truncated == Some(0) {
+            log.superblock.begin_anew();
+        }
         let file_len = log.find_end(&mut report)?;
         if matches!(log.condition, Condition::Usable) {
             log.make_good(&report, file_len)?;
@@ -221,16 +224,11 @@ impl<D: Disk> TopicLog<D> {
             }
         }
         self.sync_directory()?;
-        if let Some(end) = self.superblock.truncating {
-            let mut superblock = Superblock {
+        if self.superblock.truncating.is_some() {
+            let superblock = Superblock {
                 truncating: None,
                 ..self.superblock.clone()
             };
-            if end == 0 {
-                superblock.begin_anew();
-                self.end = Mark::default();
-                self.synced = self.end;
-            }
             self.replace_superblock(superblock)?;
         }
         Ok(())

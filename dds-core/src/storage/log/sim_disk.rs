@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use spindle_dds_transport::sim::Rng;
+
 use super::disk::{Disk, DiskError};
 
 /// Files in memory. Clones are the same disk.
-///
-/// Randomness is that of the functions that are handed in: each gives a number below its argument.
 #[derive(Debug, Clone, Default)]
 pub struct SimDisk(Arc<Mutex<Files>>);
 
@@ -22,6 +22,7 @@ struct Files {
     /// Bytes that all files may have.
     capacity: Option<u64>,
     syncs_to_failure: Option<u64>,
+    changes_to_power_cut: Option<u64>,
     is_stalled: bool,
     syncs: u64,
 }
@@ -32,6 +33,7 @@ struct File {
     /// The bytes that a crash leaves.
     durable: Vec<u8>,
     unsynced: Vec<Change>,
+    has_lost: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -41,8 +43,33 @@ enum Change {
 }
 
 impl SimDisk {
-    /// The power fails: of what is not synced, any part is lost. Writes may be torn.
-    pub fn crash(&self, below: &mut dyn FnMut(u64) -> u64) {
+    /// The power fails: of what is not synced, any part is lost. Writes may be torn. Then the disk works
+    /// again.
+    pub fn crash(&self, rng: &mut Rng) {
+        self.lose(&mut |below| rng.below(below));
+    }
+
+    /// The power fails, and all that is not synced is lost. Then the disk works again.
+    pub fn lose_unsynced(&self) {
+        self.lose(&mut |_| 0);
+    }
+
+    /// The process ends, and another begins. Nothing is lost but what a failed sync was to make durable.
+    pub fn end_process(&self) {
+        let mut files = self.files();
+        for file in &mut files.contents {
+            if core::mem::take(&mut file.has_lost) {
+                file.bytes = file.durable.clone();
+                for change in &file.unsynced {
+                    change.apply(&mut file.bytes);
+                }
+            }
+        }
+        files.syncs_to_failure = None;
+        files.is_stalled = false;
+    }
+
+    fn lose(&self, below: &mut dyn FnMut(usize) -> usize) {
         let mut files = self.files();
         let files = &mut *files;
         for change in files.unsynced_names.drain(..) {
@@ -60,9 +87,16 @@ impl SimDisk {
                 }
             }
             file.bytes = file.durable.clone();
+            file.has_lost = false;
         }
         files.syncs_to_failure = None;
+        files.changes_to_power_cut = None;
         files.is_stalled = false;
+    }
+
+    /// After `count` more changes and syncs nothing works until the next [`crash`](Self::crash).
+    pub fn cut_power_after(&self, count: u64) {
+        self.files().changes_to_power_cut = Some(count);
     }
 
     /// The sync after `count` others fails. What it was to make durable may be lost at the next crash, whatever
@@ -139,6 +173,7 @@ impl SimDisk {
             durable: bytes.clone(),
             bytes,
             unsynced: Vec::new(),
+            has_lost: false,
         });
         files.names.insert(file.to_owned(), index);
         files.durable_names.insert(file.to_owned(), index);
@@ -168,6 +203,15 @@ impl Files {
         self.unsynced_names.push(change);
     }
 
+    /// Whether there is power for one more change.
+    fn change(&mut self) -> Result<(), DiskError> {
+        if self.changes_to_power_cut == Some(0) {
+            return Err(DiskError::Failed("no power".to_owned()));
+        }
+        self.changes_to_power_cut = self.changes_to_power_cut.map(|it| it - 1);
+        Ok(())
+    }
+
     fn fails_to_sync(&mut self) -> bool {
         self.syncs += 1;
         let fails = self.syncs_to_failure == Some(0);
@@ -189,11 +233,11 @@ impl Change {
     }
 
     /// A part of it, from its beginning or to its end.
-    fn tear(self, below: &mut dyn FnMut(u64) -> u64) -> Self {
+    fn tear(self, below: &mut dyn FnMut(usize) -> usize) -> Self {
         let Self::Write { at, mut bytes } = self else {
             return self;
         };
-        let place = below(bytes.len() as u64 + 1) as usize;
+        let place = below(bytes.len() + 1);
         if below(2) == 0 {
             bytes.truncate(place);
             return Self::Write { at, bytes };
@@ -241,6 +285,7 @@ impl Disk for SimDisk {
 
     fn create(&mut self, file: &str) -> Result<(), DiskError> {
         let mut files = self.files();
+        files.change()?;
         if files.names.contains_key(file) {
             return Err(DiskError::Failed(format!("{file} exists")));
         }
@@ -253,6 +298,7 @@ impl Disk for SimDisk {
     fn write(&mut self, file: &str, at: u64, parts: &[&[u8]]) -> Result<(), DiskError> {
         let mut files = self.files();
         let mut bytes = parts.concat();
+        let power = files.change();
         let room = files
             .capacity
             .map_or(u64::MAX, |it| it.saturating_sub(files.used()));
@@ -268,6 +314,7 @@ impl Disk for SimDisk {
         let change = Change::Write { at, bytes };
         change.apply(&mut file.bytes);
         file.unsynced.push(change);
+        power?;
         match is_full {
             true => Err(DiskError::Full("no space left".to_owned())),
             false => Ok(()),
@@ -276,11 +323,13 @@ impl Disk for SimDisk {
 
     fn sync(&mut self, file: &str) -> Result<(), DiskError> {
         let mut files = self.files();
+        files.change()?;
         let fails = files.fails_to_sync();
         let file = files.file(file)?;
         let unsynced = core::mem::take(&mut file.unsynced);
         if fails {
             // The kernel says so once, and holds the pages for clean from now on.
+            file.has_lost = true;
             return Err(DiskError::Failed("input/output error".to_owned()));
         }
         for change in unsynced {
@@ -291,6 +340,7 @@ impl Disk for SimDisk {
 
     fn sync_directory(&mut self) -> Result<(), DiskError> {
         let mut files = self.files();
+        files.change()?;
         if files.fails_to_sync() {
             files.unsynced_names.clear();
             return Err(DiskError::Failed("input/output error".to_owned()));
@@ -302,6 +352,7 @@ impl Disk for SimDisk {
 
     fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
         let mut files = self.files();
+        files.change()?;
         files.file(from)?;
         let file = files.names.get(from).copied();
         files.change_names(vec![(from.to_owned(), None), (to.to_owned(), file)]);
@@ -310,6 +361,7 @@ impl Disk for SimDisk {
 
     fn truncate(&mut self, file: &str, len: u64) -> Result<(), DiskError> {
         let mut files = self.files();
+        files.change()?;
         let file = files.file(file)?;
         let change = Change::Truncate { len: len as usize };
         change.apply(&mut file.bytes);
@@ -319,6 +371,7 @@ impl Disk for SimDisk {
 
     fn remove(&mut self, file: &str) -> Result<(), DiskError> {
         let mut files = self.files();
+        files.change()?;
         files.file(file)?;
         files.change_names(vec![(file.to_owned(), None)]);
         Ok(())

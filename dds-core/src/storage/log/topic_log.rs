@@ -412,10 +412,9 @@ impl<D: Disk> TopicLog<D> {
         let DiskError::Full(why) = error else {
             return self.die(file, error);
         };
-        match self.disk.remove(file) {
-            Ok(()) => full(file, why),
-            Err(error) => self.die(file, &error),
-        }
+        // For good: a segment of another name may come next.
+        let removed = self.remove(file).and_then(|()| self.sync_directory());
+        removed.err().unwrap_or_else(|| full(file, why))
     }
 
     pub(super) fn remove(&mut self, file: &str) -> Result<(), LogError> {
