@@ -9,7 +9,7 @@
 //!   loggers go on            they are a majority of the roster                  open, roster = loggers
 //!                            they are not                                       shut, the roster stays
 //!   a log has caught up      it is added to the loggers
-//!   no logger goes on        the logs that are there are a majority of the      opening: generation + 1
+//!   none of them is whole    the logs that are there are a majority of the      opening: generation + 1
 //!                            newest confirmed roster, and of each proposed one
 //! ```
 //!
@@ -146,11 +146,18 @@ impl LogGroup {
         if ends.is_empty() {
             return None;
         }
-        let is_there = |logger: &&Logger| {
+        let end_of = |logger: &Logger| {
             let mut ends = ends.iter();
-            ends.any(|(member, end)| *member == logger.member && end.log == logger.log)
+            let found =
+                ends.find(|(member, end)| *member == logger.member && end.log == logger.log);
+            found.map(|(_, end)| *end)
         };
-        let before = before.filter(|before| before.loggers.iter().any(|it| is_there(&it)));
+        let has_whole = |group: &&Self| {
+            let mut loggers = group.loggers.iter();
+            loggers.any(|logger| end_of(logger).is_some_and(|end| group.is_whole(logger, end)))
+        };
+        let is_there = |logger: &&Logger| end_of(logger).is_some();
+        let before = before.filter(has_whole);
         Some(match before {
             Some(before) => {
                 let going_on = before.loggers.iter().filter(is_there).copied().collect();
@@ -169,6 +176,14 @@ impl LogGroup {
     pub fn log_of(&self, member: MemberId) -> Option<LogId> {
         let logger = self.loggers.iter().find(|it| it.member == member)?;
         Some(logger.log)
+    }
+
+    /// Whether a logger holds all records of the generation: it began with this log, or the log has caught
+    /// up since.
+    fn is_whole(&self, logger: &Logger, end: &LogEnd) -> bool {
+        let is_source =
+            |it: LogSource| it.logger == *logger && it.end == end.end && end.follows.is_none();
+        end.follows == Some(self.generation.number) || self.source.is_some_and(is_source)
     }
 
     fn go_on(&self, view: u64, going_on: Vec<Logger>, ends: &[&(MemberId, &LogEnd)]) -> Self {
