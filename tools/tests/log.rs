@@ -2,7 +2,7 @@
 
 mod logs;
 
-use logs::{Directory, Written, spindle};
+use logs::{Directory, Written, log_id, spindle};
 
 /// The three logs of an ordinary group: the same records, and ends that differ.
 fn group() -> Directory {
@@ -64,14 +64,15 @@ fn records_are_printed() {
     directory.write(&Written {
         topic: "Untyped",
         type_information: Vec::new(),
-        ..Written::new("a", 0xd4, 2)
+        ..Written::new("a", 0xd4, 20)
     });
     directory.write(&Written {
         topic: "Wrong",
         payload_len: 5,
         ..Written::new("a", 0xd5, 1)
     });
-    insta::assert_snapshot!(directory.run(&["log", "cat", "a", "--topic", "Untyped"]));
+    let untyped = ["log", "cat", "a", "--topic", "Untyped", "--from", "24"];
+    insta::assert_snapshot!(directory.run(&untyped));
     insta::assert_snapshot!(directory.run(&["log", "cat", "a", "--topic", "Wrong"]));
     // Of two domains.
     directory.write(&Written {
@@ -132,7 +133,7 @@ fn the_first_difference_is_named() {
         ..Written::new("other-generation", 0xd6, 60)
     });
     directory.write(&Written {
-        lineage: 0xffff,
+        lineage: 0xff,
         ..Written::new("other-lineage", 0xd7, 60)
     });
     let others = ["lacks", "changed", "other-generation", "other-lineage"];
@@ -181,7 +182,7 @@ fn logs_of_another_lineage_are_set_aside() {
         ..strange.clone()
     });
     let keep = |directories: &[&str], id: u128, more: &[&str]| {
-        let id = format!("{id:032x}");
+        let id = log_id(id).to_string();
         let arguments = [&["log", "repair", "--keep", &id], directories, more].concat();
         directory.run(&arguments)
     };

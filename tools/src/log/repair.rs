@@ -37,7 +37,10 @@ fn mend(options: &RepairOptions, directory: &Path, from: &Path) -> Result<(), Fa
     let mended = lock.mend(&place, &other).map_err(mend)?;
     for one in &mended {
         let taken = match one.positions {
-            Some((first, last)) => format!("{} records from {first} to {last}", one.records),
+            Some((first, last)) if first == last => format!("the record at position {first}"),
+            Some((first, last)) => {
+                format!("{} records from position {first} to {last}", one.records)
+            }
             None => "no record".to_owned(),
         };
         println!(

@@ -21,7 +21,7 @@ const READING: &str = "<types><struct name='Reading'>
   <member name='value' type='float64'/>
 </struct></types>";
 
-const SEGMENT_BYTES: u64 = 4096;
+const SEGMENT_BYTES: u64 = 2048;
 /// 2026-11-28T12:00:00Z.
 const NOON_NS: i64 = 1_795_867_200_000_000_000;
 
@@ -153,15 +153,15 @@ impl Directory {
                 ..HistoryLimits::default()
             },
         };
-        let log = create_log(&place, LogId(written.id), &head).expect("a new log");
+        let log = create_log(&place, log_id(written.id), &head).expect("a new log");
         let mut log = log.with_segment_bytes(SEGMENT_BYTES);
         let state = state(written);
         log.record(state.clone()).expect("recorded");
         let ty = reading();
         for number in (0..written.records).filter(|it| *it != written.skipped) {
-            let kind = match (number + 1, number + 2) {
-                (last, _) if last == written.records => MessageKind::Unregister,
-                (_, last) if last == written.records => MessageKind::Dispose,
+            let kind = match number % 20 {
+                18 => MessageKind::Dispose,
+                19 => MessageKind::Unregister,
                 _ => MessageKind::Data,
             };
             let mut data = ty.default_data().expect("data");
@@ -193,6 +193,11 @@ impl Directory {
     }
 }
 
+/// An id that begins and ends with a number of two digits.
+pub(crate) fn log_id(number: u128) -> LogId {
+    LogId(number << 120 | number)
+}
+
 fn state(written: &Written) -> LogState {
     let generation = Generation {
         number: written.generation,
@@ -200,12 +205,12 @@ fn state(written: &Written) -> LogState {
         ..Generation::default()
     };
     LogState {
-        id: LogId(written.id),
-        lineage: written.lineage,
+        id: log_id(written.id),
+        lineage: log_id(written.lineage).0,
         confirmed: Some(Roster {
             generation,
             epoch: 12,
-            logs: written.roster.iter().copied().map(LogId).collect(),
+            logs: written.roster.iter().copied().map(log_id).collect(),
         }),
         proposed: Vec::new(),
     }
