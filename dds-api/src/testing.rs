@@ -126,12 +126,12 @@ pub fn create_log(
     id: LogId,
     head: &LogHead,
 ) -> Result<TopicLog<LogDirectory>, LogError> {
-    let made = std::fs::create_dir_all(&place.path);
-    made.map_err(|error| LogError::Unreadable {
+    let disk = LogDirectory::create(&place.path);
+    let disk = disk.map_err(|error| LogError::Unreadable {
         file: place.path.display().to_string(),
         why: error.to_string(),
     })?;
-    TopicLog::create(LogDirectory::new(&place.path), id, head)
+    TopicLog::create(disk, id, head)
 }
 
 /// What the head of a log has of a type.
