@@ -20,6 +20,7 @@
 
 mod endpoints;
 mod group_status;
+mod logs;
 mod receive;
 mod send;
 mod session;
@@ -29,6 +30,7 @@ mod waiting;
 pub(crate) use endpoints::announced_matches::AnnouncementReader;
 pub(crate) use endpoints::local_endpoints::{LocalEndpoint, LocalEndpoints};
 pub(crate) use group_status::{CancelToken, GroupStatus};
+pub(crate) use logs::{Degree, TopicLogs};
 pub(crate) use receive::payload::{Item, Payload};
 pub(crate) use receive::reader_port::ReaderPort;
 pub(crate) use receive::reader_state::{Access, ReaderStatuses};
@@ -36,6 +38,7 @@ pub(crate) use receive::rekey::{Rekey, rekey, rekey_dynamic};
 pub(crate) use send::acceptance::Acceptor;
 pub(crate) use send::waiters::{AcceptanceWait, SendWaiters, SubgroupObserver, WaitRecord};
 pub(crate) use send::writer_claim::WriterClaim;
+pub(crate) use send::writer_logs::{LastSent, WriterLogs};
 pub(crate) use send::writer_port::{Obstacle, SendPosition, SubgroupWait, WriterPort};
 pub(crate) use send::writer_return::{Before, SentBefore};
 pub(crate) use session::{Lasting, Session, SessionStart};

@@ -251,6 +251,19 @@ impl<F: Fabric> SubgroupHandle<F> {
         self.base + self.stable.load(Ordering::Acquire)
     }
 
+    /// Position in the total order at which the epoch begins.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Position in the total order of this participant's message with an index. `None` where it does not
+    /// send in an order.
+    pub fn position(&self, class: DeliveryClass, index: u64) -> Option<u64> {
+        let at = self.my_order.filter(|_| class == DeliveryClass::Ordered)?;
+        let sequence = index.saturating_mul(self.ordered).saturating_add(at);
+        Some(self.base.saturating_add(sequence))
+    }
+
     /// Exclusive end of the indexes, nulls included, of this participant's messages that all
     /// members have released: their room is free again. It only rises. 0 where this participant
     /// does not send; `u64::MAX` once the epoch has ended, where no room is needed.

@@ -424,7 +424,7 @@ impl Beginning<'_> {
     }
 }
 
-fn durability(entry: &Entry) -> DurabilityKind {
+pub(super) fn durability(entry: &Entry) -> DurabilityKind {
     match entry {
         Entry::Writer(writer) => writer.qos.durability.kind,
         Entry::Reader(reader) => reader.qos.durability.kind,

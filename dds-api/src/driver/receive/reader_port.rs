@@ -70,6 +70,8 @@ pub(crate) struct ReaderPort<F: Fabric> {
     /// A writer waits for acknowledgments: what is accepted is copied out of the rings at once, until
     /// nothing is held back. Changed under the lock, and by the engine.
     is_asked_to_release: AtomicBool,
+    /// The reader shows what logs have on disk only. Set once.
+    awaits_logs: AtomicBool,
     /// The reader is deleted.
     is_closed: AtomicBool,
     /// For messages: what the reader is.
@@ -131,6 +133,7 @@ impl<F: Fabric> ReaderPort<F> {
             epoch_number: AtomicU64::new(0),
             is_held_off: AtomicBool::new(false),
             is_asked_to_release: AtomicBool::new(false),
+            awaits_logs: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             what: what.to_owned(),
             history_wake: OnceLock::new(),

@@ -177,6 +177,14 @@ impl Sink {
         any
     }
 
+    /// Logs of a subgroup have more on disk.
+    fn has_persisted(&self, subgroup: SubgroupId) {
+        for route in self.routes.at(subgroup) {
+            route.port.persisted();
+        }
+        self.control_queue.persisted(subgroup);
+    }
+
     fn stopped(&mut self, reason: OutReason) {
         if reason == OutReason::Left {
             self.group_status.close();

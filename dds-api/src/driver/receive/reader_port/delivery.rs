@@ -155,6 +155,14 @@ impl<F: Fabric> ReaderPort<F> {
         self.set_due();
     }
 
+    /// The logs have more on disk: what was kept aside for them may go on.
+    pub(crate) fn persisted(&self) {
+        if self.awaits_logs.load(Ordering::Acquire) {
+            // As if an epoch had begun: more may go into the cache although it was blocked.
+            self.enter_next_epoch();
+        }
+    }
+
     /// Whether the engine may deliver messages of this epoch to the reader: not while the arrivals
     /// of several earlier epochs wait for it.
     pub(crate) fn is_ready(&self, epoch: &ReaderEpoch<F>) -> bool {
