@@ -23,7 +23,6 @@ use spindle_dds_qos::{Properties, did_you_mean};
 use spindle_dds_transport::RdmaOptions;
 use spindle_dds_transport::hybrid::{EncryptionUse, RdmaUse};
 
-#[allow(unused_imports)]
 pub(crate) use self::log::{LogAck, LogConfig, LogDeliver, LogSync};
 pub(crate) use self::refusals::{placed, refusals};
 use self::table::{On, PROPERTIES, PropertyRow};

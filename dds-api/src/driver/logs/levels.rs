@@ -317,7 +317,7 @@ mod tests {
         );
         // In doubt it is lost.
         assert_eq!(known.at(Degree::All, 17), Lost);
-        assert_eq!(known.at(Degree::All, 12), Lost);
+        assert_eq!(known.at(Degree::All, 22), Lost);
         assert_eq!(known.of_message(Degree::Local, (0, 3), 0), Lost);
     }
 }

@@ -67,12 +67,14 @@ impl From<LogAck> for Degree {
     }
 }
 
-/// So many logs have a sample that is shown; `None`: it is shown without.
-pub(crate) fn degree_of(deliver: LogDeliver) -> Option<Degree> {
-    match deliver {
-        LogDeliver::Before => None,
-        LogDeliver::AfterLocal => Some(Degree::Local),
-        LogDeliver::AfterAll => Some(Degree::All),
+impl Degree {
+    /// So many logs have a sample that is shown; `None`: it is shown without.
+    pub(crate) fn of_delivery(deliver: LogDeliver) -> Option<Self> {
+        match deliver {
+            LogDeliver::Before => None,
+            LogDeliver::AfterLocal => Some(Self::Local),
+            LogDeliver::AfterAll => Some(Self::All),
+        }
     }
 }
 

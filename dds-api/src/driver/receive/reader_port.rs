@@ -29,6 +29,7 @@ use super::arrival::ArrivalBatch;
 use super::in_ring::COPY_ALL;
 use super::payload::{Item, Payload, in_ring};
 use super::reader_epoch::ReaderEpoch;
+use super::reader_state::logged::LoggedAt;
 use super::reader_state::{Access, ReaderState, ReaderStatuses};
 use super::rekey::Rekey;
 use crate::cache::{Cache, Query};
@@ -359,6 +360,12 @@ impl<F: Fabric> ReaderPort<F> {
     /// DURABILITY is VOLATILE.
     pub(crate) fn replace_cache(&self, cache: Cache<Payload<F>>, is_durable: bool) {
         self.with(|state| state.replace_cache(cache, is_durable));
+    }
+
+    /// Of a reader that is not announced yet: whether it shows what logs have on disk only.
+    pub(crate) fn show_logged(&self, logged: Option<LoggedAt>) {
+        self.awaits_logs.store(logged.is_some(), Ordering::Release);
+        self.with(|state| state.show_logged(logged));
     }
 
     /// Collections of samples that the application has.

@@ -64,7 +64,7 @@ impl<F: Fabric> ReaderPort<F> {
                 if keys.has_many()
                     && batch.is_empty()
                     && let Some(state) = self.try_state()
-                    && !state.has_arrivals()
+                    && !state.has_waiting()
                 {
                     keys.forget(|name| state.cache().instance(name).is_some());
                 }
