@@ -9,7 +9,7 @@
 //!   loggers go on            they are a majority of the roster                  open, roster = loggers
 //!                            they are not                                       shut, the roster stays
 //!   a log has caught up      it is added to the loggers
-//!   no logger goes on        the logs that are there are a majority of the      opening: generation + 1
+//!   none of them is whole    the logs that are there are a majority of the      opening: generation + 1
 //!                            newest confirmed roster, and of each proposed one
 //! ```
 //!
@@ -146,17 +146,25 @@ impl LogGroup {
         if ends.is_empty() {
             return None;
         }
-        let is_there = |logger: &&Logger| {
+        let end_of = |logger: &Logger| {
             let mut ends = ends.iter();
-            ends.any(|(member, end)| *member == logger.member && end.log == logger.log)
+            let found =
+                ends.find(|(member, end)| *member == logger.member && end.log == logger.log);
+            found.map(|(_, end)| *end)
         };
-        let before = before.filter(|before| before.loggers.iter().any(|it| is_there(&it)));
+        let has_whole = |group: &&Self| {
+            let mut loggers = group.loggers.iter();
+            loggers.any(|logger| end_of(logger).is_some_and(|end| group.is_whole(logger, end)))
+        };
+        let is_there = |logger: &&Logger| end_of(logger).is_some();
+        let lineage = before.map_or(0, |before| before.lineage);
+        let before = before.filter(has_whole);
         Some(match before {
             Some(before) => {
                 let going_on = before.loggers.iter().filter(is_there).copied().collect();
                 before.go_on(view, going_on, &ends)
             }
-            None => Self::open(view, &ends),
+            None => Self::open(lineage, view, &ends),
         })
     }
 
@@ -169,6 +177,14 @@ impl LogGroup {
     pub fn log_of(&self, member: MemberId) -> Option<LogId> {
         let logger = self.loggers.iter().find(|it| it.member == member)?;
         Some(logger.log)
+    }
+
+    /// Whether a logger holds all records of the generation: it began with this log, or the log has caught
+    /// up since.
+    fn is_whole(&self, logger: &Logger, end: &LogEnd) -> bool {
+        let is_source =
+            |it: LogSource| it.logger == *logger && it.end == end.end && end.follows.is_none();
+        end.follows == Some(self.generation.number) || self.source.is_some_and(is_source)
     }
 
     fn go_on(&self, view: u64, going_on: Vec<Logger>, ends: &[&(MemberId, &LogEnd)]) -> Self {
@@ -197,29 +213,46 @@ impl LogGroup {
         next
     }
 
-    fn open(view: u64, ends: &[&(MemberId, &LogEnd)]) -> Self {
-        let shut = |state| Self {
-            lineage: 0,
+    fn shut(lineage: u128, view: u64, state: LogGroupState) -> Self {
+        Self {
+            lineage,
             generation: Generation::default(),
             since: view,
             roster: Vec::new(),
             loggers: Vec::new(),
             source: None,
             state,
-        };
+        }
+    }
+
+    /// `lineage`: what the records of the group before descended from; 0 without one.
+    fn open(lineage: u128, view: u64, ends: &[&(MemberId, &LogEnd)]) -> Self {
         let with_roster = ends.iter().filter(|(_, end)| !end.is_blank());
-        let with_roster: Vec<&LogEnd> = with_roster.map(|(_, end)| *end).collect();
+        let mut with_roster: Vec<&LogEnd> = with_roster.map(|(_, end)| *end).collect();
+        if lineage != 0 {
+            // Members of this group have seen it.
+            with_roster.retain(|end| end.lineage == lineage);
+        }
         if let Some(first) = with_roster.first()
             && let Some(other) = with_roster.iter().find(|it| it.lineage != first.lineage)
         {
             let (a, b) = (first.log.min(other.log), first.log.max(other.log));
-            return shut(LogGroupState::Lineages(a, b));
+            return Self::shut(lineage, view, LogGroupState::Lineages(a, b));
         }
+        let lineage = with_roster.first().map_or(lineage, |it| it.lineage);
         let rosters = LogEnd::rosters_in_use(&with_roster);
+        if rosters.is_empty() && (lineage != 0 || !with_roster.is_empty()) {
+            // There are records, and no log here knows in which logs.
+            return Self::shut(
+                lineage,
+                view,
+                LogGroupState::NoMajority { present: 0, of: 1 },
+            );
+        }
         let present: Vec<LogId> = ends.iter().map(|(_, end)| end.log).collect();
         let states = rosters.iter().map(|it| majority(&present, &it.logs));
         if let Some(state) = states.into_iter().find(|it| *it != LogGroupState::Open) {
-            return shut(state);
+            return Self::shut(lineage, view, state);
         }
         let is_eligible = |end: &LogEnd| {
             rosters.is_empty() || rosters.iter().any(|it| it.logs.contains(&end.log))
@@ -235,13 +268,15 @@ impl LogGroup {
             end: end.end,
         });
         let numbers = ends.iter().map(|(_, end)| end.number_max());
-        let lineage = with_roster.first().map(|it| it.lineage);
         let logger = |(member, end): &&&(MemberId, &LogEnd)| Logger {
             member: *member,
             log: end.log,
         };
         Self {
-            lineage: lineage.unwrap_or_else(|| source.map_or(0, |it| it.logger.log.0)),
+            lineage: match lineage {
+                0 => source.map_or(0, |it| it.logger.log.0),
+                known => known,
+            },
             generation: Generation {
                 number: numbers.max().unwrap_or(0).saturating_add(1),
                 view,
@@ -269,7 +304,7 @@ impl LogEnd {
 
     /// Whether all that it could tell of others is nothing: it has no record, and was never together with
     /// another log.
-    fn is_blank(&self) -> bool {
+    pub(super) fn is_blank(&self) -> bool {
         let mut rosters = self.rosters();
         self.lineage == 0 || self.end == 0 && rosters.all(|it| it.logs == [self.log])
     }
