@@ -187,6 +187,7 @@ mod tests {
             members: vec![Rank(0), Rank(4), Rank(2)],
             senders: vec![sender(0, [ring, ring]), sender(1, [None, ring])],
             topics: vec![],
+            is_logged: false,
         }
     }
 
