@@ -26,11 +26,12 @@ pub(super) fn next(before: &LogGroups, view: u64, members: &[Member]) -> LogGrou
     ends.filter_map(next).collect()
 }
 
-/// The first position of epochs that begin: after all that any of their logs has.
+/// The first position of epochs that begin: after all that any of their logs has, and not 0, as a log that
+/// has persisted up to 0 has recorded nothing yet.
 pub(super) fn floors(members: &[Member]) -> BTreeMap<SubgroupId, u64> {
     let mut floors = BTreeMap::new();
     for (_, endpoint, end) in ends(members) {
-        let floor: &mut u64 = floors.entry(endpoint.subgroup).or_default();
+        let floor: &mut u64 = floors.entry(endpoint.subgroup).or_insert(1);
         *floor = end.end.max(*floor);
     }
     floors

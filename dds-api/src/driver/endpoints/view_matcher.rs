@@ -277,14 +277,23 @@ impl ViewMatcher {
         let end = self.ends.get(&spec.subgroup).copied();
         old.end(end, |handle| stays.contains(&handle), departure);
         let awaits = self.history.transfer(
-            (view.id, &beginning.announced.known),
+            (view, &beginning.announced.known),
             (entry, &reader.side.port),
             matches,
             |writer| old.matched.knows(writer),
             old.matched.is_in_view(),
         );
+        let port = &reader.side.port;
+        let awaits_logs = self.history.awaits_logs(view, entry, !matched.is_empty());
         let next = Arc::new(old.follow(handle, matched, refused, &sizes, awaits));
+        // While it is looked at, one of both is seen: this, or the transfer.
+        if awaits_logs {
+            port.set_awaits_opening(true);
+        }
         old.set_next(next.clone());
+        if !awaits_logs {
+            port.set_awaits_opening(false);
+        }
         reader.side.port.enter_next_epoch();
         let known = ViewReader {
             port: reader.side.port.clone(),

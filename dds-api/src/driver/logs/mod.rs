@@ -280,9 +280,8 @@ fn tag(outages: u32, epoch: u64) -> u64 {
 }
 
 /// The loggers of a topic in a view.
-fn log_group<'v>(view: &'v View, topic: &str) -> Option<&'v LogGroup> {
-    let _ = (view, TopicKey::of_name(topic));
-    None
+pub(crate) fn log_group<'v>(view: &'v View, topic: &str) -> Option<&'v LogGroup> {
+    view.logs.get(&TopicKey::of_name(topic))
 }
 
 /// The position below which a logger has all records on disk.

@@ -73,6 +73,8 @@ pub(crate) struct ReaderPort<F: Fabric> {
     is_asked_to_release: AtomicBool,
     /// The reader shows what logs have on disk only. Set once.
     awaits_logs: AtomicBool,
+    /// Its history is in logs that are shut.
+    awaits_opening: AtomicBool,
     /// The reader is deleted.
     is_closed: AtomicBool,
     /// For messages: what the reader is.
@@ -135,6 +137,7 @@ impl<F: Fabric> ReaderPort<F> {
             is_held_off: AtomicBool::new(false),
             is_asked_to_release: AtomicBool::new(false),
             awaits_logs: AtomicBool::new(false),
+            awaits_opening: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             what: what.to_owned(),
             history_wake: OnceLock::new(),
