@@ -16,6 +16,7 @@ mod donating;
 mod feed;
 mod getting;
 mod kept;
+mod logging;
 mod log_disk;
 mod outbox;
 mod packet;
@@ -24,7 +25,10 @@ mod service;
 mod thread;
 
 pub(crate) use feed::{FeedItem, NewTopic, NewTransfer, Pin, PinPart, ViewMarker};
-pub(crate) use kept::{KeptHistory, KeptWriter, TopicHistory};
+pub(crate) use kept::{KeptHistory, KeptWriter, TopicHistory, service_limits};
+pub(crate) use logging::{
+    HeldMessage, LOG_KINDS, LogChange, LogFill, LogItem, LogMessage, LogPlace, LogService, LogView, LoggedTopic,
+};
 pub use log_disk::LogDirectory;
 pub(crate) use packet::{HistoryContent, HistoryPacket, KINDS as HISTORY_KINDS, TransferName};
 pub(crate) use service::HistoryService;
