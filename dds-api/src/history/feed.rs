@@ -21,8 +21,8 @@ use spindle_dds_core::storage::RecordMeta;
 use spindle_dds_core::{Held, SentMessage};
 
 use super::TransferId;
-use super::logging::LogFill;
 use super::kept::{KeptHistory, KeptWriter, TopicHistory};
+use super::logging::LogFill;
 use super::packet::{HistoryPacket, TransferName};
 use crate::driver::{ControlQueue, ReaderPort};
 use crate::wire::Wire;

@@ -16,8 +16,8 @@ mod donating;
 mod feed;
 mod getting;
 mod kept;
-mod logging;
 mod log_disk;
+mod logging;
 mod outbox;
 mod packet;
 mod progress;
@@ -26,10 +26,11 @@ mod thread;
 
 pub(crate) use feed::{FeedItem, NewTopic, NewTransfer, Pin, PinPart, ViewMarker};
 pub(crate) use kept::{KeptHistory, KeptWriter, TopicHistory, service_limits};
-pub(crate) use logging::{
-    HeldMessage, LOG_KINDS, LogChange, LogFill, LogItem, LogMessage, LogPlace, LogService, LogView, LoggedTopic,
-};
 pub use log_disk::LogDirectory;
+pub(crate) use logging::{
+    HeldMessage, LOG_KINDS, LogChange, LogFill, LogItem, LogMessage, LogPlace, LogService, LogView,
+    LoggedTopic,
+};
 pub(crate) use packet::{HistoryContent, HistoryPacket, KINDS as HISTORY_KINDS, TransferName};
 pub(crate) use service::HistoryService;
 pub(crate) use thread::record_meta;

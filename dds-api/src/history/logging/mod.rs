@@ -16,7 +16,7 @@ mod service;
 mod thread;
 mod topic;
 
-pub(crate) use packet::{LogMessage, KINDS as LOG_KINDS};
+pub(crate) use packet::{KINDS as LOG_KINDS, LogMessage};
 pub(crate) use service::{LogChange, LogFill, LogService};
 pub(crate) use thread::{LogItem, LogPlace, LogView};
 pub(crate) use topic::{HeldMessage, LoggedTopic};

@@ -98,7 +98,10 @@ impl LoggedTopics {
     /// The log of this topic is not written any more.
     pub(super) fn remove(&self, topic: &Arc<LoggedTopic>) {
         let mut all = self.all();
-        if all.get(&topic.name).is_some_and(|it| Arc::ptr_eq(it, topic)) {
+        if all
+            .get(&topic.name)
+            .is_some_and(|it| Arc::ptr_eq(it, topic))
+        {
             all.remove(&topic.name);
         }
     }

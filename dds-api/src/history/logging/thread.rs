@@ -5,9 +5,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::{MemberId, View};
-use spindle_dds_core::storage::{
-    HistoryLimits, KeeperStatus, LogGroup, LogMarker, RecordMeta,
-};
+use spindle_dds_core::storage::{HistoryLimits, KeeperStatus, LogGroup, LogMarker, RecordMeta};
 use spindle_dds_core::{SubgroupHandle, SubgroupId, TopicKey};
 use spindle_dds_transport::Rank;
 
@@ -156,7 +154,10 @@ impl LogThread {
         if self.outbox.has_waiting() {
             return Some(RETRY);
         }
-        let due = self.topics.values().filter_map(|it| it.logged.keeper().due());
+        let due = self
+            .topics
+            .values()
+            .filter_map(|it| it.logged.keeper().due());
         let due = due.min()?;
         Some(Duration::from_nanos(due.saturating_sub(self.now())))
     }
@@ -229,7 +230,8 @@ impl LogThread {
     fn view_begun(&mut self, begun: LogView, now: u64) {
         if !self.outbox.is_of(&begun.control_queue) {
             self.group_lost(now);
-            self.outbox.set_control_queue(Some(begun.control_queue.clone()));
+            self.outbox
+                .set_control_queue(Some(begun.control_queue.clone()));
             self.control_queue = Some(begun.control_queue);
         }
         for place in begun.places {
@@ -408,7 +410,9 @@ impl Topic {
     fn warn(&mut self, status: &KeeperStatus) {
         let text = match status {
             KeeperStatus::Good => "",
-            KeeperStatus::Full(text) | KeeperStatus::Barred(text) | KeeperStatus::Dead(text) => text,
+            KeeperStatus::Full(text) | KeeperStatus::Barred(text) | KeeperStatus::Dead(text) => {
+                text
+            }
         };
         if text != self.told {
             text.clone_into(&mut self.told);
