@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use spindle_dds_idl_runtime::{Representation, TopicType};
-use spindle_dds_qos::TopicQos;
+use spindle_dds_qos::{DurabilityService, TopicQos};
 
 use crate::choice::{
     EntityQos, ListenerChoice, QosChoice, builder_setters, shared_listener_setter,
 };
 use crate::discovery::{LocalType, ProtocolViolation};
+use crate::driver::TopicLogs;
 use crate::entity::{EntityBase, entity_operations, listener_operations};
 use crate::error::{Error, Result};
 use crate::lease::check_lease;
@@ -44,9 +45,17 @@ pub(crate) struct TopicCore {
     pub(crate) endpoints: AtomicUsize,
     /// How often it has to be deleted besides: once for each time that it was found.
     found: AtomicUsize,
+    /// The logs of the topic, as its PERSISTENT writers and readers see them.
+    pub(crate) logs: Arc<TopicLogs>,
 }
 
 impl TopicCore {
+    /// What its QoS asks to be kept for readers that come later.
+    pub(crate) fn durability_service(&self) -> DurabilityService {
+        let qos = self.qos.lock().unwrap_or_else(PoisonError::into_inner);
+        qos.durability_service.clone()
+    }
+
     pub(crate) fn set_listener(&self, new: NewListener<dyn TopicListener>) {
         self.base.hears(new.mask);
         self.listener.set(new);
@@ -321,6 +330,7 @@ impl<'a, T: 'static> TopicBuilder<'a, T> {
             inconsistent: Mutex::default(),
             endpoints: AtomicUsize::new(0),
             found: AtomicUsize::new(0),
+            logs: Arc::default(),
         })?;
         // Before an endpoint of it exists: no status can have changed.
         if let Some(listener) = self.listener {

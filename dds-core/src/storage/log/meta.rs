@@ -36,7 +36,15 @@ pub struct LogHead {
     pub topic: String,
     /// Name of its type.
     pub type_name: String,
-    /// Its type, in a form of the layer above.
+    /// Its type, in a form of the layer above; empty: it cannot be described.
+    ///
+    /// `spindle-dds` keeps what an endpoint announces of its type, with the complete TypeObjects in place of
+    /// the minimal ones (XTypes 1.3 §7.3.4, in little endian XCDR2). No objects if they take too much:
+    ///
+    /// ```text
+    ///   flags, 1 byte (1: key hashes are digests) | length of TypeInformation, u32 little endian
+    ///   TypeInformation without lists of dependents | TypeObjects of the type and of what it depends on
+    /// ```
     pub type_information: Vec<u8>,
     /// What readers that come later get: DURABILITY_SERVICE.
     pub limits: HistoryLimits,

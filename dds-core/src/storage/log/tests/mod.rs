@@ -2,6 +2,7 @@ mod compacting;
 mod crashes;
 mod errors;
 mod flips;
+mod mend;
 mod records;
 
 use super::*;
