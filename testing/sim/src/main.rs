@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Parser;
-use spindle_dds_sim::{LogPlan, LogReport, live_logs, LifePlan, LifeReport, Scenario, Violation, live, live_traced, shrink};
+use spindle_dds_sim::{
+    LifePlan, LifeReport, LogPlan, LogReport, Scenario, Violation, live, live_logs, live_traced,
+    shrink,
+};
 
 /// Runs the engine under the deterministic simulator.
 #[derive(Debug, Parser)]
@@ -39,6 +42,10 @@ struct Arguments {
     /// With logs, a negative control: samples are acknowledged by the words of a later generation, too.
     #[arg(long, requires = "logs")]
     acknowledge_in_any_generation: bool,
+    /// With logs, a negative control: samples of an earlier view are acknowledged when a majority of the
+    /// loggers is ready, and not all are.
+    #[arg(long, requires = "logs")]
+    acknowledge_by_majority: bool,
     /// Judges only the property with this id. A life that violates another property first
     /// counts as sound.
     #[arg(long)]
@@ -194,6 +201,7 @@ fn logs(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
     for seed in seeds.clone() {
         let plan = LogPlan {
             acknowledges_in_any_generation: arguments.acknowledge_in_any_generation,
+            acknowledges_by_majority_of_proposed: arguments.acknowledge_by_majority,
             ..LogPlan::draw(seed)
         };
         let (result, trace) = live_logs(&plan, arguments.trace);

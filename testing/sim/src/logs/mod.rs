@@ -33,11 +33,13 @@ pub fn live_logs(plan: &LogPlan, is_traced: bool) -> (Result<LogReport, Violatio
         written: world.written,
         acknowledged: world.acknowledged,
     };
-    let result = result.map(|()| report).map_err(|(property, what)| Violation {
-        seed: plan.seed,
-        property,
-        what,
-        turn: world.step,
-    });
+    let result = result
+        .map(|()| report)
+        .map_err(|(property, what)| Violation {
+            seed: plan.seed,
+            property,
+            what,
+            turn: world.step,
+        });
     (result, world.trace.unwrap_or_default())
 }

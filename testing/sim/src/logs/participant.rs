@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use spindle_dds_core::MessageKind;
 use spindle_dds_core::membership::MemberId;
 use spindle_dds_core::storage::log::{LogHead, LogState, SimDisk, TopicLog};
 use spindle_dds_core::storage::{
     HistoryLimits, KeeperStatus, LogEnd, LogGroup, LogId, LogKeeper, LogMarker, RecordMeta,
     SyncMode,
 };
-use spindle_dds_core::MessageKind;
 
 /// A record, as far as it is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -57,7 +57,11 @@ impl LogPlan {
             works: 0.2 + chance(&mut rng, 0.7),
             writes: chance(&mut rng, 0.5),
             full: if has_faults { 0.02 } else { 0.0 },
-            failing: if has_faults && rng.chance(0.5) { 0.01 } else { 0.0 },
+            failing: if has_faults && rng.chance(0.5) {
+                0.01
+            } else {
+                0.0
+            },
             acknowledges_in_any_generation: false,
             acknowledges_by_majority_of_proposed: false,
         }

@@ -50,5 +50,10 @@ pub(super) fn view(it: &LogView) -> String {
     let members = it.members.iter();
     let members: Vec<_> = members.map(|(id, at)| format!("{}@{at}", id.0)).collect();
     let logs = it.logs.as_ref().map_or_else(String::new, group);
-    format!("view {} of {} from {}: {logs}", it.view, members.join(" "), it.base)
+    format!(
+        "view {} of {} from {}: {logs}",
+        it.view,
+        members.join(" "),
+        it.base
+    )
 }

@@ -220,7 +220,10 @@ impl World {
         if let Some(disk) = &self.hosts[at].disk {
             match Participant::start(member, disk, LogId(at as u128 + 1), mode) {
                 Ok(participant) => log = Some(participant),
-                Err(why) => return self.say(|| format!("host {at} does not start: {why}")),
+                Err(why) => {
+                    disk.end_process();
+                    return self.say(|| format!("host {at} does not start: {why}"));
+                }
             }
         }
         let end = log.as_mut().map(|it| it.keeper.log_end());
@@ -229,7 +232,10 @@ impl World {
         }
         self.say(|| {
             let end = end.as_ref().map_or_else(String::new, show::end);
-            format!("host {at} starts in group {group} as member {}: {end}", member.0)
+            format!(
+                "host {at} starts in group {group} as member {}: {end}",
+                member.0
+            )
         });
         let it = &mut self.groups[group];
         it.joining.push((member, at));
@@ -321,7 +327,10 @@ impl World {
         let before = last.as_ref().and_then(|it| it.logs.as_ref());
         let logs = LogGroup::next(before, view, &by_rank);
         let floors = ends.iter().map(|(_, end)| end.end);
-        let base = floors.chain([self.groups[group].next, 1]).max().unwrap_or(1);
+        let base = floors
+            .chain([self.groups[group].next, 1])
+            .max()
+            .unwrap_or(1);
         let new = Arc::new(LogView {
             view,
             base,
@@ -526,10 +535,15 @@ impl World {
         node.waits = waits;
         let own = node.group;
         for waits in acked {
-            let Kept { value, position, .. } = waits.record;
+            let Kept {
+                value, position, ..
+            } = waits.record;
             self.say(|| format!("{value} at {position} is acknowledged in group {own}"));
             self.acknowledged += 1;
-            self.acked.entry(waits.lineage).or_default().push(waits.record);
+            self.acked
+                .entry(waits.lineage)
+                .or_default()
+                .push(waits.record);
             // No other opening goes on without it.
             for group in 0..GROUPS {
                 let Some(view) = self.groups[group].last.clone() else {
@@ -596,7 +610,10 @@ impl World {
             let kept = log.durable();
             let lacks = |it: &&Kept| it.position < view.base && !kept.contains(it);
             if let Some(record) = acked.iter().find(lacks) {
-                let what = format!("log {} of {shown} lacks {record:?}, which was acknowledged", logger.log.0);
+                let what = format!(
+                    "log {} of {shown} lacks {record:?}, which was acknowledged",
+                    logger.log.0
+                );
                 return Err(("D1", what));
             }
         }
@@ -703,7 +720,10 @@ impl World {
         }
         let last = self.groups[group].last.as_ref();
         let last = last.map_or_else(String::new, |it| show::view(it));
-        Err(("D7", format!("with all logs there, it does not open: {last}")))
+        Err((
+            "D7",
+            format!("with all logs there, it does not open: {last}"),
+        ))
     }
 }
 
