@@ -1,7 +1,7 @@
 //! The logs of a participant: their thread, and what others tell it.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 
@@ -14,7 +14,7 @@ use spindle_dds_transport::library_thread::LibraryThread;
 use spindle_dds_transport::thread_settings::ThreadSettings;
 
 use super::packet::LogMessage;
-use super::thread::{LogFeed, LogItem, LogThread};
+use super::thread::{Fill, LogFeed, LogItem, LogThread};
 use super::topic::LoggedTopic;
 use crate::error::{Error, Result};
 use crate::history::{HistoryService, TopicHistory};
@@ -66,7 +66,7 @@ pub(super) struct LogChanges {
     changes: Mutex<Vec<LogChange>>,
     any: AtomicBool,
     /// A log waits until others are ready.
-    pub(super) awaits_words: AtomicBool,
+    awaits_words: AtomicBool,
 }
 
 /// Log endpoints have numbers from here on, and others below.
@@ -81,13 +81,15 @@ pub(crate) struct LogFill {
 
 impl LogFill {
     /// What comes before a position; the history thread is told when it is there.
-    pub(crate) fn ask(self, history: Arc<TopicHistory>, base: u64) {
+    pub(crate) fn ask(self, history: Arc<TopicHistory>, base: u64, attempt: u64) {
         let topic = self.topic;
-        self.feed.push(LogItem::Fill {
-            topic,
+        let fill = Fill {
             history,
             base,
-        });
+            attempt,
+            next: 0,
+        };
+        self.feed.push(LogItem::Fill(topic, fill));
         self.feed.wake();
     }
 }
@@ -114,6 +116,20 @@ impl LogChanges {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         changes.push(change);
         self.any.store(true, Ordering::Release);
+    }
+
+    /// Called by the log thread before it looks at the words of others: it is woken by those that it
+    /// does not see then.
+    pub(super) fn set_awaits_words(&self, awaits: bool) {
+        self.awaits_words.store(awaits, Ordering::Relaxed);
+        // Pairs with the one in `awaits_words`.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Called by the thread that has found words that have risen.
+    fn awaits_words(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.awaits_words.load(Ordering::Relaxed)
     }
 
     fn take(&self) -> Vec<LogChange> {
@@ -314,7 +330,7 @@ impl LogService {
 
     /// Whether a log waits until others are ready.
     pub(crate) fn awaits_words(&self) -> bool {
-        self.changes.awaits_words.load(Ordering::Acquire)
+        self.changes.awaits_words()
     }
 
     /// A packet has come from a member, or from a participant that says it is one.
