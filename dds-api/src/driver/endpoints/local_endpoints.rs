@@ -218,6 +218,20 @@ impl LocalEndpoints {
         Ok(())
     }
 
+    /// Announces an endpoint of no entity, or that it is gone: for tests.
+    pub(crate) fn put_made(&self, number: u64, made: Option<GroupEndpoint>) {
+        let mut state = self.state();
+        match made {
+            Some(made) => state.tell(|update| update.put.push((number, made))),
+            None => state.tell(|update| update.remove.push(number)),
+        }
+        let session = state.session();
+        drop(state);
+        if let Some(session) = session {
+            session.control_queue().wake();
+        }
+    }
+
     /// Removes a deleted endpoint.
     pub(crate) fn remove(&self, number: u32) {
         let number = u64::from(number);

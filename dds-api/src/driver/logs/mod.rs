@@ -241,8 +241,7 @@ impl Now {
         };
         match group.state {
             LogGroupState::NoMajority { present, of } => {
-                let verb = if present == 1 { "is" } else { "are" };
-                format!("the log is shut: {present} of {of} logs of its roster {verb} there")
+                format!("the log is shut: {present} of {of} logs of its roster are there")
             }
             LogGroupState::Lineages(one, other) => format!(
                 "the log is shut: there are two logs of different origin, {one} and {other}, see \
