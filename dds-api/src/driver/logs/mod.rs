@@ -195,7 +195,7 @@ impl TopicLogs {
             return String::new();
         };
         let position = now.handle.position_of(message);
-        let end = position.map_or(now.handle.base(), |position| position + 1);
+        let end = position.map_or_else(|| now.handle.base(), |position| position + 1);
         let lacking = now.lacking(end);
         let text = match degree {
             Degree::Local => "the log has not recorded it",
