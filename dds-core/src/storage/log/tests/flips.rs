@@ -128,3 +128,61 @@ fn files_that_are_missing_are_noticed() {
     disk.clone().remove(last).unwrap();
     opened(&disk);
 }
+
+#[test]
+fn a_record_that_is_missing_or_was_moved_is_noticed() {
+    let (disk, records) = full_log();
+    let segments = disk.contents().into_iter();
+    let segments: Vec<_> = segments.filter(|(it, _)| it.ends_with("segment")).collect();
+    // The last segment is read when the log is opened, the others later.
+    for (file, bytes) in [&segments[0], &segments[segments.len() - 1]] {
+        let first = u64::from_str_radix(&file[..16], 16).unwrap();
+        let at = records.iter().position(|it| it.record.position() == first);
+        let ends: Vec<usize> = records[at.unwrap()..][..3]
+            .iter()
+            .scan(96, |end, it| {
+                *end += 96 + it.record.payload().len();
+                Some(*end)
+            })
+            .collect();
+        let missing = [&bytes[..ends[0]], &bytes[ends[1]..]].concat();
+        let moved = [
+            &bytes[..ends[0]],
+            &bytes[ends[1]..ends[2]],
+            &bytes[ends[0]..],
+        ]
+        .concat();
+        for changed in [missing, moved] {
+            let disk = disk.copy();
+            disk.put(file, changed);
+            let read = TopicLog::open(disk).and_then(|opened| {
+                let (mut log, report) = opened.unwrap();
+                assert_eq!(report, OpenReport::default());
+                log.read(0, usize::MAX)
+            });
+            let error = read.unwrap_err();
+            let expected = format!(
+                "{file} is damaged at byte {}: it does not follow the record before",
+                ends[0]
+            );
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}
+
+#[test]
+fn a_segment_that_ends_too_early_is_noticed() {
+    let (disk, records) = full_log();
+    let (file, bytes) = disk.contents().into_iter().next().unwrap();
+    let end = 96 + 96 + records[0].record.payload().len();
+    disk.put(&file, bytes[..end].to_vec());
+    let (mut log, _) = opened(&disk);
+    let expected = format!("{file} is damaged at byte {end}: records at its end are missing");
+    let error =
+        |result: Result<(), LogError>| assert_eq!(result.unwrap_err().to_string(), expected);
+    error(log.read(0, usize::MAX).map(drop));
+    error(log.chain_before(2).map(drop));
+    error(log.step_back(log.appended(), 170).map(drop));
+    error(log.compact(0, 100, &|_| false).map(drop));
+    error(Err(log.verify(&mut |_| ()).unwrap().damaged.remove(0)));
+}
