@@ -169,3 +169,20 @@ fn a_record_that_is_missing_or_was_moved_is_noticed() {
         }
     }
 }
+
+#[test]
+fn a_segment_that_ends_too_early_is_noticed() {
+    let (disk, records) = full_log();
+    let (file, bytes) = disk.contents().into_iter().next().unwrap();
+    let end = 96 + 96 + records[0].record.payload().len();
+    disk.put(&file, bytes[..end].to_vec());
+    let (mut log, _) = opened(&disk);
+    let expected = format!("{file} is damaged at byte {end}: records at its end are missing");
+    let error =
+        |result: Result<(), LogError>| assert_eq!(result.unwrap_err().to_string(), expected);
+    error(log.read(0, usize::MAX).map(drop));
+    error(log.chain_before(2).map(drop));
+    error(log.step_back(log.appended(), 170).map(drop));
+    error(log.compact(0, 100, &|_| false).map(drop));
+    error(Err(log.verify(&mut |_| ()).unwrap().damaged.remove(0)));
+}
