@@ -173,9 +173,20 @@ impl<D: Disk> TopicLog<D> {
             return Err(LogError::Compacted { settled });
         }
         let place = self.place(end)?;
+        if let Some(Place { segment, mark }) = place
+            && segment > 0
+            && mark == self.segments[segment].start()
+        {
+            // It becomes the last one.
+            self.index(segment - 1)?;
+        }
         self.sync()?;
         let superblock = Superblock {
             truncating: Some(end),
+            synced: match end {
+                0 => 0,
+                _ => place.map_or(0, |it| it.mark.last.end),
+            },
             ..self.superblock.clone()
         };
         // A crash on the way is made good at the next opening.

@@ -186,3 +186,22 @@ fn a_segment_that_ends_too_early_is_noticed() {
     error(log.compact(0, 100, &|_| false).map(drop));
     error(Err(log.verify(&mut |_| ()).unwrap().damaged.remove(0)));
 }
+
+#[test]
+fn a_segment_that_becomes_the_last_one_is_read() {
+    let (disk, records) = full_log();
+    let segments = disk.contents().into_iter();
+    let mut segments = segments.filter(|(it, _)| it.ends_with("segment"));
+    let (file, mut bytes) = segments.next().unwrap();
+    let end = bytes.len();
+    bytes.extend([0; 7]);
+    disk.put(&file, bytes);
+    let (mut log, _) = opened(&disk);
+    let second = u64::from_str_radix(&segments.next().unwrap().0[..16], 16).unwrap();
+    let error = log.truncate(second).unwrap_err();
+    let expected = format!("{file} is damaged at byte {end}: no whole record");
+    assert_eq!(error.to_string(), expected);
+    let left = log.read(second, usize::MAX).unwrap();
+    let expected = records.iter().filter(|it| it.record.position() >= second);
+    assert!(left.iter().eq(expected));
+}
