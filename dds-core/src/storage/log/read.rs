@@ -228,18 +228,16 @@ impl<D: Disk> TopicLog<D> {
             },
             |it| it.mark,
         );
-        if let Some(segment) = self.segments.last_mut() {
-            if let Some(Place { segment: cut, .. }) = place
-                && cut + 1 == kept
-            {
-                segment.end_at(mark);
-                let file = segment.file.clone();
-                let cut = self.disk.truncate(&file, mark.offset);
-                if let Err(error) = cut.and_then(|()| self.disk.sync(&file)) {
-                    return Err(self.die(&file, &error));
-                }
-                self.figures.syncs += 1;
+        if place.is_some_and(|it| it.segment + 1 == kept)
+            && let Some(segment) = self.segments.last_mut()
+        {
+            segment.end_at(mark);
+            let file = segment.file.clone();
+            let cut = self.disk.truncate(&file, mark.offset);
+            if let Err(error) = cut.and_then(|()| self.disk.sync(&file)) {
+                return Err(self.die(&file, &error));
             }
+            self.figures.syncs += 1;
         }
         self.end = Mark {
             offset: self.segments.last().map_or(0, |it| it.len),
