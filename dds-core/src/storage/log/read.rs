@@ -173,9 +173,20 @@ impl<D: Disk> TopicLog<D> {
             return Err(LogError::Compacted { settled });
         }
         let place = self.place(end)?;
+        if let Some(Place { segment, mark }) = place
+            && segment > 0
+            && mark == self.segments[segment].start()
+        {
+            // It becomes the last one.
+            self.index(segment - 1)?;
+        }
         self.sync()?;
         let superblock = Superblock {
             truncating: Some(end),
+            synced: match end {
+                0 => 0,
+                _ => place.map_or(0, |it| it.mark.last.end),
+            },
             ..self.superblock.clone()
         };
         // A crash on the way is made good at the next opening.
@@ -217,18 +228,16 @@ impl<D: Disk> TopicLog<D> {
             },
             |it| it.mark,
         );
-        if let Some(segment) = self.segments.last_mut() {
-            if let Some(Place { segment: cut, .. }) = place
-                && cut + 1 == kept
-            {
-                segment.end_at(mark);
-                let file = segment.file.clone();
-                let cut = self.disk.truncate(&file, mark.offset);
-                if let Err(error) = cut.and_then(|()| self.disk.sync(&file)) {
-                    return Err(self.die(&file, &error));
-                }
-                self.figures.syncs += 1;
+        if place.is_some_and(|it| it.segment + 1 == kept)
+            && let Some(segment) = self.segments.last_mut()
+        {
+            segment.end_at(mark);
+            let file = segment.file.clone();
+            let cut = self.disk.truncate(&file, mark.offset);
+            if let Err(error) = cut.and_then(|()| self.disk.sync(&file)) {
+                return Err(self.die(&file, &error));
             }
+            self.figures.syncs += 1;
         }
         self.end = Mark {
             offset: self.segments.last().map_or(0, |it| it.len),
