@@ -106,6 +106,18 @@ impl KeptHistory {
         got.put(instance, record, &UNLIMITED, now_ns);
     }
 
+    /// Keeps a record that the log of the topic has, within these limits.
+    pub(super) fn put_logged(&self, record: Record, limits: &HistoryLimits, now_ns: u64) {
+        let mut state = self.state();
+        state.note_last(&record);
+        let State {
+            history, getting, ..
+        } = &mut *state;
+        let got = getting.as_mut().map_or(history, |it| &mut it.got);
+        let instance = self.instance_of(&record, got);
+        got.put(instance, record, limits, now_ns);
+    }
+
     /// The history of the topic is to be got from another keeper.
     pub(super) fn begin_getting(&self) {
         let mut state = self.state();
@@ -238,18 +250,11 @@ impl KeptWriter {
         }
     }
 
-    /// A TRANSIENT writer of a topic.
+    /// A TRANSIENT or PERSISTENT writer of a topic.
     pub(crate) fn of_topic(guid: [u8; 16], qos: &DataWriterQos, topic: &TopicHistory) -> Self {
-        let service = &qos.durability_service;
-        let delay = service.service_cleanup_delay.as_std();
-        let delay = delay.map(|it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX));
-        let limits = limits_of(&service.history(), &service.resource_limits());
         Self {
             guid,
-            limits: HistoryLimits {
-                cleanup_delay_ns: delay,
-                ..limits
-            },
+            limits: service_limits(&qos.durability_service),
             autodisposes: qos.writer_data_lifecycle.autodispose_unregistered_instances,
             history: topic.history.clone(),
         }
@@ -290,6 +295,16 @@ const UNLIMITED: HistoryLimits = HistoryLimits {
     samples_per_instance: None,
     cleanup_delay_ns: Some(0),
 };
+
+/// What DURABILITY_SERVICE keeps of a topic.
+pub(crate) fn service_limits(service: &DurabilityService) -> HistoryLimits {
+    let delay = service.service_cleanup_delay.as_std();
+    let delay = delay.map(|it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX));
+    HistoryLimits {
+        cleanup_delay_ns: delay,
+        ..limits_of(&service.history(), &service.resource_limits())
+    }
+}
 
 /// The limits of a writer's own history. What is disposed of and unregistered is removed at once.
 fn limits_of(history: &History, resources: &ResourceLimits) -> HistoryLimits {

@@ -7,7 +7,7 @@ use spindle_dds_transport::shm::MemberEntry;
 
 use crate::discovery::PROTOCOL;
 use crate::error::Error;
-use crate::history::{HISTORY_KINDS, HistoryPacket};
+use crate::history::{HISTORY_KINDS, HistoryPacket, LOG_KINDS, LogMessage};
 
 /// Bytes of a view in one packet.
 const PART_LEN: usize = 512 << 10;
@@ -66,6 +66,8 @@ pub(crate) enum Packet {
     Status { last: bool, part: Vec<u8> },
     /// Members tell each other of the transfer of history.
     History(HistoryPacket),
+    /// Logs of a topic tell each other of their records.
+    Log(LogMessage),
 }
 
 /// A newcomer's question.

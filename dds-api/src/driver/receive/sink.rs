@@ -177,14 +177,6 @@ impl Sink {
         any
     }
 
-    /// Logs of a subgroup have more on disk.
-    fn has_persisted(&self, subgroup: SubgroupId) {
-        for route in self.routes.at(subgroup) {
-            route.port.persisted();
-        }
-        self.control_queue.persisted(subgroup);
-    }
-
     fn stopped(&mut self, reason: OutReason) {
         if reason == OutReason::Left {
             self.group_status.close();
@@ -279,7 +271,14 @@ impl spindle_dds_core::Sink<Wire> for Sink {
     }
 
     fn persisted(&mut self, subgroup: SubgroupId) {
-        self.has_persisted(subgroup);
+        for route in self.routes.at(subgroup) {
+            route.port.persisted();
+        }
+    }
+
+    fn awaits_persisted(&self, subgroup: SubgroupId) -> bool {
+        let mut routes = self.routes.at(subgroup).iter();
+        routes.any(|route| route.port.awaits_logs())
     }
 
     fn is_reading(&self, subgroup: SubgroupId) -> bool {
