@@ -26,7 +26,7 @@ use crate::driver::waiting::followers::Followers;
 use crate::driver::waiting::notifier::Notifier;
 use crate::driver::waiting::polling_pause::PollingPause;
 use crate::error::{Error, Result};
-use crate::history::HistoryService;
+use crate::history::{HistoryService, LogService};
 use crate::properties::WaitPolicy;
 use crate::wire::Wire;
 
@@ -78,6 +78,7 @@ pub(crate) struct Lasting {
     pub(crate) notifier: Arc<Notifier>,
     pub(crate) send_waiters: Arc<SendWaiters>,
     pub(crate) history: Arc<HistoryService>,
+    pub(crate) logs: Arc<LogService>,
 }
 
 /// How long `close` waits for the view without this member, beyond the heartbeat timeout: that
@@ -112,15 +113,16 @@ impl Session {
             notifier,
             send_waiters,
             history,
+            logs,
         } = lasting;
         let me = (start.id, group_status.outages());
-        let matcher = ViewMatcher::new(local_endpoints, me, history.clone());
+        let matcher = ViewMatcher::new(local_endpoints, me, (history.clone(), logs.clone()));
         let sink = Sink::new(
             matcher,
             group_status.clone(),
             notifier.clone(),
             control_queue.clone(),
-            history.clone(),
+            (history.clone(), logs),
         );
         let engine = Engine::new(sleep_segment, start.engine, sink);
         let handle = engine.handle();

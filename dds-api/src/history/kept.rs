@@ -7,7 +7,9 @@ use spindle_dds_core::storage::{
     Cursor, HistoryLimits, Put, Record, RecordMeta, SampleHistory, Snapshot,
 };
 use spindle_dds_idl_runtime::Encapsulation;
-use spindle_dds_qos::{DataWriterQos, History, HistoryKind, ResourceLimits};
+use spindle_dds_qos::{
+    DataWriterQos, DurabilityKind, DurabilityService, History, HistoryKind, ResourceLimits,
+};
 
 use crate::keys::KnownKeys;
 
@@ -45,6 +47,8 @@ pub(crate) struct KeptWriter {
     limits: HistoryLimits,
     /// Its instances are disposed of when it leaves.
     autodisposes: bool,
+    /// Whether its DURABILITY is PERSISTENT.
+    is_logged: bool,
     pub(crate) history: Arc<KeptHistory>,
 }
 
@@ -246,6 +250,7 @@ impl KeptWriter {
             guid,
             limits: limits_of(&qos.history, &qos.resource_limits),
             autodisposes: false,
+            is_logged: false,
             history: Arc::new(KeptHistory::new(keys)),
         }
     }
@@ -256,8 +261,14 @@ impl KeptWriter {
             guid,
             limits: service_limits(&qos.durability_service),
             autodisposes: qos.writer_data_lifecycle.autodispose_unregistered_instances,
+            is_logged: qos.durability.kind == DurabilityKind::Persistent,
             history: topic.history.clone(),
         }
+    }
+
+    /// Whether what it writes is logged.
+    pub(crate) fn is_logged(&self) -> bool {
+        self.is_logged
     }
 
     /// The writer is gone: it has left in order, or its participant has failed.

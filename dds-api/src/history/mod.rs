@@ -28,7 +28,7 @@ pub(crate) use feed::{FeedItem, NewTopic, NewTransfer, Pin, PinPart, ViewMarker}
 pub(crate) use kept::{KeptHistory, KeptWriter, TopicHistory, service_limits};
 pub use log_disk::LogDirectory;
 pub(crate) use logging::{
-    HeldMessage, LOG_KINDS, LogChange, LogFill, LogItem, LogMessage, LogPlace, LogService, LogView,
+    HeldMessage, LOG_KINDS, LogChange, LogItem, LogMessage, LogPlace, LogService, LogView,
     LoggedTopic,
 };
 pub(crate) use packet::{HistoryContent, HistoryPacket, KINDS as HISTORY_KINDS, TransferName};

@@ -172,6 +172,7 @@ impl Packet {
                 out.extend(part);
             }
             Self::History(history) => history.write(&mut out),
+            Self::Log(log) => log.write(&mut out),
         }
         out
     }
@@ -238,6 +239,7 @@ impl Packet {
             kind if HISTORY_KINDS.contains(kind) => {
                 HistoryPacket::read(*kind, rest).map(Self::History)
             }
+            kind if LOG_KINDS.contains(kind) => LogMessage::read(*kind, rest).map(Self::Log),
             _ => None,
         };
         packet.ok_or_else(nonsense)

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 
+use spindle_dds_core::SubgroupId;
 use spindle_dds_core::membership::MemberId;
 use spindle_dds_core::storage::log::LogHead;
 use spindle_dds_core::storage::{HistoryLimits, LogEnd, SyncMode};
-use spindle_dds_core::{SubgroupId, TopicKey};
 use spindle_dds_transport::fork::OwnerProcess;
 use spindle_dds_transport::library_thread::LibraryThread;
 use spindle_dds_transport::thread_settings::ThreadSettings;
@@ -65,6 +65,8 @@ pub(crate) enum LogChange {
 pub(super) struct LogChanges {
     changes: Mutex<Vec<LogChange>>,
     any: AtomicBool,
+    /// A log waits until others are ready.
+    pub(super) awaits_words: AtomicBool,
 }
 
 /// Log endpoints have numbers from here on, and others below.
@@ -308,6 +310,11 @@ impl LogService {
         if self.is_started() {
             self.feed.reader_is_ready();
         }
+    }
+
+    /// Whether a log waits until others are ready.
+    pub(crate) fn awaits_words(&self) -> bool {
+        self.changes.awaits_words.load(Ordering::Acquire)
     }
 
     /// A packet has come from a member, or from a participant that says it is one.

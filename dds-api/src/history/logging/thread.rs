@@ -1,10 +1,11 @@
 //! The log thread: writes what is delivered, gives and gets records, and tells how much is on the disk.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::membership::{MemberId, View};
+use spindle_dds_core::membership::MemberId;
 use spindle_dds_core::storage::{HistoryLimits, KeeperStatus, LogGroup, LogMarker, RecordMeta};
 use spindle_dds_core::{SubgroupHandle, SubgroupId, TopicKey};
 use spindle_dds_transport::Rank;
@@ -45,7 +46,6 @@ pub(crate) enum LogItem {
 
 /// The beginning of a view.
 pub(crate) struct LogView {
-    pub(crate) view: Arc<View>,
     pub(crate) me: MemberId,
     /// By which packets are sent.
     pub(crate) control_queue: Arc<ControlQueue>,
@@ -130,6 +130,9 @@ impl LogThread {
                 topic.confirm(now);
                 topic.fill(&self.history, now);
             }
+            let mut topics = self.topics.values();
+            let awaits = topics.any(Topic::awaits_words);
+            self.changes.awaits_words.store(awaits, Ordering::Release);
             self.tell();
             self.outbox.send_waiting();
             if !any {
@@ -352,6 +355,11 @@ impl Topic {
             Arc::ptr_eq(&known.handle, &place.handle) && known.group == place.group
         };
         !self.place.as_ref().is_some_and(is_same)
+    }
+
+    /// Whether it waits until all loggers are ready.
+    fn awaits_words(&self) -> bool {
+        !self.is_confirmed && self.place.as_ref().is_some_and(|place| place.is_logger)
     }
 
     /// Takes note that all loggers are ready.

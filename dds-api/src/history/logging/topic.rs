@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spindle_dds_core::storage::log::{LogError, LogHead, OpenReport, TopicLog};
-use spindle_dds_core::storage::{HistoryLimits, LogId, LogKeeper, SyncMode};
+use spindle_dds_core::storage::{LogId, LogKeeper, SyncMode};
 use spindle_dds_core::{Held, SubgroupId, TopicKey};
 
 use crate::error::{Error, Result};
@@ -14,7 +14,13 @@ use crate::log::LogPlace;
 use crate::wire::Wire;
 
 /// A delivered message that stays in its ring until it is in the log.
-pub(crate) struct HeldMessage(pub(super) Held<Wire>);
+pub(crate) struct HeldMessage(Held<Wire>);
+
+impl HeldMessage {
+    pub(crate) fn new(held: Held<Wire>) -> Self {
+        Self(held)
+    }
+}
 
 impl AsRef<[u8]> for HeldMessage {
     fn as_ref(&self) -> &[u8] {
@@ -31,8 +37,6 @@ pub(crate) struct LoggedTopic {
     pub(crate) subgroup: SubgroupId,
     /// The number of its endpoint in the group.
     pub(crate) number: u64,
-    /// What readers that come later are to find.
-    pub(super) limits: HistoryLimits,
     keeper: Mutex<Keeper>,
 }
 
@@ -72,7 +76,6 @@ impl LoggedTopic {
             key: TopicKey::of_name(&head.topic),
             subgroup,
             number,
-            limits: head.limits,
             keeper: Mutex::new(LogKeeper::new(log, mode)),
         })
     }
