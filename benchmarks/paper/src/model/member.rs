@@ -5,11 +5,13 @@ use std::sync::Arc;
 use crate::network::{Spent, TimedFabric, TimedNetwork};
 use spindle_dds_core::membership::View;
 use spindle_dds_core::{DeliveryClass, Engine, SubgroupHandle, SubgroupId};
+use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank};
 
 use super::application::{Application, Tried};
 use super::constants::LOCK;
 use super::experiment::{Experiment, Lock};
 use super::receiver::Receiver;
+use super::storage::{Keeper, Kept};
 use super::view::begin_view;
 use super::world::Broken;
 
@@ -36,6 +38,8 @@ pub(super) struct Member {
     pub(super) idle_ns: u64,
     /// Time lost by handing the lock over.
     pub(super) lock_ns: u64,
+    /// Others have yet to be told that more is on the disk.
+    persisted: bool,
 }
 
 /// Steps without progress: all take the same time, and change nothing, so they are not simulated.
@@ -52,6 +56,8 @@ pub(super) struct Next {
     pub(super) step: Option<u64>,
     /// An application's turn.
     pub(super) turns: Vec<(u64, usize)>,
+    /// Ends of the work of threads that keep messages.
+    pub(super) kept: Vec<(u64, Keeper)>,
 }
 
 impl Member {
@@ -61,7 +67,7 @@ impl Member {
         segments: Vec<TimedFabric>,
         (experiment, view): (&Experiment, &Arc<View>),
     ) -> Result<Self, Broken> {
-        let node = usize::from(spindle_dds_transport::Fabric::me(&control).0);
+        let node = usize::from(Fabric::me(&control).0);
         let receiver = Receiver::new(network.clone(), node, experiment);
         let engine = Engine::new(own, experiment.config, receiver);
         begin_view(&engine, view, control, segments);
@@ -91,6 +97,7 @@ impl Member {
             idle: None,
             idle_ns: 0,
             lock_ns: 0,
+            persisted: false,
         })
     }
 
@@ -123,6 +130,7 @@ impl Member {
     /// One pass of the polling thread.
     pub(super) fn step(&mut self, at: u64) -> Result<Next, Broken> {
         self.network.wait_until(self.node, at);
+        let at = self.tell_persisted();
         let free = self.free_ns();
         let Some(outcome) = self.engine.step(at) else {
             return Err(Broken::Owned);
@@ -149,6 +157,7 @@ impl Member {
         Ok(Next {
             step: Some(end),
             turns: self.turns_after(end),
+            kept: self.begin_to_keep(at),
         })
     }
 
@@ -270,6 +279,42 @@ impl Member {
         let begin = since + passes * period;
         self.idle_ns += begin - since;
         Some(begin)
+    }
+
+    /// Tells the others that more is on the disk, if it is so: a word of its row, as any
+    /// acknowledgement. Returns the time after that.
+    fn tell_persisted(&mut self) -> u64 {
+        if std::mem::take(&mut self.persisted)
+            && let Some(subgroup) = self.subgroups.first()
+        {
+            let members = (0..subgroup.fabric().members() as u16).map(Rank);
+            let members: PeerSet = members.collect();
+            // Any word of its own counts will do, as nothing waits for it.
+            subgroup.fabric().push(FABRIC_AREA + 8, 8, &members);
+        }
+        self.network.now(self.node)
+    }
+
+    fn begin_to_keep(&mut self, now: u64) -> Vec<(u64, Keeper)> {
+        let begun = self.engine.with_sink(|sink| sink.storage.begin(now));
+        begun.unwrap_or_default()
+    }
+
+    /// A thread has kept messages.
+    pub(super) fn kept(&mut self, keeper: Keeper, at: u64) -> Next {
+        let kept = self.engine.with_sink(|sink| sink.storage.end(keeper, at));
+        let Kept {
+            released,
+            persisted,
+        } = kept.unwrap_or_default();
+        self.persisted |= persisted;
+        let has_news = persisted || !released.is_empty();
+        drop(released);
+        Next {
+            step: has_news.then(|| self.wake(at)).flatten(),
+            turns: Vec::new(),
+            kept: self.begin_to_keep(at),
+        }
     }
 
     /// Whether its messages are delivered in total order.
