@@ -216,7 +216,7 @@ impl Thread {
             return kept;
         }
         let has_last = self.batch.iter().any(|waiting| waiting.is_last);
-        self.done_at = self.done_at.or(has_last.then_some(now));
+        self.done_at = self.done_at.or_else(|| has_last.then_some(now));
         self.batch.clear();
         self.work = Work::None;
         kept

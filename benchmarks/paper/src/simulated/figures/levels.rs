@@ -187,8 +187,8 @@ fn disk_limits(found: &Found) -> Option<(String, Verdict)> {
     let (_, rate) = peak(&rates)?;
     Some((
         format!(
-            "Spindle: at most {rate:.2} GB/s; of Volatile's rate {:.2} ({} subscribers) to {:.2} \
-             ({})",
+            "Spindle: at most {rate:.2} GB/s; of Volatile's rate {:.2} at {} subscribers, \
+             {:.2} at {}",
             least.1, least.0, most.1, most.0
         ),
         verdict(most.1 < 0.9, least.1 < 0.9),
