@@ -185,11 +185,14 @@ fn disk_limits(found: &Found) -> Option<(String, Verdict)> {
     let (least, most) = (trough(&of_volatile)?, peak(&of_volatile)?);
     let rates = values(found.line(0, &format!("{LOGGED}, {SPINDLE}")), throughput);
     let (_, rate) = peak(&rates)?;
+    let told: Vec<String> = of_volatile
+        .iter()
+        .map(|(subscribers, of_volatile)| format!("{subscribers}: {of_volatile:.2}"))
+        .collect();
     Some((
         format!(
-            "Spindle: at most {rate:.2} GB/s; of Volatile's rate {:.2} at {} subscribers, \
-             {:.2} at {}",
-            least.1, least.0, most.1, most.0
+            "Spindle: at most {rate:.2} GB/s; of Volatile's rate, by subscribers: {}",
+            told.join(", ")
         ),
         verdict(most.1 < 0.9, least.1 < 0.9),
     ))
