@@ -3,7 +3,10 @@
 use spindle_dds_idl::{BuildError, Builder};
 
 fn main() -> Result<(), BuildError> {
-    for name in ["hello", "flight", "keyed", "waitset", "loans", "chat"] {
+    let names = [
+        "hello", "flight", "keyed", "waitset", "loans", "chat", "recorder",
+    ];
+    for name in names {
         Builder::new().file(format!("idl/{name}.idl")).generate()?;
     }
     Ok(())

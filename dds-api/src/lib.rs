@@ -33,6 +33,7 @@ mod joining;
 mod keys;
 mod lease;
 mod listener;
+pub mod log;
 pub mod monitor;
 mod names;
 mod participant;

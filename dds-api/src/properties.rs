@@ -5,6 +5,7 @@
 //! or stands on another entity, is refused: no property is read and ignored. Names with another
 //! prefix are left alone.
 
+mod log;
 mod refusals;
 mod table;
 mod threads;
@@ -22,6 +23,7 @@ use spindle_dds_qos::{Properties, did_you_mean};
 use spindle_dds_transport::RdmaOptions;
 use spindle_dds_transport::hybrid::{EncryptionUse, RdmaUse};
 
+pub(crate) use self::log::{LogAck, LogConfig, LogDeliver, LogSync};
 pub(crate) use self::refusals::{placed, refusals};
 use self::table::{On, PROPERTIES, PropertyRow};
 pub(crate) use self::threads::ThreadsConfig;
@@ -104,6 +106,7 @@ pub(crate) struct ParticipantConfig {
     /// Most bytes of samples that wait in a writer to be sent.
     pub(crate) history_bytes: u64,
     pub(crate) reader: ReaderConfig,
+    pub(crate) log: LogConfig,
     pub(crate) threads: ThreadsConfig,
 }
 
@@ -233,6 +236,7 @@ impl ParticipantConfig {
             ring: RingSize::DEFAULT.read(properties)?,
             history_bytes: history_bytes(properties)?.unwrap_or(HISTORY_BYTES_DEFAULT),
             reader: ReaderConfig::default().read(properties)?,
+            log: LogConfig::read(properties)?,
             threads: ThreadsConfig::read(properties)?,
         })
     }

@@ -4,13 +4,19 @@
 use std::sync::Arc;
 
 use crate::condition::WaitSet;
+use crate::discovery::LocalType;
 pub use crate::discovery::fuzzing::{Announced, announce, meet};
 use crate::driver::Session;
-use crate::error::Result;
+use crate::error::{Error, Result};
+pub use crate::history::LogDirectory;
+use crate::log::LogPlace;
 use crate::participant::DomainParticipant;
 use crate::publication::{DataWriter, Loan};
 use crate::subscription::DataReader;
+use spindle_dds_core::storage::LogId;
+use spindle_dds_core::storage::log::{LogError, LogHead, TopicLog};
 use spindle_dds_transport::{Fabric, Rank};
+use spindle_dds_xtypes::{DynamicType, Resolved};
 
 /// Address and length of each row that this participant sees in its subgroups.
 ///
@@ -109,6 +115,34 @@ pub fn is_waiting(wait_set: &WaitSet) -> bool {
 /// Whether a stream of the reader has a registered waker.
 pub fn has_waiting_stream<T>(reader: &DataReader<T>) -> bool {
     reader.core.side.streams.is_waited_for()
+}
+
+/// A new log on disk, as a participant makes it.
+///
+/// # Errors
+/// There is one already, or a file cannot be written.
+pub fn create_log(
+    place: &LogPlace,
+    id: LogId,
+    head: &LogHead,
+) -> Result<TopicLog<LogDirectory>, LogError> {
+    let disk = LogDirectory::create(&place.path);
+    let disk = disk.map_err(|error| LogError::Unreadable {
+        file: place.path.display().to_string(),
+        why: error.to_string(),
+    })?;
+    TopicLog::create(disk, id, head)
+}
+
+/// What the head of a log has of a type.
+///
+/// # Errors
+/// BAD_PARAMETER for what cannot be the type of a topic.
+pub fn type_in_head(ty: &DynamicType) -> Result<Vec<u8>> {
+    let (graph, ty) = (ty.graph().clone(), ty.ty().clone());
+    let local = LocalType::of_resolved(Resolved { graph, ty });
+    let bytes = local.and_then(|it| it.logged());
+    bytes.map_err(|error| Error::BadParameter(error.to_string()))
 }
 
 /// While this exists, the polling thread of a participant is paused, and the owner of this value

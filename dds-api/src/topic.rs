@@ -14,6 +14,7 @@ use crate::choice::{
     EntityQos, ListenerChoice, QosChoice, builder_setters, shared_listener_setter,
 };
 use crate::discovery::{LocalType, ProtocolViolation};
+use crate::driver::TopicLogs;
 use crate::entity::{EntityBase, entity_operations, listener_operations};
 use crate::error::{Error, Result};
 use crate::lease::check_lease;
@@ -44,6 +45,8 @@ pub(crate) struct TopicCore {
     pub(crate) endpoints: AtomicUsize,
     /// How often it has to be deleted besides: once for each time that it was found.
     found: AtomicUsize,
+    /// The logs of the topic, as its PERSISTENT writers and readers see them.
+    pub(crate) logs: Arc<TopicLogs>,
 }
 
 impl TopicCore {
@@ -321,6 +324,7 @@ impl<'a, T: 'static> TopicBuilder<'a, T> {
             inconsistent: Mutex::default(),
             endpoints: AtomicUsize::new(0),
             found: AtomicUsize::new(0),
+            logs: Arc::default(),
         })?;
         // Before an endpoint of it exists: no status can have changed.
         if let Some(listener) = self.listener {

@@ -60,6 +60,7 @@ fn subgroup(subgroup: u32) -> SubgroupSpec {
             rings: [ring, None],
         }],
         topics: vec![TopicKey::of_name("bench")],
+        is_logged: false,
     }
 }
 

@@ -70,6 +70,7 @@ fn group(members: usize) -> (Vec<Station>, Vec<Arc<Node>>) {
             rings: [ring, None],
         }],
         topics: vec![TopicKey::of_name("bench")],
+        is_logged: false,
     };
     let sink = |rank| Touch {
         reading: rank > 0,

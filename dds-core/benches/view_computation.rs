@@ -54,6 +54,7 @@ fn member(id: u128, subgroups: u32) -> Member {
         topic: TopicKey::of_name(&format!("topic {subgroup}")),
         ring: (id <= WRITERS).then(|| (DeliveryClass::Ordered, RingSpec::at_least(4, 256))),
         info: vec![7; 200],
+        log: None,
     };
     Member {
         id: MemberId(id),

@@ -56,7 +56,7 @@ pub fn of_subgroup(
         ),
         (
             Landmark::Released,
-            block(columns.delivered_num, columns.delivered_len()),
+            block(columns.delivered_num, columns.delivered_len),
         ),
         (Landmark::Digests, block(columns.digest_count, 8 + 16)),
     ];

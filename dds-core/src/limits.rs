@@ -25,6 +25,12 @@ pub const RING_BYTES_MIN: u64 = 128;
 /// per second.
 pub const MESSAGE_INDEX_MAX: u64 = (1 << 48) - 1;
 
+/// Most that a log can say its end is. Positions go on from there.
+pub const POSITION_MAX: u64 = 1 << 62;
+
+/// Most rosters that a log has recorded and that are not confirmed.
+pub const LOG_ROSTERS_MAX: usize = 32;
+
 /// Most subgroups of a domain.
 pub const SUBGROUPS_MAX: usize = 4096;
 

@@ -40,6 +40,23 @@ pub trait Sink<F: Fabric> {
         let _ = subgroup;
         true
     }
+
+    /// A member has told that it has persisted more of the subgroup, or this one has
+    /// ([`SubgroupHandle::persisted`]). Called once for all that a pass over the subgroup finds.
+    ///
+    /// [`SubgroupHandle::persisted`]: crate::SubgroupHandle::persisted
+    fn persisted(&mut self, subgroup: SubgroupId) {
+        let _ = subgroup;
+    }
+
+    /// Whether what other members persist of the subgroup is worth waking up for, even while no thread
+    /// waits for acknowledgements ([`AckWait`](crate::AckWait)). Asked before the thread that steps
+    /// sleeps, or when the subgroup goes idle: a thread that makes it true causes a step of the subgroup
+    /// ([`SubgroupHandle::nudge`](crate::SubgroupHandle::nudge)).
+    fn awaits_persisted(&self, subgroup: SubgroupId) -> bool {
+        let _ = subgroup;
+        true
+    }
 }
 
 /// An event of a group.

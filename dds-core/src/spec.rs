@@ -26,6 +26,8 @@ pub struct SubgroupSpec {
     pub senders: Vec<SenderSpec>,
     /// Its topics. The low halves of their keys are distinct.
     pub topics: Vec<TopicKey>,
+    /// Whether any of its topics has logs: only then members say up to where they have persisted it.
+    pub is_logged: bool,
 }
 
 /// A sender of an epoch.

@@ -67,6 +67,7 @@ fn subgroup(members: usize) -> SubgroupSpec {
         members: ranks().collect(),
         senders: ranks().map(|rank| SenderSpec { rank, rings }).collect(),
         topics: vec![TopicKey::of_name("fabrics")],
+        is_logged: false,
     }
 }
 

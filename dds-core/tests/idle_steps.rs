@@ -132,6 +132,7 @@ fn subgroup(at: u32) -> SubgroupSpec {
         members: ranks().collect(),
         senders: ranks().map(|rank| SenderSpec { rank, rings }).collect(),
         topics: vec![TopicKey(at.into())],
+        is_logged: false,
     }
 }
 

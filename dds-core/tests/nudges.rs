@@ -159,6 +159,7 @@ fn pair(reads: bool, config: EngineConfig) -> (SimNetwork, [Engine<Noted, Ignore
         members: ranks().collect(),
         senders: ranks().map(|rank| SenderSpec { rank, rings }).collect(),
         topics: vec![TopicKey(1)],
+        is_logged: false,
     };
     let options = SimOptions::default();
     let (network, controls) = SimNetwork::group(1, &[CONTROL_ROW_LEN; 2], options);

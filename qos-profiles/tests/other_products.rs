@@ -110,11 +110,13 @@ fn a_value_of_a_built_in_profile_names_it() {
     assert_eq!(writer.history.kind, HistoryKind::KeepAll);
     let writer = provider.profile("Q").unwrap().datawriter_qos("T");
     assert_eq!(writer.history, History::keep_last(3));
-    let refused = writer.unsupported();
-    assert_eq!(
-        refused[0].to_string(),
-        "DURABILITY is not supported yet: PERSISTENT_DURABILITY_QOS, as logged storage is not built \
-         yet (set at built-in profile BuiltinQosLib::Generic.KeepLastReliable.Persistent)"
+    assert_eq!(writer.unsupported(), []);
+    let mut best_effort = writer;
+    best_effort.reliability.kind = ReliabilityKind::BestEffort;
+    let error = best_effort.check_consistency().unwrap_err().to_string();
+    assert!(
+        error.contains("(set at built-in profile BuiltinQosLib::"),
+        "{error}"
     );
 }
 

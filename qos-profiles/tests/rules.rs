@@ -172,11 +172,29 @@ mod consistency {
                 reliability: Reliability::best_effort(),
                 ..Default::default()
             };
-            assert_eq!(writer.check_consistency(), Ok(()));
+            // What is logged has an order.
+            let is_consistent = kind != DurabilityKind::Persistent;
+            assert_eq!(writer.check_consistency().is_ok(), is_consistent);
             assert_eq!(reader.check_consistency(), Ok(()));
             let (publisher, subscriber) = Default::default();
             assert_eq!(incompatible(&writer, &publisher, &reader, &subscriber), []);
         }
+    }
+
+    #[test]
+    fn what_is_logged_is_reliable() {
+        let mut writer = DataWriterQos {
+            durability: DurabilityKind::Persistent.into(),
+            ..Default::default()
+        };
+        assert_eq!(writer.check_consistency(), Ok(()));
+        writer.reliability = Reliability::best_effort();
+        assert_eq!(
+            writer.check_consistency().unwrap_err().to_string(),
+            "RELIABILITY is inconsistent: samples of a writer with PERSISTENT_DURABILITY_QOS are \
+             logged in the order that all logs share, and those of a BEST_EFFORT_RELIABILITY_QOS \
+             writer have none; it has to be RELIABLE_RELIABILITY_QOS"
+        );
     }
 
     #[test]
@@ -611,9 +629,11 @@ mod not_built {
             SubscriberQos: presentation = topic_order => &[];
             PublisherQos: partition = Partition::new([""]) => &[];
             DataWriterQos: reliability = Reliability::best_effort() => &[];
-            TopicQos: durability = DurabilityKind::Transient.into() => &[];
+            TopicQos: durability = DurabilityKind::Persistent.into() => &[];
             DataWriterQos: durability = DurabilityKind::TransientLocal.into() => &[];
             DataWriterQos: durability = DurabilityKind::Transient.into() => &[];
+            DataWriterQos: durability = DurabilityKind::Persistent.into() => &[];
+            DataReaderQos: durability = DurabilityKind::Persistent.into() => &[];
             DataReaderQos: durability = DurabilityKind::TransientLocal.into() => &[];
             DataReaderQos: durability = DurabilityKind::Transient.into() => &[];
             TopicQos: durability_service = service => &[];
@@ -646,8 +666,6 @@ mod not_built {
             kind: LivelinessKind::ManualByTopic,
             lease_duration: second,
         };
-        let persistent = "DURABILITY is not supported yet: PERSISTENT_DURABILITY_QOS, as logged \
-                          storage is not built yet";
         let purge = ReaderDataLifecycle {
             autopurge_disposed_samples_delay: second,
             ..Default::default()
@@ -659,9 +677,6 @@ mod not_built {
                 => &["PRESENTATION is not supported yet: GROUP_PRESENTATION_QOS"];
             PublisherQos: partition = Partition::new(["north"])
                 => &["PARTITION is not supported yet: name [\"north\"]"];
-            TopicQos: durability = DurabilityKind::Persistent.into() => &[persistent];
-            DataWriterQos: durability = DurabilityKind::Persistent.into() => &[persistent];
-            DataReaderQos: durability = DurabilityKind::Persistent.into() => &[persistent];
             DataWriterQos: deadline = second.into()
                 => &["DEADLINE is not supported yet: period 1s"];
             DataWriterQos: lifespan = second.into()

@@ -10,6 +10,7 @@ mod bench;
 mod doctor;
 pub mod harness;
 mod idl;
+mod log;
 mod perf;
 mod qos;
 mod top;
@@ -42,6 +43,9 @@ enum Command {
     /// Check IDL files, generate Rust from them, and print their types.
     #[command(subcommand)]
     Idl(idl::Command),
+    /// List, print, verify, repair and compact the logs of PERSISTENT topics.
+    #[command(subcommand)]
+    Log(log::Command),
     /// Check files of QoS profiles.
     #[command(subcommand)]
     Qos(qos::Command),
@@ -55,6 +59,7 @@ pub fn run() -> ExitCode {
         Command::Doctor(options) => doctor::run(&options),
         Command::Top(options) => top::run(&options),
         Command::Idl(command) => idl::run(&command),
+        Command::Log(command) => log::run(&command),
         Command::Qos(command) => qos::run(&command),
     }
 }

@@ -102,8 +102,8 @@ fn qos_of_default_files() {
     );
     let text = std::fs::read_to_string(data.join("later.xml")).expect("it is there");
     std::fs::write(folder.path().join("USER_QOS_PROFILES.xml"), &text).expect("written");
-    let said = "USER_QOS_PROFILES.xml:5:9: warning: DURABILITY is not supported yet: \
-                PERSISTENT_DURABILITY_QOS, as logged storage is not built yet\n";
+    let said = "USER_QOS_PROFILES.xml:5:9: warning: LIFESPAN is not supported yet: \
+                duration 1s\n";
     assert_eq!(check(&[]), said);
     let other = text.replace("Radar", "Other");
     std::fs::write(folder.path().join("other.xml"), other).expect("written");

@@ -177,6 +177,7 @@ impl Entry {
             topic: TopicKey::of_name(&endpoint.topic),
             ring,
             info,
+            log: None,
         })
     }
 

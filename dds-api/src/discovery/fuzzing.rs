@@ -108,6 +108,7 @@ fn read(announced: &Announced, writes: bool, types: &mut Types) -> Result<Entry,
         topic: TopicKey::of_name(TOPIC),
         ring: writes.then(|| (DeliveryClass::Ordered, RingSpec::at_least(2, 128))),
         info: info.to_vec(),
+        log: None,
     };
     let entry = Entry::from_group(&endpoint(&announced.info), &notes, types)
         .map_err(|why| why.to_string())?;

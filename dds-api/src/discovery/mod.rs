@@ -27,5 +27,5 @@ pub(crate) use large_types::LargeTypes;
 pub(crate) use matching::Conflict;
 pub(crate) use matching::{Comparisons, Match};
 pub(crate) use protocol_violation::ProtocolViolation;
-pub(crate) use type_announcement::LocalType;
+pub(crate) use type_announcement::{LocalType, read_logged};
 pub(crate) use types::Types;

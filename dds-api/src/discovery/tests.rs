@@ -19,7 +19,7 @@ use super::announcement::{Endpoint, Entry, ReaderEntry, WriterEntry};
 use super::large_types::LargeTypes;
 use super::matching::{Comparisons, Conflict, Match};
 use super::protocol_violation::ProtocolViolation;
-use super::type_announcement::LocalType;
+use super::type_announcement::{LocalType, read_logged};
 use super::types::Types;
 use crate::handle::Guid;
 
@@ -388,6 +388,34 @@ fn objects_of_another_type_are_refused() {
     let missing = with(&half.to_bytes().unwrap()).unwrap_err().to_string();
     assert!(missing.contains("is not known"), "{missing}");
     assert!(matches!(with(&[1]), Err(ProtocolViolation::Type(_))));
+}
+
+/// A log has the type with its names, and whether key hashes are digests.
+#[test]
+fn a_logged_type_has_names() {
+    let ty = outer(Extensibility::Appendable, text(Some(9)));
+    let bytes = ty.logged().unwrap();
+    let (read, digests_key) = read_logged(&bytes).unwrap().unwrap();
+    assert_eq!(read.name(), Some("m::Outer"));
+    let (graph, ty_again) = (read.graph().clone(), read.ty().clone());
+    let again = LocalType::of_resolved(Resolved {
+        graph,
+        ty: ty_again,
+    });
+    assert_eq!(again.unwrap().logged().unwrap(), bytes);
+    assert_eq!(digests_key, ty.announced.digests_key);
+    // Not the form that is announced; cut; without objects.
+    let announced = read_logged(ty.announced.bytes());
+    assert!(matches!(announced, Err(ProtocolViolation::Contradicts)));
+    for len in 0..bytes.len() {
+        let read = read_logged(&bytes[..len]);
+        let is_without = len == ty.announced.bytes_without_objects().len();
+        assert!(if is_without {
+            matches!(read, Ok(None))
+        } else {
+            read.is_err()
+        });
+    }
 }
 
 #[test]

@@ -86,6 +86,41 @@ impl LocalType {
             named,
         })
     }
+
+    /// What a log of the topic keeps of the type: the announcement with the complete objects, which have
+    /// names, in place of the minimal ones; with no objects if it would be longer than
+    /// [`TYPE_LEN_MAX`]. [`log::type_in_head`](crate::log::type_in_head) reads it.
+    ///
+    /// # Errors
+    /// Never for a type that was announced.
+    pub(crate) fn logged(&self) -> Result<Vec<u8>, ProtocolViolation> {
+        let Type::Declared(index) = self.named.ty else {
+            return Err(ProtocolViolation::NoTopicType);
+        };
+        let described = describe(&self.named.graph).map_err(TypeError::from)?;
+        let objects = described.objects(&self.named.graph, index);
+        let objects = objects.to_bytes().map_err(TypeError::from)?;
+        let mut bytes = self.announced.bytes_without_objects().to_vec();
+        if bytes.len() + objects.len() <= TYPE_LEN_MAX {
+            bytes.extend(objects);
+        }
+        Ok(bytes)
+    }
+}
+
+/// A type as [`LocalType::logged`] has written it, and whether its key hashes are digests. `None`: without
+/// objects.
+///
+/// # Errors
+/// The bytes are something else.
+pub(crate) fn read_logged(bytes: &[u8]) -> Result<Option<(DynamicType, bool)>, ProtocolViolation> {
+    let (digests_key, information, objects) = split(bytes)?;
+    if objects.is_empty() {
+        return Ok(None);
+    }
+    let identifier = information.complete.sized.identifier;
+    let resolved = resolve(&identifier, objects, Equivalence::Complete)?;
+    Ok(Some((resolved.into(), digests_key)))
 }
 
 /// Omits the list of dependencies: the objects contain it.
@@ -124,23 +159,11 @@ impl AnnouncedType {
     /// Reads untrusted bytes. Checks that every object has the hash by which it is named, and
     /// that either all dependencies of the type are present or no object at all.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, ProtocolViolation> {
-        let (flags, rest) = bytes.split_first().ok_or(ProtocolViolation::Truncated)?;
-        let digests_key = match *flags {
-            0 => false,
-            DIGESTS_KEY => true,
-            _ => return Err(ProtocolViolation::Contradicts),
-        };
-        let (len, rest) = rest
-            .split_first_chunk()
-            .ok_or(ProtocolViolation::Truncated)?;
-        let len = u32::from_le_bytes(*len) as usize;
-        let (information, objects) = rest
-            .split_at_checked(len)
-            .ok_or(ProtocolViolation::Truncated)?;
-        let information = TypeInformation::from_bytes(information).map_err(TypeError::from)?;
+        let (digests_key, information, objects) = split(bytes)?;
+        let minimal = &information.minimal.sized.identifier;
         let resolved = match objects.is_empty() {
             true => None,
-            false => Some(resolve(&information.minimal.sized.identifier, objects)?),
+            false => Some(resolve(minimal, objects, Equivalence::Minimal)?),
         };
         let named = [
             (&information.minimal, Equivalence::Minimal),
@@ -195,12 +218,35 @@ impl AnnouncedType {
     }
 }
 
-/// Resolves a type from its minimal objects. It uses a registry of its own, so that objects of
+/// The parts of an announcement: whether key hashes are digests, the identifiers, the objects.
+fn split(bytes: &[u8]) -> Result<(bool, TypeInformation, &[u8]), ProtocolViolation> {
+    let (flags, rest) = bytes.split_first().ok_or(ProtocolViolation::Truncated)?;
+    let digests_key = match *flags {
+        0 => false,
+        DIGESTS_KEY => true,
+        _ => return Err(ProtocolViolation::Contradicts),
+    };
+    let (len, rest) = rest
+        .split_first_chunk()
+        .ok_or(ProtocolViolation::Truncated)?;
+    let len = u32::from_le_bytes(*len) as usize;
+    let (information, objects) = rest
+        .split_at_checked(len)
+        .ok_or(ProtocolViolation::Truncated)?;
+    let information = TypeInformation::from_bytes(information).map_err(TypeError::from)?;
+    Ok((digests_key, information, objects))
+}
+
+/// Resolves a type from its objects of one form. It uses a registry of its own, so that objects of
 /// other types have no influence.
-fn resolve(identifier: &TypeIdentifier, objects: &[u8]) -> Result<Resolved, ProtocolViolation> {
+fn resolve(
+    identifier: &TypeIdentifier,
+    objects: &[u8],
+    form: Equivalence,
+) -> Result<Resolved, ProtocolViolation> {
     let objects = TypeObjects::from_bytes(objects).map_err(TypeError::from)?;
-    let is_minimal = |it: &TypeIdentifier| it.equivalence() == Some(Equivalence::Minimal);
-    if !objects.0.iter().all(|one| is_minimal(&one.identifier)) {
+    let is_of_form = |it: &TypeIdentifier| it.equivalence() == Some(form);
+    if !objects.0.iter().all(|one| is_of_form(&one.identifier)) {
         return Err(ProtocolViolation::Contradicts);
     }
     let mut registry = Registry::new();

@@ -20,6 +20,7 @@
 
 mod endpoints;
 mod group_status;
+mod logs;
 mod receive;
 mod send;
 mod session;
@@ -29,13 +30,16 @@ mod waiting;
 pub(crate) use endpoints::announced_matches::AnnouncementReader;
 pub(crate) use endpoints::local_endpoints::{LocalEndpoint, LocalEndpoints};
 pub(crate) use group_status::{CancelToken, GroupStatus};
+pub(crate) use logs::{Degree, TopicLogs};
 pub(crate) use receive::payload::{Item, Payload};
 pub(crate) use receive::reader_port::ReaderPort;
+pub(crate) use receive::reader_state::logged::LoggedAt;
 pub(crate) use receive::reader_state::{Access, ReaderStatuses};
 pub(crate) use receive::rekey::{Rekey, rekey, rekey_dynamic};
 pub(crate) use send::acceptance::Acceptor;
 pub(crate) use send::waiters::{AcceptanceWait, SendWaiters, SubgroupObserver, WaitRecord};
 pub(crate) use send::writer_claim::WriterClaim;
+pub(crate) use send::writer_logs::WriterLogs;
 pub(crate) use send::writer_port::{Obstacle, SendPosition, SubgroupWait, WriterPort};
 pub(crate) use send::writer_return::{Before, SentBefore};
 pub(crate) use session::{Lasting, Session, SessionStart};

@@ -113,7 +113,8 @@ impl Session {
             send_waiters,
             history,
         } = lasting;
-        let matcher = ViewMatcher::new(local_endpoints, start.id, history.clone());
+        let me = (start.id, group_status.outages());
+        let matcher = ViewMatcher::new(local_endpoints, me, history.clone());
         let sink = Sink::new(
             matcher,
             group_status.clone(),
@@ -361,9 +362,12 @@ impl Session {
 
     /// Wakes threads that wait for what a step has brought.
     fn notify_waiters(&self, outcome: StepOutcome) -> Option<StepOutcome> {
-        if outcome.stopped || self.control_queue.subgroups_changed() {
-            self.send_waiters.wake_all();
-        } else if outcome.room || outcome.stable || self.waits_for_acceptance(&outcome) {
+        let is_told = (outcome.stopped || self.control_queue.subgroups_changed())
+            && self.tell_changes(outcome);
+        if is_told {
+            return Some(outcome);
+        }
+        if outcome.room || outcome.stable || self.waits_for_acceptance(&outcome) {
             // Another group numbers its epochs from 1, too.
             let session = u64::from(self.outages).rotate_left(48);
             self.send_waiters.wake_changed(|subgroup| {
@@ -376,6 +380,20 @@ impl Session {
             });
         }
         Some(outcome)
+    }
+
+    /// Epochs began or ended, or logs have more on disk. Returns whether all that waits was woken.
+    #[cold]
+    fn tell_changes(&self, outcome: StepOutcome) -> bool {
+        let changes = self.control_queue.changed_subgroups();
+        let all = outcome.stopped || changes.epochs;
+        if all {
+            self.send_waiters.wake_all();
+        } else {
+            let subgroups = changes.persisted.into_iter();
+            subgroups.for_each(|subgroup| self.send_waiters.wake_subgroup(subgroup));
+        }
+        all
     }
 
     /// Whether anything waits for a release of a single member: a step does not say that one came.

@@ -16,6 +16,7 @@ mod donating;
 mod feed;
 mod getting;
 mod kept;
+mod log_disk;
 mod outbox;
 mod packet;
 mod progress;
@@ -24,6 +25,7 @@ mod thread;
 
 pub(crate) use feed::{FeedItem, NewTopic, NewTransfer, Pin, PinPart, ViewMarker};
 pub(crate) use kept::{KeptHistory, KeptWriter, TopicHistory};
+pub use log_disk::LogDirectory;
 pub(crate) use packet::{HistoryContent, HistoryPacket, KINDS as HISTORY_KINDS, TransferName};
 pub(crate) use service::HistoryService;
 pub(crate) use thread::record_meta;

@@ -126,12 +126,19 @@ fn go_on(participant: &ParticipantCore, session: &Arc<Session>) {
         // Its control thread goes on from here, unless it is closed.
         return;
     }
-    for own in participant.local_endpoints.all() {
-        if let LocalEndpoint::Writer(writer) = own {
-            participant.group_status.samples_gone(writer.send_kept());
+    let own = participant.local_endpoints.all();
+    let (logged, others): (Vec<_>, Vec<_>) = own.into_iter().partition(LocalEndpoint::is_logged);
+    let send_kept = |endpoints: Vec<LocalEndpoint>| {
+        for own in endpoints {
+            if let LocalEndpoint::Writer(writer) = own {
+                participant.group_status.samples_gone(writer.send_kept());
+            }
         }
-    }
+    };
+    send_kept(others);
     if participant.group_status.came_back(session.outages()) {
         tracing::warn!("the participant is a member of its group again");
     }
+    // These may have to wait for logs.
+    send_kept(logged);
 }

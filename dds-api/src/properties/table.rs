@@ -28,7 +28,7 @@ pub(crate) struct PropertyRow {
 
 use On::{Participant, Reader, Writer};
 
-/// Sorted by theme: group, rings, waiting, memory, network, RDMA, readers, measurements.
+/// Sorted by theme: group, rings, waiting, memory, network, RDMA, readers, logs, measurements.
 pub(crate) const PROPERTIES: &[PropertyRow] = &[
     PropertyRow {
         name: "spindle.subgroups",
@@ -310,6 +310,47 @@ pub(crate) const PROPERTIES: &[PropertyRow] = &[
                   TRANSIENT_LOCAL or TRANSIENT awaits the history of its writers. Samples beyond \
                   them stay in the rings of their writers, which may hold the writers back: see \
                   [late joiners and storage](guide/late-joiners-and-storage.md).",
+    },
+    PropertyRow {
+        name: "spindle.log.directory",
+        on: Participant,
+        values: "path",
+        default: "none: the participant logs nothing",
+        meaning: "The participant logs the topics of which it has a writer or reader with DURABILITY \
+                  PERSISTENT, in `domain-<id>/<topic>` below this directory, which has to be on a \
+                  disk. It is made if it is not there. Two participants cannot have the same one: see \
+                  [logged storage](guide/logged-storage.md).",
+    },
+    PropertyRow {
+        name: "spindle.log.sync",
+        on: Participant,
+        values: "`each`, `batch`, `interval:<ms>` with 1 to 60000 milliseconds",
+        default: "`batch`",
+        meaning: "When samples are brought to the disk (fdatasync). `each`: one by one. `batch`: those \
+                  together that have come while the disk was at work. `interval`: that long after the \
+                  first one that is not on the disk yet, for disks that wear out; a sample is \
+                  acknowledged later by as much. Needs `spindle.log.directory`.",
+    },
+    PropertyRow {
+        name: "spindle.log.ack",
+        on: Participant,
+        values: "`local`, `quorum`, `all`",
+        default: "`quorum`",
+        meaning: "The logs that have a sample of a PERSISTENT writer of this participant on disk when \
+                  `wait_for_acknowledgments` returns. `local`: that of this participant; any one if \
+                  it does not log. `quorum`: a strict majority of the logs of the topic, so that no \
+                  restart of all loses the sample. `all`: all of them.",
+    },
+    PropertyRow {
+        name: "spindle.log.deliver",
+        on: Participant,
+        values: "`before`, `after_local`, `after_all`",
+        default: "`before`",
+        meaning: "When the PERSISTENT readers of this participant show a sample of a PERSISTENT writer. \
+                  `before`: when it is delivered, also if no log has it yet. `after_local`: once the \
+                  log of this participant has it on disk; any one if it does not log. `after_all`: once \
+                  all logs of the topic have. Samples that wait are copied aside, up to \
+                  `spindle.history.aside_bytes`, then they stay in the rings of their writers.",
     },
     PropertyRow {
         name: "spindle.engine.<switch>",

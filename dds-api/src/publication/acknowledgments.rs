@@ -30,6 +30,8 @@ pub(super) enum Written {
     Waits(u64),
     /// The last message, and how often the participant had come back to its group when it was sent.
     Sent(Committed, u32),
+    /// The same, and all readers have accepted it: what is left is that logs have it.
+    Delivered(Committed, u32),
 }
 
 impl WriterCore {
@@ -48,7 +50,8 @@ impl WriterCore {
         match port.last_sent(self.number) {
             None => Written::Unknown,
             Some(None) => Written::Nothing,
-            Some(Some((message, returns))) => Written::Sent(message, returns),
+            Some(Some(last)) if last.is_delivered => Written::Delivered(last.message, last.returns),
+            Some(Some(last)) => Written::Sent(last.message, last.returns),
         }
     }
 
@@ -89,6 +92,7 @@ impl WriterCore {
         let fate = match written {
             Written::Nothing => Some(Ok(())),
             Written::Unknown | Written::Waits(_) => None,
+            Written::Delivered(message, returns) => port.log_fate(message, *returns),
             Written::Sent(message, returns) => {
                 let fate = port.fate(message, *returns);
                 if fate.is_none() {
@@ -121,7 +125,9 @@ impl WriterCore {
     pub(super) fn not_acknowledged(&self, port: &WriterPort, written: &Written) -> Error {
         match written {
             Written::Waits(_) => self.not_settled(port),
-            Written::Sent(message, _) => Error::Timeout(port.describe_unaccepted(message)),
+            Written::Sent(message, _) | Written::Delivered(message, _) => {
+                Error::Timeout(port.describe_unaccepted(message))
+            }
             Written::Nothing | Written::Unknown => Error::Timeout(port.describe(&Obstacle::Out)),
         }
     }

@@ -17,10 +17,10 @@ use super::receipt::{Receipt, SentAs};
 use super::registered_instances::RegisteredInstances;
 use super::settings::Settings;
 use super::statuses::WriterStatuses;
-use super::unsent::Unsent;
+use super::unsent::{LOGGED, Unsent};
 use super::writer_history::WriterHistory;
 use super::{AnyDataWriter, PublisherCore};
-use crate::driver::{Acceptor, LocalEndpoint, Session, WriterPort};
+use crate::driver::{Acceptor, LocalEndpoint, Session, WriterLogs, WriterPort};
 use crate::endpoint::{EndpointCore, EndpointQos, Side};
 use crate::error::{Error, Result};
 use crate::handle::EntityKind;
@@ -65,7 +65,7 @@ pub(crate) struct WriterSide {
     /// Samples dropped for want of room (BEST_EFFORT), or replaced before they were sent.
     pub(super) dropped: AtomicU64,
     /// What the next write has to see to. BEST_EFFORT: so many of `dropped` no message has announced
-    /// to the readers yet. RELIABLE: not 0 while samples wait in `unsent`.
+    /// to the readers yet. RELIABLE: not 0 while samples wait in `unsent`, and of a PERSISTENT writer.
     pub(super) pending: AtomicU64,
 }
 
@@ -256,9 +256,28 @@ impl WriterCore {
         }
         let topic = TopicKey::of_name(&self.topic.name);
         let ring = RingSpec::at_least(self.side.ring_size.messages, self.side.ring_size.bytes);
-        let port = WriterPort::new(session.clone(), subgroup, self.side.class(), topic, ring);
+        let class = self.side.class();
+        let port = WriterPort::new(
+            session.clone(),
+            subgroup,
+            class,
+            topic,
+            ring,
+            self.logs(&qos),
+        );
         let _ = self.side.port.set(port);
         self.base.set_enabled();
+    }
+
+    /// The logs of its topic, if it is PERSISTENT.
+    fn logs(&self, qos: &DataWriterQos) -> Option<WriterLogs> {
+        if qos.durability.kind != DurabilityKind::Persistent {
+            return None;
+        }
+        self.side.pending.fetch_or(LOGGED, Ordering::Release);
+        let participant = self.participant.upgrade();
+        let ack = participant.map(|it| it.config.log.ack).unwrap_or_default();
+        Some(WriterLogs::new(self.topic.logs.clone(), ack.into()))
     }
 
     /// How often its participant had lost its group, if it keeps history over that.

@@ -343,13 +343,28 @@ fn send(
     message: &Message,
 ) -> std::result::Result<u64, NotSent> {
     // Acquire: what has waited is in the ring before this.
-    let skipped = match writer.side.pending.load(Ordering::Acquire) {
-        0 => 0,
-        _ => writer.see_to_pending()?,
-    };
+    if writer.side.pending.load(Ordering::Acquire) != 0 {
+        return send_after_pending(writer, port, claim, message);
+    }
+    let meta = message.meta(writer, port.topic(), 0);
+    let sent = port.commit(claim, message.used, &meta);
+    sent.map_err(|refused| NotSent::Refused(refused, 0))
+}
+
+/// The same, after something else. What a PERSISTENT writer sends is noted.
+#[inline(never)]
+fn send_after_pending(
+    writer: &WriterCore,
+    port: &WriterPort,
+    claim: &mut WriterClaim,
+    message: &Message,
+) -> std::result::Result<u64, NotSent> {
+    let skipped = writer.see_to_pending()?;
     let meta = message.meta(writer, port.topic(), skipped);
     let sent = port.commit(claim, message.used, &meta);
-    sent.map_err(|refused| NotSent::Refused(refused, skipped))
+    let index = sent.map_err(|refused| NotSent::Refused(refused, skipped))?;
+    port.note_sent(&claim.committed(index), claim.returns());
+    Ok(index)
 }
 
 /// The same within RESOURCE_LIMITS, to the receipt.
@@ -550,7 +565,6 @@ impl WriterCore {
 
     /// How many samples a BEST_EFFORT writer has dropped since the last one that was sent; or, that
     /// older samples of a RELIABLE writer wait.
-    #[cold]
     fn see_to_pending(&self) -> std::result::Result<u32, NotSent> {
         if !self.is_best_effort() {
             return match self.send_what_waits() {

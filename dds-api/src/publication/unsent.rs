@@ -29,6 +29,8 @@ use crate::time::Deadline;
 
 /// In `WriterSide::pending`, for a RELIABLE writer: samples wait.
 const WAITING: u64 = 1;
+/// Beside it, for a PERSISTENT writer, always: what is sent is noted.
+pub(super) const LOGGED: u64 = 2;
 
 /// What waits of a writer.
 #[derive(Debug)]
@@ -89,7 +91,7 @@ impl WriterCore {
     /// Whether samples wait. They were written before what is written now.
     fn has_waiting(&self) -> bool {
         // A BEST_EFFORT writer counts something else there.
-        !self.is_best_effort() && self.side.pending.load(Ordering::Acquire) != 0
+        !self.is_best_effort() && self.side.pending.load(Ordering::Acquire) & WAITING != 0
     }
 
     /// Samples that wait to be sent, and the bytes that they take.
@@ -194,7 +196,7 @@ impl WriterCore {
     fn nothing_waits(&self, unsent: &mut Unsent) {
         // Without something that waits, nothing of it was set.
         if unsent.wait.take().is_some() {
-            self.side.pending.store(0, Ordering::Release);
+            self.side.pending.fetch_and(!WAITING, Ordering::Release);
         }
     }
 
@@ -307,7 +309,9 @@ impl WriterCore {
         let mut unsent = self.unsent();
         let obstacle = match self.send_unsent(&mut unsent) {
             Some(Obstacle::Error(error)) => return Ok(Err(error)),
-            lacking @ Some(Obstacle::NoRoom | Obstacle::Limits) if self.side.waits_for_room() => {
+            lacking @ Some(Obstacle::NoRoom | Obstacle::Limits | Obstacle::Shut)
+                if self.side.waits_for_room() =>
+            {
                 return Err((None, lacking));
             }
             obstacle => obstacle,
@@ -343,7 +347,7 @@ impl WriterCore {
         if let Some(limits) = limits.filter(|_| !counts_against_limits(kind)) {
             limits.unregister(kind, instance);
         }
-        self.side.pending.store(WAITING, Ordering::Release);
+        self.side.pending.fetch_or(WAITING, Ordering::Release);
         if unsent.wait.is_none() {
             let writer: Weak<dyn SubgroupObserver> = Arc::downgrade(&(self.clone() as Arc<_>));
             unsent.wait = Some(port.observe(writer));

@@ -12,8 +12,7 @@ use super::erased::{ReaderEvent, call};
 use super::{AnyDataReader, SubscriberCore};
 use crate::cache::Cache;
 use crate::condition::{ReadConditions, StateMasks};
-use crate::driver::LocalEndpoint;
-use crate::driver::{Payload, ReaderPort, StreamWakers};
+use crate::driver::{Degree, LocalEndpoint, LoggedAt, Payload, ReaderPort, StreamWakers};
 use crate::endpoint::{EndpointCore, Side};
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
@@ -174,7 +173,21 @@ impl ReaderCore {
         {
             let cache = cache_of(&self.qos(), &subscriber.qos());
             self.side.port.replace_cache(cache, is_durable(&self.qos()));
+            self.await_logs();
         }
+    }
+
+    /// A PERSISTENT reader may show what logs have on disk only.
+    fn await_logs(&self) {
+        let participant = self.participant.upgrade();
+        let deliver = participant.map(|it| it.config.log.deliver);
+        let is_persistent = self.qos().durability.kind == DurabilityKind::Persistent;
+        let degree = deliver.filter(|_| is_persistent);
+        let logged = degree.and_then(Degree::of_delivery).map(|degree| {
+            let logs = self.topic.logs.clone();
+            Arc::new(move |position| logs.at(degree, position)) as LoggedAt
+        });
+        self.side.port.show_logged(logged);
     }
 
     pub(crate) fn has_samples(&self, masks: &StateMasks) -> bool {

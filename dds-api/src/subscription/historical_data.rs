@@ -117,6 +117,10 @@ impl ReaderCore {
             HistoricalDataStatus {
                 is_awaiting: false, ..
             } => format!("the group has not taken {what} in yet"),
+            _ if self.side.port.awaits_opening() => format!(
+                "{what} still awaits historical data, which is in logs: {}",
+                self.topic.logs.why_shut().unwrap_or_default()
+            ),
             HistoricalDataStatus {
                 samples, donors, ..
             } => format!(

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use spindle_dds::qos::{
     DataReaderQos, DataWriterQos, Deadline, Durability, DurabilityKind, History, Ownership,
     OwnershipKind, Partition, Presentation, PresentationAccessScope, Property, PublisherQos,
-    SubscriberQos,
+    Reliability, SubscriberQos,
 };
 use spindle_dds::{
     DomainParticipant, Duration, Error, InstanceHandle, Result, ReturnCode, StateMasks,
@@ -158,8 +158,10 @@ fn profiles() {
         <name>spindle.ring.messages</name><value>64</value>
       </element></value></property></domain_participant_qos>
       <datawriter_qos><durability>
-        <kind>PERSISTENT_DURABILITY_QOS</kind>
-      </durability></datawriter_qos>
+        <kind>TRANSIENT_DURABILITY_QOS</kind>
+      </durability><ownership>
+        <kind>EXCLUSIVE_OWNERSHIP_QOS</kind>
+      </ownership></datawriter_qos>
       <datareader_qos><history><kind>KEEP_ALL_HISTORY_QOS</kind></history></datareader_qos>
     </qos_profile></qos_library></dds>"#;
     file.write_all(text.as_bytes()).expect("written");
@@ -200,12 +202,12 @@ fn profiles() {
     // The policy, and the line that asks for it.
     let publisher = participant.publisher().create().expect("a publisher");
     let refused = publisher.writer(&topic).create();
-    let line = format!("{}:5:", file.path().display());
+    let line = format!("{}:6:", file.path().display());
     check(refused, ReturnCode::Unsupported, &line);
     check(
         publisher.writer(&topic).create(),
         ReturnCode::Unsupported,
-        "DURABILITY",
+        "OWNERSHIP",
     );
     check(
         publisher.writer(&topic).profile("No::Such").create(),
@@ -257,10 +259,11 @@ fn endpoints() {
     );
     let mut qos = reliable_writer();
     qos.durability = Durability::from(DurabilityKind::Persistent);
+    qos.reliability = Reliability::best_effort();
     check(
         publisher.writer(&topic).qos(qos).create(),
-        ReturnCode::Unsupported,
-        "DURABILITY",
+        ReturnCode::InconsistentPolicy,
+        "RELIABILITY",
     );
     let mut qos = reliable_writer();
     qos.deadline = Deadline::from(Duration::from_secs(1));

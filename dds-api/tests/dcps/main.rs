@@ -31,6 +31,7 @@ mod membership;
 mod monitor;
 mod nested;
 mod order;
+mod persistent;
 mod places;
 mod polling_readers;
 mod psm;

@@ -128,7 +128,7 @@ impl<F: Fabric> EngineHandle<F> {
     }
 
     /// Whether a committing thread has found the engine locked, and left its message to the next
-    /// step. (It has nudged, which wakes a sleeper.) To be called after a SeqCst fence, by a
+    /// step, or a thread has left there what is persisted. (It has nudged, which wakes a sleeper.) To be called after a SeqCst fence, by a
     /// thread that stops stepping without going to sleep.
     pub fn has_left_commits(&self) -> bool {
         self.0.shared.left_commits.load(Ordering::Relaxed)

@@ -53,7 +53,8 @@ pub struct StepOutcome {
     pub progress: bool,
     /// Whether room came back to a ring of this member.
     pub room: bool,
-    /// Whether acknowledgements of other members advanced a stable position.
+    /// Whether acknowledgements of other members advanced a stable position, or a member has told that
+    /// it has persisted more.
     pub stable: bool,
     /// Whether the group has stopped.
     pub stopped: bool,
@@ -285,7 +286,7 @@ impl<F: Fabric, S: Sink<F>> State<F, S> {
         StepOutcome {
             progress: progress.is_any(),
             room: progress.room,
-            stable: progress.stable,
+            stable: progress.stable || progress.persisted,
             stopped: self.stopped,
             want: want(participant, self.wants_acks()),
             due,

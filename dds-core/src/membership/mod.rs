@@ -28,6 +28,7 @@ mod compression;
 mod delivered;
 mod detector;
 mod ending;
+mod logs;
 mod merge;
 mod pace;
 mod preparing;

@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
 use super::compression::{compress, decompress};
+use super::logs::{self, LogGroups};
 use super::proposal::{Proposal, RequestId, Touched, Trim};
 use crate::ids::{DeliveryClass, SubgroupId, TopicKey};
 use crate::limits::{NOTE_LEN_MIN, NOTES_LEN_MAX, REPORT_LEN_MAX, SUBGROUPS_MAX, VIEW_LEN_MAX};
 use crate::spec::{RingSpec, SenderSpec, SpecError, SubgroupSpec};
+use crate::storage::{LogEnd, LogGroup, LogId};
 
 /// Identity of a participant; never used again.
 #[derive(
@@ -43,6 +45,8 @@ pub struct Endpoint {
     pub ring: Option<(DeliveryClass, RingSpec)>,
     /// Opaque bytes for the layer above.
     pub info: Vec<u8>,
+    /// The log that it stands for. A participant has one at most of a topic, without a ring.
+    pub log: Option<LogEnd>,
 }
 
 /// A participant in a view.
@@ -95,6 +99,8 @@ pub struct View {
     pub members: Vec<Member>,
     /// The subgroups that have members, ascending.
     pub subgroups: Vec<SubgroupSpec>,
+    /// The logs of each topic that has any.
+    pub logs: BTreeMap<TopicKey, LogGroup>,
 }
 
 /// Why a list of members is no valid view.
@@ -115,6 +121,12 @@ pub enum ViewError {
     /// More notes than a newcomer can be told.
     #[error("the notes of all members together take more than {NOTES_LEN_MAX} bytes")]
     Notes,
+    /// A topic with logs in two subgroups, or two of one member.
+    #[error("subgroup {0}: a topic has a second log of a participant, or logs in another subgroup")]
+    Logs(SubgroupId),
+    /// A log that says what no log can have.
+    #[error("log {0} has no possible end or rosters")]
+    LogEnd(LogId),
     /// One member twice.
     #[error("member {0} is there twice")]
     Twice(MemberId),
@@ -130,6 +142,8 @@ struct Wire {
     members: Vec<Member>,
     /// Subgroup, epoch, base.
     subgroups: Vec<(u32, u64, u64)>,
+    /// Ascending.
+    logs: Vec<(TopicKey, LogGroup)>,
     /// Distinct notes.
     notes: Vec<Note>,
     /// Rank, number, and index into `notes`.
@@ -139,13 +153,18 @@ struct Wire {
 impl View {
     /// The first view of a domain, of one member.
     pub fn first(founder: Member) -> Result<Self, ViewError> {
-        Self::of(1, vec![founder], |_| (1, 0))
+        let members = vec![founder];
+        let logs = logs::next(&LogGroups::new(), 1, &members);
+        let floors = logs::floors(&members);
+        let floor = |group| floors.get(&group).copied().unwrap_or(0);
+        Self::of(1, members, logs, |group| (1, floor(group)))
     }
 
     /// Derives the subgroups; `since` gives epoch and base of each.
     fn of(
         id: u64,
         members: Vec<Member>,
+        logs: LogGroups,
         since: impl Fn(SubgroupId) -> (u64, u64),
     ) -> Result<Self, ViewError> {
         if members.is_empty() || members.len() > MEMBERS_MAX {
@@ -155,6 +174,7 @@ impl View {
         if let Some(twice) = members.iter().find(|member| !known.insert(member.id)) {
             return Err(ViewError::Twice(twice.id));
         }
+        logs::check_ends(&members)?;
         let subgroups = subgroups(&members, since)?;
         // A number takes at most ten bytes, a list has a length.
         let counts = subgroups
@@ -172,6 +192,7 @@ impl View {
             id,
             members,
             subgroups,
+            logs,
         })
     }
 
@@ -208,6 +229,7 @@ impl View {
             id: self.id,
             members: self.members.clone(),
             subgroups: self.subgroups.iter().map(subgroup).collect(),
+            logs: self.logs.clone().into_iter().collect(),
             noted: noted.collect(),
             notes,
         };
@@ -230,7 +252,9 @@ impl View {
             .iter()
             .map(|&(id, epoch, base)| (id, (epoch, base)))
             .collect();
-        let view = Self::of(wire.id, wire.members, |id| {
+        let logs = logs::read(wire.logs, wire.id, &wire.members);
+        let logs = logs.ok_or(ViewError::Unreadable)?;
+        let view = Self::of(wire.id, wire.members, logs, |id| {
             subgroups.get(&id.0).copied().unwrap_or_default()
         })?;
         let known = |subgroup: &SubgroupSpec| subgroup.epoch > 0 && subgroup.epoch <= view.id;
@@ -274,10 +298,13 @@ impl View {
         let trims = proposal.trims.iter().map(|trim| (trim.subgroup, trim));
         let trims: BTreeMap<SubgroupId, &Trim> = trims.collect();
         let ends = |id| Some(self.subgroup(id)?.end(&trims.get(&id)?.counts));
-        Self::of(id, members, |group| match self.subgroup(group) {
+        let logs = logs::next(&self.logs, id, &members);
+        let floors = logs::floors(&members);
+        let floor = |group| floors.get(&group).copied().unwrap_or(0);
+        Self::of(id, members, logs, |group| match self.subgroup(group) {
             Some(old) if !touched.contains(group) => (old.epoch, old.base),
-            Some(_) => (id, ends(group).unwrap_or(0)),
-            None => (id, 0),
+            Some(_) => (id, ends(group).unwrap_or(0).max(floor(group))),
+            None => (id, floor(group)),
         })
     }
 }
@@ -309,6 +336,7 @@ struct SubgroupParts {
     members: Vec<(Rank, [Option<RingSpec>; 2])>,
     /// Some of them several times.
     topics: Vec<TopicKey>,
+    is_logged: bool,
 }
 
 impl SubgroupParts {
@@ -321,6 +349,7 @@ impl SubgroupParts {
         if self.members.last().is_none_or(|(last, _)| *last != rank) {
             self.members.push((rank, [None; 2]));
         }
+        self.is_logged |= endpoint.log.is_some();
         if let Some((class, spec)) = endpoint.ring
             && let Some((_, rings)) = self.members.last_mut()
         {
@@ -346,6 +375,7 @@ impl SubgroupParts {
                 .collect(),
             members: self.members.iter().map(|(rank, _)| *rank).collect(),
             topics: self.topics,
+            is_logged: self.is_logged,
         }
     }
 }

@@ -24,6 +24,8 @@ mod donor;
 mod handover;
 mod history;
 mod joiner;
+mod keeper;
+pub mod log;
 mod record;
 mod roster;
 
@@ -31,5 +33,6 @@ pub use donor::{Donor, DonorReply, PARTS_GRANTED};
 pub use handover::Handover;
 pub use history::{HistoryLimit, HistoryLimits, Put, SampleHistory, Snapshot};
 pub use joiner::{Joiner, JoinerAsk, JoinerState, PartError, TransferProgress};
+pub use keeper::{KeeperStatus, LogKeeper, LogMarker, LogPacket, SyncMode};
 pub use record::{Cursor, HEAD_LEN, PART_LEN_MAX, Record, RecordMeta};
 pub use roster::{Generation, LogEnd, LogGroup, LogGroupState, LogId, LogSource, Logger, Roster};

@@ -6,8 +6,9 @@
 //! epoch takes samples, and the roster is *confirmed*.
 //!
 //! ```text
-//!   loggers go on            they are a majority of the roster                  open, roster = loggers
-//!                            they are not                                       shut, the roster stays
+//!   loggers go on            they are a majority of the last confirmed roster,  open, roster = loggers
+//!                            and of each one agreed since
+//!                            they are not                                       shut
 //!   a log has caught up      it is added to the loggers
 //!   none of them is whole    the logs that are there are a majority of the      opening: generation + 1
 //!                            newest confirmed roster, and of each proposed one
@@ -25,6 +26,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::LOG_ROSTERS_MAX;
 use crate::membership::MemberId;
 
 /// Identity of a log; never used again.
@@ -76,8 +78,10 @@ pub struct LogEnd {
     pub confirmed: Option<Roster>,
     /// The rosters that it has recorded after that one, in the order in which it has.
     pub proposed: Vec<Roster>,
-    /// It has caught up with the loggers of the generation with this number.
+    /// It has all records of the generation with this number, and appends those that are delivered.
     pub follows: Option<u64>,
+    /// The view in which this was so, 0 before it was in any.
+    pub as_of: u64,
 }
 
 /// A log that is written in a group.
@@ -105,12 +109,15 @@ pub struct LogGroup {
     pub lineage: u128,
     /// The opening.
     pub generation: Generation,
-    /// View in which the loggers, the roster or the generation changed last.
+    /// View in which the loggers changed last.
     pub since: u64,
-    /// The last roster. It stays while too few of it are there.
-    pub roster: Vec<LogId>,
+    /// The newest roster that is known to be confirmed, and those that were agreed after it: the next one
+    /// holds a majority of each. The last one is in use. Empty before an opening.
+    pub rosters: Vec<Roster>,
     /// Those that are there; before an opening, none.
     pub loggers: Vec<Logger>,
+    /// Of these the logs that have all records of the generation.
+    pub whole: Vec<LogId>,
     /// Where the generation began.
     pub source: Option<LogSource>,
     /// Whether the topic takes samples of PERSISTENT writers.
@@ -146,25 +153,9 @@ impl LogGroup {
         if ends.is_empty() {
             return None;
         }
-        let end_of = |logger: &Logger| {
-            let mut ends = ends.iter();
-            let found =
-                ends.find(|(member, end)| *member == logger.member && end.log == logger.log);
-            found.map(|(_, end)| *end)
-        };
-        let has_whole = |group: &&Self| {
-            let mut loggers = group.loggers.iter();
-            loggers.any(|logger| end_of(logger).is_some_and(|end| group.is_whole(logger, end)))
-        };
-        let is_there = |logger: &&Logger| end_of(logger).is_some();
-        let before = before.filter(has_whole);
-        Some(match before {
-            Some(before) => {
-                let going_on = before.loggers.iter().filter(is_there).copied().collect();
-                before.go_on(view, going_on, &ends)
-            }
-            None => Self::open(view, &ends),
-        })
+        let lineage = before.map_or(0, |before| before.lineage);
+        let next = before.and_then(|before| before.go_on(view, &ends));
+        Some(next.unwrap_or_else(|| Self::open(lineage, view, &ends)))
     }
 
     /// Whether samples of PERSISTENT writers are logged.
@@ -178,63 +169,124 @@ impl LogGroup {
         Some(logger.log)
     }
 
-    /// Whether a logger holds all records of the generation: it began with this log, or the log has caught
-    /// up since.
+    /// The roster in use.
+    pub fn roster(&self) -> Option<&Roster> {
+        self.rosters.last()
+    }
+
+    /// Whether a log holds all records of the generation: it began with this log, or the log has caught up
+    /// since.
     fn is_whole(&self, logger: &Logger, end: &LogEnd) -> bool {
         let is_source =
             |it: LogSource| it.logger == *logger && it.end == end.end && end.follows.is_none();
-        end.follows == Some(self.generation.number) || self.source.is_some_and(is_source)
+        let follows = end.follows == Some(self.generation.number) && end.lineage == self.lineage;
+        follows || self.source.is_some_and(is_source)
     }
 
-    fn go_on(&self, view: u64, going_on: Vec<Logger>, ends: &[&(MemberId, &LogEnd)]) -> Self {
+    /// The group with the loggers that are still there. `None` if it is to be opened anew.
+    fn go_on(&self, view: u64, ends: &[&(MemberId, &LogEnd)]) -> Option<Self> {
+        let is_known = |logger: &Logger| self.loggers.contains(logger);
+        let all = ends.iter().map(|(member, end)| {
+            let logger = Logger {
+                member: *member,
+                log: end.log,
+            };
+            (logger, *end)
+        });
+        let all: Vec<(Logger, &LogEnd)> = all.collect();
+        let there = all.iter().filter(|(logger, _)| is_known(logger));
+        let mut loggers: Vec<(Logger, &LogEnd)> = there.copied().collect();
+        if !loggers.iter().any(|(it, end)| self.is_whole(it, end)) {
+            return None;
+        }
+        let is_newer = |end: &LogEnd| end.number_max() > self.generation.number;
+        if !self.is_open() && all.iter().any(|(_, end)| is_newer(end)) {
+            // Another group may have opened it since. What was announced before this one was shut
+            // does not tell all that its logs have recorded.
+            let mut loggers = loggers.iter();
+            if loggers.all(|(_, end)| end.as_of >= self.since) {
+                return None;
+            }
+        }
+        let new = all.iter().filter(|(logger, _)| !is_known(logger));
+        loggers.extend(new.filter(|(it, end)| self.is_whole(it, end)));
+        let whole = loggers.iter().filter(|(it, end)| self.is_whole(it, end));
+        let whole = whole.map(|(logger, _)| logger.log).collect();
         let mut next = Self {
-            loggers: going_on,
+            loggers: loggers.iter().map(|(logger, _)| *logger).collect(),
+            whole,
             ..self.clone()
         };
-        for (member, end) in ends {
-            let follows =
-                end.follows == Some(self.generation.number) && end.lineage == self.lineage;
-            if follows && next.log_of(*member).is_none() {
-                next.loggers.push(Logger {
-                    member: *member,
-                    log: end.log,
+        let is_confirmed = |it: &Roster| {
+            let mut ends = all.iter();
+            ends.any(|(_, end)| end.confirmed.as_ref() == Some(it))
+        };
+        if let Some(at) = next.rosters.iter().rposition(is_confirmed) {
+            next.rosters.drain(..at);
+        }
+        let logs: Vec<LogId> = next.loggers.iter().map(|it| it.log).collect();
+        next.state = all_majorities(&logs, next.rosters.iter());
+        let logs = sorted(logs);
+        if next.is_open() && next.roster().is_none_or(|it| it.logs != logs) {
+            if next.rosters.len() >= LOG_ROSTERS_MAX {
+                next.state = LogGroupState::NoMajority { present: 0, of: 1 };
+            } else {
+                next.rosters.push(Roster {
+                    generation: self.generation,
+                    epoch: view,
+                    logs,
                 });
             }
         }
-        let logs: Vec<LogId> = next.loggers.iter().map(|it| it.log).collect();
-        next.state = majority(&logs, &self.roster);
-        if next.is_open() {
-            next.roster = sorted(logs);
-        }
-        if next.roster != self.roster || next.loggers != self.loggers {
+        if next.loggers != self.loggers {
             next.since = view;
         }
-        next
+        Some(next)
     }
 
-    fn open(view: u64, ends: &[&(MemberId, &LogEnd)]) -> Self {
-        let shut = |state| Self {
-            lineage: 0,
+    fn shut(lineage: u128, view: u64, state: LogGroupState) -> Self {
+        Self {
+            lineage,
             generation: Generation::default(),
             since: view,
-            roster: Vec::new(),
+            rosters: Vec::new(),
             loggers: Vec::new(),
+            whole: Vec::new(),
             source: None,
             state,
-        };
-        let with_roster = ends.iter().filter(|(_, end)| !end.is_blank());
-        let with_roster: Vec<&LogEnd> = with_roster.map(|(_, end)| *end).collect();
-        if let Some(first) = with_roster.first()
-            && let Some(other) = with_roster.iter().find(|it| it.lineage != first.lineage)
+        }
+    }
+
+    /// `lineage`: what the records of the group before descended from; 0 without one.
+    fn open(lineage: u128, view: u64, ends: &[&(MemberId, &LogEnd)]) -> Self {
+        // Members of a group that has seen a lineage stay with it.
+        let with_records = ends.iter().filter(|(_, end)| !end.is_blank());
+        let mut with_records = with_records.filter(|(_, it)| lineage == 0 || it.lineage == lineage);
+        let first = with_records.next();
+        if let Some((_, first)) = first
+            && let Some((_, other)) = with_records.find(|(_, it)| it.lineage != first.lineage)
         {
             let (a, b) = (first.log.min(other.log), first.log.max(other.log));
-            return shut(LogGroupState::Lineages(a, b));
+            return Self::shut(lineage, view, LogGroupState::Lineages(a, b));
         }
-        let rosters = LogEnd::rosters_in_use(&with_roster);
+        let lineage = first.map_or(lineage, |(_, it)| it.lineage);
+        let related = ends
+            .iter()
+            .filter(|(_, it)| lineage != 0 && it.lineage == lineage);
+        let related: Vec<&LogEnd> = related.map(|(_, end)| *end).collect();
+        let rosters = LogEnd::rosters_in_use(&related);
+        if rosters.is_empty() && lineage != 0 {
+            // There are records, and no log here knows in which logs.
+            return Self::shut(
+                lineage,
+                view,
+                LogGroupState::NoMajority { present: 0, of: 1 },
+            );
+        }
         let present: Vec<LogId> = ends.iter().map(|(_, end)| end.log).collect();
-        let states = rosters.iter().map(|it| majority(&present, &it.logs));
-        if let Some(state) = states.into_iter().find(|it| *it != LogGroupState::Open) {
-            return shut(state);
+        let state = all_majorities(&present, rosters.iter().copied());
+        if state != LogGroupState::Open {
+            return Self::shut(lineage, view, state);
         }
         let is_eligible = |end: &LogEnd| {
             rosters.is_empty() || rosters.iter().any(|it| it.logs.contains(&end.log))
@@ -250,21 +302,31 @@ impl LogGroup {
             end: end.end,
         });
         let numbers = ends.iter().map(|(_, end)| end.number_max());
-        let lineage = with_roster.first().map(|it| it.lineage);
         let logger = |(member, end): &&&(MemberId, &LogEnd)| Logger {
             member: *member,
             log: end.log,
         };
+        let generation = Generation {
+            number: numbers.max().unwrap_or(0).saturating_add(1),
+            view,
+            source: source.map_or(MemberId(0), |it| it.logger.member),
+        };
+        let mut rosters: Vec<Roster> = rosters.into_iter().cloned().collect();
+        rosters.push(Roster {
+            generation,
+            epoch: view,
+            logs: sorted(eligible.iter().map(|(_, end)| end.log).collect()),
+        });
         Self {
-            lineage: lineage.unwrap_or_else(|| source.map_or(0, |it| it.logger.log.0)),
-            generation: Generation {
-                number: numbers.max().unwrap_or(0).saturating_add(1),
-                view,
-                source: source.map_or(MemberId(0), |it| it.logger.member),
+            lineage: match lineage {
+                0 => source.map_or(0, |it| it.logger.log.0),
+                known => known,
             },
+            generation,
             since: view,
-            roster: sorted(eligible.iter().map(|(_, end)| end.log).collect()),
+            rosters,
             loggers: eligible.iter().map(logger).collect(),
+            whole: source.map(|it| it.logger.log).into_iter().collect(),
             source,
             state: LogGroupState::Open,
         }
@@ -284,12 +346,12 @@ impl LogEnd {
 
     /// Whether all that it could tell of others is nothing: it has no record, and was never together with
     /// another log.
-    fn is_blank(&self) -> bool {
+    pub(super) fn is_blank(&self) -> bool {
         let mut rosters = self.rosters();
         self.lineage == 0 || self.end == 0 && rosters.all(|it| it.logs == [self.log])
     }
 
-    fn number_max(&self) -> u64 {
+    pub(super) fn number_max(&self) -> u64 {
         let numbers = self.rosters().map(|it| it.generation.number);
         numbers.chain([self.generation]).max().unwrap_or(0)
     }
@@ -314,11 +376,13 @@ impl Roster {
         let (own, of) = (self.generation, confirmed.generation);
         own.number > of.number || own == of && self.epoch > confirmed.epoch
     }
+}
 
-    /// Whether these logs are a strict majority of it.
-    pub fn is_majority(&self, logs: &[LogId]) -> bool {
-        majority(logs, &self.logs) == LogGroupState::Open
-    }
+/// Whether logs are a strict majority of each roster.
+fn all_majorities<'a>(logs: &[LogId], rosters: impl Iterator<Item = &'a Roster>) -> LogGroupState {
+    let mut states = rosters.map(|it| majority(logs, &it.logs));
+    let first = states.find(|it| *it != LogGroupState::Open);
+    first.unwrap_or(LogGroupState::Open)
 }
 
 /// Whether logs are a strict majority of a roster.

@@ -26,7 +26,7 @@ impl<F: Fabric> SubgroupState<F> {
         if !self.is_ready && context.sink.is_ready(self.id()) {
             self.is_ready = true;
             fabric.store(handle.columns.ready(), 1);
-            let (at, len) = (handle.columns.delivered_num, handle.columns.delivered_len());
+            let (at, len) = (handle.columns.delivered_num, handle.columns.delivered_len);
             context.pushes.releases(at, len);
         }
         let members = (0..).map(Rank).zip(&self.members);

@@ -341,7 +341,7 @@ impl<F: Fabric> SubgroupState<F> {
             *told = released;
         }
         if changed {
-            let (at, len) = (handle.columns.delivered_num, handle.columns.delivered_len());
+            let (at, len) = (handle.columns.delivered_num, handle.columns.delivered_len);
             context.pushes.releases(at, len);
         }
     }

@@ -30,6 +30,7 @@ use crate::subgroup::gate::Gate;
 use crate::subgroup::idle_flag::IdleFlag;
 use crate::subgroup::layout::{Columns, RingColumns, SegmentLayout};
 use crate::subgroup::memory::SharedRings;
+use crate::subgroup::persisted::Persisted;
 use crate::subgroup::release_tracker::ReleaseTracker;
 use crate::subgroup::send_ring::{ReserveError, Reserved, SendRing};
 use crate::subgroup::shared::Shared;
@@ -75,7 +76,9 @@ pub struct SubgroupHandle<F> {
     pub(crate) stable: AtomicU64,
     /// By class: index below which all members have released this member's messages.
     pub(crate) released: [AtomicU64; 2],
-    /// Rises when room comes back, `stable` or `released` rises, or the status changes.
+    pub(crate) persisted: Persisted,
+    /// Rises when room comes back, `stable`, `released` or what a member has persisted rises, or the
+    /// status changes.
     pub(crate) changes: AtomicU64,
     /// True once all members are ready for messages: until then the ordered ring takes no claims.
     pub(crate) begun: AtomicBool,
@@ -153,6 +156,7 @@ impl<F: Fabric> SubgroupHandle<F> {
                 .map(|(at, _)| at),
             stable: AtomicU64::new(0),
             released: [AtomicU64::new(0), AtomicU64::new(0)],
+            persisted: Persisted::new(columns.persisted.map_or(0, |_| lens.len())),
             changes: AtomicU64::new(0),
             begun: AtomicBool::new(false),
             gate: Gate::new(),
@@ -251,6 +255,14 @@ impl<F: Fabric> SubgroupHandle<F> {
         self.base + self.stable.load(Ordering::Acquire)
     }
 
+    /// Position in the total order of this participant's message with an index. `None` where it does not
+    /// send in an order.
+    pub fn position(&self, class: DeliveryClass, index: u64) -> Option<u64> {
+        let at = self.my_order.filter(|_| class == DeliveryClass::Ordered)?;
+        let sequence = index.saturating_mul(self.ordered).saturating_add(at);
+        Some(self.base.saturating_add(sequence))
+    }
+
     /// Exclusive end of the indexes, nulls included, of this participant's messages that all
     /// members have released: their room is free again. It only rises. 0 where this participant
     /// does not send; `u64::MAX` once the epoch has ended, where no room is needed.
@@ -293,8 +305,8 @@ impl<F: Fabric> SubgroupHandle<F> {
         released.fold(0, u64::wrapping_add)
     }
 
-    /// Counts returns of room, releases, acknowledgements and changes of status. While it stays the
-    /// same, a claim that was refused is refused again.
+    /// Counts returns of room, releases, acknowledgements, rises of what members have persisted, and
+    /// changes of status. While it stays the same, a claim that was refused is refused again.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -408,6 +420,11 @@ impl<F> SubgroupHandle<F> {
     /// Id of the view that formed the epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// Position in the total order at which the epoch begins.
+    pub fn base(&self) -> u64 {
+        self.base
     }
 }
 

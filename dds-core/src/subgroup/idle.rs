@@ -140,6 +140,9 @@ impl<F: Fabric> SubgroupState<F> {
                         note(place, member.columns.received(at));
                     }
                 }
+                if let Some(persisted) = member.columns.persisted {
+                    note(place, persisted);
+                }
                 if member.compared != taken {
                     note(place, member.columns.digest_count);
                 }

@@ -3,7 +3,8 @@
 //! ```text
 //!   an epoch's row:  fabric area
 //!                  acks     received_num, received[n], delivered_num,
-//!                           released[n], released_unordered[n], ready
+//!                           released[n], released_unordered[n], ready,
+//!                           persisted, if any topic has logs
 //!                  digests  count, 8 x (position, digest)
 //!                  for each own ring, in the row of a sender:
 //!                           guard | headers | payload
@@ -39,8 +40,13 @@ pub(crate) struct RowLayout {
 pub(crate) struct Columns {
     /// Offset of `received_num`; the counts received of each sender follow it.
     pub(crate) received_num: usize,
-    /// Offset of `delivered_num`; `released` of both classes and `ready` follow it.
+    /// Offset of `delivered_num`; `released` of both classes, `ready` and `persisted` follow it.
     pub(crate) delivered_num: usize,
+    /// Bytes of the block that acknowledges delivery and release.
+    pub(crate) delivered_len: usize,
+    /// Offset of the position below which everything is durable at the member; `None` where no topic
+    /// has logs.
+    pub(crate) persisted: Option<usize>,
     /// Number of senders: length of the columns with one word for each sender.
     pub(crate) senders: usize,
     /// Offset of the number of checkpoints taken; the last eight checkpoints follow it.
@@ -61,11 +67,6 @@ impl Columns {
 
     pub(crate) const fn released(&self, ring: usize, sender: usize) -> usize {
         self.delivered_num + 8 + (ring * self.senders + sender) * 8
-    }
-
-    /// Bytes of the block that acknowledges delivery and release.
-    pub(crate) const fn delivered_len(&self) -> usize {
-        8 + 2 * self.senders * 8 + 8
     }
 
     /// Offset of the word that says whether the member is ready for the epoch's messages: 0 or 1.
@@ -141,7 +142,9 @@ fn row(spec: &SubgroupSpec, place: Rank) -> RowLayout {
     };
     let senders = spec.senders.len();
     let received_num = block(8 + senders * 8);
-    let delivered_num = block(8 + 2 * senders * 8 + 8);
+    let behind_ready = 8 + 2 * senders * 8 + 8;
+    let delivered_len = behind_ready + 8 * usize::from(spec.is_logged);
+    let delivered_num = block(delivered_len);
     let digest_count = block(8 + DIGESTS_KEPT as usize * 16);
     let mine = spec.senders.iter().find(|sender| sender.rank == place);
     let rings = [0, 1].map(|ring| {
@@ -157,6 +160,8 @@ fn row(spec: &SubgroupSpec, place: Rank) -> RowLayout {
         columns: Columns {
             received_num,
             delivered_num,
+            delivered_len,
+            persisted: spec.is_logged.then_some(delivered_num + behind_ready),
             senders,
             digest_count,
             rings,
@@ -187,6 +192,7 @@ mod tests {
             members: vec![Rank(0), Rank(4), Rank(2)],
             senders: vec![sender(0, [ring, ring]), sender(1, [None, ring])],
             topics: vec![],
+            is_logged: false,
         }
     }
 

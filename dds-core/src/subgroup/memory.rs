@@ -162,6 +162,7 @@ mod tests {
             members: (0..3).map(Rank).collect(),
             senders: vec![sender(0, [ring, ring]), sender(2, [None, ring])],
             topics: vec![],
+            is_logged: false,
         }
     }
 

@@ -32,6 +32,7 @@ pub(crate) mod idle_flag;
 pub(crate) mod layout;
 pub(crate) mod memory;
 pub(crate) mod outgoing;
+pub(crate) mod persisted;
 pub(crate) mod pushes;
 mod receive;
 pub(crate) mod receive_cursor;
@@ -173,18 +174,21 @@ pub(crate) struct Progress {
     pub(crate) room: bool,
     /// `stable` rose.
     pub(crate) stable: bool,
+    /// What some member has persisted rose.
+    pub(crate) persisted: bool,
 }
 
 impl Progress {
     /// Whether anything changed. If not, no work is left.
     pub(crate) fn is_any(self) -> bool {
-        self.any || self.room || self.stable
+        self.any || self.room || self.stable || self.persisted
     }
 
     pub(crate) fn add(&mut self, more: Self) {
         self.any |= more.any;
         self.room |= more.room;
         self.stable |= more.stable;
+        self.persisted |= more.persisted;
     }
 }
 
@@ -344,6 +348,7 @@ impl<F: Fabric> SubgroupState<F> {
         progress.stable = self.find_stable(handle)?;
         progress.any |= self.deliver_ordered(handle, context);
         progress.any |= self.deliver_unordered(handle, context);
+        progress.persisted = self.exchange_persisted(handle, context);
         #[cfg(debug_assertions)]
         self.check_watch(handle);
         self.compare_digests(handle)
@@ -413,13 +418,15 @@ impl<F: Fabric> SubgroupState<F> {
         Ok(place.index)
     }
 
-    /// Whether acknowledgements of others would allow a delivery that is waited for.
+    /// Whether acknowledgements of others would allow a delivery that is waited for, or tell what they
+    /// have persisted.
     pub(crate) fn wants_acks<S: Sink<F>>(&self, sink: &S) -> bool {
         let [ordered, unordered] = self.watch.waiting;
         let mut waiting = ordered.union(unordered).iter();
         let mine = self.handle.mine;
         self.phase == Phase::Open
-            && waiting.any(|at| Some(at) != mine || self.wants_own_messages(sink))
+            && (self.handle.is_logged() && sink.awaits_persisted(self.id())
+                || waiting.any(|at| Some(at) != mine || self.wants_own_messages(sink)))
     }
 
     /// Like [`wants_acks`](Self::wants_acks), for one class of own messages, from their publication

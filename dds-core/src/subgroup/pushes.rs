@@ -22,6 +22,8 @@ pub(crate) struct Pushes {
     reason: Option<WakeReason>,
     /// Whether there is a release among them.
     releases: bool,
+    /// Whether there is a persisted position among them: no other member wakes receivers for it.
+    persisted: bool,
     /// Has the counters of the pushes.
     shared: Arc<Shared>,
 }
@@ -41,6 +43,7 @@ impl Pushes {
             issued: false,
             reason: None,
             releases: false,
+            persisted: false,
             shared,
         }
     }
@@ -132,6 +135,12 @@ impl Pushes {
         self.push_acks(at, len, WakeReason::Room);
     }
 
+    /// Pushes what is persisted. Wakes receivers that sleep for stability.
+    pub(crate) fn persisted(&mut self, at: usize, len: usize) {
+        self.persisted = true;
+        self.push_acks(at, len, WakeReason::Stability);
+    }
+
     fn push_acks(&mut self, at: usize, len: usize, reason: WakeReason) {
         self.wakes(reason);
         self.shared.counters.acks.add(self.peers, len);
@@ -143,10 +152,10 @@ impl Pushes {
         self.reason = self.reason.max(Some(reason));
     }
 
-    /// Whether the flush would wake receivers because something may be stable now, and for no
-    /// greater reason.
+    /// Whether the flush would wake receivers because something may be stable now, and for nothing
+    /// else.
     pub(crate) fn wake_for_stability(&self) -> bool {
-        self.reason == Some(WakeReason::Stability)
+        self.reason == Some(WakeReason::Stability) && !self.persisted
     }
 
     /// Flushes, but leaves it to a later flush, of this member or another, to wake receivers that
@@ -199,7 +208,7 @@ impl Pushes {
         self.issue(fabric);
         let issued = core::mem::take(&mut self.issued);
         if issued {
-            self.releases = false;
+            (self.releases, self.persisted) = (false, false);
             let (to, reason) = match self.reason.take() {
                 Some(reason) => (&self.to, reason),
                 None => (&PeerSet::EMPTY, WakeReason::Room),

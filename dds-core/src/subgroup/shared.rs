@@ -14,7 +14,8 @@ pub(crate) struct Shared {
     pub(crate) ack_waiters: CachePadded<AtomicU32>,
     /// Whether work was left in an idle subgroup.
     pub(crate) left_work: LeftWork,
-    /// Whether a thread has committed and found the engine locked, since the last step began.
+    /// Whether a thread has committed and found the engine locked, or has raised what is persisted,
+    /// since the last step began.
     pub(crate) left_commits: AtomicBool,
 }
 

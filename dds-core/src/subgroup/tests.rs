@@ -112,6 +112,7 @@ fn spec(members: u16) -> SubgroupSpec {
         senders: places.clone().map(sender).collect(),
         members: places.collect(),
         topics: vec![],
+        is_logged: false,
     }
 }
 

@@ -92,7 +92,7 @@ impl<F: Fabric> SubgroupState<F> {
         }
         let left_waking = leaves && context.pushes.flush_and_leave_waking(&handle.fabric);
         let pushed = context.pushes.flush(&handle.fabric) || leaves;
-        if own.room || own.stable {
+        if own.room || own.stable || own.persisted {
             handle.has_changed();
         }
         progress.add(own);

@@ -32,6 +32,8 @@ pub(super) struct Watch {
     pub(super) guards: Vec<Guard>,
     /// `received_num` of the other members that are not fenced.
     pub(super) acks: Vec<SeenWord>,
+    /// What the other members that are not fenced have persisted, where any topic has logs.
+    pub(super) persisted: Vec<SeenWord>,
     /// Ordered senders, this member left out, received from since the last acknowledgement.
     pub(super) unacknowledged: SenderSet,
     /// By class: senders of which a real message waits for delivery.
@@ -73,6 +75,12 @@ impl SeenWord {
     #[inline]
     fn differs(&self) -> bool {
         self.word.load() != self.value
+    }
+
+    /// The word, if it differs from what was evaluated last. It is evaluated now.
+    pub(super) fn look(&mut self) -> Option<u64> {
+        let value = self.word.load();
+        (std::mem::replace(&mut self.value, value) != value).then_some(value)
     }
 }
 
@@ -148,11 +156,17 @@ impl Watch {
         let ordered = || others().filter(|(_, sender)| sender.receive_cursors[0].is_some());
         let members = (0..).map(Rank).zip(members);
         let acks = members.filter(|(place, _)| *place != me);
+        let logging = acks.clone();
+        let persisted = logging.filter_map(|(place, member)| {
+            let word = member.columns.persisted?;
+            Some(SeenWord::new(fabric, place, word))
+        });
         Self {
             guards: guards.collect(),
             acks: acks
                 .map(|(place, member)| SeenWord::new(fabric, place, member.columns.received_num))
                 .collect(),
+            persisted: persisted.collect(),
             // The first acknowledgement says that nothing has been received.
             unacknowledged: ordered().map(|(at, _)| at).collect(),
             waiting: [SenderSet::default(); 2],
@@ -193,6 +207,7 @@ impl Watch {
     pub(super) fn fence(&mut self, place: Rank) {
         self.guards.retain(|it| it.seen.place != place);
         self.acks.retain(|it| it.place != place);
+        self.persisted.retain(|it| it.place != place);
         self.any_fenced = true;
     }
 }

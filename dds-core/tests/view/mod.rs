@@ -26,6 +26,7 @@ pub(crate) fn view_of(members: usize, subgroups: Vec<SubgroupSpec>) -> Arc<View>
         id: 1,
         members: (0..members as u16).map(Rank).map(member).collect(),
         subgroups,
+        logs: BTreeMap::new(),
     })
 }
 

@@ -9,7 +9,8 @@ use crate::entity::{
 use crate::length::Length;
 use crate::location::{Location, Origins};
 use crate::policy::{
-    Deadline, DurabilityService, History, HistoryKind, ResourceLimits, TimeBasedFilter,
+    Deadline, Durability, DurabilityKind, DurabilityService, History, HistoryKind, Reliability,
+    ReliabilityKind, ResourceLimits, TimeBasedFilter,
 };
 use crate::policy_id::PolicyId;
 use crate::rules::in_file;
@@ -80,11 +81,12 @@ impl TopicQos {
 
 impl DataWriterQos {
     /// All contradictions: HISTORY and RESOURCE_LIMITS (DDS 1.4 §2.2.3.18,
-    /// §2.2.3.19), and the same within DURABILITY_SERVICE.
+    /// §2.2.3.19), the same within DURABILITY_SERVICE, and DURABILITY and RELIABILITY.
     pub fn inconsistencies(&self) -> Vec<Inconsistent> {
         let mut found = Found::new(&self.origins);
         found.storage(&self.history, &self.resource_limits);
         found.service(&self.durability_service);
+        found.logs(&self.durability, &self.reliability);
         found.list
     }
 }
@@ -150,6 +152,23 @@ impl<'a> Found<'a> {
             .chain(limits_apart(&limits));
         for what in found {
             self.add(&[PolicyId::DurabilityService], what);
+        }
+    }
+
+    fn logs(&mut self, durability: &Durability, reliability: &Reliability) {
+        if durability.kind == DurabilityKind::Persistent
+            && reliability.kind != ReliabilityKind::Reliable
+        {
+            self.add(
+                &[PolicyId::Reliability, PolicyId::Durability],
+                format!(
+                    "samples of a writer with {} are logged in the order that all logs share, and \
+                     those of a {} writer have none; it has to be {}",
+                    durability.kind,
+                    reliability.kind,
+                    ReliabilityKind::Reliable
+                ),
+            );
         }
     }
 

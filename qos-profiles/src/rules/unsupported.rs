@@ -15,9 +15,9 @@ use crate::entity::{
 use crate::location::{Location, Origins};
 use crate::policy::{
     DataRepresentation, DataRepresentationId, Deadline, DestinationOrder, DestinationOrderKind,
-    Durability, DurabilityKind, EntityFactory, GroupData, Lifespan, Liveliness, LivelinessKind,
-    Ownership, OwnershipKind, OwnershipStrength, Partition, Presentation, PresentationAccessScope,
-    ReaderDataLifecycle, TimeBasedFilter, TopicData, TransportPriority, UserData,
+    EntityFactory, GroupData, Lifespan, Liveliness, LivelinessKind, Ownership, OwnershipKind,
+    OwnershipStrength, Partition, Presentation, PresentationAccessScope, ReaderDataLifecycle,
+    TimeBasedFilter, TopicData, TransportPriority, UserData,
 };
 use crate::policy_id::PolicyId;
 use crate::rules::in_file;
@@ -38,13 +38,6 @@ pub struct UnsupportedPolicy {
 trait NotBuilt {
     /// What this value asks for, unless it is built.
     fn not_built(&self) -> Option<String>;
-}
-
-impl NotBuilt for Durability {
-    fn not_built(&self) -> Option<String> {
-        (self.kind == DurabilityKind::Persistent)
-            .then(|| format!("{}, as logged storage is not built yet", self.kind))
-    }
 }
 
 impl NotBuilt for Presentation {
@@ -196,7 +189,6 @@ unsupported!(SubscriberQos:
 );
 unsupported!(TopicQos:
     topic_data = TopicData,
-    durability = Durability,
     deadline = Deadline,
     liveliness = Liveliness,
     destination_order = DestinationOrder,
@@ -207,7 +199,6 @@ unsupported!(TopicQos:
 );
 unsupported!(DataWriterQos:
     user_data = UserData,
-    durability = Durability,
     deadline = Deadline,
     liveliness = Liveliness,
     destination_order = DestinationOrder,
@@ -219,7 +210,6 @@ unsupported!(DataWriterQos:
 );
 unsupported!(DataReaderQos:
     user_data = UserData,
-    durability = Durability,
     deadline = Deadline,
     liveliness = Liveliness,
     destination_order = DestinationOrder,

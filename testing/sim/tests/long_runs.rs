@@ -64,6 +64,7 @@ fn group(configs: &[EngineConfig]) -> (SimNetwork, Vec<Node>) {
             .collect(),
         members,
         topics: vec![TopicKey::of_name("long")],
+        is_logged: false,
     };
     let control = vec![CONTROL_ROW_LEN; configs.len()];
     let (network, controls) = SimNetwork::group(1, &control, SimOptions::default());

@@ -15,7 +15,7 @@ mod blocked;
 mod late;
 mod live;
 mod mismatches;
-mod names;
+pub(crate) mod names;
 mod options;
 mod page;
 mod problems;

@@ -7,17 +7,17 @@ use ratatui::text::Span;
 const CUT: &str = "…";
 
 /// Columns that a text takes on a terminal.
-pub(super) fn columns(text: &str) -> usize {
+pub(crate) fn columns(text: &str) -> usize {
     Span::raw(text).width()
 }
 
 /// A text without control characters, which a terminal would interpret.
-pub(super) fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     text.replace(char::is_control, "?")
 }
 
 /// A text with spaces behind it, in `width` columns.
-pub(super) fn padded(text: &str, width: usize) -> String {
+pub(crate) fn padded(text: &str, width: usize) -> String {
     let missing = width.saturating_sub(columns(text));
     text.to_owned() + &" ".repeat(missing)
 }

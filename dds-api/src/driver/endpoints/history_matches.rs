@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{MemberId, View};
+use spindle_dds_core::storage::LogGroup;
 use spindle_dds_core::{SubgroupId, SubgroupSpec, TopicKey};
 use spindle_dds_qos::DurabilityKind;
 use spindle_dds_transport::Rank;
@@ -21,6 +22,7 @@ use super::known_endpoints::KnownEndpoints;
 use super::local_endpoints::LocalEndpoint;
 use super::view_matcher::subgroup_rank;
 use crate::discovery::{Entry, Match, ReaderEntry, WriterEntry};
+use crate::driver::logs::log_group;
 use crate::driver::receive::reader_port::ReaderPort;
 use crate::driver::receive::routes::KeptTopic;
 use crate::handle::{Guid, InstanceHandle};
@@ -42,8 +44,10 @@ pub(super) struct HistoryMatches {
     topics: BTreeMap<String, Keeping>,
     /// Transfers to readers of this participant that begin with the view.
     transfers: Vec<NewTransfer>,
-    /// TRANSIENT readers of this participant that begin with the view, and their topics.
+    /// TRANSIENT and PERSISTENT readers of this participant that begin with the view, and their topics.
     readers: Vec<(Guid, String)>,
+    /// PERSISTENT readers of this participant that began before the logs of their topic were open.
+    early: BTreeSet<Guid>,
 }
 
 /// The durable readers that match a writer in a subgroup epoch.
@@ -94,6 +98,7 @@ impl HistoryMatches {
             topics: BTreeMap::new(),
             transfers: Vec::new(),
             readers: Vec::new(),
+            early: BTreeSet::new(),
         }
     }
 
@@ -102,7 +107,7 @@ impl HistoryMatches {
     /// in the epoch before; `was_in_view`: whether it had one.
     pub(super) fn transfer(
         &mut self,
-        (view, known): (u64, &KnownEndpoints),
+        (view, known): (&View, &KnownEndpoints),
         (reader, port): (&ReaderEntry, &Arc<ReaderPort<Wire>>),
         matches: &[(EndpointName, Match)],
         had_matched: impl Fn(InstanceHandle) -> bool,
@@ -124,7 +129,8 @@ impl HistoryMatches {
                     }
                 }
             }
-            _ if was_in_view => return None,
+            DurabilityKind::Persistent if !self.begins(view, reader, was_in_view) => return None,
+            DurabilityKind::Transient if was_in_view => return None,
             _ => {
                 sources.insert(self.me, Vec::new());
                 self.readers.push((guid, topic.clone()));
@@ -138,13 +144,33 @@ impl HistoryMatches {
             id,
             name: TransferName {
                 endpoint: guid.0,
-                view,
+                view: view.id,
             },
             topic: topic.clone(),
             port: port.clone(),
             sources: sources.into_iter().collect(),
         });
         Some(id)
+    }
+
+    /// Whether a PERSISTENT reader gets its history in this view: in the first in which it is, and the logs
+    /// are open.
+    fn begins(&mut self, view: &View, reader: &ReaderEntry, was_in_view: bool) -> bool {
+        let (guid, topic) = (reader.endpoint.guid, &reader.endpoint.topic);
+        let is_open = log_group(view, topic).is_some_and(LogGroup::is_open);
+        let is_early = self.early.remove(&guid);
+        let is_due = !was_in_view || is_early;
+        if is_due && !is_open {
+            self.early.insert(guid);
+        }
+        is_due && is_open
+    }
+
+    /// Whether a PERSISTENT reader has history to await that does not come yet: the logs of its topic are
+    /// shut, or it has writers and no log.
+    pub(super) fn awaits_logs(&self, view: &View, reader: &ReaderEntry, has_writers: bool) -> bool {
+        let has_log = log_group(view, &reader.endpoint.topic).is_some();
+        self.early.contains(&reader.endpoint.guid) && (has_log || has_writers)
     }
 
     /// Whether a writer cannot have written anything before the view: the view before did not have it, and
@@ -424,7 +450,7 @@ impl Beginning<'_> {
     }
 }
 
-fn durability(entry: &Entry) -> DurabilityKind {
+pub(super) fn durability(entry: &Entry) -> DurabilityKind {
     match entry {
         Entry::Writer(writer) => writer.qos.durability.kind,
         Entry::Reader(reader) => reader.qos.durability.kind,

@@ -9,6 +9,8 @@ use spindle_dds_core::membership::{Endpoint as GroupEndpoint, MemberId, Note, No
 use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupId};
 
 use super::known_endpoints::KnownEndpoints;
+use spindle_dds_qos::DurabilityKind;
+
 use crate::discovery::{Endpoint, Entry, LargeTypes, ReaderEntry, WriterEntry};
 use crate::driver::session::Session;
 use crate::error::{Error, Result};
@@ -97,6 +99,14 @@ impl LocalEndpoint {
         match self {
             Self::Writer(_) => "writer",
             Self::Reader(_) => "reader",
+        }
+    }
+
+    /// Whether it is a writer whose samples are logged.
+    pub(crate) fn is_logged(&self) -> bool {
+        match self {
+            Self::Writer(writer) => writer.qos().durability.kind == DurabilityKind::Persistent,
+            Self::Reader(_) => false,
         }
     }
 

@@ -8,11 +8,11 @@ use spindle_dds_core::membership::{Finish, Member, MemberId, RemovalReason, View
 use spindle_dds_core::{
     DeliveryClass, EngineHandle, SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey,
 };
-use spindle_dds_qos::{Incompatibility, PolicyId, ReliabilityKind, ResourceLimits};
+use spindle_dds_qos::{DurabilityKind, Incompatibility, PolicyId, ReliabilityKind, ResourceLimits};
 use spindle_dds_transport::Rank;
 
 use super::announced_matches::{AnnouncedMatches, AnnouncementReader, EndpointName};
-use super::history_matches::{BegunHistory, HistoryMatches};
+use super::history_matches::{BegunHistory, HistoryMatches, durability};
 use super::local_endpoints::{LocalEndpoint, LocalEndpoints};
 use crate::discovery::{Entry, Match, ReaderEntry};
 use crate::driver::receive::arrival::Departure;
@@ -31,6 +31,8 @@ use crate::wire::Wire;
 pub(crate) struct ViewMatcher {
     local_endpoints: Arc<LocalEndpoints>,
     me: MemberId,
+    /// How often the participant had lost its group when the session began.
+    outages: u32,
     handle: Option<EngineHandle<Wire>>,
     /// What the control thread has worked out for the view that begins next.
     prepared: Option<AnnouncedMatches>,
@@ -79,13 +81,14 @@ impl fmt::Debug for ViewMatcher {
 impl ViewMatcher {
     pub(crate) fn new(
         local_endpoints: Arc<LocalEndpoints>,
-        me: MemberId,
+        (me, outages): (MemberId, u32),
         history: Arc<HistoryService>,
     ) -> Self {
         Self {
             history: HistoryMatches::new(me, history),
             local_endpoints,
             me,
+            outages,
             handle: None,
             prepared: None,
             readers: BTreeMap::new(),
@@ -136,7 +139,7 @@ impl ViewMatcher {
     }
 
     /// A view has begun.
-    pub(crate) fn view_begun(&mut self, view: &View) -> BegunView {
+    pub(crate) fn view_begun(&mut self, view: &Arc<View>) -> BegunView {
         let prepared = self.prepared.take().filter(|it| it.view_id == view.id);
         // The control thread prepares every view before it installs it.
         debug_assert!(prepared.is_some(), "view {} is prepared", view.id);
@@ -165,6 +168,11 @@ impl ViewMatcher {
                 spec,
                 handle,
             };
+            if durability(entry) == DurabilityKind::Persistent {
+                let (topic, epoch) = (endpoint.topic(), (beginning.spec, &beginning.handle));
+                let me = (self.me, self.outages);
+                topic.logs.enter(me, &topic.name, view, epoch);
+            }
             let matches = announced.matches.get(number).map_or(&[][..], |it| it);
             match (endpoint, &**entry) {
                 (LocalEndpoint::Writer(writer), Entry::Writer(_)) => {
@@ -269,14 +277,23 @@ impl ViewMatcher {
         let end = self.ends.get(&spec.subgroup).copied();
         old.end(end, |handle| stays.contains(&handle), departure);
         let awaits = self.history.transfer(
-            (view.id, &beginning.announced.known),
+            (view, &beginning.announced.known),
             (entry, &reader.side.port),
             matches,
             |writer| old.matched.knows(writer),
             old.matched.is_in_view(),
         );
+        let port = &reader.side.port;
+        let awaits_logs = self.history.awaits_logs(view, entry, !matched.is_empty());
         let next = Arc::new(old.follow(handle, matched, refused, &sizes, awaits));
+        // While it is looked at, one of both is seen: this, or the transfer.
+        if awaits_logs {
+            port.set_awaits_opening(true);
+        }
         old.set_next(next.clone());
+        if !awaits_logs {
+            port.set_awaits_opening(false);
+        }
         reader.side.port.enter_next_epoch();
         let known = ViewReader {
             port: reader.side.port.clone(),
@@ -381,7 +398,11 @@ fn policies(found: &[Incompatibility]) -> Vec<PolicyId> {
 }
 
 /// The rank of a member in a subgroup.
-pub(super) fn subgroup_rank(spec: &SubgroupSpec, view: &View, member: MemberId) -> Option<Rank> {
+pub(in crate::driver) fn subgroup_rank(
+    spec: &SubgroupSpec,
+    view: &View,
+    member: MemberId,
+) -> Option<Rank> {
     let rank = view.rank(member)?;
     let place = spec.members.iter().position(|it| *it == rank)?;
     Some(Rank(place as u16))

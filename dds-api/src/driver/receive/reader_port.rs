@@ -29,6 +29,7 @@ use super::arrival::ArrivalBatch;
 use super::in_ring::COPY_ALL;
 use super::payload::{Item, Payload, in_ring};
 use super::reader_epoch::ReaderEpoch;
+use super::reader_state::logged::LoggedAt;
 use super::reader_state::{Access, ReaderState, ReaderStatuses};
 use super::rekey::Rekey;
 use crate::cache::{Cache, Query};
@@ -70,6 +71,10 @@ pub(crate) struct ReaderPort<F: Fabric> {
     /// A writer waits for acknowledgments: what is accepted is copied out of the rings at once, until
     /// nothing is held back. Changed under the lock, and by the engine.
     is_asked_to_release: AtomicBool,
+    /// The reader shows what logs have on disk only. Set once.
+    awaits_logs: AtomicBool,
+    /// Its history is in logs that are shut.
+    awaits_opening: AtomicBool,
     /// The reader is deleted.
     is_closed: AtomicBool,
     /// For messages: what the reader is.
@@ -131,6 +136,8 @@ impl<F: Fabric> ReaderPort<F> {
             epoch_number: AtomicU64::new(0),
             is_held_off: AtomicBool::new(false),
             is_asked_to_release: AtomicBool::new(false),
+            awaits_logs: AtomicBool::new(false),
+            awaits_opening: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             what: what.to_owned(),
             history_wake: OnceLock::new(),
@@ -356,6 +363,12 @@ impl<F: Fabric> ReaderPort<F> {
     /// DURABILITY is VOLATILE.
     pub(crate) fn replace_cache(&self, cache: Cache<Payload<F>>, is_durable: bool) {
         self.with(|state| state.replace_cache(cache, is_durable));
+    }
+
+    /// Of a reader that is not announced yet: whether it shows what logs have on disk only.
+    pub(crate) fn show_logged(&self, logged: Option<LoggedAt>) {
+        self.awaits_logs.store(logged.is_some(), Ordering::Release);
+        self.with(|state| state.show_logged(logged));
     }
 
     /// Collections of samples that the application has.

@@ -3,6 +3,7 @@
 mod aside;
 mod direct;
 pub(super) mod historical;
+pub(in crate::driver) mod logged;
 mod writers;
 
 use std::collections::VecDeque;
@@ -26,6 +27,7 @@ use crate::status::{
 };
 use crate::subscription::SampleInfo;
 use historical::HistoricalData;
+use logged::LoggedAt;
 
 /// Whether samples stay in the reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +73,8 @@ enum Ahead<F: Fabric> {
     Nothing,
     /// The oldest message, for which the cache has no room. It was counted as rejected.
     Message(Arrived<Payload<F>>),
-    /// History that is awaited; while arrivals are moved also what was kept aside for it.
+    /// History that is awaited; while arrivals are moved also what was kept aside for it. Of a reader that
+    /// shows what logs have on disk only, all that arrives.
     History,
 }
 
@@ -94,6 +97,8 @@ pub(crate) struct ReaderState<F: Fabric> {
     historical: Option<Box<HistoricalData<F>>>,
     /// Most bytes that are kept aside while history is awaited.
     aside_bytes: usize,
+    /// Of a reader that shows what logs have on disk only: how a message stands to them.
+    logged: Option<LoggedAt>,
     /// Its DURABILITY is not VOLATILE.
     is_durable: bool,
     /// Number of the last epoch whose arrivals do not wait in the cursor.
@@ -129,6 +134,7 @@ impl<F: Fabric> ReaderState<F> {
             ahead: Ahead::Nothing,
             historical: None,
             aside_bytes,
+            logged: None,
             is_durable,
             received_epoch: 0,
             in_rings: InRings::default(),
@@ -440,6 +446,7 @@ impl<F: Fabric> ReaderState<F> {
         self.matched = self.cursor.discard();
         self.received_epoch = self.matched.number;
         self.discard_history();
+        self.logged = None;
         self.in_rings.clear();
         let all = Query {
             max: usize::MAX,

@@ -177,6 +177,14 @@ impl Sink {
         any
     }
 
+    /// Logs of a subgroup have more on disk.
+    fn has_persisted(&self, subgroup: SubgroupId) {
+        for route in self.routes.at(subgroup) {
+            route.port.persisted();
+        }
+        self.control_queue.persisted(subgroup);
+    }
+
     fn stopped(&mut self, reason: OutReason) {
         if reason == OutReason::Left {
             self.group_status.close();
@@ -268,6 +276,10 @@ impl spindle_dds_core::Sink<Wire> for Sink {
             EngineEvent::ViewBegun(view) => self.begin(view),
             EngineEvent::Stopped(reason) => self.stopped(reason),
         }
+    }
+
+    fn persisted(&mut self, subgroup: SubgroupId) {
+        self.has_persisted(subgroup);
     }
 
     fn is_reading(&self, subgroup: SubgroupId) -> bool {

@@ -19,6 +19,10 @@ impl WriterPort {
     pub(crate) fn describe(&self, obstacle: &Obstacle) -> String {
         match obstacle {
             Obstacle::NoRoom | Obstacle::Limits => self.holders(),
+            Obstacle::Shut | Obstacle::Recording => match &self.logs {
+                Some(logs) => logs.describe(),
+                None => "the log is shut".to_owned(),
+            },
             Obstacle::NotBegun => {
                 let unready = self.figures().map(|figures| figures.unready);
                 let unready = unready.filter(|it| !it.is_empty());
@@ -54,6 +58,11 @@ impl WriterPort {
         let lacking = acceptors.iter().filter(is_lacking);
         let ranks = lacking.filter_map(|it| view.as_deref()?.rank(it.member));
         let ranks: Vec<u16> = ranks.map(|rank| rank.0).collect();
+        if ranks.is_empty()
+            && let Some(why) = self.describe_unlogged(message)
+        {
+            return why;
+        }
         if ranks.is_empty() {
             return "not all matched readers have accepted what was written".to_owned();
         }

@@ -25,6 +25,7 @@ use spindle_dds_core::{
 use super::acceptance::Acceptor;
 use super::waiters::{AcceptanceWait, ObserverRecord, SubgroupObserver, WaitRecord};
 use super::writer_claim::WriterClaim;
+use super::writer_logs::WriterLogs;
 use super::writer_return::Before;
 use crate::driver::session::Session;
 use crate::driver::waiting::backoff::Backoff;
@@ -47,6 +48,8 @@ pub(crate) struct WriterPort {
     len_max: u64,
     /// Written between two views, when writers hold no lock on it for longer than a claim takes.
     place: RwLock<Place>,
+    /// Of a PERSISTENT writer.
+    pub(super) logs: Option<WriterLogs>,
     /// The last message that asked readers for releases, in the present session.
     asked: Mutex<Option<Committed>>,
     /// The writer is deleted.
@@ -112,6 +115,10 @@ pub(crate) enum Obstacle {
     NoRoom,
     /// RESOURCE_LIMITS of the writer allow no more in flight.
     Limits,
+    /// PERSISTENT: the logs of the topic take no samples.
+    Shut,
+    /// PERSISTENT: the logs of the topic have not recorded what came before the epoch.
+    Recording,
     /// No view has the writer yet.
     NoView,
     /// The epoch has begun, and not all members are known to be ready for its messages.
@@ -127,15 +134,22 @@ pub(crate) enum Obstacle {
 impl Obstacle {
     /// Whether it may last: a slow reader, or an outage. Else the group is changing.
     pub(crate) fn lasts(&self) -> bool {
-        !matches!(self, Self::NoView | Self::NotBegun | Self::BetweenEpochs)
+        !matches!(
+            self,
+            Self::NoView | Self::NotBegun | Self::BetweenEpochs | Self::Recording
+        )
     }
 
     /// Whether a message may be sent in the same session later.
     pub(crate) fn passes(&self) -> bool {
         match self {
-            Self::NoRoom | Self::Limits | Self::NoView | Self::NotBegun | Self::BetweenEpochs => {
-                true
-            }
+            Self::NoRoom
+            | Self::Limits
+            | Self::Shut
+            | Self::Recording
+            | Self::NoView
+            | Self::NotBegun
+            | Self::BetweenEpochs => true,
             Self::Out | Self::Error(_) => false,
         }
     }
@@ -157,7 +171,11 @@ impl WriterPort {
         class: DeliveryClass,
         topic: TopicKey,
         ring: RingSpec,
+        logs: Option<WriterLogs>,
     ) -> Self {
+        if let Some(logs) = &logs {
+            logs.connected(session.outages());
+        }
         let place = Place {
             session,
             epoch: None,
@@ -172,6 +190,7 @@ impl WriterPort {
             topic,
             len_max: ring.memory() / 2,
             place: RwLock::new(place),
+            logs,
             asked: Mutex::default(),
             is_closed: AtomicBool::new(false),
             refusal: OnceLock::new(),
@@ -264,7 +283,7 @@ impl WriterPort {
             let max = self.epoch().and_then(|it| it.message_len_max(self.class));
             return Err(too_large(len as u64, max.unwrap_or_default()));
         };
-        let obstacle = match self.claim_anew(claim, len, refused) {
+        let obstacle = match self.claim_anew(claim, len, refused, MessageKind::Data) {
             Ok(()) => return Ok(true),
             Err(Obstacle::NoRoom) => {
                 // Releases that have arrived may not have been looked at yet.
@@ -278,7 +297,9 @@ impl WriterPort {
         };
         match (obstacle, deadline) {
             (Obstacle::Error(error), _) => Err(error),
-            (Obstacle::NoRoom, Some(deadline)) => self.wait_for_room(claim, len, deadline),
+            (Obstacle::NoRoom | Obstacle::Shut, Some(deadline)) => {
+                self.wait_for_room(claim, len, deadline)
+            }
             (Obstacle::Out, _) if self.class == DeliveryClass::Unordered => Err(self.out()),
             _ => self.check_len(len.into()).map(|()| false),
         }
@@ -301,12 +322,22 @@ impl WriterPort {
         claim: &mut Option<WriterClaim>,
         len: u32,
     ) -> std::result::Result<(), Obstacle> {
+        self.attempt_for(claim, len, MessageKind::Data)
+    }
+
+    /// The same for a message of this kind: control messages are not logged.
+    fn attempt_for(
+        &self,
+        claim: &mut Option<WriterClaim>,
+        len: u32,
+        kind: MessageKind,
+    ) -> std::result::Result<(), Obstacle> {
         let refused = match claim.as_mut().map(|known| known.renew(len)) {
             Some(Ok(())) => return Ok(()),
             Some(Err(error)) => Some(error),
             None => None,
         };
-        self.claim_anew(claim, len, refused)
+        self.claim_anew(claim, len, refused, kind)
     }
 
     /// Claims in the epoch of the latest view, unless `claim` was `refused` for another reason
@@ -316,11 +347,18 @@ impl WriterPort {
         claim: &mut Option<WriterClaim>,
         len: u32,
         refused: Option<ClaimError>,
+        kind: MessageKind,
     ) -> std::result::Result<(), Obstacle> {
         let refused = match refused {
             None | Some(ClaimError::Wedged | ClaimError::Stopped) => {
                 *claim = None;
                 let place = self.place();
+                if kind != MessageKind::Control
+                    && let Some(shut) = self.shut(&place)
+                {
+                    drop(place);
+                    return Err(self.unless_ended(shut));
+                }
                 if place.sends_again {
                     drop(place);
                     return Err(self.obstacle(Some(ClaimError::Stopped)));
@@ -371,6 +409,11 @@ impl WriterPort {
             Some(ClaimError::Wedged) => Obstacle::BetweenEpochs,
             Some(ClaimError::Stopped) => Obstacle::Out,
         };
+        self.unless_ended(obstacle)
+    }
+
+    /// The obstacle, unless the writer has come to its end, or its participant has lost its group.
+    pub(super) fn unless_ended(&self, obstacle: Obstacle) -> Obstacle {
         match self.ended() {
             Some(error) => Obstacle::Error(error),
             None if self.session().is_over() => Obstacle::Out,
@@ -427,15 +470,23 @@ impl WriterPort {
             return Err(Error::would_block());
         }
         let _recorded = self.session().send_waiters().record_wait(self.subgroup);
+        let mut lacking = None;
         let waited = self.wait_for_acks(deadline, || match self.attempt(claim, len) {
             Ok(()) => Some(Ok(true)),
-            Err(Obstacle::NoRoom) => None,
+            Err(obstacle @ (Obstacle::NoRoom | Obstacle::Shut)) => {
+                lacking = Some(obstacle);
+                None
+            }
             Err(Obstacle::Error(error)) => Some(Err(error)),
             Err(_) => Some(Ok(false)),
         });
         waited.unwrap_or_else(|| {
-            let why = self.describe(&Obstacle::NoRoom);
-            Err(Error::Timeout(format!("no room for {len} bytes: {why}")))
+            let lacking = lacking.unwrap_or(Obstacle::NoRoom);
+            let why = self.describe(&lacking);
+            Err(Error::Timeout(match lacking {
+                Obstacle::Shut => why,
+                _ => format!("no room for {len} bytes: {why}"),
+            }))
         })
     }
 
@@ -563,7 +614,7 @@ impl WriterPort {
         meta: &CommitMeta,
     ) -> std::result::Result<(Committed, SendPosition), Obstacle> {
         let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
-        self.attempt(claim, len)?;
+        self.attempt_for(claim, len, meta.kind)?;
         let Some(claimed) = claim.as_mut() else {
             return Err(self.obstacle(None));
         };
@@ -571,6 +622,9 @@ impl WriterPort {
         match claimed.send(len, meta) {
             Ok(index) => {
                 let committed = claimed.committed(index);
+                if meta.kind != MessageKind::Control {
+                    self.note_sent(&committed, claimed.returns());
+                }
                 Ok((committed, claimed.position(&committed)))
             }
             Err(refused) => {

@@ -8,6 +8,7 @@ use spindle_dds_core::membership::DeliveredCounts;
 use spindle_dds_core::{CommitMeta, Committed, SentMessage};
 use spindle_dds_qos::Duration;
 
+use super::writer_logs::LastSent;
 use super::writer_port::{Obstacle, WriterPort};
 use crate::driver::session::Session;
 use crate::error::{Error, Result};
@@ -20,6 +21,14 @@ pub(crate) struct Before {
     pub(crate) delivered: Option<(u64, u64)>,
     /// By epoch and index: those that were sent again, and as what.
     pub(crate) again: BTreeMap<(u64, u64), Committed>,
+}
+
+impl Before {
+    /// Whether the group has delivered a message.
+    pub(super) fn has_delivered(&self, message: &Committed) -> bool {
+        let at = (message.epoch, message.index);
+        self.delivered.is_some_and(|delivered| at < delivered)
+    }
 }
 
 /// What a writer's participant sent in the epoch in which it lost its group.
@@ -37,6 +46,9 @@ impl WriterPort {
     /// until [`has_sent_again`](Self::has_sent_again).
     pub(crate) fn reconnect(&self, session: Arc<Session>) {
         *self.asked() = None;
+        if let Some(logs) = &self.logs {
+            logs.connected(session.outages());
+        }
         let mut place = self.place_mut();
         place.session = session;
         place.epoch = None;
@@ -49,6 +61,7 @@ impl WriterPort {
     /// All that the writer had to send again is sent.
     pub(crate) fn has_sent_again(&self, before: Before) {
         let mut place = self.place_mut();
+        self.note_before(&before, place.returns);
         place.before = Some(before);
         place.sends_again = false;
         drop(place);
@@ -108,33 +121,55 @@ impl WriterPort {
     ) -> std::result::Result<Committed, Obstacle> {
         let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         let place = self.place();
+        if let Some(shut) = self.shut(&place) {
+            drop(place);
+            return Err(self.unless_ended(shut));
+        }
         let claimed = self.claim_in(&place, len);
         drop(place);
         let claimed = claimed.ok_or(None).and_then(|it| it.map_err(Some));
         let mut claim = claimed.map_err(|refused| self.obstacle(refused))?;
         claim.bytes().copy_from_slice(payload);
         let sent = claim.send(len, meta);
-        sent.map(|index| claim.committed(index))
-            .map_err(|refused| self.obstacle(Some(refused)))
+        let sent = sent.map(|index| claim.committed(index));
+        if let Ok(committed) = &sent {
+            self.note_sent(committed, claim.returns());
+        }
+        sent.map_err(|refused| self.obstacle(Some(refused)))
     }
 
     /// The last message that the writer of this number has sent in the order, and how often the
     /// participant had come back to its group then; the inner `None` if nothing that it has sent has to
     /// be accepted any more. The outer `None` while the participant is out of its group.
-    pub(crate) fn last_sent(&self, number: u32) -> Option<Option<(Committed, u32)>> {
+    pub(crate) fn last_sent(&self, number: u32) -> Option<Option<LastSent>> {
         let place = self.place();
         if place.sends_again || place.session.is_over() {
             return None;
         }
+        if let Some(last) = self.last_logged() {
+            return Some(last);
+        }
         let last = place.epoch.as_ref();
         let last = last.and_then(|epoch| epoch.last_of(self.class, number));
-        Some(last.map(|last| (last, place.returns)))
+        Some(last.map(|message| LastSent {
+            message,
+            returns: place.returns,
+            is_delivered: false,
+        }))
     }
 
     /// Whether all members with RELIABLE readers that match have accepted an ordered message, which was
-    /// sent when the participant had come back to its group so often; or why they never will. `None` if
-    /// that is not known yet.
+    /// sent when the participant had come back to its group so often, and as many logs have it as have to;
+    /// or why they never will. `None` if that is not known yet.
     pub(crate) fn fate(&self, message: &Committed, returns: u32) -> Option<Result<()>> {
+        match self.acceptance(message, returns)? {
+            Ok((message, returns)) => self.log_fate(&message, returns),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// As what an ordered message was accepted: it may have been sent again.
+    fn acceptance(&self, message: &Committed, returns: u32) -> Option<Result<(Committed, u32)>> {
         let place = self.place();
         let is_accepted = |message: &Committed| {
             let mut acceptors = place.acceptors.iter();
@@ -142,7 +177,7 @@ impl WriterPort {
             epoch.is_some_and(|epoch| acceptors.all(|it| it.has_accepted(epoch, message)))
         };
         if returns == place.returns {
-            return is_accepted(message).then_some(Ok(()));
+            return is_accepted(message).then_some(Ok((*message, returns)));
         }
         if place.sends_again {
             return None;
@@ -152,12 +187,11 @@ impl WriterPort {
             .as_ref()
             .filter(|_| returns + 1 == place.returns);
         let at = (message.epoch, message.index);
-        let is_delivered = |it: &Before| it.delivered.is_some_and(|delivered| at < delivered);
-        if before.is_some_and(is_delivered) {
-            return Some(Ok(()));
+        if before.is_some_and(|it| it.has_delivered(message)) {
+            return Some(Ok((*message, returns)));
         }
         match before.and_then(|it| it.again.get(&at)) {
-            Some(again) => is_accepted(again).then_some(Ok(())),
+            Some(again) => is_accepted(again).then_some(Ok((*again, place.returns))),
             None => Some(Err(Error::Error(
                 "it is not known that all readers have accepted the sample: the participant has lost \
                  its group since it was written"

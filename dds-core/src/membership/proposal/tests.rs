@@ -14,6 +14,7 @@ fn endpoint(subgroup: u32, topic: u128) -> Endpoint {
         topic: TopicKey(topic),
         ring: None,
         info: Vec::new(),
+        log: None,
     }
 }
 

@@ -542,6 +542,7 @@ pub(super) fn endpoint(rng: &mut Rng) -> Endpoint {
         topic: TopicKey(7),
         ring: kind[rng.below(3)],
         info: vec![1; rng.below(20)],
+        log: None,
     }
 }
 

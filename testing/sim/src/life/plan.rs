@@ -351,6 +351,7 @@ impl LifePlan {
             topic: TopicKey::of_name(&format!("topic {subgroup}")),
             ring: kind[rng.below(kind.len())],
             info: vec![7; rng.below(30)],
+            log: None,
         };
         if self.durable > 0.0 {
             storage::draw(&mut endpoint, rng, self.durable);

@@ -64,7 +64,7 @@ impl<F: Fabric> ReaderPort<F> {
                 if keys.has_many()
                     && batch.is_empty()
                     && let Some(state) = self.try_state()
-                    && !state.has_arrivals()
+                    && !state.has_waiting()
                 {
                     keys.forget(|name| state.cache().instance(name).is_some());
                 }
@@ -153,6 +153,14 @@ impl<F: Fabric> ReaderPort<F> {
     pub(crate) fn enter_next_epoch(&self) {
         self.has_next_epoch.store(true, Ordering::Release);
         self.set_due();
+    }
+
+    /// The logs have more on disk: what was kept aside for them may go on.
+    pub(crate) fn persisted(&self) {
+        if self.awaits_logs.load(Ordering::Acquire) {
+            // As if an epoch had begun: more may go into the cache although it was blocked.
+            self.enter_next_epoch();
+        }
     }
 
     /// Whether the engine may deliver messages of this epoch to the reader: not while the arrivals

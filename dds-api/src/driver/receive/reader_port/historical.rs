@@ -101,7 +101,19 @@ impl<F: Fabric> ReaderPort<F> {
     }
 
     pub(crate) fn historical_data(&self) -> HistoricalDataStatus {
-        self.with(|state| state.historical_data())
+        let awaits_opening = self.awaits_opening();
+        let mut status = self.with(|state| state.historical_data());
+        status.is_awaiting |= awaits_opening;
+        status
+    }
+
+    /// The history of the reader is in logs that are shut, or is there no more.
+    pub(crate) fn set_awaits_opening(&self, awaits: bool) {
+        self.awaits_opening.store(awaits, Ordering::Release);
+    }
+
+    pub(crate) fn awaits_opening(&self) -> bool {
+        self.awaits_opening.load(Ordering::Acquire)
     }
 
     /// Whether the reader has the historical data of the writers that it is matched with. `None` if not
@@ -117,6 +129,10 @@ impl<F: Fabric> ReaderPort<F> {
         let refused = self.refused.get().cloned();
         if let Some(error) = refused.or_else(|| self.group_status.check().err()) {
             return Some(Err(error));
+        }
+        // First: where this ends, a transfer has begun.
+        if self.awaits_opening() {
+            return None;
         }
         let has_history = self.with(|state| state.has_history());
         has_history.then_some(Ok(()))

@@ -13,11 +13,11 @@ use super::{Ahead, Attempt, REPLACED_MAX, ReaderState};
 use crate::status::StatusMask;
 
 impl<F: Fabric> ReaderState<F> {
-    /// Whether arrivals are not kept aside: no history is awaited, or there is no more room.
+    /// Whether arrivals are not kept aside: nothing is awaited, or there is no more room.
     #[cold]
     pub(super) fn keeps_nothing_aside(&self) -> bool {
         let historical = self.historical.as_ref();
-        !self.is_awaiting() || historical.is_some_and(|it| it.is_aside_full)
+        !self.keeps_aside() || historical.is_some_and(|it| it.is_aside_full)
     }
 
     /// Goes on with what comes before the arrivals of the cursor, as far as that is possible.
@@ -29,15 +29,17 @@ impl<F: Fabric> ReaderState<F> {
                 Ahead::Message(message) => *changed |= self.offer(message, Attempt::Again),
                 Ahead::History if self.is_awaiting() => {
                     self.ahead = Ahead::History;
-                    let entries = self.cache.len();
-                    self.historical().look_for_room(entries);
+                    self.look_for_room();
                     return;
                 }
-                Ahead::History => {
-                    if let Some(item) = self.next_aside() {
-                        self.replay(item, changed);
+                Ahead::History => match self.next_aside() {
+                    Some(item) => self.replay(item, changed),
+                    None if self.awaits_logs() => {
+                        self.ahead = Ahead::History;
+                        return;
                     }
-                }
+                    None => {}
+                },
             }
             if let Ahead::Message(_) = self.ahead {
                 return;
@@ -52,10 +54,14 @@ impl<F: Fabric> ReaderState<F> {
     /// where a transfer was cut off.
     fn next_aside(&mut self) -> Option<EpochItem<F>> {
         let historical = self.historical.as_mut()?;
+        if !historical.is_cut_off {
+            return self.next_logged();
+        }
         let item = historical.handover.pop();
-        if item.is_some() || !historical.is_cut_off {
+        if item.is_some() {
             return item;
         }
+        let historical = self.historical.as_mut()?;
         let item = self.cursor.next();
         if item.as_ref().is_none_or(EpochItem::is_loss) {
             historical.is_cut_off = false;
@@ -91,29 +97,33 @@ impl<F: Fabric> ReaderState<F> {
         };
         let origin = &message.origin;
         let historical = self.historical.as_ref();
-        let is_cut_off =
-            historical.is_some_and(|it| it.is_cut_off && it.first.contains(&origin.writer));
-        !is_cut_off && origin.writer_sequence > self.sequences[origin.writer as usize]
+        let is_cut_off = historical.is_some_and(|it| it.is_cut_off);
+        let is_first = historical.is_some_and(|it| it.first.contains(&origin.writer));
+        if is_cut_off && (is_first || !self.is_surely_logged(origin.position)) {
+            return false;
+        }
+        origin.writer_sequence > self.sequences[origin.writer as usize]
     }
 
     /// Arrivals are held up: while history is awaited, they are kept aside. Returns whether they can go
-    /// on after all, as the history will not come.
+    /// on after all, as the history will not come, or logs have them.
     #[cold]
     pub(super) fn hold_up(
         &mut self,
         new: &mut Option<(&ReaderEpoch<F>, &mut ArrivalBatch<F>)>,
         changed: &mut StatusMask,
     ) -> bool {
-        let is_awaiting = self.is_awaiting();
-        if is_awaiting {
+        let keeps_aside = self.keeps_aside();
+        if keeps_aside {
             self.keep_aside(new);
         }
         self.cursor.catch_up();
-        let is_lost = is_awaiting && self.cursor.has_loss();
+        let is_cut_off = self.historical.as_ref().is_some_and(|it| it.is_cut_off);
+        let is_lost = keeps_aside && !is_cut_off && self.cursor.has_loss();
         if is_lost {
             *changed |= self.cut_off();
         }
-        is_lost
+        is_lost || self.has_logged_aside()
     }
 
     fn keep_aside(&mut self, new: &mut Option<(&ReaderEpoch<F>, &mut ArrivalBatch<F>)>) {

@@ -50,6 +50,10 @@ pub(super) struct HistoricalData<F: Fabric> {
     unmatched: BTreeMap<u32, DeliveryPoint>,
     /// The entries of the cache when it had no room for the next record.
     full_at: Option<u64>,
+    /// The reader shows what logs have on disk only.
+    pub(super) awaits_logs: bool,
+    /// The position of the next record, if the logs did not have it.
+    unlogged_at: Option<u64>,
     /// The next record was counted as rejected.
     is_rejected: bool,
     /// What brings the history is to be told that it can go on.
@@ -83,6 +87,8 @@ impl<F: Fabric> HistoricalData<F> {
             first: BTreeSet::new(),
             unmatched: BTreeMap::new(),
             full_at: None,
+            awaits_logs: false,
+            unlogged_at: None,
             is_rejected: false,
             is_due: false,
             progress: HistoryProgress::default(),
@@ -101,7 +107,7 @@ impl<F: Fabric> HistoricalData<F> {
 
     /// Something comes before the arrivals of the cursor.
     pub(super) fn is_ahead(&self) -> bool {
-        self.awaited.is_some() || self.is_cut_off || !self.handover.is_empty()
+        self.awaited.is_some() || self.is_cut_off || self.awaits_logs || !self.handover.is_empty()
     }
 
     fn begin(&mut self, transfer: TransferId) {
@@ -118,16 +124,9 @@ impl<F: Fabric> HistoricalData<F> {
         self.awaited = None;
         self.over = self.over.max(Some(transfer));
         self.full_at = None;
+        self.unlogged_at = None;
         self.is_rejected = false;
         self.progress.donors = 0;
-    }
-
-    /// Whether the transfer can go on because something was taken.
-    pub(super) fn look_for_room(&mut self, entries: u64) {
-        if self.full_at.is_some_and(|full_at| entries < full_at) {
-            self.full_at = None;
-            self.is_due = true;
-        }
     }
 }
 
@@ -148,6 +147,22 @@ impl<F: Fabric> ReaderState<F> {
         if is_lost {
             // Its sources are of a group that is lost.
             self.cut_off();
+        }
+    }
+
+    /// Whether the transfer can go on because something was taken, or logs have what comes next.
+    pub(super) fn look_for_room(&mut self) {
+        let entries = self.cache.len();
+        let unlogged_at = self.historical.as_ref().and_then(|it| it.unlogged_at);
+        let is_logged = unlogged_at.is_some_and(|position| self.is_logged(position));
+        let historical = self.historical();
+        if historical.full_at.is_some_and(|full_at| entries < full_at) {
+            historical.full_at = None;
+            historical.is_due = true;
+        }
+        if is_logged {
+            historical.unlogged_at = None;
+            historical.is_due = true;
         }
     }
 
@@ -241,6 +256,12 @@ impl<F: Fabric> ReaderState<F> {
             let Some(record) = records.front() else {
                 break;
             };
+            let position = record.meta().position;
+            if !self.is_logged(position) {
+                self.historical().unlogged_at = Some(position);
+                self.release_replaced();
+                return Some(HistoryOffer::Full);
+            }
             bytes += record.bytes().len();
             if !self.offer_record(record, &rekey, changed) {
                 let entries = self.cache.len();

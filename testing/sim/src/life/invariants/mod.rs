@@ -142,6 +142,7 @@ pub(super) mod made {
             topic: TopicKey(1),
             ring: None,
             info: Vec::new(),
+            log: None,
         };
         let founder = Member {
             id,

@@ -25,6 +25,7 @@ use crate::subscription::InstanceState;
 use crate::wire::Wire;
 
 mod endings;
+mod logged;
 mod model;
 mod order;
 mod ring;

@@ -81,6 +81,7 @@ fn spec() -> SubgroupSpec {
             rings: [Some(ring), None],
         }],
         topics: vec![TOPIC],
+        is_logged: false,
     }
 }
 

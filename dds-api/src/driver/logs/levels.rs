@@ -1,0 +1,324 @@
+//! What the logs of a topic have on disk, as far as a participant knows: positions, by how many logs.
+//!
+//! Positions never fall, and a log has all records of its topic below the position that it says. So how much
+//! one log, a majority of them or all have is one position each, which goes on from epoch to epoch. What was
+//! delivered in an epoch and not recorded by the log that an opening begins with is *lost*: no log will have
+//! it.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use spindle_dds_core::storage::{Generation, LogGroup};
+
+/// How many logs have to have a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Degree {
+    /// That of the participant itself; any one where it does not log.
+    Local,
+    /// A strict majority.
+    Quorum,
+    /// All.
+    All,
+}
+
+/// How a sample stands to the logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Logged {
+    /// So many logs as are asked for have it.
+    Yes,
+    NotYet,
+    /// It is not known that any log will have it.
+    Lost,
+}
+
+/// An epoch of the topic's subgroup: how often the participant had lost its group, and the view that
+/// began it.
+pub(crate) type EpochKey = (u32, u64);
+
+/// Where the messages of this participant stand in an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EpochPlace {
+    pub(crate) key: EpochKey,
+    /// Position at which the epoch begins.
+    pub(crate) base: u64,
+    /// Position of this participant's first message, and the distance from one to the next. `None`
+    /// where it does not send.
+    pub(crate) sends: Option<(u64, u64)>,
+}
+
+/// Delivered, and in no log of a later opening.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Lost {
+    positions: Range<u64>,
+    /// The first epoch after it.
+    until: EpochKey,
+}
+
+/// What is known of the logs of a topic.
+#[derive(Debug, Default)]
+pub(crate) struct LogLevels {
+    /// By degree: so many logs have the records below.
+    levels: [u64; 3],
+    /// The last opening that was seen, and in which session.
+    opening: Option<(u32, Generation)>,
+    /// The last epochs, oldest first; one after the other.
+    places: VecDeque<EpochPlace>,
+    lost: VecDeque<Lost>,
+}
+
+/// Epochs in which a message is found by its index.
+const PLACES_MAX: usize = 64;
+/// Most ranges that are remembered; of the older ones all before the newest is taken for lost.
+const LOST_MAX: usize = 64;
+
+impl LogLevels {
+    /// An epoch begins, with these logs.
+    pub(crate) fn enter(&mut self, place: EpochPlace, group: Option<&LogGroup>) {
+        if self.places.back().is_none_or(|last| last.key != place.key) {
+            self.places.push_back(place);
+            if self.places.len() > PLACES_MAX {
+                self.places.pop_front();
+            }
+        }
+        if let Some(group) = group.filter(|it| it.is_open()) {
+            self.opened(place, group);
+        }
+    }
+
+    fn opened(&mut self, place: EpochPlace, group: &LogGroup) {
+        let (returns, _) = place.key;
+        let new = group.generation;
+        let Some((before, old)) = self.opening.replace((returns, new)) else {
+            return;
+        };
+        if old == new {
+            return;
+        }
+        // What other openings were like, which this participant has not seen, it does not know.
+        let is_seen = before == returns || new.number == old.number.wrapping_add(1);
+        let source = group.source.filter(|_| is_seen);
+        let end = source.map_or(0, |it| it.end).min(place.base);
+        for level in &mut self.levels {
+            *level = end.min(*level);
+        }
+        if end < place.base {
+            self.lost.push_back(Lost {
+                positions: end..place.base,
+                until: place.key,
+            });
+            if self.lost.len() > LOST_MAX
+                && let (Some(first), Some(next)) = (self.lost.pop_front(), self.lost.front_mut())
+            {
+                next.positions.start = first.positions.start.min(next.positions.start);
+            }
+        }
+    }
+
+    /// The logs of the present epoch have these positions, one each; `own` is the index of this
+    /// participant's. Returns whether any level has risen.
+    pub(crate) fn note(&mut self, words: &[u64], own: Option<usize>) -> bool {
+        let mut sorted = words.to_vec();
+        sorted.sort_unstable();
+        let (Some(least), Some(most)) = (sorted.first(), sorted.last()) else {
+            return false;
+        };
+        let local = own.and_then(|own| words.get(own)).unwrap_or(most);
+        // A strict majority has this one, or more.
+        let quorum = sorted[(sorted.len() - 1) / 2];
+        let mut has_risen = false;
+        for (level, now) in self.levels.iter_mut().zip([*local, quorum, *least]) {
+            has_risen |= *level < now;
+            *level = now.max(*level);
+        }
+        has_risen
+    }
+
+    /// How a position stands.
+    pub(crate) fn at(&self, degree: Degree, position: u64) -> Logged {
+        let mut lost = self.lost.iter();
+        if lost.any(|it| it.positions.contains(&position)) {
+            return Logged::Lost;
+        }
+        match self.level(degree) > position {
+            true => Logged::Yes,
+            false => Logged::NotYet,
+        }
+    }
+
+    /// How a message of this participant stands that was sent in an epoch, with this index.
+    pub(crate) fn of_message(&self, degree: Degree, key: EpochKey, index: u64) -> Logged {
+        let mut places = self.places.iter();
+        let place = places.find(|it| it.key >= key);
+        match place {
+            // No view has begun it yet.
+            None => Logged::NotYet,
+            Some(place) if place.key == key => {
+                let Some((first, distance)) = place.sends else {
+                    return Logged::NotYet;
+                };
+                self.at(degree, first.saturating_add(index.saturating_mul(distance)))
+            }
+            // It is somewhere before that epoch.
+            Some(after) => {
+                if self.lost.iter().any(|it| it.until > key) {
+                    return Logged::Lost;
+                }
+                match self.level(degree) >= after.base {
+                    true => Logged::Yes,
+                    false => Logged::NotYet,
+                }
+            }
+        }
+    }
+
+    fn level(&self, degree: Degree) -> u64 {
+        self.levels[degree as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spindle_dds_core::membership::MemberId;
+    use spindle_dds_core::storage::{LogGroupState, LogId, LogSource, Logger};
+
+    use super::*;
+
+    const DEGREES: [Degree; 3] = [Degree::Local, Degree::Quorum, Degree::All];
+
+    fn group(number: u64, end: u64) -> LogGroup {
+        let logger = Logger {
+            member: MemberId(1),
+            log: LogId(1),
+        };
+        LogGroup {
+            lineage: 1,
+            generation: Generation {
+                number,
+                view: number,
+                source: MemberId(1),
+            },
+            since: number,
+            rosters: Vec::new(),
+            whole: vec![LogId(1)],
+            loggers: vec![logger],
+            source: Some(LogSource { logger, end }),
+            state: LogGroupState::Open,
+        }
+    }
+
+    /// An epoch in which this participant is the second of two senders.
+    fn place(view: u64, base: u64) -> EpochPlace {
+        EpochPlace {
+            key: (0, view),
+            base,
+            sends: Some((base + 1, 2)),
+        }
+    }
+
+    fn levels(levels: &LogLevels, position: u64) -> [Logged; 3] {
+        DEGREES.map(|degree| levels.at(degree, position))
+    }
+
+    use Logged::{Lost, NotYet, Yes};
+
+    #[test]
+    fn one_log_a_majority_and_all_are_told_apart() {
+        for (words, own, expected) in [
+            (&[][..], None, [NotYet, NotYet, NotYet]),
+            (&[0, 0, 0], None, [NotYet, NotYet, NotYet]),
+            (&[11, 0, 0], None, [Yes, NotYet, NotYet]),
+            (&[11, 0, 0], Some(1), [NotYet, NotYet, NotYet]),
+            (&[10, 11, 11], Some(0), [NotYet, Yes, NotYet]),
+            (&[11, 11, 11], Some(2), [Yes, Yes, Yes]),
+            (&[11, 0], None, [Yes, NotYet, NotYet]),
+            (&[11, 11, 0, 0], None, [Yes, NotYet, NotYet]),
+            (&[11, 11, 11, 0], None, [Yes, Yes, NotYet]),
+            (&[11], Some(0), [Yes, Yes, Yes]),
+        ] {
+            let mut known = LogLevels::default();
+            known.enter(place(1, 0), Some(&group(1, 0)));
+            known.note(words, own);
+            assert_eq!(levels(&known, 10), expected, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn messages_of_an_earlier_epoch_are_logged_when_the_present_one_has_begun() {
+        let mut known = LogLevels::default();
+        known.enter(place(1, 100), Some(&group(1, 0)));
+        assert!(known.note(&[104], None));
+        let fate = |known: &LogLevels, view, index| known.of_message(Degree::All, (0, view), index);
+        // At 101, 103 and 105.
+        assert_eq!([0, 1, 2].map(|it| fate(&known, 1, it)), [Yes, Yes, NotYet]);
+        known.enter(place(2, 110), Some(&group(1, 0)));
+        assert!(!known.note(&[0], None), "nothing is recorded in it yet");
+        assert_eq!(fate(&known, 1, 1), Yes);
+        assert_eq!(fate(&known, 1, 2), NotYet);
+        assert!(known.note(&[110], None));
+        assert_eq!(fate(&known, 1, 2), Yes);
+        assert_eq!(fate(&known, 0, 7), Yes, "an epoch that is not remembered");
+        assert_eq!(fate(&known, 2, 0), NotYet);
+        assert_eq!(fate(&known, 3, 0), NotYet, "one that has not begun");
+    }
+
+    #[test]
+    fn what_an_opening_does_not_have_is_lost() {
+        let mut known = LogLevels::default();
+        known.enter(place(1, 100), Some(&group(1, 0)));
+        known.note(&[104], None);
+        // Its only logger is gone, and back without what it had not brought to its disk.
+        known.enter(place(2, 110), None);
+        assert_eq!(known.of_message(Degree::All, (0, 1), 2), NotYet);
+        known.enter(place(3, 120), Some(&group(2, 104)));
+        let fate = |known: &LogLevels, view, index| known.of_message(Degree::All, (0, view), index);
+        assert_eq!([1, 2, 3].map(|it| fate(&known, 1, it)), [Yes, Lost, Lost]);
+        assert_eq!(fate(&known, 0, 0), Lost, "it is not known where it was");
+        known.note(&[121], None);
+        assert_eq!(fate(&known, 1, 2), Lost);
+        assert_eq!(levels(&known, 119), [Lost; 3]);
+        assert_eq!(levels(&known, 120), [Yes; 3]);
+        // An opening that has all.
+        known.enter(place(4, 130), Some(&group(3, 130)));
+        assert_eq!(levels(&known, 125), [NotYet; 3]);
+        known.note(&[130], None);
+        assert_eq!(levels(&known, 125), [Yes; 3]);
+    }
+
+    #[test]
+    fn openings_that_were_not_seen_may_have_lost_anything() {
+        let mut known = LogLevels::default();
+        known.enter(place(1, 0), Some(&group(1, 0)));
+        known.note(&[50], None);
+        let back = |view, base| EpochPlace {
+            key: (1, view),
+            ..place(view, base)
+        };
+        known.enter(back(7, 100), Some(&group(2, 40)));
+        assert_eq!(levels(&known, 39), [Yes; 3]);
+        assert_eq!(levels(&known, 45), [Lost; 3]);
+        let mut known = LogLevels::default();
+        known.enter(place(1, 0), Some(&group(1, 0)));
+        known.note(&[50], None);
+        known.enter(back(7, 100), Some(&group(3, 90)));
+        assert_eq!(levels(&known, 39), [Lost; 3]);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut known = LogLevels::default();
+        for number in 1..1000 {
+            known.enter(
+                place(number, 10 * number),
+                Some(&group(number, 10 * number - 5)),
+            );
+        }
+        assert_eq!(
+            (known.places.len(), known.lost.len()),
+            (PLACES_MAX, LOST_MAX)
+        );
+        // In doubt it is lost.
+        assert_eq!(known.at(Degree::All, 17), Lost);
+        assert_eq!(known.at(Degree::All, 22), Lost);
+        assert_eq!(known.of_message(Degree::Local, (0, 3), 0), Lost);
+    }
+}
