@@ -178,7 +178,7 @@ impl Experiment {
             members: places().collect(),
             senders: senders.map(|rank| SenderSpec { rank, rings }).collect(),
             topics: vec![TopicKey::of_name("paper")],
-            is_logged: false,
+            is_logged: self.level == Level::Logged,
         }
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::network::{Spent, TimedFabric, TimedNetwork};
 use spindle_dds_core::membership::View;
 use spindle_dds_core::{DeliveryClass, Engine, SubgroupHandle, SubgroupId};
-use spindle_dds_transport::{FABRIC_AREA, Fabric, PeerSet, Rank};
 
 use super::application::{Application, Tried};
 use super::constants::LOCK;
@@ -38,8 +37,6 @@ pub(super) struct Member {
     pub(super) idle_ns: u64,
     /// Time lost by handing the lock over.
     pub(super) lock_ns: u64,
-    /// Others have yet to be told that more is on the disk.
-    persisted: bool,
 }
 
 /// Steps without progress: all take the same time, and change nothing, so they are not simulated.
@@ -67,7 +64,7 @@ impl Member {
         segments: Vec<TimedFabric>,
         (experiment, view): (&Experiment, &Arc<View>),
     ) -> Result<Self, Broken> {
-        let node = usize::from(Fabric::me(&control).0);
+        let node = usize::from(spindle_dds_transport::Fabric::me(&control).0);
         let receiver = Receiver::new(network.clone(), node, experiment);
         let engine = Engine::new(own, experiment.config, receiver);
         begin_view(&engine, view, control, segments);
@@ -97,7 +94,6 @@ impl Member {
             idle: None,
             idle_ns: 0,
             lock_ns: 0,
-            persisted: false,
         })
     }
 
@@ -130,7 +126,6 @@ impl Member {
     /// One pass of the polling thread.
     pub(super) fn step(&mut self, at: u64) -> Result<Next, Broken> {
         self.network.wait_until(self.node, at);
-        let at = self.tell_persisted();
         let free = self.free_ns();
         let Some(outcome) = self.engine.step(at) else {
             return Err(Broken::Owned);
@@ -281,20 +276,6 @@ impl Member {
         Some(begin)
     }
 
-    /// Tells the others that more is on the disk, if it is so: a word of its row, as any
-    /// acknowledgement. Returns the time after that.
-    fn tell_persisted(&mut self) -> u64 {
-        if std::mem::take(&mut self.persisted)
-            && let Some(subgroup) = self.subgroups.first()
-        {
-            let members = (0..subgroup.fabric().members() as u16).map(Rank);
-            let members: PeerSet = members.collect();
-            // Any word of its own counts will do, as nothing waits for it.
-            subgroup.fabric().push(FABRIC_AREA + 8, 8, &members);
-        }
-        self.network.now(self.node)
-    }
-
     fn begin_to_keep(&mut self, now: u64) -> Vec<(u64, Keeper)> {
         let begun = self.engine.with_sink(|sink| sink.storage.begin(now));
         begun.unwrap_or_default()
@@ -307,9 +288,11 @@ impl Member {
             released,
             persisted,
         } = kept.unwrap_or_default();
-        self.persisted |= persisted;
-        let has_news = persisted || !released.is_empty();
+        let has_news = !persisted.is_empty() || !released.is_empty();
         drop(released);
+        for (subgroup, position) in persisted {
+            self.subgroups[subgroup].set_persisted(position);
+        }
         Next {
             step: has_news.then(|| self.wake(at)).flatten(),
             turns: Vec::new(),

@@ -62,6 +62,9 @@ struct Waiting {
     held: Option<Held<TimedFabric>>,
     delivered_at: u64,
     is_last: bool,
+    subgroup: usize,
+    /// The position behind it in the order of its subgroup.
+    end: u64,
 }
 
 /// Times of a thread's work.
@@ -87,8 +90,8 @@ pub(super) struct Storage {
 pub(super) struct Kept {
     /// Messages that it lets go of.
     pub(super) released: Vec<Held<TimedFabric>>,
-    /// More is on the disk than before.
-    pub(super) persisted: bool,
+    /// Subgroups, and positions below which all is on the disk now.
+    pub(super) persisted: Vec<(usize, u64)>,
 }
 
 impl Storage {
@@ -135,6 +138,8 @@ impl Storage {
                 held: holds.then(|| delivery.hold()),
                 delivered_at: at,
                 is_last,
+                subgroup: delivery.subgroup.id().index(),
+                end: delivery.position + 1,
             });
         }
     }
@@ -207,9 +212,12 @@ impl Thread {
 
     fn end(&mut self, now: u64) -> Kept {
         let batch = self.batch.iter_mut();
+        let released = batch.filter_map(|waiting| waiting.held.take()).collect();
+        let synced = self.batch.iter().filter(|_| self.work == Work::Syncs);
+        let persisted = synced.map(|waiting| (waiting.subgroup, waiting.end));
         let kept = Kept {
-            released: batch.filter_map(|waiting| waiting.held.take()).collect(),
-            persisted: self.work == Work::Syncs,
+            released,
+            persisted: persisted.collect(),
         };
         if self.work == Work::Writes {
             self.work = Work::Written;
