@@ -49,11 +49,10 @@ pub(super) fn figure_18(scale: Scale) -> Plan {
              the last message is kept everywhere; the publisher waits for room only.",
             "Spindle, as our product: a history thread copies beside the polling thread, and a log \
              thread writes all that waits and syncs once; the slot is free when both have let go, \
-             the log thread when it has written. Then it tells the others how much is on the disk. \
-             Baseline, as far as Derecho's sources say: its polling thread copies in the upcall and \
-             appends, its log thread syncs behind, as often as it can, and nothing waits for it: \
-             what is not on the disk yet is unbounded there, and a window at most is not written yet \
-             with ours.",
+             the log thread when it has written. Baseline, as far as Derecho's sources say: its \
+             polling thread copies in the upcall and appends, and its log thread syncs behind, as \
+             often as it can. Nothing waits for that, so what is not on the disk yet is unbounded \
+             there. In both, the polling thread then tells the others how much is on the disk.",
             "The paper does not say how it copies, how much it keeps, or on which disk. Where the \
              history takes new memory for each message, keeping one took 7.4 µs here instead of \
              0.5, as the system hands out pages.",
