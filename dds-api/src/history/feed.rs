@@ -43,7 +43,12 @@ pub(crate) enum FeedItem {
     /// A view begins.
     View(ViewMarker),
     /// All that a log has before this position is in the history of its topic.
-    LogRead { topic: Arc<TopicHistory>, base: u64 },
+    LogRead {
+        topic: Arc<TopicHistory>,
+        base: u64,
+        /// Which attempt to get the history this was.
+        attempt: u64,
+    },
     /// The group is lost: nothing comes of its members any more.
     GroupLost,
 }

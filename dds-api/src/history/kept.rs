@@ -28,6 +28,8 @@ struct State {
     lasts: HashMap<[u8; 16], Cursor>,
     /// While the history of a topic is got from another keeper.
     getting: Option<Getting>,
+    /// How often it was begun to be got.
+    attempts: u64,
 }
 
 /// The history of a topic that another keeper has. `State::history` has what comes meanwhile.
@@ -110,20 +112,35 @@ impl KeptHistory {
         got.put(instance, record, &UNLIMITED, now_ns);
     }
 
-    /// Keeps a record that the log of the topic has, within these limits.
-    pub(super) fn put_logged(&self, record: Record, limits: &HistoryLimits, now_ns: u64) {
+    /// Keeps a record that the log of the topic has, within these limits. False if the history is got by
+    /// another attempt now.
+    pub(super) fn put_logged(
+        &self,
+        attempt: u64,
+        record: Record,
+        limits: &HistoryLimits,
+        now_ns: u64,
+    ) -> bool {
         let mut state = self.state();
+        if !state.is_attempt(attempt) {
+            return false;
+        }
         state.note_last(&record);
-        let State {
-            history, getting, ..
-        } = &mut *state;
-        let got = getting.as_mut().map_or(history, |it| &mut it.got);
-        let instance = self.instance_of(&record, got);
-        got.put(instance, record, limits, now_ns);
+        if let Some(getting) = &mut state.getting {
+            let instance = self.instance_of(&record, &getting.got);
+            getting.got.put(instance, record, limits, now_ns);
+        }
+        true
     }
 
-    /// The history of the topic is to be got from another keeper.
-    pub(super) fn begin_getting(&self) {
+    /// Whether this attempt to get the history goes on.
+    pub(super) fn is_attempt(&self, attempt: u64) -> bool {
+        self.state().is_attempt(attempt)
+    }
+
+    /// The history of the topic is to be got from another keeper, or from its log. Returns the number of this
+    /// attempt.
+    pub(super) fn begin_getting(&self) -> u64 {
         let mut state = self.state();
         let before = std::mem::take(&mut state.history);
         // What came of an earlier attempt is in what comes now.
@@ -136,6 +153,8 @@ impl KeptHistory {
             got,
             limits: HashMap::new(),
         });
+        state.attempts += 1;
+        state.attempts
     }
 
     /// It has come; or no keeper knows it: then what was kept before is all there is, and comes before the
@@ -234,6 +253,10 @@ impl KeptHistory {
 }
 
 impl State {
+    fn is_attempt(&self, attempt: u64) -> bool {
+        self.getting.is_some() && self.attempts == attempt
+    }
+
     fn note_last(&mut self, record: &Record) {
         let cursor = record.cursor();
         let last = self.lasts.entry(cursor.writer).or_insert(cursor);

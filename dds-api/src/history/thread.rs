@@ -151,12 +151,21 @@ impl HistoryThread {
                 writer.put_missed(&meta, &message.payload, self.now());
             }
             FeedItem::View(marker) => self.view_begun(marker),
-            FeedItem::LogRead { topic, base } => self.topic_is_complete(GotTopic {
+            FeedItem::LogRead {
                 topic,
                 base,
-                lasts: BTreeMap::new(),
-                is_lost: false,
-            }),
+                attempt,
+            } => {
+                // The logs may have been opened anew meanwhile.
+                if topic.history.is_attempt(attempt) {
+                    self.topic_is_complete(GotTopic {
+                        topic,
+                        base,
+                        lasts: BTreeMap::new(),
+                        is_lost: false,
+                    });
+                }
+            }
             FeedItem::GroupLost => self.group_lost(),
         }
     }
@@ -211,13 +220,13 @@ impl HistoryThread {
             new.topic.history.order_begins(new.base);
             return;
         }
-        new.topic.history.begin_getting();
+        let attempt = new.topic.history.begin_getting();
         if !self.is_incomplete(&new.topic) {
             self.incomplete.push(new.topic.clone());
         }
         if let Some(log) = new.log {
             self.getting.forget_topic(&new.topic);
-            log.ask(new.topic, new.base);
+            log.ask(new.topic, new.base, attempt);
             return;
         }
         self.getting.begin_topic(new, now);

@@ -1,7 +1,7 @@
 //! The logs of a participant: their thread, and what others tell it.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 
@@ -14,11 +14,13 @@ use spindle_dds_transport::library_thread::LibraryThread;
 use spindle_dds_transport::thread_settings::ThreadSettings;
 
 use super::packet::LogMessage;
-use super::thread::{LogFeed, LogItem, LogThread};
+use super::thread::{Fill, LogFeed, LogItem, LogThread};
 use super::topic::LoggedTopic;
 use crate::error::{Error, Result};
-use crate::history::{HistoryService, TopicHistory};
+use crate::history::{HistoryService, TopicHistory, service_limits};
 use crate::log::LogLock;
+#[cfg(test)]
+use crate::properties::ParticipantConfig;
 use crate::properties::{LogConfig, LogSync};
 use crate::topic::TopicCore;
 
@@ -66,7 +68,7 @@ pub(super) struct LogChanges {
     changes: Mutex<Vec<LogChange>>,
     any: AtomicBool,
     /// A log waits until others are ready.
-    pub(super) awaits_words: AtomicBool,
+    awaits_words: AtomicBool,
 }
 
 /// Log endpoints have numbers from here on, and others below.
@@ -81,13 +83,15 @@ pub(crate) struct LogFill {
 
 impl LogFill {
     /// What comes before a position; the history thread is told when it is there.
-    pub(crate) fn ask(self, history: Arc<TopicHistory>, base: u64) {
+    pub(crate) fn ask(self, history: Arc<TopicHistory>, base: u64, attempt: u64) {
         let topic = self.topic;
-        self.feed.push(LogItem::Fill {
-            topic,
+        let fill = Fill {
             history,
             base,
-        });
+            attempt,
+            next: 0,
+        };
+        self.feed.push(LogItem::Fill(topic, fill));
         self.feed.wake();
     }
 }
@@ -114,6 +118,20 @@ impl LogChanges {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         changes.push(change);
         self.any.store(true, Ordering::Release);
+    }
+
+    /// Called by the log thread before it looks at the words of others: it is woken by those that it
+    /// does not see then.
+    pub(super) fn set_awaits_words(&self, awaits: bool) {
+        self.awaits_words.store(awaits, Ordering::Relaxed);
+        // Pairs with the one in `awaits_words`.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Called by the thread that has found words that have risen.
+    fn awaits_words(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.awaits_words.load(Ordering::Relaxed)
     }
 
     fn take(&self) -> Vec<LogChange> {
@@ -147,12 +165,20 @@ impl LogService {
         }
     }
 
+    /// Of a participant that is not there.
+    #[cfg(test)]
+    pub(crate) fn test(config: &ParticipantConfig) -> Self {
+        let (threads, limit) = (&config.threads, config.failure_limit);
+        let history = HistoryService::new(threads.history, limit, Arc::default());
+        Self::new(config.log.clone(), 0, threads.log, Arc::new(history))
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A PERSISTENT endpoint of a topic is created. Opens the log of the topic, if this participant logs
-    /// and it is the first one. `limits`: what is kept for readers that come later.
+    /// and it is the first one. `limits`: what a writer asks to be kept for readers that come later.
     ///
     /// # Errors
     /// PRECONDITION_NOT_MET if another participant writes the directory; ERROR for a log that is damaged;
@@ -161,7 +187,7 @@ impl LogService {
         &self,
         topic: &TopicCore,
         subgroup: SubgroupId,
-        limits: HistoryLimits,
+        limits: Option<HistoryLimits>,
     ) -> Result<()> {
         let Some(directory) = &self.config.directory else {
             return Ok(());
@@ -172,9 +198,11 @@ impl LogService {
                 state.lock = Some(self.lock(directory)?);
             }
             let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-            let head = self.head(topic, limits)?;
+            let of_topic = || service_limits(&topic.durability_service());
+            let head = self.head(topic, limits.unwrap_or_else(of_topic))?;
+            let is_asked = limits.is_some();
             let mode = mode(self.config.sync);
-            let opened = LoggedTopic::open(directory, &head, (subgroup, number), mode)?;
+            let opened = LoggedTopic::open(directory, (&head, is_asked), (subgroup, number), mode)?;
             self.start(&mut state)?;
             let opened = Arc::new(opened);
             self.feed.push(LogItem::Opened(opened.clone()));
@@ -314,7 +342,7 @@ impl LogService {
 
     /// Whether a log waits until others are ready.
     pub(crate) fn awaits_words(&self) -> bool {
-        self.changes.awaits_words.load(Ordering::Acquire)
+        self.changes.awaits_words()
     }
 
     /// A packet has come from a member, or from a participant that says it is one.

@@ -1,7 +1,6 @@
 //! The log thread: writes what is delivered, gives and gets records, and tells how much is on the disk.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -35,13 +34,19 @@ pub(crate) enum LogItem {
     /// The group is lost: nothing comes of its members any more.
     GroupLost,
     /// A history is to be filled with what the log has before this position.
-    Fill {
-        topic: Arc<LoggedTopic>,
-        history: Arc<TopicHistory>,
-        base: u64,
-    },
+    Fill(Arc<LoggedTopic>, Fill),
     /// Asks to be told when all before is done.
     Settle(mpsc::Sender<()>),
+}
+
+/// A history that is to have what the log has before a position.
+pub(crate) struct Fill {
+    pub(super) history: Arc<TopicHistory>,
+    pub(super) base: u64,
+    /// Of the history: which attempt to get it this is.
+    pub(super) attempt: u64,
+    /// Records before this position are there.
+    pub(super) next: u64,
 }
 
 /// The beginning of a view.
@@ -78,6 +83,8 @@ pub(super) struct LogThread {
     outbox: Outbox,
     control_queue: Option<Arc<ControlQueue>>,
     topics: BTreeMap<TopicKey, Topic>,
+    /// Epochs in which a log that counts is gone: nothing more is told of them.
+    stopped: BTreeMap<SubgroupId, Arc<SubgroupHandle<Wire>>>,
 }
 
 /// A topic as the thread sees it.
@@ -88,7 +95,7 @@ struct Topic {
     taken_to: u64,
     /// All loggers are known to be ready in the present epoch.
     is_confirmed: bool,
-    fill: Option<(Arc<TopicHistory>, u64)>,
+    fill: Option<Fill>,
     /// The text of the last warning.
     told: String,
 }
@@ -116,6 +123,7 @@ impl LogThread {
             outbox: Outbox::default(),
             control_queue: None,
             topics: BTreeMap::new(),
+            stopped: BTreeMap::new(),
         }
     }
 
@@ -125,17 +133,18 @@ impl LogThread {
             let any = self.handle_items() | self.handle_packets();
             self.feed.take_reader_ready();
             let now = self.now();
+            let mut topics = self.topics.values();
+            let awaits = topics.any(Topic::awaits_words);
+            self.changes.set_awaits_words(awaits);
+            let mut fills = false;
             for topic in self.topics.values_mut() {
                 topic.logged.keeper().flush(now);
                 topic.confirm(now);
-                topic.fill(&self.history, now);
+                fills |= topic.fill_on(&self.history, now);
             }
-            let mut topics = self.topics.values();
-            let awaits = topics.any(Topic::awaits_words);
-            self.changes.awaits_words.store(awaits, Ordering::Release);
             self.tell();
             self.outbox.send_waiting();
-            if !any {
+            if !any && !fills {
                 self.feed.sleep(self.time_to_sleep());
             }
         }
@@ -193,6 +202,7 @@ impl LogThread {
             }
             LogItem::Closed(logged) => {
                 if let Some(topic) = self.topics.remove(&logged.key) {
+                    self.gone(&topic);
                     topic.logged.keeper().group_lost(now);
                 }
             }
@@ -204,13 +214,9 @@ impl LogThread {
             }
             LogItem::View(view) => self.view_begun(view, now),
             LogItem::GroupLost => self.group_lost(now),
-            LogItem::Fill {
-                topic,
-                history,
-                base,
-            } => {
+            LogItem::Fill(topic, fill) => {
                 if let Some(known) = self.topics.get_mut(&topic.key) {
-                    known.fill = Some((history, base));
+                    known.fill = Some(fill);
                 }
             }
             LogItem::Settle(told) => {
@@ -227,6 +233,18 @@ impl LogThread {
             topic.logged.keeper().group_lost(now);
             topic.place = None;
             topic.fill = None;
+            // What was delivered and is not in the log may have other positions in the next group.
+            topic.taken_to = 0;
+        }
+        self.stopped.clear();
+    }
+
+    /// A log is not written any more. While it counts, no position of the others stands for its records: the
+    /// subgroup's word stops for the rest of the epoch.
+    fn gone(&mut self, topic: &Topic) {
+        if let Some(place) = topic.place.as_ref().filter(|it| it.is_logger) {
+            let subgroup = topic.logged.subgroup;
+            self.stopped.insert(subgroup, place.handle.clone());
         }
     }
 
@@ -302,6 +320,7 @@ impl LogThread {
         }
         for key in dead {
             if let Some(topic) = self.topics.remove(&key) {
+                self.gone(&topic);
                 self.known.remove(&topic.logged);
                 self.changes.push(LogChange::Removed(topic.logged));
                 has_changed = true;
@@ -340,8 +359,10 @@ impl LogThread {
             let (_, least) = known.or_insert_with(|| (place.handle.clone(), u64::MAX));
             *least = word.min(*least);
         }
-        for (handle, word) in words.into_values() {
-            if word > 0 {
+        for (subgroup, (handle, word)) in words {
+            let stopped = self.stopped.get(&subgroup);
+            let is_stopped = stopped.is_some_and(|it| Arc::ptr_eq(it, &handle));
+            if word > 0 && !is_stopped {
                 handle.set_persisted(word.max(handle.base()));
             }
         }
@@ -379,39 +400,46 @@ impl Topic {
         }
     }
 
-    /// Fills the history of the topic, once the log has all before the base.
-    fn fill(&mut self, history: &HistoryService, now: u64) {
+    /// Fills the history of the topic with some records, once the log has all before the base. Returns
+    /// whether there are more.
+    fn fill_on(&mut self, history: &HistoryService, now: u64) -> bool {
         let mut keeper = self.logged.keeper();
-        if self.fill.is_none() || !keeper.is_whole() || keeper.is_behind() {
-            return;
+        if !keeper.is_whole() || keeper.is_behind() {
+            return false;
         }
-        let Some((topic, base)) = self.fill.take() else {
-            return;
+        let Some(mut fill) = self.fill.take() else {
+            return false;
         };
         let limits = keeper.log().head().limits;
-        let mut from = 0;
-        loop {
-            let read = keeper.log_mut().read(from, READ_LEN);
-            let records = match read {
-                Ok(records) => records,
-                Err(error) => {
-                    tracing::warn!(topic = self.logged.name, %error, "the log cannot be read");
-                    break;
-                }
-            };
-            let before = records.into_iter().map(|it| it.record);
-            let before: Vec<_> = before.take_while(|it| it.position() < base).collect();
-            let Some(last) = before.last() else {
-                break;
-            };
-            from = last.position() + 1;
-            for record in before {
-                topic.history.put_logged(record, &limits, now);
+        let records = keeper.log_mut().read(fill.next, READ_LEN);
+        drop(keeper);
+        let records = records.unwrap_or_else(|error| {
+            tracing::warn!(topic = self.logged.name, %error, "the log cannot be read");
+            Vec::new()
+        });
+        let records = records.into_iter().map(|it| it.record);
+        let before: Vec<_> = records.take_while(|it| it.position() < fill.base).collect();
+        let Some(last) = before.last() else {
+            history.push(FeedItem::LogRead {
+                topic: fill.history,
+                base: fill.base,
+                attempt: fill.attempt,
+            });
+            history.wake();
+            return false;
+        };
+        fill.next = last.position() + 1;
+        for record in before {
+            if !fill
+                .history
+                .history
+                .put_logged(fill.attempt, record, &limits, now)
+            {
+                return false;
             }
         }
-        drop(keeper);
-        history.push(FeedItem::LogRead { topic, base });
-        history.wake();
+        self.fill = Some(fill);
+        true
     }
 
     /// Warns of what keeps the log from being written, once.
