@@ -13,8 +13,10 @@ use crate::log::LogPlace;
 use crate::participant::DomainParticipant;
 use crate::publication::{DataWriter, Loan};
 use crate::subscription::DataReader;
-use spindle_dds_core::storage::LogId;
+use spindle_dds_core::membership::Endpoint;
 use spindle_dds_core::storage::log::{LogError, LogHead, TopicLog};
+use spindle_dds_core::storage::{LogEnd, LogId};
+use spindle_dds_core::{SubgroupId, TopicKey};
 use spindle_dds_transport::{Fabric, Rank};
 use spindle_dds_xtypes::{DynamicType, Resolved};
 
@@ -195,4 +197,68 @@ impl Drop for Still {
     fn drop(&mut self) {
         self.0.resume_polling();
     }
+}
+
+/// The number of the endpoint that a made log has.
+const MADE_LOG: u64 = 1 << 40;
+
+/// Announces a log of a topic that is not there, with this identity; if another log was the first of
+/// the topic, it has caught up with that one.
+///
+/// # Errors
+/// NOT_ENABLED, ALREADY_DELETED.
+pub fn announce_log(
+    participant: &DomainParticipant,
+    topic: &str,
+    (log, first): (u128, Option<u128>),
+) -> Result<()> {
+    let core = &participant.core;
+    core.ready()?;
+    let endpoint = Endpoint {
+        subgroup: SubgroupId(core.config.subgroup_of(topic)),
+        topic: TopicKey::of_name(topic),
+        ring: None,
+        info: Vec::new(),
+        log: Some(LogEnd {
+            log: LogId(log),
+            lineage: first.unwrap_or(0),
+            generation: 0,
+            end: 0,
+            confirmed: None,
+            proposed: Vec::new(),
+            follows: first.map(|_| 1),
+            as_of: 0,
+        }),
+    };
+    core.local_endpoints.put_made(MADE_LOG, Some(endpoint));
+    Ok(())
+}
+
+/// The loggers of a topic, and the position at which the present epoch of its subgroup begins.
+///
+/// # Errors
+/// NOT_ENABLED, ALREADY_DELETED.
+pub fn loggers(participant: &DomainParticipant, topic: &str) -> Result<(usize, u64)> {
+    let session = participant.core.ready()?;
+    let subgroup = SubgroupId(participant.core.config.subgroup_of(topic));
+    let view = session.view();
+    let group = view
+        .as_ref()
+        .and_then(|it| it.logs.get(&TopicKey::of_name(topic)));
+    let handle = session.handle().subgroup(subgroup);
+    let base = handle.map_or(0, |handle| handle.base());
+    Ok((group.map_or(0, |it| it.loggers.len()), base))
+}
+
+/// A made log has all below this position.
+///
+/// # Errors
+/// NOT_ENABLED, ALREADY_DELETED.
+pub fn persist(participant: &DomainParticipant, topic: &str, position: u64) -> Result<()> {
+    let session = participant.core.ready()?;
+    let subgroup = SubgroupId(participant.core.config.subgroup_of(topic));
+    if let Some(handle) = session.handle().subgroup(subgroup) {
+        handle.set_persisted(position);
+    }
+    Ok(())
 }

@@ -6,6 +6,7 @@
 //! that is not ordered with the write before it.
 
 mod engine_lock;
+mod persisted;
 mod restart;
 
 use std::panic::catch_unwind;

@@ -33,7 +33,9 @@ fn logs_are_listed() {
     directory.flip_last("a/domain-0/Damaged", 200);
     insta::assert_snapshot!(directory.run(&["log", "ls", "a"]));
     insta::assert_snapshot!(directory.run(&["log", "ls", "a", "--topic", "Track", "--json"]));
-    let in_use = directory.in_use("a", || directory.run(&["log", "ls", "a", "--domain", "7"]));
+    let in_use = directory.in_use("a/domain-7", || {
+        directory.run(&["log", "ls", "a", "--domain", "7"])
+    });
     insta::assert_snapshot!(in_use);
     directory.make("empty");
     let empty = directory.run(&["log", "ls", "empty"]);
@@ -148,7 +150,7 @@ fn a_damaged_log_is_mended_from_another() {
     let segments = directory.segments("a/domain-0/Track");
     directory.flip(&segments[1].0, 300);
     let repair = ["log", "repair", "a", "--topic", "Track", "--from", "b"];
-    let refused = directory.in_use("a", || directory.run(&repair));
+    let refused = directory.in_use("a/domain-0", || directory.run(&repair));
     assert!(
         refused.contains("a participant writes these logs"),
         "{refused}"
@@ -189,7 +191,7 @@ fn logs_of_another_lineage_are_set_aside() {
     // A log that none of these knows: which topic?
     let unknown = keep(&["d"], 0x99, &[]);
     assert!(unknown.contains("name the topic with --topic"), "{unknown}");
-    let in_use = directory.in_use("d", || keep(&["a", "d"], 0xa1, &[]));
+    let in_use = directory.in_use("d/domain-0", || keep(&["a", "d"], 0xa1, &[]));
     assert!(
         in_use.contains("a participant writes these logs"),
         "{in_use}"
@@ -228,7 +230,7 @@ fn what_no_reader_gets_is_removed() {
     });
     let before = directory.run(&["log", "cat", "a", "--topic", "Alone"]);
     let compact = ["log", "compact", "a"];
-    let refused = directory.in_use("a", || directory.run(&compact));
+    let refused = directory.in_use("a/domain-0", || directory.run(&compact));
     assert!(
         refused.contains("a participant writes these logs"),
         "{refused}"

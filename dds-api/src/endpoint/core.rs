@@ -66,8 +66,8 @@ fn open_log(
     topic: &TopicCore,
     qos: &impl EndpointQos,
 ) -> Result<()> {
-    let service = qos.durability_service();
-    let limits = service_limits(&service.unwrap_or_else(|| topic.durability_service()));
+    // A reader asks for nothing: a log that is there stays as its writers have asked.
+    let limits = qos.durability_service().as_ref().map(service_limits);
     let subgroup = SubgroupId(participant.config.subgroup_of(&topic.name));
     participant.logs.open(topic, subgroup, limits)
 }

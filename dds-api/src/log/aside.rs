@@ -9,7 +9,7 @@ use spindle_dds_core::storage::LogId;
 use super::lock::LogLock;
 use super::place::LogPlace;
 
-/// Where logs are that were put aside, below the directory of the logs.
+/// Where logs are that were put aside, beside the directories of domains.
 const ASIDE: &str = "set-aside";
 
 impl LogLock {
@@ -32,11 +32,9 @@ impl LogLock {
         let name = below.file_name().ok_or_else(elsewhere)?;
         let mut name = name.to_owned();
         name.push(format!(".{id}"));
-        let target = self
-            .directory()
-            .join(ASIDE)
-            .join(below)
-            .with_file_name(name);
+        let domain = self.directory().file_name().ok_or_else(elsewhere)?;
+        let aside = parent(self.directory())?.join(ASIDE).join(domain);
+        let target = aside.join(below).with_file_name(name);
         if target.exists() {
             let text = format!("{} is there already", target.display());
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
@@ -72,7 +70,7 @@ mod tests {
         let place = LogPlace::new(directory, 3, &topic);
         fs::create_dir_all(&place.path).unwrap();
         fs::write(place.path.join("head"), "h").unwrap();
-        let lock = LogLock::acquire(directory).unwrap().unwrap();
+        let lock = LogLock::acquire(place.domain_directory()).unwrap().unwrap();
         let aside = lock.set_aside(&place, LogId(7)).unwrap();
         assert_eq!(fs::read(aside.join("head")).unwrap(), b"h");
         assert!(aside.starts_with(directory.join("set-aside/domain-3")));

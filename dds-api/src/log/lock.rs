@@ -1,4 +1,4 @@
-//! One process at a time writes the logs of a directory.
+//! One process at a time writes the logs of a domain below a `spindle.log.directory`.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -13,7 +13,8 @@ const FILE: &str = "lock";
 const TRIES: usize = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
-/// The directory of `spindle.log.directory` is this process's to write, until this is dropped.
+/// The logs of a domain below a `spindle.log.directory` are this process's to write, until this is
+/// dropped.
 #[derive(Debug)]
 pub struct LogLock {
     _file: File,
@@ -21,7 +22,8 @@ pub struct LogLock {
 }
 
 impl LogLock {
-    /// `None`: another process has it.
+    /// `directory`: see [`LogPlace::domain_directory`](super::LogPlace::domain_directory). `None`: another
+    /// process has it.
     ///
     /// # Errors
     /// The file cannot be made or locked.

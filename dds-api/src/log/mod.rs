@@ -4,7 +4,7 @@
 //! ```text
 //!   log_places   which logs are below spindle.log.directory
 //!   LogReader    reads one, and changes nothing
-//!   LogLock      the directory is this process's: mend, compact, set_aside
+//!   LogLock      the logs of a domain are this process's: mend, compact, set_aside
 //! ```
 //!
 //! ```no_run

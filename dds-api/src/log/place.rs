@@ -42,6 +42,12 @@ impl LogPlace {
                 .join(escaped(topic)),
         }
     }
+
+    /// The directory with the logs of its domain: one process at a time writes these.
+    pub fn domain_directory(&self) -> &Path {
+        let parts = escaped(&self.topic).components().count();
+        self.path.ancestors().nth(parts).unwrap_or(&self.path)
+    }
 }
 
 /// The logs below `spindle.log.directory`, by domain and topic.
@@ -155,6 +161,8 @@ mod tests {
         for topic in topics {
             for domain in [0, 17] {
                 let place = LogPlace::new(folder.path(), domain, topic);
+                let above = folder.path().join(format!("domain-{domain}"));
+                assert_eq!(place.domain_directory(), above);
                 fs::create_dir_all(&place.path).unwrap();
                 expected.push(place);
             }

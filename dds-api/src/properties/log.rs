@@ -87,7 +87,9 @@ impl LogConfig {
         }
         Ok(Self {
             directory,
-            sync: properties.get(SYNC).map_or(Ok(LogSync::default()), sync)?,
+            sync: properties
+                .get(SYNC)
+                .map_or_else(|| Ok(LogSync::default()), sync)?,
             ack: choice(properties, ACK, &ACKS)?.unwrap_or_default(),
             deliver: choice(properties, DELIVER, &DELIVERIES)?.unwrap_or_default(),
         })

@@ -202,7 +202,7 @@ fn profiles() {
     // The policy, and the line that asks for it.
     let publisher = participant.publisher().create().expect("a publisher");
     let refused = publisher.writer(&topic).create();
-    let line = format!("{}:6:", file.path().display());
+    let line = format!("{}:7:", file.path().display());
     check(refused, ReturnCode::Unsupported, &line);
     check(
         publisher.writer(&topic).create(),

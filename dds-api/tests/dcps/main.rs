@@ -23,6 +23,7 @@ mod lifecycle;
 mod limits;
 mod listeners;
 mod liveliness;
+mod logged;
 mod long_keys;
 mod many_endpoints;
 mod matching;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use spindle_dds_transport::{MEMBERS_MAX, Rank};
 
 use super::compression::{compress, decompress};
-use super::logs::{self, LogGroups};
+use super::logs::{LogEnds, LogGroups};
 use super::proposal::{Proposal, RequestId, Touched, Trim};
 use crate::ids::{DeliveryClass, SubgroupId, TopicKey};
 use crate::limits::{NOTE_LEN_MIN, NOTES_LEN_MAX, REPORT_LEN_MAX, SUBGROUPS_MAX, VIEW_LEN_MAX};
@@ -154,8 +154,10 @@ impl View {
     /// The first view of a domain, of one member.
     pub fn first(founder: Member) -> Result<Self, ViewError> {
         let members = vec![founder];
-        let logs = logs::next(&LogGroups::new(), 1, &members);
-        let floors = logs::floors(&members);
+        let ends = LogEnds::of(&members);
+        ends.check()?;
+        let logs = ends.next(&LogGroups::new(), &LogEnds::of(&[]), 1);
+        let floors = ends.floors();
         let floor = |group| floors.get(&group).copied().unwrap_or(0);
         Self::of(1, members, logs, |group| (1, floor(group)))
     }
@@ -174,7 +176,6 @@ impl View {
         if let Some(twice) = members.iter().find(|member| !known.insert(member.id)) {
             return Err(ViewError::Twice(twice.id));
         }
-        logs::check_ends(&members)?;
         let subgroups = subgroups(&members, since)?;
         // A number takes at most ten bytes, a list has a length.
         let counts = subgroups
@@ -252,8 +253,9 @@ impl View {
             .iter()
             .map(|&(id, epoch, base)| (id, (epoch, base)))
             .collect();
-        let logs = logs::read(wire.logs, wire.id, &wire.members);
-        let logs = logs.ok_or(ViewError::Unreadable)?;
+        let ends = LogEnds::of(&wire.members);
+        ends.check()?;
+        let logs = ends.read(wire.logs, wire.id).ok_or(ViewError::Unreadable)?;
         let view = Self::of(wire.id, wire.members, logs, |id| {
             subgroups.get(&id.0).copied().unwrap_or_default()
         })?;
@@ -298,8 +300,14 @@ impl View {
         let trims = proposal.trims.iter().map(|trim| (trim.subgroup, trim));
         let trims: BTreeMap<SubgroupId, &Trim> = trims.collect();
         let ends = |id| Some(self.subgroup(id)?.end(&trims.get(&id)?.counts));
-        let logs = logs::next(&self.logs, id, &members);
-        let floors = logs::floors(&members);
+        let log_ends = LogEnds::of(&members);
+        log_ends.check()?;
+        let before = match self.logs.is_empty() {
+            true => LogEnds::of(&[]),
+            false => LogEnds::of(&self.members),
+        };
+        let logs = log_ends.next(&self.logs, &before, id);
+        let floors = log_ends.floors();
         let floor = |group| floors.get(&group).copied().unwrap_or(0);
         Self::of(id, members, logs, |group| match self.subgroup(group) {
             Some(old) if !touched.contains(group) => (old.epoch, old.base),

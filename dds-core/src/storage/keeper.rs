@@ -386,7 +386,6 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
         self.pull = None;
         self.ready = None;
         self.marker = None;
-        self.announced = None;
         self.delivered_to = 0;
     }
 

@@ -20,6 +20,7 @@ use Lie::{Message, Nulls};
 
 mod fenced;
 mod many;
+mod persisted;
 mod restart;
 mod stop;
 mod switches;
@@ -45,6 +46,10 @@ struct Log {
     skips: bool,
     /// Whether the sink is not ready for a new epoch.
     is_full: bool,
+    /// Number of `persisted` calls.
+    persisted: u64,
+    /// Whether what others persist is not worth waking up for.
+    awaits_nothing: bool,
     /// Number of `batch_end` calls.
     upcalls: u64,
     held: Vec<Held<SimFabric>>,
@@ -89,6 +94,15 @@ impl Sink<SimFabric> for Log {
 
     fn is_ready(&self, _: SubgroupId) -> bool {
         !self.is_full
+    }
+
+    fn persisted(&mut self, subgroup: SubgroupId) {
+        assert_eq!(subgroup, SUBGROUP);
+        self.persisted += 1;
+    }
+
+    fn awaits_persisted(&self, _: SubgroupId) -> bool {
+        !self.awaits_nothing
     }
 }
 

@@ -15,6 +15,8 @@ type Files = BTreeMap<String, Vec<u8>>;
 const ID: LogId = LogId(7);
 /// Bytes before the first record of a segment, and before the payload of a record.
 const HEAD: usize = 96;
+/// A tail may be repeated often.
+const LEN_MAX: usize = 20_000;
 
 static WHOLE: LazyLock<(Files, Vec<LoggedRecord>)> = LazyLock::new(|| {
     let disk = SimDisk::default();
@@ -82,6 +84,7 @@ fn change(files: &mut Files, mut steps: &[u8]) {
         steps = rest;
         let name = &names[usize::from(*step) % names.len()];
         let file = files.entry(name.clone()).or_default();
+        file.truncate(LEN_MAX);
         let at = file.len() * usize::from(*at) / 256;
         match step >> 5 {
             0 => file.truncate(at),

@@ -24,9 +24,9 @@ struct Compacted {
 pub(super) fn run(options: &CompactOptions) -> Result<(), Failure> {
     let directory = options.directory.as_path();
     let places = logs::selected(directory, &options.selection)?;
-    let lock = logs::lock(directory)?;
     let mut out = stdout().lock();
     for place in places {
+        let lock = logs::lock(&place)?;
         let report = lock.compact(&place).map_err(Failure::log(&place.path))?;
         let compacted = Compacted {
             domain: place.domain,

@@ -46,8 +46,9 @@ fn none(directory: &Path, topic: &str, domain: Option<u32>) -> Failure {
     Failure::Selection(format!("{directory}: there is no log of topic {topic}{of}"))
 }
 
-/// The directory, for this process to write.
-pub(super) fn lock(directory: &Path) -> Result<LogLock, Failure> {
+/// The logs of the domain of a log, for this process to write.
+pub(super) fn lock(place: &LogPlace) -> Result<LogLock, Failure> {
+    let directory = place.domain_directory();
     let lock = LogLock::acquire(directory).map_err(Failure::directory(directory))?;
     lock.ok_or_else(|| Failure::InUse(directory.to_owned()))
 }

@@ -68,13 +68,9 @@ struct Listing {
 pub(super) fn run(options: &LsOptions) -> Result<(), Failure> {
     let directory = options.directory.as_path();
     let places = logs::selected(directory, &options.selection)?;
-    let is_in_use = LogLock::is_held(directory).map_err(Failure::directory(directory))?;
     let listing = Listing {
         directory: directory.display().to_string(),
-        logs: places
-            .iter()
-            .map(|place| listed(place, is_in_use))
-            .collect(),
+        logs: places.iter().map(listed).collect::<Result<_, _>>()?,
     };
     let text = match options.json {
         true => serde_json::to_string(&listing)? + "\n",
@@ -83,7 +79,9 @@ pub(super) fn run(options: &LsOptions) -> Result<(), Failure> {
     stdout().write_all(text.as_bytes()).map_err(Failure::Output)
 }
 
-fn listed(place: &LogPlace, is_in_use: bool) -> Listed {
+fn listed(place: &LogPlace) -> Result<Listed, Failure> {
+    let domain = place.domain_directory();
+    let is_in_use = LogLock::is_held(domain).map_err(Failure::directory(domain))?;
     let opened = LogReader::open(&place.path);
     let (state, why) = match &opened {
         Err(error @ LogError::Damaged { .. }) => (State::Damaged, Some(error.to_string())),
@@ -100,14 +98,14 @@ fn listed(place: &LogPlace, is_in_use: bool) -> Listed {
         Err(_) if why.is_some() => (None, state, why),
         Err(error) => (None, State::Damaged, Some(error.to_string())),
     };
-    Listed {
+    Ok(Listed {
         domain: place.domain,
         topic: place.topic.clone(),
         directory: place.path.display().to_string(),
         state,
         why,
         contents,
-    }
+    })
 }
 
 /// What a crash has left at the end of a log.

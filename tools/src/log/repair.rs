@@ -29,7 +29,7 @@ fn mend(options: &RepairOptions, directory: &Path, from: &Path) -> Result<(), Fa
     let topic = options.selection.topic.as_deref().unwrap_or_default();
     let place = logs::one(directory, topic, options.selection.domain)?;
     let other = logs::one(from, topic, Some(place.domain))?;
-    let lock = logs::lock(directory)?;
+    let lock = logs::lock(&place)?;
     let mend = |error| Failure::Mend {
         path: place.path.clone(),
         error,
@@ -101,7 +101,7 @@ fn set_aside(options: &RepairOptions, directories: &[PathBuf], keep: LogId) -> R
         println!("there is nothing to set aside: all logs descend from the same beginning");
     }
     for it in there {
-        let lock = logs::lock(it.directory)?;
+        let lock = logs::lock(&it.place)?;
         let aside = lock.set_aside(&it.place, it.state.id);
         let aside = aside.map_err(Failure::directory(it.directory))?;
         println!(

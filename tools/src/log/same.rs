@@ -63,7 +63,7 @@ pub(super) fn first_difference<R: Records>(
                 }
             }
         }
-        progress(of_first.map_or(0, |it| it.len() as u64));
+        progress(of_first.map_or(0, |it| it.byte_len() as u64));
     }
     Ok(None)
 }

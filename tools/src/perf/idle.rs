@@ -10,7 +10,7 @@ use spindle_dds::{DomainParticipant, PeerPath};
 
 use super::figures::{Counts, Quantiles, merged};
 use super::job::{Job, Report, Role};
-use super::options::{Doorbell, IdleOptions, Level, Wait};
+use super::options::{Doorbell, Durability, IdleOptions, Level, Wait};
 use super::place::Place;
 use super::scenario::Scenario;
 use super::writer::Sender;
@@ -120,6 +120,7 @@ fn measure(options: &IdleOptions, doorbell: Doorbell) -> Result<OfDoorbell, Fail
         participants: options.participants,
         writers: options.participants as i32,
         level: Level::Atomic,
+        durability: Durability::Volatile,
         doorbell,
         wait: Wait::Balanced,
         prefault: false,

@@ -7,7 +7,7 @@ use spindle_dds::{PeerPath, StreamCalls};
 
 use super::figures::{Counts, Latencies};
 use super::idle;
-use super::options::{Doorbell, Level, Wait};
+use super::options::{Doorbell, Durability, Level, Wait};
 use super::place::Place;
 use super::scenario::Scenario;
 use super::usage::LinkSpan;
@@ -31,6 +31,7 @@ pub(super) struct Job {
     /// Number of participants that write.
     pub(super) writers: i32,
     pub(super) level: Level,
+    pub(super) durability: Durability,
     pub(super) doorbell: Doorbell,
     pub(super) wait: Wait,
     pub(super) prefault: bool,

@@ -26,6 +26,7 @@ pub(super) struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     links: Option<LinkShape>,
     level: String,
+    durability: String,
     writers: u32,
     readers: u32,
     size: usize,
@@ -84,6 +85,7 @@ pub(super) fn measure(options: &LatencyOptions) -> Result<Outcome, Failure> {
         links: common.on.links(),
         fabric: common.on.fabric().to_string(),
         level: common.level.to_string(),
+        durability: common.durability.to_string(),
         writers: common.writers,
         readers: common.readers,
         size: common.size,
@@ -123,12 +125,13 @@ impl Outcome {
     fn print(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(
             out,
-            "{} writers at {} samples/s, {} readers, {} bytes, {}, {}",
+            "{} writers at {} samples/s, {} readers, {} bytes, {}, {}, {}",
             self.writers,
             self.rate_hz,
             self.readers,
             self.size,
             self.level,
+            self.durability,
             if self.copy { "copied" } else { "in place" },
         )?;
         writeln!(out)?;

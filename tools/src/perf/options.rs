@@ -75,6 +75,9 @@ pub(crate) struct Common {
     /// Delivery level of the writers.
     #[arg(long, value_enum, default_value_t = Level::Atomic)]
     pub(crate) level: Level,
+    /// DURABILITY of writers and readers: what participants keep of the samples.
+    #[arg(long, value_enum, default_value_t = Durability::Volatile)]
+    pub(crate) durability: Durability,
     /// Copy samples in and out instead of building and reading them in place.
     #[arg(long)]
     pub(crate) copy: bool,
@@ -289,6 +292,18 @@ pub(crate) enum Level {
     Atomic,
 }
 
+/// DURABILITY of writers and readers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Durability {
+    /// Nothing is kept.
+    Volatile,
+    /// The writer's participant keeps all samples.
+    TransientLocal,
+    /// Each participant keeps the last sample, as DURABILITY_SERVICE says by default.
+    Transient,
+}
+
 /// Values of the property `spindle.doorbell`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -369,7 +384,7 @@ macro_rules! display_as_on_the_command_line {
     )+ };
 }
 
-display_as_on_the_command_line!(Fabric, Level, Doorbell, Wait);
+display_as_on_the_command_line!(Fabric, Level, Durability, Doorbell, Wait);
 
 /// Bytes of a sample besides its payload, at most.
 pub(crate) const HEADER_BYTES: u64 = 64;

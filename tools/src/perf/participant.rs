@@ -3,14 +3,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use spindle_dds::properties::engine_switch;
-use spindle_dds::qos::{DataReaderQos, DataWriterQos, HistoryKind, ReliabilityKind};
+use spindle_dds::qos::{
+    DataReaderQos, DataWriterQos, DurabilityKind, HistoryKind, ReliabilityKind,
+};
 use spindle_dds::{
     DataReader, DataWriter, DomainParticipant, Duration, ParticipantBuilder, PeerPath, Publisher,
     StatusMask, Subscriber, SubscriptionMatchedStatus, Topic, WaitSet,
 };
 
 use super::job::{Job, Role};
-use super::options::Level;
+use super::options::{Durability, Level};
 use super::perf::Probe;
 use super::reader::{Log, Taker};
 use super::{Failure, outsider};
@@ -212,6 +214,7 @@ pub(super) fn writer_of(
 ) -> Result<DataWriter<Probe>, Failure> {
     let mut qos = DataWriterQos::default();
     qos.reliability.kind = reliability(job.level);
+    qos.durability.kind = durability(job.durability);
     qos.reliability.max_blocking_time = Duration::from_secs(BLOCKING_S);
     qos.history.kind = HistoryKind::KeepAll;
     Ok(publisher.writer(topic).qos(qos).create()?)
@@ -221,6 +224,7 @@ pub(super) fn writer_of(
 pub(super) fn reader_qos(job: &Job) -> DataReaderQos {
     let mut qos = DataReaderQos::default();
     qos.reliability.kind = reliability(job.level);
+    qos.durability.kind = durability(job.durability);
     qos.history.kind = HistoryKind::KeepAll;
     qos
 }
@@ -287,6 +291,14 @@ fn reliability(level: Level) -> ReliabilityKind {
     match level {
         Level::Atomic => ReliabilityKind::Reliable,
         Level::Unordered => ReliabilityKind::BestEffort,
+    }
+}
+
+fn durability(durability: Durability) -> DurabilityKind {
+    match durability {
+        Durability::Volatile => DurabilityKind::Volatile,
+        Durability::TransientLocal => DurabilityKind::TransientLocal,
+        Durability::Transient => DurabilityKind::Transient,
     }
 }
 

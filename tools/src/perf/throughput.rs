@@ -24,6 +24,7 @@ pub(super) struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     links: Option<LinkShape>,
     level: String,
+    durability: String,
     /// Number of members, which both write and read, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     members: Option<u32>,
@@ -225,6 +226,7 @@ pub(super) fn job(
         participants: common.writers + common.readers,
         writers: common.writers as i32,
         level: common.level,
+        durability: common.durability,
         doorbell: tuning.doorbell,
         wait: tuning.wait,
         prefault: tuning.prefault,
@@ -306,6 +308,7 @@ impl Outcome {
             links: common.on.links(),
             fabric: common.on.fabric().to_string(),
             level: common.level.to_string(),
+            durability: common.durability.to_string(),
             members: None,
             writers: writers.len(),
             readers: readers.len(),
@@ -357,11 +360,12 @@ impl Outcome {
     fn print(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(
             out,
-            "{} writers, {} readers, {} bytes, {}, {}{}",
+            "{} writers, {} readers, {} bytes, {}, {}, {}{}",
             self.writers,
             self.readers,
             self.size,
             self.level,
+            self.durability,
             if self.copy { "copied" } else { "in place" },
             if self.fill { ", every byte" } else { "" },
         )?;

@@ -94,7 +94,7 @@ impl Directory {
         spindle(self.path(), arguments)
     }
 
-    /// Does something while a participant has a directory of logs.
+    /// Does something while a participant has the logs of a domain.
     pub(crate) fn in_use<T>(&self, name: &str, done: impl FnOnce() -> T) -> T {
         let lock = LogLock::acquire(&self.path().join(name)).expect("a lock");
         let _lock = lock.expect("no process has it");

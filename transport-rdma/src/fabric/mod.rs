@@ -382,7 +382,7 @@ impl WakeInterest {
 pub enum WakeReason {
     /// A release, or readiness for messages: wakes only those that wait for room.
     Room,
-    /// An acknowledgement: wakes those that wait for stability, or for room.
+    /// An acknowledgement, of receipt or by a log: wakes those that wait for stability, or for room.
     Stability,
     /// Something new to receive: wakes every sleeper.
     Data,

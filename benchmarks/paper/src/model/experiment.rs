@@ -35,6 +35,20 @@ impl Senders {
     }
 }
 
+/// What is promised of a message, as in §IV-F: each level promises what those before it do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Level {
+    /// It is delivered on receipt.
+    Unordered,
+    /// It is delivered when stable, in one order.
+    Atomic,
+    /// Each member keeps it in memory.
+    Volatile,
+    /// Each member appends it to a log on its disk.
+    Logged,
+}
+
 /// How messages are pushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -107,8 +121,8 @@ pub(crate) struct Experiment {
     pub(crate) upcall_ns: u64,
     /// Messages are copied into the ring, and out of it.
     pub(crate) copies: bool,
-    /// Messages are delivered on receipt.
-    pub(crate) unordered: bool,
+    /// What is promised of a message.
+    pub(crate) level: Level,
 }
 
 impl Experiment {
@@ -134,14 +148,14 @@ impl Experiment {
             delay: None,
             upcall_ns: 0,
             copies: false,
-            unordered: false,
+            level: Level::Atomic,
         }
     }
 
     pub(super) fn class(&self) -> DeliveryClass {
-        match self.unordered {
-            true => DeliveryClass::Unordered,
-            false => DeliveryClass::Ordered,
+        match self.level {
+            Level::Unordered => DeliveryClass::Unordered,
+            Level::Atomic | Level::Volatile | Level::Logged => DeliveryClass::Ordered,
         }
     }
 
@@ -164,7 +178,7 @@ impl Experiment {
             members: places().collect(),
             senders: senders.map(|rank| SenderSpec { rank, rings }).collect(),
             topics: vec![TopicKey::of_name("paper")],
-            is_logged: false,
+            is_logged: self.level == Level::Logged,
         }
     }
 

@@ -10,6 +10,7 @@ use super::application::{Application, Tried};
 use super::constants::LOCK;
 use super::experiment::{Experiment, Lock};
 use super::receiver::Receiver;
+use super::storage::{Keeper, Kept};
 use super::view::begin_view;
 use super::world::Broken;
 
@@ -52,6 +53,8 @@ pub(super) struct Next {
     pub(super) step: Option<u64>,
     /// An application's turn.
     pub(super) turns: Vec<(u64, usize)>,
+    /// Ends of the work of threads that keep messages.
+    pub(super) kept: Vec<(u64, Keeper)>,
 }
 
 impl Member {
@@ -149,6 +152,7 @@ impl Member {
         Ok(Next {
             step: Some(end),
             turns: self.turns_after(end),
+            kept: self.begin_to_keep(at),
         })
     }
 
@@ -270,6 +274,30 @@ impl Member {
         let begin = since + passes * period;
         self.idle_ns += begin - since;
         Some(begin)
+    }
+
+    fn begin_to_keep(&mut self, now: u64) -> Vec<(u64, Keeper)> {
+        let begun = self.engine.with_sink(|sink| sink.storage.begin(now));
+        begun.unwrap_or_default()
+    }
+
+    /// A thread has kept messages.
+    pub(super) fn kept(&mut self, keeper: Keeper, at: u64) -> Next {
+        let kept = self.engine.with_sink(|sink| sink.storage.end(keeper, at));
+        let Kept {
+            released,
+            persisted,
+        } = kept.unwrap_or_default();
+        let has_news = !persisted.is_empty() || !released.is_empty();
+        drop(released);
+        for (subgroup, position) in persisted {
+            self.subgroups[subgroup].set_persisted(position);
+        }
+        Next {
+            step: has_news.then(|| self.wake(at)).flatten(),
+            turns: Vec::new(),
+            kept: self.begin_to_keep(at),
+        }
     }
 
     /// Whether its messages are delivered in total order.

@@ -34,12 +34,15 @@ mod experiment;
 mod measured;
 mod member;
 mod receiver;
+mod storage;
 #[cfg(test)]
 mod tests;
 #[path = "../../../../dds-core/tests/view/mod.rs"]
 mod view;
 mod world;
 
-pub(crate) use experiment::{Delay, Delayed, Experiment, Lock, MESSAGES_MAX, Senders, Slots};
+pub(crate) use experiment::{
+    Delay, Delayed, Experiment, Level, Lock, MESSAGES_MAX, Senders, Slots,
+};
 pub(crate) use measured::{Batches, Measured};
 pub(crate) use world::{Broken, run};

@@ -7,7 +7,8 @@ use spindle_dds_core::membership::OutReason;
 use spindle_dds_core::{Delivery, EngineEvent, Sink, SubgroupId};
 
 use super::constants::{DELIVER, RECEIVE, copy_ns};
-use super::experiment::Experiment;
+use super::experiment::{Experiment, Level};
+use super::storage::Storage;
 
 /// A member's upcalls.
 pub(super) struct Receiver {
@@ -26,7 +27,8 @@ pub(super) struct Receiver {
     due: bool,
     pub(super) subgroups: Vec<Stream>,
     /// When the last message of the run was delivered.
-    pub(super) done_at: Option<u64>,
+    delivered_at: Option<u64>,
+    pub(super) storage: Storage,
     /// From claim to delivery of my own messages.
     pub(super) latencies: Vec<u64>,
     pub(super) stopped: Option<OutReason>,
@@ -47,11 +49,13 @@ pub(super) struct Stream {
 impl Receiver {
     pub(super) fn new(network: TimedNetwork, node: usize, experiment: &Experiment) -> Self {
         let copies = u64::from(experiment.copies);
+        let storage = Storage::new(experiment);
+        let copies_ns = copies * copy_ns(experiment.size);
         Self {
             network,
             node,
-            deliver_ns: DELIVER.value + copies * copy_ns(experiment.size),
-            unordered: experiment.unordered,
+            deliver_ns: DELIVER.value + copies_ns + storage.polling_ns,
+            unordered: experiment.level == Level::Unordered,
             upcall_ns: experiment.upcall_ns,
             enough: experiment.deliveries(),
             open: experiment.active,
@@ -59,10 +63,16 @@ impl Receiver {
             subgroups: (0..experiment.subgroups)
                 .map(|_| Stream::default())
                 .collect(),
-            done_at: None,
+            delivered_at: None,
+            storage,
             latencies: Vec::new(),
             stopped: None,
         }
+    }
+
+    /// When the last message of the run was delivered, and kept as the level says.
+    pub(super) fn done_at(&self) -> Option<u64> {
+        Some(self.delivered_at?.max(self.storage.done_at()?))
     }
 }
 
@@ -81,6 +91,11 @@ impl Sink<TimedFabric> for Receiver {
             self.latencies.push(now - claimed);
         }
         subgroup.delivered += 1;
+        let is_last_here = subgroup.delivered == self.enough;
+        let is_last = is_last_here && self.open == 1;
+        if self.storage.has_threads() {
+            self.storage.take(delivery, now, is_last);
+        }
         if subgroup.delivered > self.enough {
             return;
         }
@@ -88,9 +103,9 @@ impl Sink<TimedFabric> for Receiver {
         subgroup.digest = (subgroup.digest ^ what)
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .rotate_left(29);
-        if subgroup.delivered == self.enough {
+        if is_last_here {
             self.open -= 1;
-            self.done_at = (self.open == 0).then_some(now);
+            self.delivered_at = is_last.then_some(now);
         }
     }
 

@@ -3,9 +3,9 @@
 
 use spindle_dds_core::EngineConfig;
 
-use super::constants::COSTS;
+use super::constants::{COSTS, DISK, SYNC, WRITE, append_ns, keep_ns};
 use super::world::run_with;
-use super::{Delay, Delayed, Experiment, Lock, Measured, Senders, Slots, run};
+use super::{Delay, Delayed, Experiment, Level, Lock, Measured, Senders, Slots, run};
 
 const BASELINE: EngineConfig = EngineConfig::BASELINE;
 const SPINDLE: EngineConfig = EngineConfig::SPINDLE;
@@ -169,6 +169,79 @@ fn slow_upcalls_bring_one_message_a_delay() {
         ..baseline(3)
     });
     assert!((8_000.0..10_000.0).contains(&found.messages_per_s));
+}
+
+fn at_level(level: Level, experiment: Experiment) -> Experiment {
+    Experiment {
+        senders: Senders::One,
+        level,
+        ..experiment
+    }
+}
+
+/// §IV-F: each level costs what those before it do, and more.
+#[test]
+fn a_level_is_no_faster_than_the_one_before() {
+    let levels = [
+        Level::Unordered,
+        Level::Atomic,
+        Level::Volatile,
+        Level::Logged,
+    ];
+    for experiment in [baseline(3), spindle(3)] {
+        let rates = levels.map(|level| measured(&at_level(level, experiment)).gb_per_s);
+        let falls = rates.windows(2).all(|pair| pair[1] <= pair[0] * 1.001);
+        assert!(falls && rates[3] < rates[1], "{rates:?}");
+    }
+}
+
+/// With room for one message, the next one waits for the copy: the slot is free no earlier. The
+/// copy then delays each message; a larger window hides it.
+#[test]
+fn a_slot_is_free_after_the_copy() {
+    let us = |level, window| {
+        let experiment = Experiment {
+            window,
+            ..spindle(2)
+        };
+        1e6 / measured(&at_level(level, experiment)).messages_per_s
+    };
+    let one = us(Level::Volatile, 1) - us(Level::Atomic, 1);
+    let copy = keep_ns(10_240) as f64 / 1000.0;
+    assert!(
+        (0.5 * copy..2.0 * copy).contains(&one),
+        "{one} of {copy} µs"
+    );
+    let many = us(Level::Volatile, 100) - us(Level::Atomic, 100);
+    assert!(many < 0.1 * copy, "{many} of {copy} µs");
+}
+
+/// A log thread that is behind writes and syncs many messages at once.
+#[test]
+fn a_log_syncs_what_has_gathered() {
+    let found = measured(&at_level(Level::Logged, spindle(2)));
+    let record = 10_240 + 96;
+    let bytes = append_ns(record) + u64::from(record) * DISK.value / 1000;
+    let least_us = bytes as f64 / 1000.0;
+    let alone_us = (bytes + WRITE.value + SYNC.value) as f64 / 1000.0;
+    let us = 1e6 / found.messages_per_s;
+    assert!(
+        (least_us..alone_us / 3.0).contains(&us),
+        "{us} µs a message"
+    );
+}
+
+/// In the paper's systems the polling thread copies and appends.
+#[test]
+fn the_baseline_keeps_in_its_polling_thread() {
+    let us = |level| 1e6 / measured(&at_level(level, baseline(2))).messages_per_s;
+    let [atomic, volatile, logged] = [Level::Atomic, Level::Volatile, Level::Logged].map(us);
+    let check = |more: f64, ns: u64| {
+        let expected = ns as f64 / 1000.0;
+        assert!(more > 0.5 * expected, "{more} of {expected} µs");
+    };
+    check(volatile - atomic, keep_ns(10_240));
+    check(logged - volatile, append_ns(10_240 + 64));
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::constants::{COSTS, RECEIVE};
 use super::experiment::{Experiment, MESSAGES_MAX, STAND_IN, Slots};
 use super::measured::{Batches, Measured};
 use super::member::{Member, Next};
+use super::storage::Keeper;
 use super::view::view_of;
 
 /// Bytes of a message header in a [`SegmentLayout`].
@@ -60,6 +61,8 @@ pub(crate) enum Broken {
 enum Task {
     Step,
     Turn(usize),
+    /// A thread has kept messages.
+    Kept(Keeper),
 }
 
 struct World {
@@ -190,6 +193,9 @@ impl World {
         for (at, which) in next.turns {
             self.add(at, member, Task::Turn(which));
         }
+        for (at, keeper) in next.kept {
+            self.add(at, member, Task::Kept(keeper));
+        }
     }
 
     /// Runs until all members have delivered all messages.
@@ -231,6 +237,7 @@ impl World {
         let next = match task {
             Task::Step => member.step(at)?,
             Task::Turn(which) => member.turn(which, at)?,
+            Task::Kept(keeper) => member.kept(keeper, at),
         };
         let is_done = before.is_none() && member.done_at()?.is_some();
         self.add_all(index, next);
@@ -358,7 +365,7 @@ impl Part {
             let active = sink.subgroups.iter().take(experiment.active);
             let delivering: u64 = active.map(|subgroup| subgroup.spent_ns).sum();
             (
-                sink.done_at.unwrap_or(0),
+                sink.done_at().unwrap_or(0),
                 delivering,
                 sink.latencies.clone(),
             )
@@ -401,7 +408,7 @@ fn add(one: Spent, other: Spent) -> Spent {
 
 impl Member {
     fn done_at(&self) -> Result<Option<u64>, Broken> {
-        let state = |sink: &mut super::receiver::Receiver| (sink.done_at, sink.stopped.clone());
+        let state = |sink: &mut super::receiver::Receiver| (sink.done_at(), sink.stopped.clone());
         match self.engine.with_sink(state) {
             Some((_, Some(reason))) => Err(reason.into()),
             Some((done_at, None)) => Ok(done_at),

@@ -34,6 +34,8 @@ pub(super) struct Run {
     pub(super) beside: Option<&'static str>,
     pub(super) copies: bool,
     pub(super) unordered: bool,
+    /// DURABILITY, unless it is VOLATILE.
+    pub(super) durability: Option<&'static str>,
     /// Whether messages carry the time of sending.
     pub(super) stamped: bool,
     pub(super) upcall: Upcall,
@@ -90,6 +92,7 @@ impl Run {
             beside: None,
             copies: false,
             unordered: false,
+            durability: None,
             stamped: false,
             upcall: Upcall::No,
             settle: SETTLE,
@@ -168,6 +171,9 @@ impl Run {
         if self.unordered {
             add("--level", &"unordered");
         }
+        if let Some(durability) = self.durability {
+            add("--durability", &durability);
+        }
         match self.upcall {
             Upcall::No => {}
             Upcall::Each(time) | Upcall::Once(time) => add("--upcall", &time),
@@ -242,13 +248,15 @@ mod tests {
         let run = Run {
             last: Last::Delayed("100us"),
             copies: true,
+            durability: Some("transient"),
             still: Some("5s"),
             ..Run::new(3, Stage::Bounded, 1000)
         };
         check(
             run.senders(Senders::Half).without("null_sends"),
             "spindle perf throughput --members 3 --senders 1 --size 10240 --ring-messages 128 \
-             --samples 1000 --settle 200ms --without null_sends --delay-one 100us --still 5s \
+             --samples 1000 --settle 200ms --without null_sends --delay-one 100us \
+             --durability transient --still 5s \
              --copy",
         );
     }

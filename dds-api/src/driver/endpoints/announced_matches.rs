@@ -438,7 +438,7 @@ mod tests {
     #[test]
     fn views_read_one_after_the_other_mean_what_each_means_alone() {
         let local_endpoints =
-            LocalEndpoints::new(ParticipantConfig::read(&Default::default()).expect("defaults"));
+            LocalEndpoints::test(ParticipantConfig::read(&Default::default()).expect("defaults"));
         let (mut numbers, mut next_id) = (Numbers(5), 2);
         let mut view = View::first(member(ME.0)).expect("a view");
         let mut reader = AnnouncementReader::new(ME);

@@ -151,6 +151,13 @@ impl LocalEndpoints {
         }
     }
 
+    /// With a log service that logs nothing.
+    #[cfg(test)]
+    pub(crate) fn test(config: ParticipantConfig) -> Self {
+        let logs = Arc::new(LogService::test(&config));
+        Self::new(config, logs)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -220,6 +227,20 @@ impl LocalEndpoints {
             session.notifier().waking.notify();
         }
         Ok(())
+    }
+
+    /// Announces an endpoint of no entity, or that it is gone: for tests.
+    pub(crate) fn put_made(&self, number: u64, made: Option<GroupEndpoint>) {
+        let mut state = self.state();
+        match made {
+            Some(made) => state.tell(|update| update.put.push((number, made))),
+            None => state.tell(|update| update.remove.push(number)),
+        }
+        let session = state.session();
+        drop(state);
+        if let Some(session) = session {
+            session.control_queue().wake();
+        }
     }
 
     /// Removes a deleted endpoint.

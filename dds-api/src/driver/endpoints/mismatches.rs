@@ -374,7 +374,7 @@ mod tests {
 
         fn figures(&self) -> (Vec<MismatchFigures>, u64) {
             let config = ParticipantConfig::read(&Default::default()).expect("defaults");
-            let local_endpoints = LocalEndpoints::new(config);
+            let local_endpoints = LocalEndpoints::test(config);
             let mut comparisons = Comparisons::default();
             self.mismatches()
                 .figures(&mut comparisons, &local_endpoints)

@@ -195,7 +195,7 @@ impl TopicLogs {
             return String::new();
         };
         let position = now.handle.position_of(message);
-        let end = position.map_or(now.handle.base(), |position| position + 1);
+        let end = position.map_or_else(|| now.handle.base(), |position| position + 1);
         let lacking = now.lacking(end);
         let text = match degree {
             Degree::Local => "the log has not recorded it",
@@ -241,8 +241,7 @@ impl Now {
         };
         match group.state {
             LogGroupState::NoMajority { present, of } => {
-                let verb = if present == 1 { "is" } else { "are" };
-                format!("the log is shut: {present} of {of} logs of its roster {verb} there")
+                format!("the log is shut: {present} of {of} logs of its roster are there")
             }
             LogGroupState::Lineages(one, other) => format!(
                 "the log is shut: there are two logs of different origin, {one} and {other}, see \

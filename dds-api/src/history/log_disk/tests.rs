@@ -66,7 +66,7 @@ fn a_log_lives_in_a_directory() {
     log.truncate(6003).unwrap();
     let left: Vec<u64> = all.into_iter().filter(|it| *it < 6003).collect();
     let compacted = log
-        .compact(0, 2000, &|meta| meta.position % 9 == 0)
+        .compact(0, 2000, &|meta| meta.position.is_multiple_of(9))
         .unwrap()
         .unwrap();
     assert!(compacted.bytes_after * 8 < compacted.bytes_before);

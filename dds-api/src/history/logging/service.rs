@@ -17,8 +17,10 @@ use super::packet::LogMessage;
 use super::thread::{Fill, LogFeed, LogItem, LogThread};
 use super::topic::LoggedTopic;
 use crate::error::{Error, Result};
-use crate::history::{HistoryService, TopicHistory};
+use crate::history::{HistoryService, TopicHistory, service_limits};
 use crate::log::LogLock;
+#[cfg(test)]
+use crate::properties::ParticipantConfig;
 use crate::properties::{LogConfig, LogSync};
 use crate::topic::TopicCore;
 
@@ -163,12 +165,20 @@ impl LogService {
         }
     }
 
+    /// Of a participant that is not there.
+    #[cfg(test)]
+    pub(crate) fn test(config: &ParticipantConfig) -> Self {
+        let (threads, limit) = (&config.threads, config.failure_limit);
+        let history = HistoryService::new(threads.history, limit, Arc::default());
+        Self::new(config.log.clone(), 0, threads.log, Arc::new(history))
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A PERSISTENT endpoint of a topic is created. Opens the log of the topic, if this participant logs
-    /// and it is the first one. `limits`: what is kept for readers that come later.
+    /// and it is the first one. `limits`: what a writer asks to be kept for readers that come later.
     ///
     /// # Errors
     /// PRECONDITION_NOT_MET if another participant writes the directory; ERROR for a log that is damaged;
@@ -177,7 +187,7 @@ impl LogService {
         &self,
         topic: &TopicCore,
         subgroup: SubgroupId,
-        limits: HistoryLimits,
+        limits: Option<HistoryLimits>,
     ) -> Result<()> {
         let Some(directory) = &self.config.directory else {
             return Ok(());
@@ -188,9 +198,11 @@ impl LogService {
                 state.lock = Some(self.lock(directory)?);
             }
             let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-            let head = self.head(topic, limits)?;
+            let of_topic = || service_limits(&topic.durability_service());
+            let head = self.head(topic, limits.unwrap_or_else(of_topic))?;
+            let is_asked = limits.is_some();
             let mode = mode(self.config.sync);
-            let opened = LoggedTopic::open(directory, &head, (subgroup, number), mode)?;
+            let opened = LoggedTopic::open(directory, (&head, is_asked), (subgroup, number), mode)?;
             self.start(&mut state)?;
             let opened = Arc::new(opened);
             self.feed.push(LogItem::Opened(opened.clone()));

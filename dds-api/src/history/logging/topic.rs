@@ -50,18 +50,19 @@ impl std::fmt::Debug for LoggedTopic {
 }
 
 impl LoggedTopic {
-    /// Opens the log of a topic below a directory, or begins one.
+    /// Opens the log of a topic below a directory, or begins one. `is_asked`: a writer asks for the limits
+    /// in the head; else those of a log that is there stay.
     ///
     /// # Errors
     /// ERROR for one that is damaged; OUT_OF_RESOURCES without room.
     pub(super) fn open(
         directory: &Path,
-        head: &LogHead,
+        (head, is_asked): (&LogHead, bool),
         (subgroup, number): (SubgroupId, u64),
         mode: SyncMode,
     ) -> Result<Self> {
         let place = LogPlace::new(directory, head.domain, &head.topic);
-        let opened = open_log(&place.path, head);
+        let opened = open_log(&place.path, head, is_asked);
         let (log, report) = opened.map_err(|error| failure(&place, directory, &error))?;
         if let Some(cut) = report.and_then(|report| report.cut) {
             tracing::warn!(
@@ -88,6 +89,7 @@ impl LoggedTopic {
 fn open_log(
     path: &Path,
     head: &LogHead,
+    is_asked: bool,
 ) -> std::result::Result<(TopicLog<LogDirectory>, Option<OpenReport>), LogError> {
     let disk = LogDirectory::create(path);
     let disk = disk.map_err(|error| LogError::Unreadable {
@@ -96,7 +98,11 @@ fn open_log(
     })?;
     match TopicLog::open(disk)? {
         Some((mut log, report)) => {
-            log.set_head(head)?;
+            let mut head = head.clone();
+            if !is_asked {
+                head.limits = log.head().limits;
+            }
+            log.set_head(&head)?;
             Ok((log, Some(report)))
         }
         None => {

@@ -11,7 +11,7 @@ use super::error::LogError;
 use super::layout::{RecordHead, SEGMENT_HEAD_LEN, SegmentHead};
 use super::meta::{Start, Superblock, UNFINISHED};
 use super::topic_log::TopicLog;
-use super::walk::{Walked, Walker};
+use super::walk::{BAD_CRC, Walked, Walker};
 
 /// Bytes that are written at once, or more.
 const BLOCK: usize = 1 << 20;
@@ -101,7 +101,10 @@ impl<D: Disk> TopicLog<D> {
             match walker.step(&mut self.disk)? {
                 Walked::Record(head) if keep(&head.meta) => live += head.record_len(),
                 Walked::Record(_) => {}
-                Walked::End => return Ok((segment.len - SEGMENT_HEAD_LEN as u64, live)),
+                Walked::End => {
+                    self.check_end(index, walker.mark())?;
+                    return Ok((segment.len - SEGMENT_HEAD_LEN as u64, live));
+                }
                 Walked::Bad(what) => {
                     return Err(LogError::damaged(&segment.file, walker.mark().offset, what));
                 }
@@ -173,8 +176,7 @@ impl<D: Disk> TopicLog<D> {
                 };
                 let offset = walker.mark().offset;
                 let Some(payload) = walker.payload(&mut self.disk, &head)? else {
-                    let what = "the CRC of a record does not match";
-                    return Err(LogError::damaged(&file, offset, what));
+                    return Err(LogError::damaged(&file, offset, BAD_CRC));
                 };
                 bytes.extend_from_slice(&head.bytes(id));
                 bytes.extend_from_slice(payload);

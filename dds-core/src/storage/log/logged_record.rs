@@ -1,6 +1,6 @@
 //! A record of a log, as it goes from one log to another.
 
-use super::super::record::{HEAD_LEN, Record};
+use super::super::record::Record;
 
 /// Bytes before the [`Record`] in [`LoggedRecord::write`].
 const PREFIX_LEN: usize = 24;
@@ -30,7 +30,7 @@ pub struct LoggedRecord {
 impl LoggedRecord {
     /// Its bytes, as [`read`](Self::read) takes them.
     pub fn bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.len());
+        let mut bytes = Vec::with_capacity(self.byte_len());
         self.write(&mut bytes);
         bytes
     }
@@ -65,13 +65,8 @@ impl LoggedRecord {
     }
 
     /// Number of its bytes.
-    pub fn len(&self) -> usize {
+    pub fn byte_len(&self) -> usize {
         PREFIX_LEN + self.record.bytes().len()
-    }
-
-    /// Whether its payload is empty.
-    pub fn is_empty(&self) -> bool {
-        self.record.bytes().len() == HEAD_LEN
     }
 
     /// The position after it.

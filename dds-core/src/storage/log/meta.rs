@@ -72,7 +72,7 @@ pub(super) struct Superblock {
     pub(super) settled: u64,
     /// The log is being truncated to this position.
     pub(super) truncating: Option<u64>,
-    /// Position below which all was synced when this was written.
+    /// Position below which all was synced when this was written, and is not to be truncated.
     pub(super) synced: u64,
 }
 
@@ -92,6 +92,7 @@ impl Superblock {
     pub(super) fn begin_anew(&mut self) {
         self.start = Start::default();
         self.settled = 0;
+        self.synced = 0;
     }
 
     pub(super) fn bytes(&self) -> Result<Vec<u8>, LogError> {

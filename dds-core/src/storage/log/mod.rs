@@ -1,7 +1,7 @@
 //! The log of a topic: its delivered messages on a disk, in the order of their subgroup.
 //!
 //! ```text
-//!   superblock                 who the log is, its rosters, where it begins     replaced by rename
+//!   superblock                 identity of the log, rosters, where it begins   replaced by rename
 //!   head                       the topic: name, type, limits                    replaced by rename
 //!   0000000000000001.segment   96 bytes of head, then records                   appended to
 //!   00000000000a3f20.segment   ...

@@ -201,7 +201,7 @@ impl<D: Disk> TopicLog<D> {
     /// The superblock knows how far the log was synced when it was written.
     fn check_synced(&self, file: &str, offset: u64) -> Result<(), LogError> {
         let Superblock { synced, .. } = self.superblock;
-        if self.end.last.end < synced && self.superblock.truncating.is_none() {
+        if self.end.last.end < synced {
             let what = format!("records before position {synced} are missing");
             return Err(LogError::damaged(file, offset, what));
         }

@@ -6,7 +6,7 @@ use super::logged_record::LoggedRecord;
 use super::meta::Superblock;
 use super::segment::Mark;
 use super::topic_log::TopicLog;
-use super::walk::{Walked, Walker};
+use super::walk::{BAD_CRC, Walked, Walker};
 
 /// A place between two records of a log.
 #[derive(Debug, Clone, Copy)]
@@ -16,54 +16,96 @@ pub(super) struct Place {
     pub(super) mark: Mark,
 }
 
+/// Records that are read at once.
+struct Part {
+    records: Vec<LoggedRecord>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl Part {
+    /// Gives whether there is room.
+    fn put(&mut self, record: LoggedRecord) -> bool {
+        self.bytes += record.byte_len();
+        let has_room = self.records.is_empty() || self.bytes <= self.bytes_max;
+        if has_room {
+            self.records.push(record);
+        }
+        has_room
+    }
+}
+
 impl<D: Disk> TopicLog<D> {
     /// The records at `from` and after it, oldest first: at least one, if there is any, and no more than
     /// take `bytes_max` in [`LoggedRecord::write`].
     pub fn read(&mut self, from: u64, bytes_max: usize) -> Result<Vec<LoggedRecord>, LogError> {
-        let mut records = Vec::new();
-        let Some(place) = self.place(from)? else {
-            return Ok(records);
+        let mut part = Part {
+            records: Vec::new(),
+            bytes: 0,
+            bytes_max,
         };
-        let mut bytes = 0;
-        let mut mark = place.mark;
-        for segment in place.segment..self.segments.len() {
-            let segment = &self.segments[segment];
-            if mark.offset == 0 {
-                mark = segment.start();
-            }
-            let id = self.superblock.state.id;
-            let mut walker = Walker::new(id, &segment.file, segment.len, mark);
-            loop {
-                let head = match walker.peek(&mut self.disk)? {
-                    Walked::Record(head) => head,
-                    Walked::End => break,
-                    Walked::Bad(what) => {
-                        return Err(LogError::damaged(&segment.file, walker.mark().offset, what));
-                    }
-                };
-                let before = walker.mark();
-                let Some(payload) = walker.payload(&mut self.disk, &head)? else {
-                    let what = "the CRC of a record does not match";
-                    return Err(LogError::damaged(&segment.file, before.offset, what));
-                };
-                let starts = before.records == self.superblock.start.records;
-                let logged = LoggedRecord {
-                    generation: head.generation,
-                    epoch: head.epoch,
-                    chain: head.chain,
-                    is_after_gap: head.is_after_gap || starts && before.last.end > 0,
-                    record: head.record(payload),
-                };
-                bytes += logged.len();
-                if !records.is_empty() && bytes > bytes_max {
-                    return Ok(records);
+        if let Some(Place { segment, mark }) = self.place(from)? {
+            let mut is_full = self.read_segment(segment, mark, &mut part)?;
+            for segment in segment + 1..self.segments.len() {
+                if is_full {
+                    break;
                 }
-                records.push(logged);
-                walker.pass(&head);
+                let start = self.segments[segment].start();
+                is_full = self.read_segment(segment, start, &mut part)?;
             }
-            mark = Mark::default();
         }
-        Ok(records)
+        Ok(part.records)
+    }
+
+    /// Reads the records of a segment from a place on. Gives whether there was no room for one.
+    fn read_segment(
+        &mut self,
+        index: usize,
+        mark: Mark,
+        part: &mut Part,
+    ) -> Result<bool, LogError> {
+        let segment = &self.segments[index];
+        let start = self.superblock.start;
+        let id = self.superblock.state.id;
+        let mut walker = Walker::new(id, &segment.file, segment.len, mark);
+        loop {
+            let before = walker.mark();
+            let damaged = |what| LogError::damaged(&segment.file, before.offset, what);
+            let head = match walker.peek(&mut self.disk)? {
+                Walked::Record(head) => head,
+                Walked::End => break self.check_end(index, before).map(|()| false),
+                Walked::Bad(what) => return Err(damaged(what)),
+            };
+            let Some(payload) = walker.payload(&mut self.disk, &head)? else {
+                return Err(damaged(BAD_CRC));
+            };
+            let begins_log = before.records == start.records;
+            let logged = LoggedRecord {
+                generation: head.generation,
+                epoch: head.epoch,
+                chain: head.chain,
+                is_after_gap: head.is_after_gap || begins_log && start.last.end > 0,
+                record: head.record(payload),
+            };
+            if !part.put(logged) {
+                return Ok(true);
+            }
+            walker.pass(&head);
+        }
+    }
+
+    /// The segment after one knows the last record of that one.
+    pub(super) fn check_end(&self, index: usize, end: Mark) -> Result<(), LogError> {
+        let next = self.segments.get(index + 1);
+        if next.is_none_or(|it| it.start().last == end.last) {
+            return Ok(());
+        }
+        let what = "records at its end are missing";
+        Err(LogError::damaged(
+            &self.segments[index].file,
+            end.offset,
+            what,
+        ))
     }
 
     /// End position and chain value of the last record below a position; zeros without one.
@@ -131,9 +173,20 @@ impl<D: Disk> TopicLog<D> {
             return Err(LogError::Compacted { settled });
         }
         let place = self.place(end)?;
+        if let Some(Place { segment, mark }) = place
+            && segment > 0
+            && mark == self.segments[segment].start()
+        {
+            // It becomes the last one.
+            self.index(segment - 1)?;
+        }
         self.sync()?;
         let superblock = Superblock {
             truncating: Some(end),
+            synced: match end {
+                0 => 0,
+                _ => place.map_or(0, |it| it.mark.last.end),
+            },
             ..self.superblock.clone()
         };
         // A crash on the way is made good at the next opening.
@@ -175,18 +228,16 @@ impl<D: Disk> TopicLog<D> {
             },
             |it| it.mark,
         );
-        if let Some(segment) = self.segments.last_mut() {
-            if let Some(Place { segment: cut, .. }) = place
-                && cut + 1 == kept
-            {
-                segment.end_at(mark);
-                let file = segment.file.clone();
-                let cut = self.disk.truncate(&file, mark.offset);
-                if let Err(error) = cut.and_then(|()| self.disk.sync(&file)) {
-                    return Err(self.die(&file, &error));
-                }
-                self.figures.syncs += 1;
+        if place.is_some_and(|it| it.segment + 1 == kept)
+            && let Some(segment) = self.segments.last_mut()
+        {
+            segment.end_at(mark);
+            let file = segment.file.clone();
+            let cut = self.disk.truncate(&file, mark.offset);
+            if let Err(error) = cut.and_then(|()| self.disk.sync(&file)) {
+                return Err(self.die(&file, &error));
             }
+            self.figures.syncs += 1;
         }
         self.end = Mark {
             offset: self.segments.last().map_or(0, |it| it.len),
@@ -229,8 +280,8 @@ impl<D: Disk> TopicLog<D> {
     }
 
     /// Fills the index of a segment.
-    fn index(&mut self, segment: usize) -> Result<(), LogError> {
-        let segment = &mut self.segments[segment];
+    fn index(&mut self, index: usize) -> Result<(), LogError> {
+        let segment = &mut self.segments[index];
         if segment.is_indexed {
             return Ok(());
         }
@@ -249,7 +300,8 @@ impl<D: Disk> TopicLog<D> {
                 }
             }
         }
-        segment.is_indexed = true;
+        self.check_end(index, walker.mark())?;
+        self.segments[index].is_indexed = true;
         Ok(())
     }
 }

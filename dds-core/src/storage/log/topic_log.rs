@@ -367,7 +367,9 @@ impl<D: Disk> TopicLog<D> {
         mut superblock: Superblock,
     ) -> Result<(), LogError> {
         self.check_usable()?;
-        superblock.synced = self.synced.last.end;
+        if superblock.truncating.is_none() {
+            superblock.synced = self.synced.last.end;
+        }
         self.replace(SUPERBLOCK, &superblock.bytes()?)?;
         self.superblock = superblock;
         Ok(())

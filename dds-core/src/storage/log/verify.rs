@@ -23,11 +23,10 @@ impl<D: Disk> TopicLog<D> {
     pub fn verify(&mut self, progress: &mut dyn FnMut(u64)) -> Result<VerifyReport, LogError> {
         let mut report = VerifyReport::default();
         for index in 0..self.segments.len() {
-            let next = self.segments.get(index + 1).map(|it| it.start().last);
             let segment = &self.segments[index];
             let id = self.superblock.state.id;
             let mut walker = Walker::new(id, &segment.file, segment.len, segment.start());
-            let bad = loop {
+            let damaged = loop {
                 match walker.step(&mut self.disk)? {
                     Walked::Record(head) => {
                         report.records += 1;
@@ -35,17 +34,15 @@ impl<D: Disk> TopicLog<D> {
                         progress(report.bytes + walker.mark().offset);
                     }
                     Walked::End => {
-                        let is_right = next.is_none_or(|it| it == walker.mark().last);
-                        break (!is_right).then_some("records at its end are missing");
+                        break self.check_end(index, walker.mark()).err();
                     }
-                    Walked::Bad(what) => break Some(what),
+                    Walked::Bad(what) => {
+                        let offset = walker.mark().offset;
+                        break Some(LogError::damaged(&segment.file, offset, what));
+                    }
                 }
             };
-            if let Some(what) = bad {
-                let offset = walker.mark().offset;
-                let damaged = LogError::damaged(&segment.file, offset, what);
-                report.damaged.push(damaged);
-            }
+            report.damaged.extend(damaged);
             report.bytes += segment.len;
         }
         progress(report.bytes);

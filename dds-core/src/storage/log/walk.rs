@@ -9,6 +9,9 @@ use super::segment::Mark;
 /// Bytes that are read at once, or more.
 const BLOCK: u64 = 256 << 10;
 
+/// What is wrong with a record that has another payload than was written.
+pub(super) const BAD_CRC: &str = "the CRC of a record does not match";
+
 /// What stands at a place of a segment.
 #[derive(Debug)]
 pub(super) enum Walked {
@@ -107,7 +110,7 @@ impl<'a> Walker<'a> {
         let walked = self.peek(disk)?;
         if let Walked::Record(head) = &walked {
             if self.payload(disk, head)?.is_none() {
-                return Ok(Walked::Bad("the CRC of a record does not match"));
+                return Ok(Walked::Bad(BAD_CRC));
             }
             self.pass(head);
         }

@@ -3,22 +3,32 @@
 use super::*;
 
 /// A group whose members sleep whenever they have nothing to do, as drivers do.
-struct Sleepers(World);
+pub(super) struct Sleepers(pub(super) World);
 
 impl Sleepers {
     /// `shared`: all members share memory.
     fn new(members: u16, shared: bool) -> Self {
+        Self::of(&spec(members), shared)
+    }
+
+    /// The members of this subgroup.
+    pub(super) fn of(spec: &SubgroupSpec, shared: bool) -> Self {
         let options = SimOptions {
             shared_pairs: f64::from(u8::from(shared)),
             ..SimOptions::default()
         };
         let config = EngineConfig::default();
-        let world = World::starting_on(&spec(members), config, options, |_| Log::default());
-        world.run(&(0..members.into()).collect::<Vec<_>>());
+        let world = World::starting_on(spec, config, options, |_| Log::default());
+        world.run(&(0..spec.members.len()).collect::<Vec<_>>());
         let sleepers = Self(world);
-        (0..sleepers.0.nodes.len()).for_each(|at| sleepers.sleep(at));
-        sleepers.run();
+        sleepers.sleep_all();
         sleepers
+    }
+
+    /// Lets all sleep.
+    pub(super) fn sleep_all(&self) {
+        (0..self.0.nodes.len()).for_each(|at| self.sleep(at));
+        self.run();
     }
 
     fn sleep(&self, at: usize) {
@@ -40,7 +50,7 @@ impl Sleepers {
     }
 
     /// Lets each member that is woken work until it sleeps, one at a time, until none is woken.
-    fn run(&self) {
+    pub(super) fn run(&self) {
         let members = 0..self.0.nodes.len();
         loop {
             let woken = |at: &usize| self.0.network.take_wakeup(NodeId(*at));

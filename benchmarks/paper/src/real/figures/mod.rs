@@ -3,6 +3,7 @@
 
 mod batching;
 mod copies;
+mod levels;
 mod nulls;
 mod outcome;
 mod subgroups;
@@ -45,7 +46,7 @@ pub(crate) fn plan(subject: Subject, scale: Scale) -> Plan {
         Subject::Figure(15) => copies::figure_15(scale),
         Subject::Figure(16) => outcome::figure_16(scale),
         Subject::Figure(17) => outcome::figure_17(scale),
-        Subject::Figure(_) => outcome::figure_18(scale),
+        Subject::Figure(_) => levels::figure_18(scale),
         Subject::Upcalls => upcalls::plan(scale),
     }
 }

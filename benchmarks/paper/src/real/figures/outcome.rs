@@ -1,9 +1,9 @@
-//! Figures 12, 16, 17, 18: all optimisations on.
+//! Figures 12, 16, 17: all optimisations on.
 
 use crate::model::Senders;
 
 use super::{kept, ratio, thousands, times};
-use crate::plan::{Found, LATENCY, Line, MEMBERS, Saying, THROUGHPUT, verdict};
+use crate::plan::{Found, LATENCY, MEMBERS, Saying, THROUGHPUT, verdict};
 use crate::real::Scale;
 use crate::real::outcome::{Outcome, Rounds, latency, throughput};
 use crate::real::plan::{Plan, TablePlan};
@@ -170,68 +170,4 @@ pub(super) fn figure_17(scale: Scale) -> Plan {
         },
         ..Plan::new(Subject::Figure(17))
     }
-}
-
-const LEVELS: [(bool, &str); 2] = [(true, "Unordered"), (false, "Atomic")];
-
-pub(super) fn figure_18(scale: Scale) -> Plan {
-    let subscribers = Axis {
-        label: "subscribers besides the publisher, which subscribes too",
-        log: false,
-    };
-    let mut lines: Vec<Line<Run>> = Vec::new();
-    for (stage, name) in [(Stage::Baseline, BASELINE), (Stage::Spindle, SPINDLE)] {
-        for (unordered, level) in LEVELS {
-            let mut line = scale.line(stage, throughput, |run| {
-                let run = Run { unordered, ..run };
-                run.senders(Senders::One)
-            });
-            line.runs
-                .iter_mut()
-                .for_each(|(members, _)| *members -= 1.0);
-            lines.push(line.named(format!("{level}, {name}")));
-        }
-    }
-    Plan {
-        notes: vec![
-            "The levels of the engine: Unordered and Atomic. An Unordered sender that finds no \
-             room tries again.",
-        ],
-        panels: vec![panel("throughput", [subscribers, THROUGHPUT], lines)],
-        claims: claims_18,
-        ..Plan::new(Subject::Figure(18))
-    }
-}
-
-fn claims_18(found: &Found<Rounds>) -> Vec<Claim> {
-    let of = |from, to| times(found, (0, from), (0, to), Outcome::throughput);
-    let faster = || {
-        let unordered = of("Unordered, baseline", "Unordered, Spindle")?;
-        let atomic = of("Atomic, baseline", "Atomic, Spindle")?;
-        Some((
-            format!("Unordered {unordered:.1}×, Atomic {atomic:.1}×"),
-            verdict(unordered > 1.0 && atomic > 1.0, false),
-        ))
-    };
-    let same = || {
-        let ours = of("Unordered, Spindle", "Atomic, Spindle")?;
-        Some((
-            format!("Atomic has {ours:.2} of Unordered's rate"),
-            verdict(ours > 0.8, ours > 0.5),
-        ))
-    };
-    let says = |text, paper| Saying {
-        section: "§IV-F",
-        text,
-        paper,
-        why: "",
-    };
-    vec![
-        says("Spindle improves performance at each level", "improves").with(faster()),
-        says(
-            "Spindle: nearly the same for Unordered and Atomic",
-            "nearly the same",
-        )
-        .with(same()),
-    ]
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod batching;
 pub(crate) mod copies;
+mod levels;
 mod nulls;
 mod outcome;
 pub(crate) mod subgroups;
@@ -32,6 +33,6 @@ pub(crate) fn plan(number: u32, scale: Scale) -> Plan {
         15 => copies::figure_15(scale),
         16 => outcome::figure_16(scale),
         17 => outcome::figure_17(scale),
-        _ => outcome::figure_18(scale),
+        _ => levels::figure_18(scale),
     }
 }

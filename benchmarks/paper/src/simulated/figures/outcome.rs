@@ -1,4 +1,4 @@
-//! Figures 16, 17, 18: all optimisations on.
+//! Figures 16 and 17: all optimisations on.
 
 use super::batching::SENDERS;
 use super::synchronization::BOUNDED;
@@ -140,90 +140,5 @@ fn claims_17(found: &Found) -> Vec<Claim> {
                   keeps senders from filling their windows.",
         }
         .with(drop()),
-    ]
-}
-
-const LEVELS: [(bool, &str); 2] = [(true, "Unordered"), (false, "Atomic")];
-
-pub(super) fn figure_18(scale: Scale) -> Plan {
-    let subscribers = Axis {
-        label: "subscribers",
-        log: false,
-    };
-    let members: Vec<usize> = scale.few_members().to_vec();
-    let mut lines = Vec::new();
-    for (stage, name) in [(Stage::Baseline, BASELINE), (Stage::Spindle, SPINDLE)] {
-        for (unordered, level) in LEVELS {
-            let mut line = scale.line(stage, &members, throughput, |experiment| {
-                experiment.senders = crate::model::Senders::One;
-                experiment.unordered = unordered;
-            });
-            // One of the members is the publisher.
-            line.runs
-                .iter_mut()
-                .for_each(|(members, _)| *members -= 1.0);
-            lines.push(line.named(format!("{level}, {name}")));
-        }
-    }
-    Plan {
-        number: 18,
-        title: "one publisher, by level",
-        notes: vec![
-            "The levels of the engine: Unordered and Atomic. Storage in memory and in a log are \
-             not simulated.",
-        ],
-        panels: vec![panel("throughput", [subscribers, THROUGHPUT], lines)],
-        claims: claims_18,
-    }
-}
-
-fn claims_18(found: &Found) -> Vec<Claim> {
-    let ratio = |from: &str, to: &str| mean(&found.ratios((0, from), (0, to), throughput));
-    let faster = || {
-        let unordered = ratio("Unordered, baseline", "Unordered, Spindle")?;
-        let atomic = ratio("Atomic, baseline", "Atomic, Spindle")?;
-        Some((
-            format!("Unordered {unordered:.1}×, Atomic {atomic:.1}×"),
-            verdict(unordered > 1.0 && atomic > 1.0, false),
-        ))
-    };
-    let same = || {
-        let ours = ratio("Unordered, Spindle", "Atomic, Spindle")?;
-        Some((
-            format!("Atomic has {ours:.2} of Unordered's rate"),
-            verdict(ours > 0.8, ours > 0.5),
-        ))
-    };
-    let falls = || {
-        let ours = ratio("Unordered, baseline", "Atomic, baseline")?;
-        Some((
-            format!("Atomic has {ours:.2} of Unordered's rate"),
-            verdict(ours < 0.8, ours < 1.0),
-        ))
-    };
-    vec![
-        Saying {
-            section: "§IV-F",
-            text: "Spindle improves performance at each level",
-            paper: "improves",
-            why: "",
-        }
-        .with(faster()),
-        Saying {
-            section: "§IV-F",
-            text: "Spindle: nearly the same for Unordered and Atomic",
-            paper: "nearly the same",
-            why: "",
-        }
-        .with(same()),
-        Saying {
-            section: "§IV-F",
-            text: "The baseline decreases considerably with each additional level",
-            paper: "considerably",
-            why: "With one sender, the model's baseline is limited by the sender's pass, which \
-                  sends one message at either level; the additional waiting of Atomic overlaps \
-                  with it.",
-        }
-        .with(falls()),
     ]
 }

@@ -9,7 +9,7 @@ use spindle_dds_transport::shm::DomainState;
 
 use super::*;
 use crate::handle::Guid;
-use crate::history::HistoryService;
+use crate::history::{HistoryService, LogService};
 use crate::joining::Ask;
 use crate::participant::DomainParticipant;
 use crate::properties::ParticipantConfig;
@@ -243,7 +243,8 @@ fn control_of_two(directory: &Path) -> (ControlThread, Station) {
             config.failure_limit,
             Arc::default(),
         )),
-        local_endpoints: Arc::new(LocalEndpoints::new(config)),
+        logs: Arc::new(LogService::test(&config)),
+        local_endpoints: Arc::new(LocalEndpoints::test(config)),
         limit: PATIENCE,
         view: Arc::new(both),
         digest: 0,

@@ -39,7 +39,7 @@ fn compaction_keeps_what_lives_and_the_chain() {
     let disk = SimDisk::default();
     let mut log = long_log(&disk);
     let (last, before) = (log.last(), log.figures());
-    let keep = |position: u64| position > 300 && position % 10 == 0;
+    let keep = |position: u64| position > 300 && position.is_multiple_of(10);
     let all = positions(&mut log);
     compact(&mut log, 900, &keep);
     let after = log.figures();
@@ -66,7 +66,7 @@ fn compaction_keeps_what_lives_and_the_chain() {
     // Nothing is left to do.
     let bytes = log.figures().bytes;
     compact(&mut log, 900, &|position| {
-        keep(position) || position % 10 == 0
+        keep(position) || position.is_multiple_of(10)
     });
     assert_eq!(log.figures().bytes, bytes);
     assert_eq!(log.truncate(899), Err(LogError::Compacted { settled: 900 }));
@@ -84,7 +84,7 @@ fn a_log_is_equal_to_the_one_that_it_pulls_from() {
         let mut log = long_log(&a);
         if is_compacted {
             compact(&mut log, 900, &|position| {
-                position > 300 && position % 20 == 0
+                position > 300 && position.is_multiple_of(20)
             });
         }
         let mut other = TopicLog::create(b.clone(), LogId(77), &head()).unwrap();

@@ -284,7 +284,7 @@ impl Life {
         }
         let end = read
             .last()
-            .map_or(self.log.appended(), |it| it.record.position() + 1);
+            .map_or_else(|| self.log.appended(), LoggedRecord::end);
         assert_eq!(self.log.appended(), end);
         let kept = model.records.partition_point(|it| it.position < end);
         let lost = model.records[..model.synced].iter().skip(kept);

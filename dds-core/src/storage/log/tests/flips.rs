@@ -50,7 +50,7 @@ fn a_changed_byte_never_gives_a_wrong_record() {
                 assert_eq!(read, records[..read.len()]);
                 assert_eq!(report.cut.is_some(), read.len() < records.len());
                 assert!(records.len() - read.len() <= 3);
-                assert_eq!(report.cut.is_none_or(|it| it.0 == *file), true);
+                assert!(report.cut.is_none_or(|it| it.0 == *file));
                 cut += 1;
             }
             Err(LogError::Damaged { file: damaged, .. }) => {
@@ -111,14 +111,8 @@ fn what_the_superblock_knows_is_not_cut() {
 fn files_that_are_missing_are_noticed() {
     let (disk, _) = full_log();
     let files: Vec<String> = disk.contents().into_keys().collect();
-    let (last, others) = files
-        .split_last()
-        .map(|_| {
-            let segments = files.iter().filter(|it| it.ends_with("segment"));
-            let last = segments.last().unwrap();
-            (last, files.iter().filter(move |it| *it != last))
-        })
-        .unwrap();
+    let last = files.iter().rfind(|it| it.ends_with("segment")).unwrap();
+    let others = files.iter().filter(|it| *it != last);
     for file in others {
         let disk = disk.copy();
         disk.clone().remove(file).unwrap();
@@ -168,4 +162,40 @@ fn a_record_that_is_missing_or_was_moved_is_noticed() {
             assert_eq!(error.to_string(), expected);
         }
     }
+}
+
+#[test]
+fn a_segment_that_ends_too_early_is_noticed() {
+    let (disk, records) = full_log();
+    let (file, bytes) = disk.contents().into_iter().next().unwrap();
+    let end = 96 + 96 + records[0].record.payload().len();
+    disk.put(&file, bytes[..end].to_vec());
+    let (mut log, _) = opened(&disk);
+    let expected = format!("{file} is damaged at byte {end}: records at its end are missing");
+    let error =
+        |result: Result<(), LogError>| assert_eq!(result.unwrap_err().to_string(), expected);
+    error(log.read(0, usize::MAX).map(drop));
+    error(log.chain_before(2).map(drop));
+    error(log.step_back(log.appended(), 170).map(drop));
+    error(log.compact(0, 100, &|_| false).map(drop));
+    error(Err(log.verify(&mut |_| ()).unwrap().damaged.remove(0)));
+}
+
+#[test]
+fn a_segment_that_becomes_the_last_one_is_read() {
+    let (disk, records) = full_log();
+    let segments = disk.contents().into_iter();
+    let mut segments = segments.filter(|(it, _)| it.ends_with("segment"));
+    let (file, mut bytes) = segments.next().unwrap();
+    let end = bytes.len();
+    bytes.extend([0; 7]);
+    disk.put(&file, bytes);
+    let (mut log, _) = opened(&disk);
+    let second = u64::from_str_radix(&segments.next().unwrap().0[..16], 16).unwrap();
+    let error = log.truncate(second).unwrap_err();
+    let expected = format!("{file} is damaged at byte {end}: no whole record");
+    assert_eq!(error.to_string(), expected);
+    let left = log.read(second, usize::MAX).unwrap();
+    let expected = records.iter().filter(|it| it.record.position() >= second);
+    assert!(left.iter().eq(expected));
 }

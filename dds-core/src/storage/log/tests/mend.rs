@@ -1,5 +1,7 @@
 //! Damage that another log mends.
 
+use spindle_dds_transport::sim::Rng;
+
 use super::*;
 
 const OTHER: LogId = LogId(0x9abc);
@@ -159,11 +161,7 @@ fn an_interrupted_mending_is_done_again() {
             disk.flip(&file, 200, 1);
             disk.fail_sync_after(syncs);
             failed += u32::from(mend(&disk, &other).is_err());
-            let mut choices = choice;
-            disk.crash(&mut |below| {
-                choices = choices * 7 + 3;
-                choices % below
-            });
+            disk.crash(&mut Rng::new(syncs * 27 + choice));
             mend(&disk, &other).unwrap();
             assert_eq!(records(&disk).unwrap(), expected, "{syncs} {choice}");
         }

@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used)]
+
 mod compacting;
 mod crashes;
 mod errors;

@@ -62,11 +62,9 @@ fn steps_back_are_counted_in_records() {
         append(&mut log, (0..3).map(|it| round * 10 + it));
     }
     let ends: Vec<u64> = positions(&mut log).iter().map(|it| it + 1).collect();
-    for from in [0, 1, 2, 150, 299] {
+    for from in [0_usize, 1, 2, 150, 299] {
         for records in 0..310 {
-            let expected = (from as usize)
-                .checked_sub(records)
-                .map_or(0, |it| ends[it]);
+            let expected = from.checked_sub(records).map_or(0, |it| ends[it]);
             let back = log.step_back(ends[from], records as u64).unwrap();
             assert_eq!(back, expected, "{from} {records}");
         }
