@@ -292,7 +292,8 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
         let stranger = self.stranger_to(group);
         // Whole logs have the same records: what one has said of a place holds for the next.
         let place = self.pull.take();
-        let (after, step) = place.map_or((self.log.last().end, 0), |it| (it.after, it.step));
+        let (after, step) =
+            place.map_or_else(|| (self.log.last().end, 0), |it| (it.after, it.step));
         self.pull = Some(Pull {
             donor,
             after,
