@@ -83,6 +83,7 @@ impl Crowd {
             epoch: 1,
             base: 0,
             topics: vec![TopicKey::of_name("bench")],
+            is_logged: false,
             members: (0..=senders).map(Rank).collect(),
             senders: (0..senders)
                 .map(|rank| SenderSpec {
