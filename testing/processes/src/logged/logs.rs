@@ -20,9 +20,8 @@ pub(super) struct Log {
 impl Log {
     /// `None`: there is none yet.
     pub(super) fn read(directory: &Path, number: u32) -> Result<Option<Self>, Failure> {
-        let places = match spindle_dds::log::log_places(directory) {
-            Ok(places) => places,
-            Err(_) => return Ok(None),
+        let Ok(places) = spindle_dds::log::log_places(directory) else {
+            return Ok(None);
         };
         let Some(place) = places.first() else {
             return Ok(None);

@@ -65,8 +65,10 @@ fn write(job: &Job, role: Role) -> Result<(), Failure> {
     };
     let publisher = participant.publisher().create()?;
     let writer = publisher.writer(&topic).qos(qos).create()?;
-    let mut qos = DataReaderQos::default();
-    qos.durability = DurabilityKind::Persistent.into();
+    let qos = DataReaderQos {
+        durability: DurabilityKind::Persistent.into(),
+        ..DataReaderQos::default()
+    };
     let subscriber = participant.subscriber().create()?;
     let _reader = subscriber.reader(&topic).qos(qos).create()?;
     participant.enable()?;
