@@ -323,7 +323,9 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
     /// A message was delivered: of a PERSISTENT writer of the topic, in order.
     pub fn deliver(&mut self, meta: &RecordMeta, held: H) {
         self.delivered_to = self.delivered_to.max(meta.position + 1);
-        if !self.wants_live() {
+        // It may have pulled what comes only now.
+        let is_pulled = self.is_whole() && meta.position < self.log.last().end;
+        if !self.wants_live() || is_pulled {
             return;
         }
         let Some(marker) = &self.marker else {
@@ -549,16 +551,22 @@ fn rosters_as_known(
     }
 }
 
-/// The state of a log with the group's roster. `None` where too many were recorded and not confirmed.
+/// The state of a log with the group's rosters: all that may be in use, as the last one may not be confirmed.
+/// `None` where there are none, or too many.
 fn next_state(state: &LogState, group: &LogGroup) -> Option<LogState> {
-    let roster = group.roster()?;
-    let newest = state.proposed.last().or(state.confirmed.as_ref());
-    let mut next = state.clone();
-    next.lineage = group.lineage;
-    if newest != Some(roster) {
-        next.proposed.push(roster.clone());
-    }
-    (next.proposed.len() <= LOG_ROSTERS_MAX).then_some(next)
+    let confirmed = state.confirmed.as_ref();
+    let at = group.rosters.iter().position(|it| Some(it) == confirmed);
+    let proposed = match at {
+        Some(at) => &group.rosters[at + 1..],
+        None => &group.rosters,
+    };
+    let next = LogState {
+        id: state.id,
+        lineage: group.lineage,
+        confirmed: confirmed.filter(|_| at.is_some()).cloned(),
+        proposed: proposed.to_vec(),
+    };
+    (!group.rosters.is_empty() && next.proposed.len() <= LOG_ROSTERS_MAX).then_some(next)
 }
 
 /// Whether two announcements differ only in their views.

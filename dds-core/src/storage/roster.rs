@@ -199,7 +199,7 @@ impl LogGroup {
         if !loggers.iter().any(|(it, end)| self.is_whole(it, end)) {
             return None;
         }
-        let is_newer = |end: &LogEnd| end.number_max() > self.generation.number;
+        let is_newer = |end: &LogEnd| end.knows_other_than(&self.generation);
         if !self.is_open() && all.iter().any(|(_, end)| is_newer(end)) {
             // Another group may have opened it since. What was announced before this one was shut
             // does not tell all that its logs have recorded.
@@ -257,9 +257,25 @@ impl LogGroup {
         }
     }
 
+    /// The lineage that a log without records has begun, or has heard of: such a log begins no other one. 0:
+    /// there is none.
+    fn begun(ends: &[&(MemberId, &LogEnd)]) -> u128 {
+        let lineages = ends.iter().map(|(_, end)| (end.log.0, end.lineage));
+        let mut begun = lineages.clone().filter(|(log, lineage)| log == lineage);
+        let mut heard = lineages.filter(|(_, lineage)| *lineage != 0);
+        begun.next().or_else(|| heard.next()).map_or(0, |it| it.1)
+    }
+
     /// `lineage`: what the records of the group before descended from; 0 without one.
     fn open(lineage: u128, view: u64, ends: &[&(MemberId, &LogEnd)]) -> Self {
-        // Members of a group that has seen a lineage stay with it.
+        // Members of a group that has seen a lineage stay with it, unless the log that was to begin it has not.
+        let has_begun =
+            |(_, end): &&(MemberId, &LogEnd)| end.log.0 != lineage || end.lineage == lineage;
+        let lineage = if ends.iter().copied().all(|it| has_begun(&it)) {
+            lineage
+        } else {
+            0
+        };
         let with_records = ends.iter().filter(|(_, end)| !end.is_blank());
         let mut with_records = with_records.filter(|(_, it)| lineage == 0 || it.lineage == lineage);
         let first = with_records.next();
@@ -269,7 +285,11 @@ impl LogGroup {
             let (a, b) = (first.log.min(other.log), first.log.max(other.log));
             return Self::shut(lineage, view, LogGroupState::Lineages(a, b));
         }
-        let lineage = first.map_or(lineage, |(_, it)| it.lineage);
+        let lineage = match first {
+            Some((_, first)) => first.lineage,
+            None if lineage == 0 => Self::begun(ends),
+            None => lineage,
+        };
         let related = ends
             .iter()
             .filter(|(_, it)| lineage != 0 && it.lineage == lineage);
@@ -344,14 +364,21 @@ impl LogEnd {
         self.confirmed.iter().chain(&self.proposed)
     }
 
-    /// Whether all that it could tell of others is nothing: it has no record, and was never together with
-    /// another log.
+    /// Whether nothing of it is needed: it has no record, and was in no roster with another log.
     pub(super) fn is_blank(&self) -> bool {
         let mut rosters = self.rosters();
-        self.lineage == 0 || self.end == 0 && rosters.all(|it| it.logs == [self.log])
+        let is_alone = |it: &Roster| it.logs == [self.log] || !it.logs.contains(&self.log);
+        self.lineage == 0 || self.end == 0 && rosters.all(is_alone)
     }
 
-    pub(super) fn number_max(&self) -> u64 {
+    /// Whether it knows of an opening that may be later than this one.
+    pub(super) fn knows_other_than(&self, generation: &Generation) -> bool {
+        let is_other =
+            |it: &Roster| it.generation.number >= generation.number && it.generation != *generation;
+        self.generation > generation.number || self.rosters().any(is_other)
+    }
+
+    fn number_max(&self) -> u64 {
         let numbers = self.rosters().map(|it| it.generation.number);
         numbers.chain([self.generation]).max().unwrap_or(0)
     }
@@ -363,8 +390,14 @@ impl LogEnd {
         let confirmed = confirmed.max_by_key(|it| (it.generation.number, it.epoch));
         let proposed = ends.iter().flat_map(|it| &it.proposed);
         let may_follow = |it: &&Roster| confirmed.is_none_or(|confirmed| it.may_follow(confirmed));
+        let mut proposed: Vec<&Roster> = proposed.filter(may_follow).collect();
+        proposed.sort_by_key(|it| (it.generation.number, it.epoch));
         let mut rosters: Vec<&Roster> = confirmed.into_iter().collect();
-        rosters.extend(proposed.filter(may_follow));
+        for roster in proposed {
+            // Several logs know one, and one list that was agreed twice asks for the same.
+            rosters.retain(|it| it.logs != roster.logs);
+            rosters.push(roster);
+        }
         rosters
     }
 }

@@ -17,10 +17,12 @@
 #![forbid(unsafe_code)]
 
 mod life;
+mod logs;
 mod violation;
 
 pub use life::{
     Action, Blunder, LifePlan, LifeReport, Line, PreviousGroup, Scenario, live, live_traced, shrink,
 };
+pub use logs::{LogPlan, LogReport, live_logs};
 pub use spindle_dds_core::{EngineConfig, SWITCHES};
 pub use violation::{Finding, Violation};

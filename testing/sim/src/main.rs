@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use clap::Parser;
-use spindle_dds_sim::{LifePlan, LifeReport, Scenario, Violation, live, live_traced, shrink};
+use spindle_dds_sim::{
+    LifePlan, LifeReport, LogPlan, LogReport, Scenario, Violation, live, live_logs, live_traced,
+    shrink,
+};
 
 /// Runs the engine under the deterministic simulator.
 #[derive(Debug, Parser)]
@@ -33,6 +36,16 @@ struct Arguments {
     /// returning, storage, quiet.
     #[arg(long, value_parser = scenario, conflicts_with = "hostile")]
     scenario: Option<Scenario>,
+    /// Lives of the keepers of logs alone, without the engine.
+    #[arg(long, conflicts_with_all = ["scenario", "hostile", "shrink"])]
+    logs: bool,
+    /// With logs, a negative control: samples are acknowledged by the words of a later generation, too.
+    #[arg(long, requires = "logs")]
+    acknowledge_in_any_generation: bool,
+    /// With logs, a negative control: samples of an earlier view are acknowledged when a majority of the
+    /// loggers is ready, and not all are.
+    #[arg(long, requires = "logs")]
+    acknowledge_by_majority: bool,
     /// Judges only the property with this id. A life that violates another property first
     /// counts as sound.
     #[arg(long)]
@@ -61,6 +74,9 @@ fn range(text: &str) -> Result<std::ops::Range<u64>, String> {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let seeds = arguments.seeds.clone().unwrap_or(0..1000);
+    if arguments.logs {
+        return logs(seeds, &arguments);
+    }
     match arguments.seed {
         Some(seed) => {
             let plan = arguments.plan(seed);
@@ -176,6 +192,46 @@ fn lives(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
             println!("{times:7}  {cause}");
         }
     }
+    code(violations)
+}
+
+fn logs(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
+    let seeds = arguments.seed.map_or(seeds, |seed| seed..seed + 1);
+    let (mut sum, mut violations) = (LogReport::default(), 0);
+    for seed in seeds.clone() {
+        let plan = LogPlan {
+            acknowledges_in_any_generation: arguments.acknowledge_in_any_generation,
+            acknowledges_by_majority_of_proposed: arguments.acknowledge_by_majority,
+            ..LogPlan::draw(seed)
+        };
+        let (result, trace) = live_logs(&plan, arguments.trace);
+        trace.iter().for_each(|line| println!("{line}"));
+        match result {
+            Ok(report) => {
+                sum.openings += report.openings;
+                sum.written += report.written;
+                sum.acknowledged += report.acknowledged;
+            }
+            Err(violation) if arguments.ignores(&violation) => {}
+            Err(violation) => {
+                println!("{violation}");
+                violations += 1;
+                if arguments.first {
+                    break;
+                }
+            }
+        }
+    }
+    let count = seeds.end.saturating_sub(seeds.start);
+    let LogReport {
+        openings,
+        written,
+        acknowledged,
+    } = sum;
+    println!(
+        "{count} lives of logs, {violations} violations, {openings} views that take samples, {written} \
+         samples, {acknowledged} acknowledged"
+    );
     code(violations)
 }
 

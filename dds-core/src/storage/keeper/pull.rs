@@ -1,6 +1,6 @@
 //! How a log gets what it lacks of another one.
 
-use super::{KeeperStatus, LogKeeper, LogPacket, LoggedRecord};
+use super::{KeeperStatus, LogKeeper, LogPacket, LoggedRecord, next_state};
 use crate::membership::MemberId;
 use crate::storage::log::{Disk, LogError};
 use crate::storage::roster::LogGroup;
@@ -135,7 +135,7 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
             };
             records.push(record);
         }
-        self.adopt_lineage()?;
+        self.adopt_rosters()?;
         if after < self.log.last().end {
             match self.log.truncate(after) {
                 // It has to begin anew.
@@ -152,16 +152,12 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
         }
     }
 
-    /// Records what the records descend from before the first of them: on its own, such a log opens nothing.
-    fn adopt_lineage(&mut self) -> Result<(), LogError> {
-        let lineage = self.group().map(|group| group.lineage);
-        match lineage {
-            Some(lineage) if lineage != self.log.state().lineage => {
-                let mut state = self.log.state().clone();
-                (state.lineage, state.confirmed) = (lineage, None);
-                state.proposed.clear();
-                self.log.record(state)
-            }
+    /// Records what the group's records descend from, and its rosters, before the first of its records: with these
+    /// it has to know which logs may have others.
+    fn adopt_rosters(&mut self) -> Result<(), LogError> {
+        let next = self.group().and_then(|it| next_state(self.log.state(), it));
+        match next {
+            Some(next) if next != *self.log.state() => self.log.record(next),
             _ => Ok(()),
         }
     }
@@ -245,9 +241,9 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
     pub(super) fn pull_on(&mut self, now_ns: u64) {
         let is_barred = matches!(self.status, KeeperStatus::Barred(_));
         // A log of a later opening has nothing to learn of a group that is shut.
-        let number = self.end_now().number_max();
+        let own = self.end_now();
         let has_loggers = self.group().is_some_and(|group| {
-            let is_older = number <= group.generation.number;
+            let is_older = !own.knows_other_than(&group.generation);
             !group.loggers.is_empty() && (group.is_open() || is_older)
         });
         if !has_loggers {

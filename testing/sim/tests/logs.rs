@@ -1,0 +1,42 @@
+//! Lives of logs: what is acknowledged is recovered, whatever happens.
+
+use spindle_dds_sim::{LogPlan, live_logs};
+
+fn first_violation(change: impl Fn(&mut LogPlan)) -> Option<&'static str> {
+    (0..3_000).find_map(|seed| {
+        let mut plan = LogPlan::draw(seed);
+        change(&mut plan);
+        let (result, _) = live_logs(&plan, false);
+        result.err().map(|it| it.property)
+    })
+}
+
+#[test]
+fn what_is_acknowledged_is_recovered() {
+    let (mut openings, mut acknowledged) = (0, 0);
+    for seed in 0..300 {
+        let (result, _) = live_logs(&LogPlan::draw(seed), false);
+        let report = result.unwrap();
+        openings += report.openings;
+        acknowledged += report.acknowledged;
+    }
+    assert!(
+        openings > 500 && acknowledged > 500,
+        "{openings}, {acknowledged}"
+    );
+}
+
+/// The logs that go on after an opening need not have what was sent before it.
+#[test]
+fn words_of_a_later_generation_acknowledge_nothing_of_an_earlier_one() {
+    let found = first_violation(|plan| plan.acknowledges_in_any_generation = true);
+    assert_eq!(found, Some("D1"));
+}
+
+#[test]
+fn one_seed_is_one_life() {
+    let live = |seed| live_logs(&LogPlan::draw(seed), true);
+    for seed in 0..20 {
+        assert_eq!(live(seed), live(seed));
+    }
+}
