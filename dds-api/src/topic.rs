@@ -53,7 +53,7 @@ impl TopicCore {
     /// What its QoS asks to be kept for readers that come later.
     pub(crate) fn durability_service(&self) -> DurabilityService {
         let qos = self.qos.lock().unwrap_or_else(PoisonError::into_inner);
-        qos.durability_service.clone()
+        qos.durability_service
     }
 
     pub(crate) fn set_listener(&self, new: NewListener<dyn TopicListener>) {

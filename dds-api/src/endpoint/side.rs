@@ -111,6 +111,6 @@ macro_rules! endpoint_qos {
 }
 
 endpoint_qos!(
-    DataWriterQos: |qos: &Self| Some(qos.durability_service.clone()),
+    DataWriterQos: |qos: &Self| Some(qos.durability_service),
     DataReaderQos: |_: &Self| None
 );

@@ -74,7 +74,8 @@ impl LogDirectory {
                 Ok(()) | Err(_) => {}
             }
             let above = missing.parent().filter(|it| !it.as_os_str().is_empty());
-            sync_directory(above.unwrap_or(Path::new("."))).map_err(|it| directory.failed(&it))?;
+            sync_directory(above.unwrap_or_else(|| Path::new(".")))
+                .map_err(|it| directory.failed(&it))?;
         }
         Ok(directory)
     }

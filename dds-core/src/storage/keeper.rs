@@ -19,6 +19,7 @@
 
 mod pull;
 #[cfg(all(test, not(loom)))]
+#[expect(clippy::unwrap_used)]
 mod tests;
 
 use std::collections::VecDeque;

@@ -11,6 +11,7 @@
 //! | `closing` | a participant with 1,000 topics closes while others exchange samples | the others go on, no sample is lost |
 //! | `crowd` | a hundred participants enter, exchange samples and leave | none is expelled, no sample is lost |
 //! | `history` | readers join late, and are killed as they get history; so is a donor | each reader has all samples, once, in order |
+//! | `logged` | all participants of a PERSISTENT topic are killed at once, again and again | what was acknowledged is in the logs, which are equal |
 //! | `faults` | each system call of join, change and leave fails once | the others go on, the one with the fault says why |
 //! | `soak` | for a long time, a random fault every few seconds | no healthy participant is disturbed, nothing grows |
 //!
@@ -29,6 +30,7 @@ mod history;
 mod hosts;
 mod isolation;
 mod leaks;
+mod logged;
 mod resources;
 mod soak;
 mod workers;
@@ -63,6 +65,9 @@ pub enum Command {
     /// Readers that join late get the history of TRANSIENT_LOCAL or TRANSIENT writers that go on
     /// writing: each has all samples, once, in order, whatever is killed meanwhile.
     History(history::Options),
+    /// All participants of a PERSISTENT topic are killed at once, again and again, and start anew on
+    /// their logs: what was acknowledged is in them, and they have the same records.
+    Logged(logged::Options),
     /// Each system call of the paths of join, change and leave fails once in one of three
     /// participants, with each errno that it may fail with: the others go on, and the one with
     /// the fault goes on too, or says why not.
@@ -83,7 +88,7 @@ pub enum Command {
         /// What it is told, as JSON.
         job: String,
     },
-    /// A participant of `churn`, `closing`, `crowd`, `history` or `isolation`.
+    /// A participant of `churn`, `closing`, `crowd`, `history`, `isolation` or `logged`.
     #[command(hide = true)]
     Worker {
         /// What it is to do, as JSON.
@@ -126,6 +131,7 @@ pub fn run(command: Command) -> ExitCode {
         Command::Closing(options) => closing::run(&options),
         Command::Crowd(options) => crowd::run(&options),
         Command::History(options) => history::run(&options),
+        Command::Logged(options) => logged::run(&options),
         Command::Faults(options) => faults::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::SoakMember { job } => return soak::work(&job),

@@ -11,6 +11,9 @@ use crate::spec::RingSpec;
 use crate::storage::{Generation, Logger};
 use crate::{DeliveryClass, SubgroupSpec};
 
+/// The groups that a newcomer is told.
+type Told = Vec<(TopicKey, LogGroup)>;
+
 fn end_of(log: u128, end: u64) -> LogEnd {
     LogEnd {
         log: LogId(log),
@@ -121,7 +124,7 @@ fn what_a_newcomer_is_told_of_logs_is_checked() {
     let endpoints = [logs(0, end_of(7, 40)), logs(1, end_of(8, 3)), reads(2)];
     let view = View::first(Member::test(1, endpoints)).expect("a view");
     let told: Vec<_> = view.logs.clone().into_iter().collect();
-    let read = |change: &dyn Fn(&mut Vec<(TopicKey, LogGroup)>)| {
+    let read = |change: &dyn Fn(&mut Told)| {
         let mut told = told.clone();
         change(&mut told);
         LogEnds::of(&view.members).read(told, view.id)
@@ -136,7 +139,7 @@ fn what_a_newcomer_is_told_of_logs_is_checked() {
         log: LogId(8),
     };
     let rosters = |logs: Vec<u128>| vec![roster(logs)];
-    let lies: [&dyn Fn(&mut Vec<(TopicKey, LogGroup)>); 11] = [
+    let lies: [&dyn Fn(&mut Told); 11] = [
         &|told| told.reverse(),
         &|told| told[1] = told[0].clone(),
         &|told| told.insert(0, told[0].clone()),

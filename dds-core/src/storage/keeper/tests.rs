@@ -189,7 +189,8 @@ struct World {
     opened: usize,
 }
 
-const NOBODY: usize = usize::MAX;
+/// Of a host that is in no group.
+const OUT: usize = usize::MAX;
 
 impl World {
     fn new(seed: u64) -> Self {
@@ -198,7 +199,7 @@ impl World {
             disk: TestDisk::default(),
             keeper: None,
             member: MemberId(0),
-            group: NOBODY,
+            group: OUT,
             inbox: VecDeque::new(),
             end: None,
             word: (0, 0),
@@ -287,7 +288,7 @@ impl World {
         let host = &mut self.hosts[at];
         host.disk.crash();
         host.keeper = None;
-        host.group = NOBODY;
+        host.group = OUT;
         host.end = None;
         host.inbox.clear();
     }
@@ -534,16 +535,16 @@ impl World {
         let at = self.random.below(self.hosts.len());
         let group = self.hosts[at].group;
         match self.random.below(100) {
-            0..4 if group == NOBODY => {
+            0..4 if group == OUT => {
                 let group = usize::from(self.random.one_in(8));
                 self.start(at, group);
             }
-            4 if group != NOBODY => self.crash(at),
-            5 if group != NOBODY && self.random.one_in(4) => self.crash_all(group),
-            6..8 if group != NOBODY => self.change_view(group),
+            4 if group != OUT => self.crash(at),
+            5 if group != OUT && self.random.one_in(4) => self.crash_all(group),
+            6..8 if group != OUT => self.change_view(group),
             8 => {
                 let full = self.random.one_in(4);
-                self.hosts[at].disk.0.borrow_mut().is_full = full && group != NOBODY;
+                self.hosts[at].disk.0.borrow_mut().is_full = full && group != OUT;
             }
             10..40 => self.deliver_packet(),
             40..50 => {
@@ -567,7 +568,7 @@ impl World {
         }
         for _ in 0..2000 {
             let at = self.random.below(self.hosts.len());
-            if self.hosts[at].group == NOBODY {
+            if self.hosts[at].group == OUT {
                 self.start(at, 0);
             }
             self.work(at);

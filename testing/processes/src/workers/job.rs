@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::participant::RING_MESSAGES;
 use crate::hosts::Host;
-use crate::{Failure, churn, closing, crowd, history, isolation, leaks};
+use crate::{Failure, churn, closing, crowd, history, isolation, leaks, logged};
 
 /// What a worker is to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -121,6 +121,7 @@ pub(crate) enum Role {
     Crowd(crowd::Role),
     Closing(closing::Role),
     History(history::Role),
+    Logged(logged::Role),
 }
 
 impl fmt::Display for Role {
@@ -132,6 +133,7 @@ impl fmt::Display for Role {
             Self::Closing(role) => write!(f, "{role:?}"),
             Self::Crowd(role) => write!(f, "{role:?}"),
             Self::History(role) => write!(f, "{role:?}"),
+            Self::Logged(role) => write!(f, "{role:?}"),
         }
     }
 }

@@ -13,7 +13,7 @@ use spindle_dds_children::{Answer, die_with_parent};
 
 pub(crate) use self::fleet::run;
 pub(crate) use self::job::{Job, Role, Wait};
-use crate::{churn, closing, crowd, history, isolation, leaks};
+use crate::{churn, closing, crowd, history, isolation, leaks, logged};
 
 /// Is a worker: does its job, and prints the answer.
 pub(crate) fn work(job: &str) -> ExitCode {
@@ -33,5 +33,6 @@ pub(crate) fn work(job: &str) -> ExitCode {
         Role::Crowd(role) => Answer::of(crowd::work(&job, role)).print(),
         // It says more than one thing.
         Role::History(role) => history::work(&job, role),
+        Role::Logged(role) => logged::work(&job, role),
     }
 }

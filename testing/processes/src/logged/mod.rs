@@ -1,0 +1,262 @@
+//! `processes logged`: all participants of a PERSISTENT topic are killed at once, again and again.
+//!
+//! ```text
+//!   a round   all start on the logs of the round before; write, and say what is acknowledged;
+//!             are killed (SIGKILL) at a random moment, which may be before the logs are open
+//!   then      each sample that was ever acknowledged is in two logs at least, and logs of one
+//!             generation begin with the same records
+//!   at last   they run until each log has all that was acknowledged
+//! ```
+//!
+//! With `spindle.log.ack=quorum` a sample is acknowledged when a majority of the logs has it on disk.
+//! Before the first kill all logs have confirmed a roster with all of them: before that, one log alone
+//! is a majority.
+
+mod logs;
+mod member;
+mod options;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde::Serialize;
+use spindle_dds_children::{
+    ChildEvent, Children, describe_failure, private_directory, this_program,
+};
+use tempfile::TempDir;
+
+use self::logs::Log;
+use self::member::Line;
+pub(crate) use self::member::{Role, work};
+pub(crate) use self::options::Options;
+use crate::Failure;
+use crate::soak::Draw;
+use crate::workers::{self, Job};
+
+/// What a run has shown.
+#[derive(Debug, Default, Serialize)]
+struct Outcome {
+    seed: u64,
+    rounds: u32,
+    /// Rounds in which nothing was acknowledged before the kill.
+    rounds_without: u32,
+    /// Samples that were acknowledged.
+    acknowledged: u64,
+    /// Records of the longest log.
+    records: usize,
+    complaints: Vec<String>,
+}
+
+/// A run under way.
+struct Run<'a> {
+    options: &'a Options,
+    job: Job,
+    draw: Draw,
+    /// By writer: so many of its samples were acknowledged.
+    acknowledged: BTreeMap<String, u64>,
+    outcome: Outcome,
+    directory: TempDir,
+}
+
+/// How long the first and the last round may take.
+const TIME_LIMIT: Duration = Duration::from_secs(120);
+/// From one look at the logs to the next.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+    let mut run = Run::new(options)?;
+    match run.run() {
+        Err(Failure::Run(text)) => run.outcome.complaints.push(text),
+        done => done?,
+    }
+    run.finish()
+}
+
+impl<'a> Run<'a> {
+    fn new(options: &'a Options) -> Result<Self, Failure> {
+        let role = workers::Role::Logged(Role { number: 0 });
+        let directory = private_directory("spindle-logged-")?;
+        let size = options.size as usize;
+        let job = Job {
+            directory: directory.path().to_owned(),
+            ..Job::new(role, options.participants as usize, 0.0, options.rate, size)?
+        };
+        Ok(Self {
+            options,
+            job,
+            draw: Draw(options.seed),
+            acknowledged: BTreeMap::new(),
+            outcome: Outcome {
+                seed: options.seed,
+                ..Outcome::default()
+            },
+            directory,
+        })
+    }
+
+    fn run(&mut self) -> Result<(), Failure> {
+        let all = self.options.participants as usize;
+        self.until("all logs have a roster of all", |_, logs| {
+            logs.len() == all && logs.iter().all(|log| log.roster == all)
+        })?;
+        for _ in 0..self.options.rounds {
+            let before = self.outcome.acknowledged;
+            let mut children = self.start()?;
+            let round = self.draw.below(self.options.round_ms as usize) as u64;
+            self.follow(&mut children, Instant::now() + Duration::from_millis(round))?;
+            self.kill(children)?;
+            self.check()?;
+            self.outcome.rounds += 1;
+            self.outcome.rounds_without += u32::from(before == self.outcome.acknowledged);
+        }
+        let acknowledged = self.outcome.acknowledged;
+        self.until("all logs have all that was acknowledged", |run, logs| {
+            let has_all = |log: &Log| run.lacking(log).is_none();
+            run.outcome.acknowledged > acknowledged && logs.len() == all && logs.iter().all(has_all)
+        })
+    }
+
+    /// Runs all until this holds, as the logs show, and kills them.
+    fn until(&mut self, what: &str, holds: impl Fn(&Self, &[Log]) -> bool) -> Result<(), Failure> {
+        let deadline = Instant::now() + TIME_LIMIT;
+        loop {
+            let mut children = self.start()?;
+            // Logs that are written meanwhile are not looked at: each look ends the processes.
+            self.follow(&mut children, Instant::now() + LOOK_EVERY * 10)?;
+            self.kill(children)?;
+            let logs = self.check()?;
+            if holds(self, &logs) {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(Failure::Run(format!("gave up waiting until {what}")));
+            }
+        }
+    }
+
+    fn start(&self) -> Result<Children, Failure> {
+        let mut children = Children::default();
+        for number in 0..self.options.participants {
+            let job = Job {
+                role: workers::Role::Logged(Role { number }),
+                ..self.job.clone()
+            };
+            let arguments = vec!["worker".into(), serde_json::to_string(&job)?.into()];
+            children.start(this_program(arguments)?)?;
+        }
+        Ok(children)
+    }
+
+    /// Notes what the processes say until then.
+    fn follow(&mut self, children: &mut Children, until: Instant) -> Result<(), Failure> {
+        while let Some((child, event)) = children.next_event(until) {
+            match event {
+                ChildEvent::Line(line) => self.handle_line(child, &line)?,
+                ChildEvent::Closed => {
+                    let status = children.reap(child)?;
+                    let text =
+                        describe_failure(status).unwrap_or_else(|| "it has ended".to_owned());
+                    return Err(Failure::Run(format!("participant {child}: {text}")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_line(&mut self, child: usize, line: &str) -> Result<(), Failure> {
+        match serde_json::from_str(line)? {
+            Line::Acknowledged { writer, samples } => {
+                let known = self.acknowledged.entry(writer).or_default();
+                self.outcome.acknowledged += samples - *known;
+                *known = samples;
+                Ok(())
+            }
+            Line::Failed(text) => Err(Failure::Run(format!("participant {child}: {text}"))),
+        }
+    }
+
+    /// Kills all processes at once. What they have said before counts.
+    fn kill(&mut self, mut children: Children) -> Result<(), Failure> {
+        let all = self.options.participants as usize;
+        for child in 0..all {
+            children.signal(child, Signal::KILL)?;
+        }
+        let deadline = Instant::now() + TIME_LIMIT;
+        let mut left = all;
+        while left > 0 {
+            match children.next_event(deadline) {
+                Some((child, ChildEvent::Line(line))) => self.handle_line(child, &line)?,
+                Some((child, ChildEvent::Closed)) => {
+                    children.reap(child)?;
+                    left -= 1;
+                }
+                None => return Err(Failure::Run("a killed process does not end".to_owned())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads all logs, and judges them.
+    fn check(&mut self) -> Result<Vec<Log>, Failure> {
+        let mut logs = Vec::new();
+        for number in 0..self.options.participants {
+            logs.extend(Log::read(&self.log_directory(number), number)?);
+        }
+        self.outcome.records = logs.iter().map(Log::len).max().unwrap_or(0);
+        for one in &logs {
+            if let Some(other) = logs.iter().find(|other| !one.agrees_with(other)) {
+                let (one, other) = (one.number, other.number);
+                let text = format!("logs {one} and {other} have different records");
+                return Err(Failure::Run(text));
+            }
+        }
+        // Before all have met, one log may be a majority.
+        let all = self.options.participants as usize;
+        let has_begun = logs.len() == all && logs.iter().all(|log| log.roster > 1);
+        let needed = if has_begun { 2 } else { 1 };
+        for (writer, samples) in &self.acknowledged {
+            let having = logs.iter().filter(|log| log.samples_of(writer) >= *samples);
+            let count = having.count();
+            if count < needed {
+                return Err(Failure::Run(format!(
+                    "sample {samples} of writer {writer} was acknowledged, and {count} logs have it"
+                )));
+            }
+        }
+        Ok(logs)
+    }
+
+    /// The first writer of which a log lacks a sample that was acknowledged.
+    fn lacking(&self, log: &Log) -> Option<&str> {
+        let mut writers = self.acknowledged.iter();
+        let lacking = writers.find(|(writer, samples)| log.samples_of(writer) < **samples);
+        lacking.map(|(writer, _)| &**writer)
+    }
+
+    fn log_directory(&self, number: u32) -> PathBuf {
+        self.directory.path().join(format!("log-{number}"))
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        let outcome = &self.outcome;
+        if self.options.json {
+            println!("{}", serde_json::to_string(outcome)?);
+        } else {
+            println!(
+                "{} rounds ({} without an acknowledgement): {} samples acknowledged, {} records in the \
+                 longest log, seed {}",
+                outcome.rounds,
+                outcome.rounds_without,
+                outcome.acknowledged,
+                outcome.records,
+                outcome.seed,
+            );
+        }
+        match &outcome.complaints[..] {
+            [] => Ok(()),
+            complaints => Err(Failure::Run(complaints.join("; "))),
+        }
+    }
+}
