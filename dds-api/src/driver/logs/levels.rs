@@ -123,8 +123,13 @@ impl LogLevels {
             return false;
         };
         let local = own.and_then(|own| words.get(own)).unwrap_or(most);
-        // A strict majority has this one, or more.
-        let quorum = sorted[(sorted.len() - 1) / 2];
+        // A strict majority has this one, or more. It speaks for an earlier epoch only if all do: the
+        // roster of this one may never be confirmed, and a majority of the one before has less.
+        let base = self.places.back().map_or(0, |place| place.base);
+        let quorum = match *least >= base {
+            true => sorted[(sorted.len() - 1) / 2],
+            false => 0,
+        };
         let mut has_risen = false;
         for (level, now) in self.levels.iter_mut().zip([*local, quorum, *least]) {
             has_risen |= *level < now;
