@@ -96,6 +96,7 @@ fn subgroup(subgroup: SubgroupId) -> SubgroupSpec {
             rings: [Some(RingSpec { messages, bytes }), None],
         }],
         topics: vec![TopicKey::of_name(&format!("bench {}", subgroup.0))],
+        is_logged: false,
     }
 }
 
