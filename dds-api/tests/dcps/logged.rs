@@ -144,6 +144,14 @@ fn logs_that_come_later_catch_up_and_open_alone_as_a_majority() {
         writer.write(&state(1, number)).expect("taken");
     }
     until("all logs go on", || (0..3).all(|at| end(at) == 200));
+    // Only then may two of them go on without the first.
+    let knows_all = |at: usize| {
+        let place = spindle_dds::log::LogPlace::new(logs[at].path(), 0, "State");
+        let log = spindle_dds::log::LogReader::open(&place.path);
+        let confirmed = log.ok().and_then(|log| log.state().confirmed.clone());
+        confirmed.is_some_and(|roster| roster.logs.len() == 3)
+    };
+    until("all know all", || (0..3).all(knows_all));
     // In this order: of each roster a majority is left.
     close(participants);
 
