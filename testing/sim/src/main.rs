@@ -211,6 +211,9 @@ fn logs(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
                 sum.openings += report.openings;
                 sum.written += report.written;
                 sum.acknowledged += report.acknowledged;
+                sum.shown += report.shown;
+                sum.flipped.0 += report.flipped.0;
+                sum.flipped.1 += report.flipped.1;
             }
             Err(violation) if arguments.ignores(&violation) => {}
             Err(violation) => {
@@ -227,10 +230,13 @@ fn logs(seeds: std::ops::Range<u64>, arguments: &Arguments) -> ExitCode {
         openings,
         written,
         acknowledged,
+        shown,
+        flipped,
     } = sum;
     println!(
         "{count} lives of logs, {violations} violations, {openings} views that take samples, {written} \
-         samples, {acknowledged} acknowledged"
+         samples, {acknowledged} acknowledged, {shown} shown, {} bits changed and {} logs mended",
+        flipped.0, flipped.1
     );
     code(violations)
 }

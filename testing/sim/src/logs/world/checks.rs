@@ -1,5 +1,7 @@
 //! What must be true of logs.
 
+use spindle_dds_core::membership::MemberId;
+
 use super::super::participant::{Kept, LogView, at_rest, records};
 use super::super::show;
 use super::{GROUPS, World, takes};
@@ -20,6 +22,12 @@ impl World {
             self.openings += 1;
             self.say(|| format!("group {group} takes samples in view {}", view.view));
             self.recovered(&view)?;
+            self.shown_is_known(&view)?;
+            let generation = view
+                .logs
+                .as_ref()
+                .map(|it| (it.lineage, it.generation.number));
+            self.took.extend(generation);
             self.equal_logs()?;
         }
         Ok(())
@@ -29,7 +37,8 @@ impl World {
         let Some(logs) = &view.logs else {
             return Ok(());
         };
-        let acked = self.acked.get(&logs.lineage).cloned().unwrap_or_default();
+        let mut acked = self.acked.get(&logs.lineage).cloned().unwrap_or_default();
+        acked.retain(|it| !self.excused.contains(&it.value));
         let shown = show::group(logs);
         for record in &acked {
             if record.position >= view.base && record.generation != logs.generation.number {
@@ -38,14 +47,9 @@ impl World {
             }
         }
         for logger in &logs.loggers {
-            let mut hosts = self.hosts.iter_mut().filter_map(|it| it.node.as_mut());
-            let Some(node) = hosts.find(|it| it.member == logger.member) else {
+            let Some(kept) = self.durable_of(logger.member) else {
                 continue;
             };
-            let Some(log) = &mut node.log else {
-                continue;
-            };
-            let kept = log.durable();
             let lacks = |it: &&Kept| it.position < view.base && !kept.contains(it);
             if let Some(record) = acked.iter().find(lacks) {
                 let what = format!(
@@ -56,6 +60,13 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// What the log of a member has on its disk.
+    pub(super) fn durable_of(&mut self, member: MemberId) -> Option<Vec<Kept>> {
+        let mut nodes = self.hosts.iter_mut().filter_map(|it| it.node.as_mut());
+        let node = nodes.find(|it| it.member == member)?;
+        Some(node.log.as_mut()?.durable())
     }
 
     /// Logs with one record in common have all before it in common.
@@ -69,8 +80,8 @@ impl World {
                     let kept = records(log.keeper.log_mut());
                     all.push((at, lineage, kept));
                 }
-                (None, Some(disk)) => {
-                    let rest = at_rest(disk);
+                (None, Some(_)) => {
+                    let rest = host.at_rest().and_then(at_rest);
                     all.extend(rest.map(|(state, kept)| (at, state.lineage, kept)));
                 }
                 _ => {}

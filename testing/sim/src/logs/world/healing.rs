@@ -14,6 +14,7 @@ impl World {
             return Ok(());
         }
         self.is_healing = true;
+        self.restore_damaged();
         let stays = (self.rng.below(3) > 0).then(|| self.rng.below(GROUPS));
         for group in 0..GROUPS {
             if stays != Some(group) {

@@ -7,13 +7,14 @@ use spindle_dds_core::storage::log::SimDisk;
 use spindle_dds_core::storage::{LogId, SyncMode};
 
 use super::super::participant::{Participant, at_rest};
+use super::super::reader::Reader;
 use super::super::show;
 use super::{GROUPS, Group, Node, World};
 
 impl World {
     /// Logs that begin apart from others are other lineages: that is not what is tried here.
     pub(super) fn may_start(&mut self, at: usize, group: usize) -> bool {
-        let Some(disk) = &self.hosts[at].disk else {
+        let Some(disk) = self.hosts[at].at_rest() else {
             return true;
         };
         let lineage = |disk: &SimDisk| at_rest(disk).map_or(0, |(state, _)| state.lineage);
@@ -21,7 +22,7 @@ impl World {
         let known: BTreeSet<u128> = self
             .hosts
             .iter()
-            .filter_map(|it| it.disk.as_ref().map(lineage))
+            .filter_map(|it| it.at_rest().map(lineage))
             .filter(|it| *it != 0)
             .collect();
         let last = self.groups[group].last.as_ref();
@@ -38,7 +39,8 @@ impl World {
     }
 
     pub(super) fn start(&mut self, at: usize, group: usize) {
-        if self.hosts[at].node.is_some() || !self.may_start(at, group) {
+        let host = &self.hosts[at];
+        if host.node.is_some() || host.damaged.is_some() || !self.may_start(at, group) {
             return;
         }
         self.members += 1;
@@ -80,6 +82,7 @@ impl World {
             view: None,
             log,
             waits: Vec::new(),
+            reader: Reader::default(),
         };
         self.hosts[at].node = Some(node);
         if self.groups[group].last.is_none() {
@@ -96,7 +99,10 @@ impl World {
         if let Some(disk) = &host.disk {
             match has_power {
                 true => disk.end_process(),
-                false => disk.crash(&mut self.rng),
+                false => {
+                    disk.crash(&mut self.rng);
+                    host.has_lost_power = true;
+                }
             }
         }
         self.say(|| format!("host {at} crashes"));

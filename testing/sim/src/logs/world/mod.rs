@@ -2,22 +2,26 @@
 //! is somewhere in it.
 
 mod checks;
+mod flips;
 mod healing;
 mod keeping;
 mod lives;
+mod readers;
 mod views;
 mod writers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::MemberId;
 use spindle_dds_core::storage::log::SimDisk;
-use spindle_dds_core::storage::{Generation, LogEnd, LogPacket};
+use spindle_dds_core::storage::{Generation, LogEnd, LogGroup, LogId, LogPacket};
 use spindle_dds_transport::sim::Rng;
 
+use self::flips::Damaged;
 use super::participant::{Kept, LogView, Participant};
 use super::plan::LogPlan;
+use super::reader::{Reader, Shown};
 use crate::violation::Finding;
 
 enum Item {
@@ -41,12 +45,16 @@ struct Node {
     view: Option<Arc<LogView>>,
     log: Option<Participant>,
     waits: Vec<Waits>,
+    reader: Reader,
 }
 
 /// A computer. Its disk outlasts crashes.
 #[derive(Default)]
 struct Host {
     disk: Option<SimDisk>,
+    /// Its log is refused, as a bit on the disk has changed.
+    damaged: Option<Damaged>,
+    has_lost_power: bool,
     node: Option<Node>,
 }
 
@@ -64,6 +72,9 @@ struct Group {
     took: Option<u64>,
 }
 
+/// An opening: what its records descend from, its number, its view and the member whose log it began with.
+type OpeningKey = (u128, u64, u64, MemberId);
+
 const GROUPS: usize = 2;
 
 pub(super) struct World {
@@ -75,12 +86,23 @@ pub(super) struct World {
     members: u128,
     values: u64,
     acked: BTreeMap<u128, Vec<Kept>>,
+    shown_samples: Vec<Shown>,
+    /// Generations, with what they descend from, that have taken samples.
+    took: BTreeSet<(u128, u64)>,
+    /// The logs that each opening began with.
+    opened_by: BTreeMap<OpeningKey, Vec<LogId>>,
+    /// Values that are not promised any more: changed bits have taken them from too many logs.
+    excused: BTreeSet<u64>,
+    /// Values that changed bits have taken from a host's log.
+    taken: BTreeSet<(usize, u64)>,
     now_ns: u64,
     pub(super) step: usize,
     pub(super) trace: Option<Vec<String>>,
     pub(super) openings: usize,
     pub(super) written: usize,
     pub(super) acknowledged: usize,
+    pub(super) shown: usize,
+    pub(super) flipped: (usize, usize),
     is_healing: bool,
 }
 
@@ -88,7 +110,7 @@ impl World {
     pub(super) fn new(plan: LogPlan, is_traced: bool) -> Self {
         let logs = (0..plan.logs).map(|_| Host {
             disk: Some(SimDisk::default()),
-            node: None,
+            ..Host::default()
         });
         let others = (0..plan.writers).map(|_| Host::default());
         Self {
@@ -100,12 +122,19 @@ impl World {
             members: 0,
             values: 0,
             acked: BTreeMap::new(),
+            shown_samples: Vec::new(),
+            took: BTreeSet::new(),
+            opened_by: BTreeMap::new(),
+            excused: BTreeSet::new(),
+            taken: BTreeSet::new(),
             now_ns: 1,
             step: 0,
             trace: is_traced.then(Vec::new),
             openings: 0,
             written: 0,
             acknowledged: 0,
+            shown: 0,
+            flipped: (0, 0),
             is_healing: false,
         }
     }
@@ -132,6 +161,8 @@ impl World {
             self.now_ns += 1_500_000_000;
         }
         let at = self.rng.below(self.hosts.len());
+        self.flip_bits()?;
+        self.mend(at)?;
         if self.rng.chance(plan.starts) {
             let group = usize::from(self.rng.chance(plan.apart));
             self.start(at, group);
@@ -179,10 +210,21 @@ impl World {
             self.write(at);
         }
         if self.rng.chance(0.3) {
+            self.read(at);
             self.acknowledge(at)?;
         }
         Ok(())
     }
+}
+
+fn opening_key(logs: &LogGroup) -> OpeningKey {
+    let generation = logs.generation;
+    (
+        logs.lineage,
+        generation.number,
+        generation.view,
+        generation.source,
+    )
 }
 
 /// Whether samples are sent in a view: the words of all loggers are there.

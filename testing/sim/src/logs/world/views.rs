@@ -7,7 +7,7 @@ use spindle_dds_core::storage::{LogEnd, LogGroup};
 
 use super::super::participant::LogView;
 use super::super::show;
-use super::{Item, World};
+use super::{Item, World, opening_key};
 
 impl World {
     /// A view is agreed. Who has crashed is out, and newcomers are in, or not yet.
@@ -63,6 +63,10 @@ impl World {
             return;
         }
         self.say(|| format!("group {group}: {}", show::view(&new)));
+        if let Some(logs) = new.logs.as_ref().filter(|it| it.is_open()) {
+            let by = self.opened_by.entry(opening_key(logs));
+            by.or_insert_with(|| logs.loggers.iter().map(|it| it.log).collect());
+        }
         let it = &mut self.groups[group];
         it.next = base;
         it.last = Some(Arc::clone(&new));
@@ -74,6 +78,8 @@ impl World {
         let count = 1 + self.rng.below(4);
         let now = self.now_ns;
         for _ in 0..count {
+            // The last words of the view before.
+            self.read(at);
             let Some(node) = &mut self.hosts[at].node else {
                 return;
             };
@@ -84,11 +90,15 @@ impl World {
             match item {
                 Item::View(view) if view.members.iter().any(|it| it.0 == node.member) => {
                     node.view = Some(Arc::clone(view));
+                    node.reader.begin(view);
                     if let Some(log) = &mut node.log {
                         log.begin(view, now);
                     }
                 }
                 Item::Message { position, value } if node.view.is_some() => {
+                    if let Some(view) = &node.view {
+                        node.reader.deliver(view, *position, *value);
+                    }
                     if let Some(log) = &mut node.log {
                         log.deliver(*position, *value);
                     }

@@ -8,11 +8,11 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use spindle_dds_core::storage::{Generation, LogGroup};
+use super::roster::{Generation, LogGroup};
 
 /// How many logs have to have a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Degree {
+pub enum Degree {
     /// That of the participant itself; any one where it does not log.
     Local,
     /// A strict majority.
@@ -23,9 +23,10 @@ pub(crate) enum Degree {
 
 /// How a sample stands to the logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Logged {
+pub enum Logged {
     /// So many logs as are asked for have it.
     Yes,
+    /// They do not have it yet.
     NotYet,
     /// It is not known that any log will have it.
     Lost,
@@ -33,17 +34,18 @@ pub(crate) enum Logged {
 
 /// An epoch of the topic's subgroup: how often the participant had lost its group, and the view that
 /// began it.
-pub(crate) type EpochKey = (u32, u64);
+pub type EpochKey = (u32, u64);
 
 /// Where the messages of this participant stand in an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct EpochPlace {
-    pub(crate) key: EpochKey,
+pub struct EpochPlace {
+    /// The epoch.
+    pub key: EpochKey,
     /// Position at which the epoch begins.
-    pub(crate) base: u64,
+    pub base: u64,
     /// Position of this participant's first message, and the distance from one to the next. `None`
     /// where it does not send.
-    pub(crate) sends: Option<(u64, u64)>,
+    pub sends: Option<(u64, u64)>,
 }
 
 /// Delivered, and in no log of a later opening.
@@ -56,7 +58,7 @@ struct Lost {
 
 /// What is known of the logs of a topic.
 #[derive(Debug, Default)]
-pub(crate) struct LogLevels {
+pub struct LogLevels {
     /// By degree: so many logs have the records below.
     levels: [u64; 3],
     /// The last opening that was seen, and in which session.
@@ -73,7 +75,7 @@ const LOST_MAX: usize = 64;
 
 impl LogLevels {
     /// An epoch begins, with these logs.
-    pub(crate) fn enter(&mut self, place: EpochPlace, group: Option<&LogGroup>) {
+    pub fn enter(&mut self, place: EpochPlace, group: Option<&LogGroup>) {
         if self.places.back().is_none_or(|last| last.key != place.key) {
             self.places.push_back(place);
             if self.places.len() > PLACES_MAX {
@@ -116,7 +118,7 @@ impl LogLevels {
 
     /// The logs of the present epoch have these positions, one each; `own` is the index of this
     /// participant's. Returns whether any level has risen.
-    pub(crate) fn note(&mut self, words: &[u64], own: Option<usize>) -> bool {
+    pub fn note(&mut self, words: &[u64], own: Option<usize>) -> bool {
         let mut sorted = words.to_vec();
         sorted.sort_unstable();
         let (Some(least), Some(most)) = (sorted.first(), sorted.last()) else {
@@ -139,7 +141,7 @@ impl LogLevels {
     }
 
     /// How a position stands.
-    pub(crate) fn at(&self, degree: Degree, position: u64) -> Logged {
+    pub fn at(&self, degree: Degree, position: u64) -> Logged {
         let mut lost = self.lost.iter();
         if lost.any(|it| it.positions.contains(&position)) {
             return Logged::Lost;
@@ -151,7 +153,7 @@ impl LogLevels {
     }
 
     /// How a message of this participant stands that was sent in an epoch, with this index.
-    pub(crate) fn of_message(&self, degree: Degree, key: EpochKey, index: u64) -> Logged {
+    pub fn of_message(&self, degree: Degree, key: EpochKey, index: u64) -> Logged {
         let mut places = self.places.iter();
         let place = places.find(|it| it.key >= key);
         match place {
@@ -181,10 +183,10 @@ impl LogLevels {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
-    use spindle_dds_core::membership::MemberId;
-    use spindle_dds_core::storage::{LogGroupState, LogId, LogSource, Logger};
+    use crate::membership::MemberId;
+    use crate::storage::{LogGroupState, LogId, LogSource, Logger};
 
     use super::*;
 
