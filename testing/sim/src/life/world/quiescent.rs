@@ -11,7 +11,7 @@ use crate::violation::Finding;
 
 impl World<'_> {
     pub(super) fn is_at_rest(&self) -> bool {
-        self.is_group_at_rest() && self.is_all_stored()
+        self.is_group_at_rest() && self.is_all_stored() && self.are_logs_at_rest()
     }
 
     /// What is violated if there is no rest, though the group was in so many turns.
@@ -97,6 +97,7 @@ impl World<'_> {
             }
         }
         self.check_storage_at_rest()?;
+        self.check_logs_at_rest()?;
         // A member that does not read is in no hurry to deliver what it sent itself.
         let mut survivors = self.survivors();
         survivors.retain(|id| self.plan.reads(*id));
