@@ -43,6 +43,16 @@ fn what_is_shown_on_delivery_may_be_unknown_later() {
     assert_eq!(found, Some("D3"));
 }
 
+/// Another group had opened the logs in between, and logged other samples at the same positions: those of
+/// the first one counted as logged.
+#[test]
+fn what_was_logged_elsewhere_is_not_what_was_delivered_here() {
+    for seed in [2_995, 3_487, 3_985] {
+        let (result, _) = live_logs(&LogPlan::draw(seed), false);
+        result.unwrap();
+    }
+}
+
 #[test]
 fn one_seed_is_one_life() {
     let live = |seed| live_logs(&LogPlan::draw(seed), true);

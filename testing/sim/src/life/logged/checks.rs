@@ -55,6 +55,11 @@ pub(super) fn at_rest(disk: &SimDisk) -> Option<(u128, Vec<Kept>)> {
     Some((log.state().lineage, records(&mut log)))
 }
 
+/// Whether there is a log, or was one that cannot be read.
+pub(super) fn is_used(disk: &SimDisk) -> bool {
+    !matches!(TopicLog::open_read_only(disk.copy()), Ok(None))
+}
+
 /// A log that has records up to `end` has them after a power cut, too.
 pub(super) fn is_on_disk(disk: &SimDisk, end: u64) -> Result<(), String> {
     let left = disk.copy_of_durable();
@@ -144,8 +149,7 @@ impl Logs {
     pub(crate) fn all_open(&self, subgroups: usize, view: &View) -> Result<(), Finding> {
         for subgroup in (0..subgroups as u32).map(SubgroupId) {
             self.equal_logs(subgroup)?;
-            let has_dead = self.nodes.values().any(|it| it.has_dead);
-            if self.lineages(subgroup).len() != 1 || has_dead {
+            if self.lineages(subgroup).len() != 1 || !self.idle_users().is_empty() {
                 continue;
             }
             let nodes = self.nodes.values().filter(|it| it.has_log(subgroup));

@@ -159,6 +159,21 @@ impl Logs {
         self.taking.clear();
     }
 
+    /// Participants that have a disk and do not write a log that is on it.
+    pub(super) fn idle_users(&self) -> Vec<MemberId> {
+        let is_idle = |slot: &Slot, id: &MemberId| {
+            let mut disks = slot.disks.iter();
+            let node = self.nodes.get(id);
+            disks.any(|(subgroup, disk)| {
+                checks::is_used(disk) && node.is_some_and(|it| !it.has_log(*subgroup))
+            })
+        };
+        let slots = self.slots.iter();
+        slots
+            .filter_map(|slot| slot.user.filter(|id| is_idle(slot, id)))
+            .collect()
+    }
+
     pub(super) fn free_slots(&self) -> usize {
         let free = self.slots.iter().filter(|it| it.user.is_none());
         free.count()
@@ -228,7 +243,8 @@ impl Logs {
     /// Logs that begin apart from others are other lineages: that is not what is tried here.
     fn may_create(&self, subgroup: SubgroupId, view: Option<&View>) -> bool {
         let group = view.and_then(|view| view.logs.get(&key_of(subgroup)));
-        let has_loggers = group.is_some_and(|it| !it.loggers.is_empty());
+        // A group that has seen an origin stays with it.
+        let has_loggers = group.is_some_and(|it| !it.loggers.is_empty() || it.lineage != 0);
         let is_first = self.lineages(subgroup).is_empty() && group.is_none();
         let mut nodes = self.nodes.values();
         let is_alone = !nodes.any(|it| it.has_log(subgroup));

@@ -42,7 +42,6 @@ pub(crate) struct LogNode {
     waits: Vec<Waits>,
     /// Nothing was to be done the last time.
     is_idle: bool,
-    pub(super) has_dead: bool,
 }
 
 /// Nanoseconds of a keeper in a turn.
@@ -56,7 +55,6 @@ impl LogNode {
             feed: VecDeque::new(),
             waits: Vec::new(),
             is_idle: false,
-            has_dead: false,
         }
     }
 
@@ -225,7 +223,6 @@ impl LogNode {
             self.is_idle &= keeper.due().is_none() && !keeper.is_behind();
             if topic.is_dead() {
                 topic.keeper = None;
-                self.has_dead = true;
                 changes.push((subgroup, None));
             }
         }

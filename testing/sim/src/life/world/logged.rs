@@ -46,6 +46,10 @@ impl World<'_> {
         {
             logs.inject_faults(plan);
         }
+        let is_due = self.turn > self.plan.turns && self.turn.is_multiple_of(100);
+        if is_due && self.any_view().is_some() {
+            self.bring_all_logs();
+        }
     }
 
     /// Faults are over: all disks have room, and those that are free get participants.
@@ -54,6 +58,15 @@ impl World<'_> {
             return;
         };
         logs.make_room();
+        for id in logs.idle_users() {
+            let at = self.members.iter().position(|it| it.id == id && it.is_up());
+            if let Some(at) = at.filter(|_| self.turn == self.plan.turns) {
+                self.end(at);
+            }
+        }
+        let Some(logs) = &self.logs else {
+            return;
+        };
         for _ in 0..logs.free_slots() {
             let newcomer = self.new_participant();
             self.joiners.push((newcomer, MemberId(0)));

@@ -21,6 +21,7 @@ impl World {
             self.groups[group].took = Some(view.view);
             self.openings += 1;
             self.say(|| format!("group {group} takes samples in view {}", view.view));
+            self.alone(group, &view)?;
             self.recovered(&view)?;
             self.shown_is_known(&view)?;
             let generation = view
@@ -29,6 +30,23 @@ impl World {
                 .map(|it| (it.lineage, it.generation.number));
             self.took.extend(generation);
             self.equal_logs()?;
+        }
+        Ok(())
+    }
+
+    /// No other group acknowledges samples to logs of the same origin.
+    fn alone(&self, group: usize, view: &LogView) -> Result<(), Finding> {
+        let lineage = view.logs.as_ref().map(|it| it.lineage);
+        for (other, its) in self.groups.iter().enumerate() {
+            let Some(its_view) = its.last.as_ref().filter(|_| other != group) else {
+                continue;
+            };
+            let is_related = its_view.logs.as_ref().map(|it| it.lineage) == lineage;
+            let is_open = takes(its, its_view) && self.may_acknowledge(its_view);
+            if is_related && is_open && self.may_acknowledge(view) {
+                let (one, two) = (show::view(view), show::view(its_view));
+                return Err(("D9", format!("two groups take samples: {one}, and {two}")));
+            }
         }
         Ok(())
     }
