@@ -254,7 +254,7 @@ impl Logs {
     /// What the logs of a topic descend from.
     pub(super) fn lineages(&self, subgroup: SubgroupId) -> BTreeSet<u128> {
         let disks = self.slots.iter().filter_map(|it| it.disks.get(&subgroup));
-        let states = disks.filter_map(|it| checks::at_rest(it));
+        let states = disks.filter_map(checks::at_rest);
         states.map(|it| it.0).filter(|it| *it != 0).collect()
     }
 
