@@ -13,6 +13,7 @@ use spindle_dds_transport::fork::OwnerProcess;
 use spindle_dds_transport::library_thread::LibraryThread;
 use spindle_dds_transport::thread_settings::ThreadSettings;
 
+use super::notice::LogTroubles;
 use super::packet::LogMessage;
 use super::thread::{Fill, LogFeed, LogItem, LogThread};
 use super::topic::LoggedTopic;
@@ -35,6 +36,7 @@ pub(crate) struct LogService {
     topics: Arc<LoggedTopics>,
     state: Mutex<State>,
     changes: Arc<LogChanges>,
+    troubles: Arc<LogTroubles>,
     is_started: AtomicBool,
     /// The number of the next log endpoint.
     next_number: AtomicU64,
@@ -159,6 +161,7 @@ impl LogService {
             topics: Arc::default(),
             state: Mutex::default(),
             changes: Arc::default(),
+            troubles: Arc::default(),
             is_started: AtomicBool::new(false),
             next_number: AtomicU64::new(FIRST_NUMBER),
             owner: OwnerProcess::this(),
@@ -269,7 +272,8 @@ impl LogService {
             return Ok(());
         }
         let (feed, changes) = (self.feed.clone(), self.changes.clone());
-        let log = LogThread::new(feed, changes, self.topics.clone(), self.history.clone());
+        let known = (self.topics.clone(), self.troubles.clone());
+        let log = LogThread::new(feed, changes, known, self.history.clone());
         let started = LibraryThread::named("spindle-log");
         let started = started.spawn_with(&self.settings, move || log.run());
         state.thread = Some(started.map_err(|error| {
@@ -282,6 +286,11 @@ impl LogService {
     /// Whether any topic is logged here.
     pub(crate) fn is_started(&self) -> bool {
         self.is_started.load(Ordering::Acquire)
+    }
+
+    /// The logs that are in trouble, those of other participants included.
+    pub(crate) fn troubles(&self) -> &Arc<LogTroubles> {
+        &self.troubles
     }
 
     /// The topics that are logged.

@@ -9,6 +9,7 @@ use spindle_dds_core::storage::{HistoryLimits, KeeperStatus, LogGroup, LogMarker
 use spindle_dds_core::{SubgroupHandle, SubgroupId, TopicKey};
 use spindle_dds_transport::Rank;
 
+use super::notice::{LogTroubles, Notices};
 use super::packet::LogMessage;
 use super::service::{LogChange, LogChanges, LoggedTopics};
 use super::topic::{HeldMessage, LoggedTopic};
@@ -52,6 +53,8 @@ pub(crate) struct Fill {
 /// The beginning of a view.
 pub(crate) struct LogView {
     pub(crate) me: MemberId,
+    /// The other members.
+    pub(crate) others: Vec<MemberId>,
     /// By which packets are sent.
     pub(crate) control_queue: Arc<ControlQueue>,
     pub(crate) places: Vec<LogPlace>,
@@ -78,6 +81,8 @@ pub(super) struct LogThread {
     changes: Arc<LogChanges>,
     /// All topics that are logged, as the service knows them.
     known: Arc<LoggedTopics>,
+    troubles: Arc<LogTroubles>,
+    notices: Notices,
     history: Arc<HistoryService>,
     since: Instant,
     outbox: Outbox,
@@ -111,13 +116,15 @@ impl LogThread {
     pub(super) fn new(
         feed: Arc<LogFeed>,
         changes: Arc<LogChanges>,
-        known: Arc<LoggedTopics>,
+        (known, troubles): (Arc<LoggedTopics>, Arc<LogTroubles>),
         history: Arc<HistoryService>,
     ) -> Self {
         Self {
             feed,
             changes,
             known,
+            troubles,
+            notices: Notices::default(),
             history,
             since: Instant::now(),
             outbox: Outbox::default(),
@@ -199,11 +206,13 @@ impl LogThread {
                     told: String::new(),
                 };
                 self.topics.insert(logged.key, topic);
+                self.note_status(&logged, &KeeperStatus::Good);
             }
             LogItem::Closed(logged) => {
                 if let Some(topic) = self.topics.remove(&logged.key) {
                     self.gone(&topic);
                     topic.logged.keeper().group_lost(now);
+                    self.note_status(&logged, &KeeperStatus::Good);
                 }
             }
             LogItem::Message { topic, meta, held } => {
@@ -229,6 +238,7 @@ impl LogThread {
     fn group_lost(&mut self, now: u64) {
         self.outbox.set_control_queue(None);
         self.control_queue = None;
+        self.notices.group_lost();
         for topic in self.topics.values_mut() {
             topic.logged.keeper().group_lost(now);
             topic.place = None;
@@ -254,6 +264,9 @@ impl LogThread {
             self.outbox
                 .set_control_queue(Some(begun.control_queue.clone()));
             self.control_queue = Some(begun.control_queue);
+        }
+        for (to, notice) in self.notices.view_begun(begun.others.into_iter()) {
+            self.outbox.send_to(to, Packet::LogNotice(notice).write());
         }
         for place in begun.places {
             let Some(topic) = self.topics.get_mut(&place.topic.key) else {
@@ -297,7 +310,7 @@ impl LogThread {
     /// Tells others what has changed: other loggers, the group, and writers that wait.
     fn tell(&mut self) {
         let mut has_changed = false;
-        let mut dead = Vec::new();
+        let (mut changed, mut dead) = (Vec::new(), Vec::new());
         for (key, topic) in &mut self.topics {
             let mut keeper = topic.logged.keeper();
             for (to, packet) in keeper.take_packets() {
@@ -313,10 +326,15 @@ impl LogThread {
             }
             let status = keeper.status().clone();
             drop(keeper);
-            topic.warn(&status);
+            if topic.warn(&status) {
+                changed.push((topic.logged.clone(), status.clone()));
+            }
             if let KeeperStatus::Dead(_) = status {
                 dead.push(*key);
             }
+        }
+        for (logged, status) in changed {
+            self.note_status(&logged, &status);
         }
         for key in dead {
             if let Some(topic) = self.topics.remove(&key) {
@@ -331,6 +349,18 @@ impl LogThread {
             && has_changed
         {
             control_queue.wake();
+        }
+    }
+
+    /// Tells all members whether a log is written.
+    fn note_status(&mut self, logged: &LoggedTopic, status: &KeeperStatus) {
+        let Some(notice) = self.notices.changed(logged, status) else {
+            return;
+        };
+        self.troubles.note(None, notice.clone());
+        let packet = Packet::LogNotice(notice).write();
+        for to in self.notices.members() {
+            self.outbox.send_to(to, packet.clone());
         }
     }
 
@@ -442,20 +472,23 @@ impl Topic {
         true
     }
 
-    /// Warns of what keeps the log from being written, once.
-    fn warn(&mut self, status: &KeeperStatus) {
+    /// Warns of what keeps the log from being written, once. Returns whether it is another status than
+    /// before.
+    fn warn(&mut self, status: &KeeperStatus) -> bool {
         let text = match status {
             KeeperStatus::Good => "",
             KeeperStatus::Full(text) | KeeperStatus::Barred(text) | KeeperStatus::Dead(text) => {
                 text
             }
         };
-        if text != self.told {
+        let is_new = text != self.told;
+        if is_new {
             text.clone_into(&mut self.told);
             if !text.is_empty() {
                 let topic = &self.logged.name;
                 tracing::warn!(topic, why = text, "the log of a topic is not written");
             }
         }
+        is_new
     }
 }

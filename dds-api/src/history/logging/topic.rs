@@ -1,6 +1,6 @@
 //! The log of one topic at this participant.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use spindle_dds_core::storage::log::{LogError, LogHead, OpenReport, TopicLog};
@@ -37,6 +37,8 @@ pub(crate) struct LoggedTopic {
     pub(crate) subgroup: SubgroupId,
     /// The number of its endpoint in the group.
     pub(crate) number: u64,
+    /// Where its files are.
+    pub(super) path: PathBuf,
     keeper: Mutex<Keeper>,
 }
 
@@ -77,6 +79,7 @@ impl LoggedTopic {
             key: TopicKey::of_name(&head.topic),
             subgroup,
             number,
+            path: place.path,
             keeper: Mutex::new(LogKeeper::new(log, mode)),
         })
     }
