@@ -78,6 +78,9 @@ pub(crate) struct BegunHistory {
     pub(crate) transfers: Vec<NewTransfer>,
 }
 
+/// By topic that this participant keeps: its first endpoint of TRANSIENT at least, and whether any is PERSISTENT.
+type OwnTopics<'v> = BTreeMap<&'v str, (u64, &'v Entry, bool)>;
+
 /// By topic: the members that keep it, each with its first TRANSIENT endpoint.
 type Keepers = BTreeMap<String, BTreeMap<MemberId, Guid>>;
 
@@ -120,6 +123,7 @@ impl HistoryMatches {
     ) -> Option<TransferId> {
         let (guid, topic) = (reader.endpoint.guid, &reader.endpoint.topic);
         let mut sources: BTreeMap<MemberId, Vec<[u8; 16]>> = BTreeMap::new();
+        let mut unmatched = Vec::new();
         match reader.qos.durability.kind {
             DurabilityKind::Volatile => return None,
             DurabilityKind::TransientLocal => {
@@ -137,6 +141,10 @@ impl HistoryMatches {
             DurabilityKind::Persistent if !self.begins(view, reader, was_in_view) => return None,
             DurabilityKind::Transient if was_in_view => return None,
             _ => {
+                // What is kept of the topic is of all its writers.
+                let others = matches.iter().filter(|(_, it)| *it != Match::Matched);
+                let guid_of = |name: &EndpointName| Some(known.get(*name)?.endpoint().guid.0);
+                unmatched.extend(others.filter_map(|(name, _)| guid_of(name)));
                 sources.insert(self.me, Vec::new());
                 self.readers.push((guid, topic.clone()));
             }
@@ -154,6 +162,7 @@ impl HistoryMatches {
             topic: topic.clone(),
             port: port.clone(),
             sources: sources.into_iter().collect(),
+            unmatched,
         });
         Some(id)
     }
@@ -269,12 +278,13 @@ impl HistoryMatches {
     /// Begins to keep topics, ends to, and goes on with others.
     fn keep_topics(&mut self, beginning: &Beginning<'_>, begun: &mut BegunHistory) {
         let known = &beginning.announced.known;
-        let mut own: BTreeMap<&str, (u64, &Entry)> = BTreeMap::new();
+        let mut own = OwnTopics::new();
         let announced = known.member(self.me).into_iter().flat_map(|it| it.all());
         for (number, entry) in announced {
             if durability(entry) > DurabilityKind::TransientLocal {
-                own.entry(&entry.endpoint().topic)
-                    .or_insert((*number, entry));
+                let topic = &*entry.endpoint().topic;
+                let (.., is_logged) = own.entry(topic).or_insert((*number, entry, false));
+                *is_logged |= durability(entry) == DurabilityKind::Persistent;
             }
         }
         self.topics.retain(|name, _| own.contains_key(&**name));
@@ -287,7 +297,7 @@ impl HistoryMatches {
         self.service.retain_topics(|name| local.contains(name));
         let before = self.before.as_ref().map(|before| keepers(before, &own));
         let keepers = keepers(known, &own);
-        for (name, (number, entry)) in own {
+        for (name, (number, entry, is_logged)) in own {
             let Some(spec) = beginning.spec_of(entry) else {
                 continue;
             };
@@ -296,14 +306,14 @@ impl HistoryMatches {
                 .as_ref()
                 .map(|it| it.get(name).cloned().unwrap_or_default());
             let mut had = had;
-            let mut log = None;
+            let (mut log, mut keeps_unlogged) = (None, false);
             let group = log_group(beginning.view, name);
-            let group = group.filter(|_| durability(entry) == DurabilityKind::Persistent);
+            let group = group.filter(|_| is_logged);
             let opening =
                 group.filter(|it| it.is_open() && it.generation.view == beginning.view.id);
             if let Some(opening) = opening {
                 // All that is kept of the topic begins with what its logs have.
-                self.topics.remove(name);
+                keeps_unlogged = self.topics.remove(name).is_some();
                 let loggers = opening.loggers.iter().map(|it| it.member);
                 let loggers = loggers.filter_map(|it| Some((it, *of_topic.get(&it)?)));
                 had = Some(loggers.collect());
@@ -311,7 +321,7 @@ impl HistoryMatches {
                     .logs
                     .fill(name)
                     .filter(|_| opening.log_of(self.me).is_some());
-            } else if durability(entry) == DurabilityKind::Persistent
+            } else if is_logged
                 && !self.topics.contains_key(name)
                 && !group.is_some_and(LogGroup::is_open)
             {
@@ -342,6 +352,7 @@ impl HistoryMatches {
                     } else {
                         donors.collect()
                     },
+                    keeps_unlogged,
                     log,
                 });
                 let keeping = Keeping {
@@ -549,7 +560,7 @@ fn kept_writer(endpoint: &LocalEndpoint) -> Option<&Arc<KeptWriter>> {
 }
 
 /// The members that keep these topics.
-fn keepers(known: &KnownEndpoints, topics: &BTreeMap<&str, (u64, &Entry)>) -> Keepers {
+fn keepers(known: &KnownEndpoints, topics: &OwnTopics<'_>) -> Keepers {
     let mut keepers = Keepers::new();
     for (member, endpoints) in known.members() {
         for (_, entry) in endpoints.all() {

@@ -1,6 +1,7 @@
 //! The logs of a participant: their thread, and what others tell it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
@@ -196,24 +197,41 @@ impl LogService {
             return Ok(());
         };
         let mut state = self.state();
-        if state.users.get(&topic.name).is_none_or(|users| *users == 0) {
+        if !state.users.contains_key(&topic.name) {
             if state.lock.is_none() {
                 state.lock = Some(self.lock(directory)?);
             }
-            let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-            let of_topic = || service_limits(&topic.durability_service());
-            let head = self.head(topic, limits.unwrap_or_else(of_topic))?;
-            let is_asked = limits.is_some();
-            let mode = mode(self.config.sync);
-            let opened = LoggedTopic::open(directory, (&head, is_asked), (subgroup, number), mode)?;
-            self.start(&mut state)?;
-            let opened = Arc::new(opened);
-            self.feed.push(LogItem::Opened(opened.clone()));
-            let end = opened.keeper().log_end();
-            self.topics.all().insert(topic.name.clone(), opened.clone());
-            self.changes.push(LogChange::Put(opened, end));
+            let begun = self.begin(&mut state, (topic, directory), subgroup, limits);
+            if begun.is_err() && state.users.is_empty() && state.thread.is_none() {
+                // What is wrong can be mended while this participant runs.
+                state.lock = None;
+            }
+            begun?;
         }
         *state.users.entry(topic.name.clone()).or_default() += 1;
+        Ok(())
+    }
+
+    /// Opens the log of a topic.
+    fn begin(
+        &self,
+        state: &mut State,
+        (topic, directory): (&TopicCore, &Path),
+        subgroup: SubgroupId,
+        limits: Option<HistoryLimits>,
+    ) -> Result<()> {
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        let of_topic = || service_limits(&topic.durability_service());
+        let head = self.head(topic, limits.unwrap_or_else(of_topic))?;
+        let is_asked = limits.is_some();
+        let mode = mode(self.config.sync);
+        let opened = LoggedTopic::open(directory, (&head, is_asked), (subgroup, number), mode)?;
+        self.start(state)?;
+        let opened = Arc::new(opened);
+        self.feed.push(LogItem::Opened(opened.clone()));
+        let end = opened.keeper().log_end();
+        self.topics.all().insert(topic.name.clone(), opened.clone());
+        self.changes.push(LogChange::Put(opened, end));
         Ok(())
     }
 
@@ -239,7 +257,7 @@ impl LogService {
         }
     }
 
-    fn lock(&self, directory: &std::path::Path) -> Result<LogLock> {
+    fn lock(&self, directory: &Path) -> Result<LogLock> {
         let domain = directory.join(format!("domain-{}", self.domain));
         let failed = |error: &dyn std::fmt::Display| {
             Error::Error(format!("the logs in {}: {error}", domain.display()))
