@@ -7,7 +7,7 @@ use spindle_dds::log::{LogLock, LogPlace, LogReader, LoggedRecord};
 use spindle_dds::qos::{
     DataReaderQos, DataWriterQos, DurabilityKind, DurabilityService, HistoryKind, Reliability,
 };
-use spindle_dds::{DataWriter, DomainParticipant, Duration, Error};
+use spindle_dds::{DataWriter, DomainParticipant, Duration, Error, testing};
 use tempfile::TempDir;
 
 use crate::flight::State;
@@ -328,6 +328,66 @@ fn what_a_participant_keeps_of_transient_writers_outlasts_that_its_log_opens() {
         .wait_for_historical_data(PATIENCE)
         .expect("it has come");
     assert_eq!(take_data(&second, 10), (10..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_disk_that_stalls_holds_up_no_join() {
+    let directories = [directory()];
+    let meeting = Meeting::new();
+    let logs = loggers(&meeting, &directories);
+    let writer = writer_with(&logs[0], "State", persistent_writer());
+    testing::stall_log(&logs[0], "State", || enable(&logs)).expect("it is logged");
+    for number in 0..10 {
+        writer.write(&state(1, number)).expect("taken");
+    }
+    writer.wait_for_acknowledgments(PATIENCE).expect("on disk");
+    assert_eq!(records(directories[0].path()).len(), 10);
+}
+
+#[test]
+fn a_disk_that_stalls_holds_up_no_return_and_what_was_delivered_is_logged() {
+    let directories = [directory()];
+    let meeting = Meeting::new();
+    let logs = loggers(&meeting, &directories);
+    let reader = reader_with(&logs[0], "State", persistent_reader());
+    let writes = meeting.participant();
+    let writer = writer_with(&writes, "State", persistent_writer());
+    enable(&[logs[0].clone(), writes.clone()]);
+    for number in 0..20 {
+        writer.write(&state(1, number)).expect("taken");
+    }
+    writer.wait_for_acknowledgments(PATIENCE).expect("on disk");
+    testing::stall_log(&logs[0], "State", || {
+        for number in 20..30 {
+            writer.write(&state(1, number)).expect("taken");
+        }
+        assert_eq!(take_data(&reader, 30), (0..30).collect::<Vec<_>>());
+        testing::fail(&logs[0], "this is a test").expect("enabled");
+        until("it is back", || {
+            let status = logs[0].membership_status().expect("alive");
+            status.is_member && status.total_count == 1
+        });
+        assert_eq!(records(directories[0].path()).len(), 20);
+    })
+    .expect("it is logged");
+    for number in 30..40 {
+        writer.write(&state(1, number)).expect("taken");
+    }
+    writer.wait_for_acknowledgments(PATIENCE).expect("on disk");
+    let numbers = records(directories[0].path());
+    assert_eq!(numbers.len(), 40);
+    assert!(
+        numbers
+            .windows(2)
+            .all(|it| it[0].record.position() < it[1].record.position())
+    );
+    // All that is logged is there for readers that come later.
+    let late = meeting.participant();
+    let last = reader_with(&late, "State", persistent_reader());
+    late.enable().expect("it is let in");
+    last.wait_for_historical_data(PATIENCE)
+        .expect("it has come");
+    assert_eq!(take_data(&last, 40), (0..40).collect::<Vec<_>>());
 }
 
 /// The file with the records of a log.

@@ -5,13 +5,16 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use spindle_dds_core::membership::MemberId;
-use spindle_dds_core::storage::{HistoryLimits, KeeperStatus, LogGroup, LogMarker, RecordMeta};
+use spindle_dds_core::storage::{
+    HistoryLimits, KeeperStatus, LogEnd, LogGroup, LogMarker, RecordMeta,
+};
 use spindle_dds_core::{SubgroupHandle, SubgroupId, TopicKey};
 use spindle_dds_transport::Rank;
 
+use super::changes::{LogChange, LogChanges};
 use super::notice::{LogTroubles, Notices};
 use super::packet::LogMessage;
-use super::service::{LogChange, LogChanges, LoggedTopics};
+use super::service::LoggedTopics;
 use super::topic::{HeldMessage, LoggedTopic};
 use crate::driver::ControlQueue;
 use crate::history::feed::Feed;
@@ -36,6 +39,8 @@ pub(crate) enum LogItem {
     GroupLost,
     /// A history is to be filled with what the log has before this position.
     Fill(Arc<LoggedTopic>, Fill),
+    /// The participant joins a group: what comes from here on is of that one.
+    Join(Join),
     /// Asks to be told when all before is done.
     Settle(mpsc::Sender<()>),
 }
@@ -48,6 +53,14 @@ pub(crate) struct Fill {
     pub(super) attempt: u64,
     /// Records before this position are there.
     pub(super) next: u64,
+}
+
+/// A group is joined.
+pub(crate) struct Join {
+    /// How often one was.
+    pub(super) number: u64,
+    /// What it was told of the logs.
+    pub(super) announced: Vec<(Arc<LoggedTopic>, LogEnd)>,
 }
 
 /// The beginning of a view.
@@ -74,7 +87,8 @@ pub(crate) struct LogPlace {
     pub(crate) limits: Option<HistoryLimits>,
 }
 
-pub(super) type LogFeed = Feed<LogItem, LogMessage>;
+/// Packets have the count of joins at which they came.
+pub(super) type LogFeed = Feed<LogItem, (u64, LogMessage)>;
 
 pub(super) struct LogThread {
     feed: Arc<LogFeed>,
@@ -87,6 +101,8 @@ pub(super) struct LogThread {
     since: Instant,
     outbox: Outbox,
     control_queue: Option<Arc<ControlQueue>>,
+    /// The count of joins at which it is.
+    join: u64,
     topics: BTreeMap<TopicKey, Topic>,
     /// Epochs in which a log that counts is gone: nothing more is told of them.
     stopped: BTreeMap<SubgroupId, Arc<SubgroupHandle<Wire>>>,
@@ -129,6 +145,7 @@ impl LogThread {
             since: Instant::now(),
             outbox: Outbox::default(),
             control_queue: None,
+            join: 0,
             topics: BTreeMap::new(),
             stopped: BTreeMap::new(),
         }
@@ -148,6 +165,7 @@ impl LogThread {
                 topic.logged.keeper().flush(now);
                 topic.confirm(now);
                 fills |= topic.fill_on(&self.history, now);
+                topic.logged.publish_end();
             }
             self.tell();
             self.outbox.send_waiting();
@@ -228,7 +246,17 @@ impl LogThread {
                     known.fill = Some(fill);
                 }
             }
+            LogItem::Join(join) => {
+                self.group_lost(now);
+                self.join = join.number;
+                for (topic, end) in join.announced {
+                    topic.keeper().announced(end);
+                }
+            }
             LogItem::Settle(told) => {
+                for topic in self.topics.values() {
+                    topic.logged.publish_end();
+                }
                 // It may have been given up meanwhile.
                 let _ = told.send(());
             }
@@ -297,8 +325,11 @@ impl LogThread {
 
     fn handle_packets(&mut self) -> bool {
         let mut any = false;
-        while let Some((from, message)) = self.feed.pop_packet() {
+        while let Some((from, (join, message))) = self.feed.pop_packet() {
             any = true;
+            if join != self.join {
+                continue;
+            }
             let now = self.now();
             if let Some(topic) = self.topics.get(&message.topic) {
                 topic.logged.keeper().handle(from, message.packet, now);
@@ -321,7 +352,8 @@ impl LogThread {
                 self.outbox.send_to(to, Packet::Log(message).write());
             }
             if let Some(end) = keeper.announcement() {
-                self.changes.push(LogChange::Put(topic.logged.clone(), end));
+                let put = LogChange::Put(topic.logged.clone(), end);
+                self.changes.push_of(self.join, put);
                 has_changed = true;
             }
             let status = keeper.status().clone();
