@@ -16,4 +16,6 @@ fn what_was_acknowledged_outlasts_all_processes() {
     assert!(output.status.success(), "{outcome} {stderr}");
     assert_eq!(outcome["rounds"].as_u64(), Some(3), "{outcome}");
     assert!(outcome["acknowledged"].as_u64() > Some(0), "{outcome}");
+    // One of three logs takes no samples, two do.
+    assert_eq!(outcome["shut_with"], 1, "{outcome}");
 }
