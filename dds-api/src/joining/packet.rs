@@ -375,11 +375,12 @@ fn take_flags(rest: &mut &[u8], known: u8) -> Option<u8> {
 mod tests {
     use spindle_dds_core::membership::HostId;
     use spindle_dds_core::storage::Cursor;
+    use spindle_dds_core::{SubgroupId, TopicKey};
 
     use super::*;
-    use crate::history::{HistoryContent, TransferName};
+    use crate::history::{HistoryContent, LogTrouble, TransferName};
 
-    fn examples() -> [Packet; 18] {
+    fn examples() -> [Packet; 20] {
         let name = TransferName {
             endpoint: [3; 16],
             view: 1 << 40,
@@ -466,6 +467,18 @@ mod tests {
             history(HistoryContent::Part(vec![1, 2, 3])),
             history(HistoryContent::End(sequences.into())),
             history(HistoryContent::Unknown),
+            Packet::LogNotice(LogNotice {
+                topic: TopicKey(1 << 77),
+                trouble: None,
+            }),
+            Packet::LogNotice(LogNotice {
+                topic: TopicKey(3),
+                trouble: Some(LogTrouble {
+                    subgroup: SubgroupId(9),
+                    holds: true,
+                    text: "the log is full".to_owned(),
+                }),
+            }),
         ]
     }
 

@@ -19,6 +19,8 @@ mod thread;
 mod topic;
 
 pub(crate) use changes::LogChange;
+#[cfg(test)]
+pub(crate) use notice::LogTrouble;
 pub(crate) use notice::{KIND as LOG_NOTICE_KIND, LogNotice, LogTroubles, Troubled};
 pub(crate) use packet::{KINDS as LOG_KINDS, LogMessage};
 pub(crate) use service::{LogFill, LogService};
