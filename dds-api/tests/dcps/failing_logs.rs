@@ -390,6 +390,42 @@ fn a_disk_that_stalls_holds_up_no_return_and_what_was_delivered_is_logged() {
     assert_eq!(take_data(&last, 40), (0..40).collect::<Vec<_>>());
 }
 
+#[test]
+fn a_reader_that_came_before_the_logs_opened_gets_their_history() {
+    let directories = [directory(), directory(), directory()];
+    let meeting = Meeting::new();
+    let logs = loggers(&meeting, &directories);
+    let writer = writer_with(&logs[0], "State", persistent_writer());
+    let _readers = [1, 2].map(|at| reader_with(&logs[at], "State", persistent_reader()));
+    enable(&logs);
+    wait_for_roster(&directories);
+    for number in 0..30 {
+        writer.write(&state(1, number)).expect("taken");
+    }
+    writer.wait_for_acknowledgments(PATIENCE).expect("on disk");
+    // All at once: none goes on without the others.
+    testing::fail(&logs[0], "this is a test").expect("enabled");
+    drop(writer);
+    let all_have = || directories.iter().all(|it| records(it.path()).len() >= 30);
+    until("all logs have all", all_have);
+    close(logs);
+
+    let meeting = Meeting::new();
+    let logs = loggers(&meeting, &directories);
+    let early = reader_with(&logs[2], "State", persistent_reader());
+    enable(&logs[2..]);
+    let text = timeout(early.wait_for_historical_data(SHORT)).expect("the logs are shut");
+    assert!(text.contains("logs of its roster are there"), "{text}");
+    let second = reader_with(&logs[1], "State", persistent_reader());
+    enable(&logs[1..]);
+    for reader in [&early, &second] {
+        reader
+            .wait_for_historical_data(PATIENCE)
+            .expect("it has come");
+        assert_eq!(take_data(reader, 30), (0..30).collect::<Vec<_>>());
+    }
+}
+
 /// The file with the records of a log.
 fn segment(path: &Path) -> std::path::PathBuf {
     let files = fs::read_dir(path).expect("a directory").flatten();

@@ -78,8 +78,17 @@ pub(crate) struct BegunHistory {
     pub(crate) transfers: Vec<NewTransfer>,
 }
 
-/// By topic that this participant keeps: its first endpoint of TRANSIENT at least, and whether any is PERSISTENT.
-type OwnTopics<'v> = BTreeMap<&'v str, (u64, &'v Entry, bool)>;
+/// By topic that this participant keeps: its endpoints of TRANSIENT at least.
+type OwnTopics<'v> = BTreeMap<&'v str, OwnTopic<'v>>;
+
+struct OwnTopic<'v> {
+    /// The first one.
+    number: u64,
+    entry: &'v Entry,
+    /// Whether any is PERSISTENT, and any TRANSIENT.
+    is_logged: bool,
+    is_transient: bool,
+}
 
 /// By topic: the members that keep it, each with its first TRANSIENT endpoint.
 type Keepers = BTreeMap<String, BTreeMap<MemberId, Guid>>;
@@ -283,8 +292,16 @@ impl HistoryMatches {
         for (number, entry) in announced {
             if durability(entry) > DurabilityKind::TransientLocal {
                 let topic = &*entry.endpoint().topic;
-                let (.., is_logged) = own.entry(topic).or_insert((*number, entry, false));
-                *is_logged |= durability(entry) == DurabilityKind::Persistent;
+                let of_topic = own.entry(topic).or_insert(OwnTopic {
+                    number: *number,
+                    entry,
+                    is_logged: false,
+                    is_transient: false,
+                });
+                match durability(entry) {
+                    DurabilityKind::Persistent => of_topic.is_logged = true,
+                    _ => of_topic.is_transient = true,
+                }
             }
         }
         self.topics.retain(|name, _| own.contains_key(&**name));
@@ -297,7 +314,8 @@ impl HistoryMatches {
         self.service.retain_topics(|name| local.contains(name));
         let before = self.before.as_ref().map(|before| keepers(before, &own));
         let keepers = keepers(known, &own);
-        for (name, (number, entry, is_logged)) in own {
+        for (name, own) in own {
+            let OwnTopic { number, entry, .. } = own;
             let Some(spec) = beginning.spec_of(entry) else {
                 continue;
             };
@@ -308,7 +326,7 @@ impl HistoryMatches {
             let mut had = had;
             let (mut log, mut keeps_unlogged) = (None, false);
             let group = log_group(beginning.view, name);
-            let group = group.filter(|_| is_logged);
+            let group = group.filter(|_| own.is_logged);
             let opening =
                 group.filter(|it| it.is_open() && it.generation.view == beginning.view.id);
             if let Some(opening) = opening {
@@ -321,7 +339,8 @@ impl HistoryMatches {
                     .logs
                     .fill(name)
                     .filter(|_| opening.log_of(self.me).is_some());
-            } else if is_logged
+            } else if own.is_logged
+                && !own.is_transient
                 && !self.topics.contains_key(name)
                 && !group.is_some_and(LogGroup::is_open)
             {
