@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use spindle_dds_idl_runtime::{Representation, TopicType};
-use spindle_dds_qos::TopicQos;
+use spindle_dds_qos::{DurabilityService, TopicQos};
 
 use crate::choice::{
     EntityQos, ListenerChoice, QosChoice, builder_setters, shared_listener_setter,
@@ -50,6 +50,12 @@ pub(crate) struct TopicCore {
 }
 
 impl TopicCore {
+    /// What its QoS asks to be kept for readers that come later.
+    pub(crate) fn durability_service(&self) -> DurabilityService {
+        let qos = self.qos.lock().unwrap_or_else(PoisonError::into_inner);
+        qos.durability_service.clone()
+    }
+
     pub(crate) fn set_listener(&self, new: NewListener<dyn TopicListener>) {
         self.base.hears(new.mask);
         self.listener.set(new);

@@ -19,7 +19,7 @@ use crate::handle::Guid;
 
 /// Version of the protocol. It rises with every change of the announcements, of the layout of
 /// rows, or of the input of a decision's digest.
-pub(crate) const PROTOCOL: u32 = 14;
+pub(crate) const PROTOCOL: u32 = 15;
 
 /// A participant, as announced in the info of its member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -26,7 +26,7 @@ use crate::driver::waiting::followers::Followers;
 use crate::driver::waiting::notifier::Notifier;
 use crate::driver::waiting::polling_pause::PollingPause;
 use crate::error::{Error, Result};
-use crate::history::HistoryService;
+use crate::history::{HistoryService, LogService};
 use crate::properties::WaitPolicy;
 use crate::wire::Wire;
 
@@ -78,6 +78,7 @@ pub(crate) struct Lasting {
     pub(crate) notifier: Arc<Notifier>,
     pub(crate) send_waiters: Arc<SendWaiters>,
     pub(crate) history: Arc<HistoryService>,
+    pub(crate) logs: Arc<LogService>,
 }
 
 /// How long `close` waits for the view without this member, beyond the heartbeat timeout: that
@@ -112,15 +113,16 @@ impl Session {
             notifier,
             send_waiters,
             history,
+            logs,
         } = lasting;
         let me = (start.id, group_status.outages());
-        let matcher = ViewMatcher::new(local_endpoints, me, history.clone());
+        let matcher = ViewMatcher::new(local_endpoints, me, (history.clone(), logs.clone()));
         let sink = Sink::new(
             matcher,
             group_status.clone(),
             notifier.clone(),
             control_queue.clone(),
-            history.clone(),
+            (history.clone(), logs),
         );
         let engine = Engine::new(sleep_segment, start.engine, sink);
         let handle = engine.handle();
@@ -362,12 +364,9 @@ impl Session {
 
     /// Wakes threads that wait for what a step has brought.
     fn notify_waiters(&self, outcome: StepOutcome) -> Option<StepOutcome> {
-        let is_told = (outcome.stopped || self.control_queue.subgroups_changed())
-            && self.tell_changes(outcome);
-        if is_told {
-            return Some(outcome);
-        }
-        if outcome.room || outcome.stable || self.waits_for_acceptance(&outcome) {
+        if outcome.stopped || self.control_queue.subgroups_changed() {
+            self.send_waiters.wake_all();
+        } else if outcome.room || outcome.stable || self.waits_for_acceptance(&outcome) {
             // Another group numbers its epochs from 1, too.
             let session = u64::from(self.outages).rotate_left(48);
             self.send_waiters.wake_changed(|subgroup| {
@@ -380,20 +379,6 @@ impl Session {
             });
         }
         Some(outcome)
-    }
-
-    /// Epochs began or ended, or logs have more on disk. Returns whether all that waits was woken.
-    #[cold]
-    fn tell_changes(&self, outcome: StepOutcome) -> bool {
-        let changes = self.control_queue.changed_subgroups();
-        let all = outcome.stopped || changes.epochs;
-        if all {
-            self.send_waiters.wake_all();
-        } else {
-            let subgroups = changes.persisted.into_iter();
-            subgroups.for_each(|subgroup| self.send_waiters.wake_subgroup(subgroup));
-        }
-        all
     }
 
     /// Whether anything waits for a release of a single member: a step does not say that one came.

@@ -1,10 +1,11 @@
 //! What an endpoint holds, shared by all handles to it.
 
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
+use spindle_dds_core::SubgroupId;
 use spindle_dds_qos::{ImmutablePolicy, PolicyId};
 
 use super::{EndpointQos, ErasedListener, FactoryCore, Side};
@@ -14,12 +15,62 @@ use crate::driver::LocalEndpoints;
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::InstanceHandle;
+use crate::history::{LogService, service_limits};
 use crate::lease::check_lease;
 use crate::listener::{ListenerSlot, NewListener};
 use crate::names::checked_name;
 use crate::participant::ParticipantCore;
 use crate::representation;
 use crate::topic::{Topic, TopicCore};
+
+/// Whether an endpoint asks for the log of its topic, if its participant logs.
+struct LogUse {
+    logs: Arc<LogService>,
+    topic: Arc<TopicCore>,
+    is_used: AtomicBool,
+}
+
+impl LogUse {
+    fn new(participant: &ParticipantCore, topic: &Arc<TopicCore>, is_used: bool) -> Self {
+        Self {
+            logs: participant.logs.clone(),
+            topic: topic.clone(),
+            is_used: AtomicBool::new(is_used),
+        }
+    }
+
+    fn is_used(&self) -> bool {
+        self.is_used.load(Ordering::Acquire)
+    }
+
+    fn begin(&self) {
+        self.is_used.store(true, Ordering::Release);
+    }
+
+    fn end(&self) {
+        if self.is_used.swap(false, Ordering::AcqRel) {
+            self.logs.close(&self.topic.name);
+        }
+    }
+}
+
+impl Drop for LogUse {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Opens the log of a topic for an endpoint with this QoS.
+fn open_log(
+    participant: &ParticipantCore,
+    topic: &TopicCore,
+    qos: &impl EndpointQos,
+) -> Result<()> {
+    let service = qos.durability_service();
+    let limits = service_limits(&service.unwrap_or_else(|| topic.durability_service()));
+    let subgroup = SubgroupId(participant.config.subgroup_of(&topic.name));
+    participant.logs.open(topic, subgroup, limits)
+}
 
 /// A writer or a reader.
 pub(crate) struct EndpointCore<S: Side> {
@@ -32,6 +83,8 @@ pub(crate) struct EndpointCore<S: Side> {
     local_endpoints: Arc<LocalEndpoints>,
     /// Unique within the participant.
     pub(crate) number: u32,
+    /// The log of its topic.
+    log: LogUse,
     qos: Mutex<S::EndpointQos>,
     pub(crate) listener: ListenerSlot<dyn ErasedListener<S>>,
     pub(crate) side: S,
@@ -78,6 +131,10 @@ impl<S: Side> EndpointCore<S> {
         if qos.is_durable() {
             participant.history.start()?;
         }
+        if qos.is_persistent() {
+            open_log(participant, topic, &qos)?;
+        }
+        let log = LogUse::new(participant, topic, qos.is_persistent());
         let what = format!("the {} of topic {}", S::ENDPOINT, topic.name);
         let container = factory.base.status_flags().clone();
         let (base, number) = participant.new_base(S::ENDPOINT_KIND, what, container);
@@ -90,6 +147,7 @@ impl<S: Side> EndpointCore<S> {
             participant: participant.weak(),
             local_endpoints: participant.local_endpoints.clone(),
             number,
+            log,
             qos: Mutex::new(qos),
             listener: ListenerSlot::default(),
         });
@@ -126,6 +184,10 @@ impl<S: Side> EndpointCore<S> {
             check_lease(qos.liveliness(), participant.config.failure_limit)?;
             if qos.is_durable() {
                 participant.history.start()?;
+            }
+            if qos.is_persistent() && !self.log.is_used() {
+                open_log(participant, topic, &qos)?;
+                self.log.begin();
             }
         }
         let mut current = self.qos();
@@ -181,6 +243,7 @@ impl<S: Side> EndpointCore<S> {
             self.topic.endpoints.fetch_sub(1, Ordering::AcqRel);
             S::stop(self, since);
             self.local_endpoints.remove(self.number);
+            self.log.end();
             self.base.status_flags().settle_streams();
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use spindle_dds_qos::{
-    DataReaderQos, DataRepresentation, DataWriterQos, DurabilityKind, LatencyBudget, Liveliness,
-    Properties,
+    DataReaderQos, DataRepresentation, DataWriterQos, DurabilityKind, DurabilityService,
+    LatencyBudget, Liveliness, Properties,
 };
 
 use super::{EndpointCore, FactoryCore};
@@ -70,10 +70,14 @@ pub(crate) trait EndpointQos: ProfileQos + fmt::Debug + Send {
     fn property(&self) -> &Properties;
     /// Whether history is kept, or got.
     fn is_durable(&self) -> bool;
+    /// Whether samples are logged.
+    fn is_persistent(&self) -> bool;
+    /// What a writer asks to be kept for readers that come later.
+    fn durability_service(&self) -> Option<DurabilityService>;
 }
 
 macro_rules! endpoint_qos {
-    ($($qos:ty),+) => { $(
+    ($($qos:ty: $service:expr),+) => { $(
         impl EndpointQos for $qos {
             fn representation(&mut self) -> &mut DataRepresentation {
                 &mut self.representation
@@ -94,8 +98,19 @@ macro_rules! endpoint_qos {
             fn is_durable(&self) -> bool {
                 self.durability.kind >= DurabilityKind::TransientLocal
             }
+
+            fn is_persistent(&self) -> bool {
+                self.durability.kind == DurabilityKind::Persistent
+            }
+
+            fn durability_service(&self) -> Option<DurabilityService> {
+                $service(self)
+            }
         }
     )+ };
 }
 
-endpoint_qos!(DataWriterQos, DataReaderQos);
+endpoint_qos!(
+    DataWriterQos: |qos: &Self| Some(qos.durability_service.clone()),
+    DataReaderQos: |_: &Self| None
+);

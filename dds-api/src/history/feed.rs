@@ -22,6 +22,7 @@ use spindle_dds_core::{Held, SentMessage};
 
 use super::TransferId;
 use super::kept::{KeptHistory, KeptWriter, TopicHistory};
+use super::logging::LogFill;
 use super::packet::{HistoryPacket, TransferName};
 use crate::driver::{ControlQueue, ReaderPort};
 use crate::wire::Wire;
@@ -41,6 +42,8 @@ pub(crate) enum FeedItem {
     },
     /// A view begins.
     View(ViewMarker),
+    /// All that a log has before this position is in the history of its topic.
+    LogRead { topic: Arc<TopicHistory>, base: u64 },
     /// The group is lost: nothing comes of its members any more.
     GroupLost,
 }
@@ -71,6 +74,8 @@ pub(crate) struct NewTopic {
     pub(crate) topic: Arc<TopicHistory>,
     pub(crate) base: u64,
     pub(crate) donors: Vec<MemberId>,
+    /// The log of this participant, which has it; then no donor is asked.
+    pub(crate) log: Option<LogFill>,
 }
 
 /// History as it is at the marker, which a joiner may ask for.
@@ -110,19 +115,31 @@ impl Pin {
     }
 }
 
-/// The queues of the history thread, and its sleep.
-#[derive(Default)]
-pub(super) struct Feed {
-    items: SegQueue<FeedItem>,
-    packets: SegQueue<(MemberId, HistoryPacket)>,
-    /// A reader may take more.
+/// The queues of the history thread, and its sleep. The log thread has the same with other items.
+pub(super) struct Feed<I = FeedItem, P = HistoryPacket> {
+    items: SegQueue<I>,
+    packets: SegQueue<(MemberId, P)>,
+    /// A reader may take more; logs have more on disk.
     is_reader_ready: AtomicBool,
     is_stopped: AtomicBool,
     thread: OnceLock<Thread>,
     is_asleep: AtomicBool,
 }
 
-impl fmt::Debug for Feed {
+impl<I, P> Default for Feed<I, P> {
+    fn default() -> Self {
+        Self {
+            items: SegQueue::new(),
+            packets: SegQueue::new(),
+            is_reader_ready: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
+            thread: OnceLock::new(),
+            is_asleep: AtomicBool::new(false),
+        }
+    }
+}
+
+impl<I, P> fmt::Debug for Feed<I, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Feed")
             .field("items", &self.items.len())
@@ -130,15 +147,15 @@ impl fmt::Debug for Feed {
     }
 }
 
-impl Feed {
+impl<I, P> Feed<I, P> {
     /// Adds an item, unless the thread has ended: then it is dropped.
-    pub(super) fn push(&self, item: FeedItem) {
+    pub(super) fn push(&self, item: I) {
         if !self.is_stopped() {
             self.items.push(item);
         }
     }
 
-    pub(super) fn push_packet(&self, from: MemberId, packet: HistoryPacket) {
+    pub(super) fn push_packet(&self, from: MemberId, packet: P) {
         self.packets.push((from, packet));
         self.wake();
     }
@@ -157,11 +174,16 @@ impl Feed {
         self.is_stopped.load(Ordering::Acquire)
     }
 
-    pub(super) fn pop(&self) -> Option<FeedItem> {
+    pub(super) fn pop(&self) -> Option<I> {
         self.items.pop()
     }
 
-    pub(super) fn pop_packet(&self) -> Option<(MemberId, HistoryPacket)> {
+    /// Whether no item is there.
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    pub(super) fn pop_packet(&self) -> Option<(MemberId, P)> {
         self.packets.pop()
     }
 

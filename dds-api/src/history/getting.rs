@@ -93,11 +93,7 @@ impl Getting {
 
     /// This participant begins to keep a topic that others have kept.
     pub(super) fn begin_topic(&mut self, new: NewTopic, now_ns: u64) {
-        // An attempt in a group that is lost.
-        self.transfers.retain(|_, it| match &it.target {
-            Target::Topic(topic, _) => !Arc::ptr_eq(topic, &new.topic),
-            Target::Reader(_) => true,
-        });
+        self.forget_topic(&new.topic);
         let donors: Vec<Place> = new.donors.into_iter().map(Some).collect();
         let transfer = Transfer {
             name: new.name,
@@ -113,6 +109,14 @@ impl Getting {
             said_at_ns: now_ns,
         };
         self.transfers.insert(new.id, transfer);
+    }
+
+    /// Ends an earlier attempt to get a topic.
+    pub(super) fn forget_topic(&mut self, topic: &Arc<TopicHistory>) {
+        self.transfers.retain(|_, it| match &it.target {
+            Target::Topic(known, _) => !Arc::ptr_eq(known, topic),
+            Target::Reader(_) => true,
+        });
     }
 
     /// Donors that are not there any more.

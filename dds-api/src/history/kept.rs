@@ -7,7 +7,9 @@ use spindle_dds_core::storage::{
     Cursor, HistoryLimits, Put, Record, RecordMeta, SampleHistory, Snapshot,
 };
 use spindle_dds_idl_runtime::Encapsulation;
-use spindle_dds_qos::{DataWriterQos, History, HistoryKind, ResourceLimits};
+use spindle_dds_qos::{
+    DataWriterQos, DurabilityKind, DurabilityService, History, HistoryKind, ResourceLimits,
+};
 
 use crate::keys::KnownKeys;
 
@@ -45,6 +47,8 @@ pub(crate) struct KeptWriter {
     limits: HistoryLimits,
     /// Its instances are disposed of when it leaves.
     autodisposes: bool,
+    /// Whether its DURABILITY is PERSISTENT.
+    is_logged: bool,
     pub(crate) history: Arc<KeptHistory>,
 }
 
@@ -104,6 +108,18 @@ impl KeptHistory {
         let got = getting.as_mut().map_or(history, |it| &mut it.got);
         let instance = self.instance_of(&record, got);
         got.put(instance, record, &UNLIMITED, now_ns);
+    }
+
+    /// Keeps a record that the log of the topic has, within these limits.
+    pub(super) fn put_logged(&self, record: Record, limits: &HistoryLimits, now_ns: u64) {
+        let mut state = self.state();
+        state.note_last(&record);
+        let State {
+            history, getting, ..
+        } = &mut *state;
+        let got = getting.as_mut().map_or(history, |it| &mut it.got);
+        let instance = self.instance_of(&record, got);
+        got.put(instance, record, limits, now_ns);
     }
 
     /// The history of the topic is to be got from another keeper.
@@ -234,25 +250,25 @@ impl KeptWriter {
             guid,
             limits: limits_of(&qos.history, &qos.resource_limits),
             autodisposes: false,
+            is_logged: false,
             history: Arc::new(KeptHistory::new(keys)),
         }
     }
 
-    /// A TRANSIENT writer of a topic.
+    /// A TRANSIENT or PERSISTENT writer of a topic.
     pub(crate) fn of_topic(guid: [u8; 16], qos: &DataWriterQos, topic: &TopicHistory) -> Self {
-        let service = &qos.durability_service;
-        let delay = service.service_cleanup_delay.as_std();
-        let delay = delay.map(|it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX));
-        let limits = limits_of(&service.history(), &service.resource_limits());
         Self {
             guid,
-            limits: HistoryLimits {
-                cleanup_delay_ns: delay,
-                ..limits
-            },
+            limits: service_limits(&qos.durability_service),
             autodisposes: qos.writer_data_lifecycle.autodispose_unregistered_instances,
+            is_logged: qos.durability.kind == DurabilityKind::Persistent,
             history: topic.history.clone(),
         }
+    }
+
+    /// Whether what it writes is logged.
+    pub(crate) fn is_logged(&self) -> bool {
+        self.is_logged
     }
 
     /// The writer is gone: it has left in order, or its participant has failed.
@@ -290,6 +306,16 @@ const UNLIMITED: HistoryLimits = HistoryLimits {
     samples_per_instance: None,
     cleanup_delay_ns: Some(0),
 };
+
+/// What DURABILITY_SERVICE keeps of a topic.
+pub(crate) fn service_limits(service: &DurabilityService) -> HistoryLimits {
+    let delay = service.service_cleanup_delay.as_std();
+    let delay = delay.map(|it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX));
+    HistoryLimits {
+        cleanup_delay_ns: delay,
+        ..limits_of(&service.history(), &service.resource_limits())
+    }
+}
 
 /// The limits of a writer's own history. What is disposed of and unregistered is removed at once.
 fn limits_of(history: &History, resources: &ResourceLimits) -> HistoryLimits {

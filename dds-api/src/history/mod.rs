@@ -17,6 +17,7 @@ mod feed;
 mod getting;
 mod kept;
 mod log_disk;
+mod logging;
 mod outbox;
 mod packet;
 mod progress;
@@ -24,8 +25,12 @@ mod service;
 mod thread;
 
 pub(crate) use feed::{FeedItem, NewTopic, NewTransfer, Pin, PinPart, ViewMarker};
-pub(crate) use kept::{KeptHistory, KeptWriter, TopicHistory};
+pub(crate) use kept::{KeptHistory, KeptWriter, TopicHistory, service_limits};
 pub use log_disk::LogDirectory;
+pub(crate) use logging::{
+    HeldMessage, LOG_KINDS, LogChange, LogItem, LogMessage, LogPlace, LogService, LogView,
+    LoggedTopic,
+};
 pub(crate) use packet::{HistoryContent, HistoryPacket, KINDS as HISTORY_KINDS, TransferName};
 pub(crate) use service::HistoryService;
 pub(crate) use thread::record_meta;

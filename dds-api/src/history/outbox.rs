@@ -45,7 +45,11 @@ impl Outbox {
             self.local.push_back(packet);
             return true;
         };
-        let bytes = Packet::History(packet).write();
+        self.send_to(to, Packet::History(packet).write())
+    }
+
+    /// The same for a packet of any kind to another member.
+    pub(super) fn send_to(&mut self, to: MemberId, bytes: Vec<u8>) -> bool {
         if self.waiting.iter().any(|(waits, _)| *waits == to) {
             let has_room = self.waiting.len() < WAITING_MAX;
             if has_room {

@@ -1,6 +1,6 @@
 //! The history thread: keeps what is delivered, gives it to joiners, and gets it for readers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -151,6 +151,12 @@ impl HistoryThread {
                 writer.put_missed(&meta, &message.payload, self.now());
             }
             FeedItem::View(marker) => self.view_begun(marker),
+            FeedItem::LogRead { topic, base } => self.topic_is_complete(GotTopic {
+                topic,
+                base,
+                lasts: BTreeMap::new(),
+                is_lost: false,
+            }),
             FeedItem::GroupLost => self.group_lost(),
         }
     }
@@ -201,13 +207,18 @@ impl HistoryThread {
 
     /// This participant begins to keep a topic.
     fn begin_topic(&mut self, new: NewTopic, now: u64) {
-        if new.donors.is_empty() {
+        if new.donors.is_empty() && new.log.is_none() {
             new.topic.history.order_begins(new.base);
             return;
         }
         new.topic.history.begin_getting();
         if !self.is_incomplete(&new.topic) {
             self.incomplete.push(new.topic.clone());
+        }
+        if let Some(log) = new.log {
+            self.getting.forget_topic(&new.topic);
+            log.ask(new.topic, new.base);
+            return;
         }
         self.getting.begin_topic(new, now);
     }

@@ -155,6 +155,7 @@ impl Entered {
             register,
             local_endpoints: local_endpoints.clone(),
             history: participant.history.clone(),
+            logs: participant.logs.clone(),
             announcements: AnnouncementReader::new(me.id),
             me: me.id,
             subgroups: config.subgroups,

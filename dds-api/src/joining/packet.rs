@@ -7,7 +7,7 @@ use spindle_dds_transport::shm::MemberEntry;
 
 use crate::discovery::PROTOCOL;
 use crate::error::Error;
-use crate::history::{HISTORY_KINDS, HistoryPacket};
+use crate::history::{HISTORY_KINDS, HistoryPacket, LOG_KINDS, LogMessage};
 
 /// Bytes of a view in one packet.
 const PART_LEN: usize = 512 << 10;
@@ -66,6 +66,8 @@ pub(crate) enum Packet {
     Status { last: bool, part: Vec<u8> },
     /// Members tell each other of the transfer of history.
     History(HistoryPacket),
+    /// Logs of a topic tell each other of their records.
+    Log(LogMessage),
 }
 
 /// A newcomer's question.
@@ -170,6 +172,7 @@ impl Packet {
                 out.extend(part);
             }
             Self::History(history) => history.write(&mut out),
+            Self::Log(log) => log.write(&mut out),
         }
         out
     }
@@ -236,6 +239,7 @@ impl Packet {
             kind if HISTORY_KINDS.contains(kind) => {
                 HistoryPacket::read(*kind, rest).map(Self::History)
             }
+            kind if LOG_KINDS.contains(kind) => LogMessage::read(*kind, rest).map(Self::Log),
             _ => None,
         };
         packet.ok_or_else(nonsense)

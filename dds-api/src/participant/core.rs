@@ -14,7 +14,7 @@ use crate::driver::{
 use crate::entity::EntityBase;
 use crate::error::{Error, Result};
 use crate::handle::{EntityKind, Guid};
-use crate::history::HistoryService;
+use crate::history::{HistoryService, LogService};
 use crate::keys::KeyTable;
 use crate::listener::{DomainParticipantListener, ListenerSlot, NewListener};
 use crate::profiles::Profiles;
@@ -40,6 +40,7 @@ pub(crate) struct ParticipantCore {
     notifier: Arc<Notifier>,
     send_waiters: Arc<SendWaiters>,
     pub(crate) history: Arc<HistoryService>,
+    pub(crate) logs: Arc<LogService>,
     pub(crate) group_status: Arc<GroupStatus>,
     pub(crate) local_endpoints: Arc<LocalEndpoints>,
     entities: Mutex<Entities>,
@@ -96,18 +97,26 @@ impl ParticipantCore {
         let notifier = Arc::<Notifier>::default();
         let what = format!("the participant of domain {domain_id}");
         let keys = Arc::<KeyTable>::default();
+        let history = Arc::new(HistoryService::new(
+            config.threads.history,
+            config.failure_limit,
+            keys.clone(),
+        ));
+        let logs = Arc::new(LogService::new(
+            config.log.clone(),
+            domain_id,
+            config.threads.log,
+            history.clone(),
+        ));
         Arc::new_cyclic(|myself| Self {
             base: EntityBase::new(guid, what, myself.clone(), &notifier, None),
             domain_id,
             name,
             group_status: Arc::new(GroupStatus::new(config.rejoin)),
             send_waiters: Arc::default(),
-            history: Arc::new(HistoryService::new(
-                config.threads.history,
-                config.failure_limit,
-                keys.clone(),
-            )),
-            local_endpoints: Arc::new(LocalEndpoints::new(config.clone())),
+            local_endpoints: Arc::new(LocalEndpoints::new(config.clone(), logs.clone())),
+            history,
+            logs,
             config,
             listener: Arc::default(),
             qos: Mutex::new(qos),
@@ -150,6 +159,7 @@ impl ParticipantCore {
             notifier: self.notifier.clone(),
             send_waiters: self.send_waiters.clone(),
             history: self.history.clone(),
+            logs: self.logs.clone(),
         }
     }
 
@@ -298,10 +308,12 @@ impl ParticipantCore {
     pub(super) fn leave(&self, session: Option<Arc<Session>>) -> Result<()> {
         self.delete_all();
         let Some(session) = session else {
+            self.logs.end();
             self.history.end();
             return Ok(());
         };
         let left = session.close();
+        self.logs.end();
         self.history.end();
         self.lifecycle.end_closing();
         self.lifecycle_changed();
@@ -366,6 +378,7 @@ impl Drop for ParticipantCore {
             ));
             std::mem::forget(self.local_endpoints.clone());
             std::mem::forget(self.history.clone());
+            std::mem::forget(self.logs.clone());
             self.lifecycle.leak_session();
             return;
         }
@@ -377,6 +390,7 @@ impl Drop for ParticipantCore {
         }
         self.local_endpoints.leave();
         self.history.abandon();
+        self.logs.abandon();
         super::factory::forget(self.base.guid());
     }
 }

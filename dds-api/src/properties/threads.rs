@@ -21,16 +21,18 @@ pub(crate) struct ThreadsConfig {
     pub(crate) dispatch: ThreadSettings,
     pub(crate) wake: ThreadSettings,
     pub(crate) history: ThreadSettings,
+    pub(crate) log: ThreadSettings,
     /// The threads of the station.
     pub(crate) io: ThreadSettings,
 }
 
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 7] = [
     "spindle.threads.poll",
     "spindle.threads.control",
     "spindle.threads.dispatch",
     "spindle.threads.wake",
     "spindle.threads.history",
+    "spindle.threads.log",
     "spindle.threads.io",
 ];
 
@@ -63,7 +65,7 @@ const POLICIES: [(&str, PolicyKind); 3] = [
 
 impl ThreadsConfig {
     pub(super) fn read(properties: &Properties) -> Result<Self> {
-        let [poll, control, dispatch, wake, history, io] =
+        let [poll, control, dispatch, wake, history, log, io] =
             NAMES.map(|name| settings(properties, name));
         Ok(Self {
             poll: poll?,
@@ -71,6 +73,7 @@ impl ThreadsConfig {
             dispatch: dispatch?,
             wake: wake?,
             history: history?,
+            log: log?,
             io: io?,
         })
     }

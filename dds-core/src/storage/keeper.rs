@@ -24,7 +24,8 @@ mod tests;
 use std::collections::VecDeque;
 
 use self::pull::Pull;
-use super::log::{Disk, LogError, LogState, LoggedRecord, TopicLog};
+use super::history::HistoryLimits;
+use super::log::{Disk, LogError, LogHead, LogState, LoggedRecord, TopicLog};
 use super::record::RecordMeta;
 use super::roster::{Generation, LogEnd, LogGroup, LogId, Logger, Roster};
 use crate::limits::LOG_ROSTERS_MAX;
@@ -192,6 +193,23 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
     /// Whether it has all records below the base of the epoch on its disk, and its roster.
     pub fn is_ready(&self) -> bool {
         self.ready.is_some() && self.ready == self.marker.as_ref().map(|it| it.view)
+    }
+
+    /// Whether anything that was delivered is not appended.
+    pub fn is_behind(&self) -> bool {
+        !self.live.is_empty()
+    }
+
+    /// What readers that come later are to find in it.
+    pub fn keep_within(&mut self, limits: HistoryLimits, now_ns: u64) {
+        if self.log.head().limits != limits && !self.is_dead() {
+            let head = LogHead {
+                limits,
+                ..self.log.head().clone()
+            };
+            let set = self.log.set_head(&head);
+            self.note(set, now_ns);
+        }
     }
 
     /// Whether a delivery is kept; [`deliver`](Self::deliver) drops the others.

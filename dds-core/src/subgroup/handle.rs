@@ -255,12 +255,14 @@ impl<F: Fabric> SubgroupHandle<F> {
         self.base + self.stable.load(Ordering::Acquire)
     }
 
-    /// Position in the total order of this participant's message with an index. `None` where it does not
-    /// send in an order.
-    pub fn position(&self, class: DeliveryClass, index: u64) -> Option<u64> {
-        let at = self.my_order.filter(|_| class == DeliveryClass::Ordered)?;
-        let sequence = index.saturating_mul(self.ordered).saturating_add(at);
-        Some(self.base.saturating_add(sequence))
+    /// The position in the total order of an ordered message of this participant in this epoch; `None`
+    /// of another one.
+    pub fn position_of(&self, message: &Committed) -> Option<u64> {
+        let is_here = (message.subgroup, message.epoch) == (self.id, self.epoch)
+            && message.class == DeliveryClass::Ordered;
+        let at = self.my_order.filter(|_| is_here)?;
+        let place = message.index.checked_mul(self.ordered)?.checked_add(at)?;
+        self.base.checked_add(place)
     }
 
     /// Exclusive end of the indexes, nulls included, of this participant's messages that all

@@ -131,7 +131,9 @@ impl AnnouncementReader {
         let (pid, name) = info.map_or_else(Default::default, |info| (info.pid, info.name));
         let mut entries = BTreeMap::new();
         let last = self.read.get(&member.id);
-        for (number, endpoint) in &*member.endpoints {
+        // Logs match nothing.
+        let announced = || member.endpoints.iter().filter(|(_, it)| it.log.is_none());
+        for (number, endpoint) in announced() {
             let known = before.as_ref().and_then(|it| it.get(*number));
             let is_same = || last.is_some_and(|(last, _)| last.get(number) == Some(endpoint));
             let entry = match known.filter(|_| is_same()) {
@@ -146,7 +148,7 @@ impl AnnouncementReader {
             };
             entries.insert(*number, entry);
         }
-        let is_whole = entries.len() == member.endpoints.len();
+        let is_whole = entries.len() == announced().count();
         let read = (member.endpoints.clone(), is_whole);
         self.read.insert(member.id, read);
         let now = Arc::new(MemberEndpoints::new(pid, name, entries));

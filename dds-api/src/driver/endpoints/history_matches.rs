@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use spindle_dds_core::membership::{MemberId, View};
-use spindle_dds_core::storage::LogGroup;
-use spindle_dds_core::{SubgroupId, SubgroupSpec, TopicKey};
+use spindle_dds_core::storage::{HistoryLimits, LogGroup};
+use spindle_dds_core::{SubgroupHandle, SubgroupId, SubgroupSpec, TopicKey};
 use spindle_dds_qos::DurabilityKind;
 use spindle_dds_transport::Rank;
 
@@ -27,8 +27,8 @@ use crate::driver::receive::reader_port::ReaderPort;
 use crate::driver::receive::routes::KeptTopic;
 use crate::handle::{Guid, InstanceHandle};
 use crate::history::{
-    HistoryService, KeptHistory, KeptWriter, NewTopic, NewTransfer, Pin, PinPart, TopicHistory,
-    TransferId, TransferName,
+    HistoryService, KeptHistory, KeptWriter, LogPlace, LogService, LoggedTopic, NewTopic,
+    NewTransfer, Pin, PinPart, TopicHistory, TransferId, TransferName, service_limits,
 };
 use crate::wire::Wire;
 
@@ -36,6 +36,7 @@ use crate::wire::Wire;
 pub(super) struct HistoryMatches {
     me: MemberId,
     service: Arc<HistoryService>,
+    logs: Arc<LogService>,
     /// The endpoints of the view before, in this group.
     before: Option<KnownEndpoints>,
     /// Durable writers of this participant that the last view has, by their numbers.
@@ -89,10 +90,14 @@ struct Beginning<'v> {
 }
 
 impl HistoryMatches {
-    pub(super) fn new(me: MemberId, service: Arc<HistoryService>) -> Self {
+    pub(super) fn new(
+        me: MemberId,
+        (service, logs): (Arc<HistoryService>, Arc<LogService>),
+    ) -> Self {
         Self {
             me,
             service,
+            logs,
             before: None,
             writers: BTreeMap::new(),
             topics: BTreeMap::new(),
@@ -290,6 +295,30 @@ impl HistoryMatches {
             let had = before
                 .as_ref()
                 .map(|it| it.get(name).cloned().unwrap_or_default());
+            let mut had = had;
+            let mut log = None;
+            let group = log_group(beginning.view, name);
+            let group = group.filter(|_| durability(entry) == DurabilityKind::Persistent);
+            let opening =
+                group.filter(|it| it.is_open() && it.generation.view == beginning.view.id);
+            if let Some(opening) = opening {
+                // All that is kept of the topic begins with what its logs have.
+                self.topics.remove(name);
+                let loggers = opening.loggers.iter().map(|it| it.member);
+                let loggers = loggers.filter_map(|it| Some((it, *of_topic.get(&it)?)));
+                had = Some(loggers.collect());
+                log = self
+                    .logs
+                    .fill(name)
+                    .filter(|_| opening.log_of(self.me).is_some());
+            } else if durability(entry) == DurabilityKind::Persistent
+                && !self.topics.contains_key(name)
+                && !group.is_some_and(LogGroup::is_open)
+            {
+                // What is to be kept is in logs that are shut, or there is none.
+                continue;
+            }
+            let is_filled = log.is_some();
             if self.topics.contains_key(name) {
                 self.pin_topic(name, spec.base, &of_topic, &had.unwrap_or_default(), begun);
             } else if let Some(endpoint) = beginning.own.get(&number) {
@@ -308,7 +337,12 @@ impl HistoryMatches {
                     },
                     topic: topic.clone(),
                     base: spec.base,
-                    donors: donors.collect(),
+                    donors: if is_filled {
+                        Vec::new()
+                    } else {
+                        donors.collect()
+                    },
+                    log,
                 });
                 let keeping = Keeping {
                     topic,
@@ -317,6 +351,10 @@ impl HistoryMatches {
                     writers: BTreeMap::new(),
                 };
                 self.topics.insert(name.to_owned(), keeping);
+                if is_filled {
+                    let had = had.unwrap_or_default();
+                    self.pin_topic(name, spec.base, &of_topic, &had, begun);
+                }
             }
             if let Some(keeping) = self.topics.get_mut(name) {
                 keeping.go_on(name, spec, beginning, begun);
@@ -397,10 +435,43 @@ impl HistoryMatches {
                 }
             }
         }
+        let logs = self.logs.topics();
+        let log_of = |(subgroup, low): (SubgroupId, u64)| {
+            let mut logs = logs.iter();
+            logs.find(|it| it.subgroup == subgroup && it.key.low() == low)
+                .cloned()
+        };
         let topics = topics.into_iter();
         topics
-            .map(|(key, (base, writers))| KeptTopic::new(key, base, writers))
+            .map(|(key, (base, writers))| KeptTopic::new(key, base, writers).logged(log_of(key)))
             .collect()
+    }
+
+    /// The topics that are logged here, in a view. `epoch_of`: the epochs of subgroups.
+    pub(super) fn log_places(
+        &self,
+        view: &View,
+        known: &KnownEndpoints,
+        epoch_of: impl Fn(SubgroupId) -> Option<Arc<SubgroupHandle<Wire>>>,
+    ) -> Vec<LogPlace> {
+        let place = |topic: Arc<LoggedTopic>| {
+            let spec = view.subgroup(topic.subgroup)?;
+            let group = log_group(view, &topic.name).cloned();
+            let loggers = group.iter().flat_map(|it| &it.loggers);
+            Some(LogPlace {
+                handle: epoch_of(topic.subgroup)?,
+                is_logger: group
+                    .as_ref()
+                    .is_some_and(|it| it.log_of(self.me).is_some()),
+                ranks: loggers
+                    .filter_map(|it| subgroup_rank(spec, view, it.member))
+                    .collect(),
+                limits: persistent_limits(known, &topic.name),
+                group,
+                topic,
+            })
+        };
+        self.logs.topics().into_iter().filter_map(place).collect()
     }
 }
 
@@ -455,6 +526,19 @@ pub(super) fn durability(entry: &Entry) -> DurabilityKind {
         Entry::Writer(writer) => writer.qos.durability.kind,
         Entry::Reader(reader) => reader.qos.durability.kind,
     }
+}
+
+/// What the first PERSISTENT writer of a topic asks to be kept.
+fn persistent_limits(known: &KnownEndpoints, topic: &str) -> Option<HistoryLimits> {
+    let all = known.members();
+    let mut all = all.flat_map(|(_, endpoints)| endpoints.all());
+    all.find_map(|(_, entry)| match &**entry {
+        Entry::Writer(writer) if writer.endpoint.topic == topic => {
+            let is_logged = writer.qos.durability.kind == DurabilityKind::Persistent;
+            is_logged.then(|| service_limits(&writer.qos.durability_service))
+        }
+        _ => None,
+    })
 }
 
 fn kept_writer(endpoint: &LocalEndpoint) -> Option<&Arc<KeptWriter>> {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use spindle_dds_core::membership::{Endpoint as GroupEndpoint, MemberId, Note, Notes, Update};
+use spindle_dds_core::storage::LogEnd;
 use spindle_dds_core::{DeliveryClass, RingSpec, SubgroupId};
 
 use super::known_endpoints::KnownEndpoints;
@@ -15,6 +16,7 @@ use crate::discovery::{Endpoint, Entry, LargeTypes, ReaderEntry, WriterEntry};
 use crate::driver::session::Session;
 use crate::error::{Error, Result};
 use crate::handle::{Guid, InstanceHandle};
+use crate::history::{LogChange, LogService, LoggedTopic};
 use crate::properties::ParticipantConfig;
 use crate::publication::{PublisherCore, WriterCore};
 use crate::subscription::{ReaderCore, SubscriberCore};
@@ -32,6 +34,7 @@ pub(crate) enum LocalEndpoint {
 /// lock is taken meanwhile.
 pub(crate) struct LocalEndpoints {
     config: ParticipantConfig,
+    logs: Arc<LogService>,
     state: Mutex<State>,
     /// Rises when an endpoint is created or deleted.
     generation: AtomicU64,
@@ -138,9 +141,10 @@ impl LocalEndpoint {
 }
 
 impl LocalEndpoints {
-    pub(crate) fn new(config: ParticipantConfig) -> Self {
+    pub(crate) fn new(config: ParticipantConfig, logs: Arc<LogService>) -> Self {
         Self {
             config,
+            logs,
             state: Mutex::default(),
             generation: AtomicU64::new(0),
             topics: Condvar::new(),
@@ -240,6 +244,7 @@ impl LocalEndpoints {
     /// The announcements that this participant joins with: as many as fit in its sponsor's request.
     /// Endpoints with noted types follow later, as do those that cannot be announced.
     pub(crate) fn first(&self) -> BTreeMap<u64, GroupEndpoint> {
+        let logs = self.logs.ends();
         let mut state = self.state();
         state.begin_anew();
         let mut first = BTreeMap::new();
@@ -260,6 +265,7 @@ impl LocalEndpoints {
             }
             first.insert(*number, endpoint);
         }
+        first.extend(logs.into_iter().map(log_endpoint));
         state.announced = first.keys().copied().collect();
         first
     }
@@ -271,10 +277,9 @@ impl LocalEndpoints {
         // What was announced meanwhile was told to a group that it has lost.
         state.begin_anew();
         state.group = Some((me, Arc::downgrade(session)));
-        let gone = state
-            .announced
-            .iter()
-            .filter(|it| !state.own.contains_key(it));
+        let logs: BTreeSet<u64> = self.logs.topics().iter().map(|it| it.number).collect();
+        let is_there = |it: &u64| state.own.contains_key(it) || logs.contains(it);
+        let gone = state.announced.iter().filter(|it| !is_there(it));
         let gone: Vec<u64> = gone.copied().collect();
         gone.into_iter().for_each(|number| state.remove(number));
         let new = state
@@ -314,7 +319,19 @@ impl LocalEndpoints {
 
     /// The updates to request from the group, in order.
     pub(crate) fn take_updates(&self) -> Vec<Update> {
-        std::mem::take(&mut self.state().updates)
+        let mut state = self.state();
+        if state.group.is_some() {
+            for change in self.logs.take_changes() {
+                match change {
+                    LogChange::Put(log, end) => {
+                        let put = log_endpoint((log, end));
+                        state.tell(|update| update.put.push(put));
+                    }
+                    LogChange::Removed(log) => state.remove(log.number),
+                }
+            }
+        }
+        std::mem::take(&mut state.updates)
     }
 
     /// The group has refused these endpoints, or the notes of their types, for good: they match no
@@ -476,6 +493,18 @@ impl State {
             _ => Ok(()),
         }
     }
+}
+
+/// A log as an endpoint of the group.
+fn log_endpoint((log, end): (Arc<LoggedTopic>, LogEnd)) -> (u64, GroupEndpoint) {
+    let endpoint = GroupEndpoint {
+        subgroup: log.subgroup,
+        topic: log.key,
+        ring: None,
+        info: Vec::new(),
+        log: Some(end),
+    };
+    (log.number, endpoint)
 }
 
 fn writer_entry(

@@ -21,7 +21,7 @@ use crate::driver::receive::reader_port::ReaderPort;
 use crate::driver::receive::routes::{Route, Routes};
 use crate::driver::send::acceptance::Acceptor;
 use crate::handle::{Guid, InstanceHandle};
-use crate::history::HistoryService;
+use crate::history::{HistoryService, LogPlace, LogService};
 use crate::publication::WriterCore;
 use crate::subscription::ReaderCore;
 use crate::wire::Wire;
@@ -52,6 +52,7 @@ pub(crate) struct ViewMatcher {
 pub(crate) struct BegunView {
     pub(crate) routes: Routes,
     pub(crate) history: BegunHistory,
+    pub(crate) logs: Vec<LogPlace>,
 }
 
 /// A reader of this participant in the last view.
@@ -82,10 +83,10 @@ impl ViewMatcher {
     pub(crate) fn new(
         local_endpoints: Arc<LocalEndpoints>,
         (me, outages): (MemberId, u32),
-        history: Arc<HistoryService>,
+        services: (Arc<HistoryService>, Arc<LogService>),
     ) -> Self {
         Self {
-            history: HistoryMatches::new(me, history),
+            history: HistoryMatches::new(me, services),
             local_endpoints,
             me,
             outages,
@@ -195,7 +196,10 @@ impl ViewMatcher {
         self.ends.clear();
         self.left.clear();
         let routes = self.readers.values().map(ViewReader::route).collect();
+        let epoch_of = |subgroup| self.handle.as_ref()?.subgroup(subgroup);
+        let logs = self.history.log_places(view, &announced.known, epoch_of);
         BegunView {
+            logs,
             routes: Routes::new(routes, self.history.kept_topics(view, &own)),
             history,
         }

@@ -104,8 +104,14 @@ impl TopicLogs {
         let loggers =
             loggers.filter_map(|it| Some((it.member, subgroup_rank(spec, view, it.member)?)));
         let (members, ranks): (Vec<MemberId>, Vec<Rank>) = loggers.unzip();
-        let first = handle.position(DeliveryClass::Ordered, 0);
-        let second = handle.position(DeliveryClass::Ordered, 1);
+        let message = |index| Committed {
+            subgroup: handle.id(),
+            epoch: handle.epoch(),
+            class: DeliveryClass::Ordered,
+            index,
+        };
+        let first = handle.position_of(&message(0));
+        let second = handle.position_of(&message(1));
         let place = EpochPlace {
             key: (outages, handle.epoch()),
             base: spec.base,
@@ -188,13 +194,8 @@ impl TopicLogs {
         let Some(now) = &state.now else {
             return String::new();
         };
-        let end = match message.epoch == now.handle.epoch() {
-            true => now
-                .handle
-                .position(message.class, message.index)
-                .map_or(0, |it| it + 1),
-            false => now.handle.base(),
-        };
+        let position = now.handle.position_of(message);
+        let end = position.map_or(now.handle.base(), |position| position + 1);
         let lacking = now.lacking(end);
         let text = match degree {
             Degree::Local => "the log has not recorded it",
@@ -223,7 +224,7 @@ impl Now {
 
     fn words(&self) -> Vec<u64> {
         let ranks = self.ranks.iter();
-        ranks.map(|rank| persisted(&self.handle, *rank)).collect()
+        ranks.map(|rank| self.handle.persisted(*rank)).collect()
     }
 
     fn takes_samples(&self) -> bool {
@@ -282,10 +283,4 @@ fn tag(outages: u32, epoch: u64) -> u64 {
 /// The loggers of a topic in a view.
 pub(crate) fn log_group<'v>(view: &'v View, topic: &str) -> Option<&'v LogGroup> {
     view.logs.get(&TopicKey::of_name(topic))
-}
-
-/// The position below which a logger has all records on disk.
-fn persisted(handle: &SubgroupHandle<Wire>, rank: Rank) -> u64 {
-    let _ = (handle, rank);
-    0
 }

@@ -9,7 +9,7 @@ use spindle_dds_transport::Rank;
 use super::arrival::ArrivalBatch;
 use super::reader_epoch::ReaderEpoch;
 use super::reader_port::ReaderPort;
-use crate::history::{FeedItem, KeptWriter, record_meta};
+use crate::history::{FeedItem, HeldMessage, KeptWriter, LogItem, LoggedTopic, record_meta};
 use crate::wire::Wire;
 
 /// The readers of this participant by subgroup and topic. Made anew by each view.
@@ -51,6 +51,8 @@ pub(crate) struct KeptTopic {
     base: u64,
     /// The writers whose messages are kept, sorted by rank and number.
     writers: Vec<(Rank, u32, Arc<KeptWriter>)>,
+    /// The log of the topic.
+    log: Option<Arc<LoggedTopic>>,
 }
 
 /// One reader of a topic.
@@ -131,6 +133,22 @@ impl Routes {
         })
     }
 
+    /// What is to be logged of a message that is kept, which stays in its ring until then.
+    pub(crate) fn log(&self, delivery: &Delivery<'_, Wire>) -> Option<LogItem> {
+        let header = delivery.header;
+        let topic = self.kept_topic((delivery.subgroup.id(), header.topic))?;
+        let log = topic.log.as_ref()?;
+        let writer = topic.writer(delivery.sender, header.writer)?;
+        if !writer.is_logged() || delivery.class != DeliveryClass::Ordered {
+            return None;
+        }
+        Some(LogItem::Message {
+            topic: log.clone(),
+            meta: record_meta(header, writer.guid, delivery.position),
+            held: HeldMessage::new(delivery.hold()),
+        })
+    }
+
     #[inline]
     pub(crate) fn route(&mut self, index: usize) -> &mut Route {
         &mut self.routes[index]
@@ -197,7 +215,14 @@ impl KeptTopic {
             topic,
             base,
             writers,
+            log: None,
         }
+    }
+
+    /// With the log of the topic.
+    pub(crate) fn logged(mut self, log: Option<Arc<LoggedTopic>>) -> Self {
+        self.log = log;
+        self
     }
 
     fn key(&self) -> (SubgroupId, u64) {

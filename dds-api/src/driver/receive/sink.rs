@@ -15,7 +15,7 @@ use crate::driver::group_status::GroupStatus;
 use crate::driver::receive::delivery_timer::DeliveryTimer;
 use crate::driver::threads::control_queue::{ControlEvent, ControlQueue};
 use crate::driver::waiting::notifier::Notifier;
-use crate::history::{FeedItem, HistoryService, ViewMarker};
+use crate::history::{FeedItem, HistoryService, LogItem, LogService, LogView, ViewMarker};
 use crate::wire::Wire;
 
 /// What the engine delivers to.
@@ -26,6 +26,7 @@ pub(crate) struct Sink {
     notifier: Arc<Notifier>,
     control_queue: Arc<ControlQueue>,
     history: Arc<HistoryService>,
+    logs: Arc<LogService>,
     view: Option<Arc<View>>,
     timer: DeliveryTimer,
     /// Whether deliveries are timed, or messages of any topic are kept.
@@ -51,7 +52,7 @@ impl Sink {
         group_status: Arc<GroupStatus>,
         notifier: Arc<Notifier>,
         control_queue: Arc<ControlQueue>,
-        history: Arc<HistoryService>,
+        (history, logs): (Arc<HistoryService>, Arc<LogService>),
     ) -> Self {
         Self {
             matcher,
@@ -60,6 +61,7 @@ impl Sink {
             notifier,
             control_queue,
             history,
+            logs,
             view: None,
             touched: Vec::new(),
             timer: DeliveryTimer::default(),
@@ -110,11 +112,23 @@ impl Sink {
     }
 
     fn begin(&mut self, view: Arc<View>) {
-        let BegunView { routes, history } = self.matcher.view_begun(&view);
+        let BegunView {
+            routes,
+            history,
+            logs,
+        } = self.matcher.view_begun(&view);
         self.routes = routes;
         self.is_observed = self.timer.is_running() || self.routes.keeps_any();
         let readers = self.routes.all().count();
         self.touched.reserve(readers + 1);
+        if self.logs.is_started() {
+            self.logs.push(LogItem::View(LogView {
+                me: self.matcher.me(),
+                control_queue: self.control_queue.clone(),
+                places: logs,
+            }));
+            self.logs.wake();
+        }
         if self.history.is_started() {
             self.history.push(FeedItem::View(ViewMarker {
                 view: view.id,
@@ -143,6 +157,9 @@ impl Sink {
         }
         if let Some(item) = self.routes.keep(delivery) {
             self.history.push(item);
+            if let Some(item) = self.routes.log(delivery) {
+                self.logs.push(item);
+            }
             if !std::mem::replace(&mut self.has_kept, true) {
                 self.touched.push(Routes::KEPT);
             }
@@ -177,14 +194,6 @@ impl Sink {
         any
     }
 
-    /// Logs of a subgroup have more on disk.
-    fn has_persisted(&self, subgroup: SubgroupId) {
-        for route in self.routes.at(subgroup) {
-            route.port.persisted();
-        }
-        self.control_queue.persisted(subgroup);
-    }
-
     fn stopped(&mut self, reason: OutReason) {
         if reason == OutReason::Left {
             self.group_status.close();
@@ -196,6 +205,10 @@ impl Sink {
             self.group_status.stopped(text);
             self.matcher
                 .group_lost(self.group_status.failure().is_some());
+        }
+        if self.logs.is_started() {
+            self.logs.push(LogItem::GroupLost);
+            self.logs.wake();
         }
         if self.history.is_started() {
             self.history.push(FeedItem::GroupLost);
@@ -238,7 +251,7 @@ impl spindle_dds_core::Sink<Wire> for Sink {
     fn batch_end(&mut self) {
         for index in self.touched.drain(..) {
             if !self.routes.settle(index) {
-                kept(&mut self.has_kept, &self.history);
+                kept(&mut self.has_kept, &self.history, &self.logs);
             }
         }
     }
@@ -279,7 +292,15 @@ impl spindle_dds_core::Sink<Wire> for Sink {
     }
 
     fn persisted(&mut self, subgroup: SubgroupId) {
-        self.has_persisted(subgroup);
+        for route in self.routes.at(subgroup) {
+            route.port.persisted();
+        }
+        self.logs.words_have_risen();
+    }
+
+    fn awaits_persisted(&self, subgroup: SubgroupId) -> bool {
+        let mut routes = self.routes.at(subgroup).iter();
+        self.logs.awaits_words() || routes.any(|route| route.port.awaits_logs())
     }
 
     fn is_reading(&self, subgroup: SubgroupId) -> bool {
@@ -295,7 +316,8 @@ impl spindle_dds_core::Sink<Wire> for Sink {
 /// Messages were kept in a batch, which ends.
 #[cold]
 #[inline(never)]
-fn kept(has_kept: &mut bool, history: &HistoryService) {
+fn kept(has_kept: &mut bool, history: &HistoryService, logs: &LogService) {
     *has_kept = false;
     history.wake();
+    logs.wake();
 }

@@ -36,7 +36,7 @@ use crate::driver::threads::memory_watch::MemoryWatch;
 use crate::driver::threads::preparation::{self, ViewSegments};
 use crate::driver::threads::reachability;
 use crate::error::{Error, Result};
-use crate::history::HistoryService;
+use crate::history::{HistoryService, LogService};
 use crate::joining::{self, Packet};
 use crate::participant::ParticipantCore;
 
@@ -49,6 +49,7 @@ pub(crate) struct ControlThread {
     pub(crate) register: DomainRegistry,
     pub(crate) local_endpoints: Arc<LocalEndpoints>,
     pub(crate) history: Arc<HistoryService>,
+    pub(crate) logs: Arc<LogService>,
     pub(crate) announcements: AnnouncementReader,
     pub(crate) me: MemberId,
     pub(crate) subgroups: u32,
@@ -136,7 +137,8 @@ impl ControlThread {
                 None => {
                     let later = self.later.pop_front();
                     let event = later.or_else(|| self.station.next_event(Duration::MAX));
-                    let event = event.and_then(|it| hand_over(&self.history, &self.station, it));
+                    let event = event
+                        .and_then(|it| hand_over((&self.history, &self.logs), &self.station, it));
                     if let Some(event) = event {
                         self.handle(session, event);
                     }
@@ -274,7 +276,8 @@ impl ControlThread {
                     | Packet::Waits { .. }
                     | Packet::Status { .. }
                     // Handed over before.
-                    | Packet::History(_),
+                    | Packet::History(_)
+                    | Packet::Log(_),
                 ) => {}
                 Ok(Packet::Ask(_)) => {
                     let why = "it asks on behalf of another participant";
@@ -329,7 +332,8 @@ impl ControlThread {
         }
         reachability::check(&self.view, newcomer)?;
         let mut types = Types::default();
-        for endpoint in newcomer.endpoints.values() {
+        let others = newcomer.endpoints.values();
+        for endpoint in others.filter(|it| it.log.is_none()) {
             match discovery::Entry::from_group(endpoint, &newcomer.notes, &mut types) {
                 Ok(entry) => self.local_endpoints.check(&entry)?,
                 Err(why) => {

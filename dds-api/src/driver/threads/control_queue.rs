@@ -1,12 +1,11 @@
 //! What the control thread has to do, and threads that wait until a view has begun or ended.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use spindle_dds_core::SubgroupId;
 use spindle_dds_core::membership::{
     Decision, MemberId, Preparation, Proposal, Refusal, Request, View,
 };
@@ -51,25 +50,14 @@ pub(crate) struct ControlQueue {
     station: RwLock<Option<Arc<Station>>>,
     stage: Mutex<Stage>,
     changed: Condvar,
-    /// Subgroup epochs began or ended, or logs have more on disk, since `changed_subgroups` was called.
+    /// Subgroup epochs began or ended since `subgroups_changed` was called.
     subgroups: AtomicBool,
-    /// What has changed of them.
-    changes: Mutex<SubgroupChanges>,
     /// Number of members of the view that began last.
     members: AtomicUsize,
     /// Requests to join that were accepted.
     join_requests: AtomicU64,
     /// First epoch of keys for which segments are still prepared.
     prepares_from: AtomicU64,
-}
-
-/// What has changed of subgroups.
-#[derive(Debug, Default)]
-pub(crate) struct SubgroupChanges {
-    /// Epochs began or ended.
-    pub(crate) epochs: bool,
-    /// Subgroups whose logs have more on disk.
-    pub(crate) persisted: BTreeSet<SubgroupId>,
 }
 
 #[derive(Debug, Default)]
@@ -96,7 +84,6 @@ impl ControlQueue {
             stage: Mutex::default(),
             changed: Condvar::new(),
             subgroups: AtomicBool::new(false),
-            changes: Mutex::default(),
             members: AtomicUsize::new(0),
             join_requests: AtomicU64::new(0),
             prepares_from: AtomicU64::new(0),
@@ -162,7 +149,7 @@ impl ControlQueue {
         queue
             .unwrap_or_else(PoisonError::into_inner)
             .push_back(event);
-        self.epochs_changed();
+        self.subgroups.store(true, Ordering::Release);
         self.wake();
     }
 
@@ -209,7 +196,7 @@ impl ControlQueue {
     pub(crate) fn begun(&self, view: Arc<View>) {
         self.members.store(view.members.len(), Ordering::Relaxed);
         self.stage().view = Some(view);
-        self.epochs_changed();
+        self.subgroups.store(true, Ordering::Release);
         self.changed.notify_all();
     }
 
@@ -233,30 +220,9 @@ impl ControlQueue {
         self.stage().ended
     }
 
-    /// Whether [`changed_subgroups`](Self::changed_subgroups) has anything to tell.
+    /// Whether subgroup epochs began or ended since the last call.
     pub(crate) fn subgroups_changed(&self) -> bool {
-        self.subgroups.load(Ordering::Acquire)
-    }
-
-    /// What has changed of subgroups since the last call.
-    pub(crate) fn changed_subgroups(&self) -> SubgroupChanges {
-        self.subgroups.store(false, Ordering::Release);
-        std::mem::take(&mut *self.changes())
-    }
-
-    /// The logs of a subgroup have more on disk.
-    pub(crate) fn persisted(&self, subgroup: SubgroupId) {
-        self.changes().persisted.insert(subgroup);
-        self.subgroups.store(true, Ordering::Release);
-    }
-
-    fn epochs_changed(&self) {
-        self.changes().epochs = true;
-        self.subgroups.store(true, Ordering::Release);
-    }
-
-    fn changes(&self) -> MutexGuard<'_, SubgroupChanges> {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.subgroups.load(Ordering::Acquire) && self.subgroups.swap(false, Ordering::AcqRel)
     }
 
     /// A request to join was accepted.

@@ -157,10 +157,15 @@ impl<F: Fabric> ReaderPort<F> {
 
     /// The logs have more on disk: what was kept aside for them may go on.
     pub(crate) fn persisted(&self) {
-        if self.awaits_logs.load(Ordering::Acquire) {
+        if self.awaits_logs() {
             // As if an epoch had begun: more may go into the cache although it was blocked.
             self.enter_next_epoch();
         }
+    }
+
+    /// Whether the reader shows what logs have on disk only.
+    pub(crate) fn awaits_logs(&self) -> bool {
+        self.awaits_logs.load(Ordering::Acquire)
     }
 
     /// Whether the engine may deliver messages of this epoch to the reader: not while the arrivals

@@ -53,7 +53,7 @@ impl ControlThread {
         let mut early = VecDeque::new();
         let made = stays.then(|| {
             let (station, newcomers) = (&self.station, &preparation.proposal.joins);
-            let history = &self.history;
+            let history = (&*self.history, &*self.logs);
             let mut watch = || {
                 preparation::give_up_gone(station, &self.register, newcomers);
                 while let Some(event) = station.next_event(Duration::ZERO) {
@@ -113,7 +113,7 @@ impl ControlThread {
             let left = deadline.saturating_duration_since(Instant::now());
             let event = early.pop_front();
             let event = match event.or_else(|| self.station.next_event(left)) {
-                Some(event) => match hand_over(&self.history, &self.station, event) {
+                Some(event) => match hand_over((&self.history, &self.logs), &self.station, event) {
                     Some(event) => event,
                     None => continue,
                 },

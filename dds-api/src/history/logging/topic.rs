@@ -1,0 +1,122 @@
+//! The log of one topic at this participant.
+
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use spindle_dds_core::storage::log::{LogError, LogHead, OpenReport, TopicLog};
+use spindle_dds_core::storage::{LogId, LogKeeper, SyncMode};
+use spindle_dds_core::{Held, SubgroupId, TopicKey};
+
+use crate::error::{Error, Result};
+use crate::history::LogDirectory;
+use crate::joining::random_id;
+use crate::log::LogPlace;
+use crate::wire::Wire;
+
+/// A delivered message that stays in its ring until it is in the log.
+pub(crate) struct HeldMessage(Held<Wire>);
+
+impl HeldMessage {
+    pub(crate) fn new(held: Held<Wire>) -> Self {
+        Self(held)
+    }
+}
+
+impl AsRef<[u8]> for HeldMessage {
+    fn as_ref(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+pub(super) type Keeper = LogKeeper<LogDirectory, HeldMessage>;
+
+/// The log of a topic. Its lock is held while the disk is written.
+pub(crate) struct LoggedTopic {
+    pub(crate) name: String,
+    pub(crate) key: TopicKey,
+    pub(crate) subgroup: SubgroupId,
+    /// The number of its endpoint in the group.
+    pub(crate) number: u64,
+    keeper: Mutex<Keeper>,
+}
+
+impl std::fmt::Debug for LoggedTopic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoggedTopic")
+            .field("name", &self.name)
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LoggedTopic {
+    /// Opens the log of a topic below a directory, or begins one.
+    ///
+    /// # Errors
+    /// ERROR for one that is damaged; OUT_OF_RESOURCES without room.
+    pub(super) fn open(
+        directory: &Path,
+        head: &LogHead,
+        (subgroup, number): (SubgroupId, u64),
+        mode: SyncMode,
+    ) -> Result<Self> {
+        let place = LogPlace::new(directory, head.domain, &head.topic);
+        let opened = open_log(&place.path, head);
+        let (log, report) = opened.map_err(|error| failure(&place, directory, &error))?;
+        if let Some(cut) = report.and_then(|report| report.cut) {
+            tracing::warn!(
+                topic = head.topic,
+                directory = %place.path.display(),
+                ?cut,
+                "the end of the log was not written in full, and is cut off"
+            );
+        }
+        Ok(Self {
+            name: head.topic.clone(),
+            key: TopicKey::of_name(&head.topic),
+            subgroup,
+            number,
+            keeper: Mutex::new(LogKeeper::new(log, mode)),
+        })
+    }
+
+    pub(super) fn keeper(&self) -> MutexGuard<'_, Keeper> {
+        self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn open_log(
+    path: &Path,
+    head: &LogHead,
+) -> std::result::Result<(TopicLog<LogDirectory>, Option<OpenReport>), LogError> {
+    let disk = LogDirectory::create(path);
+    let disk = disk.map_err(|error| LogError::Unreadable {
+        file: path.display().to_string(),
+        why: error.to_string(),
+    })?;
+    match TopicLog::open(disk)? {
+        Some((mut log, report)) => {
+            log.set_head(head)?;
+            Ok((log, Some(report)))
+        }
+        None => {
+            let id = LogId(random_id());
+            TopicLog::create(LogDirectory::new(path), id, head).map(|log| (log, None))
+        }
+    }
+}
+
+fn failure(place: &LogPlace, directory: &Path, error: &LogError) -> Error {
+    let (topic, path) = (&place.topic, place.path.display());
+    match error {
+        LogError::Full { .. } => {
+            Error::OutOfResources(format!("the log of topic {topic} in {path}: {error}"))
+        }
+        LogError::Damaged { .. } => Error::Error(format!(
+            "the log of topic {topic} in {path}: {error}; with the log of another participant, \
+             `spindle log repair {} --topic {topic} --from <its directory>` mends it",
+            directory.display()
+        )),
+        _ => Error::Error(format!("the log of topic {topic} in {path}: {error}")),
+    }
+}
