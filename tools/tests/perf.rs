@@ -290,7 +290,7 @@ fn throughput_unordered() {
 /// Participants keep what is delivered, and all of it arrives.
 #[test]
 fn throughput_of_samples_that_are_kept() {
-    for durability in ["transient-local", "transient"] {
+    for durability in ["transient-local", "transient", "persistent"] {
         let arguments = ["--durability", durability, "--samples", "2000"];
         let outcome = check_throughput(&arguments, 2000);
         assert_eq!(outcome["durability"], durability, "{outcome}");

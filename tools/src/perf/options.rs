@@ -302,6 +302,8 @@ pub(crate) enum Durability {
     TransientLocal,
     /// Each participant keeps the last sample, as DURABILITY_SERVICE says by default.
     Transient,
+    /// Each participant logs all samples, in a directory that is removed afterwards.
+    Persistent,
 }
 
 /// Values of the property `spindle.doorbell`.

@@ -62,6 +62,14 @@ pub(super) fn builder(job: &Job) -> ParticipantBuilder {
     });
     let properties = job.without.iter().filter_map(|it| engine_switch(it));
     let builder = properties.fold(builder, |builder, name| builder.property(&name, "false"));
+    let builder = match job.durability {
+        Durability::Persistent => {
+            let own = format!("log-{}", job.role.to_string().replace(' ', "-"));
+            let own = job.directory.join(own);
+            builder.property("spindle.log.directory", &own.to_string_lossy())
+        }
+        _ => builder,
+    };
     let sizes = [
         ("spindle.ring.messages", job.ring_messages.map(u64::from)),
         ("spindle.ring.bytes", job.ring_bytes),
@@ -299,6 +307,7 @@ fn durability(durability: Durability) -> DurabilityKind {
         Durability::Volatile => DurabilityKind::Volatile,
         Durability::TransientLocal => DurabilityKind::TransientLocal,
         Durability::Transient => DurabilityKind::Transient,
+        Durability::Persistent => DurabilityKind::Persistent,
     }
 }
 

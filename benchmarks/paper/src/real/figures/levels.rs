@@ -10,7 +10,7 @@ use crate::real::run::Run;
 use crate::report::{Axis, Claim, Subject, Verdict};
 use crate::systems::{Stage, panel};
 
-const LEVELS: [Level; 3] = [
+const LEVELS: [Level; 4] = [
     Level {
         name: UNORDERED,
         unordered: true,
@@ -25,6 +25,11 @@ const LEVELS: [Level; 3] = [
         name: "Volatile",
         unordered: false,
         durability: Some("transient"),
+    },
+    Level {
+        name: "Logged",
+        unordered: false,
+        durability: Some("persistent"),
     },
 ];
 const UNORDERED: &str = "Unordered";
