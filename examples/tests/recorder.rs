@@ -35,7 +35,7 @@ fn what_is_on_disk_survives_all_processes() {
         writer.wait().expect("it has ended");
     }
     let shown = Started::new(PROGRAM, &["show", &logs], directory.path()).end();
-    assert!(shown.success, "{shown:?}");
+    assert!(shown.success, "{}", shown.stderr);
     let texts: Vec<&str> = shown
         .stdout
         .lines()
