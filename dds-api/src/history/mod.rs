@@ -27,6 +27,7 @@ mod thread;
 pub(crate) use feed::{FeedItem, NewTopic, NewTransfer, Pin, PinPart, ViewMarker};
 pub(crate) use kept::{KeptHistory, KeptWriter, TopicHistory, service_limits};
 pub use log_disk::LogDirectory;
+pub use logging::LogCounters;
 pub(crate) use logging::{
     HeldMessage, LOG_KINDS, LogChange, LogItem, LogMessage, LogPlace, LogService, LogView,
     LoggedTopic,

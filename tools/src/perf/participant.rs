@@ -15,7 +15,7 @@ use super::job::{Job, Role};
 use super::options::{Durability, Level};
 use super::perf::Probe;
 use super::reader::{Log, Taker};
-use super::{Failure, outsider};
+use super::{Failure, outsider, start_line};
 
 /// A disabled participant, and the measured topic.
 pub(super) fn create(job: &Job) -> Result<(DomainParticipant, Topic<Probe>), Failure> {
@@ -66,7 +66,8 @@ pub(super) fn builder(job: &Job) -> ParticipantBuilder {
         Durability::Persistent => {
             let own = format!("log-{}", job.role.to_string().replace(' ', "-"));
             let own = job.directory.join(own);
-            builder.property("spindle.log.directory", &own.to_string_lossy())
+            let builder = builder.property("spindle.log.directory", &own.to_string_lossy());
+            builder.property("spindle.log.sync", job.log_sync())
         }
         _ => builder,
     };
@@ -183,8 +184,24 @@ pub(super) fn enable(job: &Job, participant: &DomainParticipant) -> Result<(), F
     while participant.discovered_participants()?.len() < others {
         std::thread::sleep(LOOK_FOR_OTHERS_AFTER);
     }
+    if job.durability == Durability::Persistent && job.role != Role::Outsider {
+        wait_for_logs(job, participant)?;
+    }
     std::thread::sleep(std::time::Duration::from_nanos(job.scenario.settle_ns));
     Ok(())
+}
+
+/// Blocks until all logs of all participants count: one that comes later catches up first, and is not
+/// waited for.
+fn wait_for_logs(job: &Job, participant: &DomainParticipant) -> Result<(), Failure> {
+    loop {
+        let logs = participant.counters()?.logs;
+        if logs.ready == logs.logs {
+            break;
+        }
+        std::thread::sleep(LOOK_FOR_OTHERS_AFTER);
+    }
+    Ok(start_line::wait(job, "logs")?)
 }
 
 /// A failure of a participant that has lost its group, which explains gaps in what it has taken.

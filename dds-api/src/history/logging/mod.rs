@@ -11,11 +11,13 @@
 //! What a log does is decided by [`LogKeeper`](spindle_dds_core::storage::LogKeeper). Here is what
 //! surrounds it: a thread, the files, packets, and the log endpoint by which the group knows the log.
 
+mod counters;
 mod packet;
 mod service;
 mod thread;
 mod topic;
 
+pub use counters::LogCounters;
 pub(crate) use packet::{KINDS as LOG_KINDS, LogMessage};
 pub(crate) use service::{LogChange, LogFill, LogService};
 pub(crate) use thread::{LogItem, LogPlace, LogView};

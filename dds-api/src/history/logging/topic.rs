@@ -7,6 +7,7 @@ use spindle_dds_core::storage::log::{LogError, LogHead, OpenReport, TopicLog};
 use spindle_dds_core::storage::{LogId, LogKeeper, SyncMode};
 use spindle_dds_core::{Held, SubgroupId, TopicKey};
 
+use super::counters::SharedCounters;
 use crate::error::{Error, Result};
 use crate::history::LogDirectory;
 use crate::joining::random_id;
@@ -38,6 +39,7 @@ pub(crate) struct LoggedTopic {
     /// The number of its endpoint in the group.
     pub(crate) number: u64,
     keeper: Mutex<Keeper>,
+    pub(super) counters: SharedCounters,
 }
 
 impl std::fmt::Debug for LoggedTopic {
@@ -78,6 +80,7 @@ impl LoggedTopic {
             subgroup,
             number,
             keeper: Mutex::new(LogKeeper::new(log, mode)),
+            counters: SharedCounters::default(),
         })
     }
 
