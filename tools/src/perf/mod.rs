@@ -35,10 +35,11 @@ mod writer;
 use std::io::{self, StdoutLock, Write};
 use std::process::ExitCode;
 
-use netns::{NetnsOptions, NetworkError};
+use netns::NetnsOptions;
 use options::{IdleOptions, LatencyOptions, ThroughputOptions, WorkOptions};
 use scale::ScaleOptions;
 use serde::Serialize;
+use spindle_dds_children::netns::NetworkError;
 
 spindle_dds::include_idl!("perf");
 
