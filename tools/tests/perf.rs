@@ -320,6 +320,21 @@ fn throughput_of_samples_that_are_logged() {
     }
 }
 
+/// Members that only read stay until the one that writes has its acknowledgements.
+#[test]
+fn throughput_of_members_that_log() {
+    let members = ["--members", "3", "--senders", "1"];
+    let arguments = [
+        &members[..],
+        &["--durability", "persistent", "--samples", "300"],
+    ]
+    .concat();
+    let outcome = check_throughput(&arguments, 300);
+    let per_log = outcome["logs"]["per_log"].as_array().expect("logs");
+    let records: Vec<_> = per_log.iter().map(|log| &log["records"]).collect();
+    assert_eq!(records, [300, 300, 300], "{outcome}");
+}
+
 #[test]
 fn syncs_of_logs_that_are_not_there() {
     let arguments = ["perf", "throughput", "--log-sync", "each"];

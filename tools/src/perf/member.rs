@@ -15,7 +15,7 @@ use super::reader::Log;
 use super::scenario::Last;
 use super::usage::Usage;
 use super::writer::Sender;
-use super::{Failure, clock, participant, start_line};
+use super::{Failure, clock, participant, rendezvous};
 
 pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     let participant = participant::disabled(job)?;
@@ -35,7 +35,7 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     participant::enable(job, &participant)?;
     let usage = Usage::begin(job, &participant)?;
     // A sample before all have begun to count would be missing in their figures.
-    start_line::wait(job, "counting")?;
+    rendezvous::wait(job, "counting")?;
     if let Last::SilentNs(_) = job.scenario.last {
         // Without nulls, a silent writer that is first in the order blocks the others' samples
         // until it is deleted: the clock has to run before.
@@ -49,8 +49,12 @@ pub(super) fn run(job: &Job, index: u32) -> Result<Report, Failure> {
     };
     let explained = |failure| participant::explained(&participant, failure);
     let mut written = member.send(writers).map_err(explained)?;
-    // A member that has received all samples may leave: the others receive them without it.
+    // A member that has received all samples may leave: the others receive them without it. But logs that
+    // are too few acknowledge nothing.
     member.wait(&readers).map_err(explained)?;
+    if job.durability == Durability::Persistent {
+        rendezvous::wait(job, "acknowledged")?;
+    }
     written.counts = Counts::from(&participant.counters()?);
     written.peers = participant::peer_paths(&participant)?;
     let mut report = member.log().report();

@@ -15,7 +15,7 @@ use super::job::{Job, Role};
 use super::options::{Durability, Level};
 use super::perf::Probe;
 use super::reader::{Log, Taker};
-use super::{Failure, outsider, start_line};
+use super::{Failure, outsider, rendezvous};
 
 /// A disabled participant, and the measured topic.
 pub(super) fn create(job: &Job) -> Result<(DomainParticipant, Topic<Probe>), Failure> {
@@ -201,7 +201,7 @@ fn wait_for_logs(job: &Job, participant: &DomainParticipant) -> Result<(), Failu
         }
         std::thread::sleep(LOOK_FOR_OTHERS_AFTER);
     }
-    Ok(start_line::wait(job, "logs")?)
+    Ok(rendezvous::wait(job, "logs")?)
 }
 
 /// A failure of a participant that has lost its group, which explains gaps in what it has taken.

@@ -11,7 +11,7 @@ use super::job::Job;
 /// Waits until all participants, but for the outsider, have called this with the same name.
 pub(super) fn wait(job: &Job, name: &str) -> io::Result<()> {
     let all = job.participants - u32::from(job.outsider.is_some());
-    let directory = job.directory.with_file_name(format!("start-line-{name}"));
+    let directory = job.directory.with_file_name(format!("wait-{name}"));
     DirBuilder::new()
         .mode(0o700)
         .recursive(true)
