@@ -70,7 +70,8 @@ pub(super) fn figure_18(scale: Scale) -> Plan {
         notes: vec![
             "An Unordered sender that finds no room tries again. Volatile is DURABILITY TRANSIENT: \
              each member's history thread copies a message into memory, of which the last one \
-             stays, and its slot is free after that; also in the baseline, unlike in the paper's.",
+             stays, and its slot is free after that; also in the baseline, unlike in the paper's. Logged is PERSISTENT: each member's log thread writes, \
+             too, and syncs what has gathered; all logs are on one disk.",
         ],
         panels: vec![panel("throughput", [subscribers, THROUGHPUT], lines)],
         claims: claims_18,
