@@ -13,6 +13,7 @@
 
 mod changes;
 mod notice;
+mod counters;
 mod packet;
 mod service;
 mod thread;
@@ -22,6 +23,7 @@ pub(crate) use changes::LogChange;
 #[cfg(test)]
 pub(crate) use notice::LogTrouble;
 pub(crate) use notice::{KIND as LOG_NOTICE_KIND, LogNotice, LogTroubles, Troubled};
+pub use counters::LogCounters;
 pub(crate) use packet::{KINDS as LOG_KINDS, LogMessage};
 pub(crate) use service::{LogFill, LogService};
 pub(crate) use thread::{LogItem, LogPlace, LogView};

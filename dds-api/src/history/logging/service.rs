@@ -17,6 +17,7 @@ use spindle_dds_transport::thread_settings::ThreadSettings;
 
 use super::changes::{LogChange, LogChanges};
 use super::notice::LogTroubles;
+use super::counters::LogCounters;
 use super::packet::LogMessage;
 use super::thread::{Fill, Join, LogFeed, LogItem, LogThread};
 use super::topic::LoggedTopic;
@@ -271,6 +272,15 @@ impl LogService {
     /// The topics that are logged.
     pub(crate) fn topics(&self) -> Vec<Arc<LoggedTopic>> {
         self.topics.all().values().cloned().collect()
+    }
+
+    /// What was written to the logs of these topics.
+    pub(crate) fn counters(&self) -> LogCounters {
+        let mut sum = LogCounters::default();
+        for topic in self.topics.all().values() {
+            topic.counters.add_to(&mut sum);
+        }
+        sum
     }
 
     /// What fills the history of a topic, if it is logged here.

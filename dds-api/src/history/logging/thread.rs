@@ -344,6 +344,8 @@ impl LogThread {
         let (mut changed, mut dead) = (Vec::new(), Vec::new());
         for (key, topic) in &mut self.topics {
             let mut keeper = topic.logged.keeper();
+            let (counters, log) = (&topic.logged.counters, keeper.log());
+            counters.set(&log.figures(), keeper.is_ready());
             for (to, packet) in keeper.take_packets() {
                 let message = LogMessage {
                     topic: *key,

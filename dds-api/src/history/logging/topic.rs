@@ -7,6 +7,7 @@ use spindle_dds_core::storage::log::{LogError, LogHead, OpenReport, TopicLog};
 use spindle_dds_core::storage::{LogEnd, LogId, LogKeeper, SyncMode};
 use spindle_dds_core::{Held, SubgroupId, TopicKey};
 
+use super::counters::SharedCounters;
 use crate::error::{Error, Result};
 use crate::history::LogDirectory;
 use crate::joining::random_id;
@@ -42,6 +43,7 @@ pub(crate) struct LoggedTopic {
     keeper: Mutex<Keeper>,
     /// What the log was when the thread told others of it last, or later. Its lock is held for moments.
     end: Mutex<LogEnd>,
+    pub(super) counters: SharedCounters,
 }
 
 impl std::fmt::Debug for LoggedTopic {
@@ -86,6 +88,7 @@ impl LoggedTopic {
             path: place.path,
             keeper: Mutex::new(keeper),
             end: Mutex::new(end),
+            counters: SharedCounters::default(),
         })
     }
 

@@ -261,6 +261,7 @@ mod tests {
             listen: "10.0.0.2:7400".into(),
             contact: "10.0.0.1:7400".into(),
             device: Some("b".into()),
+            namespace: None,
         };
         let arguments = options.arguments(Role::Feed(0), Path::new("/somewhere"), Some(&host));
         let told = parse(arguments);

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   a round   all start on the logs of the round before; write, and say what is acknowledged;
-//!             are killed (SIGKILL) at a random moment, which may be before the logs are open
+//!             are killed (SIGKILL) at a random moment after the first acknowledgement, now and then of
+//!             their lives, which may be before the logs are open
 //!   then      each sample that was ever acknowledged is in two logs at least, and logs of one
 //!             generation begin with the same records
 //!   then      half of the logs take no samples, and say so; with one more they do
@@ -24,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde::Serialize;
+use spindle_dds_children::netns::{LinkDiscipline, Network, NetworkError};
 use spindle_dds_children::{
     ChildEvent, Children, describe_failure, private_directory, this_program,
 };
@@ -34,6 +36,7 @@ use self::member::Line;
 pub(crate) use self::member::{Role, work};
 pub(crate) use self::options::Options;
 use crate::Failure;
+use crate::hosts::Host;
 use crate::soak::Draw;
 use crate::workers::{self, Job};
 
@@ -41,16 +44,32 @@ use crate::workers::{self, Job};
 #[derive(Debug, Default, Serialize)]
 struct Outcome {
     seed: u64,
+    /// Hosts; 0: the participants share memory.
+    hosts: usize,
+    /// Rounds in which something was acknowledged before the kill.
     rounds: u32,
-    /// Rounds in which nothing was acknowledged before the kill.
+    /// Those in which nothing was.
     rounds_without: u32,
     /// Samples that were acknowledged.
     acknowledged: u64,
+    /// The least of a round in which something was.
+    acknowledged_least: u64,
+    /// Longest milliseconds from the start of a round to its first acknowledgement.
+    first_ms_max: u64,
     /// Records of the longest log.
     records: usize,
     /// So many of the logs took no samples, and with one more they did.
     shut_with: u32,
     complaints: Vec<String>,
+}
+
+fn network(hosts: u32) -> Result<Network, NetworkError> {
+    let link = LinkDiscipline::default();
+    let mut network = Network::new(std::slice::from_ref(&link))?;
+    for _ in 0..hosts {
+        network.add_host(&link)?;
+    }
+    Ok(network)
 }
 
 /// A run under way.
@@ -64,10 +83,14 @@ struct Run<'a> {
     /// Why writes failed.
     said: Vec<String>,
     directory: TempDir,
+    /// The hosts, if they are namespaces.
+    _network: Option<Network>,
 }
 
-/// How long the first and the last round may take.
+/// How long the first and the last round may take, and each until its first acknowledgement.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
+/// One of so many rounds is not waited for until something is acknowledged.
+const EARLY_EVERY: usize = 8;
 /// From one look at the logs to the next.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -85,8 +108,16 @@ impl<'a> Run<'a> {
         let role = workers::Role::Logged(Role { number: 0 });
         let directory = private_directory("spindle-logged-")?;
         let size = options.size as usize;
+        let network = options.netns.map(network).transpose()?;
+        let hosts = match &network {
+            None => options.fabric.hosts(directory.path())?,
+            Some(network) => Host::in_namespaces(network, directory.path())?,
+        };
+        let count = hosts.len();
         let job = Job {
             directory: directory.path().to_owned(),
+            hosts,
+            limit_ms: options.limit_ms,
             ..Job::new(role, options.participants as usize, 0.0, options.rate, size)?
         };
         Ok(Self {
@@ -97,9 +128,11 @@ impl<'a> Run<'a> {
             said: Vec::new(),
             outcome: Outcome {
                 seed: options.seed,
+                hosts: count,
                 ..Outcome::default()
             },
             directory,
+            _network: network,
         })
     }
 
@@ -108,15 +141,8 @@ impl<'a> Run<'a> {
         self.until("all logs have a roster of all", |_, logs| {
             logs.len() == all && logs.iter().all(|log| log.roster == all)
         })?;
-        for _ in 0..self.options.rounds {
-            let before = self.outcome.acknowledged;
-            let mut children = self.start()?;
-            let round = self.draw.below(self.options.round_ms as usize) as u64;
-            self.follow(&mut children, Instant::now() + Duration::from_millis(round))?;
-            self.kill(children, self.options.participants)?;
-            self.check()?;
-            self.outcome.rounds += 1;
-            self.outcome.rounds_without += u32::from(before == self.outcome.acknowledged);
+        while self.outcome.rounds < self.options.rounds {
+            self.round()?;
         }
         self.open_by_majority()?;
         let acknowledged = self.outcome.acknowledged;
@@ -138,7 +164,7 @@ impl<'a> Run<'a> {
         let deadline = Instant::now() + TIME_LIMIT;
         self.said.clear();
         while !self.said.iter().any(|text| text.contains(&why)) {
-            self.follow(&mut children, Instant::now() + LOOK_EVERY)?;
+            self.follow(&mut children, Instant::now() + LOOK_EVERY, |_| false)?;
             if Instant::now() >= deadline {
                 let said = self.said.join("; ");
                 return Err(Failure::Run(format!("no write said {why}, but: {said}")));
@@ -149,7 +175,7 @@ impl<'a> Run<'a> {
         }
         self.start_some(&mut children, half..half + 1)?;
         while self.outcome.acknowledged == acknowledged {
-            self.follow(&mut children, Instant::now() + LOOK_EVERY)?;
+            self.follow(&mut children, Instant::now() + LOOK_EVERY, |_| false)?;
             if Instant::now() >= deadline {
                 let text = format!("{} of {all} logs do not open", half + 1);
                 return Err(Failure::Run(text));
@@ -161,13 +187,47 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    fn round(&mut self) -> Result<(), Failure> {
+        let before = self.outcome.acknowledged;
+        let mut children = self.start()?;
+        if self.draw.below(EARLY_EVERY) > 0 {
+            let begun = Instant::now();
+            let has_any = |run: &Self| run.outcome.acknowledged > before;
+            if !self.follow(&mut children, begun + TIME_LIMIT, has_any)? {
+                let text = format!("nothing was acknowledged in {} s", TIME_LIMIT.as_secs());
+                return Err(Failure::Run(text));
+            }
+            let first_ms = begun.elapsed().as_millis() as u64;
+            self.outcome.first_ms_max = self.outcome.first_ms_max.max(first_ms);
+        }
+        let rest = Duration::from_millis(self.draw.below(self.options.round_ms as usize) as u64);
+        self.follow(&mut children, Instant::now() + rest, |_| false)?;
+        self.kill(children, self.options.participants)?;
+        self.check()?;
+        let outcome = &mut self.outcome;
+        match outcome.acknowledged - before {
+            0 => outcome.rounds_without += 1,
+            acknowledged => {
+                let is_first = outcome.rounds == 0;
+                let least = if is_first {
+                    u64::MAX
+                } else {
+                    outcome.acknowledged_least
+                };
+                outcome.acknowledged_least = least.min(acknowledged);
+                outcome.rounds += 1;
+            }
+        }
+        Ok(())
+    }
+
     /// Runs all until this holds, as the logs show, and kills them.
     fn until(&mut self, what: &str, holds: impl Fn(&Self, &[Log]) -> bool) -> Result<(), Failure> {
         let deadline = Instant::now() + TIME_LIMIT;
         loop {
             let mut children = self.start()?;
             // Logs that are written meanwhile are not looked at: each look ends the processes.
-            self.follow(&mut children, Instant::now() + LOOK_EVERY * 10)?;
+            self.follow(&mut children, Instant::now() + LOOK_EVERY * 10, |_| false)?;
             self.kill(children, self.options.participants)?;
             let logs = self.check()?;
             if holds(self, &logs) {
@@ -186,9 +246,12 @@ impl<'a> Run<'a> {
     }
 
     fn start_some(&self, children: &mut Children, numbers: Range<u32>) -> Result<(), Failure> {
+        let hosts = &self.job.hosts;
         for number in numbers {
+            let host = number as usize % hosts.len().max(1);
             let job = Job {
                 role: workers::Role::Logged(Role { number }),
+                host: hosts.get(host).cloned(),
                 ..self.job.clone()
             };
             let arguments = vec!["worker".into(), serde_json::to_string(&job)?.into()];
@@ -197,8 +260,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Notes what the processes say until then.
-    fn follow(&mut self, children: &mut Children, until: Instant) -> Result<(), Failure> {
+    /// Notes what the processes say until then, or until this holds. Returns whether it does.
+    fn follow(
+        &mut self,
+        children: &mut Children,
+        until: Instant,
+        holds: impl Fn(&Self) -> bool,
+    ) -> Result<bool, Failure> {
         while let Some((child, event)) = children.next_event(until) {
             match event {
                 ChildEvent::Line(line) => self.handle_line(child, &line)?,
@@ -209,8 +277,11 @@ impl<'a> Run<'a> {
                     return Err(Failure::Run(format!("participant {child}: {text}")));
                 }
             }
+            if holds(self) {
+                return Ok(true);
+            }
         }
-        Ok(())
+        Ok(false)
     }
 
     fn handle_line(&mut self, child: usize, line: &str) -> Result<(), Failure> {
@@ -298,11 +369,14 @@ impl<'a> Run<'a> {
             println!("{}", serde_json::to_string(outcome)?);
         } else {
             println!(
-                "{} rounds ({} without an acknowledgement): {} samples acknowledged, {} records in the \
-                 longest log, seed {}",
+                "{} hosts, {} rounds (and {} without an acknowledgement): {} samples acknowledged, {} or more \
+                 in a round, the first after {} ms at most; {} records in the longest log, seed {}",
+                outcome.hosts.max(1),
                 outcome.rounds,
                 outcome.rounds_without,
                 outcome.acknowledged,
+                outcome.acknowledged_least,
+                outcome.first_ms_max,
                 outcome.records,
                 outcome.seed,
             );
