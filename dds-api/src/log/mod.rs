@@ -36,6 +36,7 @@ mod place;
 mod reader;
 mod replay;
 
+pub use crate::history::LogCounters;
 pub use change::CompactReport;
 pub use lock::LogLock;
 pub use place::{LogPlace, log_places};
