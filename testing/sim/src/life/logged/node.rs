@@ -279,6 +279,21 @@ impl LogNode {
         }
     }
 
+    /// Its keepers in words.
+    pub(crate) fn describe(&self) -> String {
+        let topics = self.topics.iter().filter_map(|(subgroup, topic)| {
+            let keeper = topic.keeper.as_ref()?;
+            let (whole, ready) = (keeper.is_whole(), keeper.is_ready());
+            let (due, status) = (keeper.due(), keeper.status());
+            let log = keeper.log_id();
+            Some(format!(
+                "\nmember {}, subgroup {subgroup}, log {log}: whole {whole}, ready {ready}, due {due:?}, {status:?}",
+                self.me
+            ))
+        });
+        topics.collect()
+    }
+
     pub(crate) fn is_at_rest(&self) -> bool {
         self.is_idle && self.feed.is_empty()
     }

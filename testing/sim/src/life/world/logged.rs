@@ -155,6 +155,11 @@ impl World<'_> {
                 .all(|(id, it)| !is_up(*id) || it.is_at_rest())
     }
 
+    pub(super) fn describe_logs(&self) -> String {
+        let nodes = self.logs.iter().flat_map(|it| it.nodes.values());
+        nodes.map(|it| it.describe()).collect()
+    }
+
     pub(super) fn check_logs_at_rest(&mut self) -> Result<(), Finding> {
         let (Some(logs), Some(view)) = (&self.logs, self.any_view()) else {
             return Ok(());

@@ -16,6 +16,10 @@ impl World<'_> {
 
     /// What is violated if there is no rest, though the group was in so many turns.
     pub(super) fn no_rest(&self, rests: usize) -> Finding {
+        if rests > 1000 && !self.are_logs_at_rest() {
+            let what = format!("keepers of logs do not rest: {}", self.describe_logs());
+            return ("D7", what);
+        }
         if rests > 1000 {
             return (
                 "Q4",
