@@ -16,8 +16,8 @@ use spindle_dds_transport::library_thread::LibraryThread;
 use spindle_dds_transport::thread_settings::ThreadSettings;
 
 use super::changes::{LogChange, LogChanges};
-use super::notice::LogTroubles;
 use super::counters::LogCounters;
+use super::notice::LogTroubles;
 use super::packet::LogMessage;
 use super::thread::{Fill, Join, LogFeed, LogItem, LogThread};
 use super::topic::LoggedTopic;
