@@ -34,9 +34,9 @@ mod change;
 mod lock;
 mod place;
 mod reader;
-mod replay;
 
 pub use change::CompactReport;
+pub(crate) use change::now_ns;
 pub use lock::LogLock;
 pub use place::{LogPlace, log_places};
 pub use reader::{LogReader, LogRecords};

@@ -11,6 +11,7 @@
 //! What a log does is decided by [`LogKeeper`](spindle_dds_core::storage::LogKeeper). Here is what
 //! surrounds it: a thread, the files, packets, and the log endpoint by which the group knows the log.
 
+mod compacting;
 mod packet;
 mod service;
 mod thread;

@@ -46,7 +46,10 @@ impl LogMessage {
                 out.push(u8::from(*is_end));
                 out.extend(records);
             }
-            LogPacket::Mismatch { after } => out.extend(after.to_le_bytes()),
+            LogPacket::Mismatch { after, before } => {
+                out.extend(after.to_le_bytes());
+                out.extend(before.to_le_bytes());
+            }
             LogPacket::Refused => {}
         }
     }
@@ -74,6 +77,7 @@ impl LogMessage {
             },
             19 => LogPacket::Mismatch {
                 after: u64::from_le_bytes(take(rest)?),
+                before: u64::from_le_bytes(take(rest)?),
             },
             20 => LogPacket::Refused,
             _ => return None,
@@ -107,7 +111,10 @@ mod tests {
                 complete: u64::MAX,
                 is_end: true,
             },
-            LogPacket::Mismatch { after: 3 },
+            LogPacket::Mismatch {
+                after: 3,
+                before: 2,
+            },
             LogPacket::Refused,
         ];
         for packet in packets {

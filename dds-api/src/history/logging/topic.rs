@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::history::LogDirectory;
 use crate::joining::random_id;
 use crate::log::LogPlace;
+use crate::sample_type::SampleType;
 use crate::wire::Wire;
 
 /// A delivered message that stays in its ring until it is in the log.
@@ -37,6 +38,7 @@ pub(crate) struct LoggedTopic {
     pub(crate) subgroup: SubgroupId,
     /// The number of its endpoint in the group.
     pub(crate) number: u64,
+    pub(super) sample_type: SampleType,
     keeper: Mutex<Keeper>,
 }
 
@@ -58,7 +60,7 @@ impl LoggedTopic {
     pub(super) fn open(
         directory: &Path,
         (head, is_asked): (&LogHead, bool),
-        (subgroup, number): (SubgroupId, u64),
+        (subgroup, number, sample_type): (SubgroupId, u64, &SampleType),
         mode: SyncMode,
     ) -> Result<Self> {
         let place = LogPlace::new(directory, head.domain, &head.topic);
@@ -77,6 +79,7 @@ impl LoggedTopic {
             key: TopicKey::of_name(&head.topic),
             subgroup,
             number,
+            sample_type: sample_type.clone(),
             keeper: Mutex::new(LogKeeper::new(log, mode)),
         })
     }

@@ -1,4 +1,10 @@
 //! How a log gets what it lacks of another one.
+//!
+//! The chain values at the end of the learner's records show whether the donor has the same ones. If not, the
+//! learner goes back by 1, 2, 4, .. records. Records may be gone from both, by compaction. A donor without the
+//! record at the place that was asked for says which one it has before it, and the learner goes
+//! back to that one. It goes back no further than its own compaction went: a log is not cut off there. If it
+//! has no record there that the donor has too, it begins anew, and takes all that the donor has left.
 
 use super::{KeeperStatus, LogKeeper, LogPacket, LoggedRecord, next_state};
 use crate::membership::MemberId;
@@ -70,9 +76,9 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
                     self.part_taken(taken, (complete, is_end), now_ns);
                 }
             }
-            LogPacket::Mismatch { after } => {
+            LogPacket::Mismatch { after, before } => {
                 if self.is_answer(from, Some(after)) {
-                    self.go_back(after, now_ns);
+                    self.go_back(after, before, now_ns);
                 }
             }
             LogPacket::Refused => {
@@ -103,8 +109,12 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
             // It may ask for what waits here for room.
             return Ok(LogPacket::Refused);
         }
-        if after > 0 && self.log.chain_before(after)? != (after, chain) {
-            return Ok(LogPacket::Mismatch { after });
+        if after > 0 {
+            let found = self.log.chain_before(after)?;
+            if found != (after, chain) {
+                let before = found.0;
+                return Ok(LogPacket::Mismatch { after, before });
+            }
         }
         let synced = self.log.synced();
         let mut bytes = Vec::new();
@@ -220,21 +230,44 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
         self.make_ready(now_ns);
     }
 
-    /// The logs part before this place.
-    fn go_back(&mut self, after: u64, now_ns: u64) {
-        let Some(pull) = &mut self.pull else {
+    /// The logs part before this place, or the donor has nothing from `before` to it.
+    fn go_back(&mut self, after: u64, before: u64, now_ns: u64) {
+        let Some(step) = self.pull.as_ref().map(|pull| pull.step) else {
             return;
         };
-        pull.step = (pull.step * 2).max(1);
-        match self.log.step_back(after, pull.step) {
-            Ok(place) => {
-                pull.after = place;
+        match self.place_back(after, before, step) {
+            Ok((place, step)) => {
+                if let Some(pull) = &mut self.pull {
+                    (pull.after, pull.step) = (place, step);
+                }
                 self.ask(now_ns);
             }
             Err(error) => {
                 self.note(Err(error), now_ns);
             }
         }
+    }
+
+    /// Where to go back to, and by how many records at least.
+    fn place_back(&mut self, after: u64, before: u64, step: u64) -> Result<(u64, u64), LogError> {
+        let own = self.log.chain_before(before.min(after))?.0;
+        let more = (step * 2).max(1);
+        let (place, step) = if before >= after {
+            (self.log.step_back(after, more)?, more)
+        } else if own == before {
+            (own, step)
+        } else {
+            // Logs that have removed others of their records meet in few steps, or not at all.
+            (self.log.step_back(own, more - 1)?, more)
+        };
+        let settled = self.log.settled();
+        let least = self.log.chain_before(settled)?.0;
+        let place = match place < least {
+            true if after > least => least,
+            true => 0,
+            false => place,
+        };
+        Ok((place, step))
     }
 
     /// Goes on to pull, where that is needed.
