@@ -99,14 +99,13 @@ pub enum LogPacket {
         complete: u64,
         /// There are no more on its disk.
         is_end: bool,
+        /// How often the sender has removed records by compaction.
+        removals: u64,
     },
-    /// The sender's records are others before the place that was asked for, or it has removed the last of
-    /// them.
+    /// The sender's records are others before the place that was asked for, or are gone.
     Mismatch {
         /// That place.
         after: u64,
-        /// The end of the last record that the sender has up to there.
-        before: u64,
     },
     /// The sender gives none.
     Refused,

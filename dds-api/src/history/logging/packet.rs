@@ -40,16 +40,15 @@ impl LogMessage {
                 records,
                 complete,
                 is_end,
+                removals,
             } => {
                 out.extend(after.to_le_bytes());
                 out.extend(complete.to_le_bytes());
+                out.extend(removals.to_le_bytes());
                 out.push(u8::from(*is_end));
                 out.extend(records);
             }
-            LogPacket::Mismatch { after, before } => {
-                out.extend(after.to_le_bytes());
-                out.extend(before.to_le_bytes());
-            }
+            LogPacket::Mismatch { after } => out.extend(after.to_le_bytes()),
             LogPacket::Refused => {}
         }
     }
@@ -68,6 +67,7 @@ impl LogMessage {
             18 => LogPacket::Part {
                 after: u64::from_le_bytes(take(rest)?),
                 complete: u64::from_le_bytes(take(rest)?),
+                removals: u64::from_le_bytes(take(rest)?),
                 is_end: match take(rest)? {
                     [0] => false,
                     [1] => true,
@@ -77,7 +77,6 @@ impl LogMessage {
             },
             19 => LogPacket::Mismatch {
                 after: u64::from_le_bytes(take(rest)?),
-                before: u64::from_le_bytes(take(rest)?),
             },
             20 => LogPacket::Refused,
             _ => return None,
@@ -110,11 +109,9 @@ mod tests {
                 records: vec![1, 2, 3],
                 complete: u64::MAX,
                 is_end: true,
+                removals: 6,
             },
-            LogPacket::Mismatch {
-                after: 3,
-                before: 2,
-            },
+            LogPacket::Mismatch { after: 3 },
             LogPacket::Refused,
         ];
         for packet in packets {

@@ -3,9 +3,8 @@
 //! What is on the disks of all loggers of a confirmed roster is *settled*: each later opening has one of
 //! them, and takes it over. So no log that follows cuts it off, and it may be removed where later settled
 //! records supersede it. Each log does so when it likes: logs of one topic have the same records but for those
-//! that were removed, whose places they mark. Below what is settled a log is never asked to prove that
-//! it has the records of the others; where a donor has removed the record up to which a learner has
-//! all, both go back to one that they still have, and without one the learner begins anew (see `pull.rs`).
+//! that were removed, whose places they mark. How a log takes records of one that has removed some, see
+//! `pull.rs`.
 //!
 //! A pass reads all that is settled, in steps. So it begins when half as much has come since the last one as
 //! that has left.
@@ -26,13 +25,13 @@ pub(super) struct Compacting {
     left: u64,
     /// A pass within these limits was stopped by them, and so would be another one.
     stopped_by: Option<HistoryLimits>,
-    /// There was no room.
-    retry_at_ns: Option<u64>,
+    /// There was no room, or another log takes records of this one: it goes on then.
+    paused_until_ns: u64,
     failure: Option<String>,
 }
 
-/// When a full disk is tried again.
-const RETRY_NS: u64 = 10_000_000_000;
+/// When a full disk is tried again; and how long a log that asks for records is expected to ask for more.
+const PAUSE_NS: u64 = 10_000_000_000;
 
 /// The time, by two clocks.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +64,10 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
             };
             return false;
         }
-        if self.compacting.pass.is_none() && self.compacting.is_due(&self.log, settled, time) {
+        if time.now_ns < self.compacting.paused_until_ns {
+            return false;
+        }
+        if self.compacting.pass.is_none() && self.compacting.is_due(&self.log, settled) {
             let pass = Compaction::new(&self.log, settled, limits, time.wall_ns);
             self.compacting.pass = Some(pass);
             self.compacting.settled = settled;
@@ -94,7 +96,7 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
         self.compacting.pass = None;
         match error {
             LogError::Full { .. } => {
-                self.compacting.retry_at_ns = Some(now_ns.saturating_add(RETRY_NS));
+                self.compacting.paused_until_ns = now_ns.saturating_add(PAUSE_NS);
                 self.compacting.seen_until = None;
             }
             error if self.log.dead().is_some() => {
@@ -116,11 +118,15 @@ impl<D: Disk, H: AsRef<[u8]>> LogKeeper<D, H> {
 }
 
 impl Compacting {
-    fn is_due<D: Disk>(&mut self, log: &TopicLog<D>, settled: u64, time: CompactionTime) -> bool {
+    /// Another log takes records of this one.
+    pub(super) fn was_asked(&mut self, now_ns: u64) {
+        self.paused_until_ns = now_ns.saturating_add(PAUSE_NS).max(self.paused_until_ns);
+    }
+
+    fn is_due<D: Disk>(&mut self, log: &TopicLog<D>, settled: u64) -> bool {
         let limits = &log.head().limits;
         let is_wanted = limits.depth.is_some() && self.stopped_by.as_ref() != Some(limits);
-        let may_be = self.failure.is_none() && self.retry_at_ns.is_none_or(|at| time.now_ns >= at);
-        if !is_wanted || !may_be {
+        if !is_wanted || self.failure.is_some() {
             return false;
         }
         let until = Some(log.settled_until(settled));
