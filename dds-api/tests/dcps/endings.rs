@@ -117,9 +117,16 @@ fn a_writer_that_leaves_with_a_full_ring_changes_its_instances() {
         };
         let readers = [1, 2].map(|at| reader_with(&participants[at], "State", full.clone()));
         enable(&participants);
-        let mut written = 0;
-        let mut last = 0;
-        // The ring, and the reader's place, from which a sample is copied in time.
+        // The first one may wait for the group, and be sent after the ring's place of the second one
+        // is taken, which then keeps its own: so that one is taken in first.
+        writer
+            .write_w_timestamp(&state(1, 0), 1)
+            .expect("there is room");
+        writer
+            .wait_for_acknowledgments(PATIENCE)
+            .expect("each reader has a place");
+        let (mut written, mut last) = (1, 1);
+        // The readers' place has one, the ring the others.
         while written < 5 {
             let timestamp = i64::from(written) + 1;
             if writer

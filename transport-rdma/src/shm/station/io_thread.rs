@@ -11,13 +11,13 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::Shutdown;
 
+use super::looks::Looks;
 use super::packet::Packet;
 use super::packet_io;
 use super::shared::Shared;
 use super::state::{Connection, Life, Role, State, try_send};
 use crate::fabric::FailureCause;
 use crate::retry::{self, Classified};
-use crate::shm::domain::LOOK_EVERY;
 use crate::shm::socket::{self, Deadline};
 
 /// How long a new connection may stay silent before it is closed.
@@ -25,9 +25,6 @@ const HELLO_WITHIN: Duration = Duration::from_secs(2);
 
 /// Most connections that have not said hello yet; beyond that the oldest is closed.
 const STRANGERS_MAX: usize = 64;
-
-/// Pause before a missing socket is made anew, when that has failed.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 /// Pause in accepting, or in polling, after the system ran out of descriptors or memory.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -55,7 +52,7 @@ pub(super) struct IoThread {
     /// No connection is accepted before this time: there were no descriptors left.
     admit_after: Option<Instant>,
     /// When to look for the domain's files.
-    look_at: Instant,
+    looks: Looks,
     /// Given up for a moment when no descriptors are left, so that a caller is told why it is
     /// turned away.
     spare: Option<OwnedFd>,
@@ -68,7 +65,7 @@ impl IoThread {
             shared,
             listener: Arc::new(listener),
             admit_after: None,
-            look_at: Instant::now() + LOOK_EVERY,
+            looks: Looks::new(Instant::now()),
             spare,
         }
     }
@@ -101,7 +98,8 @@ impl IoThread {
             self.expire_deadlines(&mut state);
             drop(state);
             shared.notify();
-            if shared.is_socket_missing() || Instant::now() >= self.look_at {
+            let is_missing = shared.is_socket_missing();
+            if self.looks.is_due(is_missing, Instant::now()) {
                 self.look();
             }
         }
@@ -109,7 +107,7 @@ impl IoThread {
 
     /// What to wait for, and until when.
     fn sources(&self) -> (Vec<Watched>, Option<Instant>) {
-        let mut deadline = Some(self.look_at);
+        let mut deadline = Some(self.looks.next);
         let mut until = |end: Option<Instant>| {
             deadline = match (deadline, end) {
                 (Some(a), Some(b)) => Some(a.min(b)),
@@ -262,7 +260,7 @@ impl IoThread {
     /// Looks whether the domain's record and this station's socket are still at their paths.
     fn look(&mut self) {
         self.shared.domain.look();
-        self.look_at = Instant::now() + LOOK_EVERY;
+        self.looks = Looks::new(Instant::now());
         match self.shared.listen_again() {
             Ok(Some(listener)) => {
                 // Calls that have come to the one before are taken first.
@@ -280,7 +278,7 @@ impl IoThread {
             // The lock is held, or the directory is not there, which the domain has logged.
             Err(error) => {
                 tracing::debug!(%error, "the socket of a station is not made anew");
-                self.look_at = Instant::now() + LOOK_AGAIN_AFTER;
+                self.looks.failed(Instant::now());
             }
         }
     }

@@ -30,6 +30,7 @@ mod sleep_state;
 
 mod hello;
 mod io_thread;
+mod looks;
 mod news;
 mod options;
 mod packet;
